@@ -1,0 +1,31 @@
+# Everything from a bare clone: only Python 3.11 or later and make are needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test soak bench clean
+
+demo: $(READY)  ## learn codes for handwritten digits and compare
+	$(BIN)/auxhash demo
+
+test: $(READY)  ## style, types, tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -m "not soak"
+
+soak: $(READY)  ## the long versions of the tests
+	AUXHASH_SOAK=1 $(BIN)/pytest
+
+bench: $(READY)  ## ratios measured side by side
+	$(BIN)/python -m benchmarks
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or later is needed"'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,28 @@
+"""auxhash: learn short binary codes for similarity search."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from auxhash import affinity, losses, metrics
+    from auxhash.estimators import MACHash, TwoStepHash
+
+__version__ = "0.1.0"
+
+# Loaded at first use, so that `import auxhash` stays quick.
+_HOMES = {"MACHash": "auxhash.estimators", "TwoStepHash": "auxhash.estimators"}
+_MODULES = ("affinity", "losses", "metrics")
+
+__all__ = ["MACHash", "TwoStepHash", "affinity", "losses", "metrics"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return import_module(f"auxhash.{name}")
+    raise AttributeError(f"module 'auxhash' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

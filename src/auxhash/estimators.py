@@ -1,0 +1,336 @@
+"""MACHash and TwoStepHash: the scikit-learn face of the algorithm."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from auxhash import affinity as affinities
+from auxhash import hashfunctions, losses, mac, metrics, progress, zstep
+from auxhash.affinity import Affinity, RandomState
+from auxhash.codes import Codes, Packed, as_codes, pack, sign
+from auxhash.hashfunctions import HashFunction
+
+ENCODE_CHUNK = 16384  # points whose features are held at once
+SCORE_K = 100
+
+
+class MACHash(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Learn a hash function by minimising an affinity-based loss with auxiliary coordinates.
+
+    Args:
+        n_bits: length b of the codes.
+        loss: "ksh", "esplh", "bre", "ee", "hinge" or a function of (d, y, b).
+        z_step: "descent", "cut", "quad" or a solver (see `auxhash.zstep`).
+        hash_function: "linear", "rbf", or a scikit-learn classifier, cloned for every bit.
+        n_similar, n_dissimilar: kappa+ and kappa-, drawn for each point; None takes all.
+        mu: mu_1, the first positive mu, or "auto".
+        alpha: factor from one mu to the next.
+        max_iter: iterations at most, after the two-step solution.
+        max_sweeps: sweeps over the bits in a Z step at most.
+        penalty: "quadratic" or "augmented" (Lagrangian).
+        validation: None; the fraction of the points to hold out; or (X, y) held out already.
+            A step that lowers precision at 100 of these queries among the training points is
+            not accepted.
+        C: the SVM's cost of a margin violation.
+        init: codes (n, n_bits) of -1 and +1 to begin with, in place of those of mu = 0.
+        warm_start: whether fitting again goes on from the hash function learnt before.
+        random_state: seed, Generator or RandomState. The same seed gives the same codes on any
+            number of threads.
+        n_jobs: threads; None takes every core.
+        verbose: 1 shows a progress bar.
+
+    Attributes:
+        hash_function_: the learnt hash function, of the lowest L(h) among the accepted steps.
+        loss_: its L(h) on the training affinities.
+        history_: list of `mac.Step`, one an iteration.
+        n_iter_: steps made, the one at mu = 0 included.
+        affinity_: the training affinities.
+        codes_: packed codes of the training points, in their order.
+    """
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        loss: Any = "ksh",
+        z_step: Any = "descent",
+        hash_function: Any = "linear",
+        n_similar: int | None = 100,
+        n_dissimilar: int | None = 500,
+        mu: float | Literal["auto"] = "auto",
+        alpha: float = 1.4,
+        max_iter: int = 50,
+        max_sweeps: int = 2,
+        penalty: Literal["quadratic", "augmented"] = "quadratic",
+        validation: float | tuple[ArrayLike, ArrayLike] | None = None,
+        C: float = 100.0,
+        init: ArrayLike | None = None,
+        warm_start: bool = False,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_bits = n_bits
+        self.loss = loss
+        self.z_step = z_step
+        self.hash_function = hash_function
+        self.n_similar = n_similar
+        self.n_dissimilar = n_dissimilar
+        self.mu = mu
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.max_sweeps = max_sweeps
+        self.penalty = penalty
+        self.validation = validation
+        self.C = C
+        self.init = init
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, affinity: Affinity | None = None
+    ) -> Self:
+        """Learn from features X (n, D) and labels y, or from an affinity of the n points.
+
+        With both, the affinity is learnt from and y only serves validation and `score`.
+        """
+        self._check_parameters()
+        points, labels = self._check_data(X, y, affinity)
+        # One generator a part, so that no part's draws depend on another's.
+        draws, codes, centres, solving, holding = affinities.generator(self.random_state).spawn(5)
+        points, labels, affinity, queries = self._hold_out(points, labels, affinity, holding)
+        if affinity is None:
+            affinity = affinities.from_labels(
+                labels, self.n_similar, self.n_dissimilar, draws, self.n_jobs
+            )
+        h, Z, free = self._start(points, codes, centres)
+        F = h.features(points, self.n_jobs)
+        problem = zstep.Problem(affinity, self.loss, self.n_bits, self.n_jobs)
+        validate = None
+        if queries is not None:
+            validate = _Precision(
+                F, labels, h.features(queries[0], self.n_jobs), queries[1], self.n_jobs
+            )
+        steps = self._algorithm().steps(problem, F, h, Z, solving, free, validate)
+        if self.verbose:
+            steps = progress.show(steps, problem.last_mu, self.alpha, self.max_iter)
+        self.history_: list[mac.Step] = []
+        step, state = mac.lowest(self._record(self._limit(steps)))
+        self.hash_function_ = state.h
+        self.loss_ = step.loss
+        self.n_iter_ = len(self.history_)
+        self.affinity_ = affinity
+        self.codes_: Packed = pack(state.H)
+        self.labels_ = labels
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Real-valued outputs (n, n_bits); a bit is +1 where its output is not negative."""
+        check_is_fitted(self)
+        points = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        parts = [
+            self.hash_function_.decision(
+                self.hash_function_.features(points[at : at + ENCODE_CHUNK], self.n_jobs),
+                self.n_jobs,
+            )
+            for at in range(0, len(points), ENCODE_CHUNK)
+        ]
+        return np.concatenate(parts)
+
+    def transform(self, X: ArrayLike) -> Codes:
+        """Codes (n, n_bits), int8 in {-1, +1}."""
+        return sign(self.decision_function(X))
+
+    def encode(self, X: ArrayLike) -> Packed:
+        """Packed codes (n, ceil(n_bits / 8)), uint8: bit k at byte k // 8, bit k % 8."""
+        return pack(self.transform(X))
+
+    def score(self, X: ArrayLike, y: ArrayLike, k: int = SCORE_K) -> float:
+        """Precision at k of the queries X, labelled y, against the training points.
+
+        Ties in Hamming distance count by their expected value; k is capped by the number of
+        training points.
+        """
+        check_is_fitted(self)
+        if self.labels_ is None:
+            raise ValueError("score needs labels of the training points: fit with y as well")
+        codes = self.encode(X)
+        return metrics.precision_at_k(
+            codes, self.codes_, y, self.labels_, min(k, len(self.codes_)), self.n_jobs
+        )
+
+    def _algorithm(self) -> mac.MAC:
+        solver = zstep.get(self.z_step)
+        return mac.MAC(solver, self.mu, self.alpha, self.max_iter, self.max_sweeps, self.penalty)
+
+    def _limit(
+        self, steps: Iterable[tuple[mac.Step, mac.State]]
+    ) -> Iterable[tuple[mac.Step, mac.State]]:
+        return steps
+
+    def _record(
+        self, steps: Iterable[tuple[mac.Step, mac.State]]
+    ) -> Iterator[tuple[mac.Step, mac.State]]:
+        for step, state in steps:
+            self.history_.append(step)
+            yield step, state
+
+    def _start(
+        self, X: NDArray[Any], codes: np.random.Generator, centres: np.random.Generator
+    ) -> tuple[HashFunction, Codes, bool]:
+        """The hash function to begin with, the codes, and whether these are only a start."""
+        if self.init is not None:
+            Z = as_codes(self.init, "init")
+            if Z.shape != (len(X), self.n_bits):
+                raise ValueError(
+                    f"init must be of shape {(len(X), self.n_bits)} (points learnt from, n_bits), "
+                    f"got {Z.shape}"
+                )
+        if self.warm_start and hasattr(self, "hash_function_"):
+            h: HashFunction = self.hash_function_
+            old = sign(h.decision(h.features(X, self.n_jobs), self.n_jobs))
+            if old.shape[1] != self.n_bits:
+                raise ValueError(
+                    f"warm_start goes on from {old.shape[1]} bits; n_bits is {self.n_bits} now"
+                )
+            return h, (old if self.init is None else Z), self.init is None
+        h = hashfunctions.get(self.hash_function, self.C).prepare(X, centres)
+        if self.init is not None:
+            return h, Z, False
+        random = codes.integers(0, 2, (len(X), self.n_bits), dtype=np.int8)
+        return h, (2 * random - 1).astype(np.int8), True
+
+    def _hold_out(
+        self,
+        X: NDArray[Any],
+        y: NDArray[Any] | None,
+        affinity: Affinity | None,
+        rng: np.random.Generator,
+    ) -> tuple[Any, Any, Affinity | None, tuple[Any, Any] | None]:
+        """The training points, and the (X, y) to validate on."""
+        if self.validation is None:
+            return X, y, affinity, None
+        if y is None:
+            raise ValueError("validation measures precision and needs y")
+        if isinstance(self.validation, tuple):
+            queries = validate_data(self, self.validation[0], reset=False)
+            labels = np.asarray(self.validation[1])
+            if len(queries) != len(labels):
+                raise ValueError(f"validation has {len(queries)} points but {len(labels)} labels")
+            return X, y, affinity, (queries, labels)
+        order = rng.permutation(len(X))
+        n_held = round(self.validation * len(X))
+        if not 1 <= n_held <= len(X) - 2:
+            raise ValueError(
+                f"validation={self.validation} of {len(X)} points would hold out {n_held}"
+            )
+        held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
+        if affinity is not None:
+            affinity = affinity.subset(kept)
+        return X[kept], y[kept], affinity, (X[held], y[held])
+
+    def _check_data(
+        self, X: ArrayLike, y: ArrayLike | None, affinity: Affinity | None
+    ) -> tuple[Any, Any]:
+        if affinity is not None and not isinstance(affinity, Affinity):
+            raise TypeError(
+                "affinity must be an auxhash.affinity.Affinity "
+                f"(from_labels, from_neighbors, from_pairs), got {type(affinity).__name__}"
+            )
+        going_on = self.warm_start and hasattr(self, "hash_function_")
+        checks = {"dtype": [np.float64, np.float32], "reset": not going_on}
+        labels = None
+        if affinity is not None and y is None:
+            points = validate_data(self, X, **checks)
+        else:
+            points, labels = validate_data(self, X, y, multi_output=True, **checks)
+            check_classification_targets(labels)
+        if affinity is not None and affinity.n_points != len(points):
+            raise ValueError(f"affinity is for {affinity.n_points} points, but X has {len(points)}")
+        return points, labels
+
+    def _check_parameters(self) -> None:
+        losses.get(self.loss)
+        _check_number("n_bits", self.n_bits, int, 1)
+        _check_number("max_iter", self.max_iter, int, 1)
+        _check_number("max_sweeps", self.max_sweeps, int, 1)
+        _check_number("alpha", self.alpha, float, 1, strict=True)
+        _check_number("C", self.C, float, 0, strict=True)
+        if self.mu != "auto":
+            _check_number("mu", self.mu, float, 0, strict=True, instead=' or "auto"')
+        if self.penalty not in ("quadratic", "augmented"):
+            raise ValueError(f'penalty must be "quadratic" or "augmented", got {self.penalty!r}')
+        if isinstance(self.validation, tuple):
+            if len(self.validation) != 2:
+                raise ValueError("validation must be a fraction or a pair (X, y)")
+        elif self.validation is not None:
+            _check_number("validation", self.validation, float, 0, strict=True)
+            if self.validation >= 1:
+                raise ValueError(
+                    f"validation must be a fraction below 1 or a pair (X, y), got {self.validation}"
+                )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_bits)
+
+
+class TwoStepHash(MACHash):
+    """Two-step hashing: codes first, then a hash function for them. MAC that stops at mu = 0.
+
+    With z_step="quad" this is TSH, with "cut" FastHash. The parameters are MACHash's, and those of
+    the iterations after mu = 0 are of no consequence.
+    """
+
+    def _limit(
+        self, steps: Iterable[tuple[mac.Step, mac.State]]
+    ) -> Iterable[tuple[mac.Step, mac.State]]:
+        return islice(steps, 1)
+
+
+class _Precision:
+    """Precision at k of held-out queries among the training points, for any hash function."""
+
+    def __init__(
+        self,
+        base: NDArray[np.float64],
+        base_labels: NDArray[Any],
+        queries: NDArray[np.float64],
+        query_labels: NDArray[Any],
+        n_jobs: int | None,
+    ) -> None:
+        self.base, self.queries = base, queries
+        self.labels = query_labels, base_labels
+        self.n_jobs = n_jobs
+
+    def __call__(self, h: HashFunction) -> float:
+        queries, base = (sign(h.decision(F, self.n_jobs)) for F in (self.queries, self.base))
+        k = min(SCORE_K, len(base))
+        return metrics.precision_at_k(queries, base, *self.labels, k, self.n_jobs)
+
+
+def _check_number(
+    name: str, value: Any, kind: type, least: float, strict: bool = False, instead: str = ""
+) -> None:
+    """Raise unless value is a number of that kind, at least (or above) `least`."""
+    numbers = (int, np.integer) if kind is int else (int, float, np.integer, np.floating)
+    what = "a whole number" if kind is int else "a number"
+    bound = f"above {least}" if strict else f"of at least {least}"
+    if isinstance(value, bool) or not isinstance(value, numbers):
+        raise TypeError(f"{name} must be {what} {bound}{instead}, got {value!r}")
+    if not (value > least if strict else value >= least) or not np.isfinite(value):
+        raise ValueError(f"{name} must be {what} {bound}{instead}, got {value!r}")

@@ -1,0 +1,18 @@
+"""Hash functions: maps from features to codes, and the h step that trains them."""
+
+from auxhash.hashfunctions.classifiers import ClassifierHash
+from auxhash.hashfunctions.features import RadialBasis, Scaled
+from auxhash.hashfunctions.linear import SVMHash, linear, rbf
+from auxhash.hashfunctions.step import HashFunction, get, h_step
+
+__all__ = [
+    "ClassifierHash",
+    "HashFunction",
+    "RadialBasis",
+    "SVMHash",
+    "Scaled",
+    "get",
+    "h_step",
+    "linear",
+    "rbf",
+]

@@ -1,0 +1,95 @@
+"""Any scikit-learn classifier as a hash function: one clone of it a bit."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash import threads
+from auxhash.hashfunctions.features import Array, FeatureMap, Scaled
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The classifier of a bit whose codes are all equal: most others refuse a single class."""
+
+    value: float
+
+    def decision_function(self, F: Array) -> Array:
+        return np.full(len(F), self.value)
+
+
+@dataclass(frozen=True)
+class ClassifierHash:
+    """b clones of `classifier`; a bit is +1 where its clone's decision value is not negative."""
+
+    classifier: Any
+    map: FeatureMap = field(default_factory=Scaled)
+    seed: int = 0
+    fitted: tuple[Any, ...] = ()
+
+    def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "ClassifierHash":
+        return replace(self, map=self.map.fit(X, rng), seed=int(rng.integers(2**31)))
+
+    def features(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+        return self.map(X)
+
+    def refit(
+        self,
+        F: Array,
+        Z: NDArray[np.int8],
+        bits: NDArray[np.int64],
+        weight: Array | None = None,
+        n_jobs: int | None = None,
+    ) -> "ClassifierHash":
+        fitted = list(self.fitted or [None] * Z.shape[1])
+
+        def train(k: int) -> Any:
+            return self._train(F, Z[:, k], None if weight is None else weight[:, k], k)
+
+        with threads.pool(n_jobs) as run:
+            for k, classifier in zip(bits, run(train, bits), strict=True):
+                fitted[k] = classifier
+        return replace(self, fitted=tuple(fitted))
+
+    def _train(self, F: Array, z: NDArray[np.int8], weight: Array | None, k: int) -> Any:
+        from sklearn.base import clone
+        from sklearn.utils.validation import has_fit_parameter
+
+        if (z == z[0]).all():
+            return Constant(float(z[0]))
+        classifier = clone(self.classifier)
+        unseeded = {
+            name: (self.seed + int(k)) % 2**31
+            for name, value in classifier.get_params().items()
+            if (name == "random_state" or name.endswith("__random_state")) and value is None
+        }
+        classifier.set_params(**unseeded)
+        if weight is None:
+            return classifier.fit(F, z)
+        if not has_fit_parameter(classifier, "sample_weight"):
+            raise TypeError(
+                f"{type(classifier).__name__}.fit takes no sample_weight, which the augmented "
+                'Lagrangian needs; use penalty="quadratic" or another hash_function'
+            )
+        return classifier.fit(F, z, sample_weight=weight)
+
+    def take(self, other: "ClassifierHash", bits: NDArray[np.int64]) -> "ClassifierHash":
+        fitted = list(self.fitted)
+        for k in bits:
+            fitted[k] = other.fitted[k]
+        return replace(self, fitted=tuple(fitted))
+
+    def decision(self, F: Array, n_jobs: int | None = None) -> Array:
+        with threads.pool(n_jobs) as run:
+            return np.column_stack(run(lambda one: _decide(one, F), self.fitted))
+
+
+def _decide(classifier: Any, F: Array) -> Array:
+    """Decision values (n,), positive for the class +1."""
+    if hasattr(classifier, "decision_function"):
+        return np.asarray(classifier.decision_function(F), np.float64)
+    if hasattr(classifier, "predict_proba"):
+        return np.asarray(classifier.predict_proba(F)[:, 1] - 0.5, np.float64)
+    return np.asarray(classifier.predict(F), np.float64)

@@ -1,0 +1,72 @@
+"""What a hash function sees of X: scaled features, or radial basis functions of them.
+
+Every map takes raw X. Scaling by one global range keeps the features' relative sizes, and puts
+the SVM's C and the bias on the same footing for any data.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class FeatureMap(Protocol):
+    """A map from raw X (n, D) to features (n, F)."""
+
+    def fit(self, X: NDArray[Any], rng: np.random.Generator) -> "FeatureMap":
+        """A map learnt from the training points."""
+
+    def __call__(self, X: NDArray[Any]) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """X scaled to [0, 1] by the training set's one global range."""
+
+    low: float = 0.0
+    width: float = 1.0
+
+    def fit(self, X: NDArray[Any], rng: np.random.Generator) -> "Scaled":
+        low, high = float(X.min()), float(X.max())
+        return Scaled(low, high - low if high > low else 1.0)
+
+    def __call__(self, X: NDArray[Any]) -> Array:
+        return (np.asarray(X, np.float64) - self.low) / self.width
+
+
+@dataclass(frozen=True)
+class RadialBasis:
+    """exp(-|x-c|^2 / (2 sigma^2)) for centres c drawn from the training set.
+
+    sigma is the mean distance among the first 300 training points, as the paper sets it.
+    """
+
+    n_centers: int = 500
+    scaled: Scaled = field(default_factory=Scaled)
+    centers: Array | None = None  # (n_centers, D), scaled
+    sigma: float = 1.0
+
+    def fit(self, X: NDArray[Any], rng: np.random.Generator) -> "RadialBasis":
+        scaled = self.scaled.fit(X, rng)
+        chosen = np.sort(rng.permutation(len(X))[: self.n_centers])
+        first = scaled(X[:300])
+        distance = np.sqrt(_squared_distances(first, first))
+        pairs = len(first) * (len(first) - 1)
+        sigma = float(distance.sum() / pairs) if distance.any() else 1.0
+        return replace(self, scaled=scaled, centers=scaled(X[chosen]), sigma=sigma)
+
+    def __call__(self, X: NDArray[Any]) -> Array:
+        if self.centers is None:
+            raise ValueError("the feature map is not fitted")
+        return np.exp(_squared_distances(self.scaled(X), self.centers) / (-2 * self.sigma**2))
+
+
+def _squared_distances(A: Array, B: Array) -> Array:
+    squares = (A * A).sum(1)[:, None] + (B * B).sum(1) - 2 * (A @ B.T)
+    distance: Array = np.maximum(squares, 0.0)
+    if A is B:
+        np.fill_diagonal(distance, 0.0)
+    return distance

@@ -1,0 +1,72 @@
+"""Hash functions whose bits are linear SVMs, of X itself or of its radial basis functions."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash import threads
+from auxhash.hashfunctions import svm
+from auxhash.hashfunctions.features import Array, FeatureMap, RadialBasis, Scaled
+
+CHUNK = 4096  # points whose features are computed at a time
+
+
+@dataclass(frozen=True)
+class SVMHash:
+    """h(x) = sign(W'f(x)), f a feature map with a 1 appended for the bias."""
+
+    map: FeatureMap
+    C: float = 100.0
+    W: Array | None = None  # (F + 1, b)
+
+    def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "SVMHash":
+        return replace(self, map=self.map.fit(X, rng))
+
+    def features(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+        def compute(rows: slice) -> Array:
+            F = self.map(X[rows])
+            return np.hstack([F, np.ones((len(F), 1))])
+
+        with threads.pool(n_jobs) as run:
+            return np.concatenate(run(compute, threads.chunks(len(X), CHUNK)))
+
+    def refit(
+        self,
+        F: Array,
+        Z: NDArray[np.int8],
+        bits: NDArray[np.int64],
+        weight: Array | None = None,
+        n_jobs: int | None = None,
+    ) -> "SVMHash":
+        start = None if self.W is None else self.W[:, bits]
+        weight = None if weight is None else weight[:, bits]
+        W = np.zeros((F.shape[1], Z.shape[1])) if self.W is None else self.W.copy()
+        W[:, bits] = svm.fit(F, Z[:, bits], self.C, start, weight, n_jobs)
+        return replace(self, W=W)
+
+    def take(self, other: "SVMHash", bits: NDArray[np.int64]) -> "SVMHash":
+        if self.W is None or other.W is None:
+            raise ValueError("both hash functions must be fitted")
+        W = self.W.copy()
+        W[:, bits] = other.W[:, bits]
+        return replace(self, W=W)
+
+    def decision(self, F: Array, n_jobs: int | None = None) -> Array:
+        if self.W is None:
+            raise ValueError("the hash function is not fitted")
+        W = self.W
+        with threads.pool(n_jobs) as run:
+            parts = run(lambda rows: F[rows] @ W, threads.chunks(len(F), CHUNK))
+        return np.concatenate(parts)
+
+
+def linear(C: float = 100.0) -> SVMHash:
+    """A linear SVM a bit."""
+    return SVMHash(Scaled(), C)
+
+
+def rbf(C: float = 100.0, n_centers: int = 500) -> SVMHash:
+    """A kernel SVM a bit: a linear SVM of `n_centers` radial basis functions."""
+    return SVMHash(RadialBasis(n_centers), C)

@@ -1,0 +1,92 @@
+"""The h step: b classifiers of X onto the columns of Z."""
+
+from difflib import get_close_matches
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.codes import Codes, sign
+from auxhash.hashfunctions.classifiers import ClassifierHash
+from auxhash.hashfunctions.features import Array
+from auxhash.hashfunctions.linear import linear, rbf
+
+NAMES = ("linear", "rbf")
+
+
+class HashFunction(Protocol):
+    """b one-bit classifiers of common features. Objects are values: fitting returns a new one."""
+
+    def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> Self:
+        """Learn from raw X (n, D) whatever turns it into features: scaling, centres."""
+
+    def features(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+        """Features (n, F) of raw X, computed once for a training set."""
+
+    def refit(
+        self,
+        F: Array,
+        Z: Codes,
+        bits: NDArray[np.int64],
+        weight: Array | None = None,
+        n_jobs: int | None = None,
+    ) -> Self:
+        """Train the given bits on the columns of Z (n, b), points weighted by `weight` (n, b)."""
+
+    def take(self, other: Self, bits: NDArray[np.int64]) -> Self:
+        """This hash function with the given bits of another."""
+
+    def decision(self, F: Array, n_jobs: int | None = None) -> Array:
+        """Real-valued outputs (n, b); a bit is +1 where its output is not negative."""
+
+
+def get(hash_function: Any, C: float) -> HashFunction:
+    """The hash function of that name, a scikit-learn classifier's, or the given one itself."""
+    if isinstance(hash_function, str):
+        if hash_function not in NAMES:
+            guess = get_close_matches(hash_function, NAMES, 1)
+            hint = f"; did you mean {guess[0]!r}?" if guess else ""
+            raise ValueError(
+                f"hash_function must be one of {', '.join(NAMES)} or a scikit-learn classifier; "
+                f"got {hash_function!r}{hint}"
+            )
+        return linear(C) if hash_function == "linear" else rbf(C)
+    if all(hasattr(hash_function, name) for name in ("prepare", "refit", "take", "decision")):
+        made: HashFunction = hash_function
+        return made
+    if hasattr(hash_function, "fit") and hasattr(hash_function, "get_params"):
+        return ClassifierHash(hash_function)
+    raise TypeError(
+        "hash_function must be a name or a scikit-learn classifier, "
+        f"got {type(hash_function).__name__}"
+    )
+
+
+def h_step(
+    h: HashFunction,
+    H: Codes | None,
+    F: Array,
+    Z: Codes,
+    bits: NDArray[np.int64],
+    weight: Array | None = None,
+    n_jobs: int | None = None,
+) -> tuple[HashFunction, Codes]:
+    """Refit the given bits of h to Z; return the hash function and its codes of the F.
+
+    H holds the codes of the old h. The SVM is a surrogate for the number of misclassified points,
+    and can misclassify more of them than the classifier it would replace: then the bit keeps its
+    old one, so that the h step never raises L_P.
+    """
+    if not len(bits) and H is not None:
+        return h, H
+    new = h.refit(F, Z, bits, weight, n_jobs)
+    codes = sign(new.decision(F, n_jobs))
+    if H is None:
+        return new, codes
+    cost = 1.0 if weight is None else weight
+    worse = (cost * (codes != Z)).sum(0) > (cost * (H != Z)).sum(0)
+    worse = np.flatnonzero(worse)
+    if len(worse):
+        new = new.take(h, worse)
+        codes[:, worse] = H[:, worse]
+    return new, codes

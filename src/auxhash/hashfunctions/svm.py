@@ -1,0 +1,166 @@
+"""Linear SVMs for all bits at once: Newton's method with conjugate gradients.
+
+For each bit, with features f_n (bias included, and regularised, as in LIBLINEAR),
+
+    min_w  |w|^2 / 2 + C sum_n s_n max(0, 1 - z_n w'f_n)^2
+
+The bits share the features, so products with all of them are matrix products, and they share a
+preconditioner: the inverse of I + 2 C rho F'F, with rho the mean weight of the points inside the
+margin. A handful of conjugate gradient steps then solves each Newton system. Double precision
+throughout: radial basis functions are nearly collinear, and single precision breaks down on them.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from auxhash import threads
+
+Array = NDArray[np.float64]
+
+CHUNK = 1024  # points
+TOLERANCE = 1e-7  # estimated distance to the optimum, relative to the objective
+FORCING = 0.1  # how far the residual of a Newton system must fall
+NEWTON_STEPS = 100
+CG_STEPS = 50
+
+
+def fit(
+    F: Array,
+    Z: NDArray[np.int8],
+    C: float,
+    start: Array | None = None,
+    weight: Array | None = None,
+    n_jobs: int | None = None,
+) -> Array:
+    """Weights (F, b) of the SVMs from features F (n, F) to each column of Z (n, b).
+
+    Args:
+        start: weights (F, b) to start from; zero if None.
+        weight: weight s (n, b) of each point for each bit; one if None.
+    """
+    with threads.pool(n_jobs) as run:
+        return _Newton(F, Z, C, weight, run).minimize(start)
+
+
+def objective(
+    W: Array, F: Array, Z: NDArray[np.int8], C: float, weight: Array | None = None
+) -> Array:
+    """The objective of each bit, (b,)."""
+    slack = np.maximum(0.0, 1.0 - Z * (F @ W))
+    slack *= slack
+    if weight is not None:
+        slack *= weight
+    value: Array = 0.5 * (W * W).sum(0) + C * slack.sum(0)
+    return value
+
+
+class _Newton:
+    """The bits still to be solved are the columns of Z, s and the margins M = Z * (F W)."""
+
+    def __init__(
+        self, F: Array, Z: NDArray[np.int8], C: float, weight: Array | None, run: threads.Run
+    ) -> None:
+        self.F, self.C, self.run = F, C, run
+        self.Z = Z.astype(np.float64)
+        self.s = np.ones((1, 1)) if weight is None else weight
+        self.chunks = threads.chunks(len(F), CHUNK)
+        self.gram = self._sum(lambda rows: F[rows].T @ F[rows])
+        self.rho = 0.0  # of the preconditioner at hand
+        self.inverse = np.empty(0)
+
+    def minimize(self, start: Array | None) -> Array:
+        n_features, n_bits = self.F.shape[1], self.Z.shape[1]
+        W = np.zeros((n_features, n_bits)) if start is None else start.copy()
+        M = np.zeros(self.Z.shape)
+        if start is not None:
+            self._each(lambda rows: np.multiply(self.Z[rows], self.F[rows] @ W, out=M[rows]))
+        todo = np.arange(n_bits)  # columns of W that the columns of Z and M stand for
+        inside = np.empty(M.shape)
+        for _ in range(NEWTON_STEPS):
+            value, gradient = self._evaluate(W[:, todo], M, inside)
+            self._precondition(float(inside.mean()))
+            decrement = (gradient * (self.inverse @ gradient)).sum(0)
+            far = decrement > 2 * TOLERANCE * value
+            if not far.all():
+                if not far.any():
+                    break
+                todo, M, inside = todo[far], M[:, far], np.ascontiguousarray(inside[:, far])
+                gradient, self.Z = gradient[:, far], self.Z[:, far]
+                self.s = self.s[:, far] if self.s.shape[1] > 1 else self.s
+            step = self._solve(gradient, inside)
+            W[:, todo] += step * self._search(W[:, todo], M, step)
+        return W
+
+    def _each(self, function) -> None:  # type: ignore[no-untyped-def]
+        self.run(function, self.chunks)
+
+    def _sum(self, function) -> Array:  # type: ignore[no-untyped-def]
+        """Sum of function(rows) over the chunks, always in the same order."""
+        total: Array = sum(self.run(function, self.chunks))
+        return total
+
+    def _weight(self, rows: slice) -> Array:
+        return self.s if len(self.s) == 1 else self.s[rows]
+
+    def _evaluate(self, W: Array, M: Array, inside: Array) -> tuple[Array, Array]:
+        """Objective (b,) and gradient (F, b); `inside` becomes s_n where the margin is violated."""
+
+        def part(rows: slice) -> Array:
+            slack = np.maximum(0.0, 1.0 - M[rows])
+            inside[rows] = (slack > 0) * self._weight(rows)
+            weighted = slack * self._weight(rows)
+            slope = self.F[rows].T @ (self.Z[rows] * weighted)
+            return np.vstack([slope, (weighted * slack).sum(0)])
+
+        total = self._sum(part)
+        return 0.5 * (W * W).sum(0) + self.C * total[-1], W - 2 * self.C * total[:-1]
+
+    def _precondition(self, rho: float) -> None:
+        if abs(rho - self.rho) > 0.1 * self.rho or not len(self.inverse):
+            unit = np.eye(len(self.gram))
+            factor = cho_factor(unit + (2 * self.C * rho) * self.gram)
+            self.rho, self.inverse = rho, cho_solve(factor, unit)
+
+    def _solve(self, gradient: Array, inside: Array) -> Array:
+        """Preconditioned conjugate gradients for Hessian @ step = -gradient, all bits at once."""
+        step = np.zeros_like(gradient)
+        r = -gradient
+        p = q = self.inverse @ r
+        size = first = (r * q).sum(0)
+        for _ in range(CG_STEPS):
+            direction = p
+
+            def part(rows: slice, direction: Array = direction) -> Array:
+                outputs = self.F[rows] @ direction
+                outputs *= inside[rows]
+                return self.F[rows].T @ outputs
+
+            product = p + (2 * self.C) * self._sum(part)
+            along = np.divide(size, (p * product).sum(0), out=np.zeros_like(size), where=size > 0)
+            step += along * p
+            r = r - along * product
+            q = self.inverse @ r
+            previous, size = size, (r * q).sum(0)
+            if (size <= FORCING**2 * first).all():
+                break
+            p = q + p * np.divide(size, previous, out=np.zeros_like(size), where=previous > 0)
+        return step
+
+    def _search(self, W: Array, M: Array, step: Array) -> Array:
+        """The best length (b,) of each step, by Newton's method in one variable; moves M along."""
+        change = np.empty(M.shape)
+        self._each(lambda rows: np.multiply(self.Z[rows], self.F[rows] @ step, out=change[rows]))
+        slope, curve = (W * step).sum(0), (step * step).sum(0)
+        length = np.ones(step.shape[1])
+        for _ in range(4):
+
+            def part(rows: slice, length: Array = length) -> Array:
+                slack = np.maximum(0.0, 1.0 - M[rows] - length * change[rows])
+                pull = change[rows] * self._weight(rows)
+                return np.stack([(slack * pull).sum(0), ((slack > 0) * pull * change[rows]).sum(0)])
+
+            first, second = 2 * self.C * self._sum(part)
+            length = length - (slope + length * curve - first) / (curve + second)
+        self._each(lambda rows: np.add(M[rows], length * change[rows], out=M[rows]))
+        return length

@@ -1,0 +1,220 @@
+"""Affinity-based losses. Each is a plain function loss(d, y, b) of NumPy arrays:
+
+d, the Hamming distance of two b-bit codes; y, their affinity; s = b - 2 d, their inner product.
+
+That is the whole interface: any function of the same form is a loss of the same standing. Set its
+attribute `reads = "distance"` to be given y as a distance in [0, 1] rather than as a similarity.
+
+`tabulate` evaluates a loss once for all distances; the kernels only ever look values up.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from auxhash import threads
+from auxhash.affinity import Affinity
+from auxhash.codes import Words, as_codes, pack, popcount, to_words
+
+Array = NDArray[np.float64]
+Loss = Callable[[Any, Any, int], Any]
+
+MOST_ROWS = 256  # distinct (y, weight) that a table may have; a row number is one byte
+CHUNK = 1 << 16  # pairs
+
+
+def ksh(d: Array, y: Array, b: int) -> Array:
+    """Supervised hashing with kernels, eq. (3) over b^2: (s/b - y)^2."""
+    return ((b - 2 * d) / b - y) ** 2
+
+
+def esplh(d: Array, y: Array, b: int) -> Array:
+    """Exponential SPLH: exp(-y s/b)."""
+    return np.exp(-y * (b - 2 * d) / b)
+
+
+def bre(d: Array, y: Array, b: int) -> Array:
+    """Binary reconstructive embedding: (d/b - y)^2 with y a distance in [0, 1]."""
+    if np.min(y) < 0 or np.max(y) > 1:
+        raise ValueError("bre reads y as distances in [0, 1] (or similarities in [-1, 1])")
+    return (d / b - y) ** 2
+
+
+bre.reads = "distance"  # type: ignore[attr-defined]
+
+
+def ee(d: Array, y: Array, b: int, lam: float = 1.0, scale: float = 1.0) -> Array:
+    """Elastic embedding, eq. (2): y+ |z-z'|^2 + lam y- exp(-|z-z'|^2).
+
+    |z-z'|^2 = 4 d is divided by b; `scale=b` undoes that and gives the paper's literal form.
+    """
+    squared = scale * 4 * d / b
+    return np.maximum(y, 0) * squared + lam * np.maximum(-y, 0) * np.exp(-squared)
+
+
+def hinge(d: Array, y: Array, b: int) -> Array:
+    """FastHash's hinge: (d/b)^2 where similar, max(0, 1/2 - d/b)^2 where dissimilar."""
+    return np.where(y > 0, (d / b) ** 2, np.maximum(0, 0.5 - d / b) ** 2)
+
+
+LOSSES: dict[str, Loss] = {"ksh": ksh, "esplh": esplh, "bre": bre, "ee": ee, "hinge": hinge}
+
+
+def get(loss: str | Loss) -> Loss:
+    """The loss of that name, or the given function itself."""
+    if callable(loss):
+        return loss
+    if loss not in LOSSES:
+        guess = get_close_matches(str(loss), LOSSES, 1)
+        hint = f"; did you mean {guess[0]!r}?" if guess else ""
+        raise ValueError(
+            f"loss must be one of {', '.join(LOSSES)} or a function of (d, y, b); "
+            f"got {loss!r}{hint}"
+        )
+    return LOSSES[loss]
+
+
+@dataclass(frozen=True)
+class LossTable:
+    """A loss on the pairs of an affinity, as look-ups over d = 0..b.
+
+    The weighted loss of pair p at distance d is
+
+        table[row[p], d] + sum_r coef[p, r] basis[r, d]        (+ its share of `constant`)
+
+    With few distinct (y, weight) every one has its row and there is no basis. With many, as for
+    real-valued y, the loss is a short sum of products of a function of y and a function of d
+    (two for ksh and bre, one for ee, about twelve for esplh), found numerically.
+    """
+
+    n_bits: int
+    row: NDArray[np.uint8]  # (pairs,)
+    table: Array  # (rows, b + 1)
+    coef: Array  # (pairs, R)
+    basis: Array  # (R, b + 1)
+    constant: float
+
+
+def tabulate(affinity: Affinity, loss: str | Loss, n_bits: int) -> LossTable:
+    """Evaluate `loss` at every distance for the pairs of `affinity`."""
+    function = get(loss)
+    y = affinity.read_as(getattr(function, "reads", "similarity"))
+    weight = affinity.weight
+    rows, row = _distinct(y, weight, MOST_ROWS)
+    if len(rows):
+        table = rows[:, 1:] * _evaluate(function, rows[:, 0], n_bits)
+        nothing = np.zeros((0, n_bits + 1))
+        return LossTable(n_bits, row, table, np.zeros((len(y), 0)), nothing, 0.0)
+    coef, basis, constant = _factorize(function, y, weight, n_bits)
+    return LossTable(n_bits, row, np.zeros((1, n_bits + 1)), coef, basis, constant)
+
+
+def total(codes: ArrayLike, affinity: Affinity, loss: str | Loss) -> float:
+    """L(Z): the weighted loss summed over the pairs, of +-1 codes (n_points, b)."""
+    Z = as_codes(codes)
+    if len(Z) != affinity.n_points:
+        raise ValueError(f"{len(Z)} codes do not fit an affinity of {affinity.n_points} points")
+    return sum_pairs(Z, affinity, tabulate(affinity, loss, Z.shape[1]), None)
+
+
+def sum_pairs(Z: NDArray[np.int8], affinity: Affinity, t: LossTable, n_jobs: int | None) -> float:
+    """L(Z) from a table made before."""
+    words = to_words(pack(Z))
+
+    def chunk(rows: slice) -> float:
+        return float(
+            _sum_pairs(
+                words,
+                affinity.i[rows],
+                affinity.j[rows],
+                t.row[rows],
+                t.table,
+                t.coef[rows],
+                t.basis,
+            )
+        )
+
+    with threads.pool(n_jobs) as run:
+        return t.constant + sum(run(chunk, threads.chunks(len(affinity), CHUNK)))
+
+
+def _evaluate(function: Loss, y: Array, n_bits: int) -> Array:
+    """loss(d, y) as a (len(y), b + 1) array, checked."""
+    values = np.asarray(function(np.arange(n_bits + 1.0)[None, :], y[:, None], n_bits), np.float64)
+    try:
+        values = np.broadcast_to(values, (len(y), n_bits + 1))
+    except ValueError:
+        raise ValueError(
+            "a loss must broadcast over arrays d (1, b + 1) and y (n, 1); it returned shape "
+            f"{values.shape} for n={len(y)}, b={n_bits}"
+        ) from None
+    if not np.isfinite(values).all():
+        raise ValueError("the loss is not finite for some distance d and affinity y")
+    return values
+
+
+def _factorize(function: Loss, y: Array, weight: Array, n_bits: int) -> tuple[Array, Array, float]:
+    """Split weight * loss(d, y) into coef (pairs, R) @ basis (R, b + 1), plus a constant.
+
+    The value at d = 0 goes into the constant: it never matters to the codes. The basis comes from
+    a sample of y; where it does not reproduce the loss for every y, the unit basis does.
+    """
+    sample = np.quantile(y, np.linspace(0, 1, 4 * (n_bits + 1)))
+    values = _evaluate(function, sample, n_bits)
+    _, size, directions = np.linalg.svd(values - values[:, :1], full_matrices=False)
+    for basis in (directions[size > 1e-14 * size[0]], np.eye(n_bits + 1)[1:]):
+        coef = np.empty((len(y), len(basis)))
+        constant = 0.0
+        for rows in threads.chunks(len(y), CHUNK):
+            values = _evaluate(function, y[rows], n_bits)
+            rest = values - values[:, :1]
+            coef[rows] = rest @ basis.T
+            error = np.abs(coef[rows] @ basis - rest).max()
+            if error > 1e-12 * np.abs(values).max():
+                break
+            constant += float(weight[rows] @ values[:, 0])
+        else:
+            break
+    coef *= weight[:, None]
+    return coef, basis, constant
+
+
+@njit(cache=True, nogil=True)
+def _distinct(y: Array, weight: Array, most: int) -> tuple[Array, NDArray[np.uint8]]:
+    """The distinct (y, weight) and each pair's number among them; none if more than `most`."""
+    rows = np.empty((most, 2))
+    number = np.zeros(len(y), np.uint8)
+    found = last = 0
+    for p in range(len(y)):
+        if found == 0 or y[p] != rows[last, 0] or weight[p] != rows[last, 1]:
+            last = 0
+            while last < found and (y[p] != rows[last, 0] or weight[p] != rows[last, 1]):
+                last += 1
+            if last == most:
+                return rows[:0], np.zeros(len(y), np.uint8)
+            if last == found:
+                rows[last, 0] = y[p]
+                rows[last, 1] = weight[p]
+                found += 1
+        number[p] = last
+    return rows[:found], number
+
+
+@njit(cache=True, nogil=True)
+def _sum_pairs(
+    words: Words, i: Any, j: Any, row: Any, table: Array, coef: Array, basis: Array
+) -> float:
+    result = 0.0
+    for p in range(len(i)):
+        d = 0
+        for w in range(words.shape[1]):
+            d += popcount(words[i[p], w] ^ words[j[p], w])
+        result += table[row[p], d]
+        for r in range(coef.shape[1]):
+            result += coef[p, r] * basis[r, d]
+    return result

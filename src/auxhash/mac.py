@@ -1,0 +1,188 @@
+"""The method of auxiliary coordinates: Z step and h step in turn while mu grows (fig. 1).
+
+    for mu = 0 < mu_1 < mu_1 alpha < ...:  Z step; stop if Z = h(X); h step
+
+`MAC.steps` is a generator. Progress bars, checkpoints and plots consume it; it knows none of them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.codes import Codes
+from auxhash.hashfunctions import HashFunction, h_step
+from auxhash.zstep import Penalty, Problem, Solver, z_step
+
+Array = NDArray[np.float64]
+Validate = Callable[[HashFunction], float]
+
+FEW = 0.01
+
+
+@dataclass(frozen=True)
+class Step:
+    """One iteration in numbers."""
+
+    iteration: int  # 0 is the two-step solution, at mu = 0
+    mu: float
+    loss: float  # L(h), of the codes h(X)
+    free_loss: float  # L(Z)
+    penalized_loss: float  # L_P(Z, h; mu)
+    violations: int  # entries of Z that differ from h(X)
+    score: float  # validation precision; NaN without validation
+    accepted: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class State:
+    """Where the algorithm stands: all that the next iteration needs."""
+
+    h: HashFunction
+    H: Codes  # h(X)
+    Z: Codes
+    trained: Codes  # the codes that each bit of h was last trained on
+    multipliers: Array | None  # of the augmented Lagrangian
+
+
+@dataclass(frozen=True)
+class MAC:
+    """The algorithm's settings.
+
+    `mu` is mu_1, or "auto": where the codes start to give in, raised where necessary so that
+    `max_iter` iterations reach the mu past which nothing can change.
+    """
+
+    solver: Solver
+    mu: float | Literal["auto"] = "auto"
+    alpha: float = 1.4
+    max_iter: int = 50
+    max_sweeps: int = 2
+    penalty: Literal["quadratic", "augmented"] = "quadratic"
+
+    def steps(
+        self,
+        problem: Problem,
+        F: Array,
+        h: HashFunction,
+        Z: Codes,
+        rng: np.random.Generator,
+        free: bool = True,
+        validate: Validate | None = None,
+    ) -> Iterator[tuple[Step, State]]:
+        """Run from codes Z and features F = h.features(X); yield each step and its state.
+
+        Args:
+            free: whether Z is only where the Z step at mu = 0 starts. If False, Z takes the
+                place of that step's result.
+            validate: precision of a hash function on held-out data; a step that lowers it is not
+                accepted: the state stays as it was, and the next mu is tried.
+        """
+        clock = perf_counter()
+        state, free_loss = self._two_step(problem, F, h, Z, rng, free)
+        score = validate(state.h) if validate else float("nan")
+        loss = problem.loss(state.H)
+        violations = int((state.Z != state.H).sum())
+        seconds = perf_counter() - clock
+        yield Step(0, 0.0, loss, free_loss, free_loss, violations, score, True, seconds), state
+        clock = perf_counter()
+        mu = self.first_mu(problem, state, rng)
+        for iteration in range(1, self.max_iter + 1):
+            new, free_loss, value = self._iterate(problem, F, state, mu, rng)
+            loss = problem.loss(new.H)
+            violations = int((new.Z != new.H).sum())
+            new_score = validate(new.h) if validate else float("nan")
+            accepted = not new_score < score
+            if accepted:
+                state, score = new, new_score
+            seconds = perf_counter() - clock
+            step = Step(
+                iteration, mu, loss, free_loss, value, violations, new_score, accepted, seconds
+            )
+            yield step, state
+            clock = perf_counter()
+            if new.h is state.h and violations == 0:
+                break
+            mu *= self.alpha
+
+    def _two_step(
+        self,
+        problem: Problem,
+        F: Array,
+        h: HashFunction,
+        Z: Codes,
+        rng: np.random.Generator,
+        free: bool,
+    ) -> tuple[State, float]:
+        """Two-step hashing: MAC at mu = 0."""
+        if free:
+            found = z_step(problem, Z, Penalty(Z, 0.0), self.solver, self.max_sweeps, rng)
+            Z, free_loss = found.Z, found.free_loss
+        else:
+            free_loss = problem.loss(Z)
+        h, H = h_step(h, None, F, Z, np.arange(problem.n_bits), None, problem.n_jobs)
+        multipliers = np.zeros(Z.shape) if self.penalty == "augmented" else None
+        return State(h, H, Z, Z, multipliers), free_loss
+
+    def _iterate(
+        self, problem: Problem, F: Array, state: State, mu: float, rng: np.random.Generator
+    ) -> tuple[State, float, float]:
+        """Z step, then h step unless Z = h(X); also L(Z) and L_P at the end."""
+        penalty = Penalty(state.H, mu, state.multipliers)
+        found = z_step(problem, state.Z, penalty, self.solver, self.max_sweeps, rng)
+        Z = found.Z
+        if np.array_equal(Z, state.H):
+            return replace(state, Z=Z), found.free_loss, found.value
+        if state.multipliers is None:
+            target, weight = Z, None
+            bits = np.flatnonzero((state.trained != Z).any(axis=0))
+        else:
+            pull = Z + state.multipliers / (2 * mu)
+            target, weight = np.where(pull >= 0, 1, -1).astype(np.int8), np.abs(pull)
+            bits = np.arange(problem.n_bits)
+        h, H = h_step(state.h, state.H, F, target, bits, weight, problem.n_jobs)
+        value = found.free_loss + replace(penalty, H=H).value(Z)
+        multipliers = state.multipliers
+        if multipliers is not None:
+            multipliers = multipliers + 2 * mu * (Z.astype(np.float64) - H)
+        return State(h, H, Z, target, multipliers), found.free_loss, value
+
+    def first_mu(self, problem: Problem, state: State, rng: np.random.Generator) -> float:
+        """mu_1: as given, or where the codes start to give in to the hash function.
+
+        The very first code gives in long before the path gets anywhere, so we take the mu at
+        which FEW of the codes that differ from h(X) do, not counting those that change at mu = 0
+        already because the free codes were not at an optimum.
+        """
+        if self.mu != "auto":
+            return float(self.mu)
+        # Below this, max_iter iterations would not reach the mu past which nothing changes.
+        least = problem.last_mu / self.alpha ** (self.max_iter - 1)
+        alone = problem.giving_in(state.Z, state.H)
+        alone = alone[alone > 0]
+        if not len(alone):
+            return least
+        mu = max(least, float(np.quantile(alone, FEW)))
+        if not getattr(self.solver, "single_flips", False):
+            # A solver that moves points together moves them before they would give in alone.
+            seed = int(rng.integers(2**63))
+            few = self._given_in(problem, state, 0.0, seed) + FEW * len(alone)
+            while mu / 2 > least and self._given_in(problem, state, mu, seed) > few:
+                mu /= 2
+        return mu
+
+    def _given_in(self, problem: Problem, state: State, mu: float, seed: int) -> int:
+        """How many codes one sweep at this mu moves to h(X)."""
+        penalty = Penalty(state.H, mu, state.multipliers)
+        Z = z_step(problem, state.Z, penalty, self.solver, 1, np.random.default_rng(seed)).Z
+        return int(((Z == state.H) & (state.Z != state.H)).sum())
+
+
+def lowest(steps: Iterable[tuple[Step, State]]) -> tuple[Step, State]:
+    """The accepted step with the lowest L(h), the two-step solution included."""
+    accepted = (pair for pair in steps if pair[0].accepted)
+    return min(accepted, key=lambda pair: pair[0].loss)

@@ -1,0 +1,17 @@
+"""The Z step: optimise the codes given the hash function."""
+
+from auxhash.zstep.problem import BitProblem, Penalty, Problem
+from auxhash.zstep.sweep import SOLVERS, BitSolver, Solver, SweepSolver, ZStep, get, z_step
+
+__all__ = [
+    "SOLVERS",
+    "BitProblem",
+    "BitSolver",
+    "Penalty",
+    "Problem",
+    "Solver",
+    "SweepSolver",
+    "ZStep",
+    "get",
+    "z_step",
+]

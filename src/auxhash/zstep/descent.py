@@ -1,0 +1,168 @@
+"""descent: flip any bit that lowers L_P, until none does.
+
+Point by point, a point's neighbour codes are gathered once for all its bits. Points that share no
+pair can move at the same time exactly as they would one after another, so the points are coloured
+(no pair within a colour) and the colours take turns. The colouring depends on the pairs alone:
+the result is the same on any number of threads.
+"""
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from auxhash import threads
+from auxhash.codes import Words, popcount
+from auxhash.zstep.problem import ROUNDING, Array, BitProblem, Problem
+
+CHUNK = 16  # points of one colour that a thread takes at a time
+
+
+class Descent:
+    """Whole sweeps, point by point."""
+
+    single_flips = True  # a bit gives in to h only on its own
+
+    def __init__(self) -> None:
+        self._colours: WeakKeyDictionary[Problem, list[NDArray[np.int32]]] = WeakKeyDictionary()
+
+    def sweep(
+        self, problem: Problem, words: Words, c: Array, run: threads.Run, rng: np.random.Generator
+    ) -> int:
+        """Visit every point once, changing `words` in place; return how many bits flipped."""
+        if problem not in self._colours:
+            self._colours[problem] = _by_colour(problem)
+        graph = problem.graph
+        tolerance = ROUNDING * problem.last_mu
+
+        def descend(points: NDArray[np.int32]) -> int:
+            flips: int = _descend_points(
+                points, words, c, tolerance, graph.indptr, graph.indices, graph.row,
+                problem.difference, graph.coef, problem.basis_difference,
+            )  # fmt: skip
+            return flips
+
+        flips = 0
+        for points in self._colours[problem]:
+            flips += sum(run(descend, [points[s] for s in threads.chunks(len(points), CHUNK)]))
+        return flips
+
+
+class BitDescent:
+    """The same for one bit of all points: a solver of the bit problem."""
+
+    single_flips = True
+
+    def __call__(
+        self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
+    ) -> NDArray[np.int8]:
+        z = z.copy()
+        tolerance = ROUNDING * float(np.abs(bit.a).max(initial=0.0) + np.abs(bit.c).max())
+        while _descend_bit(z, bit.c, tolerance, bit.indptr, bit.indices, bit.a):
+            pass
+        return z
+
+
+def _by_colour(problem: Problem) -> list[NDArray[np.int32]]:
+    """The points of each colour, in order."""
+    colour = _colour(problem.graph.indptr, problem.graph.indices)
+    order = np.argsort(colour, kind="stable").astype(np.int32)
+    return np.split(order, np.cumsum(np.bincount(colour))[:-1])
+
+
+@njit(cache=True)
+def _colour(indptr: Any, indices: Any) -> Any:
+    """Greedy colouring: each point in turn takes the first colour none of its partners has."""
+    n = len(indptr) - 1
+    colour = np.full(n, -1, np.int64)
+    seen_by = np.full(n + 1, -1, np.int64)  # the last point that found this colour taken
+    for point in range(n):
+        for e in range(indptr[point], indptr[point + 1]):
+            if colour[indices[e]] >= 0:
+                seen_by[colour[indices[e]]] = point
+        choice = 0
+        while seen_by[choice] == point:
+            choice += 1
+        colour[point] = choice
+    return colour
+
+
+@njit(cache=True, nogil=True)
+def _gains(row: Any, difference: Any, coef: Any, basis: Any, d: Any, gain: Any) -> float:
+    """For each neighbour at distance d: what z_n z_m a_nm is where a bit agrees, summed, and how
+    much it changes (`gain`) where the bit differs instead.
+
+    A bit that agrees leaves d' = d to the other bits and contributes +a(d); one that differs
+    leaves d' = d - 1 and contributes -a(d - 1). Neither depends on which bit it is.
+    """
+    agree = 0.0
+    for e in range(len(d)):
+        same = difference[row[e], d[e] + 1]
+        other = difference[row[e], d[e]]
+        for r in range(coef.shape[1]):
+            same += coef[e, r] * basis[r, d[e] + 1]
+            other += coef[e, r] * basis[r, d[e]]
+        agree += same
+        gain[e] = -other - same
+    return agree
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc"})
+def _sum_where_set(differ: Any, shift: Any, gain: Any) -> float:
+    total = 0.0
+    for e in range(len(gain)):
+        total += gain[e] * np.float64(np.int64((differ[e] >> shift) & np.uint64(1)))
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _descend_points(
+    points: Any, words: Any, c: Any, tolerance: float, indptr: Any, indices: Any,
+    row: Any, difference: Any, coef: Any, basis: Any,
+) -> int:  # fmt: skip
+    n_words, n_bits = words.shape[1], c.shape[1]
+    most = 0
+    for n in points:
+        most = max(most, indptr[n + 1] - indptr[n])
+    differ_all = np.empty((n_words, most), np.uint64)
+    d_all = np.empty(most, np.int64)
+    gain_all = np.empty(most)
+    flips = 0
+    for n in points:
+        edges = slice(indptr[n], indptr[n + 1])
+        degree = indptr[n + 1] - indptr[n]
+        differ, d, gain = differ_all[:, :degree], d_all[:degree], gain_all[:degree]
+        d[:] = 0
+        for w in range(n_words):
+            for e in range(degree):
+                differ[w, e] = words[n, w] ^ words[indices[indptr[n] + e], w]
+                d[e] += popcount(differ[w, e])
+        agree = _gains(row[edges], difference, coef[edges], basis, d, gain)
+        for k in range(n_bits):
+            word, shift = k // 64, np.uint64(k % 64)
+            z = 1.0 if (words[n, word] >> shift) & np.uint64(1) else -1.0
+            z_field = 0.5 * (agree + _sum_where_set(differ[word], shift, gain))
+            if z_field + z * c[n, k] > tolerance:
+                flips += 1
+                words[n, word] ^= np.uint64(1) << shift
+                for e in range(degree):
+                    d[e] += 1 - 2 * np.int64((differ[word, e] >> shift) & np.uint64(1))
+                    differ[word, e] ^= np.uint64(1) << shift
+                agree = _gains(row[edges], difference, coef[edges], basis, d, gain)
+    return flips
+
+
+@njit(cache=True, nogil=True)
+def _descend_bit(z: Any, c: Any, tolerance: float, indptr: Any, indices: Any, a: Any) -> bool:
+    """One pass over the points; True if a bit flipped."""
+    changed = False
+    for n in range(len(z)):
+        field = 0.0
+        for e in range(indptr[n], indptr[n + 1]):
+            field += a[e] * z[indices[e]]
+        if z[n] * (0.5 * field + c[n]) > tolerance:
+            z[n] = -z[n]
+            changed = True
+    return changed

@@ -1,0 +1,237 @@
+"""The Z step's objective, and the only home of its constants.
+
+    L_P(Z) = sum over pairs w loss(d, y, b) + sum_n mu |z_n - h_n|^2 + l_n'(z_n - h_n)
+
+with h_n = h(x_n) and multipliers l (zero for the quadratic penalty). For bit k with the other bits
+fixed, let d' be the distance over the other bits and a_ij = w (loss(d') - loss(d'+1)). Up to a
+constant, eqs. (6)-(8) of the paper become
+
+    E(z) = (1/4) z'Az + c'z,   c = l - 2 mu h
+    g(z) = (1/2) Az + c        flipping z_n changes L_P by -2 z_n g_n
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from auxhash import threads
+from auxhash.affinity import Affinity
+from auxhash.codes import Codes, Words, pack, popcount, to_words
+from auxhash.losses import Loss, LossTable, sum_pairs, tabulate
+
+Array = NDArray[np.float64]
+
+CHUNK = 512  # points whose rows a thread takes at a time
+ROUNDING = 1e-12  # relative; a change in E below it is no change
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """mu |z - h|^2 + l'(z - h), the price of codes that are not the hash function's."""
+
+    H: Codes  # (n, b), h(X)
+    mu: float
+    multipliers: Array | None = None  # (n, b), l; None is zero
+
+    def linear(self) -> Array:
+        """c = l - 2 mu h, for all bits (n, b)."""
+        c: Array = -2.0 * self.mu * self.H.astype(np.float64)
+        return c if self.multipliers is None else c + self.multipliers
+
+    def value(self, Z: Codes) -> float:
+        gap = Z.astype(np.float64) - self.H
+        result = self.mu * float(np.square(gap).sum())
+        return (
+            result if self.multipliers is None else result + float((self.multipliers * gap).sum())
+        )
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The pairs as neighbour lists: edges indptr[n]..indptr[n+1] lead from n to its partners."""
+
+    indptr: NDArray[np.int64]  # (n + 1,)
+    indices: NDArray[np.int32]  # (edges,)
+    row: NDArray[np.uint8]  # (edges,), as in LossTable
+    coef: Array  # (edges, R)
+
+
+class Problem:
+    """L_P over the codes of `affinity.n_points` points, for one loss and number of bits."""
+
+    def __init__(
+        self, affinity: Affinity, loss: str | Loss, n_bits: int, n_jobs: int | None = None
+    ) -> None:
+        self.affinity = affinity
+        self.n_bits = n_bits
+        self.n_jobs = n_jobs
+        self.table: LossTable = tabulate(affinity, loss, n_bits)
+        self.graph = Graph(
+            *_neighbour_lists(
+                affinity.n_points, affinity.i, affinity.j, self.table.row, self.table.coef
+            )
+        )
+        # Column d' + 1 holds loss(d') - loss(d'+1); the outer columns are never really used, but
+        # let kernels look up both neighbours of any d without a test.
+        self.difference = np.pad(-np.diff(self.table.table), ((0, 0), (1, 1)))
+        self.basis_difference = np.pad(-np.diff(self.table.basis), ((0, 0), (1, 1)))
+
+    @property
+    def n_points(self) -> int:
+        return self.affinity.n_points
+
+    def loss(self, Z: Codes) -> float:
+        """L(Z)."""
+        return sum_pairs(Z, self.affinity, self.table, self.n_jobs)
+
+    def penalized(self, Z: Codes, penalty: Penalty) -> float:
+        """L_P(Z)."""
+        return self.loss(Z) + penalty.value(Z)
+
+    def bit(self, words: Words, k: int, c: Array, mu: float, run: threads.Run) -> "BitProblem":
+        """The problem of bit k, the other bits as in `words`; c (n,) is its linear term."""
+        a = np.empty(len(self.graph.indices))
+
+        def couple(rows: slice) -> None:
+            _couplings(
+                rows.start, rows.stop, k, words, self.graph.indptr, self.graph.indices,
+                self.graph.row, self.difference, self.graph.coef, self.basis_difference, a,
+            )  # fmt: skip
+
+        run(couple, threads.chunks(self.n_points, CHUNK))
+        return BitProblem(
+            self.graph.indptr, self.graph.indices, a, c, mu, self.affinity.groups, run
+        )
+
+    def fields(self, Z: Codes) -> Array:
+        """S (n, b): for every bit S_n = (1/2) sum_j a_nj z_j, so that g = S + c."""
+        words = to_words(pack(Z))
+        S = np.empty(Z.shape)
+        with threads.pool(self.n_jobs) as run:
+            for k in range(self.n_bits):
+                bit = self.bit(words, k, np.zeros(len(Z)), 0.0, run)
+                S[:, k] = bit.field(Z[:, k])
+        return S
+
+    @cached_property
+    def last_mu(self) -> float:
+        """A mu past which every code gives in: (1/4) max_n sum_j max_d' |a_nj(d')|."""
+        return float(
+            _last_mu(
+                self.graph.indptr, self.graph.row, self.difference,
+                self.graph.coef, self.basis_difference,
+            )
+        )  # fmt: skip
+
+    def giving_in(self, Z: Codes, H: Codes) -> Array:
+        """For each z_n != h_n, the mu past which flipping it to h_n lowers L_P: h_n S_n / 2."""
+        differ = Z != H
+        needed: Array = (H * self.fields(Z))[differ] / 2
+        return needed
+
+
+@dataclass(frozen=True)
+class BitProblem:
+    """min E(z) = (1/4) z'Az + c'z over z in {-1,+1}^n, A sparse and symmetric.
+
+    `a` holds A's entries along the edges of the neighbour lists; `groups` is the affinity's.
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    a: Array
+    c: Array
+    mu: float
+    groups: NDArray[np.int64] | None
+    run: threads.Run
+
+    def field(self, z: NDArray[Any]) -> Array:
+        """S = (1/2) Az."""
+        z = np.asarray(z, np.float64)
+        S = np.empty(len(z))
+
+        def multiply(rows: slice) -> None:
+            _field(rows.start, rows.stop, self.indptr, self.indices, self.a, z, S)
+
+        self.run(multiply, threads.chunks(len(z), CHUNK))
+        return S
+
+    def energy(self, z: NDArray[Any]) -> float:
+        """E(z), exact for +-1 codes up to a constant that no solver sees."""
+        return float(0.5 * (z @ self.field(z)) + self.c @ z)
+
+    def relaxed(self, z: Array) -> tuple[float, Array]:
+        """E(z) + mu |z|^2 and its gradient: inside the box, mu |z - h|^2 is not linear."""
+        S = self.field(z)
+        return float(0.5 * (z @ S) + self.c @ z + self.mu * (z @ z)), S + self.c + 2 * self.mu * z
+
+
+@njit(cache=True)
+def _neighbour_lists(n: int, i: Any, j: Any, row: Any, coef: Any) -> Any:
+    indptr = np.zeros(n + 1, np.int64)
+    for p in range(len(i)):
+        indptr[i[p] + 1] += 1
+        indptr[j[p] + 1] += 1
+    for point in range(n):
+        indptr[point + 1] += indptr[point]
+    at = indptr[:-1].copy()
+    indices = np.empty(2 * len(i), np.int32)
+    rows = np.empty(2 * len(i), np.uint8)
+    coefs = np.empty((2 * len(i), coef.shape[1]))
+    for p in range(len(i)):
+        for source, target in ((i[p], j[p]), (j[p], i[p])):
+            indices[at[source]] = target
+            rows[at[source]] = row[p]
+            coefs[at[source]] = coef[p]
+            at[source] += 1
+    return indptr, indices, rows, coefs
+
+
+@njit(cache=True, nogil=True)
+def _couplings(
+    start: int, stop: int, k: int, words: Any, indptr: Any, indices: Any,
+    row: Any, difference: Any, coef: Any, basis: Any, out: Any,
+) -> None:  # fmt: skip
+    """a_ij of bit k along the edges of points start..stop."""
+    word, shift = k // 64, np.uint64(k % 64)
+    for n in range(start, stop):
+        for e in range(indptr[n], indptr[n + 1]):
+            m = indices[e]
+            d = np.int64(0)
+            for w in range(words.shape[1]):
+                d += popcount(words[n, w] ^ words[m, w])
+            d -= np.int64(((words[n, word] ^ words[m, word]) >> shift) & np.uint64(1))
+            value = difference[row[e], d + 1]
+            for r in range(coef.shape[1]):
+                value += coef[e, r] * basis[r, d + 1]
+            out[e] = value
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc"})
+def _field(start: int, stop: int, indptr: Any, indices: Any, a: Any, z: Any, out: Any) -> None:
+    for n in range(start, stop):
+        total = 0.0
+        for e in range(indptr[n], indptr[n + 1]):
+            total += a[e] * z[indices[e]]
+        out[n] = 0.5 * total
+
+
+@njit(cache=True)
+def _last_mu(indptr: Any, row: Any, difference: Any, coef: Any, basis: Any) -> float:
+    largest = 0.0
+    for n in range(len(indptr) - 1):
+        total = 0.0
+        for e in range(indptr[n], indptr[n + 1]):
+            most = 0.0
+            for d in range(1, difference.shape[1] - 1):
+                value = difference[row[e], d]
+                for r in range(coef.shape[1]):
+                    value += coef[e, r] * basis[r, d]
+                most = max(most, abs(value))
+            total += most
+        largest = max(largest, total)
+    return largest / 4

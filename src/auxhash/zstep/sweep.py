@@ -1,0 +1,119 @@
+"""One Z step: sweeps over the bits until nothing changes, an update that raises L_P skipped."""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash import threads
+from auxhash.codes import Codes, Words, pack, to_words, unpack
+from auxhash.zstep.cut import Cut
+from auxhash.zstep.descent import BitDescent, Descent
+from auxhash.zstep.problem import ROUNDING, Array, BitProblem, Penalty, Problem
+from auxhash.zstep.quad import Quad
+
+
+class BitSolver(Protocol):
+    """Lowers E(z) for one bit of all points, from the current z; need not succeed."""
+
+    def __call__(
+        self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
+    ) -> NDArray[np.int8]: ...
+
+
+@runtime_checkable
+class SweepSolver(Protocol):
+    """Makes a whole sweep itself: changes `words` in place, never raises L_P, counts the flips."""
+
+    def sweep(
+        self, problem: Problem, words: Words, c: Array, run: threads.Run, rng: np.random.Generator
+    ) -> int: ...
+
+
+Solver = BitSolver | SweepSolver
+SOLVERS: dict[str, type] = {
+    "cut": Cut,
+    "quad": Quad,
+    "descent": Descent,
+    "descent-bits": BitDescent,
+}
+
+
+def get(solver: "str | Solver") -> Solver:
+    """The solver of that name, or the given object itself."""
+    if isinstance(solver, str):
+        if solver not in SOLVERS:
+            guess = get_close_matches(solver, SOLVERS, 1)
+            hint = f"; did you mean {guess[0]!r}?" if guess else ""
+            raise ValueError(
+                f"z_step must be one of {', '.join(SOLVERS)} or a solver; got {solver!r}{hint}"
+            )
+        made: Solver = SOLVERS[solver]()
+        return made
+    if not (callable(solver) or isinstance(solver, SweepSolver)):
+        raise TypeError(f"z_step must be a name or a solver, got {type(solver).__name__}")
+    return solver
+
+
+@dataclass(frozen=True)
+class ZStep:
+    """What a Z step arrived at."""
+
+    Z: Codes
+    value: float  # L_P
+    free_loss: float  # L(Z)
+    sweeps: int
+    converged: bool  # the last sweep changed nothing
+
+
+def z_step(
+    problem: Problem,
+    Z: Codes,
+    penalty: Penalty,
+    solver: Solver,
+    max_sweeps: int,
+    rng: np.random.Generator,
+) -> ZStep:
+    """Lower L_P(Z) for a given hash function, from Z, by at most `max_sweeps` sweeps."""
+    words = to_words(pack(Z))
+    c = penalty.linear()
+    changed, sweeps = 1, 0
+    with threads.pool(problem.n_jobs) as run:
+        while changed and sweeps < max_sweeps:
+            if isinstance(solver, SweepSolver):
+                changed = solver.sweep(problem, words, c, run, rng)
+            else:
+                changed = _sweep_bits(problem, words, c, penalty.mu, solver, run, rng)
+            sweeps += 1
+    Z = unpack(words.astype("<u8").view(np.uint8)[:, : -(-problem.n_bits // 8)], problem.n_bits)
+    free_loss = problem.loss(Z)
+    return ZStep(Z, free_loss + penalty.value(Z), free_loss, sweeps, not changed)
+
+
+def _sweep_bits(
+    problem: Problem,
+    words: Words,
+    c: Array,
+    mu: float,
+    solver: BitSolver,
+    run: threads.Run,
+    rng: np.random.Generator,
+) -> int:
+    """Solve the bits in turn; return how many entries changed."""
+    changed = 0
+    for k in range(problem.n_bits):
+        word, mask = k // 64, np.uint64(1 << (k % 64))
+        z = np.where(words[:, word] & mask, 1, -1).astype(np.int8)
+        bit = problem.bit(words, k, c[:, k], mu, run)
+        new = np.asarray(solver(bit, z, rng))
+        if new.shape != z.shape or not np.all(np.abs(new) == 1):
+            raise ValueError(f"the solver must return {len(z)} values of -1 and +1")
+        differ = new != z
+        if differ.any():
+            before = bit.energy(z)
+            if bit.energy(new) < before - ROUNDING * abs(before):
+                words[differ, word] ^= mask
+                changed += int(differ.sum())
+    return changed
