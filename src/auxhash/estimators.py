@@ -6,21 +6,18 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from auxhash import affinity as affinities
 from auxhash import hashfunctions, losses, mac, metrics, progress, zstep
 from auxhash.affinity import Affinity, RandomState
-from auxhash.codes import Codes, Packed, as_codes, pack, sign
+from auxhash.codes import Codes, as_codes, pack, sign
+from auxhash.hasher import SCORE_K, Hasher, check_number
 from auxhash.hashfunctions import HashFunction
 
-ENCODE_CHUNK = 16384  # points whose features are held at once
-SCORE_K = 100
 
-
-class MACHash(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class MACHash(Hasher):
     """Learn a hash function by minimising an affinity-based loss with auxiliary coordinates.
 
     Args:
@@ -127,43 +124,13 @@ class MACHash(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.loss_ = step.loss
         self.n_iter_ = len(self.history_)
         self.affinity_ = affinity
-        self.codes_: Packed = pack(state.H)
+        self.codes_ = pack(state.H)
         self.labels_ = labels
         return self
 
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Real-valued outputs (n, n_bits); a bit is +1 where its output is not negative."""
-        check_is_fitted(self)
-        points = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        parts = [
-            self.hash_function_.decision(
-                self.hash_function_.features(points[at : at + ENCODE_CHUNK], self.n_jobs),
-                self.n_jobs,
-            )
-            for at in range(0, len(points), ENCODE_CHUNK)
-        ]
-        return np.concatenate(parts)
-
-    def transform(self, X: ArrayLike) -> Codes:
-        """Codes (n, n_bits), int8 in {-1, +1}."""
-        return sign(self.decision_function(X))
-
-    def encode(self, X: ArrayLike) -> Packed:
-        """Packed codes (n, ceil(n_bits / 8)), uint8: bit k at byte k // 8, bit k % 8."""
-        return pack(self.transform(X))
-
-    def score(self, X: ArrayLike, y: ArrayLike, k: int = SCORE_K) -> float:
-        """Precision at k of the queries X, labelled y, against the training points.
-
-        Ties in Hamming distance count by their expected value; k is capped by the number of
-        training points.
-        """
-        check_is_fitted(self)
-        if self.labels_ is None:
-            raise ValueError("score needs labels of the training points: fit with y as well")
-        codes = self.encode(X)
-        return metrics.precision_at_k(
-            codes, self.codes_, y, self.labels_, min(k, len(self.codes_)), self.n_jobs
+    def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        return self.hash_function_.decision(
+            self.hash_function_.features(X, self.n_jobs), self.n_jobs
         )
 
     def _algorithm(self) -> mac.MAC:
@@ -258,20 +225,20 @@ class MACHash(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         losses.get(self.loss)
-        _check_number("n_bits", self.n_bits, int, 1)
-        _check_number("max_iter", self.max_iter, int, 1)
-        _check_number("max_sweeps", self.max_sweeps, int, 1)
-        _check_number("alpha", self.alpha, float, 1, strict=True)
-        _check_number("C", self.C, float, 0, strict=True)
+        check_number("n_bits", self.n_bits, int, 1)
+        check_number("max_iter", self.max_iter, int, 1)
+        check_number("max_sweeps", self.max_sweeps, int, 1)
+        check_number("alpha", self.alpha, float, 1, strict=True)
+        check_number("C", self.C, float, 0, strict=True)
         if self.mu != "auto":
-            _check_number("mu", self.mu, float, 0, strict=True, instead=' or "auto"')
+            check_number("mu", self.mu, float, 0, strict=True, instead=' or "auto"')
         if self.penalty not in ("quadratic", "augmented"):
             raise ValueError(f'penalty must be "quadratic" or "augmented", got {self.penalty!r}')
         if isinstance(self.validation, tuple):
             if len(self.validation) != 2:
                 raise ValueError("validation must be a fraction or a pair (X, y)")
         elif self.validation is not None:
-            _check_number("validation", self.validation, float, 0, strict=True)
+            check_number("validation", self.validation, float, 0, strict=True)
             if self.validation >= 1:
                 raise ValueError(
                     f"validation must be a fraction below 1 or a pair (X, y), got {self.validation}"
@@ -281,12 +248,7 @@ class MACHash(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
-        tags.transformer_tags.preserves_dtype = []
         return tags
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.n_bits)
 
 
 class TwoStepHash(MACHash):
@@ -321,16 +283,3 @@ class _Precision:
         queries, base = (sign(h.decision(F, self.n_jobs)) for F in (self.queries, self.base))
         k = min(SCORE_K, len(base))
         return metrics.precision_at_k(queries, base, *self.labels, k, self.n_jobs)
-
-
-def _check_number(
-    name: str, value: Any, kind: type, least: float, strict: bool = False, instead: str = ""
-) -> None:
-    """Raise unless value is a number of that kind, at least (or above) `least`."""
-    numbers = (int, np.integer) if kind is int else (int, float, np.integer, np.floating)
-    what = "a whole number" if kind is int else "a number"
-    bound = f"above {least}" if strict else f"of at least {least}"
-    if isinstance(value, bool) or not isinstance(value, numbers):
-        raise TypeError(f"{name} must be {what} {bound}{instead}, got {value!r}")
-    if not (value > least if strict else value >= least) or not np.isfinite(value):
-        raise ValueError(f"{name} must be {what} {bound}{instead}, got {value!r}")

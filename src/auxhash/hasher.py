@@ -1,0 +1,81 @@
+"""What every method that learns codes offers once it is fitted."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from auxhash import metrics
+from auxhash.codes import Codes, Packed, pack, sign
+
+CHUNK = 16384  # points encoded at a time
+SCORE_K = 100
+
+
+class Hasher(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """decision_function, transform, encode and score, from `_outputs`.
+
+    A subclass has a parameter `n_bits`, implements `_outputs`, and in `fit` sets `codes_`, the
+    packed codes of the training points, and `labels_`, their labels or None.
+    """
+
+    n_bits: int
+    n_jobs: int | None = None
+    codes_: Packed
+    labels_: NDArray[Any] | None
+
+    def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Real-valued outputs (n, n_bits) for a chunk of checked points."""
+        raise NotImplementedError
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Real-valued outputs (n, n_bits); a bit is +1 where its output is not negative."""
+        check_is_fitted(self)
+        points = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        chunks = range(0, len(points), CHUNK)
+        return np.concatenate([self._outputs(points[at : at + CHUNK]) for at in chunks])
+
+    def transform(self, X: ArrayLike) -> Codes:
+        """Codes (n, n_bits), int8 in {-1, +1}."""
+        return sign(self.decision_function(X))
+
+    def encode(self, X: ArrayLike) -> Packed:
+        """Packed codes (n, ceil(n_bits / 8)), uint8: bit k at byte k // 8, bit k % 8."""
+        return pack(self.transform(X))
+
+    def score(self, X: ArrayLike, y: ArrayLike, k: int = SCORE_K) -> float:
+        """Precision at k of the queries X, labelled y, against the training points.
+
+        Ties in Hamming distance count by their expected value; k is capped by the number of
+        training points.
+        """
+        check_is_fitted(self)
+        if self.labels_ is None:
+            raise ValueError("score needs labels of the training points: fit with y as well")
+        codes = self.encode(X)
+        k = min(k, len(self.codes_))
+        return metrics.precision_at_k(codes, self.codes_, y, self.labels_, k, self.n_jobs)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_bits)
+
+
+def check_number(
+    name: str, value: Any, kind: type, least: float, strict: bool = False, instead: str = ""
+) -> None:
+    """Raise unless value is a number of that kind, at least (or above) `least`."""
+    numbers = (int, np.integer) if kind is int else (int, float, np.integer, np.floating)
+    what = "a whole number" if kind is int else "a number"
+    bound = f"above {least}" if strict else f"of at least {least}"
+    if isinstance(value, bool) or not isinstance(value, numbers):
+        raise TypeError(f"{name} must be {what} {bound}{instead}, got {value!r}")
+    if not (value > least if strict else value >= least) or not np.isfinite(value):
+        raise ValueError(f"{name} must be {what} {bound}{instead}, got {value!r}")
