@@ -19,13 +19,17 @@ Words = NDArray[np.uint64]
 
 @intrinsic
 def popcount(typing_context: Any, word: Any) -> Any:
-    """Number of set bits in a uint64; Numba does not compile np.bitwise_count."""
+    """Number of set bits in a uint64, as a uint64; Numba does not compile np.bitwise_count.
+
+    Kernels index with unsigned integers where they can: a signed index costs a test for negative
+    ones. Mixing the two in one expression would make it a float.
+    """
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         ctpop = builder.module.declare_intrinsic("llvm.ctpop", [ir.IntType(64)])
         return builder.call(ctpop, args)
 
-    return types.int64(types.uint64), emit
+    return types.uint64(types.uint64), emit
 
 
 def as_codes(codes: ArrayLike, name: str = "codes") -> Codes:

@@ -211,7 +211,7 @@ def _sum_pairs(
 ) -> float:
     result = 0.0
     for p in range(len(i)):
-        d = 0
+        d = np.uint64(0)
         for w in range(words.shape[1]):
             d += popcount(words[i[p], w] ^ words[j[p], w])
         result += table[row[p], d]

@@ -104,7 +104,7 @@ def _histogram(
 ) -> None:
     for q in range(len(query)):
         for m in range(len(base)):
-            d = 0
+            d = np.uint64(0)
             for w in range(base.shape[1]):
                 d += popcount(query[q, w] ^ base[m, w])
             relevant = np.uint64(0)

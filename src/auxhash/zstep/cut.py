@@ -6,7 +6,8 @@ undecided points has its optimal value already, whatever they become. Fixing it 
 neighbours, and so on; only what is left over goes to the max-flow library.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numba import njit
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from auxhash.zstep.problem import ROUNDING, Array, BitProblem
+from auxhash.zstep.problem import ROUNDING, Array, BitProblem, Graph
 
 
 class Cut:
@@ -24,41 +25,69 @@ class Cut:
     (real-valued y, a pair that carries both signs) falls apart into blocks that are.
     """
 
+    def __init__(self) -> None:
+        self._inner: WeakKeyDictionary[Graph, tuple[Any, ...]] = WeakKeyDictionary()
+
     def __call__(
         self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
     ) -> NDArray[np.int8]:
         z = z.copy()
-        blocks = _blocks(bit, rng)
-        place = np.full(len(z), -1, np.int64)  # of a point inside the current block
-        for number in rng.permutation(len(blocks)):
-            solve_block(bit, z, blocks[number], place)
+        inner = self._couplings_within_groups(bit)
+        block = _blocks(bit, inner, rng)
+        members = np.split(np.argsort(block, kind="stable"), np.cumsum(np.bincount(block))[:-1])
+        g = bit.field(z) + bit.c
+        for number in rng.permutation(len(members)):
+            solve_block(bit, inner, block, members[number], z, g)
         return z
 
+    def _couplings_within_groups(self, bit: BitProblem) -> "Inner":
+        """Few pairs lie within a group, always the same ones: they are looked up once a graph."""
+        graph = bit.graph
+        if bit.groups is None:
+            return Inner(graph.indptr, graph.indices, bit.a)
+        if graph not in self._inner:
+            self._inner[graph] = _edges_within(bit.groups, graph.indptr, graph.indices)
+        indptr, indices, edges = self._inner[graph]
+        return Inner(indptr, indices, bit.a[edges])
 
-def _blocks(bit: BitProblem, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+
+class Inner(NamedTuple):
+    """The couplings of points of one group, as neighbour lists."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.uint32]
+    a: Array
+
+
+def _blocks(bit: BitProblem, inner: Inner, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The number of each point's block."""
     n = len(bit.c)
     groups = np.zeros(n, np.int64) if bit.groups is None else bit.groups
+    if not (inner.a > 0).any():
+        return np.unique(groups, return_inverse=True)[1]
     order = rng.permutation(n)
     order = order[np.argsort(groups[order], kind="stable")]
-    block = _grow(order, groups, bit.indptr, bit.indices, bit.a)
-    members = np.argsort(block, kind="stable")
-    return np.split(members, np.cumsum(np.bincount(block))[:-1])
+    block: NDArray[np.int64] = _grow(order, groups, *inner)
+    return block
 
 
 def solve_block(
-    bit: BitProblem, z: NDArray[np.int8], block: NDArray[np.int64], place: NDArray[np.int64]
+    bit: BitProblem,
+    inner: Inner,
+    block: NDArray[np.int64],
+    members: NDArray[np.int64],
+    z: NDArray[np.int8],
+    g: Array,
 ) -> None:
-    """Minimise E over z[block], in place, the other points fixed; `place` stays all -1."""
-    place[block] = np.arange(len(block))
-    u = np.empty(len(block))
-    free = _settle(block, place, z, bit.c, u, bit.indptr, bit.indices, bit.a)
+    """Minimise E over z[members], in place, the other points fixed; keeps g = (1/2) Az + c."""
+    old = z[members]
+    u, free = _settle(members, block, z, g, *inner)
     if free.any():
-        left = np.flatnonzero(free)
-        place[block] = -1
-        place[block[left]] = np.arange(len(left))
-        source, target, coupling = _inner_edges(block[left], place, bit.indptr, bit.indices, bit.a)
-        z[block[left]] = minimum_cut(source, target, coupling, u[left])
-    place[block] = -1
+        left = members[free]
+        source, target, coupling = _pairs_among(left, *inner)
+        z[left] = minimum_cut(source, target, coupling, u[free])
+    changed = members[z[members] != old]
+    _move(changed, z, g, bit.graph.indptr, bit.graph.indices, bit.a)
 
 
 def minimum_cut(
@@ -114,23 +143,46 @@ def _grow(order: Any, groups: Any, indptr: Any, indices: Any, a: Any) -> Any:
 
 
 @njit(cache=True)
-def _settle(
-    block: Any, place: Any, z: Any, c: Any, u: Any, indptr: Any, indices: Any, a: Any
-) -> Any:
-    """Give every point of the block that is decided its value; return which are left.
+def _edges_within(groups: Any, indptr: Any, indices: Any) -> Any:
+    """The edges between points of one group, as neighbour lists, and their numbers."""
+    n = len(groups)
+    begin = np.zeros(n + 1, np.int64)
+    for point in range(n):
+        begin[point + 1] = begin[point]
+        for e in range(indptr[point], indptr[point + 1]):
+            begin[point + 1] += groups[indices[e]] == groups[point]
+    edges = np.empty(begin[n], np.int64)
+    partners = np.empty(begin[n], np.uint32)
+    at = 0
+    for point in range(n):
+        for e in range(indptr[point], indptr[point + 1]):
+            if groups[indices[e]] == groups[point]:
+                edges[at] = e
+                partners[at] = indices[e]
+                at += 1
+    return begin, partners, edges
 
-    u becomes the linear term of each point with the settled and outside points folded in.
+
+@njit(cache=True)
+def _settle(members: Any, block: Any, z: Any, g: Any, indptr: Any, indices: Any, a: Any) -> Any:
+    """Give every point of a block that is decided its value.
+
+    Returns the linear term u of each member, with the settled and outside points folded in, and
+    which members are left undecided.
     """
-    size = len(block)
-    slack = np.zeros(size)  # sum of |couplings| to points of the block not yet settled
+    number = block[members[0]]
+    size = len(members)
+    place = np.empty(len(z), np.int64)  # of each member; the rest is never read
+    u = np.empty(size)
+    slack = np.zeros(size)  # sum of |couplings| to members not yet settled
     for t in range(size):
-        n = block[t]
-        u[t] = c[n]
+        n = members[t]
+        place[n] = t
+        u[t] = g[n]
         for e in range(indptr[n], indptr[n + 1]):
-            if place[indices[e]] >= 0:
+            if block[indices[e]] == number:
                 slack[t] += 0.5 * abs(a[e])
-            else:
-                u[t] += 0.5 * a[e] * z[indices[e]]
+                u[t] -= 0.5 * a[e] * z[indices[e]]
     rounding = ROUNDING * slack
     free = np.ones(size, np.bool_)
     queue = np.empty(size, np.int64)
@@ -145,35 +197,46 @@ def _settle(
     while first < last:
         t = queue[first]
         first += 1
-        n = block[t]
+        n = members[t]
         if u[t] != 0:
             z[n] = -1 if u[t] > 0 else 1
         free[t] = False
         for e in range(indptr[n], indptr[n + 1]):
-            s = place[indices[e]]
-            if s >= 0 and free[s]:
+            if block[indices[e]] == number and free[place[indices[e]]]:
+                s = place[indices[e]]
                 u[s] += 0.5 * a[e] * z[n]
                 slack[s] -= 0.5 * abs(a[e])
                 if not queued[s] and abs(u[s]) + rounding[s] >= slack[s]:
                     queue[last] = s
                     queued[s] = True
                     last += 1
-    return free
+    return u, free
 
 
 @njit(cache=True)
-def _inner_edges(block: Any, place: Any, indptr: Any, indices: Any, a: Any) -> Any:
-    """The pairs inside a block, each once, and half their a."""
+def _move(changed: Any, z: Any, g: Any, indptr: Any, indices: Any, a: Any) -> None:
+    """Fold points that changed sign into the g of their partners."""
+    for n in changed:
+        for e in range(indptr[n], indptr[n + 1]):
+            g[indices[e]] += a[e] * z[n]
+
+
+@njit(cache=True)
+def _pairs_among(points: Any, indptr: Any, indices: Any, a: Any) -> Any:
+    """The pairs among some points of a group, by their place in `points`, and half their a."""
+    place = {}
     most = 0
-    for n in block:
-        most += indptr[n + 1] - indptr[n]
+    for t in range(len(points)):
+        place[np.int64(points[t])] = t
+        most += indptr[points[t] + 1] - indptr[points[t]]
     source, target, coupling = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
     count = 0
-    for t in range(len(block)):
-        for e in range(indptr[block[t]], indptr[block[t] + 1]):
-            if place[indices[e]] > t:
+    for t in range(len(points)):
+        for e in range(indptr[points[t]], indptr[points[t] + 1]):
+            other = np.int64(indices[e])
+            if other in place and place[other] > t:
                 source[count] = t
-                target[count] = place[indices[e]]
+                target[count] = place[other]
                 coupling[count] = 0.5 * a[e]
                 count += 1
     return source[:count], target[:count], coupling[:count]

@@ -60,7 +60,7 @@ class BitDescent:
     ) -> NDArray[np.int8]:
         z = z.copy()
         tolerance = ROUNDING * float(np.abs(bit.a).max(initial=0.0) + np.abs(bit.c).max())
-        while _descend_bit(z, bit.c, tolerance, bit.indptr, bit.indices, bit.a):
+        while _descend_bit(z, bit.c, tolerance, bit.graph.indptr, bit.graph.indices, bit.a):
             pass
         return z
 
@@ -99,10 +99,10 @@ def _gains(row: Any, difference: Any, coef: Any, basis: Any, d: Any, gain: Any) 
     """
     agree = 0.0
     for e in range(len(d)):
-        same = difference[row[e], d[e] + 1]
+        same = difference[row[e], d[e] + np.uint64(1)]
         other = difference[row[e], d[e]]
         for r in range(coef.shape[1]):
-            same += coef[e, r] * basis[r, d[e] + 1]
+            same += coef[e, r] * basis[r, d[e] + np.uint64(1)]
             other += coef[e, r] * basis[r, d[e]]
         agree += same
         gain[e] = -other - same
@@ -127,7 +127,7 @@ def _descend_points(
     for n in points:
         most = max(most, indptr[n + 1] - indptr[n])
     differ_all = np.empty((n_words, most), np.uint64)
-    d_all = np.empty(most, np.int64)
+    d_all = np.empty(most, np.uint64)
     gain_all = np.empty(most)
     flips = 0
     for n in points:
@@ -148,7 +148,9 @@ def _descend_points(
                 flips += 1
                 words[n, word] ^= np.uint64(1) << shift
                 for e in range(degree):
-                    d[e] += 1 - 2 * np.int64((differ[word, e] >> shift) & np.uint64(1))
+                    d[e] += np.uint64(1) - ((differ[word, e] >> shift) & np.uint64(1)) * np.uint64(
+                        2
+                    )
                     differ[word, e] ^= np.uint64(1) << shift
                 agree = _gains(row[edges], difference, coef[edges], basis, d, gain)
     return flips

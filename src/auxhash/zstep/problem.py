@@ -50,12 +50,12 @@ class Penalty:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Graph:
     """The pairs as neighbour lists: edges indptr[n]..indptr[n+1] lead from n to its partners."""
 
     indptr: NDArray[np.int64]  # (n + 1,)
-    indices: NDArray[np.int32]  # (edges,)
+    indices: NDArray[np.uint32]  # (edges,)
     row: NDArray[np.uint8]  # (edges,), as in LossTable
     coef: Array  # (edges, R)
 
@@ -78,6 +78,7 @@ class Problem:
         # Column d' + 1 holds loss(d') - loss(d'+1); the outer columns are never really used, but
         # let kernels look up both neighbours of any d without a test.
         self.difference = np.pad(-np.diff(self.table.table), ((0, 0), (1, 1)))
+        self._couplings = np.empty(len(self.graph.indices))
         self.basis_difference = np.pad(-np.diff(self.table.basis), ((0, 0), (1, 1)))
 
     @property
@@ -93,19 +94,22 @@ class Problem:
         return self.loss(Z) + penalty.value(Z)
 
     def bit(self, words: Words, k: int, c: Array, mu: float, run: threads.Run) -> "BitProblem":
-        """The problem of bit k, the other bits as in `words`; c (n,) is its linear term."""
-        a = np.empty(len(self.graph.indices))
+        """The problem of bit k, the other bits as in `words`; c (n,) is its linear term.
+
+        Its couplings stand in a buffer that the next call writes over.
+        """
+        a = self._couplings
+        others = np.full(words.shape[1], ~np.uint64(0))
+        others[k // 64] ^= np.uint64(1 << (k % 64))
 
         def couple(rows: slice) -> None:
             _couplings(
-                rows.start, rows.stop, k, words, self.graph.indptr, self.graph.indices,
+                rows.start, rows.stop, others, words, self.graph.indptr, self.graph.indices,
                 self.graph.row, self.difference, self.graph.coef, self.basis_difference, a,
             )  # fmt: skip
 
         run(couple, threads.chunks(self.n_points, CHUNK))
-        return BitProblem(
-            self.graph.indptr, self.graph.indices, a, c, mu, self.affinity.groups, run
-        )
+        return BitProblem(self.graph, a, c, mu, self.affinity.groups, run)
 
     def fields(self, Z: Codes) -> Array:
         """S (n, b): for every bit S_n = (1/2) sum_j a_nj z_j, so that g = S + c."""
@@ -141,8 +145,7 @@ class BitProblem:
     `a` holds A's entries along the edges of the neighbour lists; `groups` is the affinity's.
     """
 
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
+    graph: Graph
     a: Array
     c: Array
     mu: float
@@ -155,7 +158,7 @@ class BitProblem:
         S = np.empty(len(z))
 
         def multiply(rows: slice) -> None:
-            _field(rows.start, rows.stop, self.indptr, self.indices, self.a, z, S)
+            _field(rows.start, rows.stop, self.graph.indptr, self.graph.indices, self.a, z, S)
 
         self.run(multiply, threads.chunks(len(z), CHUNK))
         return S
@@ -179,7 +182,7 @@ def _neighbour_lists(n: int, i: Any, j: Any, row: Any, coef: Any) -> Any:
     for point in range(n):
         indptr[point + 1] += indptr[point]
     at = indptr[:-1].copy()
-    indices = np.empty(2 * len(i), np.int32)
+    indices = np.empty(2 * len(i), np.uint32)
     rows = np.empty(2 * len(i), np.uint8)
     coefs = np.empty((2 * len(i), coef.shape[1]))
     for p in range(len(i)):
@@ -193,21 +196,19 @@ def _neighbour_lists(n: int, i: Any, j: Any, row: Any, coef: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def _couplings(
-    start: int, stop: int, k: int, words: Any, indptr: Any, indices: Any,
+    start: int, stop: int, others: Any, words: Any, indptr: Any, indices: Any,
     row: Any, difference: Any, coef: Any, basis: Any, out: Any,
 ) -> None:  # fmt: skip
-    """a_ij of bit k along the edges of points start..stop."""
-    word, shift = k // 64, np.uint64(k % 64)
+    """a_ij along the edges of points start..stop; `others` masks the bit in question out."""
     for n in range(start, stop):
         for e in range(indptr[n], indptr[n + 1]):
             m = indices[e]
-            d = np.int64(0)
-            for w in range(words.shape[1]):
-                d += popcount(words[n, w] ^ words[m, w])
-            d -= np.int64(((words[n, word] ^ words[m, word]) >> shift) & np.uint64(1))
-            value = difference[row[e], d + 1]
+            d = popcount((words[n, 0] ^ words[m, 0]) & others[0]) + np.uint64(1)
+            for w in range(1, words.shape[1]):
+                d += popcount((words[n, w] ^ words[m, w]) & others[w])
+            value = difference[row[e], d]
             for r in range(coef.shape[1]):
-                value += coef[e, r] * basis[r, d + 1]
+                value += coef[e, r] * basis[r, d]
             out[e] = value
 
 
