@@ -7,7 +7,6 @@ neighbours, and so on; only what is left over goes to the max-flow library.
 """
 
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numba import njit
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from auxhash.zstep.problem import ROUNDING, Array, BitProblem, Graph
+from auxhash.zstep.problem import ROUNDING, Array, BitProblem
 
 
 class Cut:
@@ -25,30 +24,17 @@ class Cut:
     (real-valued y, a pair that carries both signs) falls apart into blocks that are.
     """
 
-    def __init__(self) -> None:
-        self._inner: WeakKeyDictionary[Graph, tuple[Any, ...]] = WeakKeyDictionary()
-
     def __call__(
         self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
     ) -> NDArray[np.int8]:
         z = z.copy()
-        inner = self._couplings_within_groups(bit)
+        inner = _couplings_within_groups(bit)
         block = _blocks(bit, inner, rng)
         members = np.split(np.argsort(block, kind="stable"), np.cumsum(np.bincount(block))[:-1])
         g = bit.field(z) + bit.c
         for number in rng.permutation(len(members)):
             solve_block(bit, inner, block, members[number], z, g)
         return z
-
-    def _couplings_within_groups(self, bit: BitProblem) -> "Inner":
-        """Few pairs lie within a group, always the same ones: they are looked up once a graph."""
-        graph = bit.graph
-        if bit.groups is None:
-            return Inner(graph.indptr, graph.indices, bit.a)
-        if graph not in self._inner:
-            self._inner[graph] = _edges_within(bit.groups, graph.indptr, graph.indices)
-        indptr, indices, edges = self._inner[graph]
-        return Inner(indptr, indices, bit.a[edges])
 
 
 class Inner(NamedTuple):
@@ -57,6 +43,17 @@ class Inner(NamedTuple):
     indptr: NDArray[np.int64]
     indices: NDArray[np.uint32]
     a: Array
+
+
+def _couplings_within_groups(bit: BitProblem) -> Inner:
+    """Few pairs lie within a group, always the same ones: they are looked up once a graph."""
+    graph, groups = bit.graph, bit.groups
+    if groups is None:
+        return Inner(graph.indptr, graph.indices, bit.a)
+    indptr, indices, edges = graph.derive(
+        "within groups", lambda: _edges_within(groups, graph.indptr, graph.indices)
+    )
+    return Inner(indptr, indices, bit.a[edges])
 
 
 def _blocks(bit: BitProblem, inner: Inner, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -104,10 +101,10 @@ def minimum_cut(
     capacity = np.concatenate([-2 * coupling, -2 * coupling, 2 * np.abs(u)])
     tail = np.concatenate([source, target, np.where(u < 0, S, np.arange(n))])
     head = np.concatenate([target, source, np.where(u < 0, np.arange(n), T)])
+    graph = csr_array((capacity, (tail, head)), shape=(n + 2, n + 2))
     # Above 2^31 the library's flows wrap around silently: bound the total flow and each residual.
-    bound = max(capacity[-n:].sum(), capacity.max(), np.finfo(float).tiny)
-    whole = np.rint(capacity * (2**30 / bound)).astype(np.int32)
-    graph = csr_array((whole, (tail, head)), shape=(n + 2, n + 2))
+    bound = max(capacity[-n:].sum(), graph.data.max(), np.finfo(float).tiny)
+    graph.data = np.rint(graph.data * (2**30 / bound)).astype(np.int32)
     residual = csr_array(graph - maximum_flow(graph, S, T).flow)
     residual.eliminate_zeros()
     reached = breadth_first_order(residual, S, return_predecessors=False)

@@ -7,7 +7,6 @@ the result is the same on any number of threads.
 """
 
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numba import njit
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from auxhash import threads
 from auxhash.codes import Words, popcount
-from auxhash.zstep.problem import ROUNDING, Array, BitProblem, Problem
+from auxhash.zstep.problem import ROUNDING, Array, BitProblem, Graph, Problem
 
 CHUNK = 16  # points of one colour that a thread takes at a time
 
@@ -25,16 +24,12 @@ class Descent:
 
     single_flips = True  # a bit gives in to h only on its own
 
-    def __init__(self) -> None:
-        self._colours: WeakKeyDictionary[Problem, list[NDArray[np.int32]]] = WeakKeyDictionary()
-
     def sweep(
         self, problem: Problem, words: Words, c: Array, run: threads.Run, rng: np.random.Generator
     ) -> int:
         """Visit every point once, changing `words` in place; return how many bits flipped."""
-        if problem not in self._colours:
-            self._colours[problem] = _by_colour(problem)
         graph = problem.graph
+        colours = graph.derive("colours", lambda: _by_colour(graph))
         tolerance = ROUNDING * problem.last_mu
 
         def descend(points: NDArray[np.int32]) -> int:
@@ -45,7 +40,7 @@ class Descent:
             return flips
 
         flips = 0
-        for points in self._colours[problem]:
+        for points in colours:
             flips += sum(run(descend, [points[s] for s in threads.chunks(len(points), CHUNK)]))
         return flips
 
@@ -65,9 +60,9 @@ class BitDescent:
         return z
 
 
-def _by_colour(problem: Problem) -> list[NDArray[np.int32]]:
+def _by_colour(graph: Graph) -> list[NDArray[np.int32]]:
     """The points of each colour, in order."""
-    colour = _colour(problem.graph.indptr, problem.graph.indices)
+    colour = _colour(graph.indptr, graph.indices)
     order = np.argsort(colour, kind="stable").astype(np.int32)
     return np.split(order, np.cumsum(np.bincount(colour))[:-1])
 

@@ -10,7 +10,8 @@ constant, eqs. (6)-(8) of the paper become
     g(z) = (1/2) Az + c        flipping z_n changes L_P by -2 z_n g_n
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -58,6 +59,13 @@ class Graph:
     indices: NDArray[np.uint32]  # (edges,)
     row: NDArray[np.uint8]  # (edges,), as in LossTable
     coef: Array  # (edges, R)
+    memo: dict[str, Any] = field(default_factory=dict)  # what solvers derive from it, once
+
+    def derive(self, name: str, make: Callable[[], Any]) -> Any:
+        """What `make` returned when it was first asked for `name`."""
+        if name not in self.memo:
+            self.memo[name] = make()
+        return self.memo[name]
 
 
 class Problem:
@@ -199,8 +207,12 @@ def _couplings(
     start: int, stop: int, others: Any, words: Any, indptr: Any, indices: Any,
     row: Any, difference: Any, coef: Any, basis: Any, out: Any,
 ) -> None:  # fmt: skip
-    """a_ij along the edges of points start..stop; `others` masks the bit in question out."""
+    """a_ij along the edges of points start..stop; `others` masks the bit in question out.
+
+    The terms of a pair that carries several y stand side by side: the first gets their sum.
+    """
     for n in range(start, stop):
+        first = indptr[n]
         for e in range(indptr[n], indptr[n + 1]):
             m = indices[e]
             d = popcount((words[n, 0] ^ words[m, 0]) & others[0]) + np.uint64(1)
@@ -209,7 +221,12 @@ def _couplings(
             value = difference[row[e], d]
             for r in range(coef.shape[1]):
                 value += coef[e, r] * basis[r, d]
-            out[e] = value
+            if indices[first] == m and first < e:
+                out[first] += value
+                out[e] = 0.0
+            else:
+                out[e] = value
+                first = e
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc"})

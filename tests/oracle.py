@@ -1,0 +1,70 @@
+"""Plain definitions, straight from the formulas, for the fast code to be held against."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from auxhash import affinity, losses
+from auxhash.affinity import Affinity
+
+
+def similar_or_not(d: Any, y: Any, b: int) -> Any:
+    """A user's own loss, of no special form."""
+    return np.where(y > 0, np.sqrt(d / b), np.cos(3 * d / b) * np.abs(y))
+
+
+ALL_LOSSES = {**losses.LOSSES, "own": similar_or_not}
+
+
+def loss(Z: NDArray[Any], A: Affinity, name: str) -> float:
+    """L(Z), one pair after another."""
+    function = ALL_LOSSES[name]
+    y = A.read_as(getattr(function, "reads", "similarity"))
+    b = Z.shape[1]
+    total = 0.0
+    for p in range(len(A)):
+        d = float((Z[A.i[p]] != Z[A.j[p]]).sum())
+        total += A.weight[p] * float(function(np.array(d), np.array(y[p]), b))
+    return total
+
+
+def penalized(
+    Z: NDArray[Any], A: Affinity, name: str, H: NDArray[Any], mu: float, multipliers: Any = None
+) -> float:
+    """L_P(Z)."""
+    gap = Z.astype(float) - H
+    extra = 0.0 if multipliers is None else float((multipliers * gap).sum())
+    return loss(Z, A, name) + mu * float((gap**2).sum()) + extra
+
+
+def all_codes(n: int) -> NDArray[np.int8]:
+    """Every vector of {-1,+1}^n, (2^n, n)."""
+    return np.array(list(itertools.product([-1, 1], repeat=n)), np.int8)
+
+
+def codes(rng: np.random.Generator, n: int, b: int) -> NDArray[np.int8]:
+    return (2 * rng.integers(0, 2, (n, b)) - 1).astype(np.int8)
+
+
+@st.composite
+def affinities(draw: Any, most_points: int = 12) -> Affinity:
+    """Small affinities of every kind: labels, signs, real similarities, distances."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n = draw(st.integers(4, most_points))
+    kind = draw(st.sampled_from(["labels", "signs", "real", "distance"]))
+    if kind == "labels":
+        y = rng.permutation(np.arange(n) % draw(st.integers(2, 3)))
+        return affinity.from_labels(y, 2, 3, random_state=rng)
+    count = draw(st.integers(1, 3 * n))
+    i = rng.integers(0, n, count)
+    j = (i + rng.integers(1, n, count)) % n
+    if kind == "signs":
+        values = rng.choice([-1.0, 1.0], count)
+    elif kind == "real":
+        values = rng.uniform(-1, 1, count)
+    else:
+        values = rng.uniform(0, 3, count)
+    return affinity.from_pairs(i, j, values, n, "distance" if kind == "distance" else "similarity")

@@ -1,0 +1,165 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auxhash import affinity
+from auxhash.affinity import Affinity
+
+
+def draws(A: Affinity) -> np.ndarray:
+    """How often each point took part."""
+    return np.bincount(A.i, A.weight, A.n_points) + np.bincount(A.j, A.weight, A.n_points)
+
+
+@given(st.integers(0, 2**32), st.integers(5, 60), st.integers(2, 4))
+def test_labels_give_the_numbers_asked_for(seed, n, n_classes):
+    y = np.random.default_rng(seed).permutation(np.arange(n) % n_classes)
+    A = affinity.from_labels(y, 2, 3, random_state=seed)
+    np.testing.assert_array_equal(A.y > 0, y[A.i] == y[A.j])
+    assert (A.i < A.j).all()
+    pairs = A.i.astype(np.int64) * n + A.j
+    assert len(np.unique(pairs)) == len(A)  # labels never give a pair two values
+    assert A.weight.max() <= 2  # once from each side: draws are without replacement
+    size = np.bincount(y)[y]
+    assert A.weight.sum() == np.minimum(2, size - 1).sum() + np.minimum(3, n - size).sum()
+
+
+def test_every_partner_is_equally_likely():
+    y = np.repeat([0, 1], [20, 40])
+    counts = np.zeros((60, 60))
+    for seed in range(300):
+        A = affinity.from_labels(y, 5, 10, random_state=seed)
+        counts[A.i, A.j] += A.weight
+    counts += counts.T
+    # A pair of the class of 20 is drawn from both sides with chance 5/19 each, and so on.
+    expected = np.where(y[:, None] == y, 10 / (np.bincount(y)[y] - 1)[:, None], 10 / 40 + 10 / 20)
+    np.fill_diagonal(expected, 0)
+    error = np.abs(counts / 300 - expected) / np.sqrt(np.maximum(expected, 1e-9) / 300)
+    assert error.max() < 5
+
+
+def test_all_pairs():
+    y = np.array([0, 0, 1, 1, 1])
+    A = affinity.from_labels(y, None, None)
+    assert len(A) == 10
+    assert (A.weight == 2).all()
+    assert (draws(A) == 8).all()
+
+
+def test_several_labels_share_at_least_one():
+    rng = np.random.default_rng(0)
+    labels = rng.random((50, 11)) < 0.15
+    A = affinity.from_labels(labels.astype(int), 4, 6, random_state=0)
+    np.testing.assert_array_equal(A.y > 0, (labels[A.i] & labels[A.j]).any(1))
+    assert A.groups is None
+
+
+def test_too_few_similar_points_warn_once():
+    y = np.array([0, 0, 0, 1, 1, 1, 1])
+    with pytest.warns(UserWarning, match="3 of 7 points have fewer than n_similar=3") as caught:
+        A = affinity.from_labels(y, 3, 3)
+    assert len(caught) == 1
+    assert A.weight[A.y > 0].sum() == 3 * 2 + 4 * 3
+
+
+def test_same_seed_same_draws_on_any_number_of_threads():
+    y = np.arange(3000) % 7
+    one, two = (affinity.from_labels(y, 5, 9, random_state=3, n_jobs=n) for n in (1, 4))
+    other = affinity.from_labels(y, 5, 9, random_state=4)
+    np.testing.assert_array_equal(one.i, two.i)
+    np.testing.assert_array_equal(one.j, two.j)
+    assert len(one) != len(other) or (one.j != other.j).any()
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_neighbours(metric):
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    A = affinity.from_neighbors(X, 4, 10, metric, random_state=0)
+    P = X / np.linalg.norm(X, axis=1, keepdims=True) if metric == "cosine" else X
+    D = ((P[:, None] - P) ** 2).sum(2)
+    np.fill_diagonal(D, np.inf)
+    near = np.zeros((80, 80), bool)
+    near[np.arange(80)[:, None], np.argsort(D, axis=1)[:, :4]] = True
+    drawn = np.zeros((80, 80))
+    np.add.at(drawn, (A.i[A.y > 0], A.j[A.y > 0]), A.weight[A.y > 0])
+    np.testing.assert_array_equal(drawn, np.triu(near + near.T.astype(float)))
+    assert A.weight[A.y < 0].sum() == 800
+    # A pair drawn as near from one side and as far from the other carries both values.
+    pairs = A.i.astype(np.int64) * 80 + A.j
+    assert len(np.unique(pairs)) < len(A)
+
+
+def test_neighbours_with_distances():
+    X = np.random.default_rng(1).normal(size=(30, 2))
+    A = affinity.from_neighbors(X, 3, 5, values="distance", random_state=0)
+    D = ((X[A.i] - X[A.j]) ** 2).sum(1)
+    assert A.kind == "distance"
+    np.testing.assert_allclose(A.y, D / D.max())
+    assert A.weight.sum() == 30 * 8
+
+
+def test_pairs_fold():
+    A = affinity.from_pairs([0, 2, 1, 2], [1, 0, 0, 0], [0.5, 1, 0.5, -1], 3, weight=[1, 2, 3, 4])
+    np.testing.assert_array_equal(A.i, [0, 0, 0])
+    np.testing.assert_array_equal(A.j, [1, 2, 2])
+    np.testing.assert_array_equal(A.y, [0.5, -1, 1])
+    np.testing.assert_array_equal(A.weight, [4, 4, 2])
+
+
+def test_distances_and_similarities_convert_both_ways():
+    A = affinity.from_pairs([0, 1], [1, 2], [0.0, 5.0], 3, kind="distance")
+    np.testing.assert_array_equal(A.y, [0, 1])
+    np.testing.assert_array_equal(A.read_as("similarity"), [1, -1])
+    B = affinity.from_pairs([0, 1], [1, 2], [1.0, -1.0], 3)
+    np.testing.assert_array_equal(B.read_as("distance"), [0, 1])
+
+
+def test_subset_renumbers():
+    y = np.arange(40) % 3
+    A = affinity.from_labels(y, 4, 6, random_state=0)
+    index = np.random.default_rng(0).permutation(40)[:25]
+    B = A.subset(index)
+    kept = np.isin(A.i, index) & np.isin(A.j, index)
+    assert len(B) == kept.sum()
+    assert (B.i < B.j).all()
+    assert {frozenset(p) for p in zip(index[B.i], index[B.j], strict=True)} == {
+        frozenset(p) for p in zip(A.i[kept], A.j[kept], strict=True)
+    }
+    np.testing.assert_array_equal(B.y > 0, y[index][B.i] == y[index][B.j])
+    np.testing.assert_array_equal(B.groups, A.groups[index])
+    mask = np.zeros(40, bool)
+    mask[:10] = True
+    assert A.subset(mask).n_points == 10
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: affinity.from_labels([1, 1, 1]), "at least two classes"),
+        (lambda: affinity.from_labels([1, 2, 3]), "no similar pairs"),
+        (lambda: affinity.from_labels(np.ones((2, 2, 2))), "shape"),
+        (lambda: affinity.from_labels([[2, 0], [0, 1]]), "only 0 and 1"),
+        (lambda: affinity.from_labels([0, 1, 0], n_similar=0), "n_similar must"),
+        (lambda: affinity.from_labels([0, 1, 0], n_dissimilar=1.5), "n_dissimilar must"),
+        (lambda: affinity.from_neighbors([[1.0], [2.0]]), "n >= 3"),
+        (lambda: affinity.from_neighbors([[1.0], [np.nan], [2]]), "NaN"),
+        (lambda: affinity.from_neighbors(np.ones((9, 1)), None), "n_similar must be a number"),
+        (lambda: affinity.from_neighbors(np.ones((9, 1)), 2, values="no"), "values must"),
+        (lambda: affinity.from_neighbors(np.ones((9, 1)), 2, metric="no"), "metric must"),
+        (lambda: affinity.from_pairs([0], [0], [1], 2), "with itself"),
+        (lambda: affinity.from_pairs([0], [2], [1], 2), "0..1"),
+        (lambda: affinity.from_pairs([0], [1, 0], [1], 2), "one length"),
+        (lambda: affinity.from_pairs([], [], [], 2), "point numbers"),
+        (lambda: affinity.from_pairs([0], [1], [np.nan], 2), "NaN"),
+        (lambda: affinity.from_pairs([0], [1], [-1], 2, "distance"), "negative"),
+        (lambda: affinity.from_pairs([0], [1], [1], 2, "kind"), "kind must"),
+        (lambda: affinity.from_pairs([0], [1], [1], 2, weight=[0]), "weight must"),
+        (lambda: affinity.from_pairs([0], [1], [1], 2).subset([0, 0]), "twice"),
+        (lambda: affinity.from_pairs([0], [1], [1], 2).subset([2]), "0..1"),
+        (lambda: affinity.from_pairs([0], [1], [1], 2).subset([True]), "boolean"),
+    ],
+)
+def test_bad_arguments(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()

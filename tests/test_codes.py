@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auxhash import codes
+from tests import oracle
+
+BITS = [1, 7, 8, 9, 63, 64, 65, 128, 256]
+
+
+@pytest.mark.parametrize("b", BITS)
+def test_packing_round_trips(b):
+    Z = oracle.codes(np.random.default_rng(b), 20, b)
+    packed = codes.pack(Z)
+    assert packed.shape == (20, -(-b // 8))
+    np.testing.assert_array_equal(codes.unpack(packed, b), Z)
+
+
+def test_bit_order_is_little_and_padding_zero():
+    Z = -np.ones((1, 11), np.int8)
+    Z[0, [0, 9]] = 1
+    np.testing.assert_array_equal(codes.pack(Z), [[0b00000001, 0b00000010]])
+    assert codes.to_words(codes.pack(Z))[0, 0] == 1 + 2**9
+
+
+@given(st.integers(1, 140), st.integers(0, 2**32))
+def test_hamming_counts_differing_bits(b, seed):
+    rng = np.random.default_rng(seed)
+    A, B = oracle.codes(rng, 4, b), oracle.codes(rng, 3, b)
+    expected = (A[:, None, :] != B[None]).sum(2)
+    np.testing.assert_array_equal(codes.hamming(A, B), expected)
+    np.testing.assert_array_equal(codes.hamming(codes.pack(A), B), expected)
+
+
+def test_sign_of_zero_is_plus_one():
+    np.testing.assert_array_equal(codes.sign(np.array([-1.0, -0.0, 0.0, 2.0])), [-1, 1, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        (np.zeros((2, 3)), "-1 and \\+1"),
+        (np.ones(3), "shape"),
+        (np.ones((2, 0)), "shape"),
+        ([["a"]], "-1 and \\+1"),
+    ],
+)
+def test_what_are_no_codes(bad, says):
+    with pytest.raises(ValueError, match=says):
+        codes.as_codes(bad)
+
+
+def test_unpack_wants_the_right_width():
+    with pytest.raises(ValueError, match="uint8 of shape"):
+        codes.unpack(np.zeros((2, 3), np.uint8), 9)
+
+
+def test_codes_of_different_length_do_not_compare():
+    with pytest.raises(ValueError, match="cannot be compared"):
+        codes.hamming(np.zeros((1, 1), np.uint8), np.zeros((1, 2), np.uint8))

@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auxhash import affinity, losses
+from auxhash.codes import hamming
+from tests import oracle
+
+
+@given(oracle.affinities(), st.integers(1, 70), st.sampled_from(list(oracle.ALL_LOSSES)))
+def test_total_is_the_sum_over_pairs(A, b, name):
+    Z = oracle.codes(np.random.default_rng(b), A.n_points, b)
+    np.testing.assert_allclose(
+        losses.total(Z, A, oracle.ALL_LOSSES[name]), oracle.loss(Z, A, name), rtol=1e-10
+    )
+
+
+@pytest.mark.parametrize("name", oracle.ALL_LOSSES)
+@pytest.mark.parametrize("b", [5, 33])
+def test_many_real_values_are_no_second_class(name, b):
+    """More distinct (y, weight) than table rows: the loss is split into short sums instead."""
+    rng = np.random.default_rng(0)
+    i = rng.integers(0, 60, 1500)
+    j = (i + rng.integers(1, 60, 1500)) % 60
+    A = affinity.from_pairs(i, j, rng.uniform(-1, 1, 1500), 60, weight=rng.uniform(1, 2, 1500))
+    Z = oracle.codes(rng, 60, b)
+    table = losses.tabulate(A, oracle.ALL_LOSSES[name], b)
+    rank = {"ksh": 2, "bre": 2, "ee": 2, "hinge": 2}
+    assert len(table.basis) == rank.get(name, len(table.basis)) <= b
+    np.testing.assert_allclose(
+        losses.total(Z, A, oracle.ALL_LOSSES[name]), oracle.loss(Z, A, name), rtol=1e-10
+    )
+
+
+def test_a_loss_that_does_not_factorize_is_exact_too():
+    def jagged(d, y, b):
+        return np.sin(1000 * y) * np.sin(50 * y * d)
+
+    rng = np.random.default_rng(0)
+    i = rng.integers(0, 40, 800)
+    j = (i + rng.integers(1, 40, 800)) % 40
+    A = affinity.from_pairs(i, j, rng.uniform(-1, 1, 800), 40)
+    Z = oracle.codes(rng, 40, 9)
+    d = np.diag(hamming(Z[A.i], Z[A.j]))
+    expected = (A.weight * jagged(d, A.y, 9)).sum()
+    np.testing.assert_allclose(losses.total(Z, A, jagged), expected, rtol=1e-9)
+
+
+def test_the_formulas():
+    d, b = np.arange(5.0), 4
+    s = b - 2 * d
+    for y in (1.0, -1.0):
+        np.testing.assert_allclose(losses.ksh(d, y, b), (s - b * y) ** 2 / b**2)
+        np.testing.assert_allclose(losses.esplh(d, y, b), np.exp(-y * s / b))
+        np.testing.assert_allclose(
+            losses.bre(d, np.float64((1 - y) / 2), b) * 4, losses.ksh(d, y, b)
+        )
+    np.testing.assert_allclose(losses.ee(d, 1.0, b, scale=b), 4 * d)
+    np.testing.assert_allclose(losses.ee(d, -1.0, b, lam=3.0, scale=b), 3 * np.exp(-4 * d))
+    np.testing.assert_allclose(losses.hinge(d, 1.0, b), (d / b) ** 2)
+    np.testing.assert_allclose(losses.hinge(d, -1.0, b), np.maximum(0, 0.5 - d / b) ** 2)
+
+
+A = affinity.from_pairs([0], [1], [1.0], 2)
+Z = np.ones((2, 3), np.int8)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: losses.total(Z, A, "kshh"), "did you mean 'ksh'"),
+        (lambda: losses.total(Z[:1], A, "ksh"), "1 codes do not fit"),
+        (lambda: losses.total(Z * 2, A, "ksh"), "-1 and \\+1"),
+        (lambda: losses.total(Z, A, lambda d, y, b: np.inf), "not finite"),
+        (lambda: losses.total(Z, A, lambda d, y, b: np.ones(7)), "must broadcast"),
+        (
+            lambda: losses.total(Z, affinity.from_pairs([0], [1], [3.0], 2), "bre"),
+            "bre reads y as distances",
+        ),
+    ],
+)
+def test_bad_arguments(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
