@@ -101,13 +101,14 @@ class MACHash(Hasher):
         self._check_parameters()
         points, labels = self._check_data(X, y, affinity)
         # One generator a part, so that no part's draws depend on another's.
-        draws, codes, centres, solving, holding = affinities.generator(self.random_state).spawn(5)
+        draws, random, centres, solving, holding = affinities.generator(self.random_state).spawn(5)
         points, labels, affinity, queries = self._hold_out(points, labels, affinity, holding)
         if affinity is None:
             affinity = affinities.from_labels(
                 labels, self.n_similar, self.n_dissimilar, draws, self.n_jobs
             )
-        h, Z, free = self._start(points, codes, centres)
+        going_on = self.warm_start and hasattr(self, "hash_function_") and self.init is None
+        h, Z, free = self._start(points, random, centres)
         F = h.features(points, self.n_jobs)
         problem = zstep.Problem(affinity, self.loss, self.n_bits, self.n_jobs)
         validate = None
@@ -120,11 +121,13 @@ class MACHash(Hasher):
             steps = progress.show(steps, problem.last_mu, self.alpha, self.max_iter)
         self.history_: list[mac.Step] = []
         step, state = mac.lowest(self._record(self._limit(steps)))
-        self.hash_function_ = state.h
-        self.loss_ = step.loss
+        found = step.loss, state.h, state.H
+        if going_on and problem.loss(Z) <= step.loss:
+            found = problem.loss(Z), h, Z
+        self.loss_, self.hash_function_, codes = found
         self.n_iter_ = len(self.history_)
         self.affinity_ = affinity
-        self.codes_ = pack(state.H)
+        self.codes_ = pack(codes)
         self.labels_ = labels
         return self
 

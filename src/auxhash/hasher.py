@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from auxhash import metrics
@@ -14,7 +14,7 @@ CHUNK = 16384  # points encoded at a time
 SCORE_K = 100
 
 
-class Hasher(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """decision_function, transform, encode and score, from `_outputs`.
 
     A subclass has a parameter `n_bits`, implements `_outputs`, and in `fit` sets `codes_`, the

@@ -5,7 +5,7 @@ pool BLAS keeps to one thread: its sums depend on how many it uses, and our chun
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -21,7 +21,7 @@ class Run(Protocol):
     """Apply a function to every item and return the results in the items' order."""
 
     def __call__(
-        self, function: Callable[[Item], Result], items: Iterable[Item]
+        self, function: Callable[[Item], Result], items: Sequence[Item]
     ) -> list[Result]: ...
 
 
@@ -45,12 +45,14 @@ def count(n_jobs: int | None) -> int:
 def pool(n_jobs: int | None) -> Iterator[Run]:
     """Yield a `Run` on `n_jobs` threads, with BLAS held to one thread each."""
     threads = count(n_jobs)
-    with _blas().limit(limits=1):
-        if threads == 1:
-            yield lambda function, items: [function(item) for item in items]
-        else:
-            with ThreadPoolExecutor(threads) as executor:
-                yield lambda function, items: list(executor.map(function, items))
+    with _blas().limit(limits=1), ThreadPoolExecutor(threads) as executor:
+
+        def run(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+            if threads == 1 or len(items) == 1:  # handing work over costs more than a little of it
+                return [function(item) for item in items]
+            return list(executor.map(function, items))
+
+        yield run
 
 
 def chunks(n: int, size: int) -> list[slice]:

@@ -49,7 +49,7 @@ class ClassifierHash:
             return self._train(F, Z[:, k], None if weight is None else weight[:, k], k)
 
         with threads.pool(n_jobs) as run:
-            for k, classifier in zip(bits, run(train, bits), strict=True):
+            for k, classifier in zip(bits, run(train, list(bits)), strict=True):
                 fitted[k] = classifier
         return replace(self, fitted=tuple(fitted))
 

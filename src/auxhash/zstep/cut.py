@@ -3,7 +3,7 @@
 Inside a block E is submodular, so a minimum cut minimises it (GraphCut, after FastHash).
 Hardly anything needs a max-flow, though: a point whose linear term outweighs all its couplings to
 undecided points has its optimal value already, whatever they become. Fixing it may decide its
-neighbours, and so on; only what is left over goes to the max-flow library.
+neighbours, and so on; only what is left over goes to max-flow.
 """
 
 from typing import Any, NamedTuple
@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
+from auxhash.zstep.maxflow import minimum_cut
 from auxhash.zstep.problem import ROUNDING, Array, BitProblem
 
 
@@ -85,32 +84,6 @@ def solve_block(
         z[left] = minimum_cut(source, target, coupling, u[free])
     changed = members[z[members] != old]
     _move(changed, z, g, bit.graph.indptr, bit.graph.indices, bit.a)
-
-
-def minimum_cut(
-    source: NDArray[np.int64], target: NDArray[np.int64], coupling: Array, u: Array
-) -> NDArray[np.int8]:
-    """Minimise sum_(i,j) coupling z_i z_j + u'z over +-1, every coupling <= 0, by max-flow.
-
-    Each pair is given once. Capacities are scaled to the library's 32-bit integers, so the
-    result is optimal within that rounding.
-    """
-    n = len(u)
-    S, T = n, n + 1
-    # z_i = +1 is the source's side. Unequal z_i, z_j cost 2 |coupling| more than equal ones.
-    capacity = np.concatenate([-2 * coupling, -2 * coupling, 2 * np.abs(u)])
-    tail = np.concatenate([source, target, np.where(u < 0, S, np.arange(n))])
-    head = np.concatenate([target, source, np.where(u < 0, np.arange(n), T)])
-    graph = csr_array((capacity, (tail, head)), shape=(n + 2, n + 2))
-    # Above 2^31 the library's flows wrap around silently: bound the total flow and each residual.
-    bound = max(capacity[-n:].sum(), graph.data.max(), np.finfo(float).tiny)
-    graph.data = np.rint(graph.data * (2**30 / bound)).astype(np.int32)
-    residual = csr_array(graph - maximum_flow(graph, S, T).flow)
-    residual.eliminate_zeros()
-    reached = breadth_first_order(residual, S, return_predecessors=False)
-    z = np.full(n + 2, -1, np.int8)
-    z[reached] = 1
-    return z[:n]
 
 
 @njit(cache=True)
@@ -221,19 +194,19 @@ def _move(changed: Any, z: Any, g: Any, indptr: Any, indices: Any, a: Any) -> No
 @njit(cache=True)
 def _pairs_among(points: Any, indptr: Any, indices: Any, a: Any) -> Any:
     """The pairs among some points of a group, by their place in `points`, and half their a."""
-    place = {}
+    place = np.full(len(indptr) - 1, -1)
     most = 0
     for t in range(len(points)):
-        place[np.int64(points[t])] = t
+        place[points[t]] = t
         most += indptr[points[t] + 1] - indptr[points[t]]
     source, target, coupling = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
     count = 0
     for t in range(len(points)):
         for e in range(indptr[points[t]], indptr[points[t] + 1]):
-            other = np.int64(indices[e])
-            if other in place and place[other] > t:
+            other = place[indices[e]]
+            if other > t:
                 source[count] = t
-                target[count] = place[other]
+                target[count] = other
                 coupling[count] = 0.5 * a[e]
                 count += 1
     return source[:count], target[:count], coupling[:count]

@@ -13,6 +13,7 @@ constant, eqs. (6)-(8) of the paper become
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from auxhash.losses import Loss, LossTable, sum_pairs, tabulate
 
 Array = NDArray[np.float64]
 
-CHUNK = 512  # points whose rows a thread takes at a time
+CHUNK = 1 << 18  # edges that a thread takes at a time
 ROUNDING = 1e-12  # relative; a change in E below it is no change
 
 
@@ -60,6 +61,14 @@ class Graph:
     row: NDArray[np.uint8]  # (edges,), as in LossTable
     coef: Array  # (edges, R)
     memo: dict[str, Any] = field(default_factory=dict)  # what solvers derive from it, once
+
+    @cached_property
+    def chunks(self) -> list[slice]:
+        """Runs of points with about CHUNK edges each."""
+        n = len(self.indptr) - 1
+        cuts = np.searchsorted(self.indptr, np.arange(CHUNK, self.indptr[-1], CHUNK))
+        bounds = np.unique([0, *cuts, n])
+        return [slice(int(a), int(b)) for a, b in pairwise(bounds)]
 
     def derive(self, name: str, make: Callable[[], Any]) -> Any:
         """What `make` returned when it was first asked for `name`."""
@@ -116,7 +125,7 @@ class Problem:
                 self.graph.row, self.difference, self.graph.coef, self.basis_difference, a,
             )  # fmt: skip
 
-        run(couple, threads.chunks(self.n_points, CHUNK))
+        run(couple, self.graph.chunks)
         return BitProblem(self.graph, a, c, mu, self.affinity.groups, run)
 
     def fields(self, Z: Codes) -> Array:
@@ -168,7 +177,7 @@ class BitProblem:
         def multiply(rows: slice) -> None:
             _field(rows.start, rows.stop, self.graph.indptr, self.graph.indices, self.a, z, S)
 
-        self.run(multiply, threads.chunks(len(z), CHUNK))
+        self.run(multiply, self.graph.chunks)
         return S
 
     def energy(self, z: NDArray[Any]) -> float:

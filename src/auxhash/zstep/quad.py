@@ -6,7 +6,7 @@ bordered matrix B where there is no linear term (mu = 0), and the current codes 
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from auxhash.codes import sign
@@ -27,7 +27,7 @@ class Quad:
             start,
             jac=True,
             method="L-BFGS-B",
-            bounds=np.broadcast_to([-1.0, 1.0], (len(z), 2)),
+            bounds=Bounds(-1.0, 1.0),
             options={"maxiter": ITERATIONS},
         ).x
         return sign(found)

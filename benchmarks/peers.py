@@ -1,0 +1,65 @@
+"""The other side of each comparison: the same job done with plain loops and public libraries."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+from sklearn.svm import LinearSVC
+
+from auxhash.zstep import BitProblem
+
+
+class MaxFlowCut:
+    """cut as the papers describe it: for every block, build the graph and call max-flow."""
+
+    def __call__(
+        self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
+    ) -> NDArray[np.int8]:
+        z = z.copy()
+        n = len(z)
+        A = csr_array((bit.a, bit.graph.indices.astype(np.int32), bit.graph.indptr), shape=(n, n))
+        classes = np.unique(bit.groups)
+        for number in rng.permutation(len(classes)):
+            block = np.flatnonzero(bit.groups == classes[number])
+            rows = A[block]
+            inner = rows[:, block]
+            u = 0.5 * (rows @ z - inner @ z[block]) + bit.c[block]
+            z[block] = self.minimum_cut(inner, u)
+        return z
+
+    @staticmethod
+    def minimum_cut(inner: Any, u: NDArray[np.float64]) -> NDArray[np.int8]:
+        """min z'(inner)z/4 + u'z, inner <= 0."""
+        n = len(u)
+        edges = (-inner).tocoo()
+        node = np.arange(n)
+        tail = np.concatenate([edges.row, np.where(u < 0, n, node)])
+        head = np.concatenate([edges.col, np.where(u < 0, node, n + 1)])
+        capacity = np.concatenate([edges.data, 2 * np.abs(u)])
+        scale = 2**30 / max(2 * np.abs(u).sum(), capacity.max())
+        whole = np.rint(capacity * scale).astype(np.int32)
+        graph = csr_array((whole, (tail, head)), shape=(n + 2, n + 2))
+        residual = csr_array(graph - maximum_flow(graph, n, n + 1).flow)
+        residual.eliminate_zeros()
+        z = np.full(n + 2, -1, np.int8)
+        z[breadth_first_order(residual, n, return_predecessors=False)] = 1
+        return z[:n]
+
+
+def liblinear(F: NDArray[np.float64], z: NDArray[np.int8], C: float) -> NDArray[np.float64]:
+    """One bit by scikit-learn's LinearSVC; the last column of F is the constant it adds itself."""
+    model = LinearSVC(C=C, dual=False, tol=1e-3).fit(F[:, :-1], z)
+    return np.append(model.coef_, model.intercept_)[:, None]
+
+
+def decaying(n: int, d: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Made features that look like GIST to a linear model: ten overlapping classes, positive,
+    strongly correlated."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 10, n)
+    spread = diags_array(1 / np.sqrt(1 + np.arange(d)))
+    mix = rng.normal(size=(d, d)) / np.sqrt(d)
+    X = ((rng.normal(size=(10, d))[y] * 0.5 + rng.normal(size=(n, d))) @ spread) @ mix
+    return X - X.min(), y

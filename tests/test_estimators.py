@@ -1,0 +1,314 @@
+import warnings
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+from sklearn.utils.estimator_checks import check_estimator
+
+import auxhash
+from auxhash import MACHash, TwoStepHash, affinity, losses, mac, metrics
+from auxhash.codes import pack
+from tests import oracle
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X[:600], y[:600], X[600:800], y[600:800]
+
+
+SMALL = {"n_bits": 8, "n_similar": 10, "n_dissimilar": 20, "random_state": 0}
+
+
+@pytest.mark.parametrize("Method", [MACHash, TwoStepHash])
+def test_check_estimator(Method):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_estimator(Method(n_bits=2), on_skip=None)
+
+
+def test_codes_and_outputs(digits):
+    X, y, queries, labels = digits
+    hasher = MACHash(**SMALL).fit(X, y)
+    Z = hasher.transform(queries)
+    assert Z.dtype == np.int8
+    assert Z.shape == (200, 8)
+    np.testing.assert_array_equal(Z, np.where(hasher.decision_function(queries) >= 0, 1, -1))
+    np.testing.assert_array_equal(hasher.encode(queries), pack(Z))
+    np.testing.assert_array_equal(hasher.encode(X), hasher.codes_)
+    assert hasher.loss_ == losses.total(hasher.transform(X), hasher.affinity_, "ksh")
+    assert hasher.loss_ == min(step.loss for step in hasher.history_)
+    assert hasher.score(queries, labels, k=50) == metrics.precision_at_k(
+        Z, hasher.transform(X), labels, y, 50
+    )
+    assert list(hasher.get_feature_names_out()[:2]) == ["machash0", "machash1"]
+
+
+def test_two_step_is_the_first_step_of_mac_bit_for_bit(digits, monkeypatch):
+    X, y, queries, _ = digits
+    for validation in (None, 0.2):
+        settings = {**SMALL, "validation": validation, "z_step": "cut"}
+        two, full = TwoStepHash(**settings).fit(X, y), MACHash(**settings).fit(X, y)
+        assert len(two.history_) == 1
+        assert two.history_[0].loss == full.history_[0].loss
+        assert two.history_[0].free_loss == full.history_[0].free_loss
+        assert full.loss_ <= two.loss_
+        # Told to return its first step, after all the others, MACHash gives the same outputs.
+        with monkeypatch.context() as patch:
+            patch.setattr(mac, "lowest", lambda steps: min(steps, key=lambda s: s[0].iteration))
+            first = MACHash(**settings).fit(X, y)
+        assert len(first.history_) == len(full.history_)
+        np.testing.assert_array_equal(
+            two.decision_function(queries), first.decision_function(queries)
+        )
+
+
+@pytest.mark.parametrize("hash_function", ["linear", "rbf"])
+@pytest.mark.parametrize("z_step", ["cut", "quad", "descent"])
+def test_same_seed_same_codes_at_1_2_and_4_threads(digits, hash_function, z_step):
+    X, y, queries, _ = digits
+    settings = {**SMALL, "hash_function": hash_function, "z_step": z_step, "max_iter": 4}
+    fitted = [MACHash(**settings, n_jobs=n).fit(X, y) for n in (1, 2, 4)]
+    for other in fitted[1:]:
+        np.testing.assert_array_equal(
+            fitted[0].decision_function(queries), other.decision_function(queries)
+        )
+    again = MACHash(**{**settings, "random_state": 1}).fit(X, y)
+    assert (again.transform(queries) != fitted[0].transform(queries)).any()
+
+
+@pytest.mark.parametrize("b", [1, 7, 8, 9, 63, 64, 65, 128, 256])
+def test_any_number_of_bits(digits, b):
+    X, y, queries, _ = digits
+    hasher = MACHash(**{**SMALL, "n_bits": b, "max_iter": 3}).fit(X[:200], y[:200])
+    assert hasher.encode(queries).shape == (200, -(-b // 8))
+    assert hasher.loss_ <= hasher.history_[0].loss
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        LinearSVC(C=1.0),
+        SVC(kernel="rbf"),
+        GradientBoostingClassifier(n_estimators=20, max_depth=2),
+        LogisticRegression(max_iter=500),
+    ],
+    ids=lambda c: type(c).__name__,
+)
+def test_any_classifier_as_hash_function(digits, classifier):
+    X, y, queries, labels = digits
+    settings = {**SMALL, "n_bits": 6, "hash_function": classifier, "max_iter": 4}
+    hasher = MACHash(**settings).fit(X[:250], y[:250])
+    assert hasher.loss_ <= TwoStepHash(**settings).fit(X[:250], y[:250]).loss_
+    assert hasher.score(queries, labels, k=20) > 0.3
+    assert hasher.transform(queries).shape == (200, 6)
+
+
+def test_own_loss_and_own_solver(digits):
+    X, y, _, _ = digits
+
+    def greedy(bit, z, rng):
+        return np.where(bit.field(z) + bit.c > 0, -1, 1)
+
+    settings = {**SMALL, "loss": oracle.similar_or_not, "z_step": greedy}
+    hasher = MACHash(**settings).fit(X, y)
+    assert hasher.loss_ <= hasher.history_[0].loss
+    np.testing.assert_allclose(
+        hasher.loss_, losses.total(hasher.transform(X), hasher.affinity_, oracle.similar_or_not)
+    )
+
+
+def test_affinities_instead_of_labels(digits):
+    X, y, queries, labels = digits
+    A = affinity.from_neighbors(X, 10, 30, random_state=0)
+    hasher = MACHash(**SMALL).fit(X, affinity=A)
+    assert hasher.affinity_ is A
+    with pytest.raises(ValueError, match="score needs labels"):
+        hasher.score(queries, labels)
+    both = MACHash(**SMALL).fit(X, y, affinity=A)
+    np.testing.assert_array_equal(both.transform(queries), hasher.transform(queries))
+    assert 0 < both.score(queries, labels) < 1
+    distances = affinity.from_neighbors(X, 10, 30, values="distance", random_state=0)
+    for loss in ("bre", "ksh"):
+        fitted = MACHash(**SMALL, loss=loss).fit(X, affinity=distances)
+        assert fitted.loss_ <= fitted.history_[0].loss
+
+
+def test_several_labels(digits):
+    X, y, queries, labels = digits
+    many = np.column_stack([y % 2 == 0, y < 3, y > 6, y == 5]).astype(int)
+    many_labels = np.column_stack([labels % 2 == 0, labels < 3, labels > 6, labels == 5])
+    hasher = MACHash(**SMALL).fit(X, many)
+    assert hasher.score(queries, many_labels.astype(int)) > 0.6
+
+
+@pytest.mark.parametrize("how", ["fraction", "given"])
+def test_accepted_validation_precision_never_falls(digits, how):
+    X, y, queries, labels = digits
+    validation = 0.2 if how == "fraction" else (queries, labels)
+    hasher = MACHash(**SMALL, validation=validation).fit(X, y)
+    scores = [step.score for step in hasher.history_ if step.accepted]
+    assert scores == sorted(scores)
+    assert hasher.affinity_.n_points == (480 if how == "fraction" else 600)
+    if how == "given":
+        chosen = [s for s in hasher.history_ if s.accepted and s.loss == hasher.loss_]
+        np.testing.assert_allclose(hasher.score(queries, labels), chosen[0].score)
+
+
+def test_validation_with_an_affinity_keeps_the_points_apart(digits):
+    X, y, _, _ = digits
+    A = affinity.from_labels(y, 10, 20, random_state=0)
+    hasher = MACHash(**SMALL, validation=0.25).fit(X, y, affinity=A)
+    assert hasher.affinity_.n_points == 450
+    assert len(hasher.codes_) == 450
+
+
+def test_given_codes(digits):
+    X, y, _, _ = digits
+    Z = oracle.codes(np.random.default_rng(0), 600, 8)
+    hasher = MACHash(**SMALL, init=Z).fit(X, y)
+    assert hasher.history_[0].free_loss == losses.total(Z, hasher.affinity_, "ksh")
+
+
+def test_warm_start_goes_on_with_new_data(digits):
+    X, y, queries, _ = digits
+    hasher = MACHash(**SMALL, warm_start=True).fit(X[:300], y[:300])
+    before = hasher.transform(queries)
+    hasher.fit(X[300:], y[300:])
+    agree = (hasher.transform(queries) == before).mean()
+    cold = MACHash(**SMALL).fit(X[300:], y[300:])
+    assert agree > 0.1 + (cold.transform(queries) == before).mean()
+    # Never worse on the new data than the hash function it started from.
+    old = losses.total(
+        MACHash(**SMALL).fit(X[:300], y[:300]).transform(X[300:]), hasher.affinity_, "ksh"
+    )
+    assert hasher.loss_ <= old
+    # Going on with the same data keeps what was learnt, or betters it.
+    loss = hasher.loss_
+    assert hasher.fit(X[300:], y[300:]).loss_ <= loss
+    hasher.n_bits = 9
+    with pytest.raises(ValueError, match="goes on from 8 bits"):
+        hasher.fit(X, y)
+
+
+def test_in_scikit_learn_s_company(digits):
+    X, y, queries, labels = digits
+    copy = clone(MACHash(**SMALL, hash_function=LinearSVC()))
+    assert copy.get_params()["hash_function__C"] == 1.0
+    pipeline = make_pipeline(StandardScaler(), MACHash(**SMALL)).fit(X, y)
+    assert pipeline.transform(queries).shape == (200, 8)
+    assert pipeline.score(queries, labels) > 0.3
+    search = GridSearchCV(
+        MACHash(**{**SMALL, "max_iter": 3}), {"n_bits": [2, 12], "loss": ["ksh", "hinge"]}, cv=2
+    )
+    search.fit(X, y)
+    assert search.best_params_["n_bits"] == 12
+
+
+def test_progress_is_shown(digits, capsys):
+    X, y, _, _ = digits
+    MACHash(**SMALL, verbose=1, validation=0.2).fit(X, y)
+    shown = capsys.readouterr().out
+    assert "mu" in shown
+    assert "violations 0" in shown
+    assert "precision" in shown
+
+
+def test_few_points_use_what_there_is_and_warn_once(digits):
+    X, y, _, _ = digits
+    with pytest.warns(UserWarning, match="n_similar=100") as caught:
+        MACHash(n_bits=4, n_dissimilar=20, max_iter=2).fit(X[:60], y[:60])
+    assert len(caught) == 1
+
+
+X = np.random.default_rng(0).normal(size=(30, 4))
+y = np.arange(30) % 3
+
+
+def with_nan(value):
+    bad = X.copy()
+    bad[3, 1] = value
+    return bad
+
+
+@pytest.mark.parametrize(
+    ("parameters", "data", "error", "says"),
+    [
+        ({}, (with_nan(np.nan), y), ValueError, "NaN"),
+        ({}, (with_nan(np.inf), y), ValueError, "infinity"),
+        ({}, (X, np.zeros(30)), ValueError, "at least two classes"),
+        ({}, (X, np.arange(30)), ValueError, "no similar pairs"),
+        ({}, (X, y[:20]), ValueError, "inconsistent numbers of samples"),
+        ({}, (X, None), ValueError, "requires y to be passed"),
+        ({}, (X, np.linspace(0, 1, 30)), ValueError, "Unknown label type"),
+        ({}, (X[0], y), ValueError, "2D array"),
+        ({}, (csr_array(X), y), TypeError, "Sparse data"),
+        ({}, (X, y, "labels"), TypeError, "affinity must be"),
+        (
+            {},
+            (X, None, affinity.from_labels(y[:20], 2, 3)),
+            ValueError,
+            "affinity is for 20 points",
+        ),
+        ({"n_bits": 0}, (X, y), ValueError, "n_bits must be a whole number of at least 1"),
+        ({"n_bits": 8.5}, (X, y), TypeError, "n_bits"),
+        ({"loss": "kshh"}, (X, y), ValueError, "loss must be one of"),
+        ({"z_step": "cuts"}, (X, y), ValueError, "z_step must be one of"),
+        ({"hash_function": "rbg"}, (X, y), ValueError, "hash_function must be one of"),
+        ({"penalty": "cubic"}, (X, y), ValueError, "penalty must be"),
+        ({"mu": 0}, (X, y), ValueError, 'mu must be a number above 0 or "auto"'),
+        ({"mu": "fast"}, (X, y), TypeError, 'mu must be a number above 0 or "auto"'),
+        ({"alpha": 1.0}, (X, y), ValueError, "alpha must be a number above 1"),
+        ({"max_iter": 0}, (X, y), ValueError, "max_iter"),
+        ({"max_sweeps": 0}, (X, y), ValueError, "max_sweeps"),
+        ({"C": -1}, (X, y), ValueError, "C must be"),
+        ({"n_similar": -3}, (X, y), ValueError, "n_similar must be"),
+        ({"validation": 1.5}, (X, y), ValueError, "validation must be a fraction"),
+        ({"validation": 0.01}, (X, y), ValueError, "would hold out 0"),
+        ({"validation": (X,)}, (X, y), ValueError, "pair"),
+        ({"validation": (X, y[:3])}, (X, y), ValueError, "30 points but 3 labels"),
+        ({"validation": (X[:, :2], y)}, (X, y), ValueError, "features"),
+        (
+            {"validation": 0.2},
+            (X, None, affinity.from_labels(y, 2, 3)),
+            ValueError,
+            "needs y",
+        ),
+        ({"init": np.ones((3, 4))}, (X, y), ValueError, "init must be of shape"),
+        ({"init": np.zeros((30, 4))}, (X, y), ValueError, "init must hold only -1 and"),
+        ({"random_state": "seed"}, (X, y), TypeError, "seed"),
+        ({"n_jobs": 0}, (X, y), ValueError, "n_jobs"),
+    ],
+)
+def test_bad_input(parameters, data, error, says):
+    settings = {"n_bits": 4, "n_similar": 3, "n_dissimilar": 5, **parameters}
+    with pytest.raises(error, match=says):
+        MACHash(**settings).fit(*data)
+
+
+def test_use_before_and_after_fit():
+    hasher = MACHash(n_bits=4, n_similar=3, n_dissimilar=5)
+    with pytest.raises(NotFittedError):
+        hasher.transform(X)
+    hasher.fit(X, y)
+    with pytest.raises(ValueError, match=r"3 features.*expecting 4"):
+        hasher.transform(X[:, :3])
+    with pytest.raises(ValueError, match="NaN"):
+        hasher.encode(with_nan(np.nan))
+
+
+def test_public_names():
+    for name in auxhash.__all__:
+        assert getattr(auxhash, name) is not None
+        assert name in dir(auxhash)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        auxhash.nothing  # noqa: B018

@@ -1,0 +1,155 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from auxhash import affinity, hashfunctions, mac, zstep
+from auxhash.zstep import Penalty, Problem
+from tests import oracle
+
+
+@pytest.fixture(scope="module")
+def setting():
+    """Three noisy classes that no linear function tells apart well."""
+    rng = np.random.default_rng(0)
+    y = np.arange(150) % 3
+    X = rng.normal(size=(150, 6)) + 1.2 * np.eye(3, 6)[y]
+    A = affinity.from_labels(y, 10, 20, random_state=0)
+    h = hashfunctions.linear().prepare(X, rng)
+    return A, h.features(X), h
+
+
+def run(setting, solver="descent", loss="ksh", b=8, seed=0, validate=None, free=True, **settings):
+    A, F, h = setting
+    problem = Problem(A, loss, b)
+    Z = oracle.codes(np.random.default_rng(seed), A.n_points, b)
+    algorithm = mac.MAC(zstep.get(solver), **settings)
+    rng = np.random.default_rng(seed)
+    return problem, list(algorithm.steps(problem, F, h, Z, rng, free, validate))
+
+
+@pytest.mark.parametrize("solver", ["cut", "quad", "descent"])
+@pytest.mark.parametrize("loss", ["ksh", "esplh", "bre", "ee", "hinge"])
+@pytest.mark.parametrize("penalty", ["quadratic", "augmented"])
+def test_l_p_never_rises_within_one_mu(setting, solver, loss, penalty):
+    problem, steps = run(setting, solver, loss, penalty=penalty)
+    for (_, before), (step, after) in pairwise(steps):
+        at_start = problem.penalized(before.Z, Penalty(before.H, step.mu, before.multipliers))
+        at_end = problem.penalized(after.Z, Penalty(after.H, step.mu, before.multipliers))
+        np.testing.assert_allclose(step.penalized_loss, at_end, rtol=1e-9)
+        assert at_end <= at_start * (1 + 1e-12)
+        np.testing.assert_allclose(step.loss, problem.loss(after.H))
+        np.testing.assert_allclose(step.free_loss, problem.loss(after.Z))
+        assert step.violations == (after.Z != after.H).sum()
+    final, _ = mac.lowest(steps)
+    assert final.loss <= steps[0][0].loss
+
+
+@pytest.mark.parametrize("solver", ["cut", "descent"])
+def test_it_ends_with_the_codes_of_the_hash_function(setting, solver):
+    problem, steps = run(setting, solver)
+    step, state = steps[-1]
+    assert step.violations == 0
+    np.testing.assert_array_equal(state.Z, state.H)
+    assert all(s.violations > 0 for s, _ in steps[:-1])
+    assert step.mu <= problem.last_mu * 1.4
+    for (a, _), (b, _) in pairwise(steps[1:]):
+        np.testing.assert_allclose(b.mu, 1.4 * a.mu)
+
+
+def test_the_path_is_discrete(setting):
+    """The paper: (Z, h) changes at finitely many mu only. A fine schedule shows the plateaus."""
+    _, steps = run(setting, b=3, mu=1e-3, alpha=1.01, max_iter=5000, max_sweeps=100)
+    changed = [
+        step.mu
+        for (_, before), (step, after) in pairwise(steps)
+        if (before.Z != after.Z).any() or (before.H != after.H).any()
+    ]
+    assert steps[-1][0].violations == 0
+    assert 1 <= len(changed) < len(steps) / 4
+    # Where nothing changed the loss did not either, and the last change is the end of the path.
+    assert changed[-1] <= steps[-1][0].mu
+
+
+def test_two_steps_are_the_first_step(setting):
+    _, F, h = setting
+    problem, steps = run(setting)
+    step, state = steps[0]
+    assert (step.iteration, step.mu, step.accepted) == (0, 0.0, True)
+    # By hand: free codes, then one classifier a bit.
+    Z = oracle.codes(np.random.default_rng(0), 150, 8)
+    rng = np.random.default_rng(0)
+    free = zstep.z_step(problem, Z, Penalty(Z, 0.0), zstep.get("descent"), 2, rng)
+    np.testing.assert_array_equal(state.Z, free.Z)
+    _, H = hashfunctions.h_step(h, None, F, free.Z, np.arange(8))
+    np.testing.assert_array_equal(state.H, H)
+
+
+def test_given_codes_take_the_place_of_the_free_ones(setting):
+    _, steps = run(setting, free=False, seed=3)
+    np.testing.assert_array_equal(steps[0][1].Z, oracle.codes(np.random.default_rng(3), 150, 8))
+
+
+def test_a_step_that_lowers_the_score_is_skipped(setting):
+    scores = iter([0.5, 0.6, 0.4, 0.6, 0.55, 0.7] + [0.1] * 50)
+    _, steps = run(setting, validate=lambda h: next(scores))
+    assert [s.accepted for s, _ in steps[:6]] == [True, True, False, True, False, True]
+    accepted = [s.score for s, _ in steps if s.accepted]
+    assert accepted == sorted(accepted)
+    for (_, before), (step, after) in pairwise(steps):
+        if not step.accepted:
+            assert after is before
+    best, _ = mac.lowest(steps)
+    assert best.accepted
+
+
+def test_automatic_mu_starts_where_codes_start_to_give_in(setting):
+    problem, steps = run(setting, max_sweeps=50)
+    first = steps[1][0].mu
+    state = steps[0][1]
+    alone = problem.giving_in(state.Z, state.H)
+    assert 0 < (alone < first).mean() < 0.05
+    # With few iterations it starts higher, so that they still reach the end.
+    _, short = run(setting, max_iter=4)
+    assert short[-1][0].violations == 0
+    assert short[1][0].mu * 1.4**3 >= problem.last_mu * 0.999
+
+
+@pytest.mark.parametrize("solver", ["cut", "quad"])
+def test_automatic_mu_allows_for_points_that_move_together(setting, solver):
+    problem, steps = run(setting, solver)
+    state = steps[0][1]
+    alone = problem.giving_in(state.Z, state.H)
+    assert steps[1][0].mu <= np.quantile(alone[alone > 0], 0.01) + 1e-12
+
+
+def test_unchanged_bits_are_not_trained_again(setting, monkeypatch):
+    A, F, h = setting
+    trained = []
+
+    class Watch(hashfunctions.SVMHash):
+        def refit(self, F, Z, bits, weight=None, n_jobs=None):
+            trained.append(list(bits))
+            return super().refit(F, Z, bits, weight, n_jobs)
+
+    watched = Watch(h.map, h.C)
+    _, steps = run((A, F, watched), b=12, mu=0.05)
+    states = [state for _, state in steps]
+    expected = [list(range(12))]
+    for before, after in pairwise(states):
+        bits = list(np.flatnonzero((after.Z != before.trained).any(0)))
+        if bits and (after.Z != before.H).any():
+            expected.append(bits)
+    assert trained == expected
+    assert any(len(bits) < 12 for bits in trained)
+
+
+def test_the_augmented_lagrangian_by_its_formulas(setting):
+    _, steps = run(setting, penalty="augmented", b=4)
+    for (_, before), (step, after) in pairwise(steps):
+        if (after.Z != before.H).any():
+            gap = after.Z.astype(float) - after.H
+            np.testing.assert_allclose(after.multipliers, before.multipliers + 2 * step.mu * gap)
+            pull = 2 * step.mu * after.Z + before.multipliers
+            np.testing.assert_array_equal(after.trained, np.where(pull >= 0, 1, -1))
+    assert steps[-1][0].violations == 0

@@ -1,0 +1,98 @@
+"""The constants: every energy of the bit problem against L_P computed from scratch."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auxhash import affinity, threads
+from auxhash.codes import pack, to_words
+from auxhash.zstep import Penalty, Problem
+from tests import oracle
+
+LOSSES = list(oracle.ALL_LOSSES)
+
+
+@given(
+    oracle.affinities(),
+    st.sampled_from(LOSSES),
+    st.integers(1, 6),
+    st.floats(0, 5),
+    st.booleans(),
+    st.integers(0, 2**32),
+)
+def test_change_of_the_bit_problem_is_the_change_of_l_p(A, name, b, mu, augmented, seed):
+    rng = np.random.default_rng(seed)
+    Z, H = oracle.codes(rng, A.n_points, b), oracle.codes(rng, A.n_points, b)
+    multipliers = rng.normal(size=Z.shape) if augmented else None
+    problem = Problem(A, oracle.ALL_LOSSES[name], b)
+    penalty = Penalty(H, mu, multipliers)
+    before = oracle.penalized(Z, A, name, H, mu, multipliers)
+    np.testing.assert_allclose(problem.penalized(Z, penalty), before, rtol=1e-9)
+    for k in range(b):
+        with threads.pool(1) as run:
+            bit = problem.bit(to_words(pack(Z)), k, penalty.linear()[:, k], mu, run)
+        z = Z[:, k].astype(float)
+        g = bit.field(z) + bit.c
+        new = oracle.codes(rng, A.n_points, 1)[:, 0]
+        changed = Z.copy()
+        changed[:, k] = new
+        after = oracle.penalized(changed, A, name, H, mu, multipliers)
+        np.testing.assert_allclose(bit.energy(new) - bit.energy(z), after - before, atol=1e-8)
+        n = int(rng.integers(A.n_points))  # one flip: -2 z_n g_n
+        changed = Z.copy()
+        changed[n, k] *= -1
+        after = oracle.penalized(changed, A, name, H, mu, multipliers)
+        np.testing.assert_allclose(-2 * z[n] * g[n], after - before, atol=1e-8)
+
+
+@given(oracle.affinities(), st.sampled_from(LOSSES), st.integers(0, 2**32))
+def test_the_relaxed_gradient(A, name, seed):
+    rng = np.random.default_rng(seed)
+    Z, H = oracle.codes(rng, A.n_points, 3), oracle.codes(rng, A.n_points, 3)
+    problem = Problem(A, oracle.ALL_LOSSES[name], 3)
+    with threads.pool(1) as run:
+        bit = problem.bit(to_words(pack(Z)), 1, Penalty(H, 0.7).linear()[:, 1], 0.7, run)
+    # On the corners the relaxed problem is E plus the constant mu n.
+    value, _ = bit.relaxed(Z[:, 1].astype(float))
+    np.testing.assert_allclose(value, bit.energy(Z[:, 1]) + 0.7 * A.n_points)
+    z, step = rng.uniform(-1, 1, A.n_points), rng.normal(size=A.n_points)
+    slope = (bit.relaxed(z + 1e-6 * step)[0] - bit.relaxed(z - 1e-6 * step)[0]) / 2e-6
+    np.testing.assert_allclose(bit.relaxed(z)[1] @ step, slope, rtol=1e-4, atol=1e-5)
+
+
+@given(oracle.affinities(), st.sampled_from(LOSSES), st.integers(0, 2**32))
+def test_past_the_last_mu_every_code_gives_in(A, name, seed):
+    rng = np.random.default_rng(seed)
+    Z, H = oracle.codes(rng, A.n_points, 4), oracle.codes(rng, A.n_points, 4)
+    problem = Problem(A, oracle.ALL_LOSSES[name], 4)
+    alone = problem.giving_in(Z, H)
+    assert len(alone) == (Z != H).sum()
+    assert (alone <= problem.last_mu * (1 + 1e-9)).all()
+
+
+def test_giving_in_is_where_a_single_flip_starts_to_pay():
+    A = affinity.from_labels(np.arange(20) % 3, 4, 8, random_state=0)
+    rng = np.random.default_rng(1)
+    Z, H = oracle.codes(rng, 20, 3), oracle.codes(rng, 20, 3)
+    alone = Problem(A, "ksh", 3).giving_in(Z, H)
+    for (n, k), mu in zip(np.argwhere(Z != H), alone, strict=True):
+        flipped = Z.copy()
+        flipped[n, k] *= -1
+        for at, pays in ((mu - 0.01, False), (mu + 0.01, True)):
+            gain = oracle.penalized(flipped, A, "ksh", H, at) - oracle.penalized(Z, A, "ksh", H, at)
+            assert (gain < 0) == pays
+
+
+@pytest.mark.parametrize("b", [1, 7, 8, 9, 63, 64, 65, 128, 256])
+def test_any_number_of_bits(b):
+    A = affinity.from_labels(np.arange(12) % 2, 2, 3, random_state=0)
+    Z = oracle.codes(np.random.default_rng(b), 12, b)
+    problem = Problem(A, "esplh", b)
+    np.testing.assert_allclose(problem.loss(Z), oracle.loss(Z, A, "esplh"))
+    flipped = Z.copy()
+    flipped[3, b - 1] *= -1
+    change = -2 * Z[3, b - 1] * problem.fields(Z)[3, b - 1]
+    np.testing.assert_allclose(
+        change, oracle.loss(flipped, A, "esplh") - problem.loss(Z), atol=1e-9
+    )

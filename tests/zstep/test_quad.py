@@ -1,0 +1,40 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auxhash import affinity
+from auxhash.zstep.quad import Quad, smallest_eigenvector
+from tests.zstep.test_cut import bit_problem, dense
+
+
+@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.2, 2.0]))
+def test_the_eigenvector_against_a_dense_solver(seed, mu):
+    A = affinity.from_labels(np.arange(30) % 3, 5, 10, random_state=seed % 1000)
+    bit, _ = bit_problem(A, "ksh", seed, mu)
+    start = smallest_eigenvector(bit, np.random.default_rng(seed))
+    B = np.block([[dense(bit) / 4, bit.c[:, None] / 2], [bit.c[None] / 2, np.zeros((1, 1))]])
+    values, vectors = np.linalg.eigh(B)
+    assert np.abs(start).max() <= 1
+    # The rough vector's quotient is close to the smallest eigenvalue, by the spread of them all.
+    alpha = vectors[:, 0] * np.sqrt(31) / np.linalg.norm(vectors[:, 0])
+    alpha *= np.sign(alpha[-1] if abs(alpha[-1]) > 1e-9 else alpha[np.abs(alpha) > 1e-9][0])
+    if values[1] - values[0] > 0.05 * (values[-1] - values[0]):
+        clipped = np.clip(alpha[:-1], -1, 1)
+        assert np.abs(clipped - start).mean() < 0.1
+
+
+def test_the_border_decides_the_sign():
+    """With a linear term the last entry is made +1, so that the start leans towards h."""
+    A = affinity.from_labels(np.arange(30) % 3, 5, 10, random_state=0)
+    bit, _ = bit_problem(A, "ksh", 0, mu=5.0)
+    start = smallest_eigenvector(bit, np.random.default_rng(0))
+    assert bit.c @ start < 0
+
+
+def test_it_finds_the_global_optimum_of_an_easy_problem():
+    """Two classes, nearly all pairs: the best bit tells the classes apart."""
+    y = np.repeat([0, 1], 10)
+    A = affinity.from_labels(y, 9, 10, random_state=0)
+    bit, z = bit_problem(A, "ksh", 3, b=1)
+    found = Quad()(bit, z, np.random.default_rng(0))
+    np.testing.assert_array_equal(np.abs(found @ (2 * y - 1)), 20)
