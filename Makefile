@@ -13,7 +13,7 @@ test: $(READY)  ## style, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -m "not soak"
+	$(BIN)/pytest
 
 soak: $(READY)  ## the long versions of the tests
 	AUXHASH_SOAK=1 $(BIN)/pytest

@@ -57,7 +57,9 @@ def test_several_labels_share_at_least_one():
 
 def test_too_few_similar_points_warn_once():
     y = np.array([0, 0, 0, 1, 1, 1, 1])
-    with pytest.warns(UserWarning, match="3 of 7 points have fewer than n_similar=3") as caught:
+    with pytest.warns(
+        UserWarning, match="of 7 points, 3 points have fewer than n_similar=3; all"
+    ) as caught:
         A = affinity.from_labels(y, 3, 3)
     assert len(caught) == 1
     assert A.weight[A.y > 0].sum() == 3 * 2 + 4 * 3

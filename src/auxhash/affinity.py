@@ -123,6 +123,7 @@ def from_labels(
             raise ValueError("a label matrix must hold only 0 and 1 (one column a label)")
         bits = np.packbits(labels.astype(bool), axis=1)
         tables = _draw(n, (similar, dissimilar), n_jobs, _draw_by_shared_label, bits, seed)
+    short = []
     for name, wanted, table in zip(
         ("similar", "dissimilar"), (n_similar, n_dissimilar), tables, strict=True
     ):
@@ -133,11 +134,10 @@ def from_labels(
                 f"share one (n_samples={n}, n_classes={len(np.unique(labels, axis=0))})"
             )
         if wanted is not None and had.min() < wanted:
-            warnings.warn(
-                f"{(had < wanted).sum()} of {n} points have fewer than n_{name}={wanted} {name} "
-                "points; all they have are used",
-                stacklevel=2,
-            )
+            short.append(f"{(had < wanted).sum()} points have fewer than n_{name}={wanted}")
+    if short:
+        message = f"of {n} points, {' and '.join(short)}; all they have are used"
+        warnings.warn(message, stacklevel=2)
     return _from_signs(*tables, groups)
 
 
