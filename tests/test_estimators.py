@@ -289,6 +289,7 @@ def with_nan(value):
         ({"n_jobs": 0}, (X, y), ValueError, "n_jobs"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
 def test_bad_input(parameters, data, error, says):
     settings = {"n_bits": 4, "n_similar": 3, "n_dissimilar": 5, **parameters}
     with pytest.raises(error, match=says):

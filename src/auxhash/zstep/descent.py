@@ -54,8 +54,10 @@ class BitDescent:
         self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
     ) -> NDArray[np.int8]:
         z = z.copy()
-        tolerance = ROUNDING * float(np.abs(bit.a).max(initial=0.0) + np.abs(bit.c).max())
-        while _descend_bit(z, bit.c, tolerance, bit.graph.indptr, bit.graph.indices, bit.a):
+        graph = bit.graph
+        largest = np.diff(graph.indptr).max() * np.abs(bit.a).max(initial=0.0)
+        tolerance = ROUNDING * float(largest + np.abs(bit.c).max())
+        while _descend_bit(z, bit.c, tolerance, graph.indptr, graph.indices, bit.a):
             pass
         return z
 
