@@ -38,12 +38,19 @@ def list_data() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from auxhash.datasets import REGISTRY
+    from auxhash.datasets import REGISTRY, cache
 
-    table = Table("name", "what", "files")
+    table = Table("name", "what", "state")
     for name, entry in REGISTRY.items():
         files = entry.files
-        state = "none needed" if files is None else "here" if files.present() else "to fetch"
+        if files is None:
+            state = "needs no files"
+        elif not files.present():
+            state = "to fetch"
+        elif files.name == name or any((cache.folder() / name).glob("*.npy")):
+            state = "here"
+        else:
+            state = "to make"
         table.add_row(name, entry.about, state)
     Console().print(table)
 
@@ -75,24 +82,28 @@ def get(name: str) -> None:
 def verify(names: tuple[str, ...]) -> None:
     """Check the files of the data sets NAMES, or of all that are in the cache, by their sums."""
     from auxhash import datasets
+    from auxhash.datasets import cache
 
     try:
         entries = {name: datasets.entry(name) for name in names or datasets.REGISTRY}
     except ValueError as error:
         raise click.ClickException(str(error)) from error
-    checked = {entry.files.name: entry.files for entry in entries.values() if entry.files}
+    collections = {entry.files.name: entry.files for entry in entries.values() if entry.files}
     wrong = 0
-    for files in checked.values():
+    for files in collections.values():
         if not names and not files.home.is_dir():
             continue
         faults = files.faults()
         wrong += len(faults)
         for file in files.files:
             click.echo(f"{files.name}/{file.name}: {faults.get(file.name, 'right')}")
+    for path in sorted(cache.folder().glob("*/*.npy")):  # made here: no sum, but it must be whole
+        if not names or path.parent.name in names:
+            fault = cache.fault(path)
+            wrong += fault is not None
+            click.echo(f"{path.parent.name}/{path.name}: {fault or 'whole'}")
     if wrong:
-        raise click.ClickException(
-            f"{wrong} files are wrong or missing; `auxhash data get` mends it"
-        )
+        raise click.ClickException(f"{wrong} wrong or missing; `auxhash data get NAME` mends files")
 
 
 @data.command()

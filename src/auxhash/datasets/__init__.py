@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from auxhash.datasets.arrays import from_arrays
     from auxhash.datasets.dataset import Dataset, Points
-    from auxhash.datasets.gist import gist
     from auxhash.datasets.infinite_mnist import InfiniteMNIST
     from auxhash.datasets.sources import Collection, DataError
     from auxhash.datasets.vectors import read_vectors, write_vectors
@@ -26,7 +25,6 @@ __all__ = [
     "InfiniteMNIST",
     "Points",
     "from_arrays",
-    "gist",
     "load",
     "read_vectors",
     "write_vectors",
@@ -39,7 +37,6 @@ _HOMES = {
     "InfiniteMNIST": "infinite_mnist",
     "Points": "dataset",
     "from_arrays": "arrays",
-    "gist": "gist",
     "read_vectors": "vectors",
     "write_vectors": "vectors",
 }

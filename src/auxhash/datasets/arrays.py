@@ -46,33 +46,32 @@ def from_arrays(
         cosine: centre by the mean of the training points and normalise.
     """
     points = _points("base", base, y, label)
-    if query is None:
-        if neighbors is not None or query_y is not None:
-            raise ValueError("neighbors and query_y belong to query, which is not given")
-        size = n_query or min(MOST_QUERIES, max(1, len(points) // 10))
-        if train is None:
-            chosen = split(len(points), n_train, None, size, seed)
-        else:
-            chosen = split(len(points), None, None, size, seed)
-        drawn, kept, queries = (points.take(rows) for rows in chosen)
-        points = kept
-    else:
+    if query is not None:
         queries = _points("query", query, query_y, label)
         if neighbors is not None:
             queries = replace(queries, neighbors=_neighbors(neighbors, len(points)))
         queries = queries.take(draw(len(queries), n_query, seed, "n_query"))
-        drawn = points.take(draw(len(points), n_train, seed + 2, "n_train"))
-    overlap = within(drawn, points)
+        origin = "as given"
+    elif neighbors is not None or query_y is not None:
+        raise ValueError("neighbors and query_y belong to query, which is not given")
+    else:
+        if n_query is None:
+            n_query = min(MOST_QUERIES, max(1, len(points) // 10))
+        _, kept, drawn = split(len(points), None, None, n_query, seed)
+        points, queries = points.take(kept), points.take(drawn)
+        origin = "drawn at random, none of them in the base"
     if train is not None:
-        drawn = _points("train", train, train_y, label)
-        drawn = drawn.take(draw(len(drawn), n_train, seed + 2, "n_train"))
+        learnt = _points("train", train, train_y, label)
+        learnt = learnt.take(draw(len(learnt), n_train, seed + 2, "n_train"))
         overlap = "given apart from the base"
-    for role, part in (("query", queries), ("train", drawn)):
+    else:
+        learnt = points.take(draw(len(points), n_train, seed + 2, "n_train"))
+        overlap = within(learnt, points)
+    for role, part in (("query", queries), ("train", learnt)):
         if part.X.shape[1] != points.X.shape[1]:
             raise ValueError(f"{role} has {part.X.shape[1]} features, base has {points.X.shape[1]}")
-    source = "queries as given" if query is not None else "queries drawn at random"
-    protocol = describe(name, f"own data, {source}", drawn, points, queries, overlap, seed)
-    found = Dataset(name, drawn, points, queries, protocol)
+    protocol = describe(name, "own data", learnt, points, queries, overlap, seed, origin)
+    found = Dataset(name, learnt, points, queries, protocol)
     return found.cosine() if cosine else found
 
 

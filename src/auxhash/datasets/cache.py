@@ -54,11 +54,19 @@ def made(path: Path, make: Callable[[Path], None]) -> NDArray[Any]:
 
 def stored(path: Path) -> NDArray[Any]:
     """The array of a .npy file, memory-mapped, never unpickled."""
-    try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} is not a whole .npy file ({error}); delete it") from error
+    if problem := fault(path):
+        raise ValueError(f"{path} is {problem}; delete it")
+    array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     return array
+
+
+def fault(path: Path) -> str | None:
+    """What is wrong with a .npy file, or None."""
+    try:
+        np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        return f"not a whole .npy file ({error})"
+    return None
 
 
 def md5(path: Path) -> str:

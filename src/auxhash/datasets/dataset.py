@@ -107,12 +107,19 @@ def split(
 
 
 def describe(
-    name: str, what: str, train: Points, base: Points, query: Points, overlap: str, seed: int | None
+    name: str,
+    what: str,
+    train: Points,
+    base: Points,
+    query: Points,
+    overlap: str,
+    seed: int | None,
+    queries: str = "none of them in the base",
 ) -> str:
-    """The protocol in words: sizes, how the split was made, overlap, seed."""
+    """The protocol in words: sizes, how the split was made, overlap, ground truth, seed."""
     text = (
         f"{name}: {what}. {len(base)} base points, {len(train)} training points ({overlap}), "
-        f"{len(query)} queries (not in the base), {base.X.shape[1]} features."
+        f"{len(query)} queries ({queries}), {base.X.shape[1]} features."
     )
     if query.neighbors is not None:
         text += f" Ground truth: the {query.neighbors.shape[1]} nearest base points."

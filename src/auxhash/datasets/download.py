@@ -7,7 +7,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import urlparse
 
 ATTEMPTS = 3
 TIMEOUT = 10.0  # seconds without an answer, or without a byte
@@ -32,7 +31,7 @@ def download(address: str, path: Path, report: Report = lambda done, total: None
             return
         except (OSError, http.client.HTTPException) as error:
             if _hopeless(error) or attempt == ATTEMPTS - 1:
-                raise OSError(f"{urlparse(address).hostname}: {_reason(error)}") from error
+                raise OSError(_reason(error)) from error
             time.sleep(PAUSE * 2**attempt)
 
 

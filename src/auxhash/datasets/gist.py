@@ -138,6 +138,8 @@ def _check(pictures: NDArray[Any], orientations: Sequence[int], grid: int) -> No
             "images must be of shape (n, side, side) or (n, side, side, channels), "
             f"got shape {pictures.shape}"
         )
+    if not np.all(pictures >= 0):  # NaN included
+        raise ValueError("images must hold intensities of 0 or more")
     side = pictures.shape[1]
     if side < 2 * CONTRAST_PAD:
         raise ValueError(f"images must be at least {2 * CONTRAST_PAD} pixels wide, got {side}")

@@ -85,11 +85,8 @@ def load(
     if n_base < 1 or n_query < 1:
         raise ValueError(f"n_base and n_query must be positive, got {n_base} and {n_query}")
     home = FILES.obtain()
-    written, held_out = (
-        InfiniteMNIST(points.images, points.y, seed, n_jobs)
-        for points in (mnist.training_images(home), mnist.held_out_images(home))
-        if points.images is not None and points.y is not None
-    )
+    written = _endless(mnist.training_images(home), seed, n_jobs)
+    held_out = _endless(mnist.held_out_images(home), seed + 1, n_jobs)
 
     def make(path: Path) -> None:
         out = np.lib.format.open_memmap(path, "w+", np.uint8, (n_base, SIDE**2))
@@ -106,6 +103,12 @@ def load(
     )
     protocol = describe("infinite-mnist", what, train, base, query, within(train, base), seed)
     return Dataset("infinite-mnist", train, base, query, protocol)
+
+
+def _endless(source: Points, seed: int, n_jobs: int | None) -> InfiniteMNIST:
+    assert source.images is not None  # MNIST has both
+    assert source.y is not None
+    return InfiniteMNIST(source.images, source.y, seed, n_jobs)
 
 
 def _points(pixels: NDArray[Any], labels: NDArray[np.int64]) -> Points:
