@@ -1,3 +1,5 @@
+from time import process_time
+
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
@@ -104,3 +106,11 @@ def test_filters_see_one_half_plane_and_no_mean():
 def test_wrong_arguments_are_named(images, options, message):
     with pytest.raises(ValueError, match=message):
         gist(images, **options)
+
+
+@pytest.mark.soak
+def test_sixty_thousand_take_less_than_100_seconds_of_two_cores():
+    pictures = np.random.default_rng(0).integers(0, 256, (6_000, 32, 32), np.uint8)
+    clock = process_time()
+    gist(pictures)
+    assert process_time() - clock < 2 * 10  # whatever else the machine does

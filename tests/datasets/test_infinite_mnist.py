@@ -1,3 +1,5 @@
+from time import process_time
+
 import numpy as np
 import pytest
 from scipy import ndimage
@@ -74,3 +76,11 @@ def test_the_data_set_lies_on_disk(tiny, monkeypatch):  # noqa: F811
     np.testing.assert_array_equal(again.train.X, data.train.X)
     with pytest.raises(ValueError, match="must be positive"):
         datasets.load("infinite-mnist", n_base=0)
+
+
+@pytest.mark.soak
+def test_a_million_take_less_than_three_minutes_of_two_cores():
+    endless().images(0)  # compiles
+    clock = process_time()
+    endless().images(np.arange(20_000))
+    assert process_time() - clock < 2 * 180 / 50  # whatever else the machine does

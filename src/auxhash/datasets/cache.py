@@ -5,12 +5,13 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
 
 VARIABLE = "AUXHASH_DATA"
 BLOCK = 1 << 20  # bytes read at once
@@ -47,7 +48,10 @@ def writing(path: Path) -> Iterator[Path]:
 def made(path: Path, make: Callable[[Path], None]) -> NDArray[Any]:
     """The array stored in `path`, memory-mapped; made first, by `make(temporary)`, if missing."""
     if not path.exists():
-        with writing(path) as temporary:
+        console = Console(stderr=True)
+        text = f"making {path.parent.name}/{path.name}, once"
+        shown = console.status(text) if console.is_terminal else nullcontext()
+        with shown, writing(path) as temporary:
             make(temporary)
     return stored(path)
 
