@@ -7,11 +7,15 @@ from auxhash.datasets.dataset import draw, ground_truth, split
 
 
 def test_draws_nest_and_rise():
-    small, large = draw(100, 10, seed=3), draw(100, 40, seed=3)
+    small, large = draw(100, 10, 3, "n_base"), draw(100, 40, 3, "n_base")
     assert set(small) < set(large)
     assert (np.diff(large) > 0).all()
-    np.testing.assert_array_equal(draw(5, None, 0), np.arange(5))
-    assert not np.array_equal(draw(100, 10, seed=4), small)
+    np.testing.assert_array_equal(draw(5, None, 0, "n_base"), np.arange(5))
+    for seed, name in ((4, "n_base"), (3, "n_train")):
+        assert not np.array_equal(draw(100, 10, seed, name), small)
+    for seed in (-1, 0.5, None):
+        with pytest.raises(ValueError, match="seed must be a whole number of 0 or more"):
+            draw(100, 10, seed, "n_base")
 
 
 @pytest.mark.parametrize("size", [0, 101, -1, 2.5, True, "7"])

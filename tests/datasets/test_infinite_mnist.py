@@ -64,6 +64,15 @@ def test_wrong_numbers_are_named():
     assert endless().images(np.array([], int)).shape == (0, 28, 28)
 
 
+def test_wrong_digits_are_named():
+    with pytest.raises(ValueError, match=r"digits must be uint8 \(n, 28, 28\), got float64"):
+        InfiniteMNIST(strokes().astype(float), np.arange(6))
+    with pytest.raises(ValueError, match="6 digits do not fit 5 labels"):
+        InfiniteMNIST(strokes(), np.arange(5))
+    with pytest.raises(ValueError, match="seed must not be negative"):
+        endless(seed=-1)
+
+
 def test_the_data_set_lies_on_disk(tiny, monkeypatch):  # noqa: F811
     monkeypatch.setattr(infinite_mnist, "FILES", tiny)
     data = datasets.load("infinite-mnist", n_base=2100, n_train=100, n_query=30)

@@ -62,10 +62,10 @@ def from_arrays(
         origin = "drawn at random, none of them in the base"
     if train is not None:
         learnt = _points("train", train, train_y, label)
-        learnt = learnt.take(draw(len(learnt), n_train, seed + 2, "n_train"))
+        learnt = learnt.take(draw(len(learnt), n_train, seed, "n_train"))
         overlap = "given apart from the base"
     else:
-        learnt = points.take(draw(len(points), n_train, seed + 2, "n_train"))
+        learnt = points.take(draw(len(points), n_train, seed, "n_train"))
         overlap = within(learnt, points)
     for role, part in (("query", queries), ("train", learnt)):
         if part.X.shape[1] != points.X.shape[1]:

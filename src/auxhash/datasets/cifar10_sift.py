@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from auxhash import threads
 from auxhash.datasets import cache, cifar10
-from auxhash.datasets.dataset import Dataset, Points, describe, draw, ground_truth, within
+from auxhash.datasets.dataset import Dataset, Points, describe, draw, ground_truth, stream, within
 
 FILES = cifar10.FILES
 PER_IMAGE = 20
@@ -40,10 +40,10 @@ def load(
     found = descriptors(n_jobs)
     split = TRAINING_IMAGES * PER_IMAGE
     pool, tests = found[:split], found[split:]
-    base = Points(pool if n_base is None else pool[draw(split, n_base, seed + 1, "n_base")])
-    train = base.take(draw(len(base), n_train, seed + 2, "n_train"))
+    base = Points(pool if n_base is None else pool[draw(split, n_base, seed, "n_base")])
+    train = base.take(draw(len(base), n_train, seed, "n_train"))
     images = draw(len(tests) // PER_IMAGE, n_query, seed, "n_query")
-    chosen = np.random.default_rng(seed + 3).integers(PER_IMAGE, size=len(tests) // PER_IMAGE)
+    chosen = stream(seed, "descriptor").integers(PER_IMAGE, size=len(tests) // PER_IMAGE)
     X = np.asarray(tests[images * PER_IMAGE + chosen[images]])
     truth = ground_truth(base.X, X, n_neighbors, n_jobs) if n_neighbors else None
     query = Points(X, neighbors=truth)

@@ -83,14 +83,23 @@ class Dataset:
         return Dataset(f"{self.name}-cosine", train, base, query, protocol)
 
 
-def draw(n: int, size: int | None, seed: int, name: str = "size") -> Rows:
-    """`size` of n row numbers, in rising order; None takes all. A smaller draw of the same seed
-    is part of a larger one."""
+def stream(seed: int, name: str) -> np.random.Generator:
+    """A generator for one part of a split, so that no part's draws depend on another's."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"seed must be a whole number of 0 or more, got {seed!r}")
+    return np.random.default_rng([seed, *name.encode()])
+
+
+def draw(n: int, size: int | None, seed: int, name: str) -> Rows:
+    """`size` of n row numbers, in rising order; None takes all. `name` is the argument's.
+
+    A smaller draw of the same seed is part of a larger one.
+    """
     if size is None:
         return np.arange(n)
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 1 <= size <= n:
         raise ValueError(f"{name} must be a whole number from 1 to {n}, got {size!r}")
-    return np.sort(np.random.default_rng(seed).permutation(n)[:size])
+    return np.sort(stream(seed, name).permutation(n)[:size])
 
 
 def split(
@@ -101,8 +110,8 @@ def split(
     rest = np.setdiff1d(np.arange(n), query, assume_unique=True)
     if not len(rest):
         raise ValueError(f"n_query={n_query} of {n} points leaves nothing to search")
-    base = rest[draw(len(rest), n_base, seed + 1, "n_base")]
-    train = base[draw(len(base), n_train, seed + 2, "n_train")]
+    base = rest[draw(len(rest), n_base, seed, "n_base")]
+    train = base[draw(len(base), n_train, seed, "n_train")]
     return train, base, query
 
 

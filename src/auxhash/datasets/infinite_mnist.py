@@ -43,6 +43,17 @@ class InfiniteMNIST:
     seed: int = 0
     n_jobs: int | None = None
 
+    def __post_init__(self) -> None:
+        shape = self.digits.shape
+        if self.digits.dtype != np.uint8 or shape[1:] != (SIDE, SIDE) or not shape[0]:
+            raise ValueError(
+                f"digits must be uint8 (n, {SIDE}, {SIDE}), got {self.digits.dtype} {shape}"
+            )
+        if len(self.labels) != shape[0]:
+            raise ValueError(f"{shape[0]} digits do not fit {len(self.labels)} labels")
+        if self.seed < 0:
+            raise ValueError(f"seed must not be negative, got {self.seed}")
+
     def images(self, index: ArrayLike) -> NDArray[np.uint8]:
         """Images (n, 28, 28) of these numbers, or one image (28, 28) of a single number."""
         numbers = np.asarray(index)
@@ -95,7 +106,7 @@ def load(
 
     pixels = cache.made(cache.folder() / "infinite-mnist" / f"v1-seed{seed}-{n_base}.npy", make)
     base = _points(pixels, written.label(np.arange(n_base)))
-    train = base.take(draw(n_base, n_train, seed + 2, "n_train"))
+    train = base.take(draw(n_base, n_train, seed, "n_train"))
     numbers = np.arange(n_query)
     query = _points(held_out.images(numbers).reshape(n_query, -1), held_out.label(numbers))
     what = (

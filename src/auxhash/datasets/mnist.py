@@ -44,8 +44,8 @@ def in_idx_files(
 ) -> Dataset:
     """MNIST, or a set that took over its form."""
     pool, tests = training_images(home), held_out_images(home)
-    base = pool.take(draw(len(pool), n_base, seed + 1, "n_base"))
-    train = base.take(draw(len(base), n_train, seed + 2, "n_train"))
+    base = pool.take(draw(len(pool), n_base, seed, "n_base"))
+    train = base.take(draw(len(base), n_train, seed, "n_train"))
     query = tests.take(draw(len(tests), n_query, seed, "n_query"))
     what = "raw pixels, base drawn from the 60,000 training images, queries from the 10,000 tests"
     protocol = describe(name, what, train, base, query, within(train, base), seed)

@@ -73,11 +73,11 @@ def corpus(
     base, learn, query, truth = (read_vectors(home / file.name) for file in files.files)
     queries = Points(query, neighbors=truth.astype(np.int64))
     queries = queries.take(draw(len(queries), n_query, seed, "n_query"))
-    points = Points(base[draw(len(base), n_base, seed + 1, "n_base")])
+    points = Points(base[draw(len(base), n_base, seed, "n_base")])
     if len(points) < len(base):
         found = ground_truth(points.X, queries.X, truth.shape[1])
         queries = replace(queries, neighbors=found)
-    train = Points(learn[draw(len(learn), n_train, seed + 2, "n_train")])
+    train = Points(learn[draw(len(learn), n_train, seed, "n_train")])
     overlap = "from the corpus' learn set, none in the base"
     random = seed if (n_train, n_base, n_query) != (None,) * 3 else None
     what = "SIFT descriptors, base, learn set and queries as in the official corpus"
