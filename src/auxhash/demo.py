@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 from auxhash import progress
 from auxhash.estimators import MACHash, TwoStepHash
 
-SOLVERS = ("quad", "cut", "descent")
+SOLVERS = ("cut", "descent")
 QUERIES = 297  # of 1,797 digits
 
 

