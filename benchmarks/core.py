@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from auxhash import affinity, hashfunctions, mac, zstep
+from auxhash import affinity, datasets, hashfunctions, mac, zstep
 from auxhash.codes import pack, to_words
 from auxhash.hashfunctions import svm
 from auxhash.threads import pool
@@ -29,8 +29,9 @@ def timed(function: Any) -> tuple[Any, float]:
 
 def main(small: bool = False) -> None:
     """Print one table: what was measured, ours, the peer's, the ratio, and what we aim at."""
-    n, d, b, kappa = (600, 40, 8, (20, 60)) if small else (10_000, 320, 48, (100, 500))
-    X, y = peers.decaying(n, d, 0)
+    b, kappa = (8, (20, 60)) if small else (48, (100, 500))
+    source, X, y = features(small)
+    n = len(X)
     A = affinity.from_labels(y, *kappa, random_state=0)
     problem = Problem(A, "ksh", b)
     rng = np.random.default_rng(0)
@@ -45,8 +46,19 @@ def main(small: bool = False) -> None:
     bench_cut(table, problem, Z, free)
     bench_quad(table, problem, Z)
     console = Console(width=110)
-    console.print(f"{n} x {d} made features, {b} bits, kappa {kappa}, ksh, {len(A)} pairs")
+    console.print(f"{source}: {X.shape}, {b} bits, kappa {kappa}, ksh, {len(A)} pairs, seed 0")
     console.print(table)
+
+
+def features(small: bool) -> tuple[str, Any, Any]:
+    """CIFAR's GIST features where they are in the cache, made ones otherwise."""
+    if small:
+        return "made features", *peers.decaying(600, 40, 0)
+    files = datasets.entry("cifar10-gist").files
+    if files is None or not files.present():
+        return "made features", *peers.decaying(10_000, 320, 0)
+    train = datasets.load("cifar10-gist", n_train=10_000).train
+    return "cifar10-gist", train.X.astype(np.float64), train.y
 
 
 def warm_up(problem: Problem, Z: Any, F: Any) -> None:

@@ -9,6 +9,7 @@ ROOMS = [
     "threads",
     "codes",
     "neighbors",
+    "draws",
     "affinity",
     "losses",
     "zstep",

@@ -12,16 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash import neighbors, threads
+from auxhash import draws, neighbors, threads
+from auxhash.draws import RandomState, Table
 
 Kind = Literal["similarity", "distance"]
-RandomState = int | np.random.Generator | np.random.RandomState | None
-
-CHUNK = 1024  # points that draw together
-MOST_PAIRS = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,19 +106,19 @@ def from_labels(
         _wanted("n_similar", n_similar, n),
         _wanted("n_dissimilar", n_dissimilar, n),
     )
-    seed = _seed(random_state)
+    seed = draws.seed(random_state)
     groups: NDArray[np.int64] | None = None
     if labels.ndim == 1:
         groups = np.unique(labels, return_inverse=True)[1].astype(np.int64)
         order = np.argsort(groups, kind="stable").astype(np.int32)
         size = np.bincount(groups)
         widths = min(similar, size.max() - 1), min(dissimilar, n - size.min())
-        tables = _draw(n, widths, n_jobs, _draw_by_class, order, groups, np.cumsum(size), seed)
+        tables = draws.draw(n, widths, n_jobs, draws.by_class, order, groups, np.cumsum(size), seed)
     else:
         if not np.isin(labels, (0, 1)).all():
             raise ValueError("a label matrix must hold only 0 and 1 (one column a label)")
         bits = np.packbits(labels.astype(bool), axis=1)
-        tables = _draw(n, (similar, dissimilar), n_jobs, _draw_by_shared_label, bits, seed)
+        tables = draws.draw(n, (similar, dissimilar), n_jobs, draws.by_shared_label, bits, seed)
     short = []
     for name, wanted, table in zip(
         ("similar", "dissimilar"), (n_similar, n_dissimilar), tables, strict=True
@@ -175,10 +171,12 @@ def from_neighbors(
     dissimilar = _wanted("n_dissimilar", n_dissimilar, n)
     near = neighbors.nearest(points, k=similar, metric=metric, n_jobs=n_jobs)[0]
     near = np.sort(near, axis=1).astype(np.int32)
-    tables = _draw(n, (similar, dissimilar), n_jobs, _draw_by_rank, near, _seed(random_state))
+    tables = draws.draw(
+        n, (similar, dissimilar), n_jobs, draws.by_rank, near, draws.seed(random_state)
+    )
     if values == "sign":
         return _from_signs(*tables, None)
-    i, j = (np.concatenate(part) for part in zip(*map(_drawn, tables), strict=True))
+    i, j = (np.concatenate(part) for part in zip(*map(draws.drawn, tables), strict=True))
     place = neighbors.normalized(points) if metric == "cosine" else points
     return from_pairs(i, j, _squared_distances(place, i, j), n, kind="distance")
 
@@ -221,146 +219,10 @@ def from_pairs(
     return _fold(a, b, level, levels, n_points, kind, None, count)
 
 
-# Drawing. A draw is made by a counter-based generator seeded for each point, so that chunks of
-# points can be drawn on any thread.
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _random_below(seed: int, counter: int, m: int) -> Any:
-    """The counter-th random integer in 0..m-1 of this seed (splitmix64)."""
-    x = np.uint64(seed) + np.uint64(counter) * np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    x = (x ^ (x >> np.uint64(31))) >> np.uint64(32)
-    return np.int64((x * np.uint64(m)) >> np.uint64(32))
-
-
-@njit(cache=True, nogil=True)
-def _sample(m: int, k: int, seed: int, stream: int, taken: Any, out: Any) -> int:
-    """Put min(m, k) distinct integers of 0..m-1 into `out` (Floyd's method); return how many.
-
-    `taken` is a scratch array of m or more False, and is left so.
-    """
-    k = min(m, k)
-    start = np.uint64(stream) << np.uint64(32)
-    for t in range(k):
-        top = m - k + t
-        pick = _random_below(seed, start + np.uint64(t), top + 1)
-        if taken[pick]:
-            pick = top
-        taken[pick] = True
-        out[t] = pick
-    for t in range(k):
-        taken[out[t]] = False
-    return k
-
-
-@njit(cache=True, nogil=True)
-def _draw_by_class(
-    first: int, similar: Any, dissimilar: Any, order: Any, groups: Any, stop: Any, seed: int
-) -> None:
-    """`order` lists the points class by class; class c ends at stop[c]."""
-    n = len(order)
-    taken = np.zeros(n, np.bool_)
-    for row in range(len(similar)):
-        point = first + row
-        end = stop[groups[point]]
-        begin = stop[groups[point] - 1] if groups[point] > 0 else 0
-        # Drawn from all but the last of the class, which stands in where the point itself comes up.
-        found = _sample(end - begin - 1, similar.shape[1], seed, 2 * point, taken, similar[row])
-        for t in range(found):
-            other = order[begin + similar[row, t]]
-            similar[row, t] = order[end - 1] if other == point else other
-        found = _sample(
-            n - (end - begin), dissimilar.shape[1], seed, 2 * point + 1, taken, dissimilar[row]
-        )
-        for t in range(found):
-            place = dissimilar[row, t]
-            dissimilar[row, t] = order[place if place < begin else place + end - begin]
-
-
-@njit(cache=True, nogil=True)
-def _draw_by_shared_label(first: int, similar: Any, dissimilar: Any, bits: Any, seed: int) -> None:
-    """`bits` holds each point's labels, packed."""
-    n = len(bits)
-    taken = np.zeros(n, np.bool_)
-    sharing = np.empty(n, np.int32)
-    others = np.empty(n, np.int32)
-    for row in range(len(similar)):
-        point = first + row
-        n_sharing = n_others = 0
-        for m in range(n):
-            shared = False
-            for w in range(bits.shape[1]):
-                shared |= (bits[point, w] & bits[m, w]) != 0
-            if shared and m != point:
-                sharing[n_sharing] = m
-                n_sharing += 1
-            elif m != point:
-                others[n_others] = m
-                n_others += 1
-        found = _sample(n_sharing, similar.shape[1], seed, 2 * point, taken, similar[row])
-        for t in range(found):
-            similar[row, t] = sharing[similar[row, t]]
-        found = _sample(n_others, dissimilar.shape[1], seed, 2 * point + 1, taken, dissimilar[row])
-        for t in range(found):
-            dissimilar[row, t] = others[dissimilar[row, t]]
-
-
-@njit(cache=True, nogil=True)
-def _draw_by_rank(first: int, similar: Any, dissimilar: Any, near: Any, seed: int) -> None:
-    """`near` lists each point's nearest neighbours in rising order of index."""
-    n, k = near.shape
-    taken = np.zeros(n, np.bool_)
-    others = np.empty(n, np.int32)
-    for row in range(len(similar)):
-        point = first + row
-        similar[row] = near[point]
-        n_others = at = 0
-        for m in range(n):
-            if at < k and near[point, at] == m:
-                at += 1
-            elif m != point:
-                others[n_others] = m
-                n_others += 1
-        found = _sample(n_others, dissimilar.shape[1], seed, 2 * point + 1, taken, dissimilar[row])
-        for t in range(found):
-            dissimilar[row, t] = others[dissimilar[row, t]]
-
-
-Table = NDArray[np.int32]  # (n, k): the points that each point drew, padded with -1
-
-
-def _draw(
-    n: int, widths: tuple[int, int], n_jobs: int | None, kernel: Any, *args: Any
-) -> tuple[Table, Table]:
-    """Run a drawing kernel over all points: the similar table, then the dissimilar one."""
-    if n * sum(widths) > MOST_PAIRS:
-        raise ValueError(
-            f"{n} points x {' + '.join(map(str, widths))} draws is more than {MOST_PAIRS} pairs; "
-            "lower n_similar and n_dissimilar"
-        )
-    similar, dissimilar = (np.full((n, width), -1, np.int32) for width in widths)
-
-    def draw(rows: slice) -> None:
-        kernel(rows.start, similar[rows], dissimilar[rows], *args)
-
-    with threads.pool(n_jobs) as run:
-        run(draw, threads.chunks(n, CHUNK))
-    return similar, dissimilar
-
-
-def _drawn(table: Table) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The draws n -> m of a table."""
-    n, k = table.shape
-    source = np.repeat(np.arange(n, dtype=np.int32), k)
-    target = table.ravel()
-    full = target >= 0
-    return (source, target) if full.all() else (source[full], target[full])
-
-
 def _from_signs(similar: Table, dissimilar: Table, groups: NDArray[np.int64] | None) -> Affinity:
-    i, j = (np.concatenate(p) for p in zip(_drawn(dissimilar), _drawn(similar), strict=True))
+    i, j = (
+        np.concatenate(p) for p in zip(draws.drawn(dissimilar), draws.drawn(similar), strict=True)
+    )
     level = np.ones(len(i), np.int8)
     level[: (dissimilar >= 0).sum()] = 0
     return _fold(i, j, level, np.array([-1.0, 1.0]), len(similar), "similarity", groups, None)
@@ -407,17 +269,6 @@ def _squared_distances(
         np.square(X[i[rows]] - X[j[rows]]).sum(axis=1) for rows in threads.chunks(len(i), 1 << 16)
     ]
     return np.concatenate(parts)
-
-
-def _seed(random_state: RandomState) -> np.uint64:
-    return generator(random_state).integers(0, 2**63, dtype=np.uint64)
-
-
-def generator(random_state: RandomState) -> np.random.Generator:
-    """A Generator from a seed, a Generator, a RandomState or None (fresh entropy)."""
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(0, 2**31 - 1))
-    return np.random.default_rng(random_state)
 
 
 def _wanted(name: str, k: int | None, n: int) -> int:

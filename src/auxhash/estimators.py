@@ -11,8 +11,9 @@ from sklearn.utils.validation import validate_data
 
 from auxhash import affinity as affinities
 from auxhash import hashfunctions, losses, mac, metrics, progress, zstep
-from auxhash.affinity import Affinity, RandomState
+from auxhash.affinity import Affinity
 from auxhash.codes import Codes, as_codes, pack, sign
+from auxhash.draws import RandomState, generator
 from auxhash.hasher import SCORE_K, Hasher, check_number
 from auxhash.hashfunctions import HashFunction
 
@@ -101,7 +102,7 @@ class MACHash(Hasher):
         self._check_parameters()
         points, labels = self._check_data(X, y, affinity)
         # One generator a part, so that no part's draws depend on another's.
-        draws, random, centres, solving, holding = affinities.generator(self.random_state).spawn(5)
+        draws, random, centres, solving, holding = generator(self.random_state).spawn(5)
         points, labels, affinity, queries = self._hold_out(points, labels, affinity, holding)
         if affinity is None:
             affinity = affinities.from_labels(
