@@ -31,12 +31,18 @@ def generator(random_state: RandomState) -> np.random.Generator:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def random_below(seed: int, counter: int, m: int) -> Any:
-    """The counter-th random integer in 0..m-1 of this seed (splitmix64)."""
-    x = np.uint64(seed) + np.uint64(counter) * np.uint64(0x9E3779B97F4A7C15)
+def random_bits(seed: int, counter: int) -> Any:
+    """The counter-th 64 random bits of this seed (splitmix64)."""
+    x = np.uint64(seed) + (np.uint64(counter) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    x = (x ^ (x >> np.uint64(31))) >> np.uint64(32)
+    return x ^ (x >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True, inline="always")
+def random_below(seed: int, counter: int, m: int) -> Any:
+    """The counter-th random integer in 0..m-1 of this seed."""
+    x = random_bits(seed, counter) >> np.uint64(32)
     return np.int64((x * np.uint64(m)) >> np.uint64(32))
 
 

@@ -10,7 +10,6 @@ attribute `reads = "distance"` to be given y as a distance in [0, 1] rather than
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from auxhash import threads
 from auxhash.affinity import Affinity
 from auxhash.codes import Words, as_codes, pack, popcount, to_words
+from auxhash.names import unknown
 
 Array = NDArray[np.float64]
 Loss = Callable[[Any, Any, int], Any]
@@ -70,12 +70,7 @@ def get(loss: str | Loss) -> Loss:
     if callable(loss):
         return loss
     if loss not in LOSSES:
-        guess = get_close_matches(str(loss), LOSSES, 1)
-        hint = f"; did you mean {guess[0]!r}?" if guess else ""
-        raise ValueError(
-            f"loss must be one of {', '.join(LOSSES)} or a function of (d, y, b); "
-            f"got {loss!r}{hint}"
-        )
+        raise unknown("loss", loss, LOSSES, "a function of (d, y, b)")
     return LOSSES[loss]
 
 

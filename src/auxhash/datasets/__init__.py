@@ -4,12 +4,13 @@ data = load("cifar10-gist", n_train=10_000)
 data.train.X, data.base.y, data.query.images, data.protocol
 """
 
-import difflib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from auxhash.names import unknown
 
 if TYPE_CHECKING:
     from auxhash.datasets.arrays import from_arrays
@@ -85,9 +86,7 @@ def entry(name: str) -> Entry:
     """The registry's entry, or a ValueError that suggests the name that was meant."""
     if name in REGISTRY:
         return REGISTRY[name]
-    near = difflib.get_close_matches(str(name).lower().replace("_", "-"), REGISTRY, 1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    raise ValueError(f"unknown data set {name!r}: {hint}There are {', '.join(REGISTRY)}")
+    raise unknown("data set", name, REGISTRY)
 
 
 def load(name: str, cosine: bool = False, **options: Any) -> "Dataset":

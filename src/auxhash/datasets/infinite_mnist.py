@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from auxhash import threads
 from auxhash.datasets import cache, mnist
 from auxhash.datasets.dataset import Dataset, Points, describe, draw, within
+from auxhash.draws import random_bits
 
 FILES = mnist.FILES
 SIDE = 28
@@ -134,15 +135,6 @@ def _gaussian() -> NDArray[np.float32]:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _random_bits(key: int, counter: int) -> Any:
-    """The counter-th 64 random bits of this key (splitmix64)."""
-    x = np.uint64(key) + (np.uint64(counter) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
-@njit(cache=True, nogil=True, inline="always")
 def _two_uniform(bits: int) -> tuple[Any, Any]:
     """Two numbers in -1..1 out of 64 random bits."""
     high = np.float32(np.int64(bits >> np.uint64(40))) / np.float32(1 << 23) - np.float32(1)
@@ -186,15 +178,15 @@ def _deform(digits: Any, numbers: Any, seed: int, kernel: Any, out: Any) -> None
     wide = np.empty(side + len(kernel) - 1, np.float32)
     for n in range(len(numbers)):
         digit = digits[numbers[n] % len(digits)]
-        key = _random_bits(_random_bits(seed, 0), numbers[n])
+        key = random_bits(random_bits(seed, 0), numbers[n])
         for p in range(side * side):
-            a, b = _two_uniform(_random_bits(key, p))
+            a, b = _two_uniform(random_bits(key, p))
             field_x[p // side, p % side], field_y[p // side, p % side] = a, b
         _smooth(field_x, kernel, wide, across)
         _smooth(field_y, kernel, wide, across)
-        turn, _ = _two_uniform(_random_bits(key, side * side))
-        wider, higher = _two_uniform(_random_bits(key, side * side + 1))
-        right, down = _two_uniform(_random_bits(key, side * side + 2))
+        turn, _ = _two_uniform(random_bits(key, side * side))
+        wider, higher = _two_uniform(random_bits(key, side * side + 1))
+        right, down = _two_uniform(random_bits(key, side * side + 2))
         cosine, sine = math.cos(ROTATION * turn), math.sin(ROTATION * turn)
         scale_x, scale_y = math.exp(SCALING * wider), math.exp(SCALING * higher)
         for row in range(side):

@@ -1,6 +1,5 @@
 """The h step: b classifiers of X onto the columns of Z."""
 
-from difflib import get_close_matches
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -10,6 +9,7 @@ from auxhash.codes import Codes, sign
 from auxhash.hashfunctions.classifiers import ClassifierHash
 from auxhash.hashfunctions.features import Array
 from auxhash.hashfunctions.linear import linear, rbf
+from auxhash.names import unknown
 
 NAMES = ("linear", "rbf")
 
@@ -44,12 +44,7 @@ def get(hash_function: Any, C: float) -> HashFunction:
     """The hash function of that name, a scikit-learn classifier's, or the given one itself."""
     if isinstance(hash_function, str):
         if hash_function not in NAMES:
-            guess = get_close_matches(hash_function, NAMES, 1)
-            hint = f"; did you mean {guess[0]!r}?" if guess else ""
-            raise ValueError(
-                f"hash_function must be one of {', '.join(NAMES)} or a scikit-learn classifier; "
-                f"got {hash_function!r}{hint}"
-            )
+            raise unknown("hash_function", hash_function, NAMES, "a scikit-learn classifier")
         return linear(C) if hash_function == "linear" else rbf(C)
     if all(hasattr(hash_function, name) for name in ("prepare", "refit", "take", "decision")):
         made: HashFunction = hash_function

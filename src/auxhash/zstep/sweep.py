@@ -1,7 +1,6 @@
 """One Z step: sweeps over the bits until nothing changes, an update that raises L_P skipped."""
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from auxhash import threads
 from auxhash.codes import Codes, Words, pack, to_words, unpack
+from auxhash.names import unknown
 from auxhash.zstep.cut import Cut
 from auxhash.zstep.descent import BitDescent, Descent
 from auxhash.zstep.problem import ROUNDING, Array, BitProblem, Penalty, Problem
@@ -45,11 +45,7 @@ def get(solver: "str | Solver") -> Solver:
     """The solver of that name, or the given object itself."""
     if isinstance(solver, str):
         if solver not in SOLVERS:
-            guess = get_close_matches(solver, SOLVERS, 1)
-            hint = f"; did you mean {guess[0]!r}?" if guess else ""
-            raise ValueError(
-                f"z_step must be one of {', '.join(SOLVERS)} or a solver; got {solver!r}{hint}"
-            )
+            raise unknown("z_step", solver, SOLVERS, "a solver")
         made: Solver = SOLVERS[solver]()
         return made
     if not (callable(solver) or isinstance(solver, SweepSolver)):
