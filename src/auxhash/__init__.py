@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from auxhash import affinity, losses, metrics
     from auxhash.estimators import MACHash, TwoStepHash
+    from auxhash.index import HammingIndex
 
 __version__ = "0.1.0"
 
 # Loaded at first use, so that `import auxhash` stays quick.
-_HOMES = {"MACHash": "auxhash.estimators", "TwoStepHash": "auxhash.estimators"}
+_HOMES = {
+    "HammingIndex": "auxhash.index",
+    "MACHash": "auxhash.estimators",
+    "TwoStepHash": "auxhash.estimators",
+}
 _MODULES = ("affinity", "losses", "metrics")
 
-__all__ = ["MACHash", "TwoStepHash", "affinity", "losses", "metrics"]
+__all__ = ["HammingIndex", "MACHash", "TwoStepHash", "affinity", "losses", "metrics"]
 
 
 def __getattr__(name: str) -> Any:
