@@ -83,16 +83,16 @@ def n_parts(n_bytes: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _table(low: Any, high: Any, n: int, start: Any, order: Any) -> None:
-    """Codes in the order of their 16-bit keys; those of key v are start[v]..start[v + 1] - 1."""
+    """Codes in the order of their keys; those of key v are start[v]..start[v + 1] - 1."""
     for i in range(n):
         start[np.int64(low[i]) + 256 * np.int64(high[i]) + 1] += 1
     for v in range(BUCKETS):
         start[v + 1] += start[v]
     place = start[:-1].copy()
     for i in range(n):
-        v = np.int64(low[i]) + 256 * np.int64(high[i])
-        order[place[v]] = i
-        place[v] += 1
+        key = np.int64(low[i]) + 256 * np.int64(high[i])
+        order[place[key]] = i
+        place[key] += 1
 
 
 @njit(cache=True, nogil=True)
