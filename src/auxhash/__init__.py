@@ -4,7 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from auxhash import affinity, losses, metrics
+    from auxhash import affinity, losses, metrics, rerank
+    from auxhash.approximate import ApproximateIndex
     from auxhash.estimators import MACHash, TwoStepHash
     from auxhash.index import HammingIndex
 
@@ -12,13 +13,23 @@ __version__ = "0.1.0"
 
 # Loaded at first use, so that `import auxhash` stays quick.
 _HOMES = {
+    "ApproximateIndex": "auxhash.approximate",
     "HammingIndex": "auxhash.index",
     "MACHash": "auxhash.estimators",
     "TwoStepHash": "auxhash.estimators",
 }
-_MODULES = ("affinity", "losses", "metrics")
+_MODULES = ("affinity", "losses", "metrics", "rerank")
 
-__all__ = ["HammingIndex", "MACHash", "TwoStepHash", "affinity", "losses", "metrics"]
+__all__ = [
+    "ApproximateIndex",
+    "HammingIndex",
+    "MACHash",
+    "TwoStepHash",
+    "affinity",
+    "losses",
+    "metrics",
+    "rerank",
+]
 
 
 def __getattr__(name: str) -> Any:
