@@ -254,6 +254,16 @@ def test_evaluation_exports(result):
     assert "noise" in figure.get_suptitle()
 
 
+def test_evaluation_of_all_k():
+    codes, labels = tied_data(8, 30, 400, 10)
+    result = metrics.evaluate(*codes, *labels, k=None)
+    np.testing.assert_allclose(result.precision, metrics.precision_at_k(*codes, *labels, k=None))
+    assert len(str(result).splitlines()) < 60
+    assert result.average_precision is None
+    assert "mAP at k" not in set(result.to_frame()["measure"])
+    assert len(result.plot().axes[0].lines) == 2
+
+
 def test_missing_extras_are_named(result, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)

@@ -17,7 +17,7 @@ class Evaluation:
     k: NDArray[np.int64]
     precision: Array  # at k
     recall: Array  # at k
-    average_precision: Array  # its mean over the queries (mAP), at k
+    average_precision: Array | None  # its mean over the queries (mAP), at k; not for many k
     mean_average_precision: float  # over the whole base
     radius_precision: Array
     radius_recall: Array
@@ -37,12 +37,13 @@ class Evaluation:
             f"bits +1 in {self.balance.min():.2f} to {self.balance.max():.2f} of the codes, "
             f"mean |correlation| {self.correlation:.3f}",
             "",
-            f"{'k':>9}  precision    recall       mAP",
+            f"{'k':>9}  precision    recall" + "       mAP" * (self.average_precision is not None),
         ]
         shown = np.arange(len(self.k)) if len(self.k) <= 20 else _spread(len(self.k))
-        at_k = zip(self.k, self.precision, self.recall, self.average_precision, strict=True)
-        rows = list(at_k)
-        lines += ["{:9d}  {:9.4f} {:9.4f} {:9.4f}".format(*rows[i]) for i in shown]
+        for i in shown:
+            lines.append(f"{self.k[i]:9d}  {self.precision[i]:9.4f} {self.recall[i]:9.4f}")
+            if self.average_precision is not None:
+                lines[-1] += f" {self.average_precision[i]:9.4f}"
         lines += ["", f"{'radius':>9}  precision    recall  retrieved"]
         for r in range(len(self.retrieved)):
             numbers = self.radius_precision[r], self.radius_recall[r], self.retrieved[r]
@@ -72,7 +73,6 @@ class Evaluation:
         parts: list[tuple[str, Any, Any]] = [
             ("precision at k", self.k, self.precision),
             ("recall at k", self.k, self.recall),
-            ("mAP at k", self.k, self.average_precision),
             ("mAP", [self.protocol["n_base"]], [self.mean_average_precision]),
             ("precision by radius", radii, self.radius_precision),
             ("recall by radius", radii, self.radius_recall),
@@ -80,6 +80,8 @@ class Evaluation:
             ("utilization", [self.protocol["n_bits"]], [self.utilization]),
             ("balance of bit", np.arange(len(self.balance)), self.balance),
         ]
+        if self.average_precision is not None:
+            parts.append(("mAP at k", self.k, self.average_precision))
         frame = pandas.concat(
             [pandas.DataFrame({"measure": m, "at": at, "value": v}) for m, at, v in parts],
             ignore_index=True,
@@ -95,9 +97,11 @@ class Evaluation:
             raise ImportError("plot needs matplotlib: pip install 'auxhash[plot]'") from error
         figure = Figure(figsize=(12, 4.4), layout="constrained")
         by_k, by_radius, curve = figure.subplots(1, 3)
-        for name in ("precision", "recall", "average_precision"):
-            label = "mAP" if name == "average_precision" else name
-            by_k.plot(self.k, getattr(self, name), marker="o" * (len(self.k) <= 20), label=label)
+        marker = "o" if len(self.k) <= 20 else ""
+        by_k.plot(self.k, self.precision, marker=marker, label="precision")
+        by_k.plot(self.k, self.recall, marker=marker, label="recall")
+        if self.average_precision is not None:
+            by_k.plot(self.k, self.average_precision, marker=marker, label="mAP")
         by_k.set(xlabel="k", xscale="log", ylim=(0, 1.02))
         radii = np.arange(len(self.retrieved))
         by_radius.plot(radii, self.radius_precision, label="precision")

@@ -28,11 +28,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from auxhash.codes import as_packed
+from auxhash import threads
+from auxhash.codes import as_packed, to_words
 from auxhash.evaluation import Evaluation
 from auxhash.tally import Array, Counts, Tally, Ties, take
 
 DivideBy = Literal["possible", "relevant", "found"]
+
+FEW = 64  # ranks that are looked at one by one
 
 __all__ = [
     "Evaluation",
@@ -218,10 +221,10 @@ def code_utilization(codes: ArrayLike) -> float:
     At most min(n_bits, log2 n), see `utilization_bound`; a code of which all points are alike
     has 0.
     """
-    packed = as_packed(codes)
-    whole = np.dtype((np.void, packed.shape[1]))
-    _, counts = np.unique(packed.view(whole).ravel(), return_counts=True)
-    share = counts / len(packed)
+    words = to_words(as_packed(codes))
+    whole = words[:, 0] if words.shape[1] == 1 else words.view(f"V{8 * words.shape[1]}").ravel()
+    _, counts = np.unique(whole, return_counts=True)
+    share = counts / len(words)
     return float(abs((share * np.log2(share)).sum()))
 
 
@@ -238,11 +241,15 @@ def bit_balance(codes: ArrayLike, n_bits: int | None = None) -> Array:
 
 def bit_correlation(codes: ArrayLike, n_bits: int | None = None) -> Array:
     """Correlations (n_bits, n_bits) of the bits; a bit that is constant has 0 with all others."""
-    bits = _bits(codes, n_bits).astype(np.float64)
-    bits -= bits.mean(axis=0)
-    spread = np.sqrt(np.square(bits).sum(axis=0))
-    bits /= np.where(spread > 0, spread, 1.0)
-    correlation: Array = bits.T @ bits
+    bits = _bits(codes, n_bits)
+    both = np.zeros((bits.shape[1], bits.shape[1]))
+    for rows in threads.chunks(len(bits), 1 << 16):
+        some = bits[rows].astype(np.float32)  # counts, exact up to 2^24
+        both += some.T @ some
+    n, ones = len(bits), np.diag(both)
+    spread = np.sqrt(ones * (n - ones))  # n times the standard deviation, of whole numbers
+    scale = np.outer(spread, spread)
+    correlation = _ratio(n * both - np.outer(ones, ones), scale)
     np.fill_diagonal(correlation, 1.0)
     return correlation
 
@@ -264,13 +271,15 @@ def evaluate(
     """Every measure from one pass, in an object that tells how it was measured.
 
     Args:
-        k: ranks; those beyond the base are left out, and None takes all of 1..n_base.
+        k: ranks; those beyond the base are left out, and None takes all of 1..n_base. mAP at k
+            is given for up to 64 ranks.
         n_bits: bits of packed codes that are used; all, by default.
         protocol: what the numbers need to be compared: data_set, split, overlap (of base and
             training points), seed, and whatever else. What is missing is shown as "not given".
     """
     n_base = len(np.asarray(base_codes))
     ranks = _ranks(k, n_base, drop=True)
+    few = len(ranks) <= FEW
     tally = take(
         query_codes,
         base_codes,
@@ -279,7 +288,7 @@ def evaluate(
         neighbors,
         n_bits,
         ties,
-        np.union1d(ranks, [n_base]),
+        np.union1d(ranks, [n_base]) if few else [n_base],
         n_jobs,
     )
     n_bits = tally.found.shape[1] - 1
@@ -291,7 +300,9 @@ def evaluate(
         recall=_recall(tally, ranks),
         average_precision=np.array(
             [_mean_average_precision(tally, int(cut), divide_by) for cut in ranks]
-        ),
+        )
+        if few
+        else None,
         mean_average_precision=_mean_average_precision(tally, n_base, divide_by),
         radius_precision=radius_precision,
         radius_recall=radius_recall,
@@ -333,13 +344,13 @@ def _hits(tally: Tally, ranks: Counts, weight: Array) -> Array:
         return summed
     share = _share(tally)
     before = tally.before
-    if len(ranks) <= 64:
+    if len(ranks) <= FEW:
         wanted = (np.clip(rank - before, 0, tally.found) for rank in ranks)
         return np.array([weight @ (some * share).sum(axis=1) for some in wanted])
     # Hits rise by r / n a place inside a bucket: add up where the slope changes.
-    slope = np.zeros(tally.n_base + 1)
-    np.add.at(slope, before, weight[:, None] * share)
-    np.add.at(slope, before + tally.found, -weight[:, None] * share)
+    change, places = (weight[:, None] * share).ravel(), tally.n_base + 1
+    slope = np.bincount(before.ravel(), change, places)
+    slope -= np.bincount((before + tally.found).ravel(), change, places)
     curve: Array = np.cumsum(np.cumsum(slope[:-1]))[ranks - 1]
     return curve
 
@@ -410,7 +421,7 @@ def _choose(n: Any, k: Any) -> Any:
     return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
 
 
-def _ratio(part: Any, counts: Counts) -> Array:
+def _ratio(part: Any, counts: NDArray[Any]) -> Array:
     """part / counts, and 0 where the count is 0."""
     shape = np.broadcast_shapes(np.shape(part), counts.shape)
     ratio: Array = np.divide(part, counts, out=np.zeros(shape), where=counts > 0)
