@@ -349,7 +349,8 @@ def _hits(tally: Tally, ranks: Counts, weight: Array) -> Array:
         return np.array([weight @ (some * share).sum(axis=1) for some in wanted])
     # Hits rise by r / n a place inside a bucket: add up where the slope changes.
     change, places = (weight[:, None] * share).ravel(), tally.n_base + 1
-    slope = np.bincount(before.ravel(), change, places)
+    slope = np.zeros(places)
+    slope += np.bincount(before.ravel(), change, places)
     slope -= np.bincount((before + tally.found).ravel(), change, places)
     curve: Array = np.cumsum(np.cumsum(slope[:-1]))[ranks - 1]
     return curve

@@ -24,7 +24,7 @@ Positions = NDArray[np.int64]
 
 BLOCK = 8192  # codes whose distances are held at once: they and their planes stay in the cache
 STRIP = 128  # codes that are passed over together where none is near enough
-SAMPLE, RUN = 16, 512  # a guess looks at one run of codes in SAMPLE
+SAMPLE, RUN = 16, 512  # a guess looks at one run of codes in SAMPLE runs
 GROUP = 16  # queries that share a block while it is in the cache
 SHARE = 1 << 20  # fewest distances worth a thread of their own
 
@@ -201,7 +201,7 @@ def _append(
     block: Any, n: int, start: int, limit: Any, mask: Any, near: Any, where: Any, count: int
 ) -> int:
     """Append the first n distances below `limit`, and where they are, to `near` and `where`."""
-    block[n:] = limit  # so that a last strip is whole
+    block[n : n + STRIP] = limit  # so that the last strip is whole
     marks = mask.view(np.uint64)
     for first in range(0, n, STRIP):
         strip = block[first : first + STRIP]
@@ -305,8 +305,10 @@ def _sift(
     where = np.empty(near.shape, np.int64)
     count = np.zeros(len(queries), np.int64)
     mask = np.empty(STRIP, np.uint8)
-    for start in range(first, last, len(block)):
-        stop = min(last, start + len(block))
+    start = first
+    while start < last:
+        # The first blocks are short: all they hold is taken, until there is a limit.
+        stop = min(last, start + min(len(block), max(RUN, start - first)))
         for q in range(len(queries)):
             measure(planes, start, stop, queries[q], block)
             count[q] = _append(
@@ -314,6 +316,7 @@ def _sift(
             )
             if count[q] >= crowd:
                 count[q], limit[q] = _keep(near[q], where[q], count[q], k, bins)
+        start = stop
     return near, where, count
 
 
