@@ -46,7 +46,7 @@ def main(small: bool = False) -> None:
     table = Table(
         "",
         "seconds",
-        "times faster",
+        "ratio",
         title=f"{n_queries:,} queries, {n_base:,} base points, {BITS} bits, "
         f"{THREADS} threads, median of {runs}",
     )

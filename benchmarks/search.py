@@ -47,7 +47,7 @@ def beside_faiss(n: int, n_bits: int, jobs: int, runs: int) -> Table:
         "queries",
         "ours, ms/query",
         "faiss",
-        "times faster",
+        "ratio",
         title=f"{n:,} x {n_bits} bits, {jobs} threads, median of {runs}",
     )
     for k, count in ((10, 200), (100, 200), (10_000, 50), (10, 1), (10_000, 1)):
@@ -72,9 +72,7 @@ def beside_faiss(n: int, n_bits: int, jobs: int, runs: int) -> Table:
 
 
 def by_scale(sizes: Sequence[int], n_bits: int, jobs: int, runs: int) -> Table:
-    table = Table(
-        "codes", "queries", "ours, ms/query", "faiss", "times faster", title="by scale, k = 10"
-    )
+    table = Table("codes", "queries", "ours, ms/query", "faiss", "ratio", title="by scale, k = 10")
     for n in sizes:
         base = random_codes(n, n_bits, 0)
         index, flat = HammingIndex(n_bits, n_jobs=jobs).add(base), faiss.IndexBinaryFlat(n_bits)
@@ -88,7 +86,7 @@ def by_scale(sizes: Sequence[int], n_bits: int, jobs: int, runs: int) -> Table:
 
 def small_radii(n: int, n_bits: int, jobs: int, runs: int) -> Table:
     table = Table(
-        "codes, radius", "queries", "tables, ms/query", "scan", "times faster", title="small radii"
+        "codes, radius", "queries", "tables, ms/query", "scan", "ratio", title="small radii"
     )
     for name, make in (("random", random_codes), ("learned", learned_codes)):
         base = make(n, n_bits, 0)
@@ -116,7 +114,7 @@ def approximate(n: int, n_bits: int, jobs: int, runs: int) -> Table:
         "queries",
         "lists, ms/query",
         "exact",
-        "times faster",
+        "ratio",
         "recall of 10",
         title=f"approximate, {n:,} learned codes",
     )

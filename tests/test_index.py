@@ -3,7 +3,7 @@
 import faiss
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from usearch.index import Index as USearchIndex
 
@@ -59,7 +59,6 @@ def test_radius_search_equals_brute_force(n_bits, tied):
             np.testing.assert_array_equal(ids[q], order[q][inside])
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     n=st.integers(1, 400),

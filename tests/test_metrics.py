@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from auxhash import metrics, tally
@@ -135,7 +135,6 @@ def test_nothing_retrieved_is_zero_precision():
     assert precision.tolist() == recall.tolist() == [0, 0, 1]
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     n_base=st.integers(1, 300),

@@ -98,12 +98,12 @@ def _table(low: Any, high: Any, n: int, start: Any, order: Any) -> None:
 @njit(cache=True, nogil=True)
 def _distance(planes: Any, code: int, query: Any, first: int, last: int, most: int) -> Any:
     """Distance over the bytes first..last-1, or something larger than `most`."""
-    d: Any = 0
+    d = np.uint64(0)
     for p in range(first, last):
         d += popcount(np.uint64(planes[p, code] ^ query[p]))
-        if d > most:
+        if np.int64(d) > most:
             break
-    return d
+    return np.int64(d)
 
 
 @njit(cache=True, nogil=True)
