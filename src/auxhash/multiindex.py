@@ -46,7 +46,7 @@ class MultiIndex:
     def pays(n: int, n_queries: int, radius: int, n_bytes: int) -> bool:
         """Whether making the tables and looking `n_queries` up is quicker than scanning."""
         m = n_parts(n_bytes)
-        return n >= FEWEST and radius < 2 * m and n_queries >= BUILD * m
+        return FEWEST <= n < 1 << 32 and radius < 2 * m and n_queries >= BUILD * m
 
     def within(
         self, queries: Packed, radius: int, n_bits: int, n_jobs: int | None = None
