@@ -239,13 +239,19 @@ def bit_balance(codes: ArrayLike, n_bits: int | None = None) -> Array:
     return share
 
 
-def bit_correlation(codes: ArrayLike, n_bits: int | None = None) -> Array:
+def bit_correlation(
+    codes: ArrayLike, n_bits: int | None = None, n_jobs: int | None = None
+) -> Array:
     """Correlations (n_bits, n_bits) of the bits; a bit that is constant has 0 with all others."""
     bits = _bits(codes, n_bits)
-    both = np.zeros((bits.shape[1], bits.shape[1]))
-    for rows in threads.chunks(len(bits), 1 << 16):
+
+    def count(rows: slice) -> NDArray[np.float32]:
         some = bits[rows].astype(np.float32)  # counts, exact up to 2^24
-        both += some.T @ some
+        both: NDArray[np.float32] = some.T @ some
+        return both
+
+    with threads.pool(n_jobs) as run:
+        both = np.sum(run(count, threads.chunks(len(bits), 1 << 13)), axis=0, dtype=np.float64)
     n, ones = len(bits), np.diag(both)
     spread = np.sqrt(ones * (n - ones))  # n times the standard deviation, of whole numbers
     scale = np.outer(spread, spread)
@@ -292,7 +298,7 @@ def evaluate(
         n_jobs,
     )
     n_bits = tally.found.shape[1] - 1
-    correlation = np.abs(bit_correlation(base_codes, n_bits))[~np.eye(n_bits, dtype=bool)]
+    correlation = np.abs(bit_correlation(base_codes, n_bits, n_jobs))[~np.eye(n_bits, dtype=bool)]
     radius_precision, radius_recall = _by_radius(tally)
     return Evaluation(
         k=ranks,
