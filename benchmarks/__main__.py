@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-NAMES = ["core", "data"]
+NAMES = ["core", "data", "search", "metrics"]
 
 
 def main(arguments: list[str]) -> None:

@@ -4,16 +4,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from auxhash import affinity, datasets, losses, metrics
+    from auxhash import affinity, datasets, index, losses, metrics
     from auxhash.estimators import MACHash, TwoStepHash
+    from auxhash.index import ApproximateIndex, HammingIndex
 
 __version__ = "0.1.0"
 
 # Loaded at first use, so that `import auxhash` stays quick.
-_HOMES = {"MACHash": "auxhash.estimators", "TwoStepHash": "auxhash.estimators"}
-_MODULES = ("affinity", "datasets", "losses", "metrics")
+_HOMES = {
+    "ApproximateIndex": "auxhash.index",
+    "HammingIndex": "auxhash.index",
+    "MACHash": "auxhash.estimators",
+    "TwoStepHash": "auxhash.estimators",
+}
+_MODULES = ("affinity", "datasets", "index", "losses", "metrics")
 
-__all__ = ["MACHash", "TwoStepHash", "affinity", "datasets", "losses", "metrics"]
+__all__ = [
+    "ApproximateIndex",
+    "HammingIndex",
+    "MACHash",
+    "TwoStepHash",
+    "affinity",
+    "datasets",
+    "index",
+    "losses",
+    "metrics",
+]
 
 
 def __getattr__(name: str) -> Any:

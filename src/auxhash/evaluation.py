@@ -1,0 +1,125 @@
+"""What an evaluation measured, together with how: no number leaves without its protocol."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Every measure of `metrics.evaluate`; radii are 0..n_bits."""
+
+    k: NDArray[np.int64]
+    precision: Array  # at k
+    recall: Array  # at k
+    average_precision: Array | None  # its mean over the queries (mAP), at k; not for many k
+    mean_average_precision: float  # over the whole base
+    radius_precision: Array
+    radius_recall: Array
+    retrieved: Array  # mean number of points within a radius
+    utilization: float  # effective bits of the base
+    utilization_bound: float
+    balance: Array  # share of +1, a bit
+    correlation: float  # mean absolute correlation of two bits
+    protocol: dict[str, Any]
+
+    def __str__(self) -> str:
+        lines = [f"{name.replace('_', ' ')}: {value}" for name, value in self.protocol.items()]
+        lines += [
+            "",
+            f"mAP {self.mean_average_precision:.4f} over the whole base; "
+            f"{self.utilization:.2f} effective bits of at most {self.utilization_bound:.2f}; "
+            f"bits +1 in {self.balance.min():.2f} to {self.balance.max():.2f} of the codes, "
+            f"mean |correlation| {self.correlation:.3f}",
+            "",
+            f"{'k':>9}  precision    recall" + "       mAP" * (self.average_precision is not None),
+        ]
+        shown = np.arange(len(self.k)) if len(self.k) <= 20 else _spread(len(self.k))
+        for i in shown:
+            lines.append(f"{self.k[i]:9d}  {self.precision[i]:9.4f} {self.recall[i]:9.4f}")
+            if self.average_precision is not None:
+                lines[-1] += f" {self.average_precision[i]:9.4f}"
+        lines += ["", f"{'radius':>9}  precision    recall  retrieved"]
+        for r in range(len(self.retrieved)):
+            numbers = self.radius_precision[r], self.radius_recall[r], self.retrieved[r]
+            lines.append("{:9d}  {:9.4f} {:9.4f} {:10.1f}".format(r, *numbers))
+            if self.radius_recall[r] >= 1:
+                break
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, the protocol among them."""
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in asdict(self).items()
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """to_dict as JSON; a value of the protocol that JSON does not know becomes a string."""
+        return json.dumps(self.to_dict(), indent=indent, default=_plain)
+
+    def to_frame(self) -> Any:
+        """A pandas frame of (measure, at, value), with the protocol in its `attrs`."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install 'auxhash[frame]'") from error
+        radii = np.arange(len(self.retrieved))
+        parts: list[tuple[str, Any, Any]] = [
+            ("precision at k", self.k, self.precision),
+            ("recall at k", self.k, self.recall),
+            ("mAP", [self.protocol["n_base"]], [self.mean_average_precision]),
+            ("precision by radius", radii, self.radius_precision),
+            ("recall by radius", radii, self.radius_recall),
+            ("retrieved by radius", radii, self.retrieved),
+            ("utilization", [self.protocol["n_bits"]], [self.utilization]),
+            ("balance of bit", np.arange(len(self.balance)), self.balance),
+        ]
+        if self.average_precision is not None:
+            parts.append(("mAP at k", self.k, self.average_precision))
+        frame = pandas.concat(
+            [pandas.DataFrame({"measure": m, "at": at, "value": v}) for m, at, v in parts],
+            ignore_index=True,
+        )
+        frame.attrs = dict(self.protocol)
+        return frame
+
+    def plot(self) -> Any:
+        """A matplotlib figure of the curves over k and over the radius, protocol included."""
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise ImportError("plot needs matplotlib: pip install 'auxhash[plot]'") from error
+        figure = Figure(figsize=(12, 4.4), layout="constrained")
+        by_k, by_radius, curve = figure.subplots(1, 3)
+        marker = "o" if len(self.k) <= 20 else ""
+        by_k.plot(self.k, self.precision, marker=marker, label="precision")
+        by_k.plot(self.k, self.recall, marker=marker, label="recall")
+        if self.average_precision is not None:
+            by_k.plot(self.k, self.average_precision, marker=marker, label="mAP")
+        by_k.set(xlabel="k", xscale="log", ylim=(0, 1.02))
+        radii = np.arange(len(self.retrieved))
+        by_radius.plot(radii, self.radius_precision, label="precision")
+        by_radius.plot(radii, self.radius_recall, label="recall")
+        by_radius.set(xlabel="Hamming radius", ylim=(0, 1.02))
+        curve.plot(self.radius_recall, self.radius_precision, marker=".")
+        curve.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.02))
+        for axes in (by_k, by_radius):
+            axes.legend()
+        told = ", ".join(f"{name}: {value}" for name, value in self.protocol.items())
+        figure.suptitle(told.replace("_", " "), fontsize="x-small", wrap=True)
+        return figure
+
+
+def _spread(n: int) -> NDArray[np.int64]:
+    """About a dozen places among n, evenly by ratio."""
+    return np.unique(np.geomspace(1, n, 12).round().astype(np.int64)) - 1
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else str(value)

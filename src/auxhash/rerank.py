@@ -1,0 +1,111 @@
+"""Put the first candidates of a search into a finer order than whole Hamming distances give.
+
+Both functions take the ids of a search (n_queries, n_candidates), -1 for none, and return
+(distances, ids), nearest first; equal distances keep the order of the search, and what is -1
+comes last at distance infinity.
+"""
+
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from auxhash import threads
+from auxhash.codes import unpack
+from auxhash.index import Ids, whole
+from auxhash.neighbors import normalized
+
+CHUNK = 64  # queries
+
+Floats = NDArray[np.float64]
+
+
+class Coded(Protocol):
+    """An index that gives its codes back."""
+
+    n_bits: int
+
+    def codes(self, ids: ArrayLike) -> NDArray[np.uint8]: ...
+
+
+def by_vectors(
+    ids: ArrayLike,
+    queries: ArrayLike,
+    vectors: Any,
+    k: int | None = None,
+    metric: Literal["euclidean", "cosine"] = "euclidean",
+) -> tuple[Floats, Ids]:
+    """Order by the original vectors: vectors[id] is the point of that id.
+
+    Args:
+        queries: (n_queries, D).
+        vectors: (n, D), or anything that takes an array of ids in brackets, such as a memory map.
+        k: how many to keep; all, by default.
+    """
+    candidates = _candidates(ids)
+    points = np.asarray(queries, np.float64)
+    if points.ndim != 2 or len(points) != len(candidates):
+        raise ValueError(f"queries must be ({len(candidates)}, D), got shape {points.shape}")
+    if metric not in ("euclidean", "cosine"):
+        raise ValueError(f'metric must be "euclidean" or "cosine", got {metric!r}')
+    cosine = metric == "cosine"
+    if cosine:
+        points = normalized(points)
+
+    def distance(rows: slice, some: Ids) -> Floats:
+        flat = np.asarray(vectors[some.ravel()], np.float64)
+        if flat.ndim != 2 or flat.shape[1] != points.shape[1]:
+            raise ValueError(f"vectors must be (n, {points.shape[1]}), as queries are")
+        base = (normalized(flat) if cosine else flat).reshape(*some.shape, -1)
+        if cosine:
+            return np.asarray(1 - np.einsum("qkd,qd->qk", base, points[rows]))
+        return np.asarray(np.linalg.norm(base - points[rows, None], axis=2))
+
+    return _reorder(candidates, distance, k)
+
+
+def by_outputs(
+    ids: ArrayLike, outputs: ArrayLike, index: Coded, k: int | None = None
+) -> tuple[Floats, Ids]:
+    """Order by the asymmetric distance: the query's real-valued outputs against the codes.
+
+    `outputs` (n_queries, n_bits) are what the hash function takes the sign of; a bit of the code
+    that differs from its sign costs |output|, so that bits the query is unsure of cost little.
+    """
+    candidates = _candidates(ids)
+    real = np.asarray(outputs, np.float64)
+    if real.shape != (len(candidates), index.n_bits):
+        raise ValueError(
+            f"outputs must be ({len(candidates)}, {index.n_bits}), got shape {real.shape}"
+        )
+
+    def distance(rows: slice, some: Ids) -> Floats:
+        packed = index.codes(some.ravel())
+        codes = unpack(packed, index.n_bits).reshape(*some.shape, -1)
+        agreement = np.einsum("qkb,qb->qk", codes.astype(np.float64), real[rows])
+        return np.asarray((np.abs(real[rows]).sum(axis=1, keepdims=True) - agreement) / 2)
+
+    return _reorder(candidates, distance, k)
+
+
+def _candidates(ids: ArrayLike) -> Ids:
+    array = np.asarray(ids)
+    if array.ndim != 2 or not np.issubdtype(array.dtype, np.integer) or not array.size:
+        raise ValueError("ids must be (n_queries, n_candidates), as a search returns them")
+    return array.astype(np.int64)
+
+
+def _reorder(ids: Ids, distance: Any, k: int | None) -> tuple[Floats, Ids]:
+    kept = ids.shape[1] if k is None else min(whole("k", k, 1), ids.shape[1])
+    near, found = np.full((len(ids), kept), np.inf), np.full((len(ids), kept), -1, np.int64)
+    for rows in threads.chunks(len(ids), CHUNK):
+        some = ids[rows]
+        real = some >= 0
+        if not real.any():
+            continue
+        # A stand-in for what is missing, so that all queries of a chunk go in one array.
+        measured = np.where(real, distance(rows, np.where(real, some, some[real][0])), np.inf)
+        order = np.argsort(measured, axis=1, kind="stable")[:, :kept]
+        near[rows] = np.take_along_axis(measured, order, axis=1)
+        found[rows] = np.take_along_axis(some, order, axis=1)
+    return near, found

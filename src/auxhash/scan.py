@@ -1,0 +1,391 @@
+"""Exact Hamming search by scanning: the kernels of the index and of the metrics.
+
+Codes are kept byte by byte: plane p holds byte p of every code. The distances of one query then
+come out of a plain loop over bytes (exclusive or, count, add), sixteen codes or more an
+instruction and with no sums across lanes, several times faster than word by word. What is nearest
+is found by counting distances, never by a heap: the cost hardly grows with k, and ties come out
+in the order of the base.
+"""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from auxhash import threads
+from auxhash.codes import Packed
+
+Planes = NDArray[np.uint8]  # (n_bytes, n)
+Distances = NDArray[np.int32]
+Positions = NDArray[np.int64]
+
+BLOCK = 8192  # codes whose distances are held at once: they and their planes stay in the cache
+STRIP = 128  # codes that are passed over together where none is near enough
+SAMPLE, RUN = 16, 512  # a guess looks at one run of codes in SAMPLE runs
+GROUP = 16  # queries that share a block while it is in the cache
+SHARE = 1 << 20  # fewest distances worth a thread of their own
+
+
+def to_planes(packed: Packed) -> Planes:
+    """Packed codes (n, n_bytes) byte by byte: (n_bytes, n)."""
+    return np.ascontiguousarray(packed.T)
+
+
+def nearest(
+    planes: Planes, n: int, queries: Packed, k: int, n_bits: int, n_jobs: int | None = None
+) -> tuple[Distances, Positions]:
+    """Distances and positions (n_queries, k) of the k nearest of the first n codes.
+
+    Nearest first, equal distances by position; -1 where there are fewer than k codes.
+    """
+    distances = np.full((len(queries), k), -1, np.int32)
+    positions = np.full((len(queries), k), -1, np.int64)
+    groups, pieces, n_jobs = _shares(n, len(queries), n_jobs)
+    shape = (len(pieces), len(queries), min(k, n))
+    alone = len(pieces) == 1
+    near = distances[None] if alone else np.full(shape, -1, np.int32)
+    where = positions[None] if alone else np.full(shape, -1, np.int64)
+
+    def search(task: tuple[slice, int]) -> None:
+        rows, p = task
+        _nearest(
+            planes,
+            pieces[p].start,
+            pieces[p].stop,
+            queries[rows],
+            k,
+            *scratch(n_bits),
+            near[p, rows],
+            where[p, rows],
+        )
+
+    with threads.pool(n_jobs) as run:
+        run(search, [(rows, p) for rows in groups for p in range(len(pieces))])
+    if not alone:  # few queries: the threads have shared the base
+        _, bins = scratch(n_bits)
+        for q in range(len(queries)):
+            full = near[:, q] >= 0
+            _rank(near[:, q][full], where[:, q][full], bins, distances[q], positions[q])
+    return distances, positions
+
+
+def within(
+    planes: Planes, n: int, queries: Packed, radius: int, n_bits: int, n_jobs: int | None = None
+) -> tuple[list[Distances], list[Positions]]:
+    """Distances and positions of the first n codes that lie within `radius`, an array a query.
+
+    Nearest first, equal distances by position.
+    """
+    groups, pieces, n_jobs = _shares(n, len(queries), n_jobs)
+
+    def search(task: tuple[slice, slice]) -> Any:
+        rows, piece = task
+        return _within(planes, piece.start, piece.stop, queries[rows], radius, scratch(n_bits)[0])
+
+    with threads.pool(n_jobs) as run:
+        results = iter(run(search, [(rows, piece) for rows in groups for piece in pieces]))
+    distances: list[Distances] = []
+    positions: list[Positions] = []
+    for rows in groups:
+        parts = [next(results) for _ in pieces]
+        for q in range(rows.stop - rows.start):
+            cut = [slice(stops[q], stops[q + 1]) for stops, _, _ in parts]
+            near = np.concatenate([d[s] for (_, d, _), s in zip(parts, cut, strict=True)])
+            where = np.concatenate([p[s] for (_, _, p), s in zip(parts, cut, strict=True)])
+            order = np.argsort(near, kind="stable") if len(pieces) > 1 else slice(None)
+            distances.append(near[order])
+            positions.append(where[order])
+    return distances, positions
+
+
+def _shares(n: int, n_queries: int, n_jobs: int | None) -> tuple[list[slice], list[slice], int]:
+    """Groups of queries and pieces of the base: the result is the same however they are cut."""
+    count = max(1, min(threads.count(n_jobs), n * n_queries // SHARE))
+    share = -(-n_queries // count)
+    groups = threads.chunks(n_queries, max(1, min(GROUP, share)))
+    if n_queries >= count:
+        return groups, [slice(0, n)], count
+    return groups, threads.chunks(n, -(-n // count)), count
+
+
+def scratch(n_bits: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Room for a block of distances, in the smallest type that holds them, and for counts."""
+    block = np.empty(BLOCK, np.uint8 if n_bits < 255 else np.uint16)
+    return block, np.empty(n_bits + 1, np.int64)
+
+
+@intrinsic
+def _count(typing_context: Any, total: Any, a: Any, b: Any) -> Any:
+    """total + number of bits in which two bytes differ, in eight bits throughout."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        ctpop = builder.module.declare_intrinsic("llvm.ctpop", [ir.IntType(8)])
+        return builder.add(args[0], builder.call(ctpop, [builder.xor(args[1], args[2])]))
+
+    return types.uint8(types.uint8, types.uint8, types.uint8), emit
+
+
+@intrinsic
+def _lowest_byte(typing_context: Any, word: Any) -> Any:
+    """Number of the lowest byte of a uint64 that is not 0."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        zeros = builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+        return builder.lshr(zeros, ir.Constant(ir.IntType(64), 3))
+
+    return types.int64(types.uint64), emit
+
+
+# Rows come in as contiguous arrays of their own: only then are these loops vectorised.
+
+
+@njit(cache=True, nogil=True)
+def _add_eight(
+    p0: Any, p1: Any, p2: Any, p3: Any, p4: Any, p5: Any, p6: Any, p7: Any, q: Any, out: Any
+) -> None:
+    q0, q1, q2, q3, q4, q5, q6, q7 = q[0], q[1], q[2], q[3], q[4], q[5], q[6], q[7]
+    for i in range(len(out)):
+        d = _count(_count(np.uint8(0), p0[i], q0), p1[i], q1)
+        d = _count(_count(d, p2[i], q2), p3[i], q3)
+        d = _count(_count(d, p4[i], q4), p5[i], q5)
+        d = _count(_count(d, p6[i], q6), p7[i], q7)
+        out[i] += d
+
+
+@njit(cache=True, nogil=True)
+def _add_two(p0: Any, p1: Any, q: Any, out: Any) -> None:
+    q0, q1 = q[0], q[1]
+    for i in range(len(out)):
+        out[i] += _count(_count(np.uint8(0), p0[i], q0), p1[i], q1)
+
+
+@njit(cache=True, nogil=True)
+def _add_one(p0: Any, q: Any, out: Any) -> None:
+    q0 = q[0]
+    for i in range(len(out)):
+        out[i] += _count(np.uint8(0), p0[i], q0)
+
+
+@njit(cache=True, nogil=True)
+def measure(planes: Any, a: int, z: int, query: Any, out: Any) -> None:
+    """Hamming distances of one query (n_bytes,) to the codes a..z-1 of `planes` (n_bytes, n)."""
+    out = out[: z - a]
+    out[:] = 0
+    p, left = 0, len(planes)
+    while left >= 8:
+        _add_eight(
+            planes[p, a:z],
+            planes[p + 1, a:z],
+            planes[p + 2, a:z],
+            planes[p + 3, a:z],
+            planes[p + 4, a:z],
+            planes[p + 5, a:z],
+            planes[p + 6, a:z],
+            planes[p + 7, a:z],
+            query[p:],
+            out,
+        )
+        p, left = p + 8, left - 8
+    while left >= 2:
+        _add_two(planes[p, a:z], planes[p + 1, a:z], query[p:], out)
+        p, left = p + 2, left - 2
+    if left:
+        _add_one(planes[p, a:z], query[p:], out)
+
+
+@njit(cache=True, nogil=True)
+def _append(
+    block: Any, n: int, start: int, limit: Any, mask: Any, near: Any, where: Any, count: int
+) -> int:
+    """Append the first n distances below `limit`, and where they are, to `near` and `where`."""
+    block[n : n + STRIP] = limit  # so that the last strip is whole
+    marks = mask.view(np.uint64)
+    for first in range(0, n, STRIP):
+        strip = block[first : first + STRIP]
+        hit = np.uint8(0)
+        for i in range(STRIP):
+            hit |= np.uint8(strip[i] < limit)
+        if not hit:
+            continue
+        for i in range(STRIP):
+            mask[i] = strip[i] < limit
+        for m in range(STRIP // 8):
+            marked = marks[m]
+            while marked:
+                i = 8 * m + _lowest_byte(marked)
+                marked &= marked - np.uint64(1)
+                near[count] = strip[i]
+                where[count] = start + first + i
+                count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _bound(near: Any, count: int, k: int, bins: Any) -> Any:
+    """The k-th smallest distance, and how many of that distance are among the k smallest."""
+    bins[:] = 0
+    for i in range(count):
+        bins[near[i]] += 1
+    before = 0
+    for d in range(len(bins)):
+        if before + bins[d] >= k:
+            return d, k - before
+        before += bins[d]
+    return len(bins), 0
+
+
+@njit(cache=True, nogil=True)
+def _keep(near: Any, where: Any, count: int, k: int, bins: Any) -> Any:
+    """Keep the k nearest, in the order they have; return how many, and the bound for others."""
+    if count < k:
+        return count, len(bins)
+    bound, ties = _bound(near, count, k, bins)
+    kept = 0
+    for i in range(count):
+        tie = near[i] == bound
+        good = near[i] < bound or (tie and ties > 0)
+        ties -= tie
+        near[kept] = near[i]
+        where[kept] = where[i]
+        kept += good
+    return kept, bound
+
+
+@njit(cache=True, nogil=True)
+def _rank(near: Any, where: Any, bins: Any, distances: Any, positions: Any) -> None:
+    """Write the nearest in rising order of distance; equal ones in the order they have."""
+    bins[:] = 0
+    for i in range(len(near)):
+        bins[near[i]] += 1
+    stop = 0
+    for d in range(len(bins)):
+        stop += bins[d]
+        bins[d] = stop - bins[d]
+    for i in range(len(near)):
+        at = bins[near[i]]
+        bins[near[i]] += 1
+        if at < len(distances):
+            distances[at] = near[i]
+            positions[at] = where[i]
+
+
+@njit(cache=True, nogil=True)
+def _guess(planes: Any, first: int, last: int, query: Any, k: int, block: Any, bins: Any) -> Any:
+    """A distance that very likely holds the k nearest and not many more, from one run in SAMPLE.
+
+    The k nearest of a large set would otherwise be sifted over and over while the limit falls.
+    """
+    if k < RUN:
+        return len(bins) - 1  # cheaper to let the first block tell
+    wanted = k / SAMPLE + 4 * np.sqrt(k / SAMPLE)
+    bins[:] = 0
+    for start in range(first, last, SAMPLE * RUN):
+        stop = min(last, start + RUN)
+        measure(planes, start, stop, query, block)
+        for i in range(stop - start):
+            bins[block[i]] += 1
+    seen, d = bins[0], 0
+    while seen < wanted and d < len(bins) - 1:
+        d += 1
+        seen += bins[d]
+    return d
+
+
+@njit(cache=True, nogil=True)
+def _sift(
+    planes: Any, first: int, last: int, queries: Any, k: int, limit: Any, block: Any, bins: Any
+) -> Any:
+    """Candidates for the k nearest below the limits: their distances, positions and numbers."""
+    n = last - first
+    crowd = min(n, k + max(k, 64))  # candidates that are worth sifting
+    near = np.empty((len(queries), min(n, crowd + len(block))), block.dtype)
+    where = np.empty(near.shape, np.int64)
+    count = np.zeros(len(queries), np.int64)
+    mask = np.empty(STRIP, np.uint8)
+    start = first
+    while start < last:
+        # The first blocks are short: all they hold is taken, until there is a limit.
+        stop = min(last, start + min(len(block), max(RUN, start - first)))
+        for q in range(len(queries)):
+            measure(planes, start, stop, queries[q], block)
+            count[q] = _append(
+                block, stop - start, start, limit[q], mask, near[q], where[q], count[q]
+            )
+            if count[q] >= crowd:
+                count[q], limit[q] = _keep(near[q], where[q], count[q], k, bins)
+        start = stop
+    return near, where, count
+
+
+@njit(cache=True, nogil=True)
+def _nearest(
+    planes: Any,
+    first: int,
+    last: int,
+    queries: Any,
+    k: int,
+    block: Any,
+    bins: Any,
+    distances: Any,
+    positions: Any,
+) -> None:
+    """The k nearest of each query among the codes first..last-1."""
+    limit = np.empty(len(queries), block.dtype)
+    for q in range(len(queries)):
+        limit[q] = _guess(planes, first, last, queries[q], k, block, bins) + 1
+    near, where, count = _sift(planes, first, last, queries, k, limit, block, bins)
+    for q in range(len(queries)):
+        c = count[q]
+        if c >= min(k, last - first):
+            _rank(near[q, :c], where[q, :c], bins, distances[q], positions[q])
+        else:  # guessed too low
+            one = queries[q : q + 1]
+            limit[:1] = len(bins)
+            again, places, c1 = _sift(planes, first, last, one, k, limit, block, bins)
+            c = c1[0]
+            _rank(again[0, :c], places[0, :c], bins, distances[q], positions[q])
+
+
+@njit(cache=True, nogil=True)
+def _within(planes: Any, first: int, last: int, queries: Any, radius: int, block: Any) -> Any:
+    """For all queries together: where each one's results stop, their distances and positions."""
+    room = 2 * len(block)
+    near, where = np.empty(room, np.int32), np.empty(room, np.int64)
+    owner = np.empty(room, np.int32)
+    limit = np.full(1, radius + 1, block.dtype)[0]
+    mask = np.empty(STRIP, np.uint8)
+    count = 0
+    for start in range(first, last, len(block)):
+        stop = min(last, start + len(block))
+        for q in range(len(queries)):
+            if count + len(block) >= room:
+                near, where, owner = grown(near), grown(where), grown(owner)
+                room = len(near)
+            measure(planes, start, stop, queries[q], block)
+            before = count
+            count = _append(block, stop - start, start, limit, mask, near, where, before)
+            owner[before:count] = q
+    # One stable counting sort by (query, distance).
+    place = np.zeros(len(queries) * (radius + 1) + 1, np.int64)
+    for i in range(count):
+        place[owner[i] * (radius + 1) + near[i] + 1] += 1
+    place[:] = np.cumsum(place)
+    stops = place[:: radius + 1].copy()
+    distances, positions = np.empty(count, np.int32), np.empty(count, np.int64)
+    for i in range(count):
+        key = owner[i] * (radius + 1) + near[i]
+        distances[place[key]] = near[i]
+        positions[place[key]] = where[i]
+        place[key] += 1
+    return stops, distances, positions
+
+
+@njit(cache=True, nogil=True)
+def grown(array: Any) -> Any:
+    """A copy with as much room again."""
+    larger = np.empty(2 * len(array), array.dtype)
+    larger[: len(array)] = array
+    return larger

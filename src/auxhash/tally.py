@@ -1,0 +1,288 @@
+"""One pass over the base for each query: how many points, and how many relevant ones, at each d.
+
+Everything in `metrics` is computed from these counts. Only where ties are to be kept in the order
+of the base is that not enough, and the pass also walks down each ranking.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from auxhash import scan, threads
+from auxhash.codes import as_packed
+
+Ties = Literal["expected", "index"]
+Counts = NDArray[np.int64]
+Array = NDArray[np.float64]
+
+CHUNK = 16  # queries
+BATCH = 16  # chunks whose rankings are added up together
+
+
+class Truth:
+    """Which base points are relevant to which query: by label, or as lists of neighbours."""
+
+    def __init__(
+        self,
+        query_labels: ArrayLike | None,
+        base_labels: ArrayLike | None,
+        neighbors: ArrayLike | None,
+        n_queries: int,
+        n_base: int,
+    ) -> None:
+        self.n_base = n_base
+        if (neighbors is None) == (query_labels is None or base_labels is None):
+            raise ValueError("give query_labels and base_labels, or neighbors, and not both")
+        self.neighbors = None if neighbors is None else _neighbors(neighbors, n_base)
+        if self.neighbors is not None:
+            self.rule = f"{self.neighbors.shape[1]} nearest neighbours"
+            _same_length("query_codes", n_queries, "neighbors", len(self.neighbors))
+            return
+        query, base = np.asarray(query_labels), np.asarray(base_labels)
+        _same_length("query_codes", n_queries, "query_labels", len(query))
+        _same_length("base_codes", n_base, "base_labels", len(base))
+        if query.ndim != base.ndim or query.ndim not in (1, 2):
+            raise ValueError("query_labels and base_labels must both be (n,) or both (n, n_labels)")
+        if query.ndim == 1:
+            self.rule = "same label"
+            number = np.unique(np.concatenate([query, base]), return_inverse=True)[1]
+            # Few classes are compared as bytes: sixteen and more at once.
+            number = number.astype(np.min_scalar_type(int(number.max(initial=0))))
+            self.query, self.base = number[:n_queries], number[n_queries:]
+        else:
+            self.rule = "a shared label"
+            if query.shape[1] != base.shape[1]:
+                raise ValueError(
+                    f"query_labels have {query.shape[1]} columns, base_labels {base.shape[1]}"
+                )
+            self.query, self.base = _label_sets(query), _label_sets(base)
+
+    def relevant(self, rows: slice) -> NDArray[np.uint8]:
+        """1 where a base point is relevant: (rows, n_base)."""
+        if self.neighbors is not None:
+            found = self.neighbors[rows]
+            mask = np.zeros((len(found), self.n_base), np.uint8)
+            np.put_along_axis(mask, found, 1, axis=1)
+            return mask
+        query = self.query[rows]
+        if query.ndim == 1:
+            same: NDArray[np.bool_] = query[:, None] == self.base
+            return same.view(np.uint8)
+        shared = np.zeros((len(query), self.n_base), bool)
+        for w in range(query.shape[1]):
+            shared |= (query[:, w, None] & self.base[:, w]) != 0
+        return shared.view(np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """Rankings with ties in index order, as far as the measures need them."""
+
+    hits: Counts  # (n_base,) relevant points at each rank, over all queries
+    gains: Array  # (n_base,) the same, each over its query's number of relevant points
+    precisions: Array  # (n_queries, n_cuts) sum of the precisions at the relevant ranks up to a cut
+    seen: Counts  # (n_queries, n_cuts) relevant points up to a cut
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Counts (n_queries, n_bits + 1) of points at each distance of each query."""
+
+    found: Counts
+    hits: Counts
+    n_base: int
+    rule: str  # what makes a point relevant
+    walk: Walk | None  # with ties in index order
+    cuts: Counts  # ranks at which the walk took notes
+
+    @property
+    def relevant(self) -> Counts:
+        """Number of relevant points of each query."""
+        total: Counts = self.hits.sum(axis=1)
+        return total
+
+    @property
+    def before(self) -> Counts:
+        """Points nearer than d."""
+        return np.cumsum(self.found, axis=1) - self.found
+
+
+def take(
+    query_codes: ArrayLike,
+    base_codes: ArrayLike,
+    query_labels: ArrayLike | None = None,
+    base_labels: ArrayLike | None = None,
+    neighbors: ArrayLike | None = None,
+    n_bits: int | None = None,
+    ties: Ties = "expected",
+    cuts: Sequence[int] | Counts = (),
+    n_jobs: int | None = None,
+) -> Tally:
+    """Count. Codes are packed uint8 or +-1; labels (n,) or indicators (n, n_labels).
+
+    `cuts` are the ranks at which a walk with ties in index order takes notes.
+    """
+    query, base = as_packed(query_codes, "query_codes"), as_packed(base_codes, "base_codes")
+    if query.shape[1] != base.shape[1]:
+        raise ValueError(
+            f"query_codes have {query.shape[1]} bytes a code, base_codes {base.shape[1]}"
+        )
+    if not (len(query) and len(base)):
+        raise ValueError("query_codes and base_codes must hold at least one code each")
+    if ties not in ("expected", "index"):
+        raise ValueError(f'ties must be "expected" or "index", got {ties!r}')
+    n_bits = _bits(base_codes, base.shape[1], n_bits)
+    truth = Truth(query_labels, base_labels, neighbors, len(query), len(base))
+    stops = np.asarray(cuts, np.int64)
+    planes = scan.to_planes(base)
+    found, hits = (np.zeros((len(query), n_bits + 1), np.int64) for _ in range(2))
+    precisions = np.zeros((len(query), len(stops)))
+    seen = np.zeros((len(query), len(stops)), np.int64)
+
+    def count(rows: slice) -> None:
+        block, _ = scan.scratch(n_bits)
+        _count(planes, query[rows], truth.relevant(rows), block, found[rows], hits[rows])
+
+    def walk(rows: slice) -> tuple[Counts, Array]:
+        block, _ = scan.scratch(n_bits)
+        return _walk(  # type: ignore[no-any-return]
+            planes,
+            query[rows],
+            truth.relevant(rows),
+            np.empty(len(base), block.dtype),
+            found[rows],
+            hits[rows],
+            stops,
+            precisions[rows],
+            seen[rows],
+        )
+
+    chunks = threads.chunks(len(query), CHUNK)
+    walked = None
+    with threads.pool(n_jobs) as run:
+        if ties == "expected":
+            run(count, chunks)
+        else:
+            rank_hits, gains = np.zeros(len(base), np.int64), np.zeros(len(base))
+            for batch in threads.chunks(len(chunks), BATCH):
+                for part_hits, part_gains in run(walk, chunks[batch]):
+                    rank_hits += part_hits
+                    gains += part_gains
+            walked = Walk(rank_hits, gains, precisions, seen)
+    return Tally(found, hits, len(base), truth.rule, walked, stops)
+
+
+def _bits(codes: ArrayLike, n_bytes: int, n_bits: int | None) -> int:
+    """Number of bits: as given, or the width of +-1 codes, or all bits of packed ones."""
+    array = np.asarray(codes)
+    if n_bits is None:
+        return 8 * n_bytes if array.dtype == np.uint8 else array.shape[1]
+    if -(-n_bits // 8) != n_bytes:
+        raise ValueError(f"n_bits={n_bits} does not fit codes of {n_bytes} bytes")
+    if n_bits % 8 and array.dtype == np.uint8 and (array[:, -1] >> (n_bits % 8)).any():
+        raise ValueError(f"codes must be 0 in the padding bits beyond n_bits={n_bits}")
+    return n_bits
+
+
+def _neighbors(neighbors: ArrayLike, n_base: int) -> Counts:
+    array = np.asarray(neighbors)
+    if array.ndim != 2 or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError("neighbors must be positions in the base, of shape (n_queries, K)")
+    if array.size and not (array.min() >= 0 and array.max() < n_base):
+        raise ValueError(f"neighbors must lie in 0..{n_base - 1}")
+    return array.astype(np.int64)
+
+
+def _label_sets(labels: NDArray[Any]) -> NDArray[Any]:
+    """Sets of labels as bits, in words as narrow as they can be: (n, n_words)."""
+    packed = np.packbits(labels.astype(bool), axis=1)
+    width = min(8, 1 << max(0, packed.shape[1] - 1).bit_length())  # bytes a word
+    padded = np.zeros((len(packed), -(-packed.shape[1] // width) * width), np.uint8)
+    padded[:, : packed.shape[1]] = packed
+    return padded.view(f"u{width}")
+
+
+def _same_length(name: str, n: int, other: str, m: int) -> None:
+    if n != m:
+        raise ValueError(f"{n} {name} do not fit {m} {other}")
+
+
+@njit(cache=True, nogil=True)
+def _add(block: Any, relevant: Any, key: Any, bins: Any, found: Any, hits: Any) -> None:
+    """Add a block of distances to the counts.
+
+    Four tables in turn: neighbouring points often share a distance, and one table would make
+    each addition wait for the last. Four keys are read as one word.
+    """
+    n, width = len(relevant), len(found)
+    for i in range(n):
+        key[i] = np.uint16(block[i]) + np.uint16(width) * np.uint16(relevant[i])
+    bins[:] = 0
+    b0, b1, b2, b3 = bins[0], bins[1], bins[2], bins[3]
+    whole = n - n % 4
+    fours = key[:whole].view(np.uint64)
+    low, one = np.uint64(0xFFFF), np.int32(1)
+    for i in range(len(fours)):
+        four = fours[i]
+        b0[four & low] += one
+        b1[(four >> np.uint64(16)) & low] += one
+        b2[(four >> np.uint64(32)) & low] += one
+        b3[four >> np.uint64(48)] += one
+    for i in range(whole, n):
+        b0[key[i]] += one
+    for d in range(width):
+        good = b0[width + d] + b1[width + d] + b2[width + d] + b3[width + d]
+        found[d] += good + b0[d] + b1[d] + b2[d] + b3[d]
+        hits[d] += good
+
+
+@njit(cache=True, nogil=True)
+def _count(planes: Any, queries: Any, relevant: Any, block: Any, found: Any, hits: Any) -> None:
+    n = planes.shape[1]
+    key, bins = np.empty(len(block), np.uint16), np.empty((4, 2 * found.shape[1]), np.int32)
+    for start in range(0, n, len(block)):
+        stop = min(n, start + len(block))
+        for q in range(len(queries)):
+            scan.measure(planes, start, stop, queries[q], block)
+            _add(block, relevant[q, start:stop], key, bins, found[q], hits[q])
+
+
+@njit(cache=True, nogil=True)
+def _walk(
+    planes: Any,
+    queries: Any,
+    relevant: Any,
+    distance: Any,
+    found: Any,
+    hits: Any,
+    cuts: Any,
+    precisions: Any,
+    seen: Any,
+) -> Any:
+    """Count, then walk down each ranking; rising `cuts`."""
+    n = planes.shape[1]
+    rank_hits, gains = np.zeros(n, np.int64), np.zeros(n)
+    ranked = np.empty(n, np.uint8)
+    key, bins = np.empty(n, np.uint16), np.empty((4, 2 * found.shape[1]), np.int32)
+    for q in range(len(queries)):
+        scan.measure(planes, 0, n, queries[q], distance)
+        _add(distance, relevant[q], key, bins, found[q], hits[q])
+        place = np.cumsum(found[q]) - found[q]
+        for i in range(n):
+            ranked[place[distance[i]]] = relevant[q, i]
+            place[distance[i]] += 1
+        total, so_far, precision, c = hits[q].sum(), 0, 0.0, 0
+        for at in range(n):
+            if ranked[at]:
+                so_far += 1
+                precision += so_far / (at + 1)
+                rank_hits[at] += 1
+                gains[at] += 1 / total
+            while c < len(cuts) and cuts[c] == at + 1:
+                precisions[q, c], seen[q, c] = precision, so_far
+                c += 1
+    return rank_hits, gains

@@ -1,0 +1,77 @@
+"""ApproximateIndex: the face of HammingIndex, exact once it looks into every list."""
+
+import faiss
+import numpy as np
+import pytest
+
+from auxhash import HammingIndex
+from auxhash.approximate import ApproximateIndex
+
+
+@pytest.fixture(scope="module")
+def base():
+    rng = np.random.default_rng(0)
+    centres = rng.integers(0, 256, (50, 5), dtype=np.uint8)
+    noise = np.packbits(rng.random((4000, 40)) < 0.05, axis=1)
+    return centres[rng.integers(0, 50, 4000)] ^ noise
+
+
+def test_all_lists_give_the_exact_result(base):
+    ids = np.random.default_rng(1).permutation(9000)[:4000]
+    exact = HammingIndex(40).add(base, ids)
+    index = ApproximateIndex.from_exact(exact, n_lists=32, n_probe=32)
+    distances, _ = index.search(base[:50], 20)
+    np.testing.assert_array_equal(distances, exact.search(base[:50], 20)[0])
+    for ours, theirs in zip(
+        index.radius_search(base[:50], 4), exact.radius_search(base[:50], 4), strict=True
+    ):
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(np.sort(a), np.sort(b))
+
+
+def test_few_lists_find_most(base):
+    exact, index = HammingIndex(40).add(base), ApproximateIndex(40, n_probe=8).add(base)
+    assert repr(index) == "ApproximateIndex(4000 codes of 40 bits)"
+    limit = exact.search(base[:200], 10)[0][:, -1:]
+    distances, ids = index.search(base[:200], 10)
+    assert (distances <= limit).mean() > 0.9
+    assert ids.dtype == np.int64
+    padded, none = ApproximateIndex(40, n_lists=2).add(base[:3]).search(base[:1], 5)
+    assert padded[0, 3:].tolist() == none[0, 3:].tolist() == [-1, -1]
+
+
+def test_remove_save_and_load(base, tmp_path):
+    cut = base & np.array([255, 255, 255, 255, 31], np.uint8)
+    index = ApproximateIndex(37, n_lists=8, n_probe=8).add(cut)
+    assert index.remove([0, 1, 99999]) == 2
+    index.save(tmp_path / "lists")
+    loaded = ApproximateIndex.load(tmp_path / "lists", n_bits=37, n_probe=8)
+    assert len(loaded) == 3998
+    queries = cut[:10]
+    for a, b in zip(loaded.search(queries, 5), index.search(queries, 5), strict=True):
+        np.testing.assert_array_equal(a, b)
+    loaded.add(queries[:1])
+    assert 4000 in loaded.search(queries[:1], 4000)[1]
+    (tmp_path / "lists").write_bytes(b"nothing of the kind")
+    with pytest.raises(ValueError, match="damaged"):
+        ApproximateIndex.load(tmp_path / "lists")
+    faiss.write_index_binary(faiss.IndexBinaryFlat(8), str(tmp_path / "flat"))
+    with pytest.raises(ValueError, match="IndexBinaryFlat"):
+        ApproximateIndex.load(tmp_path / "flat")
+
+
+def test_wrong_arguments_are_named(base):
+    index = ApproximateIndex(40, n_lists=4).add(base[:100])
+    wrong = [
+        (lambda: ApproximateIndex(40).search(base[:1], 1), "index is empty"),
+        (lambda: ApproximateIndex(40).save("nowhere"), "index is empty"),
+        (lambda: ApproximateIndex(40, n_lists=9).add(base[:8]), "n_lists=9"),
+        (lambda: ApproximateIndex(40, n_probe=0), "n_probe must be"),
+        (lambda: index.search(base[:1], 0), "k must be"),
+        (lambda: index.radius_search(base[:1], -1), "r must be"),
+        (lambda: index.search(base[:1, :4], 1), "codes of 40 bits"),
+        (lambda: index.add(base[:2], [1]), "ids must be of shape"),
+    ]
+    for call, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            call()
