@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from auxhash import ApproximateIndex, HammingIndex, scan
-from auxhash.multiindex import MultiIndex
+from auxhash.index import ApproximateIndex, HammingIndex, scan
+from auxhash.index.multiindex import MultiIndex
 from benchmarks.timing import in_turn
 
 Packed = NDArray[np.uint8]

@@ -13,8 +13,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auxhash import scan, threads
-from auxhash.index import HammingIndex, Ids, check_packed, import_faiss, whole, whole_array
+from auxhash import threads
+from auxhash.index import scan
+from auxhash.index.hamming import HammingIndex, Ids, check_packed, import_faiss, whole, whole_array
 
 TRAINING = 64  # points a list is learned from
 ROUNDS = 8  # of k-means

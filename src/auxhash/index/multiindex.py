@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from auxhash import scan, threads
+from auxhash import threads
 from auxhash.codes import Packed, popcount
+from auxhash.index import scan
 
 PART = 16  # bits
 BUCKETS = 1 << PART

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from auxhash import HammingIndex, rerank
 from auxhash.codes import sign
+from auxhash.index import HammingIndex, rerank
 
 
 @pytest.fixture(scope="module")

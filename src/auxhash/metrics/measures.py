@@ -30,8 +30,8 @@ from scipy.special import gammaln
 
 from auxhash import threads
 from auxhash.codes import as_packed, to_words
-from auxhash.evaluation import Evaluation
-from auxhash.tally import Array, Counts, Tally, Ties, take
+from auxhash.metrics.evaluation import Evaluation
+from auxhash.metrics.tally import Array, Counts, Tally, Ties, take
 
 DivideBy = Literal["possible", "relevant", "found"]
 

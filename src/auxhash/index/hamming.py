@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash import indexfile, scan
 from auxhash.codes import Packed, as_packed
-from auxhash.multiindex import MultiIndex
+from auxhash.index import file, scan
+from auxhash.index.multiindex import MultiIndex
 
 MOST_BITS = 1 << 15
 
@@ -123,7 +123,7 @@ class HammingIndex:
         """Write the index to a file (`auxhash.indexfile` tells its format), all or nothing."""
         planes = self._planes[:, : self._n]
         ids = None if self._ids is None else self.ids
-        indexfile.write(path, indexfile.Content(self.n_bits, planes, ids, self._next_id))
+        file.write(path, file.Content(self.n_bits, planes, ids, self._next_id))
 
     @classmethod
     def load(
@@ -135,7 +135,7 @@ class HammingIndex:
         the first `add` or `remove` makes a copy in memory and leaves the file alone. Without,
         all is read and checked against its sum.
         """
-        content = indexfile.read(path, mmap)
+        content = file.read(path, mmap)
         index = cls(content.n_bits, n_jobs)
         index._planes, index._ids = content.planes, content.ids
         index._n, index._next_id = content.planes.shape[1], content.next_id

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from auxhash import HammingIndex
-from auxhash.approximate import ApproximateIndex
+from auxhash.index import ApproximateIndex
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash import scan, threads
+from auxhash import threads
 from auxhash.codes import as_packed
+from auxhash.index import scan
 
 Ties = Literal["expected", "index"]
 Counts = NDArray[np.int64]

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from usearch.index import Index as USearchIndex
 
-from auxhash import HammingIndex, scan
+from auxhash import HammingIndex
 from auxhash.codes import hamming, pack, unpack
-from auxhash.multiindex import MultiIndex
+from auxhash.index import scan
+from auxhash.index.multiindex import MultiIndex
 
 BITS = (1, 7, 8, 9, 63, 64, 65, 128, 256)
 
@@ -128,7 +129,7 @@ def test_multi_index_equals_the_scan(n_bits):
 
 
 def test_radius_search_turns_to_tables_and_back(monkeypatch):
-    monkeypatch.setattr("auxhash.multiindex.FEWEST", 100)
+    monkeypatch.setattr("auxhash.index.multiindex.FEWEST", 100)
     rng = np.random.default_rng(0)
     base = random_codes(rng, 5000, 64)
     index = HammingIndex(64).add(base)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auxhash import threads
 from auxhash.codes import unpack
-from auxhash.index import Ids, whole
+from auxhash.index.hamming import Ids, whole
 from auxhash.neighbors import normalized
 
 CHUNK = 64  # queries

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auxhash import metrics, tally
+from auxhash import metrics
 from auxhash.codes import hamming, pack
+from auxhash.metrics import tally
 
 MEASURES = ("precision", "recall", "possible", "relevant", "found")
 

@@ -1,0 +1,29 @@
+"""Retrieval measured beyond doubt: from one histogram pass, ties by their exact expectation."""
+
+from auxhash.metrics.evaluation import Evaluation
+from auxhash.metrics.measures import (
+    bit_balance,
+    bit_correlation,
+    code_utilization,
+    distance_histogram,
+    evaluate,
+    mean_average_precision,
+    precision_at_k,
+    precision_recall_by_radius,
+    recall_at_k,
+    utilization_bound,
+)
+
+__all__ = [
+    "Evaluation",
+    "bit_balance",
+    "bit_correlation",
+    "code_utilization",
+    "distance_histogram",
+    "evaluate",
+    "mean_average_precision",
+    "precision_at_k",
+    "precision_recall_by_radius",
+    "recall_at_k",
+    "utilization_bound",
+]
