@@ -120,7 +120,7 @@ class HammingIndex:
         return distances, [self._named(found) for found in positions]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the index to a file (`auxhash.indexfile` tells its format), all or nothing."""
+        """Write the index to a file (`auxhash.index.file` tells its format), all or nothing."""
         planes = self._planes[:, : self._n]
         ids = None if self._ids is None else self.ids
         file.write(path, file.Content(self.n_bits, planes, ids, self._next_id))
