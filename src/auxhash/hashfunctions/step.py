@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.codes import Codes, sign
-from auxhash.hashfunctions.classifiers import ClassifierHash
+from auxhash.hashfunctions.classifiers import ClassifierHash, boosted_trees
 from auxhash.hashfunctions.features import Array
 from auxhash.hashfunctions.linear import linear, rbf
 
-NAMES = ("linear", "rbf")
+NAMES = ("linear", "rbf", "trees")
 
 
 class HashFunction(Protocol):
@@ -50,6 +50,8 @@ def get(hash_function: Any, C: float) -> HashFunction:
                 f"hash_function must be one of {', '.join(NAMES)} or a scikit-learn classifier; "
                 f"got {hash_function!r}{hint}"
             )
+        if hash_function == "trees":
+            return boosted_trees()
         return linear(C) if hash_function == "linear" else rbf(C)
     if all(hasattr(hash_function, name) for name in ("prepare", "refit", "take", "decision")):
         made: HashFunction = hash_function
