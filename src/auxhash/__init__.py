@@ -4,16 +4,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from auxhash import affinity, losses, metrics
+    from auxhash import affinity, baselines, losses, metrics
     from auxhash.estimators import MACHash, TwoStepHash
 
 __version__ = "0.1.0"
 
 # Loaded at first use, so that `import auxhash` stays quick.
 _HOMES = {"MACHash": "auxhash.estimators", "TwoStepHash": "auxhash.estimators"}
-_MODULES = ("affinity", "losses", "metrics")
+_MODULES = ("affinity", "baselines", "losses", "metrics")
 
-__all__ = ["MACHash", "TwoStepHash", "affinity", "losses", "metrics"]
+__all__ = ["MACHash", "TwoStepHash", "affinity", "baselines", "losses", "metrics"]
 
 
 def __getattr__(name: str) -> Any:
