@@ -82,11 +82,12 @@ def check_pairs(
             "affinity must be an auxhash.affinity.Affinity "
             f"(from_labels, from_neighbors, from_pairs), got {type(affinity).__name__}"
         )
+    checks = {"dtype": FLOATS, "ensure_min_samples": 2, "reset": reset}
     labels = None
     if affinity is not None and y is None:
-        points = validate_data(hasher, X, dtype=FLOATS, reset=reset)
+        points = validate_data(hasher, X, **checks)
     else:
-        points, labels = validate_data(hasher, X, y, multi_output=True, dtype=FLOATS, reset=reset)
+        points, labels = validate_data(hasher, X, y, multi_output=True, **checks)
         check_classification_targets(labels)
     if affinity is not None and affinity.n_points != len(points):
         raise ValueError(f"affinity is for {affinity.n_points} points, but X has {len(points)}")

@@ -154,6 +154,7 @@ class BinaryAutoencoder(Unsupervised):
         decoder_: its decoder, of features scaled to [0, 1].
         error_: its E(h, f), the error of reconstruction on the training points.
         history_: list of `Step`, one an iteration.
+        n_iter_: iterations made.
     """
 
     def __init__(
@@ -196,6 +197,7 @@ class BinaryAutoencoder(Unsupervised):
             self.history_.append(step)
             if step.error < self.error_:
                 self.error_, self.hash_function_, self.decoder_ = step.error, new, decoder
+        self.n_iter_ = len(self.history_)
 
     def _steps(
         self, X: Array, F: Array, h: HashFunction, Z: Codes

@@ -44,6 +44,7 @@ class BRE(Method):
         points_: training points learnt from (n_train, D), centred.
         weights_: of each of these for each bit, (n_train, n_bits); 0 but for n_kernel a bit.
         objective_: the loss at the start and after each pass.
+        n_iter_: passes made.
     """
 
     def __init__(
@@ -124,6 +125,7 @@ class BRE(Method):
             self.weights_[own, k] = INITIAL * rng.standard_normal(len(own))
         problem = zstep.Problem(affinity, "bre", self.n_bits, self.n_jobs)
         self.objective_ = self._descend(problem, K)
+        self.n_iter_ = len(self.objective_) - 1
 
     def _draw(self, y: NDArray[Any] | None, rng: np.random.Generator) -> Affinity:
         """Random pairs of the points learnt from, and their distances."""

@@ -49,6 +49,7 @@ class KSH(Pairwise):
         center_: mean kernel of each anchor.
         weights_: a of each bit, (n_anchors, n_bits).
         objective_: y'Ry of each bit from the eigenvector and in the end, (n_bits, 2).
+        n_iter_: accepted steps of the ascent, the start included, of the bit that took the most.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class KSH(Pairwise):
     def _bits(self, U: Array, S: Product) -> tuple[Array, Array]:
         """Weights (., b) of U, bit by bit, and the objective of each before and after ascent."""
         b = self.n_bits
+        self.n_iter_ = 0
         weights, objective = np.empty((U.shape[1], b)), np.empty((b, 2))
         Y = np.empty((len(U), b))
         M = U.T @ (b * S(U))
@@ -100,7 +102,9 @@ class KSH(Pairwise):
 
             last = len(M) - 1
             start = eigh(M, subset_by_index=(last, last))[1][:, 0]
-            end = ascend(U, residual, start, self.max_iter)[-1][0]
+            steps = ascend(U, residual, start, self.max_iter)
+            self.n_iter_ = max(self.n_iter_, len(steps))
+            end = steps[-1][0]
             found = [(float(z @ residual(z)), z, a) for z, a in _codes(U, (start, end))]
             objective[k] = found[0][0], max(found[0][0], found[1][0])
             _, Y[:, k], weights[:, k] = found[found[1][0] > found[0][0]]
