@@ -31,7 +31,6 @@ def test_products_with_s_from_labels_and_from_pairs(data):
     np.testing.assert_allclose(similarity_of_labels(y)(V[:, 0]), S @ V[:, 0])
     pairs = affinity.from_labels(y, None, None)
     np.testing.assert_allclose(similarity_of_pairs(pairs)(V), S @ V)
-    np.testing.assert_allclose(similarity_of_labels(np.eye(3, dtype=int)[y])(V), S @ V)
 
 
 def test_whitening_turns_the_constraint_into_a_unit_length():

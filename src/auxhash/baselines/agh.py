@@ -113,9 +113,7 @@ def anchor_graph_eigenvectors(Z: Array, n: int) -> tuple[Array, Array]:
     value, V = np.linalg.eigh(M - 2 * np.outer(trivial, trivial))
     value, V = value[::-1][:n], V[:, ::-1][:, :n]
     safe = value > NOTHING
-    scale = np.divide(
-        np.sqrt(len(Z)), np.sqrt(value, where=safe, out=np.ones(n)), where=safe, out=np.zeros(n)
-    )
+    scale = np.where(safe, np.sqrt(len(Z) / np.where(safe, value, 1.0)), 0.0)
     W = root[:, None] * V * scale
     # A part of the graph that an eigenvector does not touch has its weight 0, not rounding noise.
     W[np.abs(W) < NOTHING * np.abs(W).max(axis=0)] = 0.0

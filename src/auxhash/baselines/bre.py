@@ -11,11 +11,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import validate_data
 
 from auxhash import threads, zstep
 from auxhash.affinity import Affinity, RandomState, from_pairs, generator
-from auxhash.baselines.method import Array, Method, squared_distances
+from auxhash.baselines.method import Array, Method, kept_labels, squared_distances
 from auxhash.codes import pack, sign, to_words
 from auxhash.hasher import FLOATS, check_number, check_pairs
 from auxhash.zstep.problem import ROUNDING, BitProblem
@@ -83,9 +83,7 @@ class BRE(Method):
             points, labels = check_pairs(self, X, y, affinity)
         else:
             points = validate_data(self, X, dtype=FLOATS, ensure_min_samples=2)
-            labels = None if y is None else np.asarray(y)
-            if labels is not None:
-                check_consistent_length(points, labels)
+            labels = kept_labels(points, y)
         self._learn(np.asarray(points, np.float64), labels, affinity, generator(self.random_state))
         return self._finish(points, labels)
 

@@ -35,10 +35,9 @@ class Unsupervised(Method):
         """Learn from features X (n, D); y plays no part, and is only kept for `score`."""
         self._check_parameters()
         points = validate_data(self, X, dtype=FLOATS, ensure_min_samples=2)
-        if y is not None:
-            check_consistent_length(points, y)
+        labels = kept_labels(points, y)
         self._learn(np.asarray(points, np.float64), generator(self.random_state))
-        return self._finish(points, None if y is None else np.asarray(y))
+        return self._finish(points, labels)
 
     def _learn(self, X: Array, rng: np.random.Generator) -> None:
         raise NotImplementedError
@@ -94,6 +93,14 @@ class Pairwise(Method):
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
+
+
+def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | None:
+    """Labels that are not learnt from, for `score`; there must be one a point."""
+    if y is None:
+        return None
+    check_consistent_length(points, y)
+    return np.asarray(y)
 
 
 def middle(values: Array) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import losses, mac, threads, zstep
+from auxhash import mac, threads, zstep
 from auxhash.codes import Codes, pack, sign, to_words
 from auxhash.estimators import TwoStepHash
 from auxhash.hashfunctions import HashFunction
@@ -84,6 +84,5 @@ class TwoStepBaseline(TwoStepHash):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        losses.get(self.loss)
         if not isinstance(self.stagewise, (bool, np.bool_)):
             raise TypeError(f"stagewise must be True or False, got {self.stagewise!r}")

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import validate_data
 
 from auxhash import hashfunctions, neighbors
 from auxhash.affinity import RandomState, generator
-from auxhash.baselines.method import Array, Method, middle
+from auxhash.baselines.method import Array, Method, kept_labels, middle
 from auxhash.codes import sign
 from auxhash.hasher import FLOATS, check_number
 
@@ -63,14 +63,13 @@ class STH(Method):
         Where y is not learnt from, it is only kept for `score`.
         """
         self._check_parameters()
-        labels = None if y is None else np.asarray(y)
+        labels: NDArray[Any] | None
         if self.supervised:
             points, labels = validate_data(self, X, y, dtype=FLOATS, ensure_min_samples=3)
             check_classification_targets(labels)
         else:
             points = validate_data(self, X, dtype=FLOATS, ensure_min_samples=3)
-            if labels is not None:
-                check_consistent_length(points, labels)
+            labels = kept_labels(points, y)
         if self.n_bits >= len(points):
             raise ValueError(
                 "STH gives fewer bits than there are training points: "
