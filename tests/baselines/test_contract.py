@@ -14,6 +14,7 @@ from auxhash.codes import pack
 QUICK = {  # smaller than the defaults, for speed
     "BRE": {"n_train": 60, "max_iter": 3},
     "BinaryAutoencoder": {"max_iter": 4},
+    "ILH": {"n_subset": 80},
     "KSH": {"n_anchors": 60, "max_iter": 20},
     "SDH": {"n_anchors": 60},
     "SPH": {"max_iter": 20},

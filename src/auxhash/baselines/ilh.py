@@ -27,7 +27,8 @@ class ILH(Pairwise):
     Args:
         n_bits: length of the codes.
         n_subset: training points of a bit. Subsets are disjoint as long as there are points
-            enough; then a new round through all points begins.
+            enough; then a new round through all points begins. With no more points than that,
+            the bits differ by their draws and starts alone.
         hash_function: "linear", "rbf", "trees" or a scikit-learn classifier, cloned for every bit.
         z_step: "cut", "quad", "descent" or a solver.
         n_similar, n_dissimilar: kappa+ and kappa-, drawn for each point from its subset; None
@@ -44,7 +45,7 @@ class ILH(Pairwise):
     def __init__(
         self,
         n_bits: int = 32,
-        n_subset: int = 1000,
+        n_subset: int = 5000,
         hash_function: Any = "linear",
         z_step: Any = "cut",
         n_similar: int | None = 100,
