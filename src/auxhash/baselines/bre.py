@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from auxhash import threads, zstep
 from auxhash.affinity import Affinity, RandomState, from_pairs, generator
-from auxhash.baselines.method import Array, Method, kept_labels, squared_distances
+from auxhash.baselines.method import Array, Method, check_flag, kept_labels, squared_distances
 from auxhash.codes import pack, sign, to_words
 from auxhash.hasher import FLOATS, check_number, check_pairs
 from auxhash.zstep.problem import ROUNDING, BitProblem
@@ -89,6 +89,7 @@ class BRE(Method):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_flag("supervised", self.supervised)
         check_number("n_train", self.n_train, int, 2)
         check_number("n_kernel", self.n_kernel, int, 1)
         check_number("pairs", self.pairs, float, 0, strict=True)

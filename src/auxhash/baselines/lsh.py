@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.affinity import RandomState
-from auxhash.baselines.method import Array, Unsupervised
+from auxhash.baselines.method import Array, Unsupervised, check_flag
 
 
 class LSH(Unsupervised):
@@ -31,6 +31,10 @@ class LSH(Unsupervised):
         self.n_bits = n_bits
         self.center = center
         self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_flag("center", self.center)
 
     def _learn(self, X: Array, rng: np.random.Generator) -> None:
         self.mean_ = X.mean(axis=0) if self.center else np.zeros(X.shape[1])

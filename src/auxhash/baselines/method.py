@@ -95,6 +95,12 @@ class Pairwise(Method):
         return tags
 
 
+def check_flag(name: str, value: Any) -> None:
+    """Raise unless value is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+
+
 def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | None:
     """Labels that are not learnt from, for `score`; there must be one a point."""
     if y is None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash import mac, threads, zstep
+from auxhash.baselines.method import check_flag
 from auxhash.codes import Codes, pack, sign, to_words
 from auxhash.estimators import TwoStepHash
 from auxhash.hashfunctions import HashFunction
@@ -79,10 +80,10 @@ class TwoStepBaseline(TwoStepHash):
     def _algorithm(self) -> mac.MAC:
         if not self.stagewise:
             return super()._algorithm()
-        solver = zstep.get(self.z_step)
-        return Stagewise(solver, max_sweeps=self.max_sweeps, loss=self.loss)
+        # A second pass of quad would start where the first did, at the same eigenvector.
+        passes = 1 if self.z_step == "quad" else self.max_sweeps
+        return Stagewise(zstep.get(self.z_step), max_sweeps=passes, loss=self.loss)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not isinstance(self.stagewise, (bool, np.bool_)):
-            raise TypeError(f"stagewise must be True or False, got {self.stagewise!r}")
+        check_flag("stagewise", self.stagewise)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from auxhash import hashfunctions, neighbors
 from auxhash.affinity import RandomState, generator
-from auxhash.baselines.method import Array, Method, kept_labels, middle
+from auxhash.baselines.method import Array, Method, check_flag, kept_labels, middle
 from auxhash.codes import sign
 from auxhash.hasher import FLOATS, check_number
 
@@ -86,6 +86,7 @@ class STH(Method):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_flag("supervised", self.supervised)
         check_number("n_neighbors", self.n_neighbors, int, 1)
         check_number("C", self.C, float, 0, strict=True)
 

@@ -17,7 +17,7 @@ class TSH(TwoStepBaseline):
         stagewise: True trains a bit's classifier before the codes of the next bit are inferred;
             False infers all codes first.
         n_similar, n_dissimilar: kappa+ and kappa-, drawn for each point; None takes all.
-        max_sweeps: passes over the blocks of a bit (stagewise), or over the bits.
+        max_sweeps: passes over the bits, where all codes are inferred first.
         C: the SVM's cost of a margin violation.
         random_state: seed, Generator or RandomState.
         n_jobs: threads; None takes every core.
