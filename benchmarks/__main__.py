@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-NAMES = ["core", "data", "search", "metrics"]
+NAMES = ["core", "data", "search", "metrics", "baselines"]
 
 
 def main(arguments: list[str]) -> None:

@@ -4,8 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from auxhash import affinity, datasets, index, losses, metrics
+    from auxhash import affinity, baselines, datasets, index, losses, metrics
     from auxhash.estimators import MACHash, TwoStepHash
+    from auxhash.experiments.compare import compare
     from auxhash.index import ApproximateIndex, HammingIndex
 
 __version__ = "0.1.0"
@@ -16,8 +17,9 @@ _HOMES = {
     "HammingIndex": "auxhash.index",
     "MACHash": "auxhash.estimators",
     "TwoStepHash": "auxhash.estimators",
+    "compare": "auxhash.experiments.compare",
 }
-_MODULES = ("affinity", "datasets", "index", "losses", "metrics")
+_MODULES = ("affinity", "baselines", "datasets", "index", "losses", "metrics")
 
 __all__ = [
     "ApproximateIndex",
@@ -25,6 +27,8 @@ __all__ = [
     "MACHash",
     "TwoStepHash",
     "affinity",
+    "baselines",
+    "compare",
     "datasets",
     "index",
     "losses",

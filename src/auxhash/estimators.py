@@ -6,7 +6,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from auxhash import affinity as affinities
@@ -14,7 +13,7 @@ from auxhash import hashfunctions, losses, mac, metrics, progress, zstep
 from auxhash.affinity import Affinity
 from auxhash.codes import Codes, as_codes, pack, sign
 from auxhash.draws import RandomState, generator
-from auxhash.hasher import SCORE_K, Hasher, check_number
+from auxhash.hasher import SCORE_K, Hasher, check_number, check_pairs
 from auxhash.hashfunctions import HashFunction
 
 
@@ -210,22 +209,8 @@ class MACHash(Hasher):
     def _check_data(
         self, X: ArrayLike, y: ArrayLike | None, affinity: Affinity | None
     ) -> tuple[Any, Any]:
-        if affinity is not None and not isinstance(affinity, Affinity):
-            raise TypeError(
-                "affinity must be an auxhash.affinity.Affinity "
-                f"(from_labels, from_neighbors, from_pairs), got {type(affinity).__name__}"
-            )
         going_on = self.warm_start and hasattr(self, "hash_function_")
-        checks = {"dtype": [np.float64, np.float32], "reset": not going_on}
-        labels = None
-        if affinity is not None and y is None:
-            points = validate_data(self, X, **checks)
-        else:
-            points, labels = validate_data(self, X, y, multi_output=True, **checks)
-            check_classification_targets(labels)
-        if affinity is not None and affinity.n_points != len(points):
-            raise ValueError(f"affinity is for {affinity.n_points} points, but X has {len(points)}")
-        return points, labels
+        return check_pairs(self, X, y, affinity, reset=not going_on)
 
     def _check_parameters(self) -> None:
         losses.get(self.loss)

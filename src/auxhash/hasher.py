@@ -5,13 +5,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from auxhash import metrics
+from auxhash.affinity import Affinity
 from auxhash.codes import Codes, Packed, pack, sign
 
 CHUNK = 16384  # points encoded at a time
 SCORE_K = 100
+FLOATS = [np.float64, np.float32]
 
 
 class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -33,7 +36,9 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Real-valued outputs (n, n_bits); a bit is +1 where its output is not negative."""
         check_is_fitted(self)
-        points = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return self._decide(validate_data(self, X, dtype=FLOATS, reset=False))
+
+    def _decide(self, points: NDArray[Any]) -> NDArray[np.float64]:
         chunks = range(0, len(points), CHUNK)
         return np.concatenate([self._outputs(points[at : at + CHUNK]) for at in chunks])
 
@@ -66,6 +71,27 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     @property
     def _n_features_out(self) -> int:
         return int(self.n_bits)
+
+
+def check_pairs(
+    hasher: Hasher, X: ArrayLike, y: ArrayLike | None, affinity: Affinity | None, reset: bool = True
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Checked points and labels of a method that learns from labels y or from an affinity."""
+    if affinity is not None and not isinstance(affinity, Affinity):
+        raise TypeError(
+            "affinity must be an auxhash.affinity.Affinity "
+            f"(from_labels, from_neighbors, from_pairs), got {type(affinity).__name__}"
+        )
+    checks = {"dtype": FLOATS, "ensure_min_samples": 2, "reset": reset}
+    labels = None
+    if affinity is not None and y is None:
+        points = validate_data(hasher, X, **checks)
+    else:
+        points, labels = validate_data(hasher, X, y, multi_output=True, **checks)
+        check_classification_targets(labels)
+    if affinity is not None and affinity.n_points != len(points):
+        raise ValueError(f"affinity is for {affinity.n_points} points, but X has {len(points)}")
+    return points, labels
 
 
 def check_number(

@@ -9,8 +9,9 @@ def unknown(argument: str, given: str, known: Iterable[str], otherwise: str = ""
 
     `otherwise` is what else the argument may be, e.g. "a function of (d, y, b)".
     """
-    names = list(known)
+    names = {name.lower(): name for name in known}
     near = get_close_matches(str(given).lower().replace("_", "-"), names, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = f"; did you mean {names[near[0]]!r}?" if near else ""
     also = f" or {otherwise}" if otherwise else ""
-    return ValueError(f"{argument} must be one of {', '.join(names)}{also}; got {given!r}{hint}")
+    every = ", ".join(names.values())
+    return ValueError(f"{argument} must be one of {every}{also}; got {given!r}{hint}")

@@ -86,6 +86,14 @@ class ClassifierHash:
             return np.column_stack(run(lambda one: _decide(one, F), self.fitted))
 
 
+def boosted_trees(n_rounds: int = 200, depth: int = 4) -> ClassifierHash:
+    """Boosted decision trees a bit, as many and as deep as in FastHash."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    trees = HistGradientBoostingClassifier(max_iter=n_rounds, max_depth=depth, early_stopping=False)
+    return ClassifierHash(trees)
+
+
 def _decide(classifier: Any, F: Array) -> Array:
     """Decision values (n,), positive for the class +1."""
     if hasattr(classifier, "decision_function"):

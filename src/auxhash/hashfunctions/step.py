@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.codes import Codes, sign
-from auxhash.hashfunctions.classifiers import ClassifierHash
+from auxhash.hashfunctions.classifiers import ClassifierHash, boosted_trees
 from auxhash.hashfunctions.features import Array
 from auxhash.hashfunctions.linear import linear, rbf
 from auxhash.names import unknown
 
-NAMES = ("linear", "rbf")
+NAMES = ("linear", "rbf", "trees")
 
 
 class HashFunction(Protocol):
@@ -45,6 +45,8 @@ def get(hash_function: Any, C: float) -> HashFunction:
     if isinstance(hash_function, str):
         if hash_function not in NAMES:
             raise unknown("hash_function", hash_function, NAMES, "a scikit-learn classifier")
+        if hash_function == "trees":
+            return boosted_trees()
         return linear(C) if hash_function == "linear" else rbf(C)
     if all(hasattr(hash_function, name) for name in ("prepare", "refit", "take", "decision")):
         made: HashFunction = hash_function

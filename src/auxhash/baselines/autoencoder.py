@@ -1,0 +1,251 @@
+"""The binary autoencoder, trained with MAC (Carreira-Perpinan and Raziperchikolaei 2015).
+
+    min over h, f  sum_n |x_n - f(h(x_n))|^2,   f(z) = A z + c a linear decoder, h a hash function
+
+With auxiliary coordinates z_n in the place of h(x_n) and a quadratic penalty mu |z_n - h(x_n)|^2,
+the Z step falls apart into one small binary problem a point,
+
+    min z'Gz - 2 z'r,   G = A'A,   r = A'(x - c) + mu h(x)
+
+the h step into one classifier a bit, and the f step is a linear regression. mu grows until
+Z = h(X).
+"""
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash import hashfunctions, threads
+from auxhash.baselines.method import Array, Unsupervised
+from auxhash.baselines.pca import principal_axes
+from auxhash.codes import Codes, sign
+from auxhash.draws import RandomState
+from auxhash.hasher import check_number
+from auxhash.hashfunctions import HashFunction, Scaled, h_step
+
+ENUMERATED = 10  # bits up to which the Z step tries every code
+CHUNK = 1024  # points
+PASSES = 50  # over the bits, relaxed or not, at most
+SETTLED = 1e-3  # change of a relaxed bit below which it is settled
+FEW = 0.01
+ROUNDING = 1e-12
+
+
+class Step(NamedTuple):
+    """One iteration: the penalised objective at its start and after each step; E(h, f) at last."""
+
+    mu: float
+    start: float
+    z_step: float
+    h_step: float
+    f_step: float
+    error: float
+
+
+class Decoder(NamedTuple):
+    """f(z) = A z + c."""
+
+    A: Array  # (D, b)
+    c: Array  # (D,)
+
+    def error(self, X: Array, Z: Codes) -> float:
+        """sum_n |x_n - f(z_n)|^2."""
+        return float(np.square(X - self.c - Z @ self.A.T).sum())
+
+
+def f_step(X: Array, Z: Codes) -> Decoder:
+    """The linear decoder of least error."""
+    bias = np.column_stack([Z, np.ones(len(Z))]).astype(np.float64)
+    gram = bias.T @ bias
+    # Codes can have equal bits: of all decoders equally good, the smallest.
+    A = np.linalg.pinv(gram, hermitian=True) @ (bias.T @ X)
+    return Decoder(A[:-1].T, A[-1])
+
+
+def z_step(
+    X: Array, decoder: Decoder, Z: Codes, H: Codes, mu: float, n_jobs: int | None = None
+) -> Codes:
+    """Codes of a lower or equal penalised objective: for few bits, of the lowest."""
+    G = decoder.A.T @ decoder.A
+    solve = enumerate_codes if Z.shape[1] <= ENUMERATED else alternate
+
+    def chunk(rows: slice) -> Codes:
+        pull = (X[rows] - decoder.c) @ decoder.A
+        new = solve(G, pull + mu * H[rows], mu, Z[rows])
+        old = energy(G, pull + mu * H[rows], Z[rows])
+        lower = energy(G, pull + mu * H[rows], new) < old - ROUNDING * np.abs(old)
+        return np.where(lower[:, None], new, Z[rows])
+
+    with threads.pool(n_jobs) as run:
+        return np.concatenate(run(chunk, threads.chunks(len(X), CHUNK)))
+
+
+def energy(G: Array, R: Array, Z: NDArray[Any]) -> Array:
+    """z'Gz - 2 z'r of every point, (n,)."""
+    Z = Z.astype(np.float64)
+    value: Array = ((Z @ G - 2 * R) * Z).sum(axis=1)
+    return value
+
+
+def enumerate_codes(G: Array, R: Array, mu: float, Z: Codes) -> Codes:
+    """The best of all codes for every point."""
+    b = len(G)
+    number = np.arange(2**b)[:, None] >> np.arange(b)
+    every = (2 * (number & 1) - 1).astype(np.int8)
+    value = ((every @ G) * every).sum(axis=1) - 2 * R @ every.T  # (n, 2^b)
+    best: Codes = every[value.argmin(axis=1)]
+    return best
+
+
+def alternate(G: Array, R: Array, mu: float, Z: Codes) -> Codes:
+    """The better of two local optima: from the rounded relaxed solution, and from Z."""
+    found = [flip_bits(G, R, start) for start in (sign(relaxed(G, R, mu, Z)), Z)]
+    first_better = energy(G, R, found[0]) < energy(G, R, found[1])
+    return np.where(first_better[:, None], *found)
+
+
+def relaxed(G: Array, R: Array, mu: float, Z: Codes) -> Array:
+    """Minimise z'(G + mu I)z - 2 z'r over the box [-1, 1]^b: convex, by coordinate descent."""
+    z = Z.astype(np.float64)
+    for _ in range(PASSES):
+        change = 0.0
+        for k in range(len(G)):
+            rest = R[:, k] - z @ G[:, k] + z[:, k] * G[k, k]
+            new = np.clip(rest / max(G[k, k] + mu, np.finfo(float).tiny), -1.0, 1.0)
+            change = max(change, float(np.abs(new - z[:, k]).max()))
+            z[:, k] = new
+        if change < SETTLED:
+            break
+    return z
+
+
+def flip_bits(G: Array, R: Array, Z: Codes) -> Codes:
+    """Set one bit after the other to its best value, until none changes."""
+    z = Z.astype(np.float64)
+    for _ in range(PASSES):
+        changed = False
+        for k in range(len(G)):
+            rest = R[:, k] - z @ G[:, k] + z[:, k] * G[k, k]
+            new = np.where(rest == 0, z[:, k], np.sign(rest))
+            changed = changed or bool((new != z[:, k]).any())
+            z[:, k] = new
+        if not changed:
+            break
+    return z.astype(np.int8)
+
+
+class BinaryAutoencoder(Unsupervised):
+    """The binary autoencoder. Any number of bits.
+
+    Args:
+        n_bits: length of the codes.
+        hash_function: "linear", "rbf", "trees" or a scikit-learn classifier, cloned for every bit.
+        mu: the first mu, or "auto": where 1% of the codes that differ from h(X) give in.
+        alpha: factor from one mu to the next.
+        max_iter: iterations at most.
+        C: the SVM's cost of a margin violation.
+        random_state: seed, where bits beyond the number of features start.
+        n_jobs: threads; None takes every core.
+
+    Attributes:
+        hash_function_: the hash function of the lowest E(h, f).
+        decoder_: its decoder, of features scaled to [0, 1].
+        error_: its E(h, f), the error of reconstruction on the training points.
+        history_: list of `Step`, one an iteration.
+        n_iter_: iterations made.
+    """
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        hash_function: Any = "linear",
+        mu: float | Literal["auto"] = "auto",
+        alpha: float = 1.4,
+        max_iter: int = 50,
+        C: float = 100.0,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_bits = n_bits
+        self.hash_function = hash_function
+        self.mu = mu
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.C = C
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.mu != "auto":
+            check_number("mu", self.mu, float, 0, strict=True, instead=' or "auto"')
+        check_number("alpha", self.alpha, float, 1, strict=True)
+        check_number("max_iter", self.max_iter, int, 1)
+        check_number("C", self.C, float, 0, strict=True)
+
+    def _learn(self, X: Array, rng: np.random.Generator) -> None:
+        start, centres = rng.spawn(2)
+        scaled = Scaled().fit(X, start)(X)
+        Z = first_codes(scaled, self.n_bits, start)
+        h = hashfunctions.get(self.hash_function, self.C).prepare(X, centres)
+        F = h.features(X, self.n_jobs)
+        self.history_: list[Step] = []
+        self.error_ = np.inf
+        for step, new, decoder in self._steps(scaled, F, h, Z):
+            self.history_.append(step)
+            if step.error < self.error_:
+                self.error_, self.hash_function_, self.decoder_ = step.error, new, decoder
+        self.n_iter_ = len(self.history_)
+
+    def _steps(
+        self, X: Array, F: Array, h: HashFunction, Z: Codes
+    ) -> Iterator[tuple[Step, HashFunction, Decoder]]:
+        bits = np.arange(self.n_bits)
+        h, H = h_step(h, None, F, Z, bits, None, self.n_jobs)
+        decoder = f_step(X, Z)
+        mu = first_mu(X, decoder, Z, H) if self.mu == "auto" else float(self.mu)
+        for _ in range(self.max_iter):
+            start = penalized(X, decoder, Z, H, mu)
+            trained, Z = Z, z_step(X, decoder, Z, H, mu, self.n_jobs)
+            after_z = penalized(X, decoder, Z, H, mu)
+            bits = np.flatnonzero((trained != Z).any(axis=0))
+            h, H = h_step(h, H, F, Z, bits, None, self.n_jobs)
+            after_h = penalized(X, decoder, Z, H, mu)
+            decoder = f_step(X, Z)
+            after_f = penalized(X, decoder, Z, H, mu)
+            nested = f_step(X, H)
+            yield Step(mu, start, after_z, after_h, after_f, nested.error(X, H)), h, nested
+            if np.array_equal(Z, H):
+                break
+            mu *= self.alpha
+
+    def _outputs(self, X: NDArray[Any]) -> Array:
+        h = self.hash_function_
+        return h.decision(h.features(X, self.n_jobs), self.n_jobs)
+
+
+def first_codes(X: Array, n_bits: int, rng: np.random.Generator) -> Codes:
+    """Thresholded PCA; beyond the number of features, random hyperplanes."""
+    n = min(n_bits, X.shape[1])
+    mean, axes = principal_axes(X, n, "BinaryAutoencoder")
+    more = rng.standard_normal((X.shape[1], n_bits - n))
+    return sign((X - mean) @ np.hstack([axes, more]))
+
+
+def penalized(X: Array, decoder: Decoder, Z: Codes, H: Codes, mu: float) -> float:
+    """sum_n |x_n - f(z_n)|^2 + mu |z_n - h(x_n)|^2."""
+    return decoder.error(X, Z) + 4 * mu * int((Z != H).sum())
+
+
+def first_mu(X: Array, decoder: Decoder, Z: Codes, H: Codes) -> float:
+    """Where FEW of the codes that differ from h(X) give in."""
+    G = decoder.A.T @ decoder.A
+    z = Z.astype(np.float64)
+    # z_k flips to h_k on its own past this mu.
+    needed = (z * ((X - decoder.c) @ decoder.A - z @ G + z * np.diag(G)))[Z != H]
+    needed = needed[needed > 0]
+    if len(needed):
+        return float(np.quantile(needed, FEW))
+    return float(np.diag(G).max()) or 1.0

@@ -1,0 +1,71 @@
+"""ITQ: iterative quantisation (Gong and Lazebnik 2011).
+
+Rotate the principal components V so that their signs are near to them:
+
+    min |B - V R|^2   over B in {-1,+1} and R orthogonal, in turn
+
+B is the sign of V R; R solves a Procrustes problem. Neither step raises the error.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.baselines.method import Array, Unsupervised
+from auxhash.baselines.pca import principal_axes, random_rotation
+from auxhash.codes import sign
+from auxhash.draws import RandomState
+from auxhash.hasher import check_number
+
+
+def quantize(V: Array, R: Array, n_iter: int) -> tuple[Array, list[float]]:
+    """The rotation after `n_iter` iterations from R, and the mean error |B - V R|^2 at each."""
+    errors = [_error(V, R)]
+    for _ in range(n_iter):
+        B = sign(V @ R).astype(np.float64)
+        left, _, right = np.linalg.svd(V.T @ B)
+        R = left @ right
+        errors.append(_error(V, R))
+    return R, errors
+
+
+def _error(V: Array, R: Array) -> float:
+    rotated = V @ R
+    return float(np.square(sign(rotated) - rotated).sum() / len(V))
+
+
+class ITQ(Unsupervised):
+    """Iterative quantisation. At most as many bits as features.
+
+    Args:
+        n_bits: length of the codes.
+        n_iter: rotations.
+        random_state: seed of the first rotation.
+
+    Attributes:
+        mean_: (D,).
+        axes_: principal axes (D, n_bits).
+        rotation_: R (n_bits, n_bits).
+        errors_: quantisation error a point, of the first rotation and after each iteration.
+    """
+
+    def __init__(
+        self, n_bits: int = 32, n_iter: int = 50, random_state: RandomState = None
+    ) -> None:
+        self.n_bits = n_bits
+        self.n_iter = n_iter
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("n_iter", self.n_iter, int, 1)
+
+    def _learn(self, X: Array, rng: np.random.Generator) -> None:
+        self.mean_, self.axes_ = principal_axes(X, self.n_bits, "ITQ")
+        V = (X - self.mean_) @ self.axes_
+        start = random_rotation(self.n_bits, rng)
+        self.rotation_, self.errors_ = quantize(V, start, self.n_iter)
+
+    def _outputs(self, X: NDArray[Any]) -> Array:
+        return (X - self.mean_) @ (self.axes_ @ self.rotation_)

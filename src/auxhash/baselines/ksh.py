@@ -1,0 +1,206 @@
+"""KSH: supervised hashing with kernels (Liu et al. 2012).
+
+The inner products of the codes should be b S, with S_ij = +-1 for similar and dissimilar points.
+Bit by bit, with R = b S - sum of y y' over the bits so far,
+
+    max y'Ry   over y = sign(K a),   a'K'Ka = n
+
+K holds centred kernels of the points with a few anchors. Without the sign this is an eigenproblem;
+from its solution, gradient ascent with the sign smoothed to 2 / (1 + exp(-x)) - 1 goes on, and its
+result is taken where it is better with the sign itself.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.sparse import csr_array
+
+from auxhash.affinity import Affinity, from_labels
+from auxhash.baselines.method import Array, Pairwise, squared_distances
+from auxhash.codes import sign
+from auxhash.draws import RandomState
+from auxhash.hasher import check_number
+
+Product = Callable[[Array], Array]  # with a symmetric matrix
+
+NOTHING = 1e-10  # eigenvalue of K'K, relative to the largest: rounding
+DRAWN = 100, 500  # similar and dissimilar points, where not all pairs are learnt from
+GAIN = 2e-4  # relative; ascent stops where a step gains less
+LONGER = 1.2  # the next step, where the last one was accepted
+SHORTEST = 1e-2  # step, relative to the first
+
+
+class KSH(Pairwise):
+    """Supervised hashing with kernels. Any number of bits.
+
+    From labels (n,) all pairs are learnt from; with several labels a point, 100 similar and 500
+    dissimilar ones for each. Of an affinity, pairs without a value count as neither.
+
+    Args:
+        n_bits: length of the codes.
+        n_anchors: training points, drawn at random, that the kernels are centred at.
+        max_iter: steps of the gradient ascent at most.
+        random_state: seed of the anchors.
+
+    Attributes:
+        anchors_: (n_anchors, D).
+        width_: sigma of the kernel exp(-d^2 / (2 sigma)), the mean squared distance.
+        center_: mean kernel of each anchor.
+        weights_: a of each bit, (n_anchors, n_bits).
+        objective_: y'Ry of each bit from the eigenvector and in the end, (n_bits, 2).
+        n_iter_: accepted steps of the ascent, the start included, of the bit that took the most.
+    """
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        n_anchors: int = 300,
+        max_iter: int = 500,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_bits = n_bits
+        self.n_anchors = n_anchors
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("n_anchors", self.n_anchors, int, 1)
+        check_number("max_iter", self.max_iter, int, 0)
+
+    def _learn(
+        self,
+        X: Array,
+        y: NDArray[Any] | None,
+        affinity: Affinity | None,
+        rng: np.random.Generator,
+    ) -> None:
+        self.anchors_ = X[np.sort(rng.permutation(len(X))[: self.n_anchors])]
+        distance = squared_distances(X, self.anchors_)
+        self.width_ = float(distance.mean()) or 1.0
+        kernel = np.exp(distance / (-2 * self.width_))
+        self.center_ = kernel.mean(axis=0)
+        U, T = whitened(kernel - self.center_)
+        if affinity is None and y is not None and y.ndim == 1:
+            S = similarity_of_labels(y)
+        else:
+            if affinity is None:
+                affinity = from_labels(np.asarray(y), *DRAWN, rng)
+            S = similarity_of_pairs(affinity)
+        weights, self.objective_ = self._bits(U, S)
+        self.weights_ = T @ weights
+
+    def _bits(self, U: Array, S: Product) -> tuple[Array, Array]:
+        """Weights (., b) of U, bit by bit, and the objective of each before and after ascent."""
+        b = self.n_bits
+        self.n_iter_ = 0
+        weights, objective = np.empty((U.shape[1], b)), np.empty((b, 2))
+        Y = np.empty((len(U), b))
+        M = U.T @ (b * S(U))
+        single = U.astype(np.float32)
+        for k in range(b):
+            past = Y[:, :k]
+
+            def residual(v: Array, past: Array = past) -> Array:
+                product: Array = b * S(v) - past @ (past.T @ v)
+                return product
+
+            last = len(M) - 1
+            start = eigh(M, subset_by_index=(last, last))[1][:, 0]
+            steps = ascend(single, residual, start, self.max_iter)
+            self.n_iter_ = max(self.n_iter_, len(steps))
+            end = steps[-1][0]
+            found = [(float(z @ residual(z)), z, a) for z, a in _codes(U, (start, end))]
+            objective[k] = found[0][0], max(found[0][0], found[1][0])
+            _, Y[:, k], weights[:, k] = found[found[1][0] > found[0][0]]
+            projected = U.T @ Y[:, k]
+            M = M - np.outer(projected, projected)
+        return weights, objective
+
+    def _outputs(self, X: NDArray[Any]) -> Array:
+        distance = squared_distances(np.asarray(X, np.float64), self.anchors_)
+        kernel: Array = np.exp(distance / (-2 * self.width_)) - self.center_
+        return kernel @ self.weights_
+
+
+def _codes(U: Array, weights: tuple[Array, ...]) -> list[tuple[Array, Array]]:
+    return [(sign(U @ a).astype(np.float64), a) for a in weights]
+
+
+def whitened(K: Array) -> tuple[Array, Array]:
+    """U = K T with U'U = n I: the constraint a'K'Ka = n becomes a unit length."""
+    size, directions = np.linalg.eigh(K.T @ K)
+    kept = size > NOTHING * max(size[-1], np.finfo(float).tiny)
+    if not kept.any():
+        return np.zeros((len(K), 1)), np.zeros((K.shape[1], 1))
+    T = directions[:, kept] * np.sqrt(len(K) / size[kept])
+    return K @ T, T
+
+
+def ascend(U: NDArray[Any], R: Product, start: Array, max_iter: int) -> list[tuple[Array, float]]:
+    """Accelerated gradient ascent (Nesterov's) of phi(Ua)'R phi(Ua), phi(x) = 2/(1+exp(-x)) - 1.
+
+    U may be in single precision, which halves the time: gains below GAIN count for nothing anyway.
+    Returns the accepted steps, the start included: weights and objective, which always rises.
+    """
+
+    def smooth(output: Array) -> tuple[float, Array]:
+        """The objective at U a = output, and its gradient there, still to be multiplied by U'."""
+        z = np.tanh(output / 2)
+        Rz = R(z)
+        return float(z @ Rz), Rz * (1 - z * z)
+
+    # Products with U are what costs: U a is carried along with every a.
+    a, Ua = start, (U @ start.astype(U.dtype)).astype(np.float64)
+    value, pull = smooth(Ua)
+    steps = [(a, value)]
+    length = longest = 1.0 / max(abs(float(Ua @ R(Ua))), np.finfo(float).tiny)
+    ahead, U_ahead, a_pull, momentum = a, Ua, pull, 1.0
+    for _ in range(max_iter):
+        slope = U.T @ pull.astype(U.dtype)
+        new, U_new = ahead + length * slope, U_ahead + length * (U @ slope)
+        new_value, new_pull = smooth(U_new)
+        if new_value - value > GAIN * abs(value):
+            grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+            beyond = (momentum - 1) / grown
+            ahead, U_ahead = new + beyond * (new - a), U_new + beyond * (U_new - Ua)
+            a, Ua, a_pull, value, momentum = new, U_new, new_pull, new_value, grown
+            steps.append((a, value))
+            pull = smooth(U_ahead)[1]
+            length *= LONGER
+        elif ahead is not a:  # the momentum overshot: go on from the best point without it
+            ahead, U_ahead, pull, momentum = a, Ua, a_pull, 1.0
+        elif length > SHORTEST * longest:
+            length /= 4
+        else:
+            break
+    return steps
+
+
+def similarity_of_labels(y: NDArray[Any]) -> Product:
+    """The product with S, S_ij = +1 where labels agree and -1 where not, never formed."""
+    groups = np.unique(y, return_inverse=True)[1]
+    member = csr_array((np.ones(len(y)), (groups, np.arange(len(y)))))
+
+    def product(V: Array) -> Array:
+        result: Array = 2 * (member @ V)[groups] - V.sum(axis=0)
+        return result
+
+    return product
+
+
+def similarity_of_pairs(affinity: Affinity) -> Product:
+    """The product with S of an affinity: y for its pairs, +1 on the diagonal, 0 elsewhere."""
+    n = affinity.n_points
+    y = affinity.read_as("similarity")
+    upper = csr_array((y, (affinity.i, affinity.j)), shape=(n, n))
+    S = upper + upper.T
+
+    def product(V: Array) -> Array:
+        result: Array = S @ V + V
+        return result
+
+    return product

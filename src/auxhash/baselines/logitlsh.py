@@ -1,0 +1,58 @@
+"""LogitLSH: random projections of class log-probabilities.
+
+Unlike a predicted class, the log-probabilities order the points of one class, too.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.baselines.method import Array, Supervised
+from auxhash.baselines.onehot import class_predictor
+from auxhash.draws import RandomState
+
+LEAST = 1e-12  # probability; log(0) has no projection
+
+
+class LogitLSH(Supervised):
+    """Random hyperplanes in the space of a classifier's log-probabilities.
+
+    Args:
+        n_bits: any number.
+        classifier: a scikit-learn classifier with predict_proba; None is logistic regression of
+            standardised X.
+        random_state: seed of the hyperplanes, and of a classifier that has none.
+
+    Attributes:
+        classifier_: the fitted classifier.
+        mean_: of the training points' log-probabilities, (n_classes,).
+        hyperplanes_: (n_classes, n_bits).
+    """
+
+    def __init__(
+        self, n_bits: int = 32, classifier: Any = None, random_state: RandomState = None
+    ) -> None:
+        self.n_bits = n_bits
+        self.classifier = classifier
+        self.random_state = random_state
+
+    mean_: Array
+    hyperplanes_: Array
+
+    def _learn(self, X: Array, y: NDArray[Any], rng: np.random.Generator) -> None:
+        seeds, planes = rng.spawn(2)
+        model = class_predictor(self.classifier, seeds)
+        if not hasattr(model, "predict_proba"):
+            raise TypeError(f"classifier needs predict_proba; {type(model).__name__} has none")
+        self.classifier_ = model.fit(X, y)
+        logits = self._log_probabilities(X)
+        self.mean_ = logits.mean(axis=0)
+        self.hyperplanes_ = planes.standard_normal((logits.shape[1], self.n_bits))
+
+    def _log_probabilities(self, X: NDArray[Any]) -> Array:
+        probability = self.classifier_.predict_proba(np.asarray(X, np.float64))
+        return np.asarray(np.log(np.maximum(probability, LEAST)), np.float64)
+
+    def _outputs(self, X: NDArray[Any]) -> Array:
+        return (self._log_probabilities(X) - self.mean_) @ self.hyperplanes_

@@ -1,0 +1,44 @@
+"""LSH: random hyperplanes (Charikar 2002).
+
+Two points at an angle t share a bit with probability 1 - t/pi.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.baselines.method import Array, Unsupervised, check_flag
+from auxhash.draws import RandomState
+
+
+class LSH(Unsupervised):
+    """The side of `n_bits` random hyperplanes through the origin, or through the mean.
+
+    Args:
+        n_bits: any number.
+        center: whether angles are measured about the mean of the training points, not about 0.
+        random_state: seed of the hyperplanes.
+
+    Attributes:
+        mean_: the point (D,) that every hyperplane goes through.
+        hyperplanes_: their normals (D, n_bits).
+    """
+
+    def __init__(
+        self, n_bits: int = 32, center: bool = True, random_state: RandomState = None
+    ) -> None:
+        self.n_bits = n_bits
+        self.center = center
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_flag("center", self.center)
+
+    def _learn(self, X: Array, rng: np.random.Generator) -> None:
+        self.mean_ = X.mean(axis=0) if self.center else np.zeros(X.shape[1])
+        self.hyperplanes_ = rng.standard_normal((X.shape[1], self.n_bits))
+
+    def _outputs(self, X: NDArray[Any]) -> Array:
+        return (X - self.mean_) @ self.hyperplanes_

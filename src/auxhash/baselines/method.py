@@ -1,0 +1,125 @@
+"""The skeleton of a compared method: check, learn, encode the training points."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from auxhash.affinity import Affinity
+from auxhash.codes import pack, sign
+from auxhash.draws import RandomState, generator
+from auxhash.hasher import FLOATS, Hasher, check_number, check_pairs
+
+Array = NDArray[np.float64]
+
+
+class Method(Hasher):
+    """A hasher whose training codes are its outputs on the training points."""
+
+    random_state: RandomState = None
+
+    def _check_parameters(self) -> None:
+        check_number("n_bits", self.n_bits, int, 1)
+
+    def _finish(self, points: NDArray[Any], labels: NDArray[Any] | None) -> Self:
+        self.labels_ = labels
+        self.codes_ = pack(sign(self._decide(points)))
+        return self
+
+
+class Unsupervised(Method):
+    """Learns from X alone, in `_learn`."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Learn from features X (n, D); y plays no part, and is only kept for `score`."""
+        self._check_parameters()
+        points = validate_data(self, X, dtype=FLOATS, ensure_min_samples=2)
+        labels = kept_labels(points, y)
+        self._learn(np.asarray(points, np.float64), generator(self.random_state))
+        return self._finish(points, labels)
+
+    def _learn(self, X: Array, rng: np.random.Generator) -> None:
+        raise NotImplementedError
+
+
+class Supervised(Method):
+    """Learns from X and the labels y (n,), in `_learn`."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn from features X (n, D) and labels y (n,)."""
+        self._check_parameters()
+        points, labels = validate_data(self, X, y, dtype=FLOATS, ensure_min_samples=2)
+        check_classification_targets(labels)
+        self._learn(np.asarray(points, np.float64), labels, generator(self.random_state))
+        return self._finish(points, labels)
+
+    def _learn(self, X: Array, y: NDArray[Any], rng: np.random.Generator) -> None:
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+class Pairwise(Method):
+    """Learns from X and labels, or an affinity in their place, in `_learn`."""
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, affinity: Affinity | None = None
+    ) -> Self:
+        """Learn from features X (n, D) and labels y, or from an affinity of the n points.
+
+        With both, the affinity is learnt from and y only serves `score`.
+        """
+        self._check_parameters()
+        points, labels = check_pairs(self, X, y, affinity)
+        rng = generator(self.random_state)
+        self._learn(np.asarray(points, np.float64), labels, affinity, rng)
+        return self._finish(points, labels)
+
+    def _learn(
+        self,
+        X: Array,
+        y: NDArray[Any] | None,
+        affinity: Affinity | None,
+        rng: np.random.Generator,
+    ) -> None:
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise unless value is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+
+
+def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | None:
+    """Labels that are not learnt from, for `score`; there must be one a point."""
+    if y is None:
+        return None
+    check_consistent_length(points, y)
+    return np.asarray(y)
+
+
+def middle(values: Array) -> Array:
+    """The median of each column, halfway between two points: no point sits on the threshold."""
+    ordered = np.sort(values, axis=0)
+    half = len(values) // 2
+    between: Array = (ordered[half - 1] + ordered[half]) / 2
+    return between
+
+
+def squared_distances(A: Array, B: Array) -> Array:
+    """|a - b|^2 for all rows of A and B, (n_a, n_b)."""
+    squares = (A * A).sum(1)[:, None] + (B * B).sum(1) - 2 * (A @ B.T)
+    distance: Array = np.maximum(squares, 0.0)  # rounding can take a tiny distance below zero
+    return distance

@@ -1,0 +1,92 @@
+"""SPH: spherical hashing (Heo et al. 2012).
+
+A bit is +1 inside a sphere. The radius is the median distance of the training points to the pivot,
+so that every bit is balanced; for independence, the spheres i and j should share N/4 points. Where
+they share o_ij, the pivots push each other away (or pull) with the force
+
+    f_i<-j = (1/2) (o_ij - N/4) / (N/4) (p_i - p_j)
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.baselines.method import Array, Unsupervised, middle, squared_distances
+from auxhash.draws import RandomState
+from auxhash.hasher import check_number
+
+STARTERS = 5  # points whose mean a pivot starts at
+
+
+class SPH(Unsupervised):
+    """Spherical hashing. Any number of bits.
+
+    Args:
+        n_bits: length of the codes.
+        mean_tolerance: of the mean of |o_ij - N/4|, relative to N/4.
+        spread_tolerance: of the standard deviation of o_ij, relative to N/4.
+        max_iter: moves of the pivots at most.
+        random_state: seed of the first pivots.
+
+    Attributes:
+        pivots_: (n_bits, D).
+        radii_: squared, (n_bits,).
+        n_iter_: moves made.
+        converged_: whether the overlaps ended within both tolerances.
+    """
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        mean_tolerance: float = 0.1,
+        spread_tolerance: float = 0.15,
+        max_iter: int = 100,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_bits = n_bits
+        self.mean_tolerance = mean_tolerance
+        self.spread_tolerance = spread_tolerance
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("mean_tolerance", self.mean_tolerance, float, 0)
+        check_number("spread_tolerance", self.spread_tolerance, float, 0)
+        check_number("max_iter", self.max_iter, int, 1)
+
+    def _learn(self, X: Array, rng: np.random.Generator) -> None:
+        drawn = rng.integers(len(X), size=(self.n_bits, STARTERS))
+        pivots = X[drawn].mean(axis=1)
+        pairs = np.triu_indices(self.n_bits, 1)
+        quarter = len(X) / 4
+        for moves in range(self.max_iter + 1):
+            distance = squared_distances(X, pivots)
+            radii = middle(distance)
+            inside = (distance <= radii).astype(np.float64)
+            overlap = inside.T @ inside
+            self.converged_ = self._close(overlap[pairs] / quarter)
+            if self.converged_ or moves == self.max_iter:
+                break
+            pivots = pivots + forces(pivots, overlap / quarter - 1)
+        self.pivots_, self.radii_, self.n_iter_ = pivots, radii, moves
+
+    def _close(self, overlap: Array) -> bool:
+        """Whether the overlaps, relative to N/4, are within the tolerances."""
+        if not len(overlap):
+            return True
+        off = np.abs(overlap - 1).mean()
+        return bool(off <= self.mean_tolerance and overlap.std() <= self.spread_tolerance)
+
+    def _outputs(self, X: NDArray[Any]) -> Array:
+        return self.radii_ - squared_distances(np.asarray(X, np.float64), self.pivots_)
+
+
+def forces(pivots: Array, excess: Array) -> Array:
+    """The mean force (b, D) on each pivot; excess (b, b) is (o_ij - N/4) / (N/4)."""
+    push = excess / 2
+    np.fill_diagonal(push, 0.0)
+    # sum_j push_ij (p_i - p_j)
+    total: Array = push.sum(axis=1)[:, None] * pivots - push @ pivots
+    return total / len(pivots)

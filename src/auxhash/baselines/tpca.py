@@ -1,0 +1,27 @@
+"""TPCA: thresholded PCA, a bit the sign of a principal component."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.baselines.method import Array, Unsupervised
+from auxhash.baselines.pca import principal_axes
+
+
+class TPCA(Unsupervised):
+    """Thresholded PCA. At most as many bits as features.
+
+    Attributes:
+        mean_: (D,).
+        axes_: principal axes (D, n_bits).
+    """
+
+    def __init__(self, n_bits: int = 32) -> None:
+        self.n_bits = n_bits
+
+    def _learn(self, X: Array, rng: np.random.Generator) -> None:
+        self.mean_, self.axes_ = principal_axes(X, self.n_bits, "TPCA")
+
+    def _outputs(self, X: NDArray[Any]) -> Array:
+        return (X - self.mean_) @ self.axes_

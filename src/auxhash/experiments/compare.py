@@ -1,0 +1,297 @@
+"""compare: many methods on one data set, from the same pairs, in one table."""
+
+import hashlib
+import pickle
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+from auxhash import __version__, affinity, baselines, datasets, losses, metrics
+from auxhash.affinity import Affinity
+from auxhash.codes import unpack
+from auxhash.datasets.dataset import Dataset
+from auxhash.estimators import MACHash, TwoStepHash
+from auxhash.experiments.cells import Cells
+from auxhash.hasher import Hasher
+from auxhash.names import unknown
+
+# The paper's names: cut and quad are the two-step methods, MACcut and MACquad what MAC makes of
+# them, with the paper's schedules.
+OURS: dict[str, Callable[[], Hasher]] = {
+    "MAC": lambda: MACHash(),
+    "MACcut": lambda: MACHash(z_step="cut", mu=0.3),
+    "MACquad": lambda: MACHash(z_step="quad", mu=0.01),
+    "cut": lambda: TwoStepHash(z_step="cut"),
+    "quad": lambda: TwoStepHash(z_step="quad"),
+}
+METHODS = (*OURS, *baselines.__all__)
+
+# What a fitted method keeps of its training, and does not need to encode.
+TRAINING = ("codes_", "labels_", "affinity_", "history_", "init", "validation")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row a method, number of bits and seed; a row of a method that failed says why."""
+
+    rows: list[dict[str, Any]]
+    protocol: dict[str, Any]
+
+    def __str__(self) -> str:
+        console = Console(width=160, record=True, file=StringIO())
+        console.print(self.table())
+        protocol = "\n".join(f"{name}: {value}" for name, value in self.protocol.items())
+        return f"{protocol}\n{console.export_text()}"
+
+    def table(self) -> Table:
+        """The mean over the seeds of each method and number of bits."""
+        columns = [name for name in self.rows[0] if name not in ("seed", "failed")]
+        table = Table(*columns, "failed")
+        for key in dict.fromkeys((row["method"], row["bits"]) for row in self.rows):
+            same = [row for row in self.rows if (row["method"], row["bits"]) == key]
+            cells = [_shown([row[name] for row in same]) for name in columns[2:]]
+            why = next((row["failed"] for row in same if row["failed"]), "")
+            table.add_row(key[0], str(key[1]), *cells, why)
+        return table
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas frame, the protocol in its `attrs`."""
+        import pandas
+
+        frame = pandas.DataFrame(self.rows)
+        frame.attrs = dict(self.protocol)
+        return frame
+
+
+def compare(
+    dataset: str | Dataset,
+    methods: Iterable[str | Hasher] = METHODS,
+    bits: Sequence[int] = (32,),
+    seeds: Sequence[int] = (0,),
+    k: Sequence[int] = (100, 500, 1000),
+    loss: Any = "ksh",
+    n_similar: int | None = 100,
+    n_dissimilar: int | None = 500,
+    folder: str | Path | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 1,
+) -> Comparison:
+    """Fit every method at every number of bits with every seed, and measure it.
+
+    All methods that learn from pairs get the same ones, drawn for each seed from the training
+    labels (or, where there are none, from nearest neighbours).
+
+    Args:
+        dataset: a name that `datasets.load` knows, or a Dataset.
+        methods: names (see METHODS) or hashers; `n_bits`, `random_state` and `n_jobs` are set.
+        k: ranks at which precision is measured.
+        loss: of the column L(h), and of the methods that minimise one.
+        folder: where codes are kept: what is there is not trained again, and an interrupted run
+            goes on. A temporary memory if None.
+    """
+    data = datasets.load(dataset) if isinstance(dataset, str) else dataset
+    hashers = dict(_named(method) for method in methods)
+    cells: Cells | _Memory = _Memory() if folder is None else Cells(folder)
+    mark = fingerprint(data)
+    rows = []
+    jobs = [(seed, b, name) for seed in seeds for b in bits for name in hashers]
+    columns = (SpinnerColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, TimeElapsedColumn(), disable=not verbose) as bar:
+        task = bar.add_task("", total=len(jobs))
+        pairs: dict[int, Affinity] = {}
+        for seed, b, name in jobs:
+            bar.update(task, description=f"{name}, {b} bits, seed {seed}")
+            if seed not in pairs:
+                pairs[seed] = _pairs(data, n_similar, n_dissimilar, seed, n_jobs)
+            hasher = _prepared(hashers[name], b, seed, loss, n_similar, n_dissimilar, n_jobs)
+            configuration = {
+                "data": mark,
+                "method": type(hasher).__name__,
+                "parameters": _parameters(hasher),
+                "pairs": [n_similar, n_dissimilar, seed],
+                "version": __version__,
+            }
+            rows.append(
+                _row(name, b, seed, configuration, cells, hasher, data, pairs[seed], loss, k)
+            )
+            bar.advance(task)
+    protocol = {
+        "data set": data.name,
+        "split": data.protocol,
+        "pairs": f"{n_similar} similar and {n_dissimilar} dissimilar for each training point",
+        "ties": "expected value over all orders",
+        "seeds": list(seeds),
+    }
+    return Comparison(rows, protocol)
+
+
+def fingerprint(data: Dataset) -> str:
+    """A digest of what the data set holds."""
+    digest = hashlib.sha256(data.name.encode())
+    for part in (data.train, data.base, data.query):
+        digest.update(repr(part).encode())
+        step = max(1, len(part) // 1000)  # a thousand rows tell data sets apart, a million are slow
+        digest.update(np.ascontiguousarray(part.X[::step]).tobytes())
+        if part.y is not None:
+            digest.update(np.ascontiguousarray(part.y).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _named(method: str | Hasher) -> tuple[str, Hasher]:
+    if not isinstance(method, str):
+        return type(method).__name__, method
+    if method in OURS:
+        return method, OURS[method]()
+    if method not in METHODS:
+        raise unknown("method", method, METHODS, "a hasher")
+    return method, getattr(baselines, method)()
+
+
+def _prepared(
+    hasher: Hasher,
+    n_bits: int,
+    seed: int,
+    loss: Any,
+    n_similar: int | None,
+    n_dissimilar: int | None,
+    n_jobs: int | None,
+) -> Hasher:
+    """A fresh copy with the settings that all methods share, as far as it has them."""
+    shared = {
+        "n_bits": n_bits,
+        "random_state": seed,
+        "loss": loss,
+        "n_similar": n_similar,
+        "n_dissimilar": n_dissimilar,
+        "n_jobs": n_jobs,
+    }
+    fresh: Hasher = clone(hasher)
+    own = fresh.get_params(deep=False)
+    fresh.set_params(**{name: value for name, value in shared.items() if name in own})
+    return fresh
+
+
+def _parameters(hasher: Hasher) -> dict[str, str]:
+    """All parameters but the number of threads, which changes no result."""
+    every = hasher.get_params()
+    return {name: repr(every[name]) for name in sorted(every) if name != "n_jobs"}
+
+
+def _pairs(
+    data: Dataset, n_similar: int | None, n_dissimilar: int | None, seed: int, n_jobs: int | None
+) -> Affinity:
+    if data.train.y is not None:
+        return affinity.from_labels(data.train.y, n_similar, n_dissimilar, seed, n_jobs)
+    return affinity.from_neighbors(
+        data.train.X, n_similar, n_dissimilar, random_state=seed, n_jobs=n_jobs
+    )
+
+
+def _row(
+    name: str,
+    n_bits: int,
+    seed: int,
+    configuration: dict[str, Any],
+    cells: "Cells | _Memory",
+    hasher: Hasher,
+    data: Dataset,
+    pairs: Affinity,
+    loss: Any,
+    k: Sequence[int],
+) -> dict[str, Any]:
+    """Train unless it was trained before; then measure the codes."""
+    row: dict[str, Any] = {"method": name, "bits": n_bits, "seed": seed}
+    measures = ["L(h)", *(f"p@{rank}" for rank in k), "mAP", "b_eff"]
+    measures += ["train s", "codes/s", "model bytes"]
+    try:
+        if configuration not in cells:
+            cells.write(configuration, *_train(hasher, data, pairs))
+        facts, codes = cells.read(configuration)
+        row |= _measure(facts, codes, n_bits, data, pairs, loss, k)
+        return row | {"failed": ""}
+    except Exception as error:  # one method must not take the others with it
+        why = traceback.format_exception_only(error)[-1].strip()
+        return row | dict.fromkeys(measures, float("nan")) | {"failed": why}
+
+
+def _train(
+    hasher: Hasher, data: Dataset, pairs: Affinity
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    options = {"affinity": pairs} if has_fit_parameter(hasher, "affinity") else {}
+    clock = perf_counter()
+    hasher.fit(data.train.X, data.train.y, **options)
+    trained = perf_counter() - clock
+    clock = perf_counter()
+    codes = {
+        "train": hasher.encode(data.train.X),
+        "base": hasher.encode(data.base.X),
+        "query": hasher.encode(data.query.X),
+    }
+    seconds = perf_counter() - clock
+    count = sum(len(part) for part in codes.values())
+    facts = {"seconds": trained, "codes_a_second": count / seconds, "bytes": _size(hasher)}
+    return facts, codes
+
+
+def _size(hasher: Hasher) -> int:
+    """Bytes of what encoding needs: parameters and fitted state, without the training's."""
+    kept = {name: value for name, value in vars(hasher).items() if name not in TRAINING}
+    return len(pickle.dumps(kept))
+
+
+def _measure(
+    facts: dict[str, Any],
+    codes: dict[str, NDArray[Any]],
+    n_bits: int,
+    data: Dataset,
+    pairs: Affinity,
+    loss: Any,
+    k: Sequence[int],
+) -> dict[str, Any]:
+    labels = (data.query.y, data.base.y) if data.query.neighbors is None else (None, None)
+    found = metrics.evaluate(
+        codes["query"], codes["base"], *labels, neighbors=data.query.neighbors, k=k, n_bits=n_bits
+    )
+    at = dict(zip(found.k.tolist(), found.precision.tolist(), strict=True))
+    return {
+        "L(h)": losses.total(unpack(codes["train"], n_bits), pairs, loss),
+        **{f"p@{rank}": at.get(rank, float("nan")) for rank in k},
+        "mAP": found.mean_average_precision,
+        "b_eff": found.utilization,
+        "train s": facts["seconds"],
+        "codes/s": facts["codes_a_second"],
+        "model bytes": facts["bytes"],
+    }
+
+
+def _shown(values: Sequence[float]) -> str:
+    mean = float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
+    return f"{mean:.3f}" if abs(mean) < 10 else f"{mean:,.0f}"
+
+
+class _Memory:
+    """Cells that last as long as the call."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Any] = {}
+
+    def __contains__(self, configuration: dict[str, Any]) -> bool:
+        return repr(configuration) in self.kept
+
+    def write(self, configuration: dict[str, Any], facts: Any, arrays: Any) -> None:
+        self.kept[repr(configuration)] = facts, arrays
+
+    def read(self, configuration: dict[str, Any]) -> Any:
+        return self.kept[repr(configuration)]
