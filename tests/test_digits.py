@@ -1,4 +1,4 @@
-"""The paper's claim on real data: MAC never ends above the two-step loss it starts from."""
+"""The paper's claim on real data: MAC ends below the two-step loss, and retrieval gains by it."""
 
 import itertools
 import os
@@ -12,16 +12,14 @@ from auxhash import MACHash, TwoStepHash
 SEEDS = range(10 if os.environ.get("AUXHASH_SOAK") else 3)
 
 
-@pytest.mark.parametrize(
-    ("z_step", "hash_function", "loss", "n_bits"),
-    list(itertools.product(["cut", "quad"], ["linear", "rbf"], ["ksh", "esplh"], [16, 32])),
-)
-def test_mac_is_better_than_two_steps(z_step, hash_function, loss, n_bits):
+@pytest.mark.parametrize("loss", ["ksh", "esplh"])
+@pytest.mark.parametrize("hash_function", ["linear", "rbf"])
+def test_mac_is_better_than_two_steps(hash_function, loss):
     X, y = load_digits(return_X_y=True)
-    before, after = [], []
-    for seed in SEEDS:
+    gains = []
+    for z_step, n_bits, seed in itertools.product(["cut", "quad"], [16, 32], SEEDS):
         order = np.random.default_rng(seed).permutation(len(X))
-        train, test = order[:400], order[400:]
+        train, test = order[:600], order[600:]
         settings = {
             "n_bits": n_bits,
             "loss": loss,
@@ -32,13 +30,16 @@ def test_mac_is_better_than_two_steps(z_step, hash_function, loss, n_bits):
             "mu": 0.05,
             "max_sweeps": 1,
             "random_state": seed,
+            # Kernels fit the training points all too well: the paper's early stopping for them.
+            "validation": None if hash_function == "linear" else 0.2,
         }
         two = TwoStepHash(**settings).fit(X[train], y[train])
         mac = MACHash(**settings).fit(X[train], y[train])
         assert mac.loss_ <= two.loss_
         if hash_function == "linear":
             assert mac.loss_ < two.loss_
-        before.append(two.score(X[test], y[test], k=50))
-        after.append(mac.score(X[test], y[test], k=50))
-    standard_error = np.std(before, ddof=1) / np.sqrt(len(before))
-    assert np.mean(after) >= np.mean(before) - standard_error
+        gains.append(mac.score(X[test], y[test], k=20) - two.score(X[test], y[test], k=20))
+    standard_error = np.std(gains, ddof=1) / np.sqrt(len(gains))
+    assert np.mean(gains) >= -standard_error
+    if hash_function == "linear":
+        assert np.mean(gains) > standard_error
