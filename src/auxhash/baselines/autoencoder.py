@@ -29,7 +29,7 @@ ENUMERATED = 10  # bits up to which the Z step tries every code
 CHUNK = 1024  # points
 PASSES = 50  # over the bits, relaxed or not, at most
 SETTLED = 1e-3  # change of a relaxed bit below which it is settled
-FEW = 0.01
+FEW = 0.005
 ROUNDING = 1e-12
 
 
@@ -142,7 +142,7 @@ class BinaryAutoencoder(Unsupervised):
     Args:
         n_bits: length of the codes.
         hash_function: "linear", "rbf", "trees" or a scikit-learn classifier, cloned for every bit.
-        mu: the first mu, or "auto": where 1% of the codes that differ from h(X) give in.
+        mu: the first mu, or "auto": so small that the codes are nearly free.
         alpha: factor from one mu to the next.
         max_iter: iterations at most.
         C: the SVM's cost of a margin violation.
@@ -205,7 +205,7 @@ class BinaryAutoencoder(Unsupervised):
         bits = np.arange(self.n_bits)
         h, H = h_step(h, None, F, Z, bits, None, self.n_jobs)
         decoder = f_step(X, Z)
-        mu = first_mu(X, decoder, Z, H) if self.mu == "auto" else float(self.mu)
+        mu = first_mu(X, decoder, Z) if self.mu == "auto" else float(self.mu)
         for _ in range(self.max_iter):
             start = penalized(X, decoder, Z, H, mu)
             trained, Z = Z, z_step(X, decoder, Z, H, mu, self.n_jobs)
@@ -239,13 +239,14 @@ def penalized(X: Array, decoder: Decoder, Z: Codes, H: Codes, mu: float) -> floa
     return decoder.error(X, Z) + 4 * mu * int((Z != H).sum())
 
 
-def first_mu(X: Array, decoder: Decoder, Z: Codes, H: Codes) -> float:
-    """Where FEW of the codes that differ from h(X) give in."""
+def first_mu(X: Array, decoder: Decoder, Z: Codes) -> float:
+    """A mu that holds FEW of the codes alone: past it, they stay with h(X) whatever they cost.
+
+    A bit that differs from h(X) flips to it once mu is above what the flip costs, and a bit that
+    does not differ flips away while mu is below what that gains: both of this size.
+    """
     G = decoder.A.T @ decoder.A
     z = Z.astype(np.float64)
-    # z_k flips to h_k on its own past this mu.
-    needed = (z * ((X - decoder.c) @ decoder.A - z @ G + z * np.diag(G)))[Z != H]
-    needed = needed[needed > 0]
-    if len(needed):
-        return float(np.quantile(needed, FEW))
-    return float(np.diag(G).max()) or 1.0
+    size = np.abs((X - decoder.c) @ decoder.A - z @ G + z * np.diag(G))
+    size = size[size > 0]
+    return float(np.quantile(size, FEW)) if len(size) else 1.0
