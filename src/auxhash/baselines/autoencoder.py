@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from auxhash import hashfunctions, threads
 from auxhash.affinity import RandomState
+from auxhash.baselines.itq import quantize
 from auxhash.baselines.method import Array, Unsupervised
-from auxhash.baselines.pca import principal_axes
+from auxhash.baselines.pca import principal_axes, random_rotation
 from auxhash.codes import Codes, sign
 from auxhash.hasher import check_number
 from auxhash.hashfunctions import HashFunction, Scaled, h_step
@@ -30,6 +31,7 @@ CHUNK = 1024  # points
 PASSES = 50  # over the bits, relaxed or not, at most
 SETTLED = 1e-3  # change of a relaxed bit below which it is settled
 FEW = 0.005
+ROTATIONS = 50  # of the first codes
 ROUNDING = 1e-12
 
 
@@ -146,7 +148,7 @@ class BinaryAutoencoder(Unsupervised):
         alpha: factor from one mu to the next.
         max_iter: iterations at most.
         C: the SVM's cost of a margin violation.
-        random_state: seed, where bits beyond the number of features start.
+        random_state: seed of the first codes.
         n_jobs: threads; None takes every core.
 
     Attributes:
@@ -227,11 +229,13 @@ class BinaryAutoencoder(Unsupervised):
 
 
 def first_codes(X: Array, n_bits: int, rng: np.random.Generator) -> Codes:
-    """Thresholded PCA; beyond the number of features, random hyperplanes."""
+    """ITQ's codes, a good if suboptimal binary autoencoder's; beyond n_features, random ones."""
     n = min(n_bits, X.shape[1])
     mean, axes = principal_axes(X, n, "BinaryAutoencoder")
-    more = rng.standard_normal((X.shape[1], n_bits - n))
-    return sign((X - mean) @ np.hstack([axes, more]))
+    V = (X - mean) @ axes
+    rotation, _ = quantize(V, random_rotation(n, rng), ROTATIONS)
+    more = (X - mean) @ rng.standard_normal((X.shape[1], n_bits - n))
+    return sign(np.hstack([V @ rotation, more]))
 
 
 def penalized(X: Array, decoder: Decoder, Z: Codes, H: Codes, mu: float) -> float:
