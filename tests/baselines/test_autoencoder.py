@@ -18,6 +18,7 @@ from auxhash.baselines.autoencoder import (
     z_step,
 )
 from auxhash.codes import sign
+from auxhash.hashfunctions import Scaled
 
 
 def problem(n_bits, n=60, dim=12, seed=0):
@@ -110,3 +111,15 @@ def test_a_kernel_hash_function_reconstructs_better():
         for name in ("linear", "rbf")
     ]
     assert errors[1] < errors[0]
+
+
+def test_it_reconstructs_better_than_itq_and_thresholded_pca():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 24)) @ (rng.standard_normal((24, 24)) / np.arange(1, 25)[:, None])
+    hasher = baselines.BinaryAutoencoder(12, random_state=0).fit(X)
+    scaled = Scaled().fit(X, rng)(X)
+    H = hasher.transform(X)
+    assert hasher.decoder_.error(scaled, H) == pytest.approx(hasher.error_)
+    for other in (baselines.ITQ(12, random_state=0), baselines.TPCA(12)):
+        codes = other.fit(X).transform(X)
+        assert hasher.error_ < f_step(scaled, codes).error(scaled, codes)

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash import hashfunctions, threads
+from auxhash.baselines.itq import quantize
 from auxhash.baselines.method import Array, Unsupervised
-from auxhash.baselines.pca import principal_axes
+from auxhash.baselines.pca import principal_axes, random_rotation
 from auxhash.codes import Codes, sign
 from auxhash.draws import RandomState
 from auxhash.hasher import check_number
@@ -29,7 +30,8 @@ ENUMERATED = 10  # bits up to which the Z step tries every code
 CHUNK = 1024  # points
 PASSES = 50  # over the bits, relaxed or not, at most
 SETTLED = 1e-3  # change of a relaxed bit below which it is settled
-FEW = 0.01
+FEW = 0.005
+ROTATIONS = 50  # of the first codes
 ROUNDING = 1e-12
 
 
@@ -142,11 +144,11 @@ class BinaryAutoencoder(Unsupervised):
     Args:
         n_bits: length of the codes.
         hash_function: "linear", "rbf", "trees" or a scikit-learn classifier, cloned for every bit.
-        mu: the first mu, or "auto": where 1% of the codes that differ from h(X) give in.
+        mu: the first mu, or "auto": so small that the codes are nearly free.
         alpha: factor from one mu to the next.
         max_iter: iterations at most.
         C: the SVM's cost of a margin violation.
-        random_state: seed, where bits beyond the number of features start.
+        random_state: seed of the first codes.
         n_jobs: threads; None takes every core.
 
     Attributes:
@@ -205,7 +207,7 @@ class BinaryAutoencoder(Unsupervised):
         bits = np.arange(self.n_bits)
         h, H = h_step(h, None, F, Z, bits, None, self.n_jobs)
         decoder = f_step(X, Z)
-        mu = first_mu(X, decoder, Z, H) if self.mu == "auto" else float(self.mu)
+        mu = first_mu(X, decoder, Z) if self.mu == "auto" else float(self.mu)
         for _ in range(self.max_iter):
             start = penalized(X, decoder, Z, H, mu)
             trained, Z = Z, z_step(X, decoder, Z, H, mu, self.n_jobs)
@@ -227,11 +229,13 @@ class BinaryAutoencoder(Unsupervised):
 
 
 def first_codes(X: Array, n_bits: int, rng: np.random.Generator) -> Codes:
-    """Thresholded PCA; beyond the number of features, random hyperplanes."""
+    """ITQ's codes, a good if suboptimal binary autoencoder's; beyond n_features, random ones."""
     n = min(n_bits, X.shape[1])
     mean, axes = principal_axes(X, n, "BinaryAutoencoder")
-    more = rng.standard_normal((X.shape[1], n_bits - n))
-    return sign((X - mean) @ np.hstack([axes, more]))
+    V = (X - mean) @ axes
+    rotation, _ = quantize(V, random_rotation(n, rng), ROTATIONS)
+    more = (X - mean) @ rng.standard_normal((X.shape[1], n_bits - n))
+    return sign(np.hstack([V @ rotation, more]))
 
 
 def penalized(X: Array, decoder: Decoder, Z: Codes, H: Codes, mu: float) -> float:
@@ -239,13 +243,14 @@ def penalized(X: Array, decoder: Decoder, Z: Codes, H: Codes, mu: float) -> floa
     return decoder.error(X, Z) + 4 * mu * int((Z != H).sum())
 
 
-def first_mu(X: Array, decoder: Decoder, Z: Codes, H: Codes) -> float:
-    """Where FEW of the codes that differ from h(X) give in."""
+def first_mu(X: Array, decoder: Decoder, Z: Codes) -> float:
+    """A mu that holds FEW of the codes alone: past it, they stay with h(X) whatever they cost.
+
+    A bit that differs from h(X) flips to it once mu is above what the flip costs, and a bit that
+    does not differ flips away while mu is below what that gains: both of this size.
+    """
     G = decoder.A.T @ decoder.A
     z = Z.astype(np.float64)
-    # z_k flips to h_k on its own past this mu.
-    needed = (z * ((X - decoder.c) @ decoder.A - z @ G + z * np.diag(G)))[Z != H]
-    needed = needed[needed > 0]
-    if len(needed):
-        return float(np.quantile(needed, FEW))
-    return float(np.diag(G).max()) or 1.0
+    size = np.abs((X - decoder.c) @ decoder.A - z @ G + z * np.diag(G))
+    size = size[size > 0]
+    return float(np.quantile(size, FEW)) if len(size) else 1.0
