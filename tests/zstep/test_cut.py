@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from auxhash import affinity, threads
 from auxhash.codes import pack, to_words
 from auxhash.zstep import Penalty, Problem
-from auxhash.zstep.cut import Cut, _blocks, _couplings_within_groups
+from auxhash.zstep.cut import Cut, blocks, survey
 from tests import oracle
 
 
@@ -50,8 +50,8 @@ def test_a_submodular_block_is_minimised_exactly(n, name, mu, seed):
 @given(oracle.affinities(), st.sampled_from(list(oracle.ALL_LOSSES)), st.integers(0, 2**32))
 def test_blocks_are_submodular_whatever_the_affinities(A, name, seed):
     """Tested on the couplings: real distances and pairs with both signs break groups up."""
-    bit, _ = bit_problem(A, name, seed)
-    block = _blocks(bit, _couplings_within_groups(bit), np.random.default_rng(seed))
+    bit, z = bit_problem(A, name, seed)
+    block = blocks(bit, survey(bit, z)[2], np.random.default_rng(seed))
     coupling = dense(bit)
     for number in range(block.max() + 1):
         inside = block == number
@@ -64,8 +64,8 @@ def test_blocks_are_submodular_whatever_the_affinities(A, name, seed):
 def test_with_labels_a_block_is_a_class():
     y = np.arange(40) % 4
     A = affinity.from_labels(y, 5, 9, random_state=0)
-    bit, _ = bit_problem(A, "ksh", 0)
-    block = _blocks(bit, _couplings_within_groups(bit), np.random.default_rng(0))
+    bit, z = bit_problem(A, "ksh", 0)
+    block = blocks(bit, survey(bit, z)[2], np.random.default_rng(0))
     np.testing.assert_array_equal(block, y)
 
 
@@ -91,7 +91,7 @@ def test_a_pass_is_block_wise_optimal(mu):
 def test_a_pair_with_both_values_is_one_coupling():
     """+1 drawn twice outweighs -1 drawn once: the pair attracts, and one block holds it."""
     A = affinity.from_pairs([0, 0, 1, 1], [1, 1, 0, 2], [1, 1, -1, 1], 3)
-    bit, _ = bit_problem(A, "ksh", 0)
-    block = _blocks(bit, _couplings_within_groups(bit), np.random.default_rng(0))
+    bit, z = bit_problem(A, "ksh", 0)
+    block = blocks(bit, survey(bit, z)[2], np.random.default_rng(0))
     assert len(A) == 3
     assert len(np.unique(block)) == 1

@@ -29,7 +29,7 @@ def setting(A, name, b, seed):
     return Problem(A, oracle.ALL_LOSSES[name], b), Z, H
 
 
-@pytest.mark.parametrize("solver", ALL_SOLVERS, ids=str)
+@pytest.mark.parametrize("solver", ALL_SOLVERS, ids=[*SOLVERS, "own"])
 @given(
     A=oracle.affinities(),
     name=st.sampled_from(list(oracle.ALL_LOSSES)),

@@ -6,7 +6,7 @@ undecided points has its optimal value already, whatever they become. Fixing it 
 neighbours, and so on; only what is left over goes to max-flow.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -27,67 +27,92 @@ class Cut:
         self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
     ) -> NDArray[np.int8]:
         z = z.copy()
-        inner = _couplings_within_groups(bit)
-        block = _blocks(bit, inner, rng)
+        u, slack, repels = survey(bit, z)
+        block = blocks(bit, repels, rng)
+        known = np.empty(0) if repels else slack
         members = np.split(np.argsort(block, kind="stable"), np.cumsum(np.bincount(block))[:-1])
-        g = bit.field(z) + bit.c
         for number in rng.permutation(len(members)):
-            solve_block(bit, inner, block, members[number], z, g)
+            solve_block(bit, block, members[number], z, u, known)
         return z
 
 
-class Inner(NamedTuple):
-    """The couplings of points of one group, as neighbour lists."""
+def survey(bit: BitProblem, z: NDArray[np.int8]) -> tuple[Array, Array, bool]:
+    """What c and the other groups make of each point (u), how strongly its own group holds it
+    (slack, half its |couplings|), and whether any pair of a group repels."""
+    u, slack = np.empty(len(z)), np.empty(len(z))
+    graph = bit.graph
+    codes = z.astype(np.float64)
 
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.uint32]
-    a: Array
+    def part(rows: slice) -> bool:
+        repels: bool = _survey(
+            rows.start, rows.stop, graph.indptr, graph.within, graph.indices, bit.a,
+            codes, bit.c, u, slack,
+        )  # fmt: skip
+        return repels
 
-
-def _couplings_within_groups(bit: BitProblem) -> Inner:
-    """Few pairs lie within a group, always the same ones: they are looked up once a graph."""
-    graph, groups = bit.graph, bit.groups
-    if groups is None:
-        return Inner(graph.indptr, graph.indices, bit.a)
-    indptr, indices, edges = graph.derive(
-        "within groups", lambda: _edges_within(groups, graph.indptr, graph.indices)
-    )
-    return Inner(indptr, indices, bit.a[edges])
+    return u, slack, any(bit.run(part, graph.chunks))
 
 
-def _blocks(bit: BitProblem, inner: Inner, rng: np.random.Generator) -> NDArray[np.int64]:
+def blocks(bit: BitProblem, repels: bool, rng: np.random.Generator) -> NDArray[np.int64]:
     """The number of each point's block."""
     n = len(bit.c)
     groups = np.zeros(n, np.int64) if bit.groups is None else bit.groups
-    if not (inner.a > 0).any():
+    if not repels:
         return np.unique(groups, return_inverse=True)[1]
     order = rng.permutation(n)
     order = order[np.argsort(groups[order], kind="stable")]
-    block: NDArray[np.int64] = _grow(order, groups, *inner)
+    graph = bit.graph
+    block: NDArray[np.int64] = _grow(
+        order, groups, graph.indptr, graph.within, graph.indices, bit.a
+    )
     return block
 
 
 def solve_block(
     bit: BitProblem,
-    inner: Inner,
     block: NDArray[np.int64],
     members: NDArray[np.int64],
     z: NDArray[np.int8],
-    g: Array,
+    u: Array,
+    known: Array,
 ) -> None:
-    """Minimise E over z[members], in place, the other points fixed; keeps g = (1/2) Az + c."""
+    """Minimise E over z[members], in place, the other points fixed; keeps u up to date.
+
+    `known` is the slack of every point where blocks are whole groups, empty otherwise.
+    """
     old = z[members]
-    u, free = _settle(members, block, z, g, *inner)
+    graph = bit.graph
+    inner = graph.indptr, graph.within, graph.indices, bit.a
+    field, free = _settle(members, block, z, u, known, *inner)
     if free.any():
         left = members[free]
         source, target, coupling = _pairs_among(left, *inner)
-        z[left] = minimum_cut(source, target, coupling, u[free])
+        z[left] = minimum_cut(source, target, coupling, field[free])
     changed = members[z[members] != old]
-    _move(changed, z, g, bit.graph.indptr, bit.graph.indices, bit.a)
+    _move(changed, z, u, *inner)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc"})
+def _survey(
+    start: int, stop: int, indptr: Any, within: Any, indices: Any, a: Any,
+    z: Any, c: Any, u: Any, slack: Any,
+) -> bool:  # fmt: skip
+    most = 0.0
+    for n in range(start, stop):
+        inside = 0.0
+        for e in range(indptr[n], within[n]):
+            most = max(most, a[e])
+            inside += abs(a[e])
+        slack[n] = 0.5 * inside
+        field = 0.0
+        for e in range(within[n], indptr[n + 1]):
+            field += a[e] * z[indices[e]]
+        u[n] = c[n] + 0.5 * field
+    return most > 0
 
 
 @njit(cache=True)
-def _grow(order: Any, groups: Any, indptr: Any, indices: Any, a: Any) -> Any:
+def _grow(order: Any, groups: Any, indptr: Any, within: Any, indices: Any, a: Any) -> Any:
     """Number each point's block: greedily, within its group, no repelling pair inside a block."""
     n = len(order)
     block = np.full(n, -1, np.int64)
@@ -104,7 +129,7 @@ def _grow(order: Any, groups: Any, indptr: Any, indices: Any, a: Any) -> Any:
                 point = order[t]
                 if block[point] < 0 and repelled_by[point] != number:
                     block[point] = number
-                    for e in range(indptr[point], indptr[point + 1]):
+                    for e in range(indptr[point], within[point]):
                         if a[e] > 0:
                             repelled_by[indices[e]] = number
             number += 1
@@ -113,53 +138,40 @@ def _grow(order: Any, groups: Any, indptr: Any, indices: Any, a: Any) -> Any:
 
 
 @njit(cache=True)
-def _edges_within(groups: Any, indptr: Any, indices: Any) -> Any:
-    """The edges between points of one group, as neighbour lists, and their numbers."""
-    n = len(groups)
-    begin = np.zeros(n + 1, np.int64)
-    for point in range(n):
-        begin[point + 1] = begin[point]
-        for e in range(indptr[point], indptr[point + 1]):
-            begin[point + 1] += groups[indices[e]] == groups[point]
-    edges = np.empty(begin[n], np.int64)
-    partners = np.empty(begin[n], np.uint32)
-    at = 0
-    for point in range(n):
-        for e in range(indptr[point], indptr[point + 1]):
-            if groups[indices[e]] == groups[point]:
-                edges[at] = e
-                partners[at] = indices[e]
-                at += 1
-    return begin, partners, edges
-
-
-@njit(cache=True)
-def _settle(members: Any, block: Any, z: Any, g: Any, indptr: Any, indices: Any, a: Any) -> Any:
+def _settle(
+    members: Any, block: Any, z: Any, u: Any, known: Any,
+    indptr: Any, within: Any, indices: Any, a: Any,
+) -> Any:  # fmt: skip
     """Give every point of a block that is decided its value.
 
-    Returns the linear term u of each member, with the settled and outside points folded in, and
+    Returns the linear term of each member, with all settled and outside points folded in, and
     which members are left undecided.
     """
     number = block[members[0]]
     size = len(members)
     place = np.empty(len(z), np.int64)  # of each member; the rest is never read
-    u = np.empty(size)
-    slack = np.zeros(size)  # sum of |couplings| to members not yet settled
+    field = np.empty(size)
+    slack = np.empty(size)  # sum of |couplings| to members not yet settled
     for t in range(size):
         n = members[t]
         place[n] = t
-        u[t] = g[n]
-        for e in range(indptr[n], indptr[n + 1]):
+        if len(known):
+            field[t], slack[t] = u[n], known[n]
+            continue
+        inside = outside = 0.0
+        for e in range(indptr[n], within[n]):
             if block[indices[e]] == number:
-                slack[t] += 0.5 * abs(a[e])
-                u[t] -= 0.5 * a[e] * z[indices[e]]
+                inside += abs(a[e])
+            else:
+                outside += a[e] * z[indices[e]]
+        field[t], slack[t] = u[n] + 0.5 * outside, 0.5 * inside
     rounding = ROUNDING * slack
     free = np.ones(size, np.bool_)
     queue = np.empty(size, np.int64)
     queued = np.zeros(size, np.bool_)
     last = 0
     for t in range(size):
-        if abs(u[t]) + rounding[t] >= slack[t]:
+        if abs(field[t]) + rounding[t] >= slack[t]:
             queue[last] = t
             queued[t] = True
             last += 1
@@ -168,41 +180,43 @@ def _settle(members: Any, block: Any, z: Any, g: Any, indptr: Any, indices: Any,
         t = queue[first]
         first += 1
         n = members[t]
-        if u[t] != 0:
-            z[n] = -1 if u[t] > 0 else 1
+        if field[t] != 0:
+            z[n] = -1 if field[t] > 0 else 1
         free[t] = False
-        for e in range(indptr[n], indptr[n + 1]):
-            if block[indices[e]] == number and free[place[indices[e]]]:
+        if last == size:  # every member is decided: nobody has to be told
+            continue
+        for e in range(indptr[n], within[n]):
+            if block[indices[e]] == number and not queued[place[indices[e]]]:
                 s = place[indices[e]]
-                u[s] += 0.5 * a[e] * z[n]
+                field[s] += 0.5 * a[e] * z[n]
                 slack[s] -= 0.5 * abs(a[e])
-                if not queued[s] and abs(u[s]) + rounding[s] >= slack[s]:
+                if abs(field[s]) + rounding[s] >= slack[s]:
                     queue[last] = s
                     queued[s] = True
                     last += 1
-    return u, free
+    return field, free
 
 
 @njit(cache=True)
-def _move(changed: Any, z: Any, g: Any, indptr: Any, indices: Any, a: Any) -> None:
-    """Fold points that changed sign into the g of their partners."""
+def _move(changed: Any, z: Any, u: Any, indptr: Any, within: Any, indices: Any, a: Any) -> None:
+    """Fold points that changed sign into the u of their partners in other groups."""
     for n in changed:
-        for e in range(indptr[n], indptr[n + 1]):
-            g[indices[e]] += a[e] * z[n]
+        for e in range(within[n], indptr[n + 1]):
+            u[indices[e]] += a[e] * z[n]
 
 
 @njit(cache=True)
-def _pairs_among(points: Any, indptr: Any, indices: Any, a: Any) -> Any:
+def _pairs_among(points: Any, indptr: Any, within: Any, indices: Any, a: Any) -> Any:
     """The pairs among some points of a group, by their place in `points`, and half their a."""
-    place = np.full(len(indptr) - 1, -1)
+    place = np.full(len(within), -1)
     most = 0
     for t in range(len(points)):
         place[points[t]] = t
-        most += indptr[points[t] + 1] - indptr[points[t]]
+        most += within[points[t]] - indptr[points[t]]
     source, target, coupling = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
     count = 0
     for t in range(len(points)):
-        for e in range(indptr[points[t]], indptr[points[t] + 1]):
+        for e in range(indptr[points[t]], within[points[t]]):
             other = place[indices[e]]
             if other > t:
                 source[count] = t

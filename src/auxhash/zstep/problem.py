@@ -54,9 +54,13 @@ class Penalty:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """The pairs as neighbour lists: edges indptr[n]..indptr[n+1] lead from n to its partners."""
+    """The pairs as neighbour lists: edges indptr[n]..indptr[n+1] lead from n to its partners.
+
+    Those up to within[n] come first: they stay in n's group (one group, where none are known).
+    """
 
     indptr: NDArray[np.int64]  # (n + 1,)
+    within: NDArray[np.int64]  # (n,)
     indices: NDArray[np.uint32]  # (edges,)
     row: NDArray[np.uint8]  # (edges,), as in LossTable
     coef: Array  # (edges, R)
@@ -87,10 +91,11 @@ class Problem:
         self.n_bits = n_bits
         self.n_jobs = n_jobs
         self.table: LossTable = tabulate(affinity, loss, n_bits)
+        groups = affinity.groups
+        if groups is None:
+            groups = np.zeros(affinity.n_points, np.int64)
         self.graph = Graph(
-            *_neighbour_lists(
-                affinity.n_points, affinity.i, affinity.j, self.table.row, self.table.coef
-            )
+            *_neighbour_lists(groups, affinity.i, affinity.j, self.table.row, self.table.coef)
         )
         # Column d' + 1 holds loss(d') - loss(d'+1); the outer columns are never really used, but
         # let kernels look up both neighbours of any d without a test.
@@ -191,24 +196,29 @@ class BitProblem:
 
 
 @njit(cache=True)
-def _neighbour_lists(n: int, i: Any, j: Any, row: Any, coef: Any) -> Any:
+def _neighbour_lists(groups: Any, i: Any, j: Any, row: Any, coef: Any) -> Any:
+    n = len(groups)
     indptr = np.zeros(n + 1, np.int64)
+    within = np.zeros(n, np.int64)  # so far, the number of edges; in the end, where they stop
     for p in range(len(i)):
-        indptr[i[p] + 1] += 1
-        indptr[j[p] + 1] += 1
-    for point in range(n):
-        indptr[point + 1] += indptr[point]
-    at = indptr[:-1].copy()
+        same = groups[i[p]] == groups[j[p]]
+        for point in (i[p], j[p]):
+            indptr[point + 1] += 1
+            within[point] += same
+    indptr = np.cumsum(indptr)
+    within += indptr[:-1]
+    inner, outer = indptr[:-1].copy(), within.copy()
     indices = np.empty(2 * len(i), np.uint32)
     rows = np.empty(2 * len(i), np.uint8)
     coefs = np.empty((2 * len(i), coef.shape[1]))
     for p in range(len(i)):
+        at = inner if groups[i[p]] == groups[j[p]] else outer
         for source, target in ((i[p], j[p]), (j[p], i[p])):
             indices[at[source]] = target
             rows[at[source]] = row[p]
             coefs[at[source]] = coef[p]
             at[source] += 1
-    return indptr, indices, rows, coefs
+    return indptr, within, indices, rows, coefs
 
 
 @njit(cache=True, nogil=True)
