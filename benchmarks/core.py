@@ -139,7 +139,7 @@ def bench_h_step(table: Table, F: Any, Z: Any, n_bits: int) -> None:
         f"{theirs / ours:.0f}",
         "100 or more",
     )
-    table.add_row("   objective, worst bit", "", "", f"{worst:.6f}", "1 or less")
+    table.add_row("   objective, worst bit", "", "", f"{worst:.8f}", "1 or less")
 
 
 def bench_cut(table: Table, problem: Problem, Z: Any, free: Any) -> None:
