@@ -13,10 +13,10 @@ test: $(READY)  ## style, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 soak: $(READY)  ## the long versions of the tests
-	AUXHASH_SOAK=1 $(BIN)/pytest -n 2
+	AUXHASH_SOAK=1 $(BIN)/pytest -n 2 --dist worksteal
 
 bench: $(READY)  ## ratios measured side by side
 	$(BIN)/python -m benchmarks
