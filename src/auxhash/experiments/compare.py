@@ -278,7 +278,9 @@ def _measure(
 
 def _shown(values: Sequence[float]) -> str:
     mean = float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
-    return f"{mean:.3f}" if abs(mean) < 10 else f"{mean:,.0f}"
+    return (
+        f"{mean:.3f}" if abs(mean) < 10 else f"{mean:,.1f}" if abs(mean) < 1000 else f"{mean:,.0f}"
+    )
 
 
 class _Memory:
