@@ -3,7 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auxhash import affinity
+from auxhash.zstep import Penalty, Problem, z_step
 from auxhash.zstep.quad import Quad, smallest_eigenvector
+from tests import oracle
 from tests.zstep.test_cut import bit_problem, dense
 
 
@@ -38,3 +40,12 @@ def test_it_finds_the_global_optimum_of_an_easy_problem():
     bit, z = bit_problem(A, "ksh", 3, b=1)
     found = Quad()(bit, z, np.random.default_rng(0))
     np.testing.assert_array_equal(np.abs(found @ (2 * y - 1)), 20)
+
+
+def test_a_problem_without_couplings():
+    """A loss that the bit does not touch: nothing to gain, and nothing breaks."""
+    A = affinity.from_pairs([0, 1], [1, 2], [1.0, -1.0], 5)
+    Z = oracle.codes(np.random.default_rng(0), 5, 3)
+    problem = Problem(A, lambda d, y, b: np.ones_like(d * y), 3)
+    found = z_step(problem, Z, Penalty(Z, 0.0), Quad(), 2, np.random.default_rng(0))
+    np.testing.assert_array_equal(found.Z, Z)

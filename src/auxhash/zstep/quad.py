@@ -7,7 +7,7 @@ bordered matrix B where there is no linear term (mu = 0), and the current codes 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from auxhash.codes import sign
 from auxhash.zstep.problem import Array, BitProblem
@@ -51,7 +51,7 @@ def smallest_eigenvector(bit: BitProblem, rng: np.random.Generator) -> Array:
     try:
         # The vector is only rounded: a rough one is as good a start as an exact one.
         alpha = eigsh(B, k=1, which="SA", v0=rng.standard_normal(n + 1), tol=1e-2)[1][:, 0]
-    except ArpackNoConvergence:
+    except ArpackError:  # no convergence, or no couplings at all: then any start will do
         alpha = rng.standard_normal(n + 1)
     tiny = 1e-12 * np.abs(alpha).max()
     orient = alpha[n] if abs(alpha[n]) > tiny else alpha[np.argmax(np.abs(alpha) > tiny)]
