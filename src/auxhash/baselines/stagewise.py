@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from auxhash import mac, threads, zstep
 from auxhash.baselines.method import check_flag
 from auxhash.codes import Codes, pack, sign, to_words
+from auxhash.draws import RandomState
 from auxhash.estimators import TwoStepHash
 from auxhash.hashfunctions import HashFunction
 from auxhash.zstep.problem import ROUNDING
@@ -63,7 +64,23 @@ class Stagewise(mac.MAC):
 
 
 class TwoStepBaseline(TwoStepHash):
-    """What TSH and FastHash share: two-step hashing, or its stagewise form."""
+    """What TSH and FastHash share: two-step hashing, or its stagewise form.
+
+    Args:
+        n_bits: any number.
+        loss: "ksh", "esplh", "bre", "ee", "hinge" or a function of (d, y, b).
+        hash_function: "linear", "rbf", "trees" (200 boosted ones of depth 4) or a scikit-learn
+            classifier, cloned for every bit.
+        stagewise: True trains a bit's classifier before the codes of the next bit are inferred;
+            False infers all codes first.
+        n_similar, n_dissimilar: kappa+ and kappa-, drawn for each point; None takes all.
+        max_sweeps: passes over the blocks of a bit (FastHash, stagewise), or over the bits.
+        C: the SVM's cost of a margin violation.
+        random_state: seed, Generator or RandomState.
+        n_jobs: threads; None takes every core.
+
+    Attributes: as of `auxhash.TwoStepHash`.
+    """
 
     # What MACHash offers and these methods do not.
     z_step: Any
@@ -75,7 +92,30 @@ class TwoStepBaseline(TwoStepHash):
     init = None
     warm_start = False
     verbose = 0
-    stagewise: bool
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        loss: Any = "ksh",
+        hash_function: Any = "linear",
+        stagewise: bool = True,
+        n_similar: int | None = 100,
+        n_dissimilar: int | None = 500,
+        max_sweeps: int = 2,
+        C: float = 100.0,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_bits = n_bits
+        self.loss = loss
+        self.hash_function = hash_function
+        self.stagewise = stagewise
+        self.n_similar = n_similar
+        self.n_dissimilar = n_dissimilar
+        self.max_sweeps = max_sweeps
+        self.C = C
+        self.random_state = random_state
+        self.n_jobs = n_jobs
 
     def _algorithm(self) -> mac.MAC:
         if not self.stagewise:
