@@ -40,6 +40,7 @@ def main(small: bool = False) -> None:
     F = h.features(X)
     table = Table("measured", "ours", "peer", "ratio", "aim")
     warm_up(problem, Z, F)
+    bench_draws(table, 2_000 if small else 58_000, kappa)
     bench_mac(table, problem, F, h, Z)
     free = bench_free_codes(table, problem, Z)
     bench_h_step(table, F, free, 2 if small else 6)
@@ -66,6 +67,12 @@ def warm_up(problem: Problem, Z: Any, F: Any) -> None:
     for name in ("descent", "cut"):
         z_step(problem, Z[:, :], Penalty(Z, 0.0), zstep.get(name), 1, np.random.default_rng(0))
     svm.fit(F[:200], Z[:200], C)
+
+
+def bench_draws(table: Table, n: int, kappa: tuple[int, int]) -> None:
+    labels = np.random.default_rng(0).integers(0, 10, n)
+    _, seconds = timed(lambda: affinity.from_labels(labels, *kappa, random_state=0))
+    table.add_row(f"pairs of {n} points drawn (s)", f"{seconds:.1f}", "", "", "seconds")
 
 
 def bench_mac(table: Table, problem: Problem, F: Any, h: Any, Z: Any) -> None:

@@ -93,6 +93,8 @@ class MAC:
         mu = self.first_mu(problem, state, rng)
         for iteration in range(1, self.max_iter + 1):
             new, free_loss, value = self._iterate(problem, F, state, mu, rng)
+            # After the Z step, not after the h step: codes cut short can still have moves to make.
+            matched = np.array_equal(new.Z, state.H)
             loss = problem.loss(new.H)
             violations = int((new.Z != new.H).sum())
             new_score = validate(new.h) if validate else float("nan")
@@ -105,7 +107,7 @@ class MAC:
             )
             yield step, state
             clock = perf_counter()
-            if new.h is state.h and violations == 0:
+            if matched:
                 break
             mu *= self.alpha
 
