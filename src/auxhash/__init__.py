@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from auxhash.estimators import MACHash, TwoStepHash
     from auxhash.experiments.compare import compare
     from auxhash.index import ApproximateIndex, HammingIndex
+    from auxhash.loading import load
+    from auxhash.modelfile import ModelFileError
 
 __version__ = "0.1.0"
 
@@ -16,8 +18,10 @@ _HOMES = {
     "ApproximateIndex": "auxhash.index",
     "HammingIndex": "auxhash.index",
     "MACHash": "auxhash.estimators",
+    "ModelFileError": "auxhash.modelfile",
     "TwoStepHash": "auxhash.estimators",
     "compare": "auxhash.experiments.compare",
+    "load": "auxhash.loading",
 }
 _MODULES = ("affinity", "baselines", "datasets", "index", "losses", "metrics")
 
@@ -25,12 +29,14 @@ __all__ = [
     "ApproximateIndex",
     "HammingIndex",
     "MACHash",
+    "ModelFileError",
     "TwoStepHash",
     "affinity",
     "baselines",
     "compare",
     "datasets",
     "index",
+    "load",
     "losses",
     "metrics",
 ]

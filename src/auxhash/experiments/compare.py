@@ -1,7 +1,6 @@
 """compare: many methods on one data set, from the same pairs, in one table."""
 
 import hashlib
-import pickle
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from rich.table import Table
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from auxhash import __version__, affinity, baselines, datasets, losses, metrics
+from auxhash import __version__, affinity, baselines, datasets, losses, metrics, modelfile
 from auxhash.affinity import Affinity
 from auxhash.codes import unpack
 from auxhash.datasets.dataset import Dataset
@@ -245,10 +244,12 @@ def _train(
     return facts, codes
 
 
-def _size(hasher: Hasher) -> int:
-    """Bytes of what encoding needs: parameters and fitted state, without the training's."""
-    kept = {name: value for name, value in vars(hasher).items() if name not in TRAINING}
-    return len(pickle.dumps(kept))
+def _size(hasher: Hasher) -> float:
+    """Bytes of a model file that holds what encoding needs; NaN for what cannot be saved."""
+    try:
+        return len(modelfile.to_bytes(hasher._model(without=TRAINING)))
+    except (TypeError, ImportError):  # a hasher of the user's own; no skops
+        return float("nan")
 
 
 def _measure(
