@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from auxhash.index import ApproximateIndex, HammingIndex
     from auxhash.loading import load
     from auxhash.modelfile import ModelFileError
+    from auxhash.onnxgraph import export_onnx
 
 __version__ = "0.1.0"
 
@@ -21,6 +22,7 @@ _HOMES = {
     "ModelFileError": "auxhash.modelfile",
     "TwoStepHash": "auxhash.estimators",
     "compare": "auxhash.experiments.compare",
+    "export_onnx": "auxhash.onnxgraph",
     "load": "auxhash.loading",
 }
 _MODULES = ("affinity", "baselines", "datasets", "index", "losses", "metrics")
@@ -35,6 +37,7 @@ __all__ = [
     "baselines",
     "compare",
     "datasets",
+    "export_onnx",
     "index",
     "load",
     "losses",
