@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 import auxhash
 from auxhash import MACHash, ModelFileError, TwoStepHash, baselines, encoding, modelfile
 from auxhash.hashfunctions import ClassifierHash, Scaled, linear
+from auxhash.refine import Refine
 from tests.baselines.test_contract import VARIANTS, label, make
 
 FEW = {"n_similar": 10, "n_dissimilar": 20, "random_state": 0, "n_jobs": 1}
@@ -27,6 +28,7 @@ HASHERS = {
     **{label(variant): make(variant[0], 6, **variant[1]) for variant in VARIANTS},
     "MAC": MACHash(n_bits=9, **FEW),
     "MAC-rbf": MACHash(n_bits=9, hash_function="rbf", z_step="cut", **FEW),
+    "MAC-network": MACHash(n_bits=9, hash_function="network", refine=Refine(n_steps=20), **FEW),
     "MAC-augmented": MACHash(n_bits=9, penalty="augmented", loss="hinge", validation=0.2, **FEW),
     "two-step": TwoStepHash(n_bits=9, **FEW),
     "logistic": MACHash(n_bits=3, hash_function=LogisticRegression(), max_iter=2, **FEW),

@@ -26,6 +26,7 @@ HASHERS = {
     **{label(variant): make(variant[0], 12, **variant[1]) for variant in VARIANTS},
     "MAC": MACHash(n_bits=12, **FEW),
     "MAC-rbf": MACHash(n_bits=17, hash_function="rbf", **FEW),
+    "MAC-network": MACHash(n_bits=17, hash_function="network", **FEW),
     "two-step": TwoStepHash(n_bits=8, **FEW),
     "LSH-1": baselines.LSH(n_bits=1, random_state=0),
 }

@@ -22,6 +22,7 @@ from auxhash.hasher import (
     fingerprint,
 )
 from auxhash.hashfunctions import HashFunction
+from auxhash.refine import REPORTS, Refine
 
 
 class MACHash(Hasher):
@@ -31,7 +32,8 @@ class MACHash(Hasher):
         n_bits: length b of the codes.
         loss: "ksh", "esplh", "bre", "ee", "hinge" or a function of (d, y, b).
         z_step: "descent", "cut", "quad" or a solver (see `auxhash.zstep`).
-        hash_function: "linear", "rbf", or a scikit-learn classifier, cloned for every bit.
+        hash_function: "linear", "rbf", "network" (one hidden layer), "trees", or a scikit-learn
+            classifier, cloned for every bit.
         n_similar, n_dissimilar: kappa+ and kappa-, drawn for each point; None takes all.
         mu: mu_1, the first positive mu, or "auto".
         alpha: factor from one mu to the next.
@@ -42,6 +44,9 @@ class MACHash(Hasher):
             A step that lowers precision at 100 of these queries among the training points is
             not accepted.
         C: the SVM's cost of a margin violation.
+        refine: "auto" refines the hash function after MAC wherever it has a gradient ("linear",
+            "rbf", "network"); `auxhash.refine.Refine(...)` does so with settings of your own;
+            None leaves it as MAC made it, as in the paper. Refinement never raises L(h).
         init: codes (n, n_bits) of -1 and +1 to begin with, in place of those of mu = 0.
         warm_start: whether fitting again goes on from the hash function learnt before.
         random_state: seed, Generator or RandomState. The same seed gives the same codes on any
@@ -52,7 +57,8 @@ class MACHash(Hasher):
     Attributes:
         hash_function_: the learnt hash function, of the lowest L(h) among the accepted steps.
         loss_: its L(h) on the training affinities.
-        history_: list of `mac.Step`, one an iteration.
+        history_: list of `mac.Step`, one an iteration; those of the refinement, where Z = h(X),
+            have an infinite mu.
         n_iter_: steps made, the one at mu = 0 included.
         affinity_: the training affinities.
         codes_: packed codes of the training points, in their order.
@@ -73,6 +79,7 @@ class MACHash(Hasher):
         penalty: Literal["quadratic", "augmented"] = "quadratic",
         validation: float | tuple[ArrayLike, ArrayLike] | None = None,
         C: float = 100.0,
+        refine: Refine | Literal["auto"] | None = "auto",
         init: ArrayLike | None = None,
         warm_start: bool = False,
         random_state: RandomState = None,
@@ -92,6 +99,7 @@ class MACHash(Hasher):
         self.penalty = penalty
         self.validation = validation
         self.C = C
+        self.refine = refine
         self.init = init
         self.warm_start = warm_start
         self.random_state = random_state
@@ -109,7 +117,7 @@ class MACHash(Hasher):
         points, labels = self._check_data(X, y, affinity)
         mark = fingerprint(points, labels)
         # One generator a part, so that no part's draws depend on another's.
-        draws, random, centres, solving, holding = generator(self.random_state).spawn(5)
+        draws, random, centres, solving, holding, refining = generator(self.random_state).spawn(6)
         points, labels, affinity, queries = self._hold_out(points, labels, affinity, holding)
         if affinity is None:
             affinity = affinities.from_labels(
@@ -125,8 +133,12 @@ class MACHash(Hasher):
                 F, labels, h.features(queries[0], self.n_jobs), queries[1], self.n_jobs
             )
         steps = self._algorithm().steps(problem, F, h, Z, solving, free, validate)
+        refine = self._refinement(h)
+        if refine is not None:
+            steps = refine.after(steps, problem, F, refining, validate)
         if self.verbose:
-            steps = progress.show(steps, problem.last_mu, self.alpha, self.max_iter)
+            more = 0 if refine is None else REPORTS
+            steps = progress.show(steps, problem.last_mu, self.alpha, self.max_iter, more)
         self.history_: list[mac.Step] = []
         step, state = mac.lowest(self._record(self._limit(steps)))
         found = step.loss, state.h, state.H
@@ -148,6 +160,13 @@ class MACHash(Hasher):
     def _algorithm(self) -> mac.MAC:
         solver = zstep.get(self.z_step)
         return mac.MAC(solver, self.mu, self.alpha, self.max_iter, self.max_sweeps, self.penalty)
+
+    def _refinement(self, h: HashFunction) -> Refine | None:
+        if self.refine == "auto":
+            return Refine() if hashfunctions.is_smooth(h) else None
+        if self.refine is not None and not hashfunctions.is_smooth(h):
+            raise TypeError(f"{type(h).__name__} has no gradient to refine it by; set refine=None")
+        return self.refine
 
     def _limit(
         self, steps: Iterable[tuple[mac.Step, mac.State]]
@@ -231,6 +250,8 @@ class MACHash(Hasher):
         check_number("C", self.C, float, 0, strict=True)
         if self.mu != "auto":
             check_number("mu", self.mu, float, 0, strict=True, instead=' or "auto"')
+        if not (self.refine in ("auto", None) or isinstance(self.refine, Refine)):
+            raise ValueError(f'refine must be "auto", None or a Refine, got {self.refine!r}')
         if self.penalty not in ("quadratic", "augmented"):
             raise ValueError(f'penalty must be "quadratic" or "augmented", got {self.penalty!r}')
         if isinstance(self.validation, tuple):

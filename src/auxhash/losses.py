@@ -109,6 +109,15 @@ def tabulate(affinity: Affinity, loss: str | Loss, n_bits: int) -> LossTable:
     return LossTable(n_bits, row, np.zeros((1, n_bits + 1)), coef, basis, constant)
 
 
+def curves(loss: str | Loss, similarities: ArrayLike, n_bits: int) -> Array:
+    """The loss (len(similarities), b + 1) at d = 0..b for each of them."""
+    function = get(loss)
+    y = np.asarray(similarities, np.float64)
+    if getattr(function, "reads", "similarity") == "distance":
+        y = (1 - y) / 2
+    return _evaluate(function, y, n_bits)
+
+
 def total(codes: ArrayLike, affinity: Affinity, loss: str | Loss) -> float:
     """L(Z): the weighted loss summed over the pairs, of +-1 codes (n_points, b)."""
     Z = as_codes(codes)

@@ -22,7 +22,7 @@ from auxhash.baselines.logitlsh import LEAST
 from auxhash.estimators import MACHash
 from auxhash.files import writing
 from auxhash.hasher import Hasher
-from auxhash.hashfunctions import RadialBasis, Scaled, SVMHash
+from auxhash.hashfunctions import NetworkHash, RadialBasis, Scaled, SVMHash
 
 OPSET, IR_VERSION = 18, 8  # old enough for any runtime in use
 ABOUT = (
@@ -69,6 +69,10 @@ class Graph:
     def matrix(self, X: Name, constant: ArrayLike) -> Name:
         """X @ constant."""
         return self.add("MatMul", X, self.constant(constant))
+
+    def affine(self, X: Name, W: Any) -> Name:
+        """[X, 1] @ W."""
+        return self.add("Add", self.matrix(X, W[:-1]), self.constant(W[-1]))
 
     def squared_distances(self, X: Name, points: Any) -> Name:
         """|x - p|^2 for all rows of X and of the constant points, (n, n_points)."""
@@ -128,7 +132,7 @@ def outputs(model: Any, X: Name, graph: Graph) -> Name:
     """Add what computes a model's real-valued outputs of X to the graph; the name of the result."""
     raise TypeError(
         f"{type(model).__name__} cannot be exported to ONNX: only hash functions made of matrix "
-        'products and kernels can ("linear", "rbf"), not scikit-learn classifiers'
+        'products and kernels can ("linear", "rbf", "network"), not scikit-learn classifiers'
     )
 
 
@@ -144,8 +148,15 @@ def _with_hash_function(model: Any, X: Name, graph: Graph) -> Name:
 def _svm(model: SVMHash, X: Name, graph: Graph) -> Name:
     if model.W is None:
         raise ValueError("the hash function is not fitted")
-    product = graph.matrix(outputs(model.map, X, graph), model.W[:-1])
-    return graph.add("Add", product, graph.constant(model.W[-1]))
+    return graph.affine(outputs(model.map, X, graph), model.W)
+
+
+@outputs.register
+def _network(model: NetworkHash, X: Name, graph: Graph) -> Name:
+    if model.V is None or model.W is None:
+        raise ValueError("the hash function is not fitted")
+    layer = graph.affine(outputs(model.map, X, graph), model.V)
+    return graph.affine(graph.add("Max", layer, graph.constant(0.0)), model.W)
 
 
 @outputs.register

@@ -13,6 +13,7 @@ from auxhash.hashfunctions import get, h_step, svm
 KINDS = [
     "linear",
     "rbf",
+    "network",
     LinearSVC(),
     SVC(kernel="rbf"),
     GradientBoostingClassifier(n_estimators=5),

@@ -3,16 +3,20 @@
 from auxhash.hashfunctions.classifiers import ClassifierHash
 from auxhash.hashfunctions.features import RadialBasis, Scaled
 from auxhash.hashfunctions.linear import SVMHash, linear, rbf
-from auxhash.hashfunctions.step import HashFunction, get, h_step
+from auxhash.hashfunctions.network import NetworkHash, network
+from auxhash.hashfunctions.step import HashFunction, get, h_step, is_smooth
 
 __all__ = [
     "ClassifierHash",
     "HashFunction",
+    "NetworkHash",
     "RadialBasis",
     "SVMHash",
     "Scaled",
     "get",
     "h_step",
+    "is_smooth",
     "linear",
+    "network",
     "rbf",
 ]

@@ -10,6 +10,7 @@ from auxhash import threads
 from auxhash.encoding import register
 from auxhash.hashfunctions import svm
 from auxhash.hashfunctions.features import Array, FeatureMap, RadialBasis, Scaled
+from auxhash.hashfunctions.smooth import SmoothLinear
 
 CHUNK = 4096  # points whose features are computed at a time
 
@@ -54,6 +55,14 @@ class SVMHash:
         W = self.W.copy()
         W[:, bits] = other.W[:, bits]
         return replace(self, W=W)
+
+    def smooth(self, F: Array, rng: np.random.Generator) -> SmoothLinear:
+        if self.W is None:
+            raise ValueError("the hash function is not fitted")
+        return SmoothLinear(F, self.W, rng)
+
+    def moved(self, weights: list[Array]) -> "SVMHash":
+        return replace(self, W=weights[0])
 
     def decision(self, F: Array, n_jobs: int | None = None) -> Array:
         if self.W is None:

@@ -1,6 +1,6 @@
 """The h step: b classifiers of X onto the columns of Z."""
 
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +9,11 @@ from auxhash.codes import Codes, sign
 from auxhash.hashfunctions.classifiers import ClassifierHash, boosted_trees
 from auxhash.hashfunctions.features import Array
 from auxhash.hashfunctions.linear import linear, rbf
+from auxhash.hashfunctions.network import network
+from auxhash.hashfunctions.smooth import Smooth
 from auxhash.names import unknown
 
-NAMES = ("linear", "rbf", "trees")
+NAMES = ("linear", "rbf", "network", "trees")
 
 
 class HashFunction(Protocol):
@@ -40,6 +42,20 @@ class HashFunction(Protocol):
         """Real-valued outputs (n, b); a bit is +1 where its output is not negative."""
 
 
+class SmoothHashFunction(HashFunction, Protocol):
+    """A hash function that refinement can improve: its outputs have gradients."""
+
+    def smooth(self, F: Array, rng: np.random.Generator) -> Smooth:
+        """Its outputs for the training features F, as a function of its parameters."""
+
+    def moved(self, weights: list[Array]) -> Self:
+        """This hash function with other parameters, as `Smooth.weights` gives them."""
+
+
+def is_smooth(h: HashFunction) -> TypeGuard[SmoothHashFunction]:
+    return hasattr(h, "smooth") and hasattr(h, "moved")
+
+
 def get(hash_function: Any, C: float) -> HashFunction:
     """The hash function of that name, a scikit-learn classifier's, or the given one itself."""
     if isinstance(hash_function, str):
@@ -47,6 +63,8 @@ def get(hash_function: Any, C: float) -> HashFunction:
             raise unknown("hash_function", hash_function, NAMES, "a scikit-learn classifier")
         if hash_function == "trees":
             return boosted_trees()
+        if hash_function == "network":
+            return network(C)
         return linear(C) if hash_function == "linear" else rbf(C)
     if all(hasattr(hash_function, name) for name in ("prepare", "refit", "take", "decision")):
         made: HashFunction = hash_function

@@ -19,7 +19,7 @@ from auxhash import threads
 Array = NDArray[np.float64]
 
 CHUNK = 1024  # points
-TOLERANCE = 1e-7  # estimated distance to the optimum, relative to the objective
+TOLERANCE = 1e-5  # estimated distance to the optimum, relative to the objective
 FORCING = 0.1  # how far the residual of a Newton system must fall
 NEWTON_STEPS = 100
 CG_STEPS = 50

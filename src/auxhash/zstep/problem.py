@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from auxhash import threads
 from auxhash.affinity import Affinity
 from auxhash.codes import Codes, Words, pack, popcount, to_words
-from auxhash.losses import Loss, LossTable, sum_pairs, tabulate
+from auxhash.losses import Loss, LossTable, get, sum_pairs, tabulate
 
 Array = NDArray[np.float64]
 
@@ -88,6 +88,7 @@ class Problem:
         self, affinity: Affinity, loss: str | Loss, n_bits: int, n_jobs: int | None = None
     ) -> None:
         self.affinity = affinity
+        self.function = get(loss)
         self.n_bits = n_bits
         self.n_jobs = n_jobs
         self.table: LossTable = tabulate(affinity, loss, n_bits)

@@ -1,0 +1,95 @@
+"""A hash function with one hidden layer that all bits share."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash import threads
+from auxhash.encoding import register
+from auxhash.hashfunctions import svm
+from auxhash.hashfunctions.features import Array, Scaled
+from auxhash.hashfunctions.linear import CHUNK, linear
+from auxhash.hashfunctions.smooth import SmoothNetwork
+
+
+@register("NetworkHash")
+@dataclass(frozen=True)
+class NetworkHash:
+    """h(x) = sign(W'[relu(V'f(x)), 1]), f(x) the scaled features with a 1 appended.
+
+    The h step trains W alone, as SVMs over a random hidden layer; refinement trains both layers,
+    with a decay of their weights (of the mean loss of a pair, in coordinates of unit variance).
+    """
+
+    n_hidden: int = 256
+    decay: float = 1e-4
+    C: float = 100.0
+    map: Scaled = field(default_factory=Scaled)
+    V: Array | None = None  # (D + 1, n_hidden)
+    W: Array | None = None  # (n_hidden + 1, b)
+
+    def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "NetworkHash":
+        scaled = self.map.fit(X, rng)
+        F = scaled(X)
+        # Units of unit deviation on the training set, centred on its mean.
+        V = rng.standard_normal((F.shape[1], self.n_hidden)) / (np.sqrt(F.var(axis=0).sum()) or 1.0)
+        return replace(self, map=scaled, V=np.vstack([V, -F.mean(axis=0) @ V]))
+
+    def features(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+        return replace(linear(), map=self.map).features(X, n_jobs)
+
+    def refit(
+        self,
+        F: Array,
+        Z: NDArray[np.int8],
+        bits: NDArray[np.int64],
+        weight: Array | None = None,
+        n_jobs: int | None = None,
+    ) -> "NetworkHash":
+        hidden = self._hidden(F, n_jobs)
+        start = None if self.W is None else self.W[:, bits]
+        weight = None if weight is None else weight[:, bits]
+        W = np.zeros((hidden.shape[1], Z.shape[1])) if self.W is None else self.W.copy()
+        W[:, bits] = svm.fit(hidden, Z[:, bits], self.C, start, weight, n_jobs)
+        return replace(self, W=W)
+
+    def take(self, other: "NetworkHash", bits: NDArray[np.int64]) -> "NetworkHash":
+        if self.W is None or other.W is None:
+            raise ValueError("both hash functions must be fitted")
+        W = self.W.copy()
+        W[:, bits] = other.W[:, bits]
+        return replace(self, W=W)
+
+    def decision(self, F: Array, n_jobs: int | None = None) -> Array:
+        if self.W is None:
+            raise ValueError("the hash function is not fitted")
+        return self._hidden(F, n_jobs, self.W)
+
+    def smooth(self, F: Array, rng: np.random.Generator) -> SmoothNetwork:
+        if self.V is None or self.W is None:
+            raise ValueError("the hash function is not fitted")
+        return SmoothNetwork(F, self.V, self.W, self.decay)
+
+    def moved(self, weights: list[Array]) -> "NetworkHash":
+        V, W = weights
+        return replace(self, V=V, W=W)
+
+    def _hidden(self, F: Array, n_jobs: int | None, W: Array | None = None) -> Array:
+        """The hidden layer with a 1 appended, times W if given."""
+        if self.V is None:
+            raise ValueError("the hash function is not prepared")
+        V = self.V
+
+        def compute(rows: slice) -> Array:
+            hidden = np.hstack([np.maximum(F[rows] @ V, 0), np.ones((rows.stop - rows.start, 1))])
+            return hidden if W is None else hidden @ W
+
+        with threads.pool(n_jobs) as run:
+            return np.concatenate(run(compute, threads.chunks(len(F), CHUNK)))
+
+
+def network(C: float = 100.0, n_hidden: int = 256) -> NetworkHash:
+    """A small neural network: `n_hidden` rectified linear units, shared by all bits."""
+    return NetworkHash(n_hidden, C=C)

@@ -1,0 +1,135 @@
+"""The outputs of a hash function as a smooth function of its parameters, for refinement.
+
+Parameters live in the principal coordinates of the features, scaled to unit mean variance: there a
+step of one length suits any data, and Adam, which scales each coordinate for itself, meets hardly
+correlated ones. Single precision: gradients of a sample are far coarser.
+"""
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash import threads
+
+Array = NDArray[np.float64]
+Single = NDArray[np.float32]
+Rows = NDArray[np.int64] | slice
+
+CHUNK = 2048  # points
+
+
+class Smooth(Protocol):
+    """Outputs with parameters to be moved, in place; each bit's outputs have unit deviation."""
+
+    parameters: list[Single]
+
+    def outputs(self, rows: Rows, run: threads.Run) -> Single:
+        """Outputs a (rows, b) of these training points."""
+
+    def gradients(self, rows: Rows, pull: Single) -> list[Single]:
+        """Of sum(a * pull), and of what the hash function adds to it, for each parameter."""
+
+    def normalize(self) -> None:
+        """Scale each bit's outputs to unit deviation again."""
+
+    def weights(self) -> list[Array]:
+        """The parameters in terms of the features themselves."""
+
+
+class Principal:
+    """Principal coordinates of features F (n, D + 1), the last a constant 1, which stays."""
+
+    def __init__(self, F: Array) -> None:
+        body = F[:, :-1]
+        self.mean = body.mean(axis=0)
+        centred = body - self.mean
+        variance, self.axes = np.linalg.eigh(centred.T @ centred / len(F))
+        variance = np.maximum(variance, 0)
+        self.scale = float(np.sqrt(variance.mean())) or 1.0
+        self.variance = (variance / self.scale**2).astype(np.float32)
+        X = centred @ (self.axes / self.scale)
+        self.X = np.hstack([X, np.ones((len(X), 1))]).astype(np.float32)
+
+    def enter(self, W: Array) -> Single:
+        """Weights of the coordinates that give what W (D + 1, any) gives of the features."""
+        bias = W[-1] + self.mean @ W[:-1]
+        return np.vstack([self.scale * (self.axes.T @ W[:-1]), bias]).astype(np.float32)
+
+    def leave(self, V: Single) -> Array:
+        """The reverse of `enter`."""
+        W = self.axes @ V[:-1].astype(np.float64) / self.scale
+        return np.vstack([W, V[-1].astype(np.float64) - self.mean @ W])
+
+
+class SmoothLinear:
+    """a = W'x."""
+
+    def __init__(self, F: Array, W: Array, rng: np.random.Generator) -> None:
+        self.principal = Principal(F)
+        self.W = self.principal.enter(W)
+        self.parameters = [self.W]
+        # A bit that is the same for all points has no direction to go on from.
+        dead = ~(self._deviation() > 1e-6 * np.abs(self.W[-1]))
+        self.W[:-1, dead] = rng.standard_normal((len(self.W) - 1, int(dead.sum())))
+        self.W[-1, dead] = 0
+        self.normalize()
+
+    def outputs(self, rows: Rows, run: threads.Run) -> Single:
+        X = self.principal.X[rows]
+        return np.concatenate(run(lambda part: X[part] @ self.W, threads.chunks(len(X), CHUNK)))
+
+    def gradients(self, rows: Rows, pull: Single) -> list[Single]:
+        return [self.principal.X[rows].T @ pull]
+
+    def normalize(self) -> None:
+        deviation = self._deviation()
+        self.W /= np.where(deviation > 0, deviation, np.float32(1))
+
+    def weights(self) -> list[Array]:
+        return [self.principal.leave(self.W)]
+
+    def _deviation(self) -> Single:
+        deviation: Single = np.sqrt(self.principal.variance @ np.square(self.W[:-1]))
+        return deviation
+
+
+class SmoothNetwork:
+    """a = W'[relu(V'x), 1], with decay/2 (|V|^2 + |W|^2), biases left out, added to the loss."""
+
+    def __init__(self, F: Array, V: Array, W: Array, decay: float) -> None:
+        self.decay = np.float32(decay)
+        self.principal = Principal(F)
+        self.V = self.principal.enter(V)
+        self.W = W.astype(np.float32)
+        self.parameters = [self.V, self.W]
+        self.normalize()
+
+    def outputs(self, rows: Rows, run: threads.Run) -> Single:
+        X = self.principal.X[rows]
+        parts = run(
+            lambda part: self._hidden(X[part]) @ self.W, threads.chunks(len(X), CHUNK // 16)
+        )
+        return np.concatenate(parts)
+
+    def gradients(self, rows: Rows, pull: Single) -> list[Single]:
+        X = self.principal.X[rows]
+        hidden = self._hidden(X)
+        back = pull @ self.W[:-1].T
+        back *= hidden[:, :-1] > 0
+        slopes: list[Single] = [X.T @ back, hidden.T @ pull]
+        for slope, weights in zip(slopes, self.parameters, strict=True):
+            slope[:-1] += self.decay * weights[:-1]
+        return slopes
+
+    def normalize(self) -> None:
+        sample = self.principal.X[:: max(1, len(self.principal.X) // 500)]
+        deviation = (self._hidden(sample) @ self.W).std(axis=0)
+        self.W /= np.where(deviation > 0, deviation, np.float32(1))
+
+    def weights(self) -> list[Array]:
+        return [self.principal.leave(self.V), self.W.astype(np.float64)]
+
+    def _hidden(self, X: Single) -> Single:
+        hidden: Single = np.maximum(X @ self.V, 0)
+        return np.hstack([hidden, np.ones((len(X), 1), np.float32)])

@@ -1,0 +1,5 @@
+"""Refinement: lower L(h) after MAC."""
+
+from auxhash.refine.descent import REPORTS, Refine
+
+__all__ = ["REPORTS", "Refine"]

@@ -1,0 +1,163 @@
+"""Refinement: minimise L(h) itself, with a smooth step in the place of the sign.
+
+MAC ends where Z = h(X), at an optimum that its path led to. From there we go down the gradient of
+
+    L(u),  u_n = tanh(s a(x_n)),
+
+a(x) being the outputs of the hash function, while the steepness s grows: tanh turns into the sign
+and L(u) into L(h). L(h) itself is measured now and then, and the lowest is what counts, so that
+refinement never raises it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash import threads
+from auxhash.codes import sign
+from auxhash.encoding import register
+from auxhash.hashfunctions import is_smooth
+from auxhash.hashfunctions.smooth import Smooth
+from auxhash.mac import State, Step, Validate
+from auxhash.refine.pairs import Pairs, Single, Source, choose
+from auxhash.zstep import Problem
+
+REPORTS = 10  # times that L(h) is measured
+FIRST, SECOND = 0.9, 0.999  # memory of Adam's mean and of its mean square
+
+
+@register("Refine")
+@dataclass(frozen=True)
+class Refine:
+    """Settings of the refinement.
+
+    Args:
+        n_steps: gradient steps.
+        batch: points in a step.
+        pairs: "given"; "fresh", which takes all pairs of a batch, weighted as the draws are in
+            expectation, and generalises better; or "auto": fresh where the affinity was drawn
+            from few enough classes.
+        steepness: s in the first step and in the last; it grows geometrically.
+        rate: length of the first step; it falls linearly to 0.
+    """
+
+    n_steps: int = 1000
+    batch: int = 1000
+    pairs: Source = "auto"
+    steepness: tuple[float, float] = (3.0, 25.0)
+    rate: float = 0.02
+
+    def __post_init__(self) -> None:
+        for name in ("n_steps", "batch"):
+            if not (isinstance(getattr(self, name), int) and getattr(self, name) > 0):
+                raise ValueError(f"{name} must be a positive whole number")
+        if self.pairs not in ("auto", "given", "fresh"):
+            raise ValueError(f'pairs must be "auto", "given" or "fresh", got {self.pairs!r}')
+        if not (len(self.steepness) == 2 and 0 < self.steepness[0] <= self.steepness[1]):
+            raise ValueError(f"steepness must be two rising positive numbers, got {self.steepness}")
+        if not self.rate > 0:
+            raise ValueError(f"rate must be positive, got {self.rate}")
+
+    def after(
+        self,
+        steps: Iterable[tuple[Step, State]],
+        problem: Problem,
+        F: NDArray[np.float64],
+        rng: np.random.Generator,
+        validate: Validate | None = None,
+    ) -> Iterator[tuple[Step, State]]:
+        """The steps of MAC, then those of the refinement of the best among them."""
+        best: tuple[Step, State] | None = None
+        last = 0
+        for step, state in steps:
+            yield step, state
+            last = step.iteration
+            if step.accepted and (best is None or step.loss < best[0].loss):
+                best = step, state
+        if best is not None:
+            step, state = best
+            step = replace(step, iteration=last)
+            yield from self.steps(problem, F, step, state, rng, validate)
+
+    def steps(
+        self,
+        problem: Problem,
+        F: NDArray[np.float64],
+        step: Step,
+        state: State,
+        rng: np.random.Generator,
+        validate: Validate | None = None,
+    ) -> Iterator[tuple[Step, State]]:
+        """Go on from `state`, which `step` led to. As Z = h(X) throughout, mu is infinite."""
+        clock = perf_counter()
+        pairs = choose(problem, self.pairs, self.batch)
+        h = state.h
+        if not is_smooth(h):
+            raise TypeError(f"{type(h).__name__} has no gradient to refine it by")
+        with threads.pool(problem.n_jobs):
+            smooth = h.smooth(F, rng)
+        descent = _Adam(self, smooth, pairs, problem.n_points, rng)
+        ends = np.linspace(0, self.n_steps, REPORTS + 1).astype(int)
+        score = step.score
+        for iteration, (start, stop) in enumerate(pairwise(ends), step.iteration + 1):
+            with threads.pool(problem.n_jobs) as run:
+                for t in range(start, stop):
+                    descent.move(t, run)
+            h = h.moved(smooth.weights())
+            H = sign(h.decision(F, problem.n_jobs))
+            loss = problem.loss(H)
+            new_score = validate(h) if validate else float("nan")
+            accepted = not new_score < score
+            if accepted:
+                score = new_score
+                state = replace(state, h=h, H=H, Z=H, trained=H)
+            seconds = perf_counter() - clock
+            yield (
+                Step(iteration, np.inf, loss, loss, loss, 0, new_score, accepted, seconds),
+                state,
+            )
+            clock = perf_counter()
+
+
+class _Adam:
+    """Stochastic gradient steps, each coordinate scaled by its root mean square."""
+
+    def __init__(
+        self, settings: Refine, smooth: Smooth, pairs: Pairs, n: int, rng: np.random.Generator
+    ) -> None:
+        self.settings, self.smooth, self.pairs, self.n = settings, smooth, pairs, n
+        self.mean: list[Single] = [np.zeros_like(p) for p in smooth.parameters]
+        self.square: list[Single] = [np.zeros_like(p) for p in smooth.parameters]
+        self.batches = _batches(n, min(n, settings.batch), rng)
+
+    def move(self, t: int, run: threads.Run) -> None:
+        settings, smooth = self.settings, self.smooth
+        done = t / settings.n_steps
+        low, high = settings.steepness
+        s = np.float32(low * (high / low) ** done)
+        rows = next(self.batches)
+        pull = self.pairs.pull(lambda rows: smooth.outputs(rows, run), rows, s, run)
+        # The mean over batches is to be the whole gradient.
+        pull *= np.float32(self.n / len(rows))
+        gradients = smooth.gradients(rows, pull)
+        length = settings.rate * (1 - done) / (1 - FIRST ** (t + 1))
+        unbiased = np.float32(1 / (1 - SECOND ** (t + 1)))
+        moving = zip(smooth.parameters, gradients, self.mean, self.square, strict=True)
+        for parameter, gradient, mean, square in moving:
+            mean += np.float32(1 - FIRST) * (gradient - mean)
+            square += np.float32(1 - SECOND) * (gradient * gradient - square)
+            root = np.sqrt(unbiased * square)
+            parameter -= np.float32(length) * mean / np.where(root > 0, root, np.float32(1))
+        smooth.normalize()
+
+
+def _batches(n: int, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+    """Batches of points without end; each round is another order of all points."""
+    while True:
+        order = rng.permutation(n)
+        for start in range(0, n - size + 1, size):
+            yield order[start : start + size]

@@ -1,0 +1,177 @@
+"""The pairs of a gradient step, and how the smooth loss pulls at the outputs of their points.
+
+With u = tanh(s a) in the place of a code, d = (b - u_i'u_j) / 2 is real; the slope of the loss
+there is interpolated from its table, so any loss will do. (For ksh and bre that is exact.)
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from auxhash import losses, threads
+from auxhash.affinity import Affinity
+from auxhash.zstep import Problem
+
+Single = NDArray[np.float32]
+Rows = NDArray[np.int64]
+Outputs = Callable[[Rows | slice], Single]
+Source = Literal["auto", "given", "fresh"]
+
+CHUNK = 128  # points of a batch that a thread takes at a time
+PARTNERS = 10  # of its class in a batch, on average, that a point must have
+
+
+class Pairs(Protocol):
+    """Where pairs come from."""
+
+    def pull(self, outputs: Outputs, rows: Rows, s: np.float32, run: threads.Run) -> Single:
+        """Gradient (rows, b) of the mean loss of a pair, with respect to the outputs of the rows.
+
+        Over batches of `rows` its mean is n / len(rows) times smaller than the whole gradient's.
+        """
+
+
+def choose(problem: Problem, source: Source, batch: int) -> Pairs:
+    """The pairs that `source` asks for; "auto" takes fresh ones where there is a choice."""
+    if source == "given":
+        return GivenPairs(problem)
+    classes = _classes(problem.affinity)
+    if source == "fresh":
+        if classes is None:
+            raise ValueError(
+                'pairs="fresh" needs an affinity drawn from classes (affinity.from_labels with '
+                'one label a point); use "given"'
+            )
+        return FreshPairs(problem, classes)
+    if classes is None or min(batch, problem.n_points) < PARTNERS * (classes.max() + 1):
+        return GivenPairs(problem)
+    return FreshPairs(problem, classes)
+
+
+def _classes(affinity: Affinity) -> Rows | None:
+    """Each point's class 0, 1, ... where y is +1 within the groups and -1 between them."""
+    groups = affinity.groups
+    if groups is None or affinity.kind != "similarity":
+        return None
+    same = groups[affinity.i] == groups[affinity.j]
+    if not np.array_equal(affinity.y, np.where(same, 1.0, -1.0)):
+        return None
+    return np.unique(groups, return_inverse=True)[1]
+
+
+class FreshPairs:
+    """All pairs of a batch, each weighted as the given pairs of its two classes on average."""
+
+    def __init__(self, problem: Problem, classes: Rows) -> None:
+        affinity = problem.affinity
+        size = np.bincount(classes)
+        cell = classes[affinity.i] * len(size) + classes[affinity.j]
+        weight = np.bincount(cell, affinity.weight, len(size) ** 2).reshape(len(size), len(size))
+        weight = weight + weight.T  # every pair in both orders, in the diagonal cells, too
+        count = np.outer(size, size) - np.diag(size)
+        weight = np.divide(weight, count, out=np.zeros_like(weight), where=count > 0)
+        self.weight = (weight / affinity.weight.sum()).astype(np.float32)  # (classes, classes)
+        self.classes = classes
+        self.slope = _slope(losses.curves(problem.function, [-1, 1], problem.n_bits))
+
+    def pull(self, outputs: Outputs, rows: Rows, s: np.float32, run: threads.Run) -> Single:
+        U = np.tanh(s * outputs(rows))
+        classes = self.classes[rows]
+
+        def part(chunk: slice) -> Single:
+            S: Single = U[chunk] @ U.T
+            _class_pulls(S, chunk.start, classes, self.weight, self.slope)
+            pull: Single = S @ U
+            return pull
+
+        pull: Single = np.concatenate(run(part, threads.chunks(len(rows), CHUNK)))
+        # Only so many of a row's partners are in the batch.
+        pull *= np.float32((len(self.classes) - 1) / max(len(rows) - 1, 1))
+        pull *= s * (1 - U * U)
+        return pull
+
+
+class GivenPairs:
+    """Every pair of the affinity that the rows are part of."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.graph = problem.graph
+        total = problem.affinity.weight.sum()
+        self.slope = _slope(problem.table.table / total)
+        self.basis = _slope(problem.table.basis / total)
+
+    def pull(self, outputs: Outputs, rows: Rows, s: np.float32, run: threads.Run) -> Single:
+        U = np.tanh(s * outputs(slice(None)))
+        graph = self.graph
+        pull = np.empty((len(rows), U.shape[1]), np.float32)
+
+        def part(chunk: slice) -> None:
+            _given_pulls(
+                rows[chunk], graph.indptr, graph.indices, graph.row, self.slope, graph.coef,
+                self.basis, U, pull[chunk],
+            )  # fmt: skip
+
+        run(part, threads.chunks(len(rows), CHUNK))
+        U = U[rows]
+        pull *= s * (1 - U * U)
+        return pull
+
+
+def _slope(curves: NDArray[np.float64]) -> Single:
+    """-(1/2) d loss / d d at d = 0..b: what multiplies u_j in the gradient for u_i."""
+    if not len(curves):
+        return curves.astype(np.float32)
+    order: Any = min(2, curves.shape[1] - 1)
+    return (-0.5 * np.gradient(curves, axis=1, edge_order=order)).astype(np.float32)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _place(s: Any, b: int) -> Any:
+    """The whole number below d = (b - s) / 2, at most b - 1, and what is left of d."""
+    d = np.float32(0.5) * (np.float32(b) - s)
+    d = max(np.float32(0), min(np.float32(b), d))
+    at = min(np.int32(d), np.int32(b - 1))
+    return at, d - np.float32(at)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _class_pulls(S: Any, first: int, classes: Any, weight: Any, slope: Any) -> None:
+    """Turn inner products S of rows first.. with the batch into the factors of the u_j."""
+    b = slope.shape[1] - 1
+    for i in range(len(S)):
+        own = classes[first + i]
+        for j in range(S.shape[1]):
+            at, rest = _place(S[i, j], b)
+            same = np.int32(own == classes[j])
+            low, high = slope[same, at], slope[same, at + 1]
+            S[i, j] = weight[own, classes[j]] * (low + rest * (high - low))
+        S[i, first + i] = 0
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _given_pulls(
+    rows: Any, indptr: Any, indices: Any, row: Any, slope: Any, coef: Any, basis: Any,
+    U: Any, out: Any,
+) -> None:  # fmt: skip
+    b = U.shape[1]
+    pull = np.empty(b, np.float32)
+    for q in range(len(rows)):
+        n = rows[q]
+        pull[:] = 0
+        for e in range(indptr[n], indptr[n + 1]):
+            m = indices[e]
+            s = np.float32(0)
+            for k in range(b):
+                s += U[n, k] * U[m, k]
+            at, rest = _place(s, b)
+            low, high = slope[row[e], at], slope[row[e], at + 1]
+            factor = low + rest * (high - low)
+            for r in range(coef.shape[1]):
+                low, high = basis[r, at], basis[r, at + 1]
+                factor += np.float32(coef[e, r]) * (low + rest * (high - low))
+            for k in range(b):
+                pull[k] += factor * U[m, k]
+        out[q] = pull

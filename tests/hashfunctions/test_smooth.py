@@ -1,0 +1,94 @@
+"""Smooth outputs against the hash functions they come from, and against finite differences."""
+
+import numpy as np
+import pytest
+
+from auxhash import threads
+from auxhash.codes import sign
+from auxhash.hashfunctions import get, is_smooth
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 6)) * np.array([5, 3, 1, 0.5, 0.1, 0.0]) + 2  # one feature is constant
+    return X, sign(rng.normal(size=(90, 4)))
+
+
+def fitted(kind, data):
+    X, Z = data
+    h = get(kind, 1.0).prepare(X, np.random.default_rng(1))
+    F = h.features(X)
+    return h.refit(F, Z, np.arange(4)), F
+
+
+@pytest.mark.parametrize("kind", ["linear", "rbf", "network"])
+def test_outputs_are_the_decision_values_of_unit_deviation(kind, data):
+    h, F = fitted(kind, data)
+    assert is_smooth(h)
+    smooth = h.smooth(F, np.random.default_rng(2))
+    with threads.pool(1) as run:
+        A = smooth.outputs(slice(None), run)
+        some = np.array([7, 3, 50])
+        np.testing.assert_allclose(smooth.outputs(some, run), A[some], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(A.std(axis=0), 1, rtol=1e-3)
+    decision = h.decision(F)
+    scale = (A * decision).sum(0) / (decision**2).sum(0)
+    assert (scale > 0).all()
+    np.testing.assert_allclose(A, decision * scale, atol=1e-3)
+    # ... and back: the weights make a hash function of the same outputs.
+    moved = h.moved(smooth.weights())
+    np.testing.assert_allclose(moved.decision(F), A, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["linear", "rbf", "network"])
+def test_gradients_are_those_of_finite_differences(kind, data):
+    h, F = fitted(kind, data)
+    smooth = h.smooth(F, np.random.default_rng(2))
+    # In double precision, so that differences can be small enough not to meet a kink.
+    smooth.principal.X = smooth.principal.X.astype(np.float64)
+    for at, name in enumerate(("W",) if kind != "network" else ("V", "W")):
+        smooth.parameters[at] = smooth.parameters[at].astype(np.float64)
+        setattr(smooth, name, smooth.parameters[at])
+    rng = np.random.default_rng(3)
+    rows = rng.permutation(len(F))[:40]
+    pull = rng.normal(size=(40, 4))
+
+    def value():
+        with threads.pool(1) as run:
+            total = (smooth.outputs(rows, run) * pull).sum()
+        if kind == "network":
+            total += 0.5 * h.decay * sum(np.square(p[:-1]).sum() for p in smooth.parameters)
+        return total
+
+    for parameter, gradient in zip(smooth.parameters, smooth.gradients(rows, pull), strict=True):
+        for _ in range(10):
+            at = tuple(rng.integers(parameter.shape))
+            old, width = parameter[at], 1e-6
+            parameter[at] = old + width
+            above = value()
+            parameter[at] = old - width
+            below = value()
+            parameter[at] = old
+            assert gradient[at] == pytest.approx((above - below) / (2 * width), rel=1e-4, abs=1e-4)
+
+
+def test_a_bit_that_never_changes_gets_a_direction(data):
+    X, Z = data
+    constant = Z.copy()
+    constant[:, 1] = 1
+    h = get("linear", 1.0).prepare(X, np.random.default_rng(1))
+    F = h.features(X)
+    h = h.moved([np.zeros((F.shape[1], 4))]).refit(F, constant, np.array([0, 2, 3]))
+    smooth = h.smooth(F, np.random.default_rng(2))
+    with threads.pool(1) as run:
+        A = smooth.outputs(slice(None), run)
+    np.testing.assert_allclose(A.std(axis=0), 1, rtol=1e-3)
+
+
+def test_points_that_are_all_the_same_do_not_break_it():
+    F = np.ones((20, 3))
+    h = get("linear", 1.0).moved([np.zeros((3, 2))])
+    smooth = h.smooth(F, np.random.default_rng(0))
+    smooth.normalize()
+    assert np.isfinite(smooth.weights()[0]).all()

@@ -1,0 +1,134 @@
+"""What refinement promises: never a higher L(h), the same bytes for a seed, any loss."""
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+
+from auxhash import MACHash, TwoStepHash, affinity, losses
+from auxhash.refine import REPORTS, Refine
+
+QUICK = Refine(n_steps=30, batch=100)
+SMALL = {"n_bits": 12, "n_similar": 10, "n_dissimilar": 30, "max_iter": 6, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X[:500], y[:500], X[500:], y[500:]
+
+
+@pytest.mark.parametrize("loss", [*losses.LOSSES, lambda d, y, b: np.abs((b - 2 * d) / b - y)])
+@pytest.mark.parametrize("hash_function", ["linear", "rbf", "network"])
+def test_loss_never_rises(digits, loss, hash_function):
+    X, y, _, _ = digits
+    settings = {**SMALL, "loss": loss, "hash_function": hash_function}
+    plain = MACHash(**settings, refine=None).fit(X, y)
+    refined = MACHash(**settings, refine=QUICK).fit(X, y)
+    assert refined.loss_ <= plain.loss_
+    assert refined.loss_ == losses.total(refined.transform(X), refined.affinity_, loss)
+    # MAC's part is untouched, and the rest says what it is.
+    n = plain.n_iter_
+    assert [step.loss for step in refined.history_[:n]] == [step.loss for step in plain.history_]
+    later = refined.history_[n:]
+    assert [step.iteration for step in later] == list(range(n, n + REPORTS))
+    assert all(step.mu == np.inf and step.violations == 0 for step in later)
+    assert refined.loss_ == min(step.loss for step in refined.history_)
+
+
+@pytest.mark.parametrize("loss", ["ksh", "esplh"])
+def test_it_lowers_the_loss_and_retrieves_better(digits, loss):
+    X, y, queries, labels = digits
+    gains = []
+    for n_bits, seed in itertools.product((16, 32), range(3)):
+        settings = {"n_bits": n_bits, "loss": loss, "n_similar": 15, "n_dissimilar": 40}
+        settings["random_state"] = seed
+        cut = MACHash(**settings, z_step="cut", mu=0.05, refine=None).fit(X, y)
+        refined = MACHash(**settings, refine=Refine(n_steps=300)).fit(X, y)
+        assert refined.loss_ < cut.loss_
+        gains.append(refined.score(queries, labels, k=30) - cut.score(queries, labels, k=30))
+    assert np.mean(gains) > np.std(gains, ddof=1) / np.sqrt(len(gains))
+
+
+def test_pairs_alone_will_do(digits):
+    X, y, _, _ = digits
+    drawn = affinity.from_labels(y, 15, 40, 0)
+    own = affinity.from_pairs(drawn.i, drawn.j, drawn.y, len(X), weight=drawn.weight)
+    settings = {**SMALL, "n_bits": 16}
+    plain = MACHash(**settings, refine=None).fit(X, affinity=own)
+    refined = MACHash(**settings, refine=Refine(n_steps=300)).fit(X, affinity=own)
+    assert refined.loss_ < plain.loss_
+
+
+@pytest.mark.parametrize("pairs", ["given", "fresh"])
+@pytest.mark.parametrize("hash_function", ["linear", "network"])
+def test_same_seed_same_codes_on_any_number_of_threads(digits, pairs, hash_function):
+    X, y, _, _ = digits
+    refine = Refine(n_steps=40, batch=300, pairs=pairs)
+    settings = {**SMALL, "hash_function": hash_function, "refine": refine, "max_iter": 2}
+    one, two = (MACHash(**settings, n_jobs=n).fit(X, y) for n in (1, 2))
+    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+    other = MACHash(**{**settings, "random_state": 1}).fit(X, y)
+    assert (other.codes_ != one.codes_).any()
+
+
+def test_two_steps_stay_two_steps(digits):
+    X, y, _, _ = digits
+    plain, asked = (TwoStepHash(**SMALL, refine=r).fit(X, y) for r in (None, QUICK))
+    assert asked.n_iter_ == 1
+    np.testing.assert_array_equal(plain.codes_, asked.codes_)
+
+
+def test_validation_keeps_what_it_did_not_accept_out(digits):
+    X, y, _, _ = digits
+    hasher = MACHash(**SMALL, validation=0.3, refine=QUICK).fit(X, y)
+    accepted = [step for step in hasher.history_ if step.accepted]
+    assert hasher.loss_ == min(step.loss for step in accepted)
+    assert all(np.isfinite(step.score) for step in hasher.history_)
+    best = -np.inf
+    for step in hasher.history_[hasher.n_iter_ - REPORTS :]:
+        if step.accepted:
+            assert step.score >= best
+            best = step.score
+
+
+def test_classifiers_without_a_gradient(digits):
+    X, y, _, _ = digits
+    settings = {**SMALL, "hash_function": LogisticRegression(), "max_iter": 1}
+    hasher = MACHash(**settings).fit(X[:100], y[:100])  # "auto" leaves it as MAC made it
+    assert all(step.mu < np.inf for step in hasher.history_)
+    with pytest.raises(TypeError, match="no gradient"):
+        MACHash(**settings, refine=QUICK).fit(X[:100], y[:100])
+
+
+def test_few_points_and_bits():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(6, 2)), np.array([0, 0, 0, 1, 1, 1])
+    for n_bits in (1, 2, 70):
+        hasher = MACHash(n_bits, n_similar=1, n_dissimilar=1, refine=QUICK, random_state=0).fit(
+            X, y
+        )
+        assert hasher.transform(X).shape == (6, n_bits)
+        assert np.isfinite(hasher.decision_function(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n_steps": 0}, "n_steps must be a positive"),
+        ({"batch": 1.5}, "batch must be a positive"),
+        ({"pairs": "frsh"}, "pairs must be"),
+        ({"steepness": (3, 2)}, "steepness must be"),
+        ({"rate": 0}, "rate must be positive"),
+    ],
+)
+def test_wrong_settings(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        Refine(**wrong)
+
+
+def test_wrong_refine(digits):
+    with pytest.raises(ValueError, match="refine must be"):
+        MACHash(refine="always").fit(digits[0], digits[1])

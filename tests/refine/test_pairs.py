@@ -1,0 +1,117 @@
+"""Pulls against sums over all pairs, with slopes by hand."""
+
+import numpy as np
+import pytest
+
+from auxhash import affinity, losses, threads
+from auxhash.refine.pairs import FreshPairs, GivenPairs, choose
+from auxhash.zstep import Problem
+
+B = 6
+S = np.float32(1.7)
+
+
+def smooth_loss(A, pairs, loss):
+    """Mean loss of the pairs at real distances, the table's values joined by parabolas."""
+    U = np.tanh(S * A)
+    d = (B - (U[pairs.i] * U[pairs.j]).sum(1)) / 2
+    y = pairs.read_as(getattr(loss, "reads", "similarity"))
+    return (pairs.weight * loss(d, y, B)).sum() / pairs.weight.sum()
+
+
+def slope_of(A, value, at, width=1e-5):
+    up, down = A.copy(), A.copy()
+    up[at] += width
+    down[at] -= width
+    return (value(up) - value(down)) / (2 * width)
+
+
+def outputs_of(A):
+    return lambda rows: A[rows].astype(np.float32)
+
+
+@pytest.mark.parametrize("loss", [losses.ksh, losses.bre])  # whose slopes are linear in d
+@pytest.mark.parametrize("real", [False, True])
+def test_given_pairs_are_exact(loss, real):
+    rng = np.random.default_rng(0)
+    n = 40
+    i, j = rng.integers(0, n, (2, 700))
+    i, j = i[i != j], j[i != j]
+    y = rng.random(len(i)) if real else rng.choice([0.0, 1.0], len(i))
+    pairs = affinity.from_pairs(i, j, y, n, kind="distance")
+    A = rng.normal(size=(n, B))
+    given = GivenPairs(Problem(pairs, loss, B))
+    rows = np.array([5, 0, 33])
+    with threads.pool(2) as run:
+        pull = given.pull(outputs_of(A), rows, S, run)
+    for q, k in ((0, 0), (1, 3), (2, 5)):
+        exact = slope_of(A, lambda A: smooth_loss(A, pairs, loss), (rows[q], k))
+        assert pull[q, k] == pytest.approx(exact, rel=1e-3, abs=1e-6)
+
+
+@pytest.mark.parametrize("loss", [losses.esplh, losses.ee, losses.hinge])
+def test_any_other_loss_has_nearly_its_slope(loss):
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 3, 30)
+    pairs = affinity.from_labels(labels, 5, 9, 0)
+    A = rng.normal(size=(30, B))
+    given = GivenPairs(Problem(pairs, loss, B))
+    with threads.pool(1) as run:
+        pull = given.pull(outputs_of(A), np.arange(30), S, run)
+    exact = np.array(
+        [
+            [slope_of(A, lambda A: smooth_loss(A, pairs, loss), (n, k)) for k in range(B)]
+            for n in range(30)
+        ]
+    )
+    assert np.corrcoef(pull.ravel(), exact.ravel())[0, 1] > 0.98
+
+
+def test_fresh_pairs_are_all_pairs_when_all_are_given():
+    rng = np.random.default_rng(2)
+    labels = np.repeat([0, 1, 2], [12, 20, 7])
+    pairs = affinity.from_labels(labels, None, None, 0)
+    problem = Problem(pairs, "ksh", B)
+    A = rng.normal(size=(len(labels), B))
+    rows = np.arange(len(labels))
+    with threads.pool(2) as run:
+        given = GivenPairs(problem).pull(outputs_of(A), rows, S, run)
+        fresh = choose(problem, "fresh", 1000).pull(outputs_of(A), rows, S, run)
+    np.testing.assert_allclose(fresh, given, rtol=1e-3, atol=1e-7)
+
+
+def test_batches_of_fresh_pairs_agree_with_all_pairs_on_average():
+    rng = np.random.default_rng(3)
+    labels = np.repeat([0, 1], [30, 10])
+    problem = Problem(affinity.from_labels(labels, 4, 6, 0), "ksh", B)
+    A = rng.normal(size=(40, B))
+    fresh = choose(problem, "auto", 1000)
+    assert isinstance(fresh, FreshPairs)
+    everyone = np.arange(40)
+    total, count = np.zeros((40, B)), np.zeros((40, 1))
+    with threads.pool(1) as run:
+        whole = fresh.pull(outputs_of(A), everyone, S, run)
+        for _ in range(3000):
+            rows = rng.permutation(40)[:20]
+            total[rows] += fresh.pull(outputs_of(A), rows, S, run)
+            count[rows] += 1
+    mean = total / count
+    assert np.corrcoef(mean.ravel(), whole.ravel())[0, 1] > 0.99
+    assert (mean * whole).sum() / (whole * whole).sum() == pytest.approx(1, abs=0.01)
+
+
+def test_fresh_pairs_only_where_classes_made_them():
+    labels = np.repeat([0, 1], 30)
+    drawn = affinity.from_labels(labels, 4, 6, 0)
+    assert isinstance(choose(Problem(drawn, "ksh", B), "auto", 1000), FreshPairs)
+    assert isinstance(choose(Problem(drawn, "ksh", B), "given", 1000), GivenPairs)
+    # Too many classes for a batch: hardly any point would meet its like.
+    assert isinstance(choose(Problem(drawn, "ksh", B), "auto", 19), GivenPairs)
+    own = affinity.from_pairs(drawn.i, drawn.j, drawn.y, 60)
+    assert isinstance(choose(Problem(own, "ksh", B), "auto", 1000), GivenPairs)
+    with pytest.raises(ValueError, match="drawn from classes"):
+        choose(Problem(own, "ksh", B), "fresh", 1000)
+    y = drawn.y.copy()
+    y[0] = -y[0]
+    odd = affinity.Affinity(drawn.i, drawn.j, y, drawn.weight, 60, groups=labels)
+    assert isinstance(choose(Problem(odd, "ksh", B), "auto", 1000), GivenPairs)
