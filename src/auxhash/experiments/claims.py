@@ -297,6 +297,111 @@ def kernel_nearer_than_linear(records: Sequence[Record]) -> Outcome:
     )
 
 
+MINUTES = 2  # the paper's time for an iteration, on a laptop of its day
+FULL_POINTS, FULL_BITS = 10_000, 48  # what that time is for
+
+
+def iteration_in_time(records: Sequence[Record]) -> Outcome:
+    """An iteration takes no longer than the paper's, at the paper's size."""
+    macs = [r for r in _macs(records) if r.points >= FULL_POINTS and r.bits >= FULL_BITS]
+    if not macs:
+        return None, "Only told of runs at the paper's size."
+    means = {
+        name: np.mean([s["seconds"] for r in macs if r.method == name for s in r.history])
+        for name in dict.fromkeys(r.method for r in macs)
+    }
+    told = ", ".join(f"{name} {value:.1f} s" for name, value in means.items())
+    return max(means.values()) <= 60 * MINUTES, f"An iteration takes {told} on average."
+
+
+FEW_TIMES = 10
+
+
+def few_two_steps(records: Sequence[Record]) -> Outcome:
+    """All of MAC takes as long as FEW_TIMES two-step runs at most."""
+    macs = _macs(records)
+    if not macs:
+        return UNTESTED
+    ratios = [sum(step["seconds"] for step in r.history) / r.history[0]["seconds"] for r in macs]
+    return max(ratios) <= FEW_TIMES, (
+        f"MAC took {np.mean(ratios):.1f} times as long as its two-step solution on average, "
+        f"{max(ratios):.1f} times at most (needed: {FEW_TIMES})."
+    )
+
+
+def largest_effective(method: str, share: float = USUALLY) -> Test:
+    """The method's effective bits of the base are the largest of all, by number of bits."""
+
+    def test(records: Sequence[Record]) -> Outcome:
+        means = _means(records, lambda r: r.effective.get("base", float("nan")))
+        means = {bits: of for bits, of in means.items() if method in of and len(of) > 1}
+        if not means:
+            return UNTESTED
+        won = sum(of[method] >= max(of.values()) for of in means.values())
+        told = []
+        for bits, of in means.items():
+            best = max((name for name in of if name != method), key=lambda name: of[name])
+            told.append(f"{bits} bits: {of[method]:.2f}, best other {of[best]:.2f} ({best})")
+        return enough(won, len(means), share), (
+            f"{method} is first in {won} of {len(means)} cases{_needed(share)}; {'; '.join(told)}."
+        )
+
+    return test
+
+
+def low_precision(method: str) -> Test:
+    """The method's mean precision lies in the lower half of all methods', in most cases."""
+
+    def test(records: Sequence[Record]) -> Outcome:
+        means = _means(records, _mean_precision)
+        ranks = {
+            bits: (sorted(of.values(), reverse=True).index(of[method]) + 1, len(of))
+            for bits, of in means.items()
+            if method in of and len(of) > 1
+        }
+        if not ranks:
+            return UNTESTED
+        low = sum(rank > count / 2 for rank, count in ranks.values())
+        told = ", ".join(f"{r} of {n} at {bits} bits" for bits, (r, n) in ranks.items())
+        return enough(low, len(ranks), USUALLY), f"{method}'s place in precision: {told}."
+
+    return test
+
+
+def utilization_goes_with_precision(records: Sequence[Record]) -> Outcome:
+    """Rank correlation over the methods of effective bits and precision: positive on average."""
+    effective = _means(records, lambda r: r.effective.get("base", float("nan")))
+    precision = _means(records, _mean_precision)
+    found = {}
+    for bits, of in effective.items():
+        names = sorted(of)
+        if len(names) > 2:
+            ranks = [
+                np.argsort(np.argsort([part[bits][n] for n in names])) - (len(names) - 1) / 2
+                for part in (effective, precision)
+            ]
+            found[bits] = float(ranks[0] @ ranks[1] / (ranks[0] @ ranks[0]))
+    if not found:
+        return UNTESTED
+    told = ", ".join(f"{value:+.2f} at {bits} bits" for bits, value in found.items())
+    return bool(np.mean(list(found.values())) > 0), f"Rank correlation over the methods: {told}."
+
+
+def _mean_precision(record: Record) -> float:
+    return float(np.mean(list(record.precision.values())))
+
+
+def _means(records: Sequence[Record], value: Value) -> dict[int, dict[str, float]]:
+    """The mean of each method over groups and seeds, by number of bits."""
+    found: dict[int, dict[str, list[float]]] = {}
+    for record in records:
+        found.setdefault(record.bits, {}).setdefault(record.method, []).append(value(record))
+    return {
+        bits: {name: float(np.mean(values)) for name, values in of.items()}
+        for bits, of in found.items()
+    }
+
+
 def paired(records: Sequence[Record], a: str, b: str, value: Value) -> list[Pair]:
     """Both methods in every case that both were run in; one without hash functions fits any."""
     found = []

@@ -84,7 +84,8 @@ class Record:
     average_precision: float = float("nan")  # mAP over the whole base
     effective: dict[str, float] = field(default_factory=dict)  # bits, of base and query
     history: list[dict[str, Any]] = field(default_factory=list)  # MAC's steps, as `mac.Step`
-    seconds: float = float("nan")
+    seconds: float = float("nan")  # of training
+    points: int = 0  # trained on
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,7 @@ class Group:
             {name: metrics.code_utilization(codes[name]) for name in ("base", "query")},
             facts["history"],
             facts["history"][0]["seconds"] if method in TWO_STEP_OF else facts["seconds"],
+            len(data.train),
         )
 
 

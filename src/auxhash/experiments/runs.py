@@ -22,7 +22,7 @@ from auxhash import __version__, affinity, losses, metrics
 from auxhash.affinity import Affinity
 from auxhash.codes import pack, sign, unpack
 from auxhash.datasets.dataset import Dataset
-from auxhash.estimators import TwoStepHash
+from auxhash.estimators import MACHash
 from auxhash.experiments.cells import Arrays
 from auxhash.hasher import CHUNK, Hasher
 from auxhash.metrics import Evaluation
@@ -94,8 +94,8 @@ def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays
     clock = perf_counter()
     codes: Arrays = {name: hasher.encode(X) for name, X in points.items()}
     seconds = perf_counter() - clock
-    history = [asdict(step) for step in getattr(hasher, "history_", [])]
-    if history and not isinstance(hasher, TwoStepHash):
+    history = [asdict(step) for step in hasher.history_] if isinstance(hasher, MACHash) else []
+    if len(history) > 1:
         codes |= {TWO_STEP + name: _two_step(hasher, X) for name, X in points.items()}
     facts = {
         "seconds": trained,
@@ -137,7 +137,7 @@ def machine() -> str:
     )
 
 
-def _two_step(hasher: Any, X: NDArray[Any]) -> NDArray[np.uint8]:
+def _two_step(hasher: MACHash, X: NDArray[Any]) -> NDArray[np.uint8]:
     h, jobs = hasher.two_step_, hasher.n_jobs
     chunks = [X[at : at + CHUNK] for at in range(0, len(X), CHUNK)]
     return np.concatenate([pack(sign(h.decision(h.features(x, jobs), jobs))) for x in chunks])

@@ -85,6 +85,7 @@ class Scale:
     mu: float  # factor on the paper's mu_1: as the pairs a point has, relative to the paper's
     seeds: int
     seeds_quad: int  # quad takes so much longer that it gets fewer
+    sketches: int  # problems small enough to enumerate, for free-codes
 
 
 PAPER = Scale(
@@ -101,6 +102,7 @@ PAPER = Scale(
     mu=1.0,
     seeds=3,
     seeds_quad=1,
+    sketches=100,
 )
 
 SMALL = Scale(
@@ -109,30 +111,32 @@ SMALL = Scale(
     Data("infinite-mnist", 1_000, 10_000, 500),
     Data(SIFT, 1_000, 10_000, 500, labelled=False, n_true=200),
     n_train_compared=1_000,
-    bits=(16, 32, 48),
-    bits_compared=(16, 32, 64),
+    bits=(8, 16, 32),
+    bits_compared=(16, 32),
     bits_descriptors=(8, 16, 32),
     pairs=(20, 100),
     pairs_far=(10, 200),
     mu=0.2,
     seeds=2,
     seeds_quad=1,
+    sketches=30,
 )
 
 TINY = Scale(
     "tiny",
-    Data("digits", 120, 400, 30),
-    Data("digits", 100, 300, 30),
-    Data("digits", 120, 400, 30, labelled=False, n_true=20),
-    n_train_compared=100,
-    bits=(4, 6, 8),
-    bits_compared=(4, 8),
-    bits_descriptors=(4, 8),
+    Data("digits", 60, 200, 20),
+    Data("digits", 50, 150, 20),
+    Data("digits", 60, 200, 20, labelled=False, n_true=10),
+    n_train_compared=50,
+    bits=(3, 6),
+    bits_compared=(6,),
+    bits_descriptors=(3, 6),
     pairs=(5, 25),
-    pairs_far=(4, 30),
-    mu=0.05,
+    pairs_far=(3, 30),
+    mu=0.1,
     seeds=2,
     seeds_quad=1,
+    sketches=3,
 )
 
 SCALES = {scale.name: scale for scale in (PAPER, SMALL, TINY)}

@@ -22,6 +22,7 @@ class Style:
     colour: str  # name of a CSS variable of the page
     marker: str = ""
     dashes: str = ""
+    joined: bool = True  # by a line, or only markers
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,9 @@ def axes(plot: Plot) -> tuple[Axis, Axis]:
     y = [v for v in y if math.isfinite(v)] or [0.0, 1.0]
     room = 0.06 * ((max(y) - min(y)) or abs(max(y)) or 1.0)
     bottom = min(y) - room if min(y) < 0 or min(y) > room else 0.0
+    if any(not series.style.joined for series in plot.series):  # markers keep off the edge
+        side = 0.04 * ((max(x) - min(x)) or 1.0)
+        x = [min(x) - side, max(x) + side]
     across = Axis(min(x, default=1), max(x, default=2), LEFT, WIDTH - RIGHT, plot.x_log)
     return across, Axis(bottom, max(y) + room, HEIGHT - BOTTOM, TOP)
 
@@ -163,12 +167,8 @@ def _line(series: Series, across: Axis, up: Axis, only: int | None = None) -> st
     marked = places if only is None else places[only : only + 1]
     marks = "".join(_marker(series.style.marker, x, y) for x, y in marked)
     name = f"<title>{escape(series.label)}</title>" if series.label else ""
-    if not places:
-        return ""
-    return (
-        f'<g class="line" style="color:var(--{series.style.colour})">{name}'
-        f'<path d="{d}"{dashes}/>{marks}</g>'
-    )
+    line = f'<path d="{d}"{dashes}/>' if series.style.joined and places else ""
+    return f'<g class="line" style="color:var(--{series.style.colour})">{name}{line}{marks}</g>'
 
 
 def _band(series: Series, across: Axis, up: Axis) -> str:
@@ -197,6 +197,8 @@ def _marker(shape: str, x: float, y: float) -> str:
     name = shape.removesuffix("-open")
     if name == "circle":
         return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{r}"/>'
+    if name == "dot":
+        return f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="1"/>'
     if name == "cross":
         return f'<path d="M{x - r:.1f} {y - r:.1f}l{2 * r} {2 * r}m0 {-2 * r}l{-2 * r} {2 * r}"/>'
     if name in corners:

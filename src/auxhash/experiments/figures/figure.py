@@ -14,7 +14,7 @@ from auxhash.experiments.gallery import Gallery, gallery
 from auxhash.experiments.groups import Group, Record
 from auxhash.experiments.runs import Facts
 from auxhash.experiments.scales import Scale
-from auxhash.experiments.svg import Arrow, Plot, Series
+from auxhash.experiments.svg import Arrow, Plot, Series, Style
 
 ARROWS = {"cut": "MACcut", "quad": "MACquad"}  # from the two-step method to what MAC makes of it
 
@@ -116,41 +116,49 @@ class GroupFigure:
         return chosen
 
 
+Curve = Sequence[tuple[float, float]]
+
+
 def curves(
     records: Sequence[Record],
-    points: Callable[[Record], Sequence[tuple[float, float]]],
+    points: Callable[[Record], Curve],
     kinds: bool = True,
     mark: bool = True,
 ) -> list[Series]:
-    """A series a method and hash function: means over the seeds, and their least and greatest.
-
-    Curves over different x are averaged place by place, the shorter ones going on at their end.
-    """
+    """A series a method and hash function, from a curve of each record."""
     found = []
     for method, kind in dict.fromkeys((r.method, r.hash_function) for r in records):
-        own = [r for r in records if (r.method, r.hash_function) == (method, kind)]
-        every = [points(record) for record in own]
-        every = [curve for curve in every if len(curve)]
-        if not every:
-            continue
-        longest = max(every, key=len)
-        full = [[*curve, *([curve[-1]] * (len(longest) - len(curve)))] for curve in every]
-        y = np.array([[point[1] for point in curve] for curve in full])
-        x = np.array([[point[0] for point in curve] for curve in full]).mean(axis=0)
-        if len({len(curve) for curve in every}) > 1:
-            x = np.array([point[0] for point in longest])
+        own = [points(record) for record in of(records, method=method, hash_function=kind)]
         shown = kind if kinds else ""
-        spread = (y.min(axis=0).tolist(), y.max(axis=0).tolist()) if len(y) > 1 else ((), ())
-        found.append(
-            Series(
-                label(method, shown),
-                style(method, shown, mark),
-                x.tolist(),
-                y.mean(axis=0).tolist(),
-                *spread,
-            )
-        )
+        found.append(average(label(method, shown), style(method, shown, mark), own))
     return found
+
+
+def over_bits(
+    records: Sequence[Record], value: Callable[[Record], float], kinds: bool = True
+) -> list[Series]:
+    """A series a method and hash function, with one value a number of bits."""
+    found = []
+    for method, kind in dict.fromkeys((r.method, r.hash_function) for r in records):
+        own = of(records, method=method, hash_function=kind)
+        seeds = dict.fromkeys(record.seed for record in own)
+        every = [sorted((r.bits, value(r)) for r in of(own, seed=seed)) for seed in seeds]
+        shown = kind if kinds else ""
+        found.append(average(label(method, shown), style(method, shown), every))
+    return found
+
+
+def average(name: str, look: Style, every: Sequence[Curve]) -> Series:
+    """The mean of a seed's curves, place by place, and their least and greatest.
+
+    A shorter curve goes on at its end: MAC that has stopped stays where it is.
+    """
+    longest = max(every, key=len)
+    full = [[*curve, *([curve[-1]] * (len(longest) - len(curve)))] for curve in every]
+    y = np.array([[point[1] for point in curve] for curve in full])
+    x = np.array([[point[0] for point in curve] for curve in every if len(curve) == len(longest)])
+    spread = (y.min(axis=0).tolist(), y.max(axis=0).tolist()) if len(y) > 1 else ((), ())
+    return Series(name, look, x.mean(axis=0).tolist(), y.mean(axis=0).tolist(), *spread)
 
 
 def arrows(records: Sequence[Record], value: Callable[[Record], float], x: float) -> list[Arrow]:
