@@ -153,7 +153,7 @@ def only_ones_ahead(ours: Sequence[str], others: Sequence[str], of: str) -> Test
     def test(records: Sequence[Record]) -> Outcome:
         every = _most_bits(records)
         means = {
-            name: np.mean([v for r in every if r.method == name for v in r.precision.values()])
+            name: float(np.mean([_mean_precision(r) for r in every if r.method == name]))
             for name in dict.fromkeys(r.method for r in every)
         }
         if of not in means or not any(name in means for name in ours):
@@ -251,7 +251,7 @@ def later_are_faster(records: Sequence[Record]) -> Outcome:
     if not macs:
         return UNTESTED
     first = [record.history[0]["seconds"] for record in macs]
-    later = [np.mean([step["seconds"] for step in record.history[1:]]) for record in macs]
+    later = [float(np.mean([s["seconds"] for s in record.history[1:]])) for record in macs]
     faster = sum(x < y for x, y in zip(later, first, strict=True))
     return faster == len(macs), (
         f"{np.mean(later):.2f} s an iteration against {np.mean(first):.2f} s for the two-step "
@@ -307,7 +307,7 @@ def iteration_in_time(records: Sequence[Record]) -> Outcome:
     if not macs:
         return None, "Only told of runs at the paper's size."
     means = {
-        name: np.mean([s["seconds"] for r in macs if r.method == name for s in r.history])
+        name: float(np.mean([s["seconds"] for r in macs if r.method == name for s in r.history]))
         for name in dict.fromkeys(r.method for r in macs)
     }
     told = ", ".join(f"{name} {value:.1f} s" for name, value in means.items())
