@@ -127,6 +127,21 @@ def test_iterations():
     assert held(test, record("cut", history=history(3))) is None
 
 
+def test_progress():
+    early = record("MACcut", history=history(9, 5, 4, 3))
+    late = record("MACcut", history=history(9, 8.5, 8, 3))
+    assert held(claims.progress_at_the_beginning, early) is True
+    assert held(claims.progress_at_the_beginning, early, late) is False
+    assert held(claims.progress_at_the_beginning, record("cut")) is None
+
+
+def test_close_precision():
+    test = claims.close_precision("MACquad", "MACcut")
+    assert held(test, record("MACquad", p=0.51), record("MACcut")) is True
+    assert held(test, record("MACquad", p=0.6), record("MACcut")) is False
+    assert held(test, record("MACcut")) is None
+
+
 def test_times():
     quick = record("MACcut", history=history(3, 2, 1, seconds=[4, 2, 2]))
     slow = record("MACcut", history=history(3, 2, 1, seconds=[4, 5, 5]))

@@ -119,7 +119,7 @@ def test_a_run_that_fails_stops_nothing(tmp_path, monkeypatch):
     assert output.count("RuntimeError: no [luck]") == 2
     text = (tmp_path / "run-time-tiny.html").read_text()
     assert "2 of 4 runs are missing" in text
-    assert "MACquad, rbf, 6 bits, seed 0" in text
+    assert "MACquad, ksh, rbf, 6 bits, seed 0" in text
 
 
 def test_without_any_run_every_claim_is_untested(tmp_path):

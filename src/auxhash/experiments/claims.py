@@ -227,6 +227,25 @@ def end_up_similar(records: Sequence[Record]) -> Outcome:
     )
 
 
+CLOSE = 0.02  # in precision
+
+
+def close_precision(a: str, b: str) -> Test:
+    """Precision of the two differs by CLOSE at most, on average over cases and k."""
+
+    def test(records: Sequence[Record]) -> Outcome:
+        pairs = at_ranks(records, a, b)
+        if not pairs:
+            return UNTESTED
+        apart = [abs(pair.a - pair.b) for pair in pairs]
+        return bool(np.mean(apart) <= CLOSE), (
+            f"Precision of {a} and {b} differs by {np.mean(apart):.3f} on average (needed: {CLOSE})"
+            f", {max(apart):.3f} at most."
+        )
+
+    return test
+
+
 def iterations(low: int, high: int) -> Test:
     """MAC stops by itself after low to high iterations."""
 
@@ -243,6 +262,22 @@ def iterations(low: int, high: int) -> Test:
         )
 
     return test
+
+
+def progress_at_the_beginning(records: Sequence[Record]) -> Outcome:
+    """Half of the way down is made in the first half of the iterations, usually."""
+    paths = [[step["loss"] for step in record.history] for record in _macs(records)]
+    paths = [path for path in paths if len(path) > 2 and min(path) < path[0]]
+    if not paths:
+        return UNTESTED
+    early = [
+        (path[0] - min(path[: (len(path) + 1) // 2])) / (path[0] - min(path)) for path in paths
+    ]
+    won = sum(share >= 0.5 for share in early)
+    return enough(won, len(early), USUALLY), (
+        f"The first half of the iterations makes {np.mean(early):.0%} of the way down on average; "
+        f"half of it or more in {won} of {len(early)} runs{_needed(USUALLY)}."
+    )
 
 
 def later_are_faster(records: Sequence[Record]) -> Outcome:

@@ -12,7 +12,7 @@ from auxhash.experiments.cells import Arrays, Cells
 from auxhash.experiments.groups import Group
 from auxhash.index import HammingIndex
 
-QUERIES = 3
+QUERIES = 4
 FIRST = 10  # retrieved points shown
 
 
@@ -41,7 +41,7 @@ def gallery(group: Group, cells: Cells) -> Gallery | None:
     trained = {method: found for method, found in codes.items() if found is not None}
     if not trained:
         return None
-    title = f"{group.name}, {bits} bits"
+    title = f"{group.name}, {bits} bits, {group.hash_functions[0]} hash function"
     data = group.data.judged(group.n_jobs)
     if data.query.images is None or data.base.images is None:
         return Gallery(title, why_none=f"{data.name} holds descriptors, not images to be shown.")

@@ -40,7 +40,7 @@ class Training:
     n_jobs: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
-        kind = f", {self.hash_function}" if self.hash_function else ""
+        kind = f", {self.loss}, {self.hash_function}" if self.hash_function else ""
         of = f"{self.data.name}{', cosine' if self.data.cosine else ''}"
         return f"{self.method}{kind}, {self.n_bits} bits, seed {self.seed}, {of}"
 

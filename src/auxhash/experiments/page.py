@@ -126,7 +126,7 @@ def _gallery(shown: Gallery) -> str:
             f"<div>query</div></div><table>{rows}</table></div>"
         )
     told = "The first ten retrieved, nearest first; the bar below a picture says right or wrong."
-    return f'{head}<p class="note">{told}</p>{"".join(blocks)}</section>'
+    return f'{head}<p class="note">{told}</p><div class="queries">{"".join(blocks)}</div></section>'
 
 
 def _strip(strip: Strip, marked: bool = True) -> str:

@@ -9,11 +9,13 @@ from auxhash.experiments.claims import (
     among,
     better_precision,
     both,
+    close_precision,
     end_up_similar,
     gain_like_a_kernel,
     iterations,
     larger_gain_for_linear,
     lower_loss,
+    progress_at_the_beginning,
 )
 from auxhash.experiments.figures.figure import (
     GroupFigure,
@@ -151,6 +153,10 @@ SUP_NESTEDERR = GroupFigure(
             among("eSPLH", both(lower_loss("MACcut", "cut"), better_precision("MACcut", "cut"))),
         ),
         Claim("MAC stops after 10 to 20 iterations", iterations(10, 20)),
+        Claim(
+            "Typically the algorithm makes most progress at the beginning",
+            progress_at_the_beginning,
+        ),
     ),
 )
 
@@ -181,5 +187,6 @@ UNSUP_NESTEDERR1 = GroupFigure(
         Claim("Here quad outperforms cut", lower_loss("quad", "cut", USUALLY)),
         Claim("Here MACquad outperforms MACcut", lower_loss("MACquad", "MACcut", USUALLY)),
         Claim("Both MAC results are very close", end_up_similar),
+        Claim("... particularly in precision", close_precision("MACquad", "MACcut")),
     ),
 )

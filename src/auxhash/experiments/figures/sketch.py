@@ -88,6 +88,22 @@ def energies(bits: Signs, others: Signs, pairs: Affinity) -> Array:
     return total
 
 
+def distances(free: Signs, bits: Signs, others: Signs) -> NDArray[np.int64]:
+    """Bits in which the free codes (2, n) differ from all (z, z'), as `energies` takes them.
+
+    Bits can change places and be turned around without changing E, so the least over these counts.
+    """
+
+    def apart(signs: Signs) -> NDArray[np.int64]:
+        differing = (free[:, None] != signs[None]).sum(axis=2)  # (2, m)
+        turned: NDArray[np.int64] = np.minimum(differing, free.shape[1] - differing)
+        return turned
+
+    p, q = apart(bits), apart(others)
+    least: NDArray[np.int64] = np.minimum(p[0][:, None] + q[1][None], p[1][:, None] + q[0][None])
+    return least
+
+
 def all_signs(n: int) -> Signs:
     """All 2^n rows of signs."""
     numbers = np.arange(2**n)[:, None] >> np.arange(n)
@@ -115,14 +131,16 @@ class Draw:
         free = two_step.Z.T
         line = dichotomies(X)
         energy = energies(line.signs, line.signs, pairs)
-        apart = (free[:, None] != line.signs[None]).sum(axis=2)  # (BITS, m)
-        distance = apart[0][:, None] + apart[1][None]
-        optimal = np.unravel_index(np.argmin(energy), energy.shape)
+        distance = distances(free, line.signs, line.signs)
+        best_of_all = energy <= energy.min() + SAME  # of these, the nearest to the free codes
+        optimal = np.unravel_index(
+            np.argmin(np.where(best_of_all, distance, len(X) * BITS)), energy.shape
+        )
         half = all_signs(len(X))[1::2]  # the first sign is +1: turning a bit around changes nothing
         facts = {
-            "free codes": [0, _energy(free, pairs)],
-            "two-step": [int((two_step.H.T != free).sum()), _energy(two_step.H.T, pairs)],
-            "MAC": [int((best.H.T != free).sum()), _energy(best.H.T, pairs)],
+            "free codes": _place(free, free, pairs),
+            "two-step": _place(two_step.H.T, free, pairs),
+            "MAC": _place(best.H.T, free, pairs),
             "nearest realizable": [
                 int(distance.min()),
                 float(energy[distance == distance.min()].min()),
@@ -152,8 +170,10 @@ def _solve(X: Array, pairs: Affinity, seed: int) -> tuple[mac.State, mac.State]:
     return steps[0][1], mac.lowest(steps)[1]
 
 
-def _energy(codes: Signs, pairs: Affinity) -> float:
-    return float(energies(codes[:1], codes[1:], pairs)[0, 0])
+def _place(codes: Signs, free: Signs, pairs: Affinity) -> list[float]:
+    """Distance from the free codes, and E."""
+    one, two = codes[:1], codes[1:]
+    return [float(distances(free, one, two)[0, 0]), float(energies(one, two, pairs)[0, 0])]
 
 
 def _lines(h: HashFunction) -> Array:
@@ -181,7 +201,7 @@ def space_plot(facts: runs.Facts, arrays: Arrays) -> Plot:
         series.append(Series(name, replace(look, joined=False), [x], [y]))
     return Plot(
         "Codes realizable by linear hash functions",
-        "bits that differ from the free codes",
+        "bits unlike the free codes",
         "E(Z)",
         series,
     )
