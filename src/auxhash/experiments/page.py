@@ -66,9 +66,11 @@ def _section(section: Section) -> str:
     tables = "".join(_behind(plot) for plot in section.plots)
     behind = f"<details><summary>The numbers</summary>{tables}</details>" if tables else ""
     table = _table(section.table) if section.table else ""
+    columns = min(len(section.plots), 4)
+    grid = f'<div class="plots" style="--columns:{columns}">{plots}</div>' if plots else ""
     return (
         f"<section><h2>{escape(section.title)}</h2>{note}{_legend(section.plots)}"
-        f'<div class="plots">{plots}</div>{table}{behind}</section>'
+        f"{grid}{table}{behind}</section>"
     )
 
 

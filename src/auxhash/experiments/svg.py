@@ -198,7 +198,7 @@ def _marker(shape: str, x: float, y: float) -> str:
     if name == "circle":
         return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{r}"/>'
     if name == "dot":
-        return f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="1"/>'
+        return f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="1.2"/>'
     if name == "cross":
         return f'<path d="M{x - r:.1f} {y - r:.1f}l{2 * r} {2 * r}m0 {-2 * r}l{-2 * r} {2 * r}"/>'
     if name in corners:
