@@ -107,7 +107,7 @@ def better_precision(a: str, b: str, share: float = NEARLY_ALWAYS) -> Test:
         least = int(np.argmin(gains))
         won = sum(gain > 0 for gain in gains)
         return enough(won, len(pairs), share), (
-            f"Precision of {a} above {b} in {won} of {len(pairs)} cases, each k one"
+            f"Precision of {a} above {b} in {won} of {len(pairs)} cases, k by k"
             f"{_needed(share)}; by {np.mean(gains):+.3f} on average, {gains[least]:+.3f} at "
             f"worst ({pairs[least].case}); mAP by {np.mean([p.a - p.b for p in areas]):+.3f}."
         )
@@ -178,7 +178,7 @@ def larger_gain_for_linear(a: str, b: str, share: float = USUALLY) -> Test:
         won = sum(gains["linear"][case] > gains["rbf"][case] for case in cases)
         linear, kernel = (np.mean([gains[kind][case] for case in cases]) for kind in gains)
         return enough(won, len(cases), share), (
-            f"{a} over {b}: larger for linear in {won} of {len(cases)} cases, each k one"
+            f"{a} over {b}: larger for linear in {won} of {len(cases)} cases, k by k"
             f"{_needed(share)}; {linear:+.3f} for linear, {kernel:+.3f} for kernel on average."
         )
 
@@ -199,7 +199,7 @@ def gain_like_a_kernel(a: str, b: str, share: float = OFTEN) -> Test:
         won = sum(gained[case] > 0 and gained[case] >= by_kernel[case] / 2 for case in cases)
         return enough(won, len(cases), share), (
             f"Linear {a} gains at least half of what a kernel gains {b} in {won} of {len(cases)} "
-            f"cases, each k one{_needed(share)}; {np.mean([gained[c] for c in cases]):+.3f} "
+            f"cases, k by k{_needed(share)}; {np.mean([gained[c] for c in cases]):+.3f} "
             f"against {np.mean(list(by_kernel.values())):+.3f} on average."
         )
 

@@ -211,7 +211,8 @@ def _protocol(groups: Sequence[Group], cells: Cells) -> Iterable[tuple[str, str]
             f"(MACcut) and {0.01 * group.mu:g} (MACquad), times 1.4; no validation set, so that "
             f"every step of MAC counts and the lowest L(h) is taken",
         )
-        seeds = f"{group.seeds} (quad {min(group.seeds, group.seeds_quad)}), counted from 0"
+        quad = min(group.seeds, group.seeds_quad)
+        seeds = f"{group.seeds} (quad {quad}) from 0 on, of pairs and starts; the split is the same"
         yield f"Seeds, {group.name}", seeds
     yield "Ties in Hamming distance", "expected value over all orders; in pictures, base order"
     facts = [fact for group in groups for fact in group.facts(cells)]
