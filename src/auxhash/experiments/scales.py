@@ -108,7 +108,7 @@ PAPER = Scale(
 SMALL = Scale(
     "small",
     Data("cifar10-gist", 2_000, 10_000, 500),
-    Data("infinite-mnist", 2_000, 10_000, 500),
+    Data("infinite-mnist", 1_000, 10_000, 500),
     Data(SIFT, 2_000, 10_000, 500, labelled=False, n_true=200),
     n_train_compared=2_000,
     bits=(12, 24),
@@ -130,7 +130,7 @@ TINY = Scale(
     n_train_compared=50,
     bits=(3, 6),
     bits_compared=(6,),
-    bits_descriptors=(3, 6),
+    bits_descriptors=(6,),
     pairs=(5, 25),
     pairs_far=(3, 30),
     mu=0.1,
