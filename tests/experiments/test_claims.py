@@ -83,6 +83,10 @@ def test_only_ones_ahead():
     assert held(test, record("MACcut", p=0.3), record("KSH", p=0.3), itq) is False
     assert held(test, record("MACcut", p=0.5), record("KSH", p=0.5), itq) is False
     assert held(test, record("MACcut", p=0.5)) is None
+    good = [record("MACcut", p=0.5), record("KSH", p=0.3), itq]
+    other = [record("MACcut", p=0.1, group="MNIST"), record("ITQ", p=0.2, group="MNIST")]
+    assert held(test, *good, *other) is False  # it has to be so on every data set
+    assert "MNIST, 8 bits: MACcut -0.075" in test([*good, *other])[1]
 
 
 def four(mac_linear, mac_kernel, kernel=0.6):

@@ -4,7 +4,18 @@ from xml.etree import ElementTree
 
 import pytest
 
-from auxhash.experiments.svg import Arrow, Axis, Plot, Series, Style, axes, draw, short, ticks
+from auxhash.experiments.svg import (
+    MOST_MARKS,
+    Arrow,
+    Axis,
+    Plot,
+    Series,
+    Style,
+    axes,
+    draw,
+    short,
+    ticks,
+)
 
 LOOK = Style("blue", "circle")
 
@@ -72,6 +83,13 @@ def test_what_is_not_a_number_is_left_out():
     plot = Plot("t", "x", "y", [Series("a", LOOK, [0, 1, 2], [1, math.nan, 3])])
     assert len(places(plot)) == 2
     draw(Plot("empty", "x", "y", []))
+
+
+def test_a_long_line_has_few_markers_and_a_cloud_all():
+    x = list(range(100))
+    assert 5 < len(places(Plot("t", "x", "y", [Series("a", LOOK, x, x)]))) <= MOST_MARKS
+    cloud = Style("blue", "circle", joined=False)
+    assert len(places(Plot("t", "x", "y", [Series("a", cloud, x, x)]))) == 100
 
 
 def test_text_is_escaped_and_markers_differ():

@@ -140,29 +140,31 @@ def beats_all(
         worst = [f"{name} {n}" for name, n in sorted(losers.items(), key=lambda i: -i[1]) if n]
         told = f"; ahead of it: {', '.join(worst)}" if worst else ""
         return enough(won, total, share), (
-            f"The better of {' and '.join(ours)} is ahead of all others in {won} of {total} cases "
-            f"(k among them){_needed(share)}{told}."
+            f"The better of {' and '.join(ours)} is ahead of all others in {won} of {total} cases, "
+            f"k by k{_needed(share)}{told}."
         )
 
     return test
 
 
 def only_ones_ahead(ours: Sequence[str], others: Sequence[str], of: str) -> Test:
-    """With the most bits, mean precision of every one of ours above `of`, and of no other."""
+    """With the most bits, in every group: mean precision of all of ours above `of`, of no other."""
 
     def test(records: Sequence[Record]) -> Outcome:
         every = _most_bits(records)
-        means = {
-            name: float(np.mean([_mean_precision(r) for r in every if r.method == name]))
-            for name in dict.fromkeys(r.method for r in every)
-        }
-        if of not in means or not any(name in means for name in ours):
+        held, told = [], []
+        for group in dict.fromkeys(r.group for r in every):
+            (means,) = _means([r for r in every if r.group == group], _mean_precision).values()
+            gains = {name: value - means[of] for name, value in means.items() if of in means}
+            mine = {name: gains[name] for name in ours if name in gains}
+            rest = {name: gains[name] for name in others if name in gains}
+            if mine:
+                held.append(min(mine.values()) > 0 and max(rest.values(), default=0.0) <= 0)
+                listed = (f"{name} {gain:+.3f}" for name, gain in {**mine, **rest}.items())
+                told.append(f"{group}, {every[0].bits} bits: {', '.join(listed)}")
+        if not held:
             return UNTESTED
-        mine = {name: means[name] - means[of] for name in ours if name in means}
-        rest = {name: means[name] - means[of] for name in others if name in means}
-        held = all(v > 0 for v in mine.values()) and all(v <= 0 for v in rest.values())
-        told = ", ".join(f"{name} {value:+.3f}" for name, value in {**mine, **rest}.items())
-        return held, f"Mean precision against {of} at {every[0].bits} bits: {told}."
+        return all(held), f"Mean precision against {of}. {'; '.join(told)}."
 
     return test
 

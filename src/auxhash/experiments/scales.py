@@ -108,7 +108,7 @@ PAPER = Scale(
 SMALL = Scale(
     "small",
     Data("cifar10-gist", 2_000, 10_000, 500),
-    Data("infinite-mnist", 1_000, 10_000, 500),
+    Data("infinite-mnist", 600, 10_000, 500),
     Data(SIFT, 2_000, 10_000, 500, labelled=False, n_true=200),
     n_train_compared=2_000,
     bits=(12, 24),

@@ -13,6 +13,7 @@ WIDTH, HEIGHT = 320, 250
 LEFT, RIGHT, TOP, BOTTOM = 48, 10, 24, 36  # margins
 HEAD = 5  # pixels of an arrow's head
 MARK = 3.2  # radius of a marker
+MOST_MARKS = 14  # along a line; more would hide it
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,8 @@ def _line(series: Series, across: Axis, up: Axis, only: int | None = None) -> st
     places = _places(series.x, series.y, across, up)
     dashes = f' stroke-dasharray="{series.style.dashes}"' if series.style.dashes else ""
     d = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-    marked = places if only is None else places[only : only + 1]
+    apart = math.ceil(len(places) / MOST_MARKS) if series.style.joined else 1
+    marked = places[::apart] if only is None else places[only : only + 1]
     marks = "".join(_marker(series.style.marker, x, y) for x, y in marked)
     name = f"<title>{escape(series.label)}</title>" if series.label else ""
     line = f'<path d="{d}"{dashes}/>' if series.style.joined and places else ""

@@ -125,14 +125,13 @@ def curves(
     records: Sequence[Record],
     points: Callable[[Record], Curve],
     kinds: bool = True,
-    mark: bool = True,
 ) -> list[Series]:
     """A series a method and hash function, from a curve of each record."""
     found = []
     for method, kind in dict.fromkeys((r.method, r.hash_function) for r in records):
         own = [points(record) for record in of(records, method=method, hash_function=kind)]
         shown = kind if kinds else ""
-        found.append(average(label(method, shown), style(method, shown, mark), own))
+        found.append(average(label(method, shown), style(method, shown), own))
     return found
 
 
@@ -190,7 +189,7 @@ def precision_plot(title: str, records: Sequence[Record], kinds: bool = True) ->
 
 def recall_plot(title: str, records: Sequence[Record], kinds: bool = True) -> Plot:
     """Precision over recall, one point a Hamming radius."""
-    series = curves(records, lambda r: r.radius, kinds, mark=False)
+    series = curves(records, lambda r: r.radius, kinds)
     return Plot(title, "recall", "precision", series)
 
 

@@ -40,10 +40,10 @@ DASHES = {"linear": "5 3", "bound": "1.5 3"}
 KINDS = {"linear": "linear", "rbf": "kernel"}
 
 
-def style(method: str, kind: str = "", mark: bool = True) -> Style:
+def style(method: str, kind: str = "") -> Style:
     """A method's look; `kind` is the hash function where the figure shows several."""
     colour, marker = STYLES.get(method, OTHERWISE)
-    return Style(colour, marker if mark else "", DASHES.get(kind, ""))
+    return Style(colour, marker, DASHES.get(kind, ""))
 
 
 def label(method: str, kind: str = "") -> str:
