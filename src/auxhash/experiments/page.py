@@ -75,7 +75,7 @@ def _section(section: Section) -> str:
 
 
 def _legend(plots: Iterable[Plot]) -> str:
-    looks = dict.fromkeys((s.label, s.style) for plot in plots for s in plot.series)
+    looks = dict.fromkeys((s.label, s.style) for plot in plots for s in plot.series if s.keyed)
     items = "".join(f"<li>{key(style)}{escape(label)}</li>" for label, style in looks if label)
     return f'<ul class="legend">{items}</ul>' if items else ""
 

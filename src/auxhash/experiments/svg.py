@@ -36,6 +36,7 @@ class Series:
     y: Sequence[float]
     low: Sequence[float] = ()
     high: Sequence[float] = ()
+    keyed: bool = True  # whether the legend has it
 
 
 @dataclass(frozen=True)

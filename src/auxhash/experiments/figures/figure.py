@@ -99,13 +99,14 @@ class GroupFigure:
     def content(self, scale: Scale, cells: Cells, n_jobs: int | None, data: str | None) -> Content:
         groups = self._groups(scale, n_jobs, data)
         records = [record for group in groups for record in group.records(cells)]
-        galleries = [gallery(group, cells) for group in groups if self.pictures]
+        galleries = [gallery(group, cells) for group in groups] if self.pictures else []
+        shown = {found.why_none or found.title: found for found in galleries if found is not None}
         return Content(
             claims.judge(self.claims, records),
             self.sections(groups, records),
             list(_protocol(groups, cells)),
             _numbers(records),
-            [shown for shown in galleries if shown is not None],
+            list(shown.values()),
             list(_notes(groups, cells)),
         )
 
