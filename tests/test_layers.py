@@ -7,6 +7,9 @@ ROOT = Path(__file__).parents[1] / "src" / "auxhash"
 
 ROOMS = [
     "names",
+    "files",
+    "sklearnmodels",
+    "encoding",
     "threads",
     "codes",
     "neighbors",
@@ -24,6 +27,8 @@ ROOMS = [
     "hasher",
     "estimators",
     "baselines",
+    "loading",
+    "onnxgraph",
     "datasets",
     "experiments",
     "serve",

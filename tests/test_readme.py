@@ -6,7 +6,8 @@ from pathlib import Path
 README = Path(__file__).parents[1] / "README.md"
 
 
-def test_code_blocks_run():
+def test_code_blocks_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     assert len(blocks) >= 2
     names: dict[str, object] = {}

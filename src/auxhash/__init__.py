@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from auxhash.estimators import MACHash, TwoStepHash
     from auxhash.experiments.compare import compare
     from auxhash.index import ApproximateIndex, HammingIndex
+    from auxhash.loading import load
+    from auxhash.modelfile import ModelFileError
+    from auxhash.onnxgraph import export_onnx
 
 __version__ = "0.1.0"
 
@@ -16,8 +19,11 @@ _HOMES = {
     "ApproximateIndex": "auxhash.index",
     "HammingIndex": "auxhash.index",
     "MACHash": "auxhash.estimators",
+    "ModelFileError": "auxhash.modelfile",
     "TwoStepHash": "auxhash.estimators",
     "compare": "auxhash.experiments.compare",
+    "export_onnx": "auxhash.onnxgraph",
+    "load": "auxhash.loading",
 }
 _MODULES = ("affinity", "baselines", "datasets", "index", "losses", "metrics")
 
@@ -25,12 +31,15 @@ __all__ = [
     "ApproximateIndex",
     "HammingIndex",
     "MACHash",
+    "ModelFileError",
     "TwoStepHash",
     "affinity",
     "baselines",
     "compare",
     "datasets",
+    "export_onnx",
     "index",
+    "load",
     "losses",
     "metrics",
 ]

@@ -13,7 +13,14 @@ from auxhash import hashfunctions, losses, mac, metrics, progress, zstep
 from auxhash.affinity import Affinity
 from auxhash.codes import Codes, as_codes, pack, sign
 from auxhash.draws import RandomState, generator
-from auxhash.hasher import SCORE_K, Hasher, check_number, check_pairs
+from auxhash.hasher import (
+    SCORE_K,
+    Hasher,
+    check_number,
+    check_pairs,
+    check_stored,
+    fingerprint,
+)
 from auxhash.hashfunctions import HashFunction
 
 
@@ -101,6 +108,7 @@ class MACHash(Hasher):
         """
         self._check_parameters()
         points, labels = self._check_data(X, y, affinity)
+        mark = fingerprint(points, labels)
         # One generator a part, so that no part's draws depend on another's.
         draws, random, centres, solving, holding = generator(self.random_state).spawn(5)
         points, labels, affinity, queries = self._hold_out(points, labels, affinity, holding)
@@ -130,6 +138,7 @@ class MACHash(Hasher):
         self.affinity_ = affinity
         self.codes_ = pack(codes)
         self.labels_ = labels
+        self.fingerprint_ = mark
         return self
 
     def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
@@ -216,6 +225,7 @@ class MACHash(Hasher):
         return check_pairs(self, X, y, affinity, reset=not going_on)
 
     def _check_parameters(self) -> None:
+        check_stored(self)
         losses.get(self.loss)
         check_number("n_bits", self.n_bits, int, 1)
         check_number("max_iter", self.max_iter, int, 1)

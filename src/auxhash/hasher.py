@@ -1,5 +1,8 @@
 """What every method that learns codes offers once it is fitted."""
 
+import hashlib
+import os
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,26 +11,39 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from auxhash import metrics
+from auxhash import metrics, modelfile
 from auxhash.affinity import Affinity
 from auxhash.codes import Codes, Packed, pack, sign
+from auxhash.encoding import encode, register
 
 CHUNK = 16384  # points encoded at a time
 SCORE_K = 100
 FLOATS = [np.float64, np.float32]
+# Of the fitted attributes: the pairs, large and no use without the points; where MAC started.
+NOT_SAVED = ("affinity_", "two_step_")
+MARKED_ROWS = 1000  # that a fingerprint reads
+
+
+@register("ByName")
+@dataclass(frozen=True)
+class ByName:
+    """In a loaded model, a parameter that its file knows by name only: a function, a solver."""
+
+    name: str
 
 
 class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """decision_function, transform, encode and score, from `_outputs`.
 
     A subclass has a parameter `n_bits`, implements `_outputs`, and in `fit` sets `codes_`, the
-    packed codes of the training points, and `labels_`, their labels or None.
+    packed codes of the training points, `labels_`, their labels or None, and `fingerprint_`.
     """
 
     n_bits: int
     n_jobs: int | None = None
     codes_: Packed
     labels_: NDArray[Any] | None
+    fingerprint_: str
 
     def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Real-valued outputs (n, n_bits) for a chunk of checked points."""
@@ -63,6 +79,39 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         k = min(k, len(self.codes_))
         return metrics.precision_at_k(codes, self.codes_, y, self.labels_, k, self.n_jobs)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file, for `auxhash.load`.
+
+        The file holds the parameters and everything learnt but `affinity_` and `two_step_`. A
+        parameter that only code can make (a loss given as a function, a solver) is kept by name:
+        the loaded model encodes as this one does, but must be given it again to be fitted. A
+        Generator is kept as it stands now. A scikit-learn classifier inside takes skops.
+
+        Raises NotFittedError, TypeError for what cannot be stored, and OSError.
+        """
+        modelfile.write(path, self._model())
+
+    def _model(self, without: tuple[str, ...] = NOT_SAVED) -> modelfile.Content:
+        """Parameters and fitted attributes, but for those named."""
+        check_is_fitted(self)
+        kind = type(self)
+        if not kind.__module__.startswith("auxhash."):
+            raise TypeError(
+                f"{kind.__name__} is a class of your own, which auxhash.load would not know; "
+                "only auxhash's estimators can be saved"
+            )
+        parameters = self.get_params(deep=False)
+        learnt = {name: value for name, value in vars(self).items() if name not in parameters}
+        content = {
+            "parameters": {name: _or_name(value) for name, value in parameters.items()},
+            "learnt": learnt,
+        }
+        for part in content.values():
+            for name in without:
+                part.pop(name, None)
+        coded, arrays = encode(content, kind.__name__)
+        return modelfile.Content(kind.__name__, coded, arrays)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
@@ -71,6 +120,36 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     @property
     def _n_features_out(self) -> int:
         return int(self.n_bits)
+
+
+def _or_name(value: Any) -> Any:
+    """A parameter's value or, where that cannot be stored, its name."""
+    try:
+        encode(value)
+    except TypeError:
+        return ByName(getattr(value, "__qualname__", type(value).__qualname__))
+    return value
+
+
+def check_stored(hasher: Hasher) -> None:
+    """Raise where a parameter of a loaded model is known by name only."""
+    for name, value in hasher.get_params(deep=False).items():
+        if isinstance(value, ByName):
+            raise ValueError(
+                f"{name} was {value.name!r}, which the model file holds by name only; give it "
+                f"again, by set_params({name}=...), before fitting"
+            )
+
+
+def fingerprint(X: NDArray[Any], y: NDArray[Any] | None) -> str:
+    """A digest that tells training sets apart: their shapes, all labels, a thousand points."""
+    step = max(1, len(X) // MARKED_ROWS)
+    digest = hashlib.sha256(f"{X.dtype} {X.shape}".encode())
+    digest.update(np.ascontiguousarray(X[::step]).tobytes())
+    if y is not None:
+        labels = y.astype(str) if y.dtype == object else y
+        digest.update(f"{labels.dtype} {labels.shape}".encode() + labels.tobytes())
+    return digest.hexdigest()
 
 
 def check_pairs(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.codes import Codes
+from auxhash.encoding import register
 from auxhash.hashfunctions import HashFunction, h_step
 from auxhash.zstep import Penalty, Problem, Solver, z_step
 
@@ -23,6 +24,7 @@ Validate = Callable[[HashFunction], float]
 FEW = 0.01
 
 
+@register("Step")
 @dataclass(frozen=True)
 class Step:
     """One iteration in numbers."""
@@ -38,6 +40,7 @@ class Step:
     seconds: float
 
 
+@register("State")
 @dataclass(frozen=True)
 class State:
     """Where the algorithm stands: all that the next iteration needs."""

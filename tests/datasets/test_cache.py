@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from auxhash.datasets import cache
-from tests.datasets.made import everything_in
 
 
 def test_folder_follows_the_variable_then_the_platform(monkeypatch, tmp_path):
@@ -19,16 +18,6 @@ def test_folder_follows_the_variable_then_the_platform(monkeypatch, tmp_path):
     monkeypatch.setattr(cache.sys, "platform", "win32")
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
     assert cache.folder() == tmp_path / "local" / "auxhash"
-
-
-def test_writing_is_all_or_nothing(tmp_path):
-    path = tmp_path / "deep" / "file"
-    with cache.writing(path) as temporary:
-        temporary.write_bytes(b"old")
-    with pytest.raises(KeyError), cache.writing(path) as temporary:
-        temporary.write_bytes({}["nothing to write"])
-    assert path.read_bytes() == b"old"
-    assert everything_in(tmp_path) == ["deep/file"]
 
 
 def test_made_is_made_once_and_mapped(tmp_path):

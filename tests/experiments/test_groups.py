@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import auxhash
 from auxhash import TwoStepHash, datasets, losses, metrics
 from auxhash.experiments import scales
 from auxhash.experiments.cells import Cells
@@ -40,6 +41,16 @@ def test_two_step_methods_are_not_trained_but_are_what_they_are(tmp_path):
         np.testing.assert_allclose([record.precision[10], record.precision[20]], found)
     macs = [r for r in records if r.method == "MACcut"]
     assert all(r.loss == min(step["loss"] for step in r.history) for r in macs)
+
+
+def test_the_model_is_kept(tmp_path):
+    some = group(("MACcut",), seeds=1)
+    (training,) = some.trainings()
+    _, arrays = keep(some, tmp_path).read(training.configuration())
+    (tmp_path / "model").write_bytes(arrays["model"].tobytes())
+    np.testing.assert_array_equal(
+        auxhash.load(tmp_path / "model").encode(DATA.load().query.X), arrays["query"]
+    )
 
 
 def test_what_is_missing_is_left_out(tmp_path):

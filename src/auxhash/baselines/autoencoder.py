@@ -23,6 +23,7 @@ from auxhash.baselines.method import Array, Unsupervised
 from auxhash.baselines.pca import principal_axes, random_rotation
 from auxhash.codes import Codes, sign
 from auxhash.draws import RandomState
+from auxhash.encoding import register
 from auxhash.hasher import check_number
 from auxhash.hashfunctions import HashFunction, Scaled, h_step
 
@@ -35,6 +36,7 @@ ROTATIONS = 50  # of the first codes
 ROUNDING = 1e-12
 
 
+@register("BinaryAutoencoder.Step")
 class Step(NamedTuple):
     """One iteration: the penalised objective at its start and after each step; E(h, f) at last."""
 
@@ -46,6 +48,7 @@ class Step(NamedTuple):
     error: float
 
 
+@register("BinaryAutoencoder.Decoder")
 class Decoder(NamedTuple):
     """f(z) = A z + c."""
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 from auxhash.affinity import Affinity
 from auxhash.codes import pack, sign
 from auxhash.draws import RandomState, generator
-from auxhash.hasher import FLOATS, Hasher, check_number, check_pairs
+from auxhash.hasher import FLOATS, Hasher, check_number, check_pairs, check_stored, fingerprint
 
 Array = NDArray[np.float64]
 
@@ -21,10 +21,12 @@ class Method(Hasher):
     random_state: RandomState = None
 
     def _check_parameters(self) -> None:
+        check_stored(self)
         check_number("n_bits", self.n_bits, int, 1)
 
     def _finish(self, points: NDArray[Any], labels: NDArray[Any] | None) -> Self:
         self.labels_ = labels
+        self.fingerprint_ = fingerprint(points, labels)
         self.codes_ = pack(sign(self._decide(points)))
         return self
 

@@ -3,15 +3,16 @@
 import hashlib
 import os
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
+
+from auxhash.files import writing
 
 VARIABLE = "AUXHASH_DATA"
 BLOCK = 1 << 20  # bytes read at once
@@ -28,21 +29,6 @@ def folder() -> Path:
     else:
         root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return root / "auxhash"
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[Path]:
-    """A temporary file beside `path` to write to; it takes the place of `path` only on success."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.chmod(0o644)  # mkstemp hides the file from everyone else
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def made(path: Path, make: Callable[[Path], None]) -> NDArray[Any]:

@@ -30,6 +30,7 @@ from rich.progress import (
 from auxhash.datasets import archives, cache, clients
 from auxhash.datasets.archives import Member
 from auxhash.datasets.download import Report, download
+from auxhash.files import writing
 
 # All that a source which is down, changed or broken can throw at us.
 BROKEN = (
@@ -223,7 +224,7 @@ class Collection:
             for name, content in source.members(Path(workspace), report):
                 if name not in wanted:
                     continue
-                with cache.writing(self.home / name) as temporary:
+                with writing(self.home / name) as temporary:
                     with temporary.open("wb") as out:
                         shutil.copyfileobj(content, out, cache.BLOCK)
                     if fault := by_name[name].fault(temporary):

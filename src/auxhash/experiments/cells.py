@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.datasets.cache import writing
+from auxhash.files import writing
 
 Arrays = dict[str, NDArray[Any]]
 

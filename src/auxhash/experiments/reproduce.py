@@ -13,13 +13,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from auxhash import __version__
-from auxhash.datasets.cache import writing
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.claims import Verdict
 from auxhash.experiments.figures import FIGURES, get
 from auxhash.experiments.figures.figure import Figure
 from auxhash.experiments.page import page
 from auxhash.experiments.scales import SCALES, Scale, resolved
+from auxhash.files import writing
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,10 @@
 """One training, and what is kept and measured of it: what compare and the figures share.
 
-A run keeps codes and facts, never features: every measure comes from the codes later on.
+A run keeps codes, the model and facts, never features: every measure comes from the codes later.
 """
 
 import hashlib
 import os
-import pickle
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -18,13 +17,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from auxhash import __version__, affinity, losses, metrics
+from auxhash import __version__, affinity, losses, metrics, modelfile
 from auxhash.affinity import Affinity
 from auxhash.codes import pack, sign, unpack
 from auxhash.datasets.dataset import Dataset
 from auxhash.estimators import MACHash
 from auxhash.experiments.cells import Arrays
-from auxhash.hasher import CHUNK, Hasher
+from auxhash.hasher import CHUNK, NOT_SAVED, Hasher
 from auxhash.metrics import Evaluation
 
 Facts = dict[str, Any]
@@ -82,7 +81,7 @@ def draw_pairs(
 
 
 def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays]:
-    """Fit; give facts, and packed codes of train, base and query.
+    """Fit; give facts, packed codes of train, base and query, and the bytes of a model file.
 
     MAC's two-step codes are kept beside its own, so that the two-step method needs no run.
     """
@@ -97,10 +96,13 @@ def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays
     history = [asdict(step) for step in hasher.history_] if isinstance(hasher, MACHash) else []
     if len(history) > 1:
         codes |= {TWO_STEP + name: _two_step(hasher, X) for name, X in points.items()}
+    kept, needed = _model(hasher), _model(hasher, TRAINING)
+    if kept is not None:
+        codes["model"] = np.frombuffer(kept, np.uint8)
     facts = {
         "seconds": trained,
         "codes_a_second": sum(len(X) for X in points.values()) / seconds,
-        "bytes": _size(hasher),
+        "bytes": float("nan") if needed is None else len(needed),
         "history": history,
         "machine": machine(),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -143,7 +145,9 @@ def _two_step(hasher: MACHash, X: NDArray[Any]) -> NDArray[np.uint8]:
     return np.concatenate([pack(sign(h.decision(h.features(x, jobs), jobs))) for x in chunks])
 
 
-def _size(hasher: Hasher) -> int:
-    """Bytes of what encoding needs: parameters and fitted state, without the training's."""
-    kept = {name: value for name, value in vars(hasher).items() if name not in TRAINING}
-    return len(pickle.dumps(kept))
+def _model(hasher: Hasher, without: tuple[str, ...] = NOT_SAVED) -> bytes | None:
+    """A model file's bytes; None for what cannot be saved."""
+    try:
+        return modelfile.to_bytes(hasher._model(without))
+    except (TypeError, ImportError):  # a hasher of the user's own; no skops
+        return None

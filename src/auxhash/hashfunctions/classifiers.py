@@ -7,9 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash import threads
+from auxhash.encoding import register
 from auxhash.hashfunctions.features import Array, FeatureMap, Scaled
 
 
+@register("Constant")
 @dataclass(frozen=True)
 class Constant:
     """The classifier of a bit whose codes are all equal: most others refuse a single class."""
@@ -20,6 +22,7 @@ class Constant:
         return np.full(len(F), self.value)
 
 
+@register("ClassifierHash")
 @dataclass(frozen=True)
 class ClassifierHash:
     """b clones of `classifier`; a bit is +1 where its clone's decision value is not negative."""

@@ -10,6 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.encoding import register
+
 Array = NDArray[np.float64]
 
 
@@ -22,6 +24,7 @@ class FeatureMap(Protocol):
     def __call__(self, X: NDArray[Any]) -> Array: ...
 
 
+@register("Scaled")
 @dataclass(frozen=True)
 class Scaled:
     """X scaled to [0, 1] by the training set's one global range."""
@@ -37,6 +40,7 @@ class Scaled:
         return (np.asarray(X, np.float64) - self.low) / self.width
 
 
+@register("RadialBasis")
 @dataclass(frozen=True)
 class RadialBasis:
     """exp(-|x-c|^2 / (2 sigma^2)) for centres c drawn from the training set.

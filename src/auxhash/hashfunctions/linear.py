@@ -7,12 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash import threads
+from auxhash.encoding import register
 from auxhash.hashfunctions import svm
 from auxhash.hashfunctions.features import Array, FeatureMap, RadialBasis, Scaled
 
 CHUNK = 4096  # points whose features are computed at a time
 
 
+@register("SVMHash")
 @dataclass(frozen=True)
 class SVMHash:
     """h(x) = sign(W'f(x)), f a feature map with a 1 appended for the bias."""

@@ -22,6 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.files import writing
+
 MAGIC = b"AUXHIDX1"
 FIELDS = struct.Struct("<8sQQQQI")
 HEADER = 64
@@ -37,25 +39,17 @@ class Content(NamedTuple):
 
 def write(path: str | os.PathLike[str], content: Content) -> None:
     """Write beside `path` and move into place, so that no half-written file is ever seen."""
-    target = Path(path)
     n = content.planes.shape[1]
-    part_path = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with open(part_path, "xb") as file:
-            file.write(bytes(HEADER))
-            check = 0
-            for part in _parts(content):
-                check = zlib.crc32(part, check)
-                file.write(part)
-            has_ids = content.ids is not None
-            head = FIELDS.pack(MAGIC, content.n_bits, n, content.next_id, has_ids, check)
-            file.seek(0)
-            file.write(head + struct.pack("<I", zlib.crc32(head)))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part_path, target)
-    finally:
-        part_path.unlink(missing_ok=True)
+    with writing(Path(path)) as temporary, temporary.open("wb") as file:
+        file.write(bytes(HEADER))
+        check = 0
+        for part in _parts(content):
+            check = zlib.crc32(part, check)
+            file.write(part)
+        has_ids = content.ids is not None
+        head = FIELDS.pack(MAGIC, content.n_bits, n, content.next_id, has_ids, check)
+        file.seek(0)
+        file.write(head + struct.pack("<I", zlib.crc32(head)))
 
 
 def read(path: str | os.PathLike[str], mmap: bool) -> Content:
