@@ -62,6 +62,10 @@ def test_two_step_is_the_first_step_of_mac_bit_for_bit(digits, monkeypatch):
         assert two.history_[0].loss == full.history_[0].loss
         assert two.history_[0].free_loss == full.history_[0].free_loss
         assert full.loss_ <= two.loss_
+        np.testing.assert_array_equal(
+            full.two_step_.decision(full.two_step_.features(queries)),
+            two.decision_function(queries),
+        )
         # Told to return its first step, after all the others, MACHash gives the same outputs.
         with monkeypatch.context() as patch:
             patch.setattr(mac, "lowest", lambda steps: min(steps, key=lambda s: s[0].iteration))

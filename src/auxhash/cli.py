@@ -1,5 +1,7 @@
 """The command line. Everything heavy is imported inside a command: --help must be quick."""
 
+from typing import Any
+
 import click
 
 from auxhash import __version__
@@ -14,6 +16,7 @@ def main() -> None:
     Example:
       auxhash demo          learn codes for handwritten digits and compare methods
       auxhash data list     the data sets that can be had
+      auxhash reproduce sup-nestederr --scale small     a figure of the paper, from your own runs
     """
 
 
@@ -25,6 +28,40 @@ def demo(bits: int, seed: int) -> None:
     from auxhash.demo import run
 
     run(bits, seed)
+
+
+@main.command()
+@click.argument("figure", required=False)
+@click.option("--list", "listing", is_flag=True, help="List the figures.")
+@click.option(
+    "--scale",
+    type=click.Choice(["paper", "small", "tiny"]),
+    default="small",
+    show_default=True,
+    help="The paper's sizes, minutes, or seconds.",
+)
+@click.option("--seeds", type=click.IntRange(1), help="Seeds to run; by default the scale's.")
+@click.option("--data", "only", help="Only the panels on this data set.")
+@click.option("--folder", default="results", show_default=True, help="Where runs are kept.")
+@click.option("--run-only", is_flag=True, help="Train, and write no page.")
+@click.option("--report-only", is_flag=True, help="Write the page from what was run before.")
+@click.option("--output", help="The page; by default FIGURE.html in the folder.")
+@click.option("--json", "numbers", help="Also write numbers and verdicts to this file.")
+@click.option("--jobs", type=click.IntRange(1), help="Threads; by default all cores.")
+def reproduce(figure: str | None, listing: bool, **options: Any) -> None:
+    """Make FIGURE of the paper from runs of your own; FIGURE is a name of --list, or all.
+
+    What was run before is kept and not run again, so an interrupted run goes on.
+    """
+    from auxhash.experiments import reproduce
+
+    if listing or figure is None:
+        reproduce.show_list()
+        return
+    try:
+        reproduce.main(figure, **options)
+    except (ValueError, OSError) as error:
+        raise click.ClickException(str(error)) from error
 
 
 @main.group()

@@ -57,6 +57,7 @@ class MACHash(Hasher):
     Attributes:
         hash_function_: the learnt hash function, of the lowest L(h) among the accepted steps.
         loss_: its L(h) on the training affinities.
+        two_step_: the hash function at mu = 0, which is what two-step hashing would have found.
         history_: list of `mac.Step`, one an iteration; those of the refinement, where Z = h(X),
             have an infinite mu.
         n_iter_: steps made, the one at mu = 0 included.
@@ -177,6 +178,8 @@ class MACHash(Hasher):
         self, steps: Iterable[tuple[mac.Step, mac.State]]
     ) -> Iterator[tuple[mac.Step, mac.State]]:
         for step, state in steps:
+            if not self.history_:
+                self.two_step_ = state.h
             self.history_.append(step)
             yield step, state
 

@@ -19,7 +19,8 @@ from auxhash.encoding import encode, register
 CHUNK = 16384  # points encoded at a time
 SCORE_K = 100
 FLOATS = [np.float64, np.float32]
-NOT_SAVED = ("affinity_",)  # of the fitted attributes: large, and no use without the points
+# Of the fitted attributes: the pairs, large and no use without the points; where MAC started.
+NOT_SAVED = ("affinity_", "two_step_")
 MARKED_ROWS = 1000  # that a fingerprint reads
 
 
@@ -81,10 +82,10 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file, for `auxhash.load`.
 
-        The file holds the parameters and everything learnt but `affinity_`. A parameter that only
-        code can make (a loss given as a function, a solver) is kept by name: the loaded model
-        encodes as this one does, but must be given it again to be fitted. A Generator is kept as
-        it stands now. A scikit-learn classifier inside takes skops.
+        The file holds the parameters and everything learnt but `affinity_` and `two_step_`. A
+        parameter that only code can make (a loss given as a function, a solver) is kept by name:
+        the loaded model encodes as this one does, but must be given it again to be fitted. A
+        Generator is kept as it stands now. A scikit-learn classifier inside takes skops.
 
         Raises NotFittedError, TypeError for what cannot be stored, and OSError.
         """

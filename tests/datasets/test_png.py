@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from auxhash.datasets.png import read_png
+from auxhash.datasets.png import read_png, write_png
 from tests.datasets.made import png_of
 
 
@@ -26,3 +26,9 @@ def test_what_is_not_a_whole_png_is_refused():
         read_png(png_of(np.zeros((4, 4, 1), np.uint8), colour=3))
     with pytest.raises(ValueError, match="bytes where"):
         read_png(png_of(np.zeros((4, 4, 1), np.uint8), colour=2))
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (5, 7, 3)])
+def test_what_is_written_is_read_back(shape):
+    pixels = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+    np.testing.assert_array_equal(read_png(write_png(pixels)).reshape(shape), pixels)

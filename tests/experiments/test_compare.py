@@ -3,7 +3,7 @@ import pytest
 
 import auxhash
 from auxhash import MACHash, affinity, baselines, datasets, losses, metrics
-from auxhash.experiments import compare as module
+from auxhash.experiments import runs
 from auxhash.experiments.cells import Cells
 from auxhash.hasher import Hasher
 
@@ -70,9 +70,9 @@ def test_a_method_that_fails_says_why(digits):
 def test_nothing_is_trained_twice(digits, tmp_path, monkeypatch):
     first = auxhash.compare(digits, ["MAC", "ITQ"], (8,), (0,), folder=tmp_path, **SMALL)
     trained = []
-    train = module._train
+    train = runs.train
     monkeypatch.setattr(
-        module, "_train", lambda hasher, *rest: trained.append(hasher) or train(hasher, *rest)
+        runs, "train", lambda hasher, *rest: trained.append(hasher) or train(hasher, *rest)
     )
     again = auxhash.compare(digits, ["MAC", "ITQ"], (8,), (0,), folder=tmp_path, **SMALL)
     assert trained == []
@@ -86,7 +86,7 @@ def test_nothing_is_trained_twice(digits, tmp_path, monkeypatch):
 
 
 def test_an_interrupted_run_goes_on(digits, tmp_path, monkeypatch):
-    train = module._train
+    train = runs.train
     calls = []
 
     def killed(hasher, *rest):
@@ -95,7 +95,7 @@ def test_an_interrupted_run_goes_on(digits, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return train(hasher, *rest)
 
-    monkeypatch.setattr(module, "_train", killed)
+    monkeypatch.setattr(runs, "train", killed)
     with pytest.raises(KeyboardInterrupt):
         auxhash.compare(digits, ["LSH", "PCARR", "ITQ"], (8,), folder=tmp_path, **SMALL)
     found = auxhash.compare(digits, ["LSH", "PCARR", "ITQ"], (8,), folder=tmp_path, **SMALL)

@@ -1,4 +1,7 @@
-"""Just enough PNG to read what a mirror packs its images in: 8 bits a channel, not interlaced."""
+"""Just enough PNG: read what a mirror packs its images in, write small pictures for a page.
+
+8 bits a channel, not interlaced.
+"""
 
 import struct
 import zlib
@@ -35,6 +38,23 @@ def read_png(data: bytes) -> NDArray[np.uint8]:
     pixels = np.empty((height, stride), np.uint8)
     _unfilter(lines, channels, pixels)
     return pixels.reshape(height, width, channels)
+
+
+def write_png(pixels: NDArray[np.uint8]) -> bytes:
+    """A PNG file of grey (height, width) or RGB (height, width, 3) pixels."""
+    height, width = pixels.shape[:2]
+    colour = 0 if pixels.ndim == 2 else 2
+    lines = np.ascontiguousarray(pixels).reshape(height, -1)
+    raw = np.hstack([np.zeros((height, 1), np.uint8), lines]).tobytes()  # filter 0: none
+    header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(raw, 9)), (b"IEND", b""))
+    return SIGNATURE + b"".join(
+        struct.pack(">I", len(content))
+        + kind
+        + content
+        + struct.pack(">I", zlib.crc32(kind + content))
+        for kind, content in parts
+    )
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:

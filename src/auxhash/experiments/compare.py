@@ -1,28 +1,23 @@
 """compare: many methods on one data set, from the same pairs, in one table."""
 
-import hashlib
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
-from sklearn.base import clone
-from sklearn.utils.validation import has_fit_parameter
 
-from auxhash import __version__, affinity, baselines, datasets, losses, metrics, modelfile
+from auxhash import baselines, datasets
 from auxhash.affinity import Affinity
-from auxhash.codes import unpack
 from auxhash.datasets.dataset import Dataset
 from auxhash.estimators import MACHash, TwoStepHash
-from auxhash.experiments.cells import Cells
+from auxhash.experiments import runs
+from auxhash.experiments.cells import Arrays, Cells
 from auxhash.hasher import Hasher
 from auxhash.names import unknown
 
@@ -37,9 +32,6 @@ OURS: dict[str, Callable[[], Hasher]] = {
     "quad": lambda: TwoStepHash(z_step="quad"),
 }
 METHODS = (*OURS, *baselines.__all__)
-
-# What a fitted method keeps of its training, and does not need to encode.
-TRAINING = ("codes_", "labels_", "affinity_", "history_", "init", "validation")
 
 
 @dataclass(frozen=True)
@@ -102,9 +94,9 @@ def compare(
             goes on. A temporary memory if None.
     """
     data = datasets.load(dataset) if isinstance(dataset, str) else dataset
-    hashers = dict(_named(method) for method in methods)
+    hashers = dict(named(method) for method in methods)
     cells: Cells | _Memory = _Memory() if folder is None else Cells(folder)
-    mark = fingerprint(data)
+    mark = runs.fingerprint(data)
     rows = []
     jobs = [(seed, b, name) for seed in seeds for b in bits for name in hashers]
     columns = (SpinnerColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
@@ -114,15 +106,17 @@ def compare(
         for seed, b, name in jobs:
             bar.update(task, description=f"{name}, {b} bits, seed {seed}")
             if seed not in pairs:
-                pairs[seed] = _pairs(data, n_similar, n_dissimilar, seed, n_jobs)
-            hasher = _prepared(hashers[name], b, seed, loss, n_similar, n_dissimilar, n_jobs)
-            configuration = {
-                "data": mark,
-                "method": type(hasher).__name__,
-                "parameters": _parameters(hasher),
-                "pairs": [n_similar, n_dissimilar, seed],
-                "version": __version__,
-            }
+                pairs[seed] = runs.draw_pairs(data, n_similar, n_dissimilar, seed, n_jobs)
+            hasher = runs.prepared(
+                hashers[name],
+                n_bits=b,
+                random_state=seed,
+                loss=loss,
+                n_similar=n_similar,
+                n_dissimilar=n_dissimilar,
+                n_jobs=n_jobs,
+            )
+            configuration = runs.configuration(mark, hasher, n_similar, n_dissimilar, seed)
             rows.append(
                 _row(name, b, seed, configuration, cells, hasher, data, pairs[seed], loss, k)
             )
@@ -137,19 +131,8 @@ def compare(
     return Comparison(rows, protocol)
 
 
-def fingerprint(data: Dataset) -> str:
-    """A digest of what the data set holds."""
-    digest = hashlib.sha256(data.name.encode())
-    for part in (data.train, data.base, data.query):
-        digest.update(repr(part).encode())
-        step = max(1, len(part) // 1000)  # a thousand rows tell data sets apart, a million are slow
-        digest.update(np.ascontiguousarray(part.X[::step]).tobytes())
-        if part.y is not None:
-            digest.update(np.ascontiguousarray(part.y).tobytes())
-    return digest.hexdigest()[:16]
-
-
-def _named(method: str | Hasher) -> tuple[str, Hasher]:
+def named(method: str | Hasher) -> tuple[str, Hasher]:
+    """A method's name and a hasher that is it."""
     if not isinstance(method, str):
         return type(method).__name__, method
     if method in OURS:
@@ -157,46 +140,6 @@ def _named(method: str | Hasher) -> tuple[str, Hasher]:
     if method not in METHODS:
         raise unknown("method", method, METHODS, "a hasher")
     return method, getattr(baselines, method)()
-
-
-def _prepared(
-    hasher: Hasher,
-    n_bits: int,
-    seed: int,
-    loss: Any,
-    n_similar: int | None,
-    n_dissimilar: int | None,
-    n_jobs: int | None,
-) -> Hasher:
-    """A fresh copy with the settings that all methods share, as far as it has them."""
-    shared = {
-        "n_bits": n_bits,
-        "random_state": seed,
-        "loss": loss,
-        "n_similar": n_similar,
-        "n_dissimilar": n_dissimilar,
-        "n_jobs": n_jobs,
-    }
-    fresh: Hasher = clone(hasher)
-    own = fresh.get_params(deep=False)
-    fresh.set_params(**{name: value for name, value in shared.items() if name in own})
-    return fresh
-
-
-def _parameters(hasher: Hasher) -> dict[str, str]:
-    """All parameters but the number of threads, which changes no result."""
-    every = hasher.get_params()
-    return {name: repr(every[name]) for name in sorted(every) if name != "n_jobs"}
-
-
-def _pairs(
-    data: Dataset, n_similar: int | None, n_dissimilar: int | None, seed: int, n_jobs: int | None
-) -> Affinity:
-    if data.train.y is not None:
-        return affinity.from_labels(data.train.y, n_similar, n_dissimilar, seed, n_jobs)
-    return affinity.from_neighbors(
-        data.train.X, n_similar, n_dissimilar, random_state=seed, n_jobs=n_jobs
-    )
 
 
 def _row(
@@ -217,58 +160,28 @@ def _row(
     measures += ["train s", "codes/s", "model bytes"]
     try:
         if configuration not in cells:
-            cells.write(configuration, *_train(hasher, data, pairs))
+            cells.write(configuration, *runs.train(hasher, data, pairs))
         facts, codes = cells.read(configuration)
-        row |= _measure(facts, codes, n_bits, data, pairs, loss, k)
+        row |= _measured(facts, codes, n_bits, data, pairs, loss, k)
         return row | {"failed": ""}
     except Exception as error:  # one method must not take the others with it
         why = traceback.format_exception_only(error)[-1].strip()
         return row | dict.fromkeys(measures, float("nan")) | {"failed": why}
 
 
-def _train(
-    hasher: Hasher, data: Dataset, pairs: Affinity
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    options = {"affinity": pairs} if has_fit_parameter(hasher, "affinity") else {}
-    clock = perf_counter()
-    hasher.fit(data.train.X, data.train.y, **options)
-    trained = perf_counter() - clock
-    clock = perf_counter()
-    codes = {
-        "train": hasher.encode(data.train.X),
-        "base": hasher.encode(data.base.X),
-        "query": hasher.encode(data.query.X),
-    }
-    seconds = perf_counter() - clock
-    count = sum(len(part) for part in codes.values())
-    facts = {"seconds": trained, "codes_a_second": count / seconds, "bytes": _size(hasher)}
-    return facts, codes
-
-
-def _size(hasher: Hasher) -> float:
-    """Bytes of a model file that holds what encoding needs; NaN for what cannot be saved."""
-    try:
-        return len(modelfile.to_bytes(hasher._model(without=TRAINING)))
-    except (TypeError, ImportError):  # a hasher of the user's own; no skops
-        return float("nan")
-
-
-def _measure(
-    facts: dict[str, Any],
-    codes: dict[str, NDArray[Any]],
+def _measured(
+    facts: runs.Facts,
+    codes: Arrays,
     n_bits: int,
     data: Dataset,
     pairs: Affinity,
     loss: Any,
     k: Sequence[int],
 ) -> dict[str, Any]:
-    labels = (data.query.y, data.base.y) if data.query.neighbors is None else (None, None)
-    found = metrics.evaluate(
-        codes["query"], codes["base"], *labels, neighbors=data.query.neighbors, k=k, n_bits=n_bits
-    )
+    found = runs.measure(codes, n_bits, data, k)
     at = dict(zip(found.k.tolist(), found.precision.tolist(), strict=True))
     return {
-        "L(h)": losses.total(unpack(codes["train"], n_bits), pairs, loss),
+        "L(h)": runs.training_loss(codes, n_bits, pairs, loss),
         **{f"p@{rank}": at.get(rank, float("nan")) for rank in k},
         "mAP": found.mean_average_precision,
         "b_eff": found.utilization,

@@ -1,0 +1,175 @@
+"""Our methods among others: precision over k and over recall."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from auxhash.experiments.claims import (
+    ALWAYS,
+    Claim,
+    among,
+    beats_all,
+    better_precision,
+    both,
+    only_ones_ahead,
+)
+from auxhash.experiments.compare import OURS
+from auxhash.experiments.figures.figure import (
+    GroupFigure,
+    Section,
+    of,
+    precision_plot,
+    recall_plot,
+)
+from auxhash.experiments.groups import Group, Record
+from auxhash.experiments.scales import Data, Scale
+
+MACS = ("MACcut", "MACquad")
+OTHERS = ("cut", "quad", "KSH", "BRE", "STH")  # of the paper, ITQ apart
+BESIDE = ("ITQ", "CCAITQ", "OneHot")
+ADDED = tuple(name for name in OURS if name not in (*MACS, "cut", "quad"))
+WITHOUT_LABELS = ("TPCA", "ITQ", "BinaryAutoencoder", "SH", "AGH", "SPH")
+PSEUDOLABELS, NO_LABELS = "pseudolabels", "no labels"
+
+
+def supervised_group(scale: Scale, name: str, data: Data) -> Group:
+    methods = tuple(dict.fromkeys((*MACS, *OURS, *OTHERS, *BESIDE)))
+    return _group(scale, name, data, scale.bits_compared, methods)
+
+
+def supervised(scale: Scale) -> list[Group]:
+    return [
+        supervised_group(scale, "CIFAR", scale.images),
+        supervised_group(scale, "Infinite MNIST", scale.deformed),
+    ]
+
+
+def cosine(scale: Scale) -> list[Group]:
+    return [supervised_group(scale, "CIFAR, cosine", replace(scale.images, cosine=True))]
+
+
+def unsupervised(scale: Scale) -> list[Group]:
+    data = replace(scale.descriptors, n_train=scale.n_train_compared)
+    return _unsupervised(scale, data)
+
+
+def unsupervised_cosine(scale: Scale) -> list[Group]:
+    data = replace(scale.descriptors, n_train=scale.n_train_compared, cosine=True)
+    return _unsupervised(scale, data)
+
+
+def _unsupervised(scale: Scale, data: Data) -> list[Group]:
+    learning = tuple(dict.fromkeys((*MACS, *OURS, "cut", "quad", "KSH", "BRE", "STH")))
+    bits = scale.bits_descriptors
+    return [
+        _group(scale, PSEUDOLABELS, data, bits, learning),
+        _group(scale, NO_LABELS, data, bits, (*MACS, *WITHOUT_LABELS)),
+    ]
+
+
+def _group(
+    scale: Scale, name: str, data: Data, bits: tuple[int, ...], methods: tuple[str, ...]
+) -> Group:
+    return Group(
+        name, data, "ksh", scale.pairs, bits, methods, scale.mu, scale.seeds, scale.seeds_quad
+    )
+
+
+def sections(groups: Sequence[Group], records: Sequence[Record]) -> list[Section]:
+    found = []
+    for group in groups:
+        own = {b: of(records, group=group.name, bits=b) for b in group.bits}
+        own = {b: some for b, some in own.items() if some}
+        found += [
+            Section(
+                f"{group.name}: precision among the k nearest",
+                [precision_plot(f"b = {b}", some, kinds=False) for b, some in own.items()],
+                note="Our methods have linear hash functions here.",
+            ),
+            Section(
+                f"{group.name}: precision and recall within each Hamming radius",
+                [recall_plot(f"b = {b}", some, kinds=False) for b, some in own.items()],
+            ),
+        ]
+    return found
+
+
+SUPERVISED_CLAIMS = (
+    Claim(
+        "MACcut and MACquad generally outperform all other methods, in nearly all situations",
+        beats_all(MACS, (*OTHERS, "ITQ")),
+    ),
+    Claim(
+        "MACcut outperforms cut, and MACquad quad",
+        both(better_precision("MACcut", "cut"), better_precision("MACquad", "quad")),
+    ),
+    Claim(
+        "With sufficiently many bits, MACcut and MACquad beat ITQ, and are the only ones to",
+        only_ones_ahead(MACS, OTHERS, "ITQ"),
+    ),
+    Claim(
+        "The same against ITQ in its supervised form, with CCA for PCA",
+        only_ones_ahead(MACS, OTHERS, "CCAITQ"),
+        ours=True,
+    ),
+    Claim(
+        "MACcut and MACquad beat the predicted class, as a one-hot code",
+        beats_all(MACS, ("OneHot",)),
+        ours=True,
+    ),
+    Claim(
+        f"What we add ({', '.join(ADDED)}) beats MACcut and MACquad",
+        beats_all(ADDED, MACS),
+        ours=True,
+    ),
+)
+
+UNSUPERVISED_CLAIMS = (
+    Claim(
+        "With pseudolabels, MACcut and MACquad outperform the other methods in nearly all cases",
+        among(PSEUDOLABELS, beats_all(MACS, OTHERS)),
+    ),
+    Claim(
+        "They outperform the purely unsupervised methods in nearly all cases",
+        among(NO_LABELS, beats_all(MACS, WITHOUT_LABELS)),
+    ),
+    Claim(
+        "With sufficiently many bits they beat ITQ",
+        among(NO_LABELS, beats_all(MACS, ("ITQ",), ALWAYS, most_bits=True)),
+    ),
+)
+
+SUP_COMPARISON = GroupFigure(
+    "sup-comparison",
+    "Comparison with binary hashing methods, supervised",
+    "The paper's comparison on CIFAR and Infinite MNIST.",
+    supervised,
+    sections,
+    SUPERVISED_CLAIMS,
+)
+
+SUP_COSINE = GroupFigure(
+    "sup-cosine",
+    "The same comparison with the cosine similarity",
+    "The paper's comparison on CIFAR, all points centred and normalised.",
+    cosine,
+    sections,
+    SUPERVISED_CLAIMS,
+)
+
+UNSUP_COMPARISON = GroupFigure(
+    "unsup-comparison",
+    "Comparison with binary hashing methods, unsupervised",
+    "The paper's comparison on SIFT1M, with pseudolabels and without any labels.",
+    unsupervised,
+    sections,
+    UNSUPERVISED_CLAIMS,
+)
+
+UNSUP_COSINE = GroupFigure(
+    "unsup-cosine",
+    "The same comparison, unsupervised, with the cosine similarity",
+    "The paper's comparison on SIFT1M, all points centred and normalised.",
+    unsupervised_cosine,
+    sections,
+    UNSUPERVISED_CLAIMS,
+)

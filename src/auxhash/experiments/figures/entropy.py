@@ -1,0 +1,59 @@
+"""Effective number of bits: how well the codes that there are get used."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from auxhash import metrics
+from auxhash.experiments.claims import (
+    Claim,
+    largest_effective,
+    low_precision,
+    utilization_goes_with_precision,
+)
+from auxhash.experiments.figures import comparison
+from auxhash.experiments.figures.figure import GroupFigure, Section, of, over_bits
+from auxhash.experiments.figures.styles import DASHES
+from auxhash.experiments.groups import Group, Record
+from auxhash.experiments.svg import Plot, Series, Style
+
+SETS = {"base": "base", "query": "test set"}
+
+
+def sections(groups: Sequence[Group], records: Sequence[Record]) -> list[Section]:
+    plots = [_plot(group, of(records, group=group.name)) for group in groups]
+    note = "Solid: the base. Dashed: the test set. Dotted: the most that is possible for each."
+    return [Section("Effective bits over bits", [p for p in plots if p.series], note=note)]
+
+
+def _plot(group: Group, records: Sequence[Record]) -> Plot:
+    if not records:
+        return Plot(group.name, "b", "effective bits", [])
+    series = over_bits(records, lambda r: r.effective["base"], kinds=False)
+    for test in over_bits(records, lambda r: r.effective["query"], kinds=False):
+        look = replace(test.style, dashes=DASHES["linear"])
+        series.append(replace(test, label=f"{test.label}, test set", style=look, keyed=False))
+    data = group.data.load()
+    for name, what in SETS.items():
+        n = len(getattr(data, name))
+        most = [metrics.utilization_bound(b, n) for b in group.bits]
+        look = Style("ink", dashes=DASHES["bound"])
+        series.append(Series(f"bound, {what}", look, group.bits, most, keyed=False))
+    return Plot(group.name, "number of bits b", "effective bits", series)
+
+
+UNSUP_ENTROPY = GroupFigure(
+    "unsup-entropy",
+    "Code utilisation: effective number of bits",
+    "The paper's figure of the entropy of the codes on SIFT1M.",
+    comparison.unsupervised,
+    sections,
+    (
+        Claim("tPCA typically achieves the largest effective bits", largest_effective("TPCA")),
+        Claim("... while its precision is low", low_precision("TPCA")),
+        Claim(
+            "Code utilisation correlates to some extent with precision when ranking methods",
+            utilization_goes_with_precision,
+        ),
+    ),
+    pictures=False,
+)

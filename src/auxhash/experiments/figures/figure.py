@@ -1,0 +1,267 @@
+"""What a figure is made of, and the figures that compare groups of methods."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, Protocol
+
+import numpy as np
+
+from auxhash.experiments import claims
+from auxhash.experiments.cells import Arrays, Cells
+from auxhash.experiments.claims import Claim, Verdict
+from auxhash.experiments.figures.styles import label, style
+from auxhash.experiments.gallery import Gallery, gallery
+from auxhash.experiments.groups import Group, Record
+from auxhash.experiments.runs import Facts
+from auxhash.experiments.scales import Scale
+from auxhash.experiments.svg import Arrow, Plot, Series, Style
+
+ARROWS = {"cut": "MACcut", "quad": "MACquad"}  # from the two-step method to what MAC makes of it
+APART = 0.03  # of their x, from one arrow to the next
+
+
+class Job(Protocol):
+    """Something to run once and keep in a cell."""
+
+    def configuration(self) -> dict[str, Any]: ...
+
+    def run(self) -> tuple[Facts, Arrays]: ...
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under column names."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A row of plots with one legend, or a table."""
+
+    title: str
+    plots: Sequence[Plot] = ()
+    table: Table | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Content:
+    """All that a page shows, and the numbers for a file."""
+
+    verdicts: Sequence[Verdict]
+    sections: Sequence[Section]
+    protocol: Sequence[tuple[str, str]]
+    numbers: Sequence[dict[str, Any]]
+    galleries: Sequence[Gallery] = ()
+    notes: Sequence[str] = ()
+
+
+class Figure(Protocol):
+    """What `reproduce` needs of a figure."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def about(self) -> str: ...
+
+    def jobs(self, scale: Scale, n_jobs: int | None, data: str | None) -> Sequence[Job]:
+        """What has to be run, all of it or what concerns one data set."""
+
+    def content(self, scale: Scale, cells: Cells, n_jobs: int | None, data: str | None) -> Content:
+        """What can be told from the cells there are; nothing is trained."""
+
+
+@dataclass(frozen=True)
+class GroupFigure:
+    """A figure made of groups: panels of their records, and claims about them."""
+
+    name: str
+    title: str
+    about: str
+    groups: Callable[[Scale], Sequence[Group]]
+    sections: Callable[[Sequence[Group], Sequence[Record]], Sequence[Section]]
+    claims: Sequence[Claim]
+    pictures: bool = True
+
+    def jobs(self, scale: Scale, n_jobs: int | None, data: str | None) -> Sequence[Job]:
+        groups = self._groups(scale, n_jobs, data)
+        # By seed, so that pairs are drawn once; the first seed of everything comes first.
+        trainings = dict.fromkeys(t for group in groups for t in group.trainings())
+        return sorted(trainings, key=lambda training: training.seed)
+
+    def content(self, scale: Scale, cells: Cells, n_jobs: int | None, data: str | None) -> Content:
+        groups = self._groups(scale, n_jobs, data)
+        records = [record for group in groups for record in group.records(cells)]
+        galleries = [gallery(group, cells) for group in groups] if self.pictures else []
+        shown = {found.why_none or found.title: found for found in galleries if found is not None}
+        return Content(
+            claims.judge(self.claims, records),
+            self.sections(groups, records),
+            list(_protocol(groups, cells)),
+            _numbers(records),
+            list(shown.values()),
+            list(_notes(groups, cells)),
+        )
+
+    def _groups(self, scale: Scale, n_jobs: int | None, data: str | None) -> list[Group]:
+        groups = [replace(group, n_jobs=n_jobs) for group in self.groups(scale)]
+        chosen = [group for group in groups if data in (None, group.data.name)]
+        if not chosen:
+            have = ", ".join(dict.fromkeys(group.data.name for group in groups))
+            raise ValueError(f"{self.name} has no panel on {data}; it has {have}")
+        return chosen
+
+
+Curve = Sequence[tuple[float, float]]
+
+
+def curves(
+    records: Sequence[Record],
+    points: Callable[[Record], Curve],
+    kinds: bool = True,
+) -> list[Series]:
+    """A series a method and hash function, from a curve of each record."""
+    found = []
+    for method, kind in dict.fromkeys((r.method, r.hash_function) for r in records):
+        own = [points(record) for record in of(records, method=method, hash_function=kind)]
+        shown = kind if kinds else ""
+        found.append(average(label(method, shown), style(method, shown), own))
+    return found
+
+
+def over_bits(
+    records: Sequence[Record], value: Callable[[Record], float], kinds: bool = True
+) -> list[Series]:
+    """A series a method and hash function, with one value a number of bits."""
+    found = []
+    for method, kind in dict.fromkeys((r.method, r.hash_function) for r in records):
+        own = of(records, method=method, hash_function=kind)
+        seeds = dict.fromkeys(record.seed for record in own)
+        every = [sorted((r.bits, value(r)) for r in of(own, seed=seed)) for seed in seeds]
+        shown = kind if kinds else ""
+        found.append(average(label(method, shown), style(method, shown), every))
+    return found
+
+
+def average(name: str, look: Style, every: Sequence[Curve]) -> Series:
+    """The mean of a seed's curves, place by place, and their least and greatest.
+
+    A shorter curve goes on at its end: MAC that has stopped stays where it is.
+    """
+    longest = max(every, key=len)
+    full = [[*curve, *([curve[-1]] * (len(longest) - len(curve)))] for curve in every]
+    y = np.array([[point[1] for point in curve] for curve in full])
+    x = np.array([[point[0] for point in curve] for curve in every if len(curve) == len(longest)])
+    spread = (y.min(axis=0).tolist(), y.max(axis=0).tolist()) if len(y) > 1 else ((), ())
+    return Series(name, look, x.mean(axis=0).tolist(), y.mean(axis=0).tolist(), *spread)
+
+
+def arrows(records: Sequence[Record], value: Callable[[Record], float], x: float) -> list[Arrow]:
+    """Arrows at about x from each two-step method to what MAC made of it."""
+    found = []
+    kinds = dict.fromkeys(r.hash_function for r in records if r.method in ARROWS)
+    for at, (kind, two_step) in enumerate(product(kinds, ARROWS)):
+        ends = [
+            [value(r) for r in of(records, method=method, hash_function=kind)]
+            for method in (two_step, ARROWS[two_step])
+        ]
+        if all(ends):
+            start, end = (float(np.mean(values)) for values in ends)
+            colour = style(ARROWS[two_step]).colour
+            found.append(Arrow(x * (1 - APART * at), start, end, colour))
+    return found
+
+
+def precision_plot(title: str, records: Sequence[Record], kinds: bool = True) -> Plot:
+    """Precision over k."""
+    series = curves(records, lambda r: sorted(r.precision.items()), kinds)
+    ranks = sorted({k for r in records for k in r.precision})
+    middle = ranks[len(ranks) // 2] if ranks else 1
+    shown = arrows(records, lambda r: r.precision[middle], middle)
+    return Plot(title, "k", "precision", series, x_log=True, arrows=shown)
+
+
+def recall_plot(title: str, records: Sequence[Record], kinds: bool = True) -> Plot:
+    """Precision over recall, one point a Hamming radius."""
+    series = curves(records, lambda r: r.radius, kinds)
+    return Plot(title, "recall", "precision", series)
+
+
+def of(records: Iterable[Record], **wanted: Any) -> list[Record]:
+    """The records whose fields have these values."""
+    return [r for r in records if all(getattr(r, name) == v for name, v in wanted.items())]
+
+
+def _protocol(groups: Sequence[Group], cells: Cells) -> Iterable[tuple[str, str]]:
+    for data in dict.fromkeys(group.data for group in groups):
+        named = [group.name for group in groups if group.data == data]
+        yield f"Data of {', '.join(named)}", data.judged(groups[0].n_jobs).protocol
+    for group in groups:
+        yield (
+            f"Training, {group.name}",
+            f"{group.loss} loss, {group.pairs[0]} similar and {group.pairs[1]} dissimilar points "
+            f"drawn for each training point, the same for all methods; mu from {0.3 * group.mu:g} "
+            f"(MACcut) and {0.01 * group.mu:g} (MACquad), times 1.4; no validation set, so that "
+            f"every step of MAC counts and the lowest L(h) is taken",
+        )
+        quad = min(group.seeds, group.seeds_quad)
+        seeds = f"{group.seeds} (quad {quad}) from 0 on, of pairs and starts; the split is the same"
+        yield f"Seeds, {group.name}", seeds
+    yield "Ties in Hamming distance", "expected value over all orders; in pictures, base order"
+    facts = [fact for group in groups for fact in group.facts(cells)]
+    for machine in dict.fromkeys(fact["machine"] for fact in facts):
+        own = [fact for fact in facts if fact["machine"] == machine]
+        hours = sum(fact["seconds"] for fact in own) / 3600
+        last = max(fact["finished"] for fact in own)
+        yield "Machine", f"{machine}; {hours:.2f} hours of training, the last done {last}"
+
+
+def _notes(groups: Sequence[Group], cells: Cells) -> Iterable[str]:
+    if any(group.data.stands_in for group in groups):
+        yield (
+            "SIFT1M is not on this machine. cifar10-sift stands in for it: a million real SIFT "
+            "descriptors of CIFAR-10's images. The paper's numbers are not to be expected."
+        )
+    trainings = dict.fromkeys(t for group in groups for t in group.trainings())
+    missing = [t for t in trainings if t.configuration() not in cells]
+    if missing:
+        named = ", ".join(str(training) for training in missing[:5])
+        yield (
+            f"{len(missing)} of {len(trainings)} runs are missing, and with them what they would "
+            f"show: {named}{', and more' if len(missing) > 5 else ''}."
+        )
+
+
+def _numbers(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Means over the seeds, compact: one entry a group, method, hash function and bits."""
+    keys = dict.fromkeys((r.group, r.method, r.hash_function, r.bits) for r in records)
+    found = []
+    for group, method, kind, bits in keys:
+        own = of(records, group=group, method=method, hash_function=kind, bits=bits)
+        entry = {"group": group, "method": method, "hash_function": kind, "bits": bits}
+        entry |= {"seeds": [r.seed for r in own]}
+        entry |= {
+            "loss": [_round(r.loss) for r in own],
+            "mAP": [_round(r.average_precision) for r in own],
+        }
+        entry["precision"] = {k: [_round(r.precision[k]) for r in own] for k in own[0].precision}
+        entry["effective bits"] = {
+            part: [_round(r.effective[part]) for r in own] for part in own[0].effective
+        }
+        entry["seconds"] = [_round(r.seconds, 4) for r in own]
+        if own[0].history and method not in ARROWS:
+            entry["history"] = [[_round(s["loss"]) for s in r.history] for r in own]
+            entry["free loss"] = [_round(r.history[0]["free_loss"]) for r in own]
+        found.append(entry)
+    return found
+
+
+def _round(value: float, digits: int = 5) -> float | None:
+    return float(f"{value:.{digits}g}") if np.isfinite(value) else None

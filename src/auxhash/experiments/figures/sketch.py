@@ -1,0 +1,347 @@
+"""free-codes: the paper's sketch of code space, drawn from problems small enough to enumerate.
+
+A few digits of three classes, in the plane of their first two principal components, get 2 bits.
+All codes there are, and all that a linear hash function can produce, are gone through one by one;
+so the free codes, the codes realizable by hash functions and the best of these are exact. Beside
+them stand what two-step hashing and MAC find.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash import __version__, affinity, datasets, hashfunctions, mac, zstep
+from auxhash.affinity import Affinity
+from auxhash.baselines.pca import principal_axes
+from auxhash.experiments import claims, runs
+from auxhash.experiments.cells import Arrays, Cells
+from auxhash.experiments.claims import Verdict
+from auxhash.experiments.figures.figure import Content, Section
+from auxhash.experiments.figures.styles import DASHES
+from auxhash.experiments.scales import Scale
+from auxhash.experiments.svg import Plot, Series, Style
+from auxhash.hashfunctions import HashFunction
+
+Array = NDArray[np.float64]
+Signs = NDArray[np.int8]
+
+CLASSES = (1, 2, 7)
+PER_CLASS = 4
+BITS = 2
+LOWEST = "lowest of all codes"
+SAME = 1e-9  # energies that differ by rounding alone
+
+
+class Dichotomies(NamedTuple):
+    """All ways (m, n) in which a line divides n points, and a line (a, b, c) for each."""
+
+    signs: Signs
+    lines: Array  # ax + by + c >= 0 where the sign is +1
+
+
+def points(seed: int) -> tuple[Array, NDArray[np.int64]]:
+    """PER_CLASS digits of each class in two dimensions, each of unit variance."""
+    data = datasets.load("digits").base
+    mean, axes = principal_axes(np.asarray(data.X, np.float64), 2, "the sketch")
+    plane = (data.X - mean) @ axes
+    plane /= plane.std(axis=0)
+    labels = np.asarray(data.y)
+    rng = np.random.default_rng(seed)
+    rows = [rng.choice(np.flatnonzero(labels == c), PER_CLASS, False) for c in CLASSES]
+    chosen = np.concatenate(rows)
+    return plane[chosen], labels[chosen]
+
+
+def dichotomies(X: Array) -> Dichotomies:
+    """Sort the points along a direction between any two at which their order changes."""
+    turns = [np.arctan2(*(X[j] - X[i])) for i, j in combinations(range(len(X)), 2)]
+    angles = np.unique(np.mod(np.negative(turns), np.pi))
+    between = (angles + np.append(angles[1:], angles[0] + np.pi)) / 2
+    signs, lines = [], []
+    for angle in between:
+        a, b = np.cos(angle), np.sin(angle)
+        along = np.sort(X @ [a, b])
+        cuts = [along[0] - 1, *(along[1:] + along[:-1]) / 2, along[-1] + 1]
+        for cut in cuts:
+            for way in (1, -1):
+                line = way * np.array([a, b, -cut])
+                lines.append(line)
+                signs.append(np.where(X @ line[:2] + line[2] >= 0, 1, -1))
+    every, first = np.unique(np.array(signs, np.int8), axis=0, return_index=True)
+    return Dichotomies(every, np.array(lines)[first])
+
+
+def energies(bits: Signs, others: Signs, pairs: Affinity) -> Array:
+    """KSH loss of all codes (z, z') of 2 bits with z from the rows of one, z' from the other.
+
+    With p, p' = +-1 the products of a pair's two signs, ((p + p') / 2 - y)^2 is
+    (1 + p p') / 2 - y (p + p') + y^2: one matrix product does for all of them.
+    """
+    p, q = (z[:, pairs.i].astype(np.float64) * z[:, pairs.j] for z in (bits, others))
+    w, y = pairs.weight, pairs.y
+    linear = (p @ (w * y))[:, None] + (q @ (w * y))[None]
+    total: Array = (w * (0.5 + y**2)).sum() + 0.5 * (p * w) @ q.T - linear
+    return total
+
+
+def distances(free: Signs, bits: Signs, others: Signs) -> NDArray[np.int64]:
+    """Bits in which the free codes (2, n) differ from all (z, z'), as `energies` takes them.
+
+    Bits can change places and be turned around without changing E, so the least over these counts.
+    """
+
+    def apart(signs: Signs) -> NDArray[np.int64]:
+        differing = (free[:, None] != signs[None]).sum(axis=2)  # (2, m)
+        turned: NDArray[np.int64] = np.minimum(differing, free.shape[1] - differing)
+        return turned
+
+    p, q = apart(bits), apart(others)
+    least: NDArray[np.int64] = np.minimum(p[0][:, None] + q[1][None], p[1][:, None] + q[0][None])
+    return least
+
+
+def all_signs(n: int) -> Signs:
+    """All 2^n rows of signs."""
+    numbers = np.arange(2**n)[:, None] >> np.arange(n)
+    return (2 * (numbers & 1) - 1).astype(np.int8)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One small problem, solved in every way."""
+
+    seed: int
+
+    def __str__(self) -> str:
+        return f"problem {self.seed}"
+
+    def configuration(self) -> dict[str, Any]:
+        what = {"classes": CLASSES, "per class": PER_CLASS, "seed": self.seed}
+        return {"figure": "free-codes", "version": __version__, **what}
+
+    def run(self) -> tuple[runs.Facts, Arrays]:
+        """Where all these codes are: distance from the free codes found, and E(Z)."""
+        X, y = points(self.seed)
+        pairs = affinity.from_labels(y, None, None)
+        two_step, best = _solve(X, pairs, self.seed)
+        free = two_step.Z.T
+        line = dichotomies(X)
+        energy = energies(line.signs, line.signs, pairs)
+        distance = distances(free, line.signs, line.signs)
+        best_of_all = energy <= energy.min() + SAME  # of these, the nearest to the free codes
+        optimal = np.unravel_index(
+            np.argmin(np.where(best_of_all, distance, len(X) * BITS)), energy.shape
+        )
+        half = all_signs(len(X))[1::2]  # the first sign is +1: turning a bit around changes nothing
+        facts = {
+            "free codes": _place(free, free, pairs),
+            "two-step": _place(two_step.H.T, free, pairs),
+            "MAC": _place(best.H.T, free, pairs),
+            "nearest realizable": [
+                int(distance.min()),
+                float(energy[distance == distance.min()].min()),
+            ],
+            "optimal": [int(distance[optimal]), float(energy[optimal])],
+            LOWEST: float(energies(half, half, pairs).min()),
+            "machine": runs.machine(),
+        }
+        arrays = {
+            "X": X,
+            "y": y,
+            "realizable": np.unique(np.stack([distance.ravel(), energy.ravel()], 1), axis=0),
+            "optimal": line.lines[list(optimal)],
+            "two-step": _lines(two_step.h),
+            "MAC": _lines(best.h),
+        }
+        return facts, arrays
+
+
+def _solve(X: Array, pairs: Affinity, seed: int) -> tuple[mac.State, mac.State]:
+    """Where MAC starts, with the free codes as Z, and where it ends."""
+    centres, start, solving = np.random.default_rng(seed).spawn(3)
+    h = hashfunctions.get("linear", 100.0).prepare(X, centres)
+    Z = (2 * start.integers(0, 2, (len(X), BITS)) - 1).astype(np.int8)
+    problem = zstep.Problem(pairs, "ksh", BITS, 1)
+    steps = list(mac.MAC(zstep.get("cut")).steps(problem, h.features(X), h, Z, solving))
+    return steps[0][1], mac.lowest(steps)[1]
+
+
+def _place(codes: Signs, free: Signs, pairs: Affinity) -> list[float]:
+    """Distance from the free codes, and E."""
+    one, two = codes[:1], codes[1:]
+    return [float(distances(free, one, two)[0, 0]), float(energies(one, two, pairs)[0, 0])]
+
+
+def _lines(h: HashFunction) -> Array:
+    """The line (a, b, c) of each bit of a linear hash function of the plane."""
+    origin, right, up = h.decision(h.features(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])))
+    return np.stack([right - origin, up - origin, origin], axis=1)
+
+
+LOOKS = {
+    "free codes": Style("green", "diamond"),
+    "two-step": Style("blue", "circle", DASHES["linear"]),
+    "MAC": Style("vermillion", "circle"),
+    "nearest realizable": Style("sky", "square-open"),
+    "optimal": Style("ink", "up", DASHES["bound"]),
+}
+CLASS_LOOKS = (Style("orange", "circle"), Style("purple", "square"), Style("green", "up"))
+
+
+def space_plot(facts: runs.Facts, arrays: Arrays) -> Plot:
+    """Code space as seen from the free codes."""
+    grey = replace(Style("muted", "dot"), joined=False)
+    series = [Series("realizable codes", grey, *arrays["realizable"].T.tolist())]
+    for name, look in LOOKS.items():
+        x, y = facts[name]
+        series.append(Series(name, replace(look, joined=False), [x], [y]))
+    return Plot(
+        "Codes realizable by linear hash functions",
+        "bits unlike the free codes",
+        "E(Z)",
+        series,
+    )
+
+
+def plane_plot(arrays: Arrays) -> Plot:
+    """The points, and the two lines of each hash function."""
+    X, y = arrays["X"], arrays["y"]
+    box = np.stack([X.min(axis=0) - 0.2, X.max(axis=0) + 0.2])
+    series = []
+    for number, look in zip(CLASSES, CLASS_LOOKS, strict=True):
+        own = X[y == number].T.tolist()
+        series.append(Series(f"digit {number}", replace(look, joined=False), *own))
+    for name in ("two-step", "MAC", "optimal"):
+        for line in arrays[name]:
+            ends = clipped(line, box)
+            if len(ends) == 2:
+                series.append(Series(name, replace(LOOKS[name], marker=""), *ends.T.tolist()))
+    return Plot("The points and the lines", "first component", "second component", series)
+
+
+def clipped(line: Array, box: Array) -> Array:
+    """The two points where a line leaves the box, or none: it need not pass it."""
+    a, b, c = line
+    found = [(x, -(a * x + c) / b) for x in box[:, 0] if b]
+    found += [(-(b * y + c) / a, y) for y in box[:, 1] if a]
+    inside = [p for p in found if np.all(p >= box[0] - 1e-9) and np.all(p <= box[1] + 1e-9)]
+    return np.array(inside[:2])
+
+
+def verdicts(every: Sequence[runs.Facts]) -> list[Verdict]:
+    """The sketch's claims, each over all problems drawn."""
+    n = len(every)
+    E = {
+        name: np.array([facts[name][1] for facts in every])
+        for name in ("two-step", "MAC", "nearest realizable", "optimal")
+    }
+    lowest = np.array([facts[LOWEST] for facts in every])
+
+    def verdict(words: str, count: int, needed: float, told: str, ours: bool = False) -> Verdict:
+        held = claims.enough(count, n, needed) if n else None
+        numbers = f"In {count} of {n} problems. {told}" if n else claims.UNTESTED[1]
+        return Verdict(words, ours, held, numbers)
+
+    def excess(name: str) -> str:
+        above = np.mean(E[name] / E["optimal"] - 1) if n else 0.0
+        return f"{name}: E(Z) {above:.1%} above the optimum on average."
+
+    never = int((E["MAC"] <= E["two-step"] + SAME).sum())
+    return [
+        verdict(
+            "The free codes cannot be produced by a hash function",
+            int((E["optimal"] > lowest + SAME).sum()),
+            claims.USUALLY,
+            "Needed: two thirds.",
+        ),
+        verdict(
+            "The two-step codes are not those of the optimal hash function",
+            int((E["two-step"] > E["optimal"] + SAME).sum()),
+            claims.USUALLY,
+            f"Needed: two thirds. {excess('two-step')}",
+        ),
+        verdict(
+            "Nor are the realizable codes nearest to the free codes",
+            int((E["nearest realizable"] > E["optimal"] + SAME).sum()),
+            claims.USUALLY,
+            f"Needed: two thirds. {excess('nearest realizable')}",
+        ),
+        verdict(
+            "MAC finds a hash function that is no worse than the two-step one",
+            never,
+            claims.ALWAYS,
+            f"Needed: all. Better in {int((E['MAC'] < E['two-step'] - SAME).sum())}. "
+            f"{excess('MAC')}",
+        ),
+        verdict(
+            "MAC finds the optimum",
+            int((E["MAC"] <= E["optimal"] + SAME).sum()),
+            claims.USUALLY,
+            f"Needed: two thirds. Two-step: {int((E['two-step'] <= E['optimal'] + SAME).sum())}.",
+            ours=True,
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """The figure: a picture of one problem, and verdicts over many."""
+
+    name: str = "free-codes"
+    title: str = "Free codes, two-step codes and optimal codes, in problems that can be enumerated"
+    about: str = "The paper's sketch of the space of codes, from real runs in two dimensions."
+
+    def jobs(self, scale: Scale, n_jobs: int | None, data: str | None) -> Sequence[Draw]:
+        return [Draw(seed) for seed in range(scale.sketches)]
+
+    def content(self, scale: Scale, cells: Cells, n_jobs: int | None, data: str | None) -> Content:
+        draws = [draw for draw in self.jobs(scale, n_jobs, data) if draw.configuration() in cells]
+        every = [cells.read(draw.configuration()) for draw in draws]
+        facts = [found for found, _ in every]
+        return Content(
+            verdicts(facts),
+            [_section(every)] if every else [],
+            _protocol(facts),
+            [
+                {"seed": draw.seed, **{name: found[name] for name in (*LOOKS, LOWEST)}}
+                for draw, found in zip(draws, facts, strict=True)
+            ],
+        )
+
+
+def _section(every: Sequence[tuple[runs.Facts, Arrays]]) -> Section:
+    """The first problem in which two-step, MAC and the optimum are three different things."""
+
+    def apart(facts: runs.Facts) -> int:
+        return len({round(facts[name][1], 6) for name in ("two-step", "MAC", "optimal")})
+
+    shown = max(range(len(every)), key=lambda at: apart(every[at][0]))
+    facts, arrays = every[shown]
+    return Section(
+        f"Problem {shown}: the first where two-step, MAC and optimum differ most",
+        [space_plot(facts, arrays), plane_plot(arrays)],
+        note=(
+            "Left: every grey dot is a distance from the free codes and a loss that some linear "
+            "hash function has. Two-step hashing looks for the leftmost; the lowest is wanted."
+        ),
+    )
+
+
+def _protocol(every: Sequence[runs.Facts]) -> list[tuple[str, str]]:
+    classes = ", ".join(map(str, CLASSES))
+    return [
+        (
+            "Problems",
+            f"{len(every)} draws of {PER_CLASS} digits of each of the classes {classes}, in their "
+            f"first two principal components; {BITS} bits, KSH loss on all pairs, linear SVMs, "
+            "cut in the Z step; the free codes are those that the Z step at mu = 0 found",
+        ),
+        *(("Machine", machine) for machine in dict.fromkeys(facts["machine"] for facts in every)),
+    ]
+
+
+FREE_CODES = Sketch()

@@ -1,0 +1,87 @@
+"""Some queries and what each method retrieves first for them: right ones and wrong ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.datasets.dataset import Dataset
+from auxhash.experiments.cells import Arrays, Cells
+from auxhash.experiments.groups import Group
+from auxhash.index import HammingIndex
+
+QUERIES = 4
+FIRST = 10  # retrieved points shown
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Pictures side by side (height, n * width[, 3]), and which of them are right."""
+
+    label: str
+    pixels: NDArray[np.uint8]
+    right: Sequence[bool]
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """For each query its own picture, and a strip a method; or why there is none."""
+
+    title: str
+    queries: Sequence[tuple[Strip, Sequence[Strip]]] = ()
+    why_none: str = ""
+
+
+def gallery(group: Group, cells: Cells) -> Gallery | None:
+    """Queries of the group's middle number of bits; None where nothing was trained."""
+    bits = group.bits[len(group.bits) // 2]
+    codes = {method: group.codes(method, bits, cells) for method in group.methods}
+    trained = {method: found for method, found in codes.items() if found is not None}
+    if not trained:
+        return None
+    title = f"{group.name}, {bits} bits, {group.hash_functions[0]} hash function"
+    data = group.data.judged(group.n_jobs)
+    if data.query.images is None or data.base.images is None:
+        return Gallery(title, why_none=f"{data.name} holds descriptors, not images to be shown.")
+    chosen = _chosen(data)
+    found = {method: _search(some, chosen, bits) for method, some in trained.items()}
+    shown = [
+        (
+            _strip("query", data.query, np.array([q]), [True]),
+            [
+                _strip(name, data.base, rows[at], _right(data, q, rows[at]))
+                for name, rows in found.items()
+            ],
+        )
+        for at, q in enumerate(chosen)
+    ]
+    return Gallery(title, shown)
+
+
+def _chosen(data: Dataset) -> NDArray[np.int64]:
+    """The first query of each of a few classes, evenly apart."""
+    _, first = np.unique(np.asarray(data.query.y), return_index=True)
+    picked: NDArray[np.int64] = first[np.linspace(0, len(first) - 1, QUERIES).astype(int)]
+    return picked
+
+
+def _search(codes: Arrays, chosen: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+    index = HammingIndex(bits)
+    index.add(codes["base"])
+    return index.search(codes["query"][chosen], FIRST)[1]
+
+
+def _right(data: Dataset, query: int, rows: NDArray[np.int64]) -> list[bool]:
+    truth: Any = data.query.y
+    labels: Any = data.base.y
+    return [bool(labels[row] == truth[query]) for row in rows]
+
+
+def _strip(label: str, points: Any, rows: NDArray[np.int64], right: Sequence[bool]) -> Strip:
+    images = np.asarray(points.images[rows])
+    brightest = int(images.max(initial=1))
+    if brightest <= 16:  # the digits of scikit-learn
+        images = (images.astype(np.uint16) * 255 // 16).astype(np.uint8)
+    return Strip(label, np.concatenate(list(images), axis=1), right)

@@ -1,0 +1,148 @@
+"""A figure's report: one HTML page that needs nothing else, in light and in dark."""
+
+import base64
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+
+from auxhash.datasets.png import write_png
+from auxhash.experiments.claims import Verdict
+from auxhash.experiments.figures.figure import Content, Figure, Section, Table
+from auxhash.experiments.figures.styles import COLOURS
+from auxhash.experiments.gallery import Gallery, Strip
+from auxhash.experiments.svg import Plot, Series, draw, key
+
+MARKS = {True: ("held", "✓"), False: ("failed", "✗"), None: ("untested", "?")}
+
+
+def page(figure: Figure, content: Content, command: str) -> str:
+    """The whole page; `command` is what made it."""
+    body = [
+        f"<header><h1>{escape(figure.title)}</h1>",
+        f'<p class="about">{escape(figure.about)} Made by '
+        f"<code>{escape(command)}</code></p></header>",
+        *(f'<p class="notice">{escape(note)}</p>' for note in content.notes),
+        _verdicts(content.verdicts),
+        *(_section(section) for section in content.sections),
+        *(_gallery(shown) for shown in content.galleries),
+        _protocol(content.protocol),
+    ]
+    style = files("auxhash.experiments").joinpath("page.css").read_text("utf-8")
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
+        f"<title>{escape(figure.name)}</title><style>{_colours()}{style}</style></head>\n"
+        f"<body><main>{''.join(body)}</main></body></html>\n"
+    )
+
+
+def _colours() -> str:
+    light, dark = (
+        "".join(f"--{name}:{pair[at]};" for name, pair in COLOURS.items()) for at in (0, 1)
+    )
+    return f":root{{{light}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+
+
+def _verdicts(verdicts: Sequence[Verdict]) -> str:
+    rows = []
+    for verdict in verdicts:
+        kind, mark = MARKS[verdict.held]
+        asked = ' <span class="asked">(asked by us)</span>' if verdict.ours else ""
+        rows.append(
+            f'<tr class="{kind}"><td class="verdict"><span aria-hidden="true">{mark}</span> '
+            f"{verdict.word}</td><td>{escape(verdict.words)}{asked}</td>"
+            f"<td>{escape(verdict.numbers)}</td></tr>"
+        )
+    return (
+        '<section><h2>What the paper says, and what these runs say</h2><div class="wide">'
+        '<table class="verdicts"><thead><tr><th>Verdict</th><th>Claim</th><th>Numbers</th></tr>'
+        f"</thead><tbody>{''.join(rows)}</tbody></table></div></section>"
+    )
+
+
+def _section(section: Section) -> str:
+    note = f'<p class="note">{escape(section.note)}</p>' if section.note else ""
+    plots = "".join(f"<figure>{draw(plot)}</figure>" for plot in section.plots)
+    tables = "".join(_behind(plot) for plot in section.plots)
+    behind = f"<details><summary>The numbers</summary>{tables}</details>" if tables else ""
+    table = _table(section.table) if section.table else ""
+    columns = min(len(section.plots), 4)
+    grid = f'<div class="plots" style="--columns:{columns}">{plots}</div>' if plots else ""
+    return (
+        f"<section><h2>{escape(section.title)}</h2>{note}{_legend(section.plots)}"
+        f"{grid}{table}{behind}</section>"
+    )
+
+
+def _legend(plots: Iterable[Plot]) -> str:
+    looks = dict.fromkeys((s.label, s.style) for plot in plots for s in plot.series if s.keyed)
+    items = "".join(f"<li>{key(style)}{escape(label)}</li>" for label, style in looks if label)
+    return f'<ul class="legend">{items}</ul>' if items else ""
+
+
+def _behind(plot: Plot) -> str:
+    """The plot's numbers: a row a method, a column an x where all have the same."""
+    same = len({tuple(series.x) for series in plot.series}) == 1
+    head = f"<h3>{escape(plot.title)}: {escape(plot.y_label)}</h3>"
+    if same:
+        columns = [plot.x_label, *(f"{x:g}" for x in plot.series[0].x)]
+        rows = [[s.label, *(_value(s, at) for at in range(len(s.y)))] for s in plot.series]
+    else:
+        columns = ["", f"({plot.x_label}, {plot.y_label})"]
+        rows = [
+            [s.label, "; ".join(f"{x:.4g}, {y:.4g}" for x, y in zip(s.x, s.y, strict=True))]
+            for s in plot.series
+        ]
+    return head + _table(Table(columns, rows))
+
+
+def _value(series: Series, at: int) -> str:
+    text = f"{series.y[at]:.4g}"
+    if len(series.low):
+        text += f" ({series.low[at]:.4g} to {series.high[at]:.4g})"
+    return text
+
+
+def _table(table: Table) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows
+    )
+    whole = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f'<div class="wide">{whole}</div>'
+
+
+def _gallery(shown: Gallery) -> str:
+    head = f"<section><h2>Queries and what comes first: {escape(shown.title)}</h2>"
+    if shown.why_none:
+        return f'{head}<p class="note">{escape(shown.why_none)}</p></section>'
+    blocks = []
+    for query, strips in shown.queries:
+        rows = "".join(
+            f"<tr><th>{escape(strip.label)}</th><td>{_strip(strip)}</td>"
+            f"<td>{sum(strip.right)} of {len(strip.right)}</td></tr>"
+            for strip in strips
+        )
+        blocks.append(
+            f'<div class="query"><div class="asked-for">{_strip(query, marked=False)}'
+            f"<div>query</div></div><table>{rows}</table></div>"
+        )
+    told = "The first ten retrieved, nearest first; the bar below a picture says right or wrong."
+    return f'{head}<p class="note">{told}</p><div class="queries">{"".join(blocks)}</div></section>'
+
+
+def _strip(strip: Strip, marked: bool = True) -> str:
+    data = base64.b64encode(write_png(strip.pixels)).decode()
+    marks = "".join(
+        f'<i class="{"right" if right else "wrong"}">{"✓" if right else "✗"}</i>'
+        for right in strip.right
+    )
+    right = f"{sum(strip.right)} of {len(strip.right)} right" if marked else strip.label
+    image = f'<img alt="{escape(right)}" src="data:image/png;base64,{data}"/>'
+    below = f'<div class="marks">{marks}</div>' if marked else ""
+    return f'<div class="strip" style="--n:{len(strip.right)}">{image}{below}</div>'
+
+
+def _protocol(lines: Sequence[tuple[str, str]]) -> str:
+    items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in lines)
+    return f"<section><h2>How it was run</h2><dl>{items}</dl></section>"

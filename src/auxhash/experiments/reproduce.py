@@ -1,0 +1,148 @@
+"""reproduce: run what a figure needs, then report on it. The report reads, and never trains."""
+
+import json
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from auxhash import __version__
+from auxhash.experiments.cells import Cells
+from auxhash.experiments.claims import Verdict
+from auxhash.experiments.figures import FIGURES, get
+from auxhash.experiments.figures.figure import Figure
+from auxhash.experiments.page import page
+from auxhash.experiments.scales import SCALES, Scale, resolved
+from auxhash.files import writing
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """One figure at one scale: where its cells are, and which part of it is wanted."""
+
+    figure: Figure
+    scale: Scale
+    cells: Cells
+    data: str | None = None  # only the panels on this data set
+    n_jobs: int | None = None
+
+    @property
+    def command(self) -> str:
+        """What made this, for the reader who wants to make it again."""
+        usual = SCALES[self.scale.name].seeds
+        seeds = f" --seeds {self.scale.seeds}" if self.scale.seeds != usual else ""
+        only = f" --data {self.data}" if self.data else ""
+        return f"auxhash reproduce {self.figure.name} --scale {self.scale.name}{seeds}{only}"
+
+    def run(self, console: Console) -> list[str]:
+        """Run what is not in the cells yet; tell what failed, which stops nothing else."""
+        jobs = self.figure.jobs(self.scale, self.n_jobs, self.data)
+        failed = []
+        columns = (
+            TextColumn("{task.fields[figure]}"),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}"),
+        )
+        with Progress(*columns, console=console) as bar:
+            task = bar.add_task("", total=len(jobs), figure=self.figure.name)
+            for job in jobs:
+                bar.update(task, description=str(job))
+                configuration = job.configuration()
+                try:
+                    if configuration not in self.cells:
+                        self.cells.write(configuration, *job.run())
+                except Exception as error:
+                    why = traceback.format_exception_only(error)[-1].strip()
+                    failed.append(f"{job}: {why}")
+                bar.advance(task)
+            bar.update(task, description="")
+        return failed
+
+    def report(self, output: Path, numbers: Path | None = None) -> list[Verdict]:
+        """Write the page, and the numbers and verdicts as JSON where asked for."""
+        content = self.figure.content(self.scale, self.cells, self.n_jobs, self.data)
+        _write(output, page(self.figure, content, self.command))
+        if numbers is not None:
+            found = {
+                "figure": self.figure.name,
+                "command": self.command,
+                "version": __version__,
+                "notes": list(content.notes),
+                "protocol": dict(content.protocol),
+                "verdicts": [
+                    {"claim": v.words, "verdict": v.word, "numbers": v.numbers, "ours": v.ours}
+                    for v in content.verdicts
+                ],
+                "results": content.numbers,
+            }
+            _write(numbers, _compact(found))
+        return list(content.verdicts)
+
+
+def _compact(found: dict[str, Any]) -> str:
+    """JSON with a line for each result: short, and a change of one number is one line's."""
+    head = json.dumps({k: v for k, v in found.items() if k != "results"}, indent=1)
+    results = ",\n  ".join(json.dumps(result, allow_nan=False) for result in found["results"])
+    return f'{head.removesuffix("}").rstrip()},\n "results": [\n  {results}\n ]\n}}\n'
+
+
+def _write(path: Path, text: str) -> None:
+    with writing(path) as temporary:
+        temporary.write_text(text, "utf-8")
+
+
+def show_list() -> None:
+    """Print the figures."""
+    table = Table("figure", "what it shows")
+    for figure in FIGURES.values():
+        table.add_row(figure.name, figure.title)
+    Console().print(table)
+
+
+def main(
+    figure: str,
+    scale: str,
+    seeds: int | None,
+    only: str | None,
+    folder: str,
+    run_only: bool,
+    report_only: bool,
+    output: str | None,
+    numbers: str | None,
+    jobs: int | None,
+) -> None:
+    """The command: run and report one figure, or all of them."""
+    every = list(FIGURES.values()) if figure == "all" else [get(figure)]
+    if len(every) > 1 and (output or numbers or only):
+        raise ValueError("--output, --json and --data are for one figure, not for all")
+    if run_only and (report_only or output or numbers):
+        raise ValueError("--run-only writes no page: leave out --report-only, --output and --json")
+    size = resolved(SCALES[scale])
+    if seeds is not None:
+        size = replace(size, seeds=seeds)
+    console = Console(stderr=True)
+    for one in every:
+        reproduction = Reproduction(one, size, Cells(folder), only, jobs)
+        if not report_only:
+            for failure in reproduction.run(console):
+                console.print(f"[red]failed[/red] {escape(failure)}")
+        if not run_only:
+            page_path = Path(output or Path(folder) / f"{one.name}-{scale}.html")
+            verdicts = reproduction.report(page_path, Path(numbers) if numbers else None)
+            _print_verdicts(verdicts)
+            Console().print(f"{page_path}", soft_wrap=True)
+
+
+def _print_verdicts(verdicts: Sequence[Verdict]) -> None:
+    table = Table("verdict", "claim", "numbers")
+    for verdict in verdicts:
+        table.add_row(verdict.word, escape(verdict.words), escape(verdict.numbers))
+    Console().print(table)

@@ -1,0 +1,153 @@
+"""One training, and what is kept and measured of it: what compare and the figures share.
+
+A run keeps codes, the model and facts, never features: every measure comes from the codes later.
+"""
+
+import hashlib
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+from auxhash import __version__, affinity, losses, metrics, modelfile
+from auxhash.affinity import Affinity
+from auxhash.codes import pack, sign, unpack
+from auxhash.datasets.dataset import Dataset
+from auxhash.estimators import MACHash
+from auxhash.experiments.cells import Arrays
+from auxhash.hasher import CHUNK, NOT_SAVED, Hasher
+from auxhash.metrics import Evaluation
+
+Facts = dict[str, Any]
+
+PARTS = ("train", "base", "query")
+TWO_STEP = "two-step "  # before a part's name: the codes of the two-step solution MAC started from
+
+# What a fitted method keeps of its training, and does not need to encode.
+TRAINING = ("codes_", "labels_", "affinity_", "history_", "two_step_", "init", "validation")
+
+
+def fingerprint(data: Dataset) -> str:
+    """A digest of what the data set holds."""
+    digest = hashlib.sha256(data.name.encode())
+    for part in (data.train, data.base, data.query):
+        digest.update(repr(part).encode())
+        step = max(1, len(part) // 1000)  # a thousand rows tell data sets apart, a million are slow
+        digest.update(np.ascontiguousarray(part.X[::step]).tobytes())
+        if part.y is not None:
+            digest.update(np.ascontiguousarray(part.y).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def prepared(hasher: Hasher, **settings: Any) -> Hasher:
+    """A fresh copy with the settings that all methods share, as far as it has them."""
+    fresh: Hasher = clone(hasher)
+    own = fresh.get_params(deep=False)
+    fresh.set_params(**{name: value for name, value in settings.items() if name in own})
+    return fresh
+
+
+def configuration(
+    mark: str, hasher: Hasher, n_similar: int | None, n_dissimilar: int | None, seed: int
+) -> dict[str, Any]:
+    """All that a run's result depends on; the number of threads is not among it."""
+    every = hasher.get_params()
+    return {
+        "data": mark,
+        "method": type(hasher).__name__,
+        "parameters": {name: repr(every[name]) for name in sorted(every) if name != "n_jobs"},
+        "pairs": [n_similar, n_dissimilar, seed],
+        "version": __version__,
+    }
+
+
+def draw_pairs(
+    data: Dataset, n_similar: int | None, n_dissimilar: int | None, seed: int, n_jobs: int | None
+) -> Affinity:
+    """The pairs that every method of a seed learns from: by label, else by nearest neighbours."""
+    if data.train.y is not None:
+        return affinity.from_labels(data.train.y, n_similar, n_dissimilar, seed, n_jobs)
+    return affinity.from_neighbors(
+        data.train.X, n_similar, n_dissimilar, random_state=seed, n_jobs=n_jobs
+    )
+
+
+def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays]:
+    """Fit; give facts, packed codes of train, base and query, and the bytes of a model file.
+
+    MAC's two-step codes are kept beside its own, so that the two-step method needs no run.
+    """
+    options = {"affinity": pairs} if has_fit_parameter(hasher, "affinity") else {}
+    clock = perf_counter()
+    hasher.fit(data.train.X, data.train.y, **options)
+    trained = perf_counter() - clock
+    points = {name: getattr(data, name).X for name in PARTS}
+    clock = perf_counter()
+    codes: Arrays = {name: hasher.encode(X) for name, X in points.items()}
+    seconds = perf_counter() - clock
+    history = [asdict(step) for step in hasher.history_] if isinstance(hasher, MACHash) else []
+    if len(history) > 1:
+        codes |= {TWO_STEP + name: _two_step(hasher, X) for name, X in points.items()}
+    kept, needed = _model(hasher), _model(hasher, TRAINING)
+    if kept is not None:
+        codes["model"] = np.frombuffer(kept, np.uint8)
+    facts = {
+        "seconds": trained,
+        "codes_a_second": sum(len(X) for X in points.values()) / seconds,
+        "bytes": float("nan") if needed is None else len(needed),
+        "history": history,
+        "machine": machine(),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    return facts, codes
+
+
+def measure(
+    codes: Arrays, n_bits: int, data: Dataset, k: Sequence[int], n_jobs: int | None = None
+) -> Evaluation:
+    """Every measure of retrieval: the queries' codes searched for among those of the base."""
+    labels = (data.query.y, data.base.y) if data.query.neighbors is None else (None, None)
+    return metrics.evaluate(
+        codes["query"][: len(data.query)],
+        codes["base"],
+        *labels,
+        neighbors=data.query.neighbors,
+        k=k,
+        n_bits=n_bits,
+        n_jobs=n_jobs,
+    )
+
+
+def training_loss(codes: Arrays, n_bits: int, pairs: Affinity, loss: Any) -> float:
+    """L(h) on the training pairs."""
+    return losses.total(unpack(codes["train"], n_bits), pairs, loss)
+
+
+def machine() -> str:
+    """Where a run was made, as far as its times depend on it."""
+    return (
+        f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}, "
+        f"Python {platform.python_version()}, NumPy {np.__version__}, auxhash {__version__}"
+    )
+
+
+def _two_step(hasher: MACHash, X: NDArray[Any]) -> NDArray[np.uint8]:
+    h, jobs = hasher.two_step_, hasher.n_jobs
+    chunks = [X[at : at + CHUNK] for at in range(0, len(X), CHUNK)]
+    return np.concatenate([pack(sign(h.decision(h.features(x, jobs), jobs))) for x in chunks])
+
+
+def _model(hasher: Hasher, without: tuple[str, ...] = NOT_SAVED) -> bytes | None:
+    """A model file's bytes; None for what cannot be saved."""
+    try:
+        return modelfile.to_bytes(hasher._model(without))
+    except (TypeError, ImportError):  # a hasher of the user's own; no skops
+        return None

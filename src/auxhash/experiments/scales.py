@@ -1,0 +1,150 @@
+"""How large the figures are run: the paper's size, a few minutes, or seconds for the tests."""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from auxhash import datasets
+from auxhash.datasets.dataset import Dataset, Points, ground_truth
+
+SIFT, STAND_IN = "sift1m", "cifar10-sift"
+
+
+@dataclass(frozen=True)
+class Data:
+    """A data set as a figure uses it; sizes of None are the set's own."""
+
+    name: str
+    n_train: int
+    n_base: int | None = None
+    n_query: int = 2_000
+    cosine: bool = False
+    labelled: bool = True  # False: points have no labels, and neighbours are the ground truth
+    n_true: int = 0  # nearest base points that are the ground truth, where there are no labels
+    n_judged: int | None = None  # queries that precision is measured with; None takes all
+
+    @property
+    def stands_in(self) -> bool:
+        """Whether this takes the place of SIFT1M, whose files are not here."""
+        return self.name == STAND_IN
+
+    def load(self) -> Dataset:
+        """Points without ground truth: what is trained on does not depend on it."""
+        return _load(replace(self, n_true=0, n_judged=None))
+
+    def judged(self, n_jobs: int | None = None) -> Dataset:
+        """The same with ground truth, and only the queries that are measured with."""
+        return _judged(self, n_jobs)
+
+
+@lru_cache(maxsize=2)
+def _load(data: Data) -> Dataset:
+    sizes: dict[str, Any] = {"n_train": data.n_train, "n_query": data.n_query}
+    if data.n_base is not None:
+        sizes["n_base"] = data.n_base
+    if data.stands_in:
+        sizes["n_neighbors"] = 0
+    found = datasets.load(data.name, **sizes)
+    if not data.labelled:
+        train, base, query = (Points(part.X) for part in (found.train, found.base, found.query))
+        protocol = found.protocol.partition(" Ground truth:")[0]
+        found = Dataset(found.name, train, base, query, protocol)
+    return found.cosine() if data.cosine else found
+
+
+@lru_cache(maxsize=2)
+def _judged(data: Data, n_jobs: int | None) -> Dataset:
+    found = data.load()
+    query, told = found.query, ""
+    if data.n_judged is not None and data.n_judged < len(query):
+        query = query.take(np.arange(data.n_judged))
+        told = f" Precision is measured with the first {data.n_judged} queries."
+    if not data.labelled:
+        truth = ground_truth(found.base.X, query.X, data.n_true, n_jobs)
+        query = replace(query, neighbors=truth)
+        told += f" Ground truth: the {truth.shape[1]} nearest base points."
+    return replace(found, query=query, protocol=found.protocol + told)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Sizes of everything that the figures have in common."""
+
+    name: str
+    images: Data  # CIFAR's place
+    deformed: Data  # Infinite MNIST's place
+    descriptors: Data  # SIFT1M's place
+    n_train_compared: int  # training points where methods are compared on SIFT1M
+    bits: tuple[int, ...]  # of the supervised figures
+    bits_compared: tuple[int, ...]
+    bits_descriptors: tuple[int, ...]
+    pairs: tuple[int, int]  # kappa+, kappa-
+    pairs_far: tuple[int, int]  # with more dissimilar points, for unsup-nestederr1
+    mu: float  # factor on the paper's mu_1: as the pairs a point has, relative to the paper's
+    seeds: int
+    seeds_quad: int  # quad takes so much longer that it gets fewer
+    sketches: int  # problems small enough to enumerate, for free-codes
+
+
+PAPER = Scale(
+    "paper",
+    Data("cifar10-gist", 10_000),
+    Data("infinite-mnist", 10_000),
+    Data(SIFT, 10_000, n_query=10_000, labelled=False, n_true=20_000, n_judged=1_000),
+    n_train_compared=5_000,
+    bits=(16, 32, 48),
+    bits_compared=(16, 32, 48, 64),
+    bits_descriptors=(8, 16, 24, 32),
+    pairs=(100, 500),
+    pairs_far=(50, 1_000),
+    mu=1.0,
+    seeds=3,
+    seeds_quad=1,
+    sketches=100,
+)
+
+SMALL = Scale(
+    "small",
+    Data("cifar10-gist", 2_000, 10_000, 500),
+    Data("infinite-mnist", 600, 10_000, 500),
+    Data(SIFT, 2_000, 10_000, 500, labelled=False, n_true=200),
+    n_train_compared=2_000,
+    bits=(12, 24),
+    bits_compared=(12, 24),
+    bits_descriptors=(8, 24),
+    pairs=(20, 100),
+    pairs_far=(10, 200),
+    mu=0.2,
+    seeds=2,
+    seeds_quad=1,
+    sketches=30,
+)
+
+TINY = Scale(
+    "tiny",
+    Data("digits", 60, 200, 20),
+    Data("digits", 50, 150, 20),
+    Data("digits", 60, 200, 20, labelled=False, n_true=10),
+    n_train_compared=50,
+    bits=(3, 6),
+    bits_compared=(6,),
+    bits_descriptors=(6,),
+    pairs=(5, 25),
+    pairs_far=(3, 30),
+    mu=0.1,
+    seeds=2,
+    seeds_quad=1,
+    sketches=3,
+)
+
+SCALES = {scale.name: scale for scale in (PAPER, SMALL, TINY)}
+
+
+def resolved(scale: Scale) -> Scale:
+    """With the stand-in for SIFT1M where its files are not in the cache."""
+    files = datasets.entry(SIFT).files
+    if scale.descriptors.name != SIFT or (files is not None and files.present()):
+        return scale
+    return replace(scale, descriptors=replace(scale.descriptors, name=STAND_IN))

@@ -1,0 +1,144 @@
+import numpy as np
+import pytest
+
+import auxhash
+from auxhash import TwoStepHash, datasets, losses, metrics
+from auxhash.experiments import scales
+from auxhash.experiments.cells import Cells
+from auxhash.experiments.figures import FIGURES
+from auxhash.experiments.groups import Group, drawn
+from auxhash.experiments.scales import PAPER, SCALES, TINY, Data, resolved
+
+DATA = Data("digits", 60, 200, 20)
+
+
+def group(methods=("cut", "MACcut", "ITQ"), **more):
+    settings = {"mu": 0.1, "seeds": 2, "seeds_quad": 1, "n_jobs": 1, **more}
+    return Group("KSH", DATA, "ksh", (5, 25), (4,), methods, **settings)
+
+
+def keep(some, folder):
+    cells = Cells(folder)
+    for training in some.trainings():
+        cells.write(training.configuration(), *training.run())
+    return cells
+
+
+def test_two_step_methods_are_not_trained_but_are_what_they_are(tmp_path):
+    some = group()
+    assert [t.method for t in some.trainings()] == ["MACcut", "MACcut", "ITQ", "ITQ"]
+    records = some.records(keep(some, tmp_path))
+    assert [(r.method, r.seed) for r in records][:2] == [("cut", 0), ("cut", 1)]
+    data = DATA.load()
+    for seed in (0, 1):
+        pairs = drawn(DATA, (5, 25), seed, 1)
+        hasher = TwoStepHash(n_bits=4, z_step="cut", random_state=seed)
+        hasher.fit(data.train.X, data.train.y, affinity=pairs)
+        (record,) = [r for r in records if (r.method, r.seed) == ("cut", seed)]
+        assert record.loss == hasher.loss_ == record.history[0]["loss"]
+        codes = hasher.encode(data.query.X), hasher.encode(data.base.X)
+        found = metrics.precision_at_k(*codes, data.query.y, data.base.y, [10, 20])
+        np.testing.assert_allclose([record.precision[10], record.precision[20]], found)
+    macs = [r for r in records if r.method == "MACcut"]
+    assert all(r.loss == min(step["loss"] for step in r.history) for r in macs)
+
+
+def test_the_model_is_kept(tmp_path):
+    some = group(("MACcut",), seeds=1)
+    (training,) = some.trainings()
+    _, arrays = keep(some, tmp_path).read(training.configuration())
+    (tmp_path / "model").write_bytes(arrays["model"].tobytes())
+    np.testing.assert_array_equal(
+        auxhash.load(tmp_path / "model").encode(DATA.load().query.X), arrays["query"]
+    )
+
+
+def test_what_is_missing_is_left_out(tmp_path):
+    some = group()
+    cells = keep(some, tmp_path)
+    cells.path(some.trainings()[1].configuration()).unlink()
+    found = {(r.method, r.seed) for r in some.records(cells)}
+    assert found == {("cut", 0), ("MACcut", 0), ("ITQ", 0), ("ITQ", 1)}
+    assert some.codes("MACcut", 4, cells) is not None
+    assert some.codes("KSH", 4, cells) is None
+
+
+def test_quad_has_fewer_seeds():
+    some = group(("quad", "MACquad", "MACcut"), seeds=3)
+    assert sorted((t.method, t.seed) for t in some.trainings()) == [
+        ("MACcut", 0), ("MACcut", 1), ("MACcut", 2), ("MACquad", 0),
+    ]  # fmt: skip
+    assert len(group(("MACquad",), seeds=1, seeds_quad=3).trainings()) == 1
+
+
+def configurations(name, scale):
+    return {str(job.configuration()) for job in FIGURES[name].jobs(scale, 1, None)}
+
+
+def test_figures_share_cells():
+    nested = configurations("sup-nestederr", TINY)
+    assert configurations("sup-nestederr-freecodes", TINY) <= nested
+    assert configurations("run-time", TINY) <= nested
+    assert configurations("unsup-free", TINY) <= configurations("unsup-nestederr", TINY)
+    assert configurations("unsup-entropy", TINY) == configurations("unsup-comparison", TINY)
+    shared = configurations("sup-comparison", TINY) & nested
+    assert len(shared) == 2 + 1 + 2  # MACcut, MACquad and KSH with 6 bits, at their seeds
+
+
+def test_the_paper_s_sizes():
+    assert PAPER.pairs == (100, 500)
+    assert PAPER.images == Data("cifar10-gist", 10_000, n_query=2_000)
+    (first, second) = FIGURES["sup-nestederr"].groups(PAPER)
+    assert first.bits == second.bits == (16, 32, 48)
+    assert second.methods == ("cut", "MACcut")
+    hasher = first.trainings()[0].hasher()
+    assert (hasher.mu, hasher.alpha, hasher.n_similar, hasher.max_sweeps) == (0.3, 1.4, 100, 2)
+    macquad = next(t for t in first.trainings() if t.method == "MACquad")
+    assert macquad.hasher().mu == 0.01
+    for found in FIGURES["unsup-comparison"].groups(PAPER):
+        assert found.data.n_train == 5_000
+        assert found.data.n_true == 20_000
+    (far,) = FIGURES["unsup-nestederr1"].groups(PAPER)
+    assert (far.pairs, far.data.n_true) == ((50, 1_000), 10_000)
+
+
+def test_the_stand_in_for_sift(tmp_path, monkeypatch):
+    monkeypatch.setenv("AUXHASH_DATA", str(tmp_path))
+    assert resolved(PAPER).descriptors.name == scales.STAND_IN
+    assert resolved(PAPER).descriptors.stands_in
+    assert resolved(TINY) is TINY
+    files = datasets.entry("sift1m").files
+    files.home.mkdir()
+    for file in files.files:
+        (files.home / file.name).touch()
+    assert resolved(PAPER) is PAPER
+
+
+def test_ground_truth_is_apart_from_what_is_trained_on():
+    data = Data("digits", 60, 200, 20, labelled=False, n_true=10, n_judged=5)
+    assert data.load().query.neighbors is None
+    assert data.load().train.y is None
+    judged = data.judged(1)
+    assert judged.query.neighbors.shape == (5, 10)
+    assert "10 nearest base points" in judged.protocol
+    assert "first 5 queries" in judged.protocol
+    distance = np.linalg.norm(judged.base.X.astype(float) - judged.query.X[0].astype(float), axis=1)
+    assert distance[judged.query.neighbors[0]].max() <= np.sort(distance)[9]
+
+
+@pytest.mark.parametrize("name", SCALES)
+def test_every_figure_has_work_at_every_scale(name):
+    for figure in FIGURES.values():
+        groups = getattr(figure, "groups", None)
+        found = groups(SCALES[name]) if groups else figure.jobs(SCALES[name], 1, None)
+        assert found, figure.name
+
+
+def test_losses_are_those_of_the_codes(tmp_path):
+    some = group(("ITQ",), seeds=1)
+    cells = keep(some, tmp_path)
+    (record,) = some.records(cells)
+    codes = np.unpackbits(some.codes("ITQ", 4, cells)["train"], axis=1, count=4, bitorder="little")
+    Z = 2 * codes.astype(np.int8) - 1
+    assert record.loss == losses.total(Z, drawn(DATA, (5, 25), 0, 1), "ksh")
+    assert record.effective["base"] <= 4

@@ -1,0 +1,145 @@
+"""reproduce, from the command to the page."""
+
+import json
+import re
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+
+from auxhash.cli import main
+from auxhash.experiments import runs
+from auxhash.experiments.figures import FIGURES, sketch
+from auxhash.experiments.scales import TINY
+
+NAMES = [
+    "free-codes",
+    "run-time",
+    "sup-comparison",
+    "sup-cosine",
+    "sup-nestederr",
+    "sup-nestederr-freecodes",
+    "unsup-comparison",
+    "unsup-cosine",
+    "unsup-entropy",
+    "unsup-free",
+    "unsup-nestederr",
+    "unsup-nestederr1",
+]
+
+
+def reproduce(folder, *arguments, ok=True):
+    common = ["--scale", "tiny", "--folder", str(folder), "--jobs", "1"]
+    result = CliRunner().invoke(main, ["reproduce", *arguments, *common])
+    assert (result.exit_code == 0) == ok, result.output
+    return result.output
+
+
+def never(*_):
+    raise AssertionError("a report must not train")
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """What is trained from here on."""
+    found, train = [], runs.train
+    monkeypatch.setattr(
+        runs, "train", lambda hasher, *rest: found.append(hasher) or train(hasher, *rest)
+    )
+    return found
+
+
+def test_the_figures_of_the_paper():
+    assert sorted(FIGURES) == NAMES
+    output = CliRunner().invoke(main, ["reproduce", "--list"]).output
+    assert all(name in output for name in NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_figure_from_the_command_to_the_page(name, tmp_path, monkeypatch):
+    numbers = tmp_path / "docs" / "numbers.json"
+    seeds = [] if name == "run-time" else ["--seeds", "1"]  # one figure is enough for the spread
+    output = reproduce(tmp_path, name, *seeds, "--json", str(numbers))
+    assert "failed" not in output
+    assert f"{name}-tiny.html" in output.replace("\n", "")
+    text = (tmp_path / f"{name}-tiny.html").read_text()
+    page = ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
+    assert page.find("body/main/header/h1").text == FIGURES[name].title
+    assert not re.search(r"""https?:|["'(]//|@import|<script|<link""", text)
+    assert "are missing" not in text
+    assert page.find(".//svg[@class='plot']") is not None
+    assert len(text) < 1_000_000
+    verdicts = page.findall(".//table[@class='verdicts']/tbody/tr")
+    found = json.loads(numbers.read_text())
+    assert len(verdicts) == len(found["verdicts"]) >= 3
+    assert {v["verdict"] for v in found["verdicts"]} <= {"held", "not held", "not tested"}
+    assert found["command"] == " ".join(["auxhash reproduce", name, "--scale tiny", *seeds])
+    assert found["results"]
+    assert found["protocol"]
+    # The report only reads: with every way to train barred, it says the same again.
+    monkeypatch.setattr(runs, "train", never)
+    monkeypatch.setattr(sketch.Draw, "run", never)
+    again = ["--report-only", "--output", str(tmp_path / "again.html")]
+    reproduce(tmp_path, name, *seeds, *again)
+    assert (tmp_path / "again.html").read_text() == text
+
+
+def test_an_interrupted_run_goes_on(tmp_path, trained):
+    reproduce(tmp_path, "run-time", "--run-only")
+    count = len(trained)
+    assert count == len(FIGURES["run-time"].jobs(TINY, 1, None))
+    reproduce(tmp_path, "run-time")
+    assert len(trained) == count
+    cells = sorted(tmp_path.glob("*.npz"))
+    assert len(cells) == count
+    cells[0].unlink()
+    reproduce(tmp_path, "run-time")
+    assert len(trained) == count + 1
+    assert sorted(tmp_path.glob("*.npz")) == cells
+    assert not list(tmp_path.glob(".*"))  # nothing half written is left
+
+
+def test_one_run_serves_several_figures(tmp_path, trained):
+    reproduce(tmp_path, "sup-nestederr-freecodes", "--run-only", "--seeds", "1")
+    count = len(trained)
+    reproduce(tmp_path, "run-time", "--run-only", "--seeds", "1")
+    assert [h.z_step for h in trained[count:]] == ["quad", "quad"]
+
+
+def test_a_run_that_fails_stops_nothing(tmp_path, monkeypatch):
+    train = runs.train
+
+    def sometimes(hasher, *rest):
+        if hasher.z_step == "quad":
+            raise RuntimeError("no [luck]")
+        return train(hasher, *rest)
+
+    monkeypatch.setattr(runs, "train", sometimes)
+    output = reproduce(tmp_path, "run-time", "--seeds", "1")
+    assert output.count("RuntimeError: no [luck]") == 2
+    text = (tmp_path / "run-time-tiny.html").read_text()
+    assert "2 of 4 runs are missing" in text
+    assert "MACquad, ksh, rbf, 6 bits, seed 0" in text
+
+
+def test_without_any_run_every_claim_is_untested(tmp_path):
+    reproduce(tmp_path, "sup-nestederr", "--report-only")
+    text = (tmp_path / "sup-nestederr-tiny.html").read_text()
+    assert text.count("not tested") >= 10
+    assert "</span> held" not in text
+
+
+def test_one_data_set_of_a_figure(tmp_path):
+    assert "it has digits" in reproduce(tmp_path, "sup-nestederr", "--data", "mnist", ok=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["sup-nestedeer"], "did you mean 'sup-nestederr'"),
+        (["all", "--output", "x.html"], "for one figure"),
+        (["run-time", "--run-only", "--report-only"], "writes no page"),
+    ],
+)
+def test_arguments_that_cannot_be(arguments, told, tmp_path):
+    assert told in reproduce(tmp_path, *arguments, ok=False)
