@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-NAMES = ["core", "data", "search", "metrics", "baselines"]
+NAMES = ["core", "data", "search", "metrics", "baselines", "optima"]
 
 
 def main(arguments: list[str]) -> None:

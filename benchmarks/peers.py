@@ -1,5 +1,6 @@
 """The other side of each comparison: the same job done with plain loops and public libraries."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.svm import LinearSVC
 from auxhash.zstep import BitProblem
 
 
+@dataclass(frozen=True)
 class MaxFlowCut:
     """cut as the papers describe it: for every block, build the graph and call max-flow."""
 

@@ -1,7 +1,7 @@
 """compare: many methods on one data set, from the same pairs, in one table."""
 
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -69,7 +69,7 @@ class Comparison:
 
 def compare(
     dataset: str | Dataset,
-    methods: Iterable[str | Hasher] = METHODS,
+    methods: Iterable[str | Hasher] | Mapping[str, Hasher] = METHODS,
     bits: Sequence[int] = (32,),
     seeds: Sequence[int] = (0,),
     k: Sequence[int] = (100, 500, 1000),
@@ -87,14 +87,15 @@ def compare(
 
     Args:
         dataset: a name that `datasets.load` knows, or a Dataset.
-        methods: names (see METHODS) or hashers; `n_bits`, `random_state` and `n_jobs` are set.
+        methods: names (see METHODS) or hashers, or hashers by the names they are to go by;
+            `n_bits`, `random_state` and `n_jobs` are set.
         k: ranks at which precision is measured.
         loss: of the column L(h), and of the methods that minimise one.
         folder: where codes are kept: what is there is not trained again, and an interrupted run
             goes on. A temporary memory if None.
     """
     data = datasets.load(dataset) if isinstance(dataset, str) else dataset
-    hashers = dict(named(method) for method in methods)
+    hashers = dict(methods if isinstance(methods, Mapping) else map(named, methods))
     cells: Cells | _Memory = _Memory() if folder is None else Cells(folder)
     mark = runs.fingerprint(data)
     rows = []
