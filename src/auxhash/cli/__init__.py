@@ -34,9 +34,9 @@ def main(debug: bool) -> None:
       auxhash fit photos -o photos.safetensors
       auxhash encode photos.safetensors photos -o photos.npy
 
-    Files are .npy, .npz, .csv, .parquet, .fvecs or .bvecs. Every command explains itself:
-    auxhash COMMAND --help. Results come as JSON with --json. Exit codes: 0 all went well, 1 a
-    problem, told in one line, 2 a wrong use of the command line.
+    Files are .npy, .npz, .csv, .parquet, .fvecs or .bvecs. Every command has a --help with
+    examples, and --json for results that machines read. Exit codes: 0 all went well, 1 a problem,
+    told in one line, 2 a wrong use of the command line.
     """
 
 

@@ -59,7 +59,9 @@ def _message(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, MemoryError):
         return f"not enough memory: {error}"
-    if isinstance(error, (ValueError, TypeError, OSError, ImportError, DataError)):
+    if isinstance(error, DataError):
+        return str(error)  # a line for each source that was tried
+    if isinstance(error, (ValueError, TypeError, OSError, ImportError)):
         return (str(error) or type(error).__name__).splitlines()[0]
     return (
         f"this is a fault of auxhash, not yours: {type(error).__name__}: {error} "

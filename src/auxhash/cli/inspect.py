@@ -46,7 +46,8 @@ def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> No
 
 
 def _inspect_model(path: str, as_json: bool) -> None:
-    from auxhash import load, modelfile
+    from auxhash import modelfile
+    from auxhash.loading import load
 
     hasher = load(path)
     history = getattr(hasher, "history_", [])
@@ -99,8 +100,8 @@ def _history_lines(history: Sequence[Any]) -> list[str]:
 
 
 def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool) -> None:
-    from auxhash import load
     from auxhash.cli import inputs
+    from auxhash.loading import load
 
     hasher = None if model is None else load(model)
     if hasher is not None and bits is None:

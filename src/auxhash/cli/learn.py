@@ -140,9 +140,9 @@ def encode(
       auxhash encode photos.safetensors photos -o photos.npy
       auxhash encode colours.safetensors photos --features mine:colours -o colours.npy
     """
-    from auxhash import load
     from auxhash.cli import inputs
     from auxhash.datasets.rows import write_npy
+    from auxhash.loading import load
 
     path = inputs.output_path(output, ".npy")
     hasher = load(model)
@@ -171,8 +171,9 @@ def export(model: str, output: str, as_json: bool) -> None:
     Example:
       auxhash export model.safetensors --onnx model.onnx
     """
-    from auxhash import export_onnx, load
     from auxhash.cli import inputs
+    from auxhash.loading import load
+    from auxhash.onnxgraph import export_onnx
 
     path = inputs.output_path(output)
     hasher = load(model)
@@ -188,9 +189,9 @@ def _start(
     features: str, own: str | None, label: str, init: str | None, auto: bool
 ) -> "tuple[MACHash, Rows]":
     """A hasher to fit, and the points to fit it to."""
-    from auxhash import load
     from auxhash.cli import inputs
     from auxhash.estimators import MACHash
+    from auxhash.loading import load
 
     if init is None:
         found, feature = inputs.points(features, own, label)

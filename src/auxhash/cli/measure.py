@@ -238,8 +238,8 @@ def _encoded_and_labels(
     """The same of points that a model encodes."""
     import numpy as np
 
-    from auxhash import load
     from auxhash.cli import inputs
+    from auxhash.loading import load
 
     hasher = load(model)
     hasher.n_jobs = jobs

@@ -115,8 +115,8 @@ def _encoded(model: str, queries: str, own: str | None, label: str, jobs: int | 
     """Codes of the queries and, if they are pictures, their names."""
     import numpy as np
 
-    from auxhash import load
     from auxhash.cli import inputs
+    from auxhash.loading import load
 
     hasher = load(model)
     hasher.n_jobs = jobs
