@@ -16,12 +16,12 @@ from auxhash.index.hamming import check_packed
 Array = NDArray[Any]
 
 
-def points(path: str, own: str | None, label: str) -> tuple[Rows, str | None]:
+def points(path: str, own: str | None, label: str, jobs: int | None) -> tuple[Rows, str | None]:
     """Points to learn from; of pictures, also the name of their feature."""
     if not Path(path).is_dir():
         return _of_file(path, own, label), None
     folder = images.image_folder(path)
-    feature = images.feature_for(folder, own)
+    feature = images.feature_for(folder, own, jobs)
     return rows.of_images(folder, feature), feature.name
 
 
@@ -32,7 +32,7 @@ def points_for(hasher: Hasher, path: str, own: str | None, label: str) -> Rows:
     name = getattr(hasher, "image_feature_", None)
     if name is None:
         raise ValueError(f"{path} is a folder, and the model was not learnt from pictures")
-    return rows.of_images(images.image_folder(path), images.remembered(name, own))
+    return rows.of_images(images.image_folder(path), images.remembered(name, own, hasher.n_jobs))
 
 
 def labels_of(found: Rows, path: str | None, label: str) -> Array | None:
@@ -60,10 +60,9 @@ def codes(path: str, n_bits: int | None) -> tuple[Packed, int]:
             f"{path} holds no codes (packed uint8, or -1 and +1): "
             f"it is {array.dtype} of shape {array.shape}"
         )
-    found = n_bits or (8 if array.dtype == np.uint8 else 1) * array.shape[1]
     if n_bits is not None:
-        return check_packed(array, n_bits, path), found
-    return as_packed(array, path), found
+        return check_packed(array, n_bits, path), n_bits
+    return as_packed(array, path), (8 if array.dtype == np.uint8 else 1) * array.shape[1]
 
 
 def output_path(path: str, suffix: str | None = None) -> Path:
@@ -74,7 +73,9 @@ def output_path(path: str, suffix: str | None = None) -> Path:
     if suffix is not None and found.suffix != suffix:
         raise ValueError(f"{path} must end in {suffix}")
     above = next(folder for folder in found.absolute().parents if folder.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK):
+    if not above.is_dir():
+        raise NotADirectoryError(f"{path} cannot be written: {above} is no folder")
+    if not os.access(above, os.W_OK):
         raise PermissionError(f"{path} cannot be written: no permission in {above}")
     return found
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from auxhash.cli.output import json_option, number, show
+from auxhash.cli.output import bits_option, json_option, number, show
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 8  # lines of a curve
@@ -17,7 +17,7 @@ MOST_COLUMNS = 60
 @click.command()
 @click.argument("file")
 @click.option("--model", help="Compare codes with those of this model's training points.")
-@click.option("--bits", type=int, help="Bits of packed codes; by default, of all bytes.")
+@bits_option
 @json_option
 def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> None:
     """Tell what FILE is: a model, codes or an index.

@@ -1,5 +1,6 @@
 """fit, encode, export: from points to a model, and from a model to codes."""
 
+import sys
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -98,16 +99,18 @@ def fit(
 
     path = inputs.output_path(output)
     settings = {name: None if v == "all" else v for name, v in given.items() if v is not None}
-    hasher, found = _start(features, own, label, init, auto)
+    hasher, found = _start(features, own, label, jobs, init, auto)
     y, known = _similarity(found, labels, pairs, label)
     X = found.all()
     choice = _choose(X, y, settings, seed, jobs, as_json) if auto else None
     settings |= choice.settings if choice else {}
+    hasher.set_params(**settings, random_state=seed, n_jobs=jobs)
+    hasher.verbose = int(sys.stdout.isatty() and not as_json)
     clock = perf_counter()
-    hasher.set_params(**settings, random_state=seed, n_jobs=jobs).fit(X, y, affinity=known)
+    hasher.fit(X, y, affinity=known)
     seconds = perf_counter() - clock
     # How it was fitted is no part of the model: the same file on any number of threads.
-    hasher.set_params(n_jobs=None, warm_start=False).save(path)
+    hasher.set_params(n_jobs=None, verbose=0, warm_start=False).save(path)
     _show_fitted(output, hasher, seconds, choice, as_json)
 
 
@@ -186,7 +189,7 @@ def export(model: str, output: str, as_json: bool) -> None:
 
 
 def _start(
-    features: str, own: str | None, label: str, init: str | None, auto: bool
+    features: str, own: str | None, label: str, jobs: int | None, init: str | None, auto: bool
 ) -> "tuple[MACHash, Rows]":
     """A hasher to fit, and the points to fit it to."""
     from auxhash.cli import inputs
@@ -194,7 +197,7 @@ def _start(
     from auxhash.loading import load
 
     if init is None:
-        found, feature = inputs.points(features, own, label)
+        found, feature = inputs.points(features, own, label, jobs)
         hasher = MACHash()
         if feature is not None:
             hasher.image_feature_ = feature
@@ -205,7 +208,9 @@ def _start(
     if not isinstance(model, MACHash):
         kind = type(model).__name__
         raise ValueError(f"{init} holds a {kind}, and only models of `auxhash fit` can go on")
-    return model.set_params(warm_start=True), inputs.points_for(model, features, own, label)
+    return model.set_params(warm_start=True, n_jobs=jobs), inputs.points_for(
+        model, features, own, label
+    )
 
 
 def _similarity(
@@ -218,7 +223,11 @@ def _similarity(
 
     if pairs is None:
         return inputs.needed_labels(found, labels, label, "LABELS or --pairs"), None
-    known = affinity.from_pairs(*tables.read_pairs(pairs), n_points=len(found))
+    i, j, y = tables.read_pairs(pairs)
+    try:
+        known = affinity.from_pairs(i, j, y, n_points=len(found))
+    except ValueError as error:
+        raise ValueError(f"{pairs}: {error}") from error
     return inputs.labels_of(found, labels, label), known
 
 

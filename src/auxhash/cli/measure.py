@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from auxhash.cli.output import (
+    bits_option,
     jobs_option,
     json_option,
     label_option,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--labels", metavar="FILE", help="Labels of QUERIES.")
 @click.option("--base-labels", metavar="FILE", help="Labels of BASE.")
 @click.option("-k", multiple=True, type=int, help="Ranks; may be repeated. 1, 10, 100, 1000.")
-@click.option("--bits", type=int, help="Bits of the packed codes; by default, of all bytes.")
+@bits_option
 @own_feature_option
 @label_option
 @jobs_option
@@ -98,8 +99,10 @@ def evaluate(
 @click.argument("data", metavar="DATA")
 @click.argument("labels", required=False)
 @click.option("-m", "--method", "methods", multiple=True, help="May be repeated; all takes all.")
-@click.option("--bits", multiple=True, type=int, default=(32,), show_default=True)
-@click.option("--seed", "seeds", multiple=True, type=int, default=(0,), show_default=True)
+@click.option("--bits", multiple=True, type=int, default=(32,), show_default=True, help="Lengths.")
+@click.option(
+    "--seed", "seeds", multiple=True, type=click.IntRange(0), default=(0,), show_default=True
+)
 @click.option("-k", multiple=True, type=int, default=(100,), show_default=True, help="Ranks.")
 @click.option("--loss", default="ksh", show_default=True, help="Of all methods that have one.")
 @click.option("--train", "n_train", type=int, help="Training points; by default the data set's.")
@@ -138,7 +141,7 @@ def compare(
 
     chosen = METHODS if "all" in methods else methods or FEW
     found = compare(
-        _dataset(data, labels, n_train, own, label, seeds[0]),
+        _dataset(data, labels, n_train, own, label, seeds[0], jobs),
         chosen,
         bits,
         seeds,
@@ -257,7 +260,13 @@ def _encoded_and_labels(
 
 
 def _dataset(
-    data: str, labels: str | None, n_train: int | None, own: str | None, label: str, seed: int
+    data: str,
+    labels: str | None,
+    n_train: int | None,
+    own: str | None,
+    label: str,
+    seed: int,
+    jobs: int | None,
 ) -> "Dataset":
     from auxhash import datasets
     from auxhash.cli import inputs
@@ -265,6 +274,6 @@ def _dataset(
     if not Path(data).exists() and not Path(data).suffix:
         options: dict[str, Any] = {} if n_train is None else {"n_train": n_train}
         return datasets.load(data, **options)
-    points, _ = inputs.points(data, own, label)
+    points, _ = inputs.points(data, own, label, jobs)
     y = inputs.needed_labels(points, labels, label, "LABELS")
     return datasets.from_arrays(points.all(), y=y, n_train=n_train, seed=seed, name=data)

@@ -16,7 +16,16 @@ WIDE = 160  # columns, where the output is no terminal
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
 jobs_option = click.option("--jobs", type=int, help="Threads; by default, all cores.")
-seed_option = click.option("--seed", default=0, show_default=True, help="Of everything random.")
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Of everything random.",
+)
+bits_option = click.option(
+    "--bits", type=click.IntRange(1), help="Bits of packed codes; by default, of all bytes."
+)
 label_option = click.option(
     "--label",
     default="y",

@@ -1,11 +1,12 @@
 """index and search: from codes to what is near."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from auxhash.cli.output import (
+    bits_option,
     jobs_option,
     json_option,
     label_option,
@@ -14,13 +15,16 @@ from auxhash.cli.output import (
     table,
 )
 
+if TYPE_CHECKING:
+    from auxhash.index import HammingIndex
+
 SHOWN = 10  # queries and neighbours, on the terminal
 
 
 @click.command()
 @click.argument("codes")
 @click.option("-o", "--output", required=True, metavar="INDEX", help="The index to write.")
-@click.option("--bits", type=int, help="Bits of the packed codes; by default, of all bytes.")
+@bits_option
 @click.option("--ids", metavar="FILE", help="Whole numbers to call the codes by, one a code.")
 @json_option
 def index(codes: str, output: str, bits: int | None, ids: str | None, as_json: bool) -> None:
@@ -91,7 +95,7 @@ def search(
     if model is None:
         asked = inputs.codes(queries, found.n_bits)[0]
     else:
-        asked, asking = _encoded(model, queries, own, label, jobs)
+        asked, asking = _encoded(model, queries, own, label, jobs, found)
     distances, ids = found.search(asked, k)
     result: dict[str, Any] = {"index": index, "queries": len(asked), "k": k}
     said: list[Any] = [f"{len(asked):,} queries, {k} nearest of {len(found):,} codes"]
@@ -111,20 +115,31 @@ def search(
     show(result, as_json, *said)
 
 
-def _encoded(model: str, queries: str, own: str | None, label: str, jobs: int | None) -> Any:
+def _encoded(
+    model: str, queries: str, own: str | None, label: str, jobs: int | None, index: "HammingIndex"
+) -> Any:
     """Codes of the queries and, if they are pictures, their names."""
     import numpy as np
 
     from auxhash.cli import inputs
+    from auxhash.index.hamming import check_packed
     from auxhash.loading import load
 
     hasher = load(model)
     hasher.n_jobs = jobs
+    if hasher.n_bits != index.n_bits:  # an index of whole bytes is right if it pads with zeros
+        try:
+            check_packed(index.packed, hasher.n_bits)
+        except ValueError as error:
+            raise ValueError(
+                f"the index holds codes of {index.n_bits} bits, and {model} makes codes of "
+                f"{hasher.n_bits}"
+            ) from error
     points = inputs.points_for(hasher, queries, own, label)
     return np.concatenate([hasher.encode(chunk) for chunk in points.chunks()]), points.names
 
 
-def _names(path: str, index: Any) -> list[str]:
+def _names(path: str, index: "HammingIndex") -> list[str]:
     """What the ids 0, 1, ... are called."""
     from auxhash.datasets import images, tables
 

@@ -103,16 +103,18 @@ def read_image(path: Path) -> Picture:
         raise ValueError(f"{path} is no picture that can be read: {error}") from error
 
 
-def feature_for(folder: ImageFolder, own: str | None = None) -> ImageFeature:
+def feature_for(
+    folder: ImageFolder, own: str | None = None, n_jobs: int | None = None
+) -> ImageFeature:
     """GIST, on squares about as large as the folder's pictures; or the user's module:function."""
     if own is not None:
         return own_feature(own)
     step = max(1, len(folder) // LOOKED_AT)
     sides = [min(read_image(path).shape[:2]) for path in folder.paths[::step]]
-    return gist_feature(int(np.clip(np.median(sides), SMALLEST, LARGEST)))
+    return gist_feature(int(np.clip(np.median(sides), SMALLEST, LARGEST)), n_jobs)
 
 
-def remembered(name: str, own: str | None = None) -> ImageFeature:
+def remembered(name: str, own: str | None = None, n_jobs: int | None = None) -> ImageFeature:
     """The feature that a model was learnt from. `own` must name it if it is the user's.
 
     A name in a file is no reason to run code: only the user can say so.
@@ -121,7 +123,7 @@ def remembered(name: str, own: str | None = None) -> ImageFeature:
     if kind == GIST and side.isdecimal():
         if own is not None:
             raise ValueError(f"the model was learnt from GIST, not from {own}")
-        return gist_feature(int(side))
+        return gist_feature(int(side), n_jobs)
     if own is None:
         raise ValueError(
             f"the model was learnt from a feature of your own: --features {name} lets it be run"
@@ -131,11 +133,12 @@ def remembered(name: str, own: str | None = None) -> ImageFeature:
     return own_feature(own)
 
 
-def gist_feature(side: int) -> ImageFeature:
+def gist_feature(side: int, n_jobs: int | None = None) -> ImageFeature:
     """GIST of the largest centred square, in grey, scaled to `side` pixels."""
 
     def function(pictures: list[Picture]) -> NDArray[np.float32]:
-        return gist(np.stack([_grey_square(picture, side) for picture in pictures]))
+        squares = np.stack([_grey_square(picture, side) for picture in pictures])
+        return gist(squares, n_jobs=n_jobs)
 
     return ImageFeature(f"{GIST}:{side}", function)
 

@@ -95,6 +95,11 @@ def checked_path(path: str | Path, role: str, suffixes: Sequence[str] | dict[str
 
 
 def _map_npy(path: Path) -> Array:
+    with path.open("rb") as file:
+        start = file.read(len(np.lib.format.MAGIC_PREFIX))
+    if start != np.lib.format.MAGIC_PREFIX:  # np.load would take it for a pickle or an archive
+        why = "it begins otherwise" if start else "it is empty"
+        raise ValueError(f"{path} is not a whole .npy file of numbers: {why}")
     try:
         mapped: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OverflowError) as error:
@@ -184,7 +189,7 @@ def _only(path: Path, label: str, names: Iterable[str]) -> str:
         return label
     if len(found) != 1:
         every = ", ".join(found) or "nothing"
-        raise ValueError(f"{path} holds nothing called {label!r}, but {every}; --label names it")
+        raise ValueError(f"{path} holds nothing called {label!r}, but {every}")
     return found[0]
 
 

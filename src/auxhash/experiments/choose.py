@@ -56,6 +56,7 @@ def choose(
     labels = np.asarray(y)
     train, held = _split(len(X), labels, random_state)
     k = min(K, _typical_class(labels[train]))
+    points = X[train], labels[train], X[held], labels[held]
     rows: list[dict[str, Any]] = []
     best: Settings = {"n_bits": 32, "loss": "ksh", "hash_function": "linear"}
     best |= {"n_similar": 100, "n_dissimilar": 500, **fixed}
@@ -66,13 +67,7 @@ def choose(
             known = next((row for row in rows if values.items() <= row.items()), None)
             if known is None:
                 hasher = MACHash(random_state=random_state, n_jobs=n_jobs, **values)
-                clock = perf_counter()
-                with warnings.catch_warnings():
-                    warnings.filterwarnings("ignore", "of .* points have fewer than n_")
-                    hasher.fit(X[train], labels[train])
-                seconds = perf_counter() - clock
-                precision = hasher.score(X[held], labels[held], k)
-                known = {**values, "precision": precision, "seconds": seconds}
+                known = values | _measured(hasher, *points, k)
                 rows.append(known)
             tried.append((settings, known["precision"]))
         enough = max(precision for _, precision in tried) - ABOUT_AS_GOOD
@@ -95,6 +90,17 @@ def _stages(fixed: Settings) -> Iterator[list[Settings]]:
     yield open_to(("hash_function", "loss"), list(product(HASH_FUNCTIONS, LOSSES)))
     yield open_to(("n_similar", "n_dissimilar"), PAIRS)
     yield open_to(("n_bits",), [(bits,) for bits in BITS])
+
+
+def _measured(
+    hasher: MACHash, X: Any, y: Any, held: Any, held_labels: Any, k: int
+) -> dict[str, float]:
+    clock = perf_counter()
+    with warnings.catch_warnings():  # that classes are small need not be said at every trial
+        warnings.filterwarnings("ignore", "of .* points have fewer than n_")
+        hasher.fit(X, y)
+    seconds = perf_counter() - clock
+    return {"precision": hasher.score(held, held_labels, k), "seconds": seconds}
 
 
 def _split(n: int, labels: NDArray[Any], seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
