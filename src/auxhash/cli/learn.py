@@ -1,6 +1,5 @@
 """fit, encode, export: from points to a model, and from a model to codes."""
 
-import sys
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from auxhash.cli.output import (
     label_option,
     number,
     own_feature_option,
+    progress_wanted,
     seed_option,
     show,
     table,
@@ -105,7 +105,7 @@ def fit(
     choice = _choose(X, y, settings, seed, jobs, as_json) if auto else None
     settings |= choice.settings if choice else {}
     hasher.set_params(**settings, random_state=seed, n_jobs=jobs)
-    hasher.verbose = int(sys.stdout.isatty() and not as_json)
+    hasher.verbose = progress_wanted(as_json)
     clock = perf_counter()
     hasher.fit(X, y, affinity=known)
     seconds = perf_counter() - clock

@@ -12,6 +12,7 @@ from auxhash.cli.output import (
     label_option,
     number,
     own_feature_option,
+    progress_wanted,
     seed_option,
     show,
     table,
@@ -149,7 +150,7 @@ def compare(
         loss,
         folder=folder,
         n_jobs=jobs,
-        verbose=0 if as_json else 1,
+        verbose=progress_wanted(as_json),
     )
     _show_comparison(found, as_json)
     if all(row["failed"] for row in found.rows):
@@ -198,7 +199,7 @@ def demo(bits: int, seed: int, jobs: int | None, as_json: bool) -> None:
     """
     from auxhash.demo import ABOUT, run
 
-    found = run(bits, seed, jobs, verbose=0 if as_json else 1)
+    found = run(bits, seed, jobs, verbose=progress_wanted(as_json))
     _show_comparison(found, as_json, ABOUT)
 
 

@@ -55,6 +55,11 @@ def show(result: Mapping[str, Any], as_json: bool, *shown: "RenderableType") -> 
         console.print(part)
 
 
+def progress_wanted(as_json: bool) -> int:
+    """Whether someone looks on: what `verbose` is to be."""
+    return int(sys.stdout.isatty() and not as_json)
+
+
 def table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> "Table":
     """Rows of equal keys, the keys as headings; numbers to the right."""
     from rich.table import Table

@@ -6,6 +6,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from auxhash import metrics
 from auxhash.estimators import MACHash
@@ -35,7 +36,8 @@ def bench(
     y = rng.integers(0, CLASSES, n_points)
     X = rng.normal(size=(CLASSES, FEATURES))[y] + 2 * rng.normal(size=(n_points, FEATURES))
     hasher = MACHash(n_bits=n_bits, max_iter=2, random_state=0, n_jobs=n_jobs)
-    hasher.fit(X[: 10 * CLASSES], y[: 10 * CLASSES])  # compiles
+    few = clone(hasher).set_params(n_similar=1, n_dissimilar=1)
+    few.fit(X[: 10 * CLASSES], y[: 10 * CLASSES])  # compiles
     hasher.fit(X, y)
     rows = [_row("learn, an iteration", f"{n_points:,} points", hasher.history_[-1].seconds)]
     seconds = _median(lambda: hasher.encode(X))
