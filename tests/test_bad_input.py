@@ -205,7 +205,7 @@ COMMANDS = [
     ("fit X.npy y.npy --features json:dumps -o m", r"--features is for folders of pictures"),
     ("encode model.safetensors broken -o c.npy", r"the model was not learnt from pictures"),
     # Labels and pairs.
-    ("fit X.npy -o m", r"X\.npy holds no labels: give LABELS or --pairs"),
+    ("fit X.npy -o m", r"X\.npy holds no labels called 'y': give LABELS or --pairs"),
     ("fit X.npy few-labels.npy -o m", r"X\.npy holds 40 points, but few-labels\.npy 7 labels"),
     ("fit X.npy missing.csv -o m", r"labels: there is no file missing\.csv"),
     ("fit X.npy folder -o m", r"labels: folder is a folder, and a file is needed"),
@@ -234,6 +234,9 @@ COMMANDS = [
     # Where results go.
     ("fit X.npy y.npy -o folder", r"folder is a folder, and a file is to be written"),
     ("fit X.npy y.npy -o taken/m", r"taken/m cannot be written: .*taken is no folder"),
+    ("fit X.npy y.npy -o ./y.npy", r"y\.npy is what the file is made from, and would be lost"),
+    ("encode model.safetensors X.npy -o X.npy", r"X\.npy is what the file is made from"),
+    ("index codes.npy -o codes.npy", r"codes\.npy is what the file is made from"),
     ("encode model.safetensors X.npy -o c.csv", r"c\.csv must end in \.npy"),
     # Models.
     ("encode missing X.npy -o c.npy", r"missing: No such file or directory"),
@@ -270,7 +273,10 @@ COMMANDS = [
     ),
     ("search good.index codes.npy --names few-labels.npy", r"holds 7 names"),
     # Measuring.
-    ("evaluate X.npy --model model.safetensors", r"X\.npy holds no labels: give --labels"),
+    (
+        "evaluate X.npy --model model.safetensors",
+        r"holds no labels called 'y': give --labels",
+    ),
     ("evaluate X.npy --model unlabelled.safetensors --labels y.npy", r"learnt without labels"),
     (
         "evaluate codes.npy codes.npy --labels few-labels.npy --base-labels y.npy",
@@ -284,7 +290,7 @@ COMMANDS = [
     ("compare mnits", r"data set must be one of .* did you mean 'mnist'\?"),
     ("compare X.npy y.npy -m IQT", r"method must be one of .* did you mean 'ITQ'\?"),
     ("compare X.npy y.npy -m ITQ --train 1000", r"n_train must be a whole number from 1 to 36"),
-    ("compare X.npy", r"X\.npy holds no labels: give LABELS"),
+    ("compare X.npy", r"X\.npy holds no labels called 'y': give LABELS"),
     ("data get mnits", r"did you mean 'mnist'\?"),
     ("bench --points 0", r"points must be a whole number of at least 100, got 0"),
 ]

@@ -5,12 +5,11 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from PIL import Image
 from sklearn.datasets import load_digits
 
 from auxhash.cli import main
 from auxhash.datasets import write_vectors
-
-Image = pytest.importorskip("PIL.Image")
 
 OWN_FEATURE = """
 import numpy as np

@@ -28,6 +28,12 @@ def test_help_explains(path, command):
         assert "auxhash " + " ".join(path) in command.help
 
 
+@pytest.mark.parametrize(("path", "command"), list(commands()))
+def test_results_come_as_json(path, command):
+    if path != ("completion",) and not isinstance(command, click.Group):
+        assert "--json" in [name for option in command.params for name in option.opts]
+
+
 def test_version():
     assert __version__ in CliRunner().invoke(main, ["--version"]).output
 

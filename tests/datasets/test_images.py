@@ -2,11 +2,10 @@ import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from auxhash.datasets import images, rows
 from auxhash.datasets.gist import gist
-
-Image = pytest.importorskip("PIL.Image")
 
 
 @pytest.fixture
@@ -18,6 +17,7 @@ def folder(tmp_path):
         path.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels).save(path / f"{i}.{suffix}")
     (tmp_path / "pictures" / "a" / "notes.txt").write_text("no picture")
+    (tmp_path / "pictures" / "no.png").mkdir()
     hidden = tmp_path / "pictures" / ".cache"
     hidden.mkdir()
     (hidden / "x.png").write_bytes(b"")

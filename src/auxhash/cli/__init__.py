@@ -3,12 +3,14 @@
 import click
 
 from auxhash import __version__
+from auxhash.cli.compare import bench, compare, demo
 from auxhash.cli.completion import completion
 from auxhash.cli.data import data
+from auxhash.cli.encode import encode, export
+from auxhash.cli.evaluate import evaluate
+from auxhash.cli.fit import fit
 from auxhash.cli.group import Commands
 from auxhash.cli.inspect import inspect
-from auxhash.cli.learn import encode, export, fit
-from auxhash.cli.measure import bench, compare, demo, evaluate
 from auxhash.cli.search import index, search
 
 __all__ = ["main"]

@@ -94,8 +94,10 @@ def verify(names: tuple[str, ...], as_json: bool) -> None:
 
 
 @data.command()
-def where() -> None:
+@json_option
+def where(as_json: bool) -> None:
     """Print the cache folder (AUXHASH_DATA, or the platform's)."""
     from auxhash.datasets import cache
 
-    click.echo(cache.folder())
+    folder = str(cache.folder())
+    show({"folder": folder}, as_json, folder)

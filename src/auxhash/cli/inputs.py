@@ -47,7 +47,7 @@ def needed_labels(found: Rows, path: str | None, label: str, option: str) -> Arr
     """The same where there must be some; `option` is how to give them."""
     labels = labels_of(found, path, label)
     if labels is None:
-        raise ValueError(f"{found.name} holds no labels: give {option}")
+        raise ValueError(f"{found.name} holds no labels called {label!r}: give {option}")
     return labels
 
 
@@ -65,9 +65,14 @@ def codes(path: str, n_bits: int | None) -> tuple[Packed, int]:
     return as_packed(array, path), (8 if array.dtype == np.uint8 else 1) * array.shape[1]
 
 
-def output_path(path: str, suffix: str | None = None) -> Path:
-    """A path that can be written to: better to know before an hour of work than after."""
+def output_path(path: str, *made_from: str | None, suffix: str | None = None) -> Path:
+    """A path that can be written to, and is none of what the file is made from.
+
+    Better to know before an hour of work than after.
+    """
     found = Path(path).expanduser()
+    if any(other and found.resolve() == Path(other).resolve() for other in made_from):
+        raise ValueError(f"{path} is what the file is made from, and would be lost")
     if found.is_dir():
         raise IsADirectoryError(f"{path} is a folder, and a file is to be written")
     if suffix is not None and found.suffix != suffix:

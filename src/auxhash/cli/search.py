@@ -39,7 +39,7 @@ def index(codes: str, output: str, bits: int | None, ids: str | None, as_json: b
     from auxhash.datasets import tables
     from auxhash.index import HammingIndex
 
-    path = inputs.output_path(output)
+    path = inputs.output_path(output, codes, ids)
     packed, n_bits = inputs.codes(codes, bits)
     names = None if ids is None else tables.read_labels(ids, "id", "ids")
     found = HammingIndex(n_bits).add(packed, names)
@@ -88,7 +88,7 @@ def search(
     from auxhash.files import writing
     from auxhash.index import HammingIndex
 
-    path = None if output is None else inputs.output_path(output, ".npz")
+    path = None if output is None else inputs.output_path(output, index, queries, suffix=".npz")
     found = HammingIndex.load(index, n_jobs=jobs)
     called = None if names is None else _names(names, found)
     asking = None

@@ -74,6 +74,7 @@ def image_folder(root: str | Path) -> ImageFolder:
         path
         for path in root.rglob("*")
         if path.suffix.lower() in SUFFIXES
+        and path.is_file()
         and not any(part.startswith(".") for part in path.relative_to(root).parts)
     )
     if not found:
