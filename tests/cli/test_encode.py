@@ -31,7 +31,7 @@ def test_a_fault_in_the_middle_leaves_no_codes(here, run, model, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="measures as Unix does")
-@pytest.mark.parametrize("suffix", [".npy", ".fvecs"])
+@pytest.mark.parametrize("suffix", [".npy", ".fvecs", ".parquet"])
 def test_encoding_takes_constant_memory(made, model, tmp_path, suffix):
     """200 MB of features raise the peak by less than a fifth of them, codes included."""
     code = f"""
@@ -43,6 +43,14 @@ def test_encoding_takes_constant_memory(made, model, tmp_path, suffix):
             path = {str(tmp_path)!r} + f"/{{n}}{suffix}"
             if path.endswith(".npy"):
                 np.lib.format.open_memmap(path, "w+", np.float32, (n, 64))[0] = 1
+            elif path.endswith(".parquet"):
+                import pyarrow
+                from pyarrow import parquet
+
+                part = pyarrow.table(dict.fromkeys(map(str, range(64)), np.zeros(4000, "f4")))
+                with parquet.ParquetWriter(path, part.schema) as out:
+                    for _ in range(n // 4000):
+                        out.write_table(part)
             else:
                 record = np.dtype([("dimension", "<i4"), ("vector", "<f4", (64,))])
                 with open(path, "wb") as out:

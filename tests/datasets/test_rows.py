@@ -9,6 +9,7 @@ X = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     monkeypatch.setattr(rows, "NUMBERS", 21)
+    monkeypatch.setattr(rows, "BATCH", 7)
 
 
 def test_chunks_are_the_whole(tmp_path):
@@ -16,13 +17,19 @@ def test_chunks_are_the_whole(tmp_path):
     np.save(tmp_path / "fortran.npy", np.asfortranarray(X))
     np.savez(tmp_path / "c.npz", X=X, y=np.arange(50))
     write_vectors(tmp_path / "c.fvecs", X)
-    for name in ("c.npy", "fortran.npy", "c.npz", "c.fvecs"):
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = arrow.table({"x": list(X), "y": np.arange(50)})
+    parquet.write_table(table, tmp_path / "c.parquet", row_group_size=20)
+    for name in ("c.npy", "fortran.npy", "c.npz", "c.fvecs", "c.parquet"):
         found = rows.of_file(tmp_path / name)
         chunks = list(found.chunks())
-        assert [len(chunk) for chunk in chunks] == [7] * 7 + [1]
+        assert max(len(chunk) for chunk in chunks) == 7
         np.testing.assert_array_equal(np.concatenate(chunks), X)
         assert len(found) == 50
-    assert rows.of_file(tmp_path / "c.npz").labels.tolist() == list(range(50))
+    for name in ("c.npz", "c.parquet"):
+        assert rows.of_file(tmp_path / name).labels.tolist() == list(range(50))
 
 
 def test_faults_are_found_in_their_chunk(tmp_path):

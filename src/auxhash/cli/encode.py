@@ -34,8 +34,8 @@ def encode(
     """Encode FEATURES with MODEL into packed codes.
 
     CODES is a uint8 array with one row a point, bit k of a code at byte k // 8, bit k % 8. Files
-    in .npy, .fvecs and .bvecs, and folders of pictures, may be larger than memory: they are
-    encoded a chunk at a time.
+    in .npy, .parquet, .fvecs and .bvecs, and folders of pictures, may be larger than memory: they
+    are encoded a chunk at a time.
 
     \b
     Examples:

@@ -1,11 +1,12 @@
 """Rows of a file, a chunk at a time: what is larger than memory can be encoded.
 
 .npy, .fvecs and .bvecs files are mapped anew for every chunk, so that pages read before are given
-back; pictures are read as their turn comes. Other files are read as a whole.
+back; .parquet files and pictures are read as their turn comes. Other files are read as a whole.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +16,32 @@ from numpy.typing import NDArray
 from auxhash import threads
 from auxhash.datasets.images import CHUNK as PICTURES
 from auxhash.datasets.images import ImageFeature, ImageFolder
-from auxhash.datasets.tables import FEATURES as READERS
-from auxhash.datasets.tables import LABEL, check_features, check_finite, checked_path, read_features
+from auxhash.datasets.tables import (
+    FEATURES,
+    LABEL,
+    check_features,
+    check_finite,
+    checked_path,
+    features_of_arrow,
+    open_parquet,
+    read_features,
+)
 from auxhash.datasets.vectors import TYPES, check_dimensions, map_vectors
 from auxhash.files import writing
 
 Array = NDArray[Any]
 
 NUMBERS = 1 << 20  # in a chunk
+BATCH = 4096  # rows of a .parquet file
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """n rows, of which `read` gives a slice as an array (rows, D)."""
+    """n rows, that `read` gives from the first to the last as arrays (rows, D)."""
 
     name: str
     n: int
-    size: int  # of a chunk
-    read: Callable[[slice], Array]
+    read: Callable[[], Iterable[Array]]
     labels: Array | None = None
     names: list[str] | None = None  # of pictures
 
@@ -41,8 +50,10 @@ class Rows:
 
     def chunks(self) -> Iterator[Array]:
         """All rows in their order, checked for NaN and infinity."""
-        for rows in threads.chunks(self.n, self.size):
-            yield check_finite(self.read(rows), self.name, rows.start)
+        first = 0
+        for chunk in self.read():
+            yield check_finite(chunk, self.name, first)
+            first += len(chunk)
 
     def all(self) -> Array:
         """All rows in one array."""
@@ -51,26 +62,27 @@ class Rows:
 
 def of_file(path: str | Path, label: str = LABEL, role: str = "features") -> Rows:
     """The features of a file; `tables.read_features` says what of it is taken."""
-    path = checked_path(path, role, READERS)
+    path = checked_path(path, role, FEATURES)
     if path.suffix in TYPES:
         return _of_vectors(path)
+    if path.suffix == ".parquet":
+        return _of_parquet(path, label)
     X, labels = read_features(path, label, role)
     check_features(X, str(path))
+    n, d = X.shape
     if path.suffix == ".npy":
-        return Rows(str(path), len(X), _size(X.shape[1]), _from_npy(path))
-    return Rows(str(path), len(X), _size(X.shape[1]), lambda rows: X[rows], labels)
+        return Rows(str(path), n, lambda: _slices(n, d, partial(_mapped, path)))
+    return Rows(str(path), n, lambda: _slices(n, d, X.__getitem__), labels)
 
 
 def of_images(folder: ImageFolder, feature: ImageFeature) -> Rows:
     """The features of a folder's pictures, with their classes as labels."""
-    return Rows(
-        str(folder.root),
-        len(folder),
-        PICTURES,
-        lambda rows: feature.of(folder.paths[rows]),
-        folder.labels,
-        folder.names,
-    )
+
+    def read() -> Iterator[Array]:
+        for rows in threads.chunks(len(folder), PICTURES):
+            yield feature.of(folder.paths[rows])
+
+    return Rows(str(folder.root), len(folder), read, folder.labels, folder.names)
 
 
 def write_npy(
@@ -84,8 +96,13 @@ def write_npy(
             file.write(np.ascontiguousarray(chunk).data)
 
 
-def _from_npy(path: Path) -> Callable[[slice], Array]:
-    return lambda rows: np.array(np.load(path, mmap_mode="r", allow_pickle=False)[rows])
+def _slices(n: int, d: int, read: Callable[[slice], Array]) -> Iterator[Array]:
+    for rows in threads.chunks(n, max(1, NUMBERS // d)):
+        yield read(rows)
+
+
+def _mapped(path: Path, rows: slice) -> Array:
+    return np.array(np.load(path, mmap_mode="r", allow_pickle=False)[rows])
 
 
 def _of_vectors(path: Path) -> Rows:
@@ -94,9 +111,20 @@ def _of_vectors(path: Path) -> Rows:
         check_dimensions(path, records, rows.start)
         return np.array(records["vector"])
 
-    records = map_vectors(path)
-    return Rows(str(path), len(records), _size(records["vector"].shape[1]), read)
+    n, d = map_vectors(path)["vector"].shape
+    return Rows(str(path), n, lambda: _slices(n, d, read))
 
 
-def _size(d: int) -> int:
-    return max(1, NUMBERS // d)
+def _of_parquet(path: Path, label: str) -> Rows:
+    file = open_parquet(path)
+    labels = None
+    if label in file.schema_arrow.names:
+        labels = file.read(columns=[label])[label].to_numpy()
+
+    def read() -> Iterator[Array]:
+        for batch in open_parquet(path).iter_batches(BATCH):
+            yield check_features(features_of_arrow(batch, path, label), str(path))
+
+    if not file.metadata.num_rows:
+        raise ValueError(f"{path} holds no rows")
+    return Rows(str(path), file.metadata.num_rows, read, labels)

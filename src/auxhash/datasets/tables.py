@@ -121,9 +121,14 @@ def _features_of_npz(path: Path, label: str) -> Found:
 
 def _features_of_parquet(path: Path, label: str) -> Found:
     table = _read_parquet(path)
+    labels = table[label].to_numpy() if label in table.column_names else None
+    return features_of_arrow(table, path, label), labels
+
+
+def features_of_arrow(table: Any, path: Path, label: str) -> Array:
+    """Features (n, D) of a table or a batch of Arrow's."""
     import pyarrow as arrow
 
-    labels = table[label].to_numpy() if label in table.column_names else None
     lists, numbers = [], []
     for field in table.schema:
         if field.name == label:
@@ -136,10 +141,10 @@ def _features_of_parquet(path: Path, label: str) -> Found:
         rows = table[lists[0]].to_pylist()
         if None in rows or len({len(row) for row in rows}) > 1:
             raise ValueError(f"{path}: the lists in column {lists[0]} differ in length")
-        return np.array(rows, np.float32), labels
+        return np.array(rows, np.float32)
     if lists or not numbers:
         raise ValueError(f"{path} must hold one column of lists, or columns of numbers")
-    return np.column_stack([table[name].to_numpy() for name in numbers]), labels
+    return np.column_stack([table[name].to_numpy() for name in numbers])
 
 
 def _features_of_csv(path: Path, label: str) -> Found:
@@ -235,12 +240,17 @@ def _read_npz(path: Path) -> dict[str, Array]:
 
 
 def _read_parquet(path: Path) -> Any:
+    return open_parquet(path).read()
+
+
+def open_parquet(path: Path) -> Any:
+    """The file as pyarrow's ParquetFile."""
     try:
         from pyarrow import parquet
     except ImportError as error:
         raise ImportError("reading .parquet needs pyarrow: pip install 'auxhash[data]'") from error
     try:
-        return parquet.read_table(path)
+        return parquet.ParquetFile(path)
     except (ValueError, OSError) as error:  # Arrow's own errors are such
         raise ValueError(f"{path} is not a whole .parquet file: {error}") from error
 
