@@ -150,6 +150,6 @@ def _dataset(
     if not Path(data).exists() and not Path(data).suffix:
         options: dict[str, Any] = {} if n_train is None else {"n_train": n_train}
         return datasets.load(data, **options)
-    points, _ = inputs.points(data, own, label, jobs)
+    points = inputs.points(data, own, label, jobs)
     y = inputs.needed_labels(points, labels, label, "LABELS")
     return datasets.from_arrays(points.all(), y=y, n_train=n_train, seed=seed, name=data)

@@ -60,6 +60,8 @@ def evaluate(
         asked, searched, n_bits = _encoded_and_labels(model, *sides, own, label, jobs)
     ranks = k or (1, 10, 100, 1000)
     protocol = {"data_set": f"{queries} in {base or f'the training points of {model}'}"}
+    if base is None:
+        protocol["overlap"] = "the base is the training points"
     found = metrics.evaluate(
         asked[0],
         searched[0],

@@ -109,6 +109,8 @@ def fit(
     clock = perf_counter()
     hasher.fit(X, y, affinity=known)
     seconds = perf_counter() - clock
+    if found.feature is not None:
+        hasher.image_feature_ = found.feature
     # How it was fitted is no part of the model: the same file on any number of threads.
     hasher.set_params(n_jobs=None, verbose=0, warm_start=False).save(path)
     _show_fitted(output, hasher, seconds, choice, as_json)
@@ -123,11 +125,7 @@ def _start(
     from auxhash.loading import load
 
     if init is None:
-        found, feature = inputs.points(features, own, label, jobs)
-        hasher = MACHash()
-        if feature is not None:
-            hasher.image_feature_ = feature
-        return hasher, found
+        return MACHash(), inputs.points(features, own, label, jobs)
     if auto:
         raise click.UsageError("--init goes on with a model's settings: there is none to --auto")
     model = load(init)

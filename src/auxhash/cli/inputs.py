@@ -16,13 +16,12 @@ from auxhash.index.hamming import check_packed
 Array = NDArray[Any]
 
 
-def points(path: str, own: str | None, label: str, jobs: int | None) -> tuple[Rows, str | None]:
-    """Points to learn from; of pictures, also the name of their feature."""
+def points(path: str, own: str | None, label: str, jobs: int | None) -> Rows:
+    """Points to learn from."""
     if not Path(path).is_dir():
-        return _of_file(path, own, label), None
+        return _of_file(path, own, label)
     folder = images.image_folder(path)
-    feature = images.feature_for(folder, own, jobs)
-    return rows.of_images(folder, feature), feature.name
+    return rows.of_images(folder, images.feature_for(folder, own, jobs))
 
 
 def points_for(hasher: Hasher, path: str, own: str | None, label: str) -> Rows:

@@ -44,6 +44,7 @@ class Rows:
     read: Callable[[], Iterable[Array]]
     labels: Array | None = None
     names: list[str] | None = None  # of pictures
+    feature: str | None = None  # that was computed of them
 
     def __len__(self) -> int:
         return self.n
@@ -82,7 +83,7 @@ def of_images(folder: ImageFolder, feature: ImageFeature) -> Rows:
         for rows in threads.chunks(len(folder), PICTURES):
             yield feature.of(folder.paths[rows])
 
-    return Rows(str(folder.root), len(folder), read, folder.labels, folder.names)
+    return Rows(str(folder.root), len(folder), read, folder.labels, folder.names, feature.name)
 
 
 def write_npy(
