@@ -152,7 +152,7 @@ def test_subset_renumbers():
         (lambda: affinity.from_pairs([0], [0], [1], 2), "with itself"),
         (lambda: affinity.from_pairs([0], [2], [1], 2), "0..1"),
         (lambda: affinity.from_pairs([0], [1, 0], [1], 2), "one length"),
-        (lambda: affinity.from_pairs([], [], [], 2), "point numbers"),
+        (lambda: affinity.from_pairs([], [], [], 2), "at least one pair"),
         (lambda: affinity.from_pairs([0], [1], [np.nan], 2), "NaN"),
         (lambda: affinity.from_pairs([0], [1], [-1], 2, "distance"), "negative"),
         (lambda: affinity.from_pairs([0], [1], [1], 2, "kind"), "kind must"),

@@ -193,6 +193,8 @@ def from_pairs(
 
     Distances (`kind="distance"`) must not be negative and are divided by the largest.
     """
+    if not np.size(i):
+        raise ValueError("at least one pair is needed")
     a, b = _points("i", i, n_points), _points("j", j, n_points)
     values = np.asarray(y, np.float64)
     count = np.ones(len(a)) if weight is None else np.asarray(weight, np.float64)
@@ -201,8 +203,6 @@ def from_pairs(
             "i, j, y and weight must have one length, got "
             f"{len(a)}, {len(b)}, {len(values)}, {len(count)}"
         )
-    if not len(a):
-        raise ValueError("at least one pair is needed")
     if (a == b).any():
         raise ValueError(f"pair {np.flatnonzero(a == b)[0]} joins a point with itself")
     if not np.isfinite(values).all():

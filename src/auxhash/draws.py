@@ -27,7 +27,13 @@ def generator(random_state: RandomState) -> np.random.Generator:
     """A Generator from a seed, a Generator, a RandomState or None (fresh entropy)."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**31 - 1))
-    return np.random.default_rng(random_state)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            "random_state must be None, a whole number of 0 or more, a Generator or a RandomState; "
+            f"got {random_state!r}"
+        ) from error
 
 
 @njit(cache=True, nogil=True, inline="always")

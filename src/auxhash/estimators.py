@@ -246,6 +246,8 @@ class MACHash(Hasher):
     def _check_parameters(self) -> None:
         check_stored(self)
         losses.get(self.loss)
+        zstep.get(self.z_step)
+        hashfunctions.get(self.hash_function, self.C)
         check_number("n_bits", self.n_bits, int, 1)
         check_number("max_iter", self.max_iter, int, 1)
         check_number("max_sweeps", self.max_sweeps, int, 1)

@@ -44,6 +44,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     codes_: Packed
     labels_: NDArray[Any] | None
     fingerprint_: str
+    image_feature_: str  # what X was computed from pictures by, where whoever fitted set it
 
     def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Real-valued outputs (n, n_bits) for a chunk of checked points."""

@@ -98,7 +98,7 @@ def test_faults_are_named(tmp_path):
         ({"base": X, "query": X[:1], "neighbors": [[40]]}, r"must lie in 0\.\.39"),
         ({"base": X, "query": X[:1], "neighbors": [[0.5]]}, "whole numbers"),
         ({"base": X, "n_query": 0}, "n_query must be a whole number from 1"),
-        ({"base": tmp_path / "a.csv"}, r"base: a\.csv must end in \.npy, \.npz"),
+        ({"base": tmp_path / "a.xls"}, r"base: a\.xls must end in \.npy, \.npz"),
     ]
     for arguments, message in cases:
         with pytest.raises(ValueError, match=message):

@@ -22,7 +22,8 @@ LOOK = Style("blue", "circle")
 
 def shown(**parts):
     content = Content(**{"verdicts": [], "sections": [], "protocol": [], "numbers": [], **parts})
-    text = page(SUP_NESTEDERR, content, "auxhash <x>")
+    figure = SUP_NESTEDERR
+    text = page(figure.name, figure.title, figure.about, content, "auxhash <x>")
     return ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>\n")), text
 
 

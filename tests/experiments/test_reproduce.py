@@ -59,7 +59,7 @@ def test_the_figures_of_the_paper():
 def test_a_figure_from_the_command_to_the_page(name, tmp_path, monkeypatch):
     numbers = tmp_path / "docs" / "numbers.json"
     seeds = [] if name == "run-time" else ["--seeds", "1"]  # one figure is enough for the spread
-    output = reproduce(tmp_path, name, *seeds, "--json", str(numbers))
+    output = reproduce(tmp_path, name, *seeds, "--numbers", str(numbers))
     assert "failed" not in output
     assert f"{name}-tiny.html" in output.replace("\n", "")
     text = (tmp_path / f"{name}-tiny.html").read_text()

@@ -22,6 +22,19 @@ def read_vectors(path: str | Path, count: int | None = None) -> NDArray[Any]:
 
     Raises ValueError where the file is empty, ends inside a vector, or mixes dimensions.
     """
+    mapped = map_vectors(path)
+    if count is not None and not 1 <= count <= len(mapped):
+        raise ValueError(f"count must be from 1 to {len(mapped)}, got {count}")
+    check_dimensions(path, mapped)
+    vectors = np.ascontiguousarray(mapped["vector"][:count])
+    return vectors.astype(vectors.dtype.newbyteorder("="), copy=False)
+
+
+def map_vectors(path: str | Path) -> NDArray[Any]:
+    """Records (n,) of `dimension` and `vector`, left on the disk until they are used.
+
+    Only the first dimension has been looked at: `check_dimensions` compares the others.
+    """
     path = Path(path)
     if path.suffix not in TYPES:
         raise ValueError(f"{path.name} must end in {', '.join(TYPES)}")
@@ -33,24 +46,28 @@ def read_vectors(path: str | Path, count: int | None = None) -> NDArray[Any]:
     width = HEADER + d * kind.itemsize
     if d < 1:
         raise ValueError(f"{path} begins with dimension {d}: not a file of {path.suffix[1:]}")
-    data = np.memmap(path, np.uint8, "r")
-    rows = data[: size - size % width].reshape(-1, width)
-    dims = np.ascontiguousarray(rows[:, :HEADER]).view("<i4")[:, 0]
-    if (dims != d).any():
-        at = int(np.flatnonzero(dims != d)[0])
-        raise ValueError(
-            f"{path} mixes dimensions: vector 0 has {d}, but {dims[at]} stands before vector {at}"
-        )
+    if width > size:
+        raise ValueError(f"{path} is truncated: {size} bytes cannot hold a vector of {d}")
+    record = np.dtype([("dimension", "<i4"), ("vector", kind, (d,))])
+    records = np.memmap(path, record, "r", shape=(size // width,))
     if size % width:
+        check_dimensions(path, records)  # it may be another fault than a missing end
         raise ValueError(
             f"{path} is truncated: {size} bytes are no multiple of {width}, a vector of {d}"
         )
-    if count is not None:
-        if not 1 <= count <= len(rows):
-            raise ValueError(f"count must be from 1 to {len(rows)}, got {count}")
-        rows = rows[:count]
-    vectors: NDArray[Any] = np.ascontiguousarray(rows[:, HEADER:]).view(kind)
-    return vectors.astype(kind.newbyteorder("="), copy=False)
+    return records
+
+
+def check_dimensions(path: str | Path, records: NDArray[Any], first: int = 0) -> None:
+    """Raise unless all records are of one dimension; `first` is the number of the first."""
+    d = records.dtype["vector"].shape[0]
+    wrong = np.flatnonzero(records["dimension"] != d)
+    if len(wrong):
+        at = int(wrong[0])
+        raise ValueError(
+            f"{path} mixes dimensions: vector 0 has {d}, but {records['dimension'][at]} stands "
+            f"before vector {first + at}"
+        )
 
 
 def write_vectors(path: str | Path, vectors: NDArray[Any]) -> None:

@@ -1,6 +1,6 @@
 """Some queries and what each method retrieves first for them: right ones and wrong ones."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,11 +42,15 @@ def gallery(group: Group, cells: Cells) -> Gallery | None:
     if not trained:
         return None
     title = f"{group.name}, {bits} bits, {group.hash_functions[0]} hash function"
-    data = group.data.judged(group.n_jobs)
+    return pictures(title, group.data.judged(group.n_jobs), trained, bits)
+
+
+def pictures(title: str, data: Dataset, codes: Mapping[str, Arrays], bits: int) -> Gallery:
+    """A few queries, and what comes first by each method's codes."""
     if data.query.images is None or data.base.images is None:
         return Gallery(title, why_none=f"{data.name} holds descriptors, not images to be shown.")
     chosen = _chosen(data)
-    found = {method: _search(some, chosen, bits) for method, some in trained.items()}
+    found = {method: _search(some, chosen, bits) for method, some in codes.items()}
     shown = [
         (
             _strip("query", data.query, np.array([q]), [True]),

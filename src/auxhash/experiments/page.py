@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from auxhash.datasets.png import write_png
 from auxhash.experiments.claims import Verdict
-from auxhash.experiments.figures.figure import Content, Figure, Section, Table
+from auxhash.experiments.figures.figure import Content, Section, Table
 from auxhash.experiments.figures.styles import COLOURS
 from auxhash.experiments.gallery import Gallery, Strip
 from auxhash.experiments.svg import Plot, Series, draw, key
@@ -15,12 +15,11 @@ from auxhash.experiments.svg import Plot, Series, draw, key
 MARKS = {True: ("held", "✓"), False: ("failed", "✗"), None: ("untested", "?")}
 
 
-def page(figure: Figure, content: Content, command: str) -> str:
+def page(name: str, title: str, about: str, content: Content, command: str) -> str:
     """The whole page; `command` is what made it."""
     body = [
-        f"<header><h1>{escape(figure.title)}</h1>",
-        f'<p class="about">{escape(figure.about)} Made by '
-        f"<code>{escape(command)}</code></p></header>",
+        f"<header><h1>{escape(title)}</h1>",
+        f'<p class="about">{escape(about)} Made by <code>{escape(command)}</code></p></header>',
         *(f'<p class="notice">{escape(note)}</p>' for note in content.notes),
         _verdicts(content.verdicts),
         *(_section(section) for section in content.sections),
@@ -31,7 +30,7 @@ def page(figure: Figure, content: Content, command: str) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
-        f"<title>{escape(figure.name)}</title><style>{_colours()}{style}</style></head>\n"
+        f"<title>{escape(name)}</title><style>{_colours()}{style}</style></head>\n"
         f"<body><main>{''.join(body)}</main></body></html>\n"
     )
 
@@ -44,6 +43,8 @@ def _colours() -> str:
 
 
 def _verdicts(verdicts: Sequence[Verdict]) -> str:
+    if not verdicts:
+        return ""
     rows = []
     for verdict in verdicts:
         kind, mark = MARKS[verdict.held]

@@ -2,7 +2,6 @@
 
 import json
 import traceback
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from auxhash import __version__
 from auxhash.experiments.cells import Cells
@@ -40,7 +38,7 @@ class Reproduction:
         only = f" --data {self.data}" if self.data else ""
         return f"auxhash reproduce {self.figure.name} --scale {self.scale.name}{seeds}{only}"
 
-    def run(self, console: Console) -> list[str]:
+    def run(self, console: Console, verbose: int = 1) -> list[str]:
         """Run what is not in the cells yet; tell what failed, which stops nothing else."""
         jobs = self.figure.jobs(self.scale, self.n_jobs, self.data)
         failed = []
@@ -51,7 +49,7 @@ class Reproduction:
             TimeElapsedColumn(),
             TextColumn("{task.description}"),
         )
-        with Progress(*columns, console=console) as bar:
+        with Progress(*columns, console=console, disable=not verbose) as bar:
             task = bar.add_task("", total=len(jobs), figure=self.figure.name)
             for job in jobs:
                 bar.update(task, description=str(job))
@@ -69,7 +67,8 @@ class Reproduction:
     def report(self, output: Path, numbers: Path | None = None) -> list[Verdict]:
         """Write the page, and the numbers and verdicts as JSON where asked for."""
         content = self.figure.content(self.scale, self.cells, self.n_jobs, self.data)
-        _write(output, page(self.figure, content, self.command))
+        one = self.figure
+        _write(output, page(one.name, one.title, one.about, content, self.command))
         if numbers is not None:
             found = {
                 "figure": self.figure.name,
@@ -99,12 +98,9 @@ def _write(path: Path, text: str) -> None:
         temporary.write_text(text, "utf-8")
 
 
-def show_list() -> None:
-    """Print the figures."""
-    table = Table("figure", "what it shows")
-    for figure in FIGURES.values():
-        table.add_row(figure.name, figure.title)
-    Console().print(table)
+def listed() -> list[dict[str, str]]:
+    """The figures."""
+    return [{"figure": one.name, "what it shows": one.title} for one in FIGURES.values()]
 
 
 def main(
@@ -118,31 +114,32 @@ def main(
     output: str | None,
     numbers: str | None,
     jobs: int | None,
-) -> None:
-    """The command: run and report one figure, or all of them."""
+    verbose: int = 1,
+) -> list[dict[str, Any]]:
+    """The command: run and report one figure, or all of them; where the pages are, and verdicts."""
     every = list(FIGURES.values()) if figure == "all" else [get(figure)]
     if len(every) > 1 and (output or numbers or only):
-        raise ValueError("--output, --json and --data are for one figure, not for all")
+        raise ValueError("--output, --numbers and --data are for one figure, not for all")
     if run_only and (report_only or output or numbers):
-        raise ValueError("--run-only writes no page: leave out --report-only, --output and --json")
+        raise ValueError(
+            "--run-only writes no page: leave out --report-only, --output and --numbers"
+        )
     size = resolved(SCALES[scale])
     if seeds is not None:
         size = replace(size, seeds=seeds)
     console = Console(stderr=True)
+    reports = []
     for one in every:
         reproduction = Reproduction(one, size, Cells(folder), only, jobs)
         if not report_only:
-            for failure in reproduction.run(console):
+            for failure in reproduction.run(console, verbose):
                 console.print(f"[red]failed[/red] {escape(failure)}")
         if not run_only:
             page_path = Path(output or Path(folder) / f"{one.name}-{scale}.html")
             verdicts = reproduction.report(page_path, Path(numbers) if numbers else None)
-            _print_verdicts(verdicts)
-            Console().print(f"{page_path}", soft_wrap=True)
-
-
-def _print_verdicts(verdicts: Sequence[Verdict]) -> None:
-    table = Table("verdict", "claim", "numbers")
-    for verdict in verdicts:
-        table.add_row(verdict.word, escape(verdict.words), escape(verdict.numbers))
-    Console().print(table)
+            told = [
+                {"verdict": verdict.word, "claim": verdict.words, "numbers": verdict.numbers}
+                for verdict in verdicts
+            ]
+            reports.append({"figure": one.name, "page": str(page_path), "verdicts": told})
+    return reports

@@ -1,0 +1,61 @@
+"""The command line. Everything heavy is imported inside a command: --help must be quick."""
+
+import click
+
+from auxhash import __version__
+from auxhash.cli.compare import bench, compare, demo
+from auxhash.cli.completion import completion
+from auxhash.cli.data import data
+from auxhash.cli.encode import encode, export
+from auxhash.cli.evaluate import evaluate
+from auxhash.cli.fit import fit
+from auxhash.cli.group import Commands
+from auxhash.cli.inspect import inspect
+from auxhash.cli.reproduce import reproduce
+from auxhash.cli.search import index, search
+
+__all__ = ["main"]
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def main(debug: bool) -> None:
+    """Learn short binary codes for similarity search.
+
+    \b
+    See what it does, with no data of your own:
+      auxhash demo
+    \b
+    From a matrix of features and labels to a search:
+      auxhash fit features.npy labels.npy -o model.safetensors
+      auxhash encode model.safetensors features.npy -o codes.npy
+      auxhash index codes.npy -o codes.index
+      auxhash search codes.index queries.npy --model model.safetensors -k 5
+    \b
+    The same from a folder of pictures, one folder a class:
+      auxhash fit photos -o photos.safetensors
+      auxhash encode photos.safetensors photos -o photos.npy
+
+    Files are .npy, .npz, .csv, .parquet, .fvecs or .bvecs. Every command has a --help with
+    examples, and --json for results that machines read. Exit codes: 0 all went well, 1 a problem,
+    told in one line, 2 a wrong use of the command line.
+    """
+
+
+for command in (
+    demo,
+    fit,
+    encode,
+    index,
+    search,
+    evaluate,
+    inspect,
+    export,
+    compare,
+    bench,
+    reproduce,
+    data,
+    completion,
+):
+    main.add_command(command)

@@ -1,0 +1,159 @@
+"""compare, bench, demo: methods side by side, and how fast they are here."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from auxhash.cli.output import (
+    jobs_option,
+    json_option,
+    label_option,
+    number,
+    own_feature_option,
+    progress_wanted,
+    seed_option,
+    show,
+    table,
+)
+
+if TYPE_CHECKING:
+    from auxhash.datasets import Dataset
+    from auxhash.experiments.compare import Comparison
+
+
+@click.command()
+@click.argument("data", metavar="DATA")
+@click.argument("labels", required=False)
+@click.option("-m", "--method", "methods", multiple=True, help="May be repeated; all takes all.")
+@click.option("--bits", multiple=True, type=int, default=(32,), show_default=True, help="Lengths.")
+@click.option(
+    "--seed", "seeds", multiple=True, type=click.IntRange(0), default=(0,), show_default=True
+)
+@click.option("-k", multiple=True, type=int, default=(100,), show_default=True, help="Ranks.")
+@click.option("--loss", default="ksh", show_default=True, help="Of all methods that have one.")
+@click.option("--train", "n_train", type=int, help="Training points; by default the data set's.")
+@click.option("--folder", metavar="FOLDER", help="Keep runs here, and never run one twice.")
+@own_feature_option
+@label_option
+@jobs_option
+@json_option
+def compare(
+    data: str,
+    labels: str | None,
+    methods: tuple[str, ...],
+    bits: tuple[int, ...],
+    seeds: tuple[int, ...],
+    k: tuple[int, ...],
+    loss: str,
+    n_train: int | None,
+    folder: str | None,
+    own: str | None,
+    label: str,
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Compare methods on DATA: a data set's name (auxhash data list), or your FEATURES and LABELS.
+
+    All methods that learn from pairs learn from the same ones. Of your own data, a tenth become
+    queries, the others are searched.
+
+    \b
+    Examples:
+      auxhash compare digits -m MAC -m ITQ --bits 16
+      auxhash compare features.npy labels.npy -m MAC -m OneHot -k 10
+    """
+    from auxhash.demo import METHODS as FEW
+    from auxhash.experiments.compare import METHODS, compare
+
+    chosen = METHODS if "all" in methods else methods or FEW
+    found = compare(
+        _dataset(data, labels, n_train, own, label, seeds[0], jobs),
+        chosen,
+        bits,
+        seeds,
+        k,
+        loss,
+        folder=folder,
+        n_jobs=jobs,
+        verbose=progress_wanted(as_json),
+    )
+    _show_comparison(found, as_json)
+    if all(row["failed"] for row in found.rows):
+        raise click.ClickException("every method failed")
+
+
+@click.command()
+@click.option("--points", default=5_000, show_default=True, help="To learn from.")
+@click.option("--codes", default=1_000_000, show_default=True, help="To search.")
+@click.option("--bits", default=64, show_default=True)
+@jobs_option
+@json_option
+def bench(points: int, codes: int, bits: int, jobs: int | None, as_json: bool) -> None:
+    """Time learning, encoding, searching and measuring on this machine, with made data.
+
+    \b
+    Example:
+      auxhash bench --points 500 --codes 10000
+    """
+    from auxhash.experiments.bench import bench
+
+    rows = bench(points, codes, bits, n_jobs=jobs)
+    shown = [
+        {
+            "job": row["job"],
+            "of": row["of"],
+            "seconds": f"{row['seconds']:.4f}",
+            "rate": f"{number(row['rate'])} {row['unit']}" if row["rate"] else "",
+        }
+        for row in rows
+    ]
+    show({"rows": rows}, as_json, table(shown))
+
+
+@click.command()
+@click.option("--bits", default=32, show_default=True, help="Length of the codes.")
+@seed_option
+@click.option(
+    "-o", "--output", default="auxhash-demo.html", show_default=True, help="A page about it."
+)
+@jobs_option
+@json_option
+def demo(bits: int, seed: int, output: str, jobs: int | None, as_json: bool) -> None:
+    """Learn codes for handwritten digits with several methods, and compare them.
+
+    \b
+    Example:
+      auxhash demo --bits 16
+    """
+    from auxhash.demo import ABOUT, run
+
+    found = run(bits, seed, Path(output), jobs, verbose=progress_wanted(as_json))
+    told = f"The same with curves, and what each method retrieves, in pictures: {output}"
+    _show_comparison(found, as_json, ABOUT, told, page=output)
+
+
+def _show_comparison(found: "Comparison", as_json: bool, *more: str, **facts: str) -> None:
+    protocol = "\n".join(f"{name}: {value}" for name, value in found.protocol.items())
+    result = {"protocol": found.protocol, "rows": found.rows, **facts}
+    show(result, as_json, protocol, found.table(), *more)
+
+
+def _dataset(
+    data: str,
+    labels: str | None,
+    n_train: int | None,
+    own: str | None,
+    label: str,
+    seed: int,
+    jobs: int | None,
+) -> "Dataset":
+    from auxhash import datasets
+    from auxhash.cli import inputs
+
+    if not Path(data).exists() and not Path(data).suffix:
+        options: dict[str, Any] = {} if n_train is None else {"n_train": n_train}
+        return datasets.load(data, **options)
+    points = inputs.points(data, own, label, jobs)
+    y = inputs.needed_labels(points, labels, label, "LABELS")
+    return datasets.from_arrays(points.all(), y=y, n_train=n_train, seed=seed, name=data)

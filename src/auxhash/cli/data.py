@@ -1,0 +1,103 @@
+"""data: fetch data sets, check them, and say where they are."""
+
+import click
+
+from auxhash.cli.group import Commands
+from auxhash.cli.output import json_option, show, table
+
+
+@click.group(cls=Commands)
+def data() -> None:
+    """Data sets: fetch them, check them, and say where they are.
+
+    \b
+    Examples:
+      auxhash data list
+      auxhash data get digits
+      auxhash data where
+    """
+
+
+@data.command("list")
+@json_option
+def list_data(as_json: bool) -> None:
+    """List the data sets, and which of them are on this machine."""
+    from auxhash.datasets import REGISTRY, cache
+
+    rows = []
+    for name, entry in REGISTRY.items():
+        files = entry.files
+        if files is None:
+            state = "needs no files"
+        elif not files.present():
+            state = "to fetch"
+        elif files.name == name or any((cache.folder() / name).glob("*.npy")):
+            state = "here"
+        else:
+            state = "to make"
+        rows.append({"name": name, "what": entry.about, "state": state})
+    show({"data_sets": rows}, as_json, table(rows))
+
+
+@data.command()
+@click.argument("name")
+@json_option
+def get(name: str, as_json: bool) -> None:
+    """Fetch data set NAME, make what is derived from it, and check it.
+
+    Files in the cache that are wrong are replaced.
+    """
+    from auxhash import datasets
+
+    files = datasets.entry(name).files
+    if files is not None:
+        files.obtain(repair=True)
+    found = datasets.load(name)
+    paths = [] if files is None else [files.home / file.name for file in files.files]
+    if not as_json and files is not None:
+        for path, file in zip(paths, files.files, strict=True):
+            click.echo(f"{path}  {'md5 right' if file.md5 else 'size right'}")
+    result = {"name": name, "files": paths, "protocol": found.protocol}
+    show(result, as_json, found.protocol)
+
+
+@data.command()
+@click.argument("names", nargs=-1)
+@json_option
+def verify(names: tuple[str, ...], as_json: bool) -> None:
+    """Check the files of the data sets NAMES, or of all that are in the cache, by their sums."""
+    from auxhash import datasets
+    from auxhash.datasets import cache
+
+    entries = {name: datasets.entry(name) for name in names or datasets.REGISTRY}
+    collections = {entry.files.name: entry.files for entry in entries.values() if entry.files}
+    wrong, said = 0, {}
+    for files in collections.values():
+        if not names and not files.begun():
+            continue
+        faults = files.faults()
+        wrong += len(faults)
+        for file in files.files:
+            said[f"{files.name}/{file.name}"] = faults.get(file.name, "right")
+    for path in sorted(cache.folder().glob("*/*.npy")):  # made here: no sum, but it must be whole
+        if not names or path.parent.name in names:
+            fault = cache.fault(path)
+            wrong += fault is not None
+            said[f"{path.parent.name}/{path.name}"] = fault or "whole"
+    show(
+        {"files": said, "wrong": wrong},
+        as_json,
+        *(f"{name}: {state}" for name, state in said.items()),
+    )
+    if wrong:
+        raise click.ClickException(f"{wrong} wrong or missing; `auxhash data get NAME` mends files")
+
+
+@data.command()
+@json_option
+def where(as_json: bool) -> None:
+    """Print the cache folder (AUXHASH_DATA, or the platform's)."""
+    from auxhash.datasets import cache
+
+    folder = str(cache.folder())
+    show({"folder": folder}, as_json, folder)

@@ -1,0 +1,141 @@
+"""evaluate: how good codes are."""
+
+from typing import Any
+
+import click
+
+from auxhash.cli.output import (
+    bits_option,
+    jobs_option,
+    json_option,
+    label_option,
+    own_feature_option,
+    show,
+    table,
+)
+
+
+@click.command()
+@click.argument("queries")
+@click.argument("base", required=False)
+@click.option("--model", help="The model that encodes QUERIES and BASE, where they are no codes.")
+@click.option("--labels", metavar="FILE", help="Labels of QUERIES.")
+@click.option("--base-labels", metavar="FILE", help="Labels of BASE.")
+@click.option("-k", multiple=True, type=int, help="Ranks; may be repeated. 1, 10, 100, 1000.")
+@bits_option
+@own_feature_option
+@label_option
+@jobs_option
+@json_option
+def evaluate(
+    queries: str,
+    base: str | None,
+    model: str | None,
+    labels: str | None,
+    base_labels: str | None,
+    k: tuple[int, ...],
+    bits: int | None,
+    own: str | None,
+    label: str,
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Measure how many of the nearest in BASE share the label of each of QUERIES.
+
+    Without a model both are codes. With one they are points, and without BASE the model's own
+    training points are searched. Ties count by their expected value over all orders.
+
+    \b
+    Examples:
+      auxhash evaluate queries.npy --labels query-labels.npy --model model.safetensors
+      auxhash evaluate table.csv table.csv --model table.safetensors -k 5 -k 20
+      auxhash evaluate codes.npy codes.npy --labels labels.npy --base-labels labels.npy
+    """
+    from auxhash import metrics
+
+    sides = (queries, labels), (base, base_labels)
+    if model is None:
+        asked, searched, n_bits = _codes_and_labels(*sides, bits, label)
+    else:
+        asked, searched, n_bits = _encoded_and_labels(model, *sides, own, label, jobs)
+    ranks = k or (1, 10, 100, 1000)
+    protocol = {"data_set": f"{queries} in {base or f'the training points of {model}'}"}
+    if base is None:
+        protocol["overlap"] = "the base is the training points"
+    found = metrics.evaluate(
+        asked[0],
+        searched[0],
+        asked[1],
+        searched[1],
+        k=ranks,
+        n_bits=n_bits,
+        protocol=protocol,
+        n_jobs=jobs,
+    )
+    rows = [
+        {"k": rank, "precision": precision, "recall": recall}
+        for rank, precision, recall in zip(
+            found.k.tolist(), found.precision.tolist(), found.recall.tolist(), strict=True
+        )
+    ]
+    told = found.protocol
+    said = (
+        f"{told['n_queries']:,} queries, {told['n_base']:,} codes of {n_bits} bits; relevant: "
+        f"{told['ground_truth']}; ties by their expected value"
+    )
+    summary = (
+        f"mAP {found.mean_average_precision:.4f} over the whole base; {found.utilization:.2f} "
+        f"effective bits of at most {found.utilization_bound:.2f}"
+    )
+    show(found.to_dict(), as_json, said, *([table(rows)] if rows else []), summary)
+
+
+def _codes_and_labels(
+    asked: tuple[str, str | None],
+    searched: tuple[str | None, str | None],
+    bits: int | None,
+    label: str,
+) -> Any:
+    """(codes, labels) of both sides, and how many bits they have."""
+    from auxhash.cli import inputs
+    from auxhash.datasets import tables
+
+    if searched[0] is None:
+        raise click.UsageError("codes are searched among the codes BASE, or a --model is needed")
+    sides = []
+    for (path, labels), option in ((asked, "--labels"), (searched, "--base-labels")):
+        assert path is not None  # mypy does not see that both are there
+        if labels is None:
+            raise click.UsageError(f"codes have no labels: give {option}")
+        packed, n_bits = inputs.codes(path, bits)
+        sides.append((packed, tables.read_labels(labels, label)))
+    return *sides, n_bits
+
+
+def _encoded_and_labels(
+    model: str,
+    asked: tuple[str, str | None],
+    searched: tuple[str | None, str | None],
+    own: str | None,
+    label: str,
+    jobs: int | None,
+) -> Any:
+    """The same of points that a model encodes."""
+    import numpy as np
+
+    from auxhash.cli import inputs
+    from auxhash.loading import load
+
+    hasher = load(model)
+    hasher.n_jobs = jobs
+    sides = []
+    for (path, labels), option in ((asked, "--labels"), (searched, "--base-labels")):
+        if path is None:
+            if hasher.labels_ is None:
+                raise ValueError(f"{model} was learnt without labels: give BASE and --base-labels")
+            sides.append((hasher.codes_, hasher.labels_))
+            continue
+        points = inputs.points_for(hasher, path, own, label)
+        known = inputs.needed_labels(points, labels, label, option)
+        sides.append((np.concatenate([hasher.encode(X) for X in points.chunks()]), known))
+    return *sides, hasher.n_bits

@@ -1,0 +1,214 @@
+"""fit: from points to a model."""
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from auxhash.cli.output import (
+    jobs_option,
+    json_option,
+    label_option,
+    number,
+    own_feature_option,
+    progress_wanted,
+    seed_option,
+    show,
+    table,
+)
+
+if TYPE_CHECKING:
+    from auxhash.affinity import Affinity
+    from auxhash.datasets.rows import Rows
+    from auxhash.estimators import MACHash
+    from auxhash.experiments.choose import Choice
+
+
+def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
+    """A whole number, or all."""
+    if value is None or value == "all":
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is neither a whole number nor all") from None
+
+
+@click.command()
+@click.argument("features", metavar="FEATURES")
+@click.argument("labels", required=False)
+@click.option("-o", "--output", required=True, metavar="MODEL", help="The model file to write.")
+@click.option("--pairs", metavar="FILE", help="Pairs with columns i, j, y in place of labels.")
+@click.option("--bits", "n_bits", type=int, help="Length of the codes; 32 by default.")
+@click.option("--loss", help="ksh (the default), esplh, bre, ee or hinge.")
+@click.option("--hash-function", help="linear (the default), rbf or trees.")
+@click.option("--solver", "z_step", help="Of the Z step: descent (the default), cut or quad.")
+@click.option(
+    "--similar",
+    "n_similar",
+    metavar="N|all",
+    callback=_count,
+    help="Similar points drawn for each point; 100 by default.",
+)
+@click.option(
+    "--dissimilar",
+    "n_dissimilar",
+    metavar="N|all",
+    callback=_count,
+    help="Dissimilar points drawn for each point; 500 by default.",
+)
+@click.option("--validation", type=float, help="Share of the points held out to stop early.")
+@click.option("--auto", is_flag=True, help="Choose what is not given, on held-out points.")
+@click.option("--init", metavar="MODEL", help="Go on from this model, with these points.")
+@own_feature_option
+@label_option
+@seed_option
+@jobs_option
+@json_option
+def fit(
+    features: str,
+    labels: str | None,
+    output: str,
+    pairs: str | None,
+    auto: bool,
+    init: str | None,
+    own: str | None,
+    label: str,
+    seed: int,
+    jobs: int | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Learn a model from FEATURES and LABELS.
+
+    FEATURES is a .npy, .npz, .csv, .parquet or .fvecs file, one row a point, or a folder of
+    pictures, one folder a class. LABELS may be left out where FEATURES holds them (a column y, or
+    the folders' names). Pairs say which rows i and j are similar (y = 1) or dissimilar (y = -1).
+
+    \b
+    Examples:
+      auxhash fit features.npy labels.npy -o model.safetensors
+      auxhash fit table.csv -o model.safetensors --bits 16 --loss hinge
+      auxhash fit features.npy labels.npy -o model.safetensors --auto --bits 16
+      auxhash fit features.npy --pairs pairs.csv -o pairs.safetensors
+      auxhash fit new.npy new-labels.npy --init model.safetensors -o newer.safetensors
+      auxhash fit photos -o photos.safetensors
+      auxhash fit photos --features mine:colours -o colours.safetensors
+    """
+    from auxhash.cli import inputs
+
+    path = inputs.output_path(output, features, labels, pairs)
+    settings = {name: None if v == "all" else v for name, v in given.items() if v is not None}
+    hasher, found = _start(features, own, label, jobs, init, auto)
+    y, known = _similarity(found, labels, pairs, label)
+    X = found.all()
+    choice = _choose(X, y, settings, seed, jobs, as_json) if auto else None
+    settings |= choice.settings if choice else {}
+    hasher.set_params(**settings, random_state=seed, n_jobs=jobs)
+    hasher.verbose = progress_wanted(as_json)
+    clock = perf_counter()
+    hasher.fit(X, y, affinity=known)
+    seconds = perf_counter() - clock
+    if found.feature is not None:
+        hasher.image_feature_ = found.feature
+    # How it was fitted is no part of the model: the same file on any number of threads.
+    hasher.set_params(n_jobs=None, verbose=0, warm_start=False).save(path)
+    _show_fitted(output, hasher, seconds, choice, as_json)
+
+
+def _start(
+    features: str, own: str | None, label: str, jobs: int | None, init: str | None, auto: bool
+) -> "tuple[MACHash, Rows]":
+    """A hasher to fit, and the points to fit it to."""
+    from auxhash.cli import inputs
+    from auxhash.estimators import MACHash
+    from auxhash.loading import load
+
+    if init is None:
+        return MACHash(), inputs.points(features, own, label, jobs)
+    if auto:
+        raise click.UsageError("--init goes on with a model's settings: there is none to --auto")
+    model = load(init)
+    if not isinstance(model, MACHash):
+        kind = type(model).__name__
+        raise ValueError(f"{init} holds a {kind}, and only models of `auxhash fit` can go on")
+    return model.set_params(warm_start=True, n_jobs=jobs), inputs.points_for(
+        model, features, own, label
+    )
+
+
+def _similarity(
+    found: "Rows", labels: str | None, pairs: str | None, label: str
+) -> "tuple[Any, Affinity | None]":
+    """Labels, or pairs and perhaps labels to validate by."""
+    from auxhash import affinity
+    from auxhash.cli import inputs
+    from auxhash.datasets import tables
+
+    if pairs is None:
+        return inputs.needed_labels(found, labels, label, "LABELS or --pairs"), None
+    i, j, y = tables.read_pairs(pairs)
+    try:
+        known = affinity.from_pairs(i, j, y, n_points=len(found))
+    except ValueError as error:
+        raise ValueError(f"{pairs}: {error}") from error
+    return inputs.labels_of(found, labels, label), known
+
+
+def _choose(
+    X: Any, y: Any, settings: dict[str, Any], seed: int, jobs: int | None, quiet: bool
+) -> "Choice":
+    from rich.console import Console
+
+    from auxhash.experiments.choose import choose
+
+    if y is None:
+        raise ValueError("--auto measures precision, and needs labels")
+    with Console(stderr=True, quiet=quiet).status("choosing, on held-out points"):
+        return choose(X, y, settings, seed, jobs)
+
+
+def _show_fitted(
+    output: str, hasher: "MACHash", seconds: float, choice: "Choice | None", as_json: bool
+) -> None:
+    result: dict[str, Any] = {
+        "model": output,
+        "bits": hasher.n_bits,
+        "points": len(hasher.codes_),
+        "features": hasher.n_features_in_,
+        "loss": hasher.loss_,
+        "iterations": hasher.n_iter_ - 1,
+        "seconds": seconds,
+    }
+    said = (
+        f"{output}: {hasher.n_bits} bits, learnt from {result['points']:,} points of "
+        f"{result['features']} features in {number(seconds)} s and {result['iterations']} "
+        f"iterations; L(h) {number(hasher.loss_)}"
+    )
+    if hasher.validation is not None:
+        best = max(step.score for step in hasher.history_ if step.accepted)
+        result["validation_precision"] = best
+        said += f"; validation precision {best:.3f}"
+    shown: list[Any] = [said]
+    if choice is not None:
+        result |= {"chosen": choice.settings, "tried": choice.rows, "protocol": choice.protocol}
+        shown.insert(0, _tried(choice))
+    show(result, as_json, *shown)
+
+
+def _tried(choice: "Choice") -> Any:
+    names = {
+        "n_bits": "bits",
+        "loss": "loss",
+        "hash_function": "hash function",
+        "n_similar": "similar",
+        "n_dissimilar": "dissimilar",
+        "precision": "precision",
+        "seconds": "seconds",
+    }
+    rows = []
+    for row in choice.rows:
+        shown = {h: "all" if row[name] is None else row[name] for name, h in names.items()}
+        mark = "✓" if choice.settings.items() <= row.items() else ""
+        rows.append({**shown, "chosen": mark})
+    return table(rows, f"Tried: {choice.protocol}.")

@@ -1,0 +1,73 @@
+"""What all commands share: problems told in one line, and help with names."""
+
+import errno
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import Any
+
+import click
+
+
+class Commands(click.Group):
+    """A group of commands that suggests the command that was meant."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they are needed, not by name."""
+        return list(self.commands)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if self.get_command(ctx, args[0]) is None:
+            near = get_close_matches(args[0], self.commands, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            ctx.fail(f"No such command {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if ctx.parent is not None:
+            return super().invoke(ctx)
+        with problems_in_one_line(debug=ctx.params["debug"]):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def problems_in_one_line(debug: bool) -> Iterator[None]:
+    """Turn errors into messages, and warnings into notes; with `debug`, errors stay what they are.
+
+    What the user gave wrong raises one of a few kinds of errors. Any other kind is a fault of
+    auxhash, and the message says so.
+    """
+    with warnings.catch_warnings():
+        warnings.showwarning = _note  # type: ignore[assignment]
+        try:
+            yield
+        except click.exceptions.Exit:
+            raise
+        except Exception as error:
+            if debug or isinstance(error, (click.ClickException, click.Abort)):
+                raise
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                raise  # whoever read the output has gone, which click knows how to take
+            raise click.ClickException(_message(error)) from error
+
+
+def _message(error: Exception) -> str:
+    from auxhash.datasets.sources import DataError
+
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}"
+    if isinstance(error, DataError):
+        return str(error)  # a line for each source that was tried
+    if isinstance(error, (ValueError, TypeError, OSError, ImportError)):
+        return (str(error) or type(error).__name__).splitlines()[0]
+    return (
+        f"this is a fault of auxhash, not yours: {type(error).__name__}: {error} "
+        "(auxhash --debug shows where)"
+    )
+
+
+def _note(message: Warning | str, *where: Any) -> None:
+    click.echo(f"Note: {str(message).splitlines()[0]}", err=True)

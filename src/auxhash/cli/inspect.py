@@ -1,0 +1,185 @@
+"""inspect: what a file is, how it came about, and whether its codes make use of their bits."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from auxhash.cli.output import bits_option, json_option, number, show
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+HEIGHT = 8  # lines of a curve
+MOST_COLUMNS = 60
+
+
+@click.command()
+@click.argument("file")
+@click.option("--model", help="Compare codes with those of this model's training points.")
+@bits_option
+@json_option
+def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> None:
+    """Tell what FILE is: a model, codes or an index.
+
+    Of a model: how it was trained, with the curve of its loss. Of codes: how even the bits are (1/2
+    is best) and how many of them are effective (the entropy of the codes), beside the same at
+    training time if the model is given.
+
+    \b
+    Examples:
+      auxhash inspect model.safetensors
+      auxhash inspect codes.npy --model model.safetensors
+      auxhash inspect codes.index
+    """
+    from auxhash.index.file import MAGIC
+
+    path = Path(file).expanduser()
+    with path.open("rb") as content:
+        start = content.read(len(MAGIC))
+    if start == MAGIC:
+        _inspect_index(file, as_json)
+    elif path.suffix == ".npy":
+        _inspect_codes(file, model, bits, as_json)
+    else:
+        _inspect_model(file, as_json)
+
+
+def _inspect_model(path: str, as_json: bool) -> None:
+    from auxhash import modelfile
+    from auxhash.loading import load
+
+    hasher = load(path)
+    history = getattr(hasher, "history_", [])
+    parameters = {
+        name: _told(value)
+        for name, value in hasher.get_params(deep=False).items()
+        if name not in ("n_jobs", "verbose")
+    }
+    bits = _about_bits(hasher.codes_, hasher.n_bits)
+    result = {
+        "file": path,
+        "kind": type(hasher).__name__,
+        "package": modelfile.read(path).package,
+        "features": hasher.n_features_in_,
+        "bits": hasher.n_bits,
+        "image_feature": getattr(hasher, "image_feature_", None),
+        "points": len(hasher.codes_),
+        "fingerprint": hasher.fingerprint_,
+        "parameters": parameters,
+        "training_codes": bits,
+        "loss": getattr(hasher, "loss_", None),
+        "history": [vars(step) for step in history],
+    }
+    facts = [
+        f"{path}: a {result['kind']}, written by auxhash {result['package']}",
+        f"{hasher.n_features_in_} features to {hasher.n_bits} bits, "
+        f"learnt from {len(hasher.codes_):,} points (fingerprint {hasher.fingerprint_[:12]})",
+    ]
+    if result["image_feature"]:
+        facts.append(f"feature of pictures: {result['image_feature']}")
+    facts.append(", ".join(f"{name}={value}" for name, value in parameters.items()))
+    facts.append("")
+    facts += ["codes of the training points", *_bit_lines(bits)]
+    if history:
+        facts += ["", *_history_lines(history)]
+    show(result, as_json, "\n".join(facts))
+
+
+def _history_lines(history: Sequence[Any]) -> list[str]:
+    last = history[-1]
+    accepted = sum(step.accepted for step in history)
+    lines = [f"L(h) over {len(history) - 1} iterations; the two-step solution is at 0"]
+    lines += curve([step.loss for step in history])
+    lines.append(
+        f"mu up to {last.mu:.3g}, {accepted} of {len(history)} steps accepted, "
+        f"{sum(step.seconds for step in history):.1f} s; codes and hash function "
+        + ("agree" if not last.violations else f"differ in {last.violations:,} bits")
+    )
+    return lines
+
+
+def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool) -> None:
+    from auxhash.cli import inputs
+    from auxhash.loading import load
+
+    hasher = None if model is None else load(model)
+    if hasher is not None and bits is None:
+        bits = hasher.n_bits
+    packed, n_bits = inputs.codes(path, bits)
+    found = _about_bits(packed, n_bits)
+    result = {"file": path, "kind": "codes", "codes": len(packed), "bits": n_bits, **found}
+    lines = [f"{path}: {len(packed):,} codes of {n_bits} bits", *_bit_lines(found)]
+    if hasher is not None:
+        before = _about_bits(hasher.codes_, n_bits)
+        result["training_codes"] = before
+        moved = [abs(a - b) for a, b in zip(found["balance"], before["balance"], strict=True)]
+        most = max(range(n_bits), key=moved.__getitem__)
+        lines += ["", f"at training time, {len(hasher.codes_):,} codes", *_bit_lines(before), ""]
+        lines.append(
+            f"bit {most} changed most: +1 in {before['balance'][most]:.2f} of the codes then, "
+            f"in {found['balance'][most]:.2f} now"
+        )
+    show(result, as_json, "\n".join(lines))
+
+
+def _inspect_index(path: str, as_json: bool) -> None:
+    from auxhash.index import HammingIndex
+
+    index = HammingIndex.load(path)
+    result: dict[str, Any] = {"file": path, "kind": "index"}
+    result |= {"codes": len(index), "bits": index.n_bits}
+    lines = [f"{path}: an index of {len(index):,} codes of {index.n_bits} bits"]
+    if len(index):
+        found = _about_bits(index.packed, index.n_bits)
+        result |= found
+        lines += _bit_lines(found)
+    show(result, as_json, "\n".join(lines))
+
+
+def _about_bits(packed: Any, n_bits: int) -> dict[str, Any]:
+    from auxhash import metrics
+
+    return {
+        "utilization": metrics.code_utilization(packed),
+        "utilization_bound": metrics.utilization_bound(n_bits, len(packed)),
+        "balance": metrics.bit_balance(packed, n_bits).tolist(),
+    }
+
+
+def _bit_lines(bits: dict[str, Any]) -> list[str]:
+    balance = bits["balance"]
+    bars = "".join(BLOCKS[round(share * 8)] for share in balance)
+    constant = sum(share in (0, 1) for share in balance)
+    told = f", {constant} of them constant" if constant else ""
+    return [
+        f"  {bits['utilization']:.2f} effective bits of at most {bits['utilization_bound']:.2f}",
+        f"  +1 in {min(balance):.2f} to {max(balance):.2f} of the codes{told}",
+        *(f"  {bars[at : at + 64]}" for at in range(0, len(bars), 64)),
+    ]
+
+
+def curve(values: Sequence[float]) -> list[str]:
+    """Bars of eighths of a line, one column a value (or several, for a long list), with an axis."""
+    shown = [value for value in values if math.isfinite(value)]
+    step = -(-len(shown) // MOST_COLUMNS)
+    shown = [min(shown[at : at + step]) for at in range(0, len(shown), step)]
+    low, high = min(shown), max(shown)
+    eighths = 8 * HEIGHT - 1
+    heights = [1 + round(eighths * (v - low) / ((high - low) or 1)) for v in shown]
+    width = max(len(number(low)), len(number(high)))
+    lines = []
+    for row in reversed(range(HEIGHT)):
+        mark = number(high) if row == HEIGHT - 1 else number(low) if row == 0 else ""
+        bars = "".join(BLOCKS[min(8, max(0, height - 8 * row))] for height in heights)
+        lines.append(f"  {mark:>{width}} ┤{bars}")
+    return lines
+
+
+def _told(value: Any) -> Any:
+    """A parameter in a word: an array by its shape."""
+    if isinstance(value, tuple):
+        return tuple(_told(part) for part in value)
+    if hasattr(value, "shape"):
+        return f"array {tuple(value.shape)}"
+    return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)

@@ -1,0 +1,96 @@
+"""Results on the terminal: for people, or as JSON."""
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+WIDE = 160  # columns, where the output is no terminal
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
+jobs_option = click.option("--jobs", type=int, help="Threads; by default, all cores.")
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Of everything random.",
+)
+bits_option = click.option(
+    "--bits", type=click.IntRange(1), help="Bits of packed codes; by default, of all bytes."
+)
+label_option = click.option(
+    "--label",
+    default="y",
+    show_default=True,
+    help="What labels are called inside .npz, .csv and .parquet files.",
+)
+own_feature_option = click.option(
+    "--features",
+    "own",
+    metavar="MODULE:FUNCTION",
+    help="Your feature of pictures, in place of GIST: from a list of uint8 arrays "
+    "(height, width, 3) to an array (n, D).",
+)
+
+
+def show(result: Mapping[str, Any], as_json: bool, *shown: "RenderableType") -> None:
+    """Print `result` as JSON, or else what is shown of it."""
+    if as_json:
+        click.echo(json.dumps(_plain(result), allow_nan=False))
+        return
+    from rich.console import Console
+
+    console = Console(
+        width=None if sys.stdout.isatty() else WIDE, highlight=False, markup=False, emoji=False
+    )
+    for part in shown:
+        console.print(part)
+
+
+def progress_wanted(as_json: bool) -> int:
+    """Whether someone looks on: what `verbose` is to be."""
+    return int(sys.stdout.isatty() and not as_json)
+
+
+def table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> "Table":
+    """Rows of equal keys, the keys as headings; numbers to the right."""
+    from rich.table import Table
+
+    found = Table(title=title, title_justify="left")
+    for name in rows[0]:
+        numbers = all(isinstance(row[name], (int, float)) for row in rows)
+        found.add_column(name, justify="right" if numbers else "left")
+    for row in rows:
+        found.add_row(*(number(value) for value in row.values()))
+    return found
+
+
+def number(value: Any) -> str:
+    """A number short enough to read; anything else as it is."""
+    if not isinstance(value, float):
+        return f"{value:,}" if isinstance(value, int) else str(value)
+    if math.isnan(value):
+        return ""
+    size = abs(value)
+    return f"{value:,.0f}" if size >= 1000 else f"{value:.1f}" if size >= 10 else f"{value:.3f}"
+
+
+def _plain(value: Any) -> Any:
+    """Only what JSON knows; a number that is none becomes null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if hasattr(value, "tolist"):  # NumPy's
+        return _plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)

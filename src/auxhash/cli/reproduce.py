@@ -1,0 +1,47 @@
+"""reproduce: the figures of the paper."""
+
+from typing import Any
+
+import click
+
+from auxhash.cli.output import jobs_option, json_option, progress_wanted, show, table
+
+
+@click.command()
+@click.argument("figure", required=False)
+@click.option("--list", "listing", is_flag=True, help="List the figures.")
+@click.option(
+    "--scale",
+    type=click.Choice(["paper", "small", "tiny"]),
+    default="small",
+    show_default=True,
+    help="The paper's sizes, minutes, or seconds.",
+)
+@click.option("--seeds", type=click.IntRange(1), help="Seeds to run; by default the scale's.")
+@click.option("--data", "only", help="Only the panels on this data set.")
+@click.option("--folder", default="results", show_default=True, help="Where runs are kept.")
+@click.option("--run-only", is_flag=True, help="Train, and write no page.")
+@click.option("--report-only", is_flag=True, help="Write the page from what was run before.")
+@click.option("--output", help="The page; by default FIGURE-SCALE.html in the folder.")
+@click.option("--numbers", help="Also write numbers and verdicts to this file, as JSON.")
+@jobs_option
+@json_option
+def reproduce(figure: str | None, listing: bool, as_json: bool, **options: Any) -> None:
+    """Make FIGURE of the paper from runs of your own; FIGURE is a name of --list, or all.
+
+    What was run before is kept and not run again, so an interrupted run goes on.
+
+    \b
+    Examples:
+      auxhash reproduce --list
+      auxhash reproduce free-codes --scale tiny
+    """
+    from auxhash.experiments import reproduce
+
+    if listing or figure is None:
+        figures = reproduce.listed()
+        show({"figures": figures}, as_json, table(figures))
+        return
+    reports = reproduce.main(figure, verbose=progress_wanted(as_json), **options)
+    shown = [part for one in reports for part in (table(one["verdicts"]), one["page"])]
+    show({"reports": reports}, as_json, *shown)

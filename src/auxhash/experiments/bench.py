@@ -1,0 +1,72 @@
+"""bench: how fast learning, encoding, searching and measuring are on this machine."""
+
+from collections.abc import Callable
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from auxhash import metrics
+from auxhash.estimators import MACHash
+from auxhash.hasher import check_number
+from auxhash.index import HammingIndex
+
+CLASSES = 10
+FEATURES = 128
+RUNS = 3
+
+
+def bench(
+    n_points: int = 5_000,
+    n_codes: int = 1_000_000,
+    n_bits: int = 64,
+    n_queries: int = 200,
+    n_jobs: int | None = None,
+) -> list[dict[str, Any]]:
+    """One row a job: what, how much of it, seconds (the median of three), and a rate.
+
+    Points are drawn around ten centres, codes at random. Compilation is not counted.
+    """
+    check_number("points", n_points, int, 10 * CLASSES)
+    check_number("codes", n_codes, int, 1)
+    check_number("bits", n_bits, int, 1)
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, CLASSES, n_points)
+    X = rng.normal(size=(CLASSES, FEATURES))[y] + 2 * rng.normal(size=(n_points, FEATURES))
+    hasher = MACHash(n_bits=n_bits, max_iter=2, random_state=0, n_jobs=n_jobs)
+    few = clone(hasher).set_params(n_similar=1, n_dissimilar=1)
+    few.fit(X[: 10 * CLASSES], y[: 10 * CLASSES])  # compiles
+    hasher.fit(X, y)
+    rows = [_row("learn, an iteration", f"{n_points:,} points", hasher.history_[-1].seconds)]
+    seconds = _median(lambda: hasher.encode(X))
+    rows.append(_row("encode", f"{n_points:,} points", seconds, n_points, "points"))
+    base = rng.integers(0, 256, (n_codes, -(-n_bits // 8)), np.uint8)
+    if n_bits % 8:
+        base[:, -1] &= (1 << n_bits % 8) - 1
+    queries = base[rng.integers(0, n_codes, n_queries)]
+    index = HammingIndex(n_bits, n_jobs).add(base)
+    much = f"{n_queries} queries, {n_codes:,} codes of {n_bits} bits"
+    for k in (10, 1000):
+        seconds = _median(partial(index.search, queries, k))
+        rows.append(_row(f"search, {k} nearest", much, seconds, n_queries, "queries"))
+    labels = rng.integers(0, CLASSES, n_queries), rng.integers(0, CLASSES, n_codes)
+    seconds = _median(lambda: metrics.evaluate(queries, base, *labels, k=10, n_jobs=n_jobs))
+    rows.append(_row("evaluate", much, seconds, n_queries, "queries"))
+    return rows
+
+
+def _median(job: Callable[[], Any]) -> float:
+    job()  # compiles
+    taken = []
+    for _ in range(RUNS):
+        clock = perf_counter()
+        job()
+        taken.append(perf_counter() - clock)
+    return float(np.median(taken))
+
+
+def _row(what: str, much: str, seconds: float, n: int = 1, unit: str = "") -> dict[str, Any]:
+    rate = {"rate": n / seconds, "unit": f"{unit}/s"} if unit else {"rate": None, "unit": ""}
+    return {"job": what, "of": much, "seconds": seconds, **rate}

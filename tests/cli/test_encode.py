@@ -1,0 +1,84 @@
+"""encode and export."""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import auxhash
+
+
+def test_encode_every_kind_of_file(here, run, model):
+    expected = auxhash.load(model).encode(np.load("features.npy"))
+    for name in ("features.npy", "features.npz", "features.fvecs", "table.csv"):
+        told = run("encode", model, name, "-o", "out.npy", "--json")
+        found = np.load("out.npy")
+        assert found.dtype == np.uint8
+        np.testing.assert_array_equal(found, expected)
+        assert (told["points"], told["bits"], told["bytes"]) == (120, 12, 2)
+
+
+def test_a_fault_in_the_middle_leaves_no_codes(here, run, model, monkeypatch):
+    monkeypatch.setattr("auxhash.datasets.rows.NUMBERS", 64 * 10)
+    X = np.load("features.npy")
+    X[57, 3] = np.nan
+    np.save("hole.npy", X)
+    result = run("encode", model, "hole.npy", "-o", "none.npy", code=1)
+    assert "hole.npy must not hold NaN or infinity; row 57 does" in result.output
+    assert not (here / "none.npy").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="measures as Unix does")
+@pytest.mark.parametrize("suffix", [".npy", ".fvecs", ".parquet"])
+def test_encoding_takes_constant_memory(made, model, tmp_path, suffix):
+    """200 MB of features raise the peak by less than a fifth of them, codes included."""
+    code = f"""
+        import resource, sys
+        import numpy as np
+        from auxhash.cli import main
+
+        def encoded(n):
+            path = {str(tmp_path)!r} + f"/{{n}}{suffix}"
+            if path.endswith(".npy"):
+                np.lib.format.open_memmap(path, "w+", np.float32, (n, 64))[0] = 1
+            elif path.endswith(".parquet"):
+                import pyarrow
+                from pyarrow import parquet
+
+                part = pyarrow.table(dict.fromkeys(map(str, range(64)), np.zeros(4000, "f4")))
+                with parquet.ParquetWriter(path, part.schema) as out:
+                    for _ in range(n // 4000):
+                        out.write_table(part)
+            else:
+                record = np.dtype([("dimension", "<i4"), ("vector", "<f4", (64,))])
+                with open(path, "wb") as out:
+                    for _ in range(n // 1000):
+                        part = np.zeros(1000, record)
+                        part["dimension"] = 64
+                        out.write(part.tobytes())
+            arguments = ["encode", {str(model)!r}, path, "-o", path + ".codes.npy", "--jobs", "1"]
+            main(arguments, standalone_mode=False)
+            assert np.load(path + ".codes.npy", mmap_mode="r").shape == (n, 2)
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+        small, large = encoded(40_000), encoded(800_000)
+        unit = 1 if sys.platform == "darwin" else 1024
+        print((large - small) * unit / 2**20)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    out = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert float(out.stdout.splitlines()[-1]) < 40
+
+
+def test_export(here, run, model):
+    runtime = pytest.importorskip("onnxruntime")
+    told = run("export", model, "--onnx", "m.onnx", "--json")
+    assert told == {"onnx": "m.onnx", "features": 64, "bits": 12}
+    session = runtime.InferenceSession("m.onnx")
+    X = np.load("features.npy")
+    [name] = [each.name for each in session.get_inputs()]
+    np.testing.assert_array_equal(
+        session.run(None, {name: X.astype(np.float32)})[0], auxhash.load(model).encode(X)
+    )

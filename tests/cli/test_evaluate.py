@@ -1,0 +1,40 @@
+"""evaluate."""
+
+import numpy as np
+import pytest
+
+import auxhash
+from auxhash import metrics
+
+
+def test_evaluate_against_the_training_points(here, run, model):
+    arguments = ("evaluate", "queries.npy", "--labels", "query-labels.npy", "--model", model)
+    told = run(*arguments, "-k", "7", "--json")
+    hasher = auxhash.load(model)
+    expected = hasher.score(np.load("queries.npy"), np.load("query-labels.npy"), k=7)
+    assert told["precision"] == [pytest.approx(expected)]
+    assert told["protocol"]["n_bits"] == 12
+    assert 0 < told["mean_average_precision"] <= 1
+    shown = run(*arguments).output
+    assert "effective bits" in shown
+    assert "ties by their expected value" in shown
+
+
+def test_codes_and_features_agree(here, run, model):
+    run("encode", model, "features.npy", "-o", "b.npy")
+    run("encode", model, "queries.npy", "-o", "q.npy")
+    labels = ("--labels", "query-labels.npy", "--base-labels", "labels.npy", "-k", "5", "--json")
+    by_codes = run("evaluate", "q.npy", "b.npy", "--bits", "12", *labels)
+    by_model = run("evaluate", "queries.npy", "features.npy", "--model", model, *labels)
+    for part in ("precision", "recall", "mean_average_precision", "utilization", "balance"):
+        assert by_codes[part] == by_model[part]
+    found = metrics.precision_at_k(
+        np.load("q.npy"), np.load("b.npy"), np.load("query-labels.npy"), np.load("labels.npy"), 5
+    )
+    assert by_codes["precision"] == [pytest.approx(found)]
+
+
+def test_codes_need_base_and_labels(here, run, model):
+    run("encode", model, "queries.npy", "-o", "q.npy")
+    assert "BASE, or a --model" in run("evaluate", "q.npy", code=2).output
+    assert "give --labels" in run("evaluate", "q.npy", "q.npy", code=2).output

@@ -1,0 +1,117 @@
+"""fit, and what else pictures go through."""
+
+import re
+import sys
+
+import numpy as np
+import pytest
+
+import auxhash
+from auxhash import MACHash, affinity, baselines
+from auxhash.cli import main
+from auxhash.datasets import images
+from tests.cli.conftest import FEW
+
+
+def test_fit_is_the_library_s(here, run, model):
+    X, y = np.load("features.npy"), np.load("labels.npy")
+    expected = MACHash(n_bits=12, n_similar=10, n_dissimilar=20, random_state=0).fit(X, y)
+    found = auxhash.load(model)
+    np.testing.assert_array_equal(found.encode(X), expected.encode(X))
+    assert found.n_jobs is None
+
+
+def test_the_help_tells_the_library_s_defaults():
+    help_of = {option.name: getattr(option, "help", "") for option in main.commands["fit"].params}
+    for name, value in MACHash().get_params().items():
+        if help_of.get(name) and value is not None:
+            assert re.search(rf"{value} (by default|\(the default\))", help_of[name])
+
+
+@pytest.mark.parametrize("name", ["features.npz", "table.csv"])
+def test_labels_inside_the_file(here, run, model, name):
+    told = run("fit", name, "-o", "inside.safetensors", "--bits", "12", *FEW, "--json")
+    assert (told["points"], told["features"], told["bits"]) == (120, 64, 12)
+    X = np.load("features.npy")
+    found = auxhash.load("inside.safetensors")
+    np.testing.assert_array_equal(found.encode(X), auxhash.load(model).encode(X))
+
+
+def test_pairs(here, run):
+    run("fit", "features.npy", "--pairs", "pairs.csv", "-o", "p.safetensors", "--bits", "4", *FEW)
+    i, j, y = np.loadtxt("pairs.csv", delimiter=",", skiprows=1).T
+    pairs = affinity.from_pairs(i.astype(int), j.astype(int), y, 120)
+    X = np.load("features.npy")
+    expected = MACHash(n_bits=4, random_state=0).fit(X, affinity=pairs)
+    np.testing.assert_array_equal(auxhash.load("p.safetensors").encode(X), expected.encode(X))
+
+
+def test_every_setting_reaches_the_model(here, run):
+    settings = ["--loss", "hinge", "--solver", "cut", "--hash-function", "rbf"]
+    counts = ["--similar", "all", "--dissimilar", "7", "--seed", "3", "--validation", "0.2"]
+    told = run(
+        *("fit", "features.npy", "labels.npy", "-o", "s.safetensors", "--bits", "5"),
+        *(*settings, *counts, "--json"),
+    )
+    found = auxhash.load("s.safetensors").get_params()
+    expected = {"loss": "hinge", "z_step": "cut", "hash_function": "rbf", "n_similar": None}
+    expected |= {"n_dissimilar": 7, "random_state": 3, "validation": 0.2, "n_bits": 5}
+    assert expected.items() <= found.items()
+    assert 0 < told["validation_precision"] <= 1
+
+
+def test_init_goes_on(here, run, model):
+    common = ("new.npy", "new-labels.npy", "--init", model, "--jobs", "1")
+    told = run("fit", *common, "-o", "on.safetensors", "--json")
+    hasher = auxhash.load(model).set_params(warm_start=True)
+    hasher.fit(np.load("new.npy"), np.load("new-labels.npy"))
+    assert told["loss"] == hasher.loss_
+    found = auxhash.load("on.safetensors")
+    assert (found.n_bits, found.n_similar, found.warm_start) == (12, 10, False)
+    result = run("fit", *common, "--bits", "8", "-o", "on.safetensors", code=1)
+    assert "goes on from 12 bits; n_bits is 8 now" in result.output
+
+
+def test_init_of_a_baseline_is_refused(here, run):
+    baselines.ITQ(n_bits=4).fit(np.load("features.npy")).save("itq.safetensors")
+    common = ("fit", "features.npy", "labels.npy", "--init", "itq.safetensors", "-o", "x")
+    assert "holds a ITQ, and only models of `auxhash fit`" in run(*common, code=1).output
+
+
+def test_auto_shows_what_it_chose_from(here, run):
+    common = ("fit", "features.npy", "labels.npy", "-o", "auto.safetensors", "--auto", *FEW)
+    fixed = ("--loss", "ksh", "--hash-function", "linear")
+    told = run(*common, *fixed, "--json")
+    assert set(told["chosen"]) == {"n_bits"}
+    assert [row["n_bits"] for row in told["tried"]] == [32, 8, 16, 64]
+    best = max(row["precision"] for row in told["tried"])
+    [row] = [row for row in told["tried"] if row["n_bits"] == told["chosen"]["n_bits"]]
+    assert row["precision"] >= best - 0.01
+    assert auxhash.load("auto.safetensors").n_bits == told["chosen"]["n_bits"]
+    shown = run(*common, *fixed, "--bits", "8").output
+    assert "✓" in shown
+    assert "held-out points" in shown
+
+
+def test_a_folder_of_pictures(here, run):
+    run("fit", "photos", "-o", "ph.safetensors", "--bits", "6", *FEW)
+    hasher = auxhash.load("ph.safetensors")
+    assert hasher.image_feature_ == "gist:22"  # the median of the smaller sides
+    assert sorted(set(hasher.labels_)) == ["across", "down"]
+    run("encode", "ph.safetensors", "photos", "-o", "ph.npy")
+    folder = images.image_folder("photos")
+    X = images.gist_feature(22).of(folder.paths)
+    np.testing.assert_array_equal(np.load("ph.npy"), hasher.encode(X))
+    run("fit", "photos", "--init", "ph.safetensors", "-o", "ph2.safetensors", *FEW)
+    assert auxhash.load("ph2.safetensors").image_feature_ == "gist:22"
+
+
+def test_a_feature_of_one_s_own_is_run_only_when_named(here, run):
+    run("fit", "photos", "--features", "mine:colours", "-o", "own.safetensors", *FEW)
+    assert auxhash.load("own.safetensors").image_feature_ == "mine:colours"
+    sys.modules.pop("mine")
+    result = run("encode", "own.safetensors", "photos", "-o", "own.npy", code=1)
+    assert "--features mine:colours lets it be run" in result.output
+    assert "mine" not in sys.modules
+    run("encode", "own.safetensors", "photos", "--features", "mine:colours", "-o", "own.npy")
+    assert len(np.load("own.npy")) == 24

@@ -1,0 +1,56 @@
+"""inspect."""
+
+import numpy as np
+
+import auxhash
+from auxhash import baselines, metrics
+from auxhash.cli.inspect import curve
+
+
+def test_a_model(here, run, model):
+    told = run("inspect", model, "--json")
+    hasher = auxhash.load(model)
+    assert told["kind"] == "MACHash"
+    assert told["fingerprint"] == hasher.fingerprint_
+    assert told["parameters"]["n_bits"] == 12
+    assert [step["loss"] for step in told["history"]] == [s.loss for s in hasher.history_]
+    assert told["training_codes"]["utilization"] == metrics.code_utilization(hasher.codes_)
+    shown = run("inspect", model).output
+    for text in ("a MACHash, written by auxhash", "64 features to 12 bits", "┤█", "loss=ksh"):
+        assert text in shown
+
+
+def test_a_baseline_has_no_curve(here, run):
+    baselines.LSH(n_bits=4, random_state=0).fit(np.load("features.npy")).save("lsh.safetensors")
+    shown = run("inspect", "lsh.safetensors").output
+    assert "a LSH" in shown
+    assert "┤" not in shown
+
+
+def test_codes_beside_those_of_training(here, run, model):
+    np.save("shift.npy", np.zeros((50, 2), np.uint8))
+    told = run("inspect", "shift.npy", "--model", model, "--json")
+    assert told["balance"] == [0.0] * 12
+    assert told["utilization"] == 0
+    assert told["training_codes"]["utilization"] > 1
+    shown = run("inspect", "shift.npy", "--model", model).output
+    assert "12 of them constant" in shown
+    assert "changed most" in shown
+
+
+def test_an_index(here, run):
+    np.save("few.npy", np.arange(8, dtype=np.uint8)[:, None])
+    run("index", "few.npy", "-o", "few.index", "--bits", "3")
+    told = run("inspect", "few.index", "--json")
+    assert (told["kind"], told["codes"], told["bits"]) == ("index", 8, 3)
+    assert told["utilization"] == 3
+    assert "an index of 8 codes of 3 bits" in run("inspect", "few.index").output
+
+
+def test_curve():
+    lines = curve([8.0, 4.0, 0.0])
+    assert len(lines) == 8
+    assert lines[0].endswith("8.000 ┤█  ")
+    assert lines[-1].endswith("0.000 ┤██▁")
+    assert curve([2.0, 2.0])[-1].endswith("┤▁▁")
+    assert max(map(len, curve(range(1000)))) < 80

@@ -1,0 +1,60 @@
+"""index and search."""
+
+import numpy as np
+import pytest
+
+import auxhash
+from auxhash import HammingIndex
+
+
+@pytest.fixture
+def codes(here, run, model):
+    run("encode", model, "features.npy", "-o", "c.npy")
+    run("index", "c.npy", "-o", "c.index", "--bits", "12")
+    return here
+
+
+def test_search_is_the_library_s(codes, run, model):
+    told = run("search", "c.index", "queries.npy", "--model", model, "-k", "3", "--json")
+    hasher = auxhash.load(model)
+    index = HammingIndex(12).add(hasher.encode(np.load("features.npy")))
+    distances, ids = index.search(hasher.encode(np.load("queries.npy")), 3)
+    assert told["distances"] == distances.tolist()
+    assert told["ids"] == ids.tolist()
+    run("search", "c.index", "queries.npy", "--model", model, "-k", "3", "-o", "f.npz")
+    with np.load("f.npz") as found:
+        np.testing.assert_array_equal(found["ids"], ids)
+        np.testing.assert_array_equal(found["distances"], distances)
+
+
+def test_codes_as_queries(codes, run):
+    told = run("search", "c.index", "c.npy", "-k", "1", "--json")
+    assert np.ravel(told["distances"]).tolist() == [0] * 120
+
+
+def test_ids_and_names(codes, run):
+    run("index", "c.npy", "-o", "i.index", "--bits", "12", "--ids", "ids.npy")
+    told = run("search", "i.index", "c.npy", "-k", "200", "--json")
+    assert set(np.ravel(told["ids"])) == {-1, *range(0, 1200, 10)}
+    (codes / "names.txt").write_text("\n".join(f"n{i}" for i in range(120)))
+    shown = run("search", "c.index", "c.npy", "-k", "2", "--names", "names.txt").output
+    assert "n0 (0)" in shown
+    assert "At most 10 are shown of each" in shown
+    result = run("search", "i.index", "c.npy", "--names", "names.txt", code=1)
+    assert "120 names, and the index has an id 1190" in result.output
+
+
+def test_pictures_by_name(here, run):
+    run("fit", "photos", "-o", "n.safetensors", "--bits", "8", "--jobs", "1")
+    run("encode", "n.safetensors", "photos", "-o", "n.npy")
+    run("index", "n.npy", "-o", "n.index")
+    ask = ("search", "n.index", "photos", "--model", "n.safetensors", "--names", "photos")
+    told = run(*ask, "-k", "1", "--json")
+    assert told["query_names"][0] == "across/01.png"
+    assert told["names"][0] == ["across/01.png"]
+    assert "across/01.png (0)" in run(*ask, "-k", "1").output
+
+
+def test_plus_minus_one(here, run, model):
+    np.save("pm.npy", auxhash.load(model).transform(np.load("features.npy")))
+    assert run("index", "pm.npy", "-o", "pm.index", "--json")["bits"] == 12

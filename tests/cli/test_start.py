@@ -1,0 +1,128 @@
+"""Starting, helping, failing and completing."""
+
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from auxhash import __version__
+from auxhash.cli import group, main
+
+
+def commands(command=main, path=()):
+    """Every command with its path, the main one included."""
+    yield path, command
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            yield from commands(inner, (*path, name))
+
+
+@pytest.mark.parametrize(("path", "command"), list(commands()))
+def test_help_explains(path, command):
+    result = CliRunner().invoke(main, [*path, "--help"])
+    assert result.exit_code == 0
+    assert all(len(line) <= 100 for line in result.output.splitlines())
+    if path[:1] != ("data",) or len(path) == 1:
+        assert "auxhash " + " ".join(path) in command.help
+
+
+@pytest.mark.parametrize(("path", "command"), list(commands()))
+def test_results_come_as_json(path, command):
+    if path != ("completion",) and not isinstance(command, click.Group):
+        assert "--json" in [name for option in command.params for name in option.opts]
+
+
+def test_version():
+    assert __version__ in CliRunner().invoke(main, ["--version"]).output
+
+
+def test_starting_is_quick():
+    """Neither the package nor --help loads Numba or scikit-learn."""
+    code = (
+        "import sys, auxhash, auxhash.cli;"
+        "from click.testing import CliRunner;"
+        "run = lambda *a: CliRunner().invoke(auxhash.cli.main, [*a, '--help']);"
+        "[run(*a) for a in ((), *((name,) for name in auxhash.cli.main.commands))];"
+        "heavy = 'numba', 'numpy', 'rich', 'safetensors', 'scipy', 'sklearn';"
+        "print([m for m in heavy if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ftt"], "No such command 'ftt'. Did you mean 'fit'?"),
+        (["data", "lsit"], "No such command 'lsit'. Did you mean 'list'?"),
+        (["zzz"], "No such command 'zzz'."),
+        (["fit"], "Missing argument 'FEATURES'"),
+        (["fit", "a.npy"], "Missing option '-o'"),
+        (["search", "a", "b", "-k", "many"], "'many' is not a valid integer"),
+        (["fit", "a.npy", "-o", "m", "--similar", "x"], "'x' is neither a whole number nor all"),
+        (["fit", "a.npy", "-o", "m", "--init", "m", "--auto"], "there is none to --auto"),
+        (["fit", "a.npy", "-o", "m", "--seed", "-1"], "-1 is not in the range"),
+        (["index", "a.npy", "-o", "i", "--bits", "0"], "0 is not in the range"),
+        (["completion", "powershell"], "is not one of 'bash', 'zsh', 'fish'"),
+    ],
+)
+def test_wrong_use_is_code_2(arguments, message):
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+@click.group(cls=group.Commands)
+@click.option("--debug", is_flag=True)
+def failing(debug):
+    pass
+
+
+@failing.command()
+@click.argument("kind")
+def fail(kind):
+    known = {"user": ValueError("wrong\nsecond line"), "bug": KeyError("lost")}
+    known |= {"memory": MemoryError("too much"), "pipe": BrokenPipeError(32, "gone")}
+    raise known[kind]
+
+
+def test_problems_are_told_in_one_line():
+    for kind, message in [
+        ("user", "Error: wrong\n"),
+        ("memory", "Error: not enough memory: too much\n"),
+        ("bug", "Error: this is a fault of auxhash, not yours: KeyError: 'lost' (auxhash --debug"),
+    ]:
+        result = CliRunner().invoke(failing, ["fail", kind])
+        assert result.exit_code == 1
+        assert result.output.startswith(message)
+        assert result.output.count("\n") == 1
+    assert CliRunner().invoke(failing, ["fail", "pipe"]).exit_code == 1
+
+
+def test_debug_shows_where():
+    for kind, error in (("user", ValueError), ("bug", KeyError)):
+        result = CliRunner().invoke(failing, ["--debug", "fail", kind])
+        assert isinstance(result.exception, error)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell):
+    result = CliRunner().invoke(main, ["completion", shell])
+    assert result.exit_code == 0
+    assert "_AUXHASH_COMPLETE" in result.output
+
+
+def test_the_shell_completes_commands_and_options():
+    def completed(words):
+        environment = {
+            "_AUXHASH_COMPLETE": "bash_complete",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split()) - 1),
+        }
+        result = CliRunner().invoke(main, env=environment, prog_name="auxhash")
+        return [line.split(",")[1] for line in result.output.splitlines()]
+
+    assert completed("auxhash e") == ["encode", "evaluate", "export"]
+    assert "--hash-function" in completed("auxhash fit --ha")

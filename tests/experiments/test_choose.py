@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+
+from auxhash.experiments import choose as module
+from auxhash.experiments.choose import choose
+
+X, y = make_blobs(100, 5, centers=4, cluster_std=3.0, random_state=0)
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    monkeypatch.setattr(module, "LOSSES", ("ksh", "ee"))
+    monkeypatch.setattr(module, "PAIRS", ((5, 10), (10, 20)))
+    monkeypatch.setattr(module, "BITS", (4, 8))
+
+
+def test_each_stage_goes_on_from_the_best():
+    found = choose(X, y, n_jobs=1)
+    assert set(found.settings) == {"n_bits", "loss", "hash_function", "n_similar", "n_dissimilar"}
+    assert len(found.rows) == 2 * 2 + 2 + 2
+    [chosen] = [row for row in found.rows if found.settings.items() <= row.items()]
+    last = [row["precision"] for row in found.rows[-2:]]
+    assert chosen["precision"] >= max(last) - module.ABOUT_AS_GOOD
+    assert "20 held-out points among 80" in found.protocol
+    assert found.settings == choose(X, y, n_jobs=1).settings
+
+
+def test_about_as_good_and_cheaper_wins(monkeypatch):
+    monkeypatch.setattr(module, "ABOUT_AS_GOOD", 1.0)
+    found = choose(X, y, n_jobs=1)
+    assert found.settings == {
+        "n_bits": 4,
+        "loss": "ksh",
+        "hash_function": "linear",
+        "n_similar": 5,
+        "n_dissimilar": 10,
+    }
+
+
+def test_what_is_fixed_is_not_varied():
+    fixed = {"n_bits": 6, "hash_function": "linear", "n_similar": 5, "n_dissimilar": 10}
+    found = choose(X, y, {**fixed, "z_step": "cut"}, n_jobs=1)
+    assert set(found.settings) == {"loss"}
+    assert len(found.rows) == 2
+    assert all({**fixed, "z_step": "cut"}.items() <= row.items() for row in found.rows)
+
+
+def test_rare_classes_and_several_labels():
+    rare = y.copy()
+    rare[0] = 9
+    fixed = {"hash_function": "linear", "loss": "ksh", "n_bits": 4}
+    assert choose(X, rare, fixed, n_jobs=1).rows
+    assert choose(X, np.eye(4, dtype=int)[y], fixed, n_jobs=1).rows
+
+
+def test_too_few_points():
+    with pytest.raises(ValueError, match="2 points are too few to hold some out"):
+        choose(X[:2], y[:2])

@@ -1,0 +1,401 @@
+"""Wrong inputs, and the message that each gets.
+
+Files and arguments, on the command line and in Python. On the command line every problem is one
+line that begins with Error and ends with code 1; a wrong use of the command line has code 2.
+"""
+
+import io
+import os
+import re
+import shlex
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import auxhash
+from auxhash import HammingIndex, MACHash, affinity, baselines, datasets, losses, metrics
+from auxhash.cli import main
+from auxhash.datasets import tables, write_vectors
+from auxhash.datasets.gist import gist
+from auxhash.datasets.images import image_folder, read_image
+
+X = np.random.default_rng(0).normal(size=(40, 6))
+Y = np.arange(40) % 4
+
+
+def npy_header(text):
+    """A .npy file that states whatever is given, and holds next to nothing."""
+    header = text.encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(8)
+
+
+def npz_of(members):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return content.getvalue()
+
+
+def npy_of(array):
+    content = io.BytesIO()
+    np.save(content, array, allow_pickle=True)
+    return content.getvalue()
+
+
+HUGE = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 6), }"
+LYING = "{'descr': '<f8', 'fortran_order': False, 'shape': (-3, 6), }"
+NO_DICT = "__import__('os').system('true')"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder of good files, and of bad ones named after their fault."""
+    folder = tmp_path_factory.mktemp("bad")
+    hole = X.copy()
+    hole[17, 2] = np.nan
+    infinite = X.copy()
+    infinite[3, 0] = np.inf
+    arrays = {
+        "X.npy": X,
+        "y.npy": Y,
+        "few-labels.npy": Y[:7],
+        "one-class.npy": np.zeros(40, int),
+        "real-labels.npy": X[:, 0],
+        "nan.npy": hole,
+        "inf.npy": infinite,
+        "text.npy": np.array([["a", "b"]]),
+        "complex.npy": X * 1j,
+        "flat.npy": X[0],
+        "deep.npy": X[None],
+        "no-rows.npy": X[:0],
+        "no-columns.npy": X[:, :0],
+        "one-row.npy": X[:1],
+        "narrow.npy": X[:, :2],
+        "objects.npy": np.array([{}, {}]),
+        "codes.npy": np.arange(40, dtype=np.uint8)[:, None],
+        "wide-codes.npy": np.zeros((40, 3), np.uint8),
+        "negative-ids.npy": -np.arange(40),
+        "twin-ids.npy": np.zeros(40, int),
+    }
+    for name, array in arrays.items():
+        np.save(folder / name, array, allow_pickle=True)
+    whole = npy_of(X)
+    contents = {
+        "empty.npy": b"",
+        "truncated.npy": whole[:500],
+        "header-only.npy": whole[:20],
+        "huge.npy": npy_header(HUGE),
+        "negative.npy": npy_header(LYING),
+        "code.npy": npy_header(NO_DICT),
+        "foreign.npy": b"GIF89a" + bytes(50),
+        "archive.npy": npz_of({"X.npy": whole}),
+        "empty.npz": b"",
+        "not-zip.npz": whole,
+        "truncated.npz": npz_of({"X.npy": whole})[:-40],
+        "two.npz": npz_of({"a.npy": whole, "b.npy": whole}),
+        "none.npz": npz_of({}),
+        "huge.npz": npz_of({"X.npy": npy_header(HUGE)}),
+        "pickle.npz": npz_of({"X.npy": npy_of(np.array([{}]))}),
+        "traversal.npz": npz_of({"../../escaped.npy": whole, "../y.npy": whole}),
+        "empty.csv": b"",
+        "words.csv": b"a,b,y\n1,2,0\n3,many,1\n",
+        "ragged.csv": b"1,2,3\n4,5\n",
+        "names-only.csv": b"a,b,y\n",
+        "twice.csv": b"a,a\n1,2\n",
+        "binary.csv": bytes(range(128, 256)),
+        "gap.csv": b"a,b\n1,\n",
+        "pairs-far.csv": b"i,j,y\n0,99,1\n",
+        "pairs-self.csv": b"i,j,y\n0,0,1\n",
+        "pairs-half.csv": b"i,j,y\n0.5,1,1\n",
+        "pairs-two.csv": b"i,j\n0,1\n",
+        "pairs-nan.csv": b"i,j,y\n0,1,nan\n",
+        "empty.fvecs": b"",
+        "truncated.fvecs": b"",  # below
+        "mixed.fvecs": struct.pack("<ifff", 3, 1, 2, 3) + struct.pack("<iffff", 4, 1, 2, 3, 4),
+        "huge.fvecs": struct.pack("<if", 2**31 - 1, 1.0),
+        "negative.fvecs": struct.pack("<if", -1, 1.0),
+        "empty.parquet": b"",
+        "foreign.parquet": b"PAR1" + bytes(100),
+        "features.xls": b"",
+        "empty.safetensors": b"",
+        "foreign.safetensors": struct.pack("<Q", 2) + b"{}",
+        "huge.safetensors": struct.pack("<Q", 2**60) + b"{",
+        "empty.index": b"",
+        "foreign.index": b"AUXHIDX2" + bytes(100),
+        "empty.png": b"",
+    }
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    write_vectors(folder / "truncated.fvecs", X)
+    (folder / "truncated.fvecs").write_bytes((folder / "truncated.fvecs").read_bytes()[:-5])
+    hasher = MACHash(n_bits=5, n_similar=5, n_dissimilar=10, max_iter=1, random_state=0, n_jobs=1)
+    hasher.fit(X, Y).save(folder / "model.safetensors")
+    good = (folder / "model.safetensors").read_bytes()
+    (folder / "truncated.safetensors").write_bytes(good[:-9])
+    (folder / "flipped.safetensors").write_bytes(good[:-9] + bytes([good[-9] ^ 1]) + good[-8:])
+    baselines.LSH(n_bits=8, random_state=0).fit(X).save(folder / "unlabelled.safetensors")
+    HammingIndex(8).add(np.arange(40, dtype=np.uint8)[:, None]).save(folder / "good.index")
+    (folder / "truncated.index").write_bytes((folder / "good.index").read_bytes()[:-1])
+    (folder / "folder").mkdir()
+    for name, inside in {"mixed": ("a.png", "class/b.png"), "broken": ("class/b.png",)}.items():
+        for path in inside:
+            (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name / path).write_bytes(b"no picture")
+    (folder / "taken").write_text("a file")
+    return folder
+
+
+COMMANDS = [
+    # Files of features.
+    ("fit missing.npy y.npy -o m", r"features: there is no file missing\.npy"),
+    ("fit features.xls y.npy -o m", r"features\.xls must end in \.npy, \.npz, \.csv, \.parquet"),
+    ("fit empty.npy y.npy -o m", r"empty\.npy is not a whole \.npy file of numbers: it is empty"),
+    ("fit truncated.npy y.npy -o m", r"truncated\.npy is not a whole \.npy file"),
+    ("fit header-only.npy y.npy -o m", r"header-only\.npy is not a whole \.npy file"),
+    ("fit huge.npy y.npy -o m", r"huge\.npy is not a whole \.npy file"),
+    ("fit negative.npy y.npy -o m", r"negative\.npy is not a whole \.npy file"),
+    ("fit code.npy y.npy -o m", r"code\.npy is not a whole \.npy file"),
+    (
+        "fit foreign.npy y.npy -o m",
+        r"foreign\.npy is not a whole .*: it begins otherwise",
+    ),
+    ("fit archive.npy y.npy -o m", r"archive\.npy is not a whole .*: it begins otherwise"),
+    ("fit objects.npy y.npy -o m", r"objects\.npy is not a whole \.npy file"),
+    ("fit text.npy y.npy -o m", r"text\.npy must hold real numbers, got <U1"),
+    ("fit complex.npy y.npy -o m", r"complex\.npy must hold real numbers, got complex128"),
+    ("fit flat.npy y.npy -o m", r"flat\.npy must be of shape \(n, D\).*got shape \(6,\)"),
+    ("fit deep.npy y.npy -o m", r"deep\.npy must be of shape \(n, D\)"),
+    ("fit no-rows.npy y.npy -o m", r"no-rows\.npy must be .* not empty, got shape \(0, 6\)"),
+    ("fit no-columns.npy y.npy -o m", r"no-columns\.npy must be .* not empty"),
+    ("fit nan.npy y.npy -o m", r"nan\.npy must not hold NaN or infinity; row 17 does"),
+    ("fit inf.npy y.npy -o m", r"inf\.npy must not hold NaN or infinity; row 3 does"),
+    ("fit empty.npz y.npy -o m", r"empty\.npz is not a whole \.npz file"),
+    ("fit not-zip.npz y.npy -o m", r"not-zip\.npz is not a whole \.npz file"),
+    ("fit truncated.npz y.npy -o m", r"truncated\.npz is not a whole \.npz file"),
+    ("fit two.npz y.npy -o m", r"two\.npz must hold an array X; it holds a, b"),
+    ("fit none.npz y.npy -o m", r"none\.npz must hold an array X; it holds nothing"),
+    ("fit huge.npz y.npy -o m", r"huge\.npz (is not a whole|states arrays that are larger)"),
+    ("fit pickle.npz y.npy -o m", r"pickle\.npz is not a whole \.npz file"),
+    ("fit traversal.npz y.npy -o m", r"must hold an array X; it holds \.\./\.\./escaped, \.\./y"),
+    ("fit empty.csv -o m", r"empty\.csv is empty"),
+    ("fit words.csv -o m", r"words\.csv: line 3, column 'b': 'many' is no number"),
+    ("fit ragged.csv -o m", r"ragged\.csv must have as many columns .* line 2 has 2"),
+    ("fit names-only.csv -o m", r"names-only\.csv has a line of names and nothing below"),
+    ("fit twice.csv -o m", r"twice\.csv has two columns called 'a'"),
+    ("fit binary.csv -o m", r"binary\.csv is not a \.csv file"),
+    ("fit gap.csv -o m", r"gap\.csv: line 2, column 'b': '' is no number"),
+    ("fit empty.fvecs y.npy -o m", r"empty\.fvecs is empty"),
+    ("fit truncated.fvecs y.npy -o m", r"truncated\.fvecs is truncated"),
+    ("fit mixed.fvecs y.npy -o m", r"mixed\.fvecs mixes dimensions: vector 0 has 3, but 4"),
+    ("fit huge.fvecs y.npy -o m", r"huge\.fvecs is truncated: 8 bytes cannot hold a vector"),
+    ("fit negative.fvecs y.npy -o m", r"negative\.fvecs begins with dimension -1"),
+    ("fit empty.parquet y.npy -o m", r"empty\.parquet is not a whole \.parquet file"),
+    ("fit foreign.parquet y.npy -o m", r"foreign\.parquet is not a whole \.parquet file"),
+    # Folders of pictures.
+    ("fit folder -o m", r"folder holds no pictures \(\.png"),
+    ("fit mixed -o m", r"mixed holds both pictures, such as a\.png, and folders"),
+    ("fit broken -o m", r"b\.png is no picture that can be read"),
+    ("fit broken --features nocolon -o m", r"named module:function, got 'nocolon'"),
+    ("fit broken --features no_such_module:f -o m", r"No module named 'no_such_module'"),
+    ("fit broken --features json:dmps -o m", r"module json has no function 'dmps'"),
+    ("fit X.npy y.npy --features json:dumps -o m", r"--features is for folders of pictures"),
+    ("encode model.safetensors broken -o c.npy", r"the model was not learnt from pictures"),
+    # Labels and pairs.
+    ("fit X.npy -o m", r"X\.npy holds no labels called 'y': give LABELS or --pairs"),
+    ("fit X.npy few-labels.npy -o m", r"X\.npy holds 40 points, but few-labels\.npy 7 labels"),
+    ("fit X.npy missing.csv -o m", r"labels: there is no file missing\.csv"),
+    ("fit X.npy folder -o m", r"labels: folder is a folder, and a file is needed"),
+    ("fit X.npy words.csv --label colour -o m", r"nothing called 'colour', but a, b, y"),
+    ("fit X.npy one-class.npy -o m", r"y gives no dissimilar pairs"),
+    ("fit X.npy real-labels.npy -o m", r"Unknown label type: continuous"),
+    ("fit one-row.npy --pairs pairs-far.csv -o m", r"must lie in 0\.\.0"),
+    ("fit X.npy --pairs pairs-far.csv -o m", r"pairs-far\.csv: j must lie in 0\.\.39"),
+    ("fit X.npy --pairs pairs-self.csv -o m", r"joins a point with itself"),
+    ("fit X.npy --pairs pairs-half.csv -o m", r"i must be whole numbers"),
+    ("fit X.npy --pairs pairs-two.csv -o m", r"must hold i, j and y; y is missing"),
+    ("fit X.npy --pairs pairs-nan.csv -o m", r"y must not hold NaN"),
+    ("fit X.npy --pairs narrow.npy -o m", r"must be of shape \(n, 3\), for i, j and y"),
+    # Settings.
+    ("fit X.npy y.npy -o m --bits 0", r"n_bits must be a whole number of at least 1, got 0"),
+    ("fit X.npy y.npy -o m --loss hinges", r"loss must be one of .* did you mean 'hinge'\?"),
+    ("fit X.npy y.npy -o m --solver cutt", r"did you mean 'cut'\?"),
+    ("fit X.npy y.npy -o m --hash-function liner", r"did you mean 'linear'\?"),
+    ("fit X.npy y.npy -o m --similar 0", r"n_similar must be a positive whole number"),
+    ("fit X.npy y.npy -o m --dissimilar -5", r"n_dissimilar must be a positive whole number"),
+    ("fit X.npy y.npy -o m --validation 2", r"validation must be a fraction below 1"),
+    ("fit X.npy y.npy -o m --validation 0.001", r"of 40 points would hold out 0"),
+    ("fit X.npy y.npy -o m --jobs 0", r"n_jobs must not be 0"),
+    ("fit X.npy --pairs pairs-far.csv --auto -o m", r"must lie in 0\.\.39"),
+    ("fit narrow.npy y.npy --init model.safetensors -o m", r"2 features, but .* expecting 6"),
+    # Where results go.
+    ("fit X.npy y.npy -o folder", r"folder is a folder, and a file is to be written"),
+    ("fit X.npy y.npy -o taken/m", r"taken/m cannot be written: .*taken is no folder"),
+    ("fit X.npy y.npy -o ./y.npy", r"y\.npy is what the file is made from, and would be lost"),
+    ("encode model.safetensors X.npy -o X.npy", r"X\.npy is what the file is made from"),
+    ("index codes.npy -o codes.npy", r"codes\.npy is what the file is made from"),
+    ("encode model.safetensors X.npy -o c.csv", r"c\.csv must end in \.npy"),
+    # Models.
+    ("encode missing X.npy -o c.npy", r"missing: No such file or directory"),
+    ("encode folder X.npy -o c.npy", r"folder: Is a directory"),
+    ("encode empty.safetensors X.npy -o c.npy", r"empty\.safetensors is empty"),
+    ("encode foreign.safetensors X.npy -o c.npy", r"a safetensors file, but no model"),
+    ("encode huge.safetensors X.npy -o c.npy", r"huge\.safetensors is not a model file"),
+    ("encode truncated.safetensors X.npy -o c.npy", r"truncated\.safetensors is truncated"),
+    ("encode flipped.safetensors X.npy -o c.npy", r"flipped\.safetensors is damaged"),
+    ("encode X.npy X.npy -o c.npy", r"X\.npy is not a model file"),
+    ("encode model.safetensors narrow.npy -o c.npy", r"2 features, but .* expecting 6"),
+    ("encode model.safetensors nan.npy -o c.npy", r"row 17 does"),
+    ("inspect foreign.index", r"foreign\.index is not a model file"),
+    ("inspect X.npy", r"X\.npy holds no codes .*it is float64"),
+    # Codes and indexes.
+    ("index X.npy -o i", r"X\.npy holds no codes .*it is float64 of shape \(40, 6\)"),
+    ("index y.npy -o i", r"y\.npy holds no codes"),
+    ("index codes.npy -o i --bits 9", r"of 9 bits must be .* packed uint8 of shape \(n, 2\)"),
+    ("index codes.npy -o i --bits 3", r"must be 0 in the padding bits beyond n_bits=3"),
+    ("index codes.npy -o i --ids few-labels.npy", r"ids must be of shape \(40,\)"),
+    ("index codes.npy -o i --ids negative-ids.npy", r"ids must be 0 or more"),
+    ("index codes.npy -o i --ids twin-ids.npy", r"ids must not name a code twice"),
+    ("index words.csv -o i", r"codes: words\.csv must end in \.npy"),
+    ("search empty.index codes.npy", r"empty\.index is not an index"),
+    ("search foreign.index codes.npy", r"foreign\.index is not an index"),
+    ("search truncated.index codes.npy", r"truncated\.index is truncated"),
+    ("search good.index codes.npy -k 0", r"k must be a whole number of 1 or more, got 0"),
+    ("search good.index codes.npy -k -3", r"k must be a whole number of 1 or more, got -3"),
+    ("search good.index wide-codes.npy", r"of 8 bits must be"),
+    ("search good.index X.npy", r"X\.npy holds no codes"),
+    (
+        "search good.index X.npy --model model.safetensors",
+        r"the index holds codes of 8 bits, and model.safetensors makes codes of 5",
+    ),
+    ("search good.index codes.npy --names few-labels.npy", r"holds 7 names"),
+    # Measuring.
+    (
+        "evaluate X.npy --model model.safetensors",
+        r"holds no labels called 'y': give --labels",
+    ),
+    ("evaluate X.npy --model unlabelled.safetensors --labels y.npy", r"learnt without labels"),
+    (
+        "evaluate codes.npy codes.npy --labels few-labels.npy --base-labels y.npy",
+        r"40 query_codes do not fit 7 query_labels",
+    ),
+    (
+        "evaluate codes.npy wide-codes.npy --labels y.npy --base-labels y.npy",
+        r"query_codes have 1 bytes a code, base_codes 3",
+    ),
+    ("evaluate X.npy --model model.safetensors --labels y.npy -k 0", r"k must be between 1 and 40"),
+    ("compare mnits", r"data set must be one of .* did you mean 'mnist'\?"),
+    ("compare X.npy y.npy -m IQT", r"method must be one of .* did you mean 'ITQ'\?"),
+    ("compare X.npy y.npy -m ITQ --train 1000", r"n_train must be a whole number from 1 to 36"),
+    ("compare X.npy", r"X\.npy holds no labels called 'y': give LABELS"),
+    ("data get mnits", r"did you mean 'mnist'\?"),
+    ("bench --points 0", r"points must be a whole number of at least 100, got 0"),
+]
+
+
+@pytest.mark.parametrize(("command", "message"), COMMANDS, ids=[c for c, _ in COMMANDS])
+def test_on_the_command_line(files, command, message, monkeypatch):
+    monkeypatch.chdir(files)
+    before = sorted(files.rglob("*"))
+    result = CliRunner().invoke(main, shlex.split(command))
+    assert result.exit_code == 1, result.output
+    last = result.stderr.strip().splitlines()[-1]
+    assert last.startswith("Error: "), result.output
+    assert "fault of auxhash" not in last
+    assert re.search(message, last), last
+    assert result.stderr.count("Error") == 1
+    assert sorted(files.rglob("*")) == before  # nothing half done is left behind
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may do all")
+def test_without_permission(files, tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    (closed / "X.npy").write_bytes((files / "X.npy").read_bytes())
+    closed.chmod(0)
+    for command in (f"fit {closed}/X.npy -o m", f"fit {files}/X.npy {files}/y.npy -o {closed}/m"):
+        result = CliRunner().invoke(main, shlex.split(command))
+        assert result.exit_code == 1
+        assert "ermission" in result.output
+    closed.chmod(0o700)
+
+
+FITTED = MACHash(n_bits=5, n_similar=5, n_dissimilar=10, max_iter=1, random_state=0, n_jobs=1)
+CODES = np.arange(40, dtype=np.uint8)[:, None]
+
+CALLS = [
+    ("labels of other length", lambda: MACHash().fit(X, Y[:7]), "inconsistent numbers of samples"),
+    ("no labels", lambda: MACHash().fit(X), "requires y to be passed|y cannot be None"),
+    ("NaN", lambda: MACHash().fit(np.full((9, 2), np.nan), Y[:9]), "Input X contains NaN"),
+    ("one point", lambda: MACHash().fit(X[:1], Y[:1]), "minimum of 2 is required"),
+    ("text for bits", lambda: MACHash(n_bits="8").fit(X, Y), "n_bits must be a whole number"),
+    ("half a bit", lambda: MACHash(n_bits=8.5).fit(X, Y), "n_bits must be a whole number"),
+    ("loss misspelt", lambda: MACHash(loss="kshh").fit(X, Y), "did you mean 'ksh'"),
+    ("solver misspelt", lambda: MACHash(z_step="descend").fit(X, Y), "did you mean 'descent'"),
+    ("negative mu", lambda: MACHash(mu=-1).fit(X, Y), 'mu must be a number above 0 or "auto"'),
+    ("alpha of 1", lambda: MACHash(alpha=1).fit(X, Y), "alpha must be a number above 1"),
+    ("unknown penalty", lambda: MACHash(penalty="l1").fit(X, Y), "penalty must be"),
+    ("init of other bits", lambda: MACHash(init=np.ones((40, 3))).fit(X, Y), "init must be of"),
+    ("pairs as a list", lambda: MACHash().fit(X, affinity=[(0, 1)]), "affinity must be an auxhash"),
+    (
+        "a seed below 0",
+        lambda: MACHash(random_state=-1).fit(X, Y),
+        "random_state must be None, a w",
+    ),
+    ("not fitted", lambda: MACHash().encode(X), "not fitted yet"),
+    ("other features", lambda: FITTED.fit(X, Y).encode(X[:, :2]), "2 features, but .* expecting 6"),
+    ("a flat point", lambda: FITTED.fit(X, Y).encode(X[0]), "Expected 2D array"),
+    ("k of 0", lambda: HammingIndex(8).add(CODES).search(CODES, 0), "k must be a whole number"),
+    ("no bits", lambda: HammingIndex(0), "n_bits must be a whole number of 1 or more"),
+    ("an empty index", lambda: HammingIndex(8).search(CODES, 1), "the index is empty"),
+    ("negative radius", lambda: HammingIndex(8).add(CODES).radius_search(CODES, -1), "r must be"),
+    ("real codes", lambda: HammingIndex(6).add(X), "must hold only -1 and"),
+    (
+        "rank beyond",
+        lambda: metrics.precision_at_k(CODES, CODES, Y, Y, 41),
+        "k must be between 1 and 40",
+    ),
+    ("rank 0", lambda: metrics.precision_at_k(CODES, CODES, Y, Y, 0), "k must be between 1"),
+    (
+        "no ground truth",
+        lambda: metrics.evaluate(CODES, CODES),
+        "give query_labels and",
+    ),
+    ("a point twice", lambda: affinity.from_pairs([0], [0], [1], 3), "joins a point with itself"),
+    ("no pairs", lambda: affinity.from_pairs([], [], [], 3), "at least one pair is needed"),
+    ("three-valued labels", lambda: affinity.from_labels(Y[None, None]), "y must be of shape"),
+    ("loss of nothing", lambda: losses.get("nothing"), "loss must be one of"),
+    ("unknown data", lambda: datasets.load("cifar"), "did you mean 'cifar10'"),
+    ("unknown option", lambda: datasets.load("digits", n_trian=3), "has no option 'n_trian'"),
+    ("a picture for GIST", lambda: gist(np.zeros((2, 32, 16))), "images must be of shape"),
+    ("dark light", lambda: gist(-np.ones((1, 32, 32))), "intensities of 0 or more"),
+    ("no folder", lambda: image_folder("nowhere at all"), "is no folder"),
+    ("bits of ITQ", lambda: baselines.ITQ(n_bits=7).fit(X), "n_bits"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), [c[1:] for c in CALLS], ids=[c[0] for c in CALLS])
+def test_in_python(call, message):
+    with pytest.raises((ValueError, TypeError, OSError), match=message):
+        call()
+
+
+def test_files_in_python(files):
+    for call, name, message in [
+        (auxhash.load, "flipped.safetensors", "is damaged"),
+        (HammingIndex.load, "foreign.index", "is not an index"),
+        (tables.read_features, "huge.npy", "is not a whole"),
+        (tables.read_labels, "traversal.npz", "holds nothing called 'y'"),
+        (tables.read_pairs, "pairs-two.csv", "y is missing"),
+        (read_image, "empty.png", "is no picture that can be read"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call(files / name)
+    assert not list(files.parent.glob("escaped*"))
+
+
+def test_the_table_is_long():
+    assert len(COMMANDS) + len(CALLS) >= 60
