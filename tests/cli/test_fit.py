@@ -115,3 +115,13 @@ def test_a_feature_of_one_s_own_is_run_only_when_named(here, run):
     assert "mine" not in sys.modules
     run("encode", "own.safetensors", "photos", "--features", "mine:colours", "-o", "own.npy")
     assert len(np.load("own.npy")) == 24
+
+
+def test_refinement_can_be_left_out(here, run):
+    common = ("fit", "features.npy", "labels.npy", "-o", "plain.safetensors", "--bits", "6", *FEW)
+    run(*common, "--no-refine")
+    plain = auxhash.load("plain.safetensors")
+    assert plain.refine is None
+    assert all(step.mu < np.inf for step in plain.history_)
+    run(*common, "--refine")
+    assert auxhash.load("plain.safetensors").history_[-1].mu == np.inf

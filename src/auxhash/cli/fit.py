@@ -41,7 +41,7 @@ def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 @click.option("--pairs", metavar="FILE", help="Pairs with columns i, j, y in place of labels.")
 @click.option("--bits", "n_bits", type=int, help="Length of the codes; 32 by default.")
 @click.option("--loss", help="ksh (the default), esplh, bre, ee or hinge.")
-@click.option("--hash-function", help="linear (the default), rbf or trees.")
+@click.option("--hash-function", help="linear (the default), rbf, network or trees.")
 @click.option("--solver", "z_step", help="Of the Z step: descent (the default), cut or quad.")
 @click.option(
     "--similar",
@@ -56,6 +56,11 @@ def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int
     metavar="N|all",
     callback=_count,
     help="Dissimilar points drawn for each point; 500 by default.",
+)
+@click.option(
+    "--refine/--no-refine",
+    default=None,
+    help="Lower the loss further after MAC (the default), or stop where the paper does.",
 )
 @click.option("--validation", type=float, help="Share of the points held out to stop early.")
 @click.option("--auto", is_flag=True, help="Choose what is not given, on held-out points.")
@@ -72,6 +77,7 @@ def fit(
     pairs: str | None,
     auto: bool,
     init: str | None,
+    refine: bool | None,
     own: str | None,
     label: str,
     seed: int,
@@ -88,7 +94,7 @@ def fit(
     \b
     Examples:
       auxhash fit features.npy labels.npy -o model.safetensors
-      auxhash fit table.csv -o model.safetensors --bits 16 --loss hinge
+      auxhash fit table.csv -o model.safetensors --bits 16 --loss hinge --no-refine
       auxhash fit features.npy labels.npy -o model.safetensors --auto --bits 16
       auxhash fit features.npy --pairs pairs.csv -o pairs.safetensors
       auxhash fit new.npy new-labels.npy --init model.safetensors -o newer.safetensors
@@ -99,6 +105,8 @@ def fit(
 
     path = inputs.output_path(output, features, labels, pairs)
     settings = {name: None if v == "all" else v for name, v in given.items() if v is not None}
+    if refine is not None:
+        settings["refine"] = "auto" if refine else None
     hasher, found = _start(features, own, label, jobs, init, auto)
     y, known = _similarity(found, labels, pairs, label)
     X = found.all()

@@ -21,7 +21,7 @@ from auxhash.estimators import MACHash
 Settings = dict[str, Any]
 
 LOSSES = ("ksh", "hinge", "esplh", "ee")  # of labels, bre is a quarter of ksh
-HASH_FUNCTIONS = ("linear", "rbf")
+HASH_FUNCTIONS = ("linear", "rbf", "network")
 PAIRS = ((20, 100), (100, 500), (200, 1000))  # similar and dissimilar, for each point
 BITS = (8, 16, 32, 64)
 MOST_POINTS = 5_000  # learnt from, to choose

@@ -48,7 +48,7 @@ class Refine:
     n_steps: int = 1000
     batch: int = 1000
     pairs: Source = "auto"
-    steepness: tuple[float, float] = (3.0, 25.0)
+    steepness: tuple[float, float] = (2.0, 20.0)
     rate: float = 0.02
 
     def __post_init__(self) -> None:
