@@ -339,12 +339,14 @@ def test_a_folder_that_cannot_be_written_is_told_before_training(tmp_path, kill_
     with pytest.raises(NotADirectoryError):
         hasher_of().fit(X, y, checkpoint=tmp_path / "file" / "below")
 
-    def denied(*args, **kwargs):
-        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path))
+    for number, kind in [(errno.EACCES, PermissionError), (errno.ENOSPC, OSError)]:
 
-    monkeypatch.setattr(checkpoint.tempfile, "TemporaryFile", denied)
-    with pytest.raises(PermissionError):
-        hasher_of().fit(X, y, checkpoint=tmp_path / "run")
+        def denied(number=number, **options):
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(checkpoint.tempfile, "TemporaryFile", denied)
+        with pytest.raises(kind, match=r"no checkpoint can be written here: .*run'"):
+            hasher_of().fit(X, y, checkpoint=tmp_path / "run")
     assert not made
 
 

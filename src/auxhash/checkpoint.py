@@ -134,9 +134,18 @@ def opened(folder: str | os.PathLike[str], run: Run) -> Iterator[Checkpoint]:
         _hold(lock, path)
         for left in path.glob(f".{NAME}.*"):  # by a run killed as it wrote
             left.unlink()
-        with tempfile.TemporaryFile(dir=path) as trial:
-            trial.write(b"whether there is permission, and room")
+        _check_writable(path)
         yield Checkpoint(path, run)
+
+
+def _check_writable(folder: Path) -> None:
+    """Better to know before an hour of training than after."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as trial:
+            trial.write(b"whether there is permission, and room")
+    except OSError as error:
+        said = f"no checkpoint can be written here: {error.strerror}"
+        raise OSError(error.errno, said, str(folder)) from error
 
 
 def _hold(lock: BinaryIO, folder: Path) -> None:
@@ -147,7 +156,7 @@ def _hold(lock: BinaryIO, folder: Path) -> None:
             msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
         else:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    except (BlockingIOError, PermissionError) as error:
         raise ValueError(
             f"the checkpoint folder {folder} is in use by another run: wait for its end, or take "
             "another folder"
