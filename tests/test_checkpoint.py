@@ -30,6 +30,8 @@ KILLS = 40 if os.environ.get("AUXHASH_SOAK") else 4
 
 y = np.arange(60) % 3
 X = np.random.default_rng(0).normal(size=(60, 5)) + 1.2 * np.eye(3, 5)[y]
+# Precision at 100 tells steps apart only among more than 100 points.
+MANY = np.random.default_rng(1).normal(size=(180, 5)) + 1.2 * np.eye(3, 5)[np.tile(y, 3)]
 SMALL = {
     **{"n_bits": 5, "n_similar": 5, "n_dissimilar": 8, "max_iter": 5, "alpha": 2.0},
     **{"refine": None, "random_state": 0, "n_jobs": 1},
@@ -81,8 +83,8 @@ RUNS = {
         for z_step in ("descent", "cut", "quad")
         for penalty in ("quadratic", "augmented")
     },
-    "validation": hasher_of(validation=0.3, z_step="cut", alpha=1.3),
-    "validation given": hasher_of(validation=(X[:20], y[:20]), refine=QUICK),
+    "validation": hasher_of(validation=0.3, alpha=1.6, random_state=1),
+    "validation given": hasher_of(validation=(X, y), z_step="cut", refine=QUICK, random_state=2),
     "init": hasher_of(init=GIVEN),
     "refined": hasher_of(refine=QUICK),
     "rbf": hasher_of(hash_function="rbf", refine=QUICK, z_step="cut"),
@@ -99,14 +101,16 @@ RUNS = {
 
 @pytest.mark.parametrize("name", RUNS)
 def test_killed_after_every_step_it_ends_the_same(name, tmp_path, kill_after):
-    whole = clone(RUNS[name]).fit(X, y)
+    data = (MANY, np.tile(y, 3)) if "validation" in name else (X, y)
+    whole = clone(RUNS[name]).fit(*data)
+    assert all(step.accepted for step in whole.history_) == ("validation" not in name)
     made = kill_after(None)
     for iteration in range(whole.n_iter_):
         kill_after(iteration)
         with pytest.raises(Killed):
-            clone(RUNS[name]).fit(X, y, checkpoint=tmp_path)
+            clone(RUNS[name]).fit(*data, checkpoint=tmp_path)
     kill_after(None)
-    resumed = clone(RUNS[name]).fit(X, y, checkpoint=tmp_path)
+    resumed = clone(RUNS[name]).fit(*data, checkpoint=tmp_path)
     assert bytes_of(resumed) == bytes_of(whole)
     # No step of MAC was made twice: only the first, the best and the last are seen again.
     of_mac = sum(step.mu < np.inf for step in whole.history_)
@@ -115,7 +119,7 @@ def test_killed_after_every_step_it_ends_the_same(name, tmp_path, kill_after):
         assert seen[-1] == before
     # Once finished, the result is there at once.
     made.clear()
-    again = clone(RUNS[name]).fit(X, y, checkpoint=tmp_path)
+    again = clone(RUNS[name]).fit(*data, checkpoint=tmp_path)
     assert bytes_of(again) == bytes_of(whole)
     assert len(made[0]) <= 3
 
