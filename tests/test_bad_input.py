@@ -151,6 +151,7 @@ def files(tmp_path_factory):
 
 COMMANDS = [
     # Files of features.
+    ("fit X.npy y.npy -o m --checkpoint y.npy", r"checkpoint must be a folder, and y\.npy is a"),
     ("fit missing.npy y.npy -o m", r"features: there is no file missing\.npy"),
     ("fit features.xls y.npy -o m", r"features\.xls must end in \.npy, \.npz, \.csv, \.parquet"),
     ("fit empty.npy y.npy -o m", r"empty\.npy is not a whole \.npy file of numbers: it is empty"),

@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import auxhash
 from auxhash import MACHash, TwoStepHash, affinity, losses, mac, metrics
 from auxhash.codes import pack
+from auxhash.refine import Refine
 from tests import oracle
 
 
@@ -26,14 +27,15 @@ def digits():
     return X[:600], y[:600], X[600:800], y[600:800]
 
 
-SMALL = {"n_bits": 8, "n_similar": 10, "n_dissimilar": 20, "random_state": 0}
+BRIEF = Refine(n_steps=20)
+SMALL = {"n_bits": 8, "n_similar": 10, "n_dissimilar": 20, "refine": BRIEF, "random_state": 0}
 
 
 @pytest.mark.parametrize("Method", [MACHash, TwoStepHash])
 def test_check_estimator(Method):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        check_estimator(Method(n_bits=2), on_skip=None)
+        check_estimator(Method(n_bits=2, refine=BRIEF), on_skip=None)
 
 
 def test_codes_and_outputs(digits):
@@ -222,7 +224,7 @@ def test_progress_is_shown(digits, capsys):
     X, y, _, _ = digits
     MACHash(**SMALL, verbose=1, validation=0.2).fit(X, y)
     shown = capsys.readouterr().out
-    assert "mu" in shown
+    assert "refined" in shown
     assert "violations 0" in shown
     assert "precision" in shown
 

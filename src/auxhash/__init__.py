@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from auxhash.estimators import MACHash, TwoStepHash
     from auxhash.experiments.compare import compare
     from auxhash.index import ApproximateIndex, HammingIndex
+    from auxhash.interrupt import TrainingInterrupted
     from auxhash.loading import load
     from auxhash.modelfile import ModelFileError
     from auxhash.onnxgraph import export_onnx
@@ -20,6 +21,7 @@ _HOMES = {
     "HammingIndex": "auxhash.index",
     "MACHash": "auxhash.estimators",
     "ModelFileError": "auxhash.modelfile",
+    "TrainingInterrupted": "auxhash.interrupt",
     "TwoStepHash": "auxhash.estimators",
     "compare": "auxhash.experiments.compare",
     "export_onnx": "auxhash.onnxgraph",
@@ -32,6 +34,7 @@ __all__ = [
     "HammingIndex",
     "MACHash",
     "ModelFileError",
+    "TrainingInterrupted",
     "TwoStepHash",
     "affinity",
     "baselines",

@@ -1,7 +1,9 @@
 """MACHash and TwoStepHash: the scikit-learn face of the algorithm."""
 
+import os
+import warnings
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -9,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
 from auxhash import affinity as affinities
-from auxhash import hashfunctions, losses, mac, metrics, progress, zstep
+from auxhash import checkpoint as checkpoints
+from auxhash import hashfunctions, interrupt, losses, mac, metrics, progress, zstep
 from auxhash.affinity import Affinity
+from auxhash.checkpoint import Checkpoint
 from auxhash.codes import Codes, as_codes, pack, sign
 from auxhash.draws import RandomState, generator
 from auxhash.hasher import (
@@ -23,6 +27,9 @@ from auxhash.hasher import (
 )
 from auxhash.hashfunctions import HashFunction
 from auxhash.refine import REPORTS, Refine
+
+# Of no consequence to the result: a run can go on with others.
+NOT_OF_THE_RUN = ("n_jobs", "verbose")
 
 
 class MACHash(Hasher):
@@ -63,6 +70,7 @@ class MACHash(Hasher):
         n_iter_: steps made, the one at mu = 0 included.
         affinity_: the training affinities.
         codes_: packed codes of the training points, in their order.
+        interrupted_: whether Ctrl-C stopped the training; what was learnt is the best up to there.
     """
 
     def __init__(
@@ -108,17 +116,48 @@ class MACHash(Hasher):
         self.verbose = verbose
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike | None = None, affinity: Affinity | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        affinity: Affinity | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Learn from features X (n, D) and labels y, or from an affinity of the n points.
 
         With both, the affinity is learnt from and y only serves validation and `score`.
+
+        Args:
+            checkpoint: a folder to keep the state of the training in. If the process is killed,
+                the same call with the same data and parameters goes on where it stopped and ends
+                with the same codes, to the last bit; after the end it gives the result at once.
+                A refinement that was interrupted starts over. A loss, a solver or a
+                hash function of your own is recognised by name, and must not have changed.
+
+        Ctrl-C stops after the current step with the best hash function so far, and a
+        `TrainingInterrupted` warning; a second one stops at once.
         """
         self._check_parameters()
         points, labels = self._check_data(X, y, affinity)
+        if checkpoint is None:
+            return self._learn(points, labels, affinity, None)
+        # Before any generator among the parameters is drawn from.
+        run = self._in_words(points, labels, affinity)
+        with checkpoints.opened(checkpoint, run) as kept:
+            return self._learn(points, labels, affinity, kept)
+
+    def _learn(
+        self,
+        points: NDArray[Any],
+        labels: NDArray[Any] | None,
+        affinity: Affinity | None,
+        kept: Checkpoint | None,
+    ) -> Self:
         mark = fingerprint(points, labels)
         # One generator a part, so that no part's draws depend on another's.
-        draws, random, centres, solving, holding, refining = generator(self.random_state).spawn(6)
+        generators = generator(self.random_state).spawn(6)
+        if kept is not None:
+            generators = kept.generators(generators)
+        draws, random, centres, solving, holding, refining = generators
         points, labels, affinity, queries = self._hold_out(points, labels, affinity, holding)
         if affinity is None:
             affinity = affinities.from_labels(
@@ -133,25 +172,80 @@ class MACHash(Hasher):
             validate = _Precision(
                 F, labels, h.features(queries[0], self.n_jobs), queries[1], self.n_jobs
             )
-        steps = self._algorithm().steps(problem, F, h, Z, solving, free, validate)
-        refine = self._refinement(h)
-        if refine is not None:
-            steps = refine.after(steps, problem, F, refining, validate)
-        if self.verbose:
-            more = 0 if refine is None else REPORTS
-            steps = progress.show(steps, problem.last_mu, self.alpha, self.max_iter, more)
-        self.history_: list[mac.Step] = []
-        step, state = mac.lowest(self._record(self._limit(steps)))
+        steps = self._steps(problem, F, h, Z, free, solving, refining, validate, kept)
+        history: list[mac.Step] = []
+        if kept is not None and kept.saved is not None:
+            history = list(kept.saved.history)
+        with interrupt.watching() as watch:
+            step, state = mac.lowest(self._record(watch.until_pressed(steps), history))
         found = step.loss, state.h, state.H
         if going_on and problem.loss(Z) <= step.loss:
             found = problem.loss(Z), h, Z
         self.loss_, self.hash_function_, codes = found
-        self.n_iter_ = len(self.history_)
+        self.history_ = history
+        self.n_iter_ = len(history)
         self.affinity_ = affinity
         self.codes_ = pack(codes)
         self.labels_ = labels
         self.fingerprint_ = mark
+        self.interrupted_ = watch.pressed
+        if self.interrupted_:
+            _warn_interrupted(history[-1], kept)
         return self
+
+    def _steps(
+        self,
+        problem: zstep.Problem,
+        F: NDArray[np.float64],
+        h: HashFunction,
+        Z: Codes,
+        free: bool,
+        solving: np.random.Generator,
+        refining: np.random.Generator,
+        validate: mac.Validate | None,
+        kept: Checkpoint | None,
+    ) -> Iterable[tuple[mac.Step, mac.State]]:
+        """MAC and refinement, from the beginning or from where an interrupted run stopped."""
+        algorithm, refine = self._algorithm(), self._refinement(h)
+        saved = None if kept is None else kept.saved
+        steps: Iterable[tuple[mac.Step, mac.State]]
+        if saved is None:
+            steps = algorithm.steps(problem, F, h, Z, solving, free, validate)
+        else:
+            solving = saved.rng
+            later = algorithm.path(problem, F, *saved.pairs[-1], solving, validate)
+            steps = chain(saved.pairs, later)
+        if refine is not None:
+            steps = refine.after(steps, problem, F, refining, validate)
+        steps = self._limit(steps)
+        if saved is not None and saved.finished:
+            steps = saved.pairs
+        if kept is not None:
+            kept.check(h)
+            steps = kept.keep(steps, solving)
+        if self.verbose:
+            more = 0 if refine is None else REPORTS
+            steps = progress.show(steps, problem.last_mu, self.alpha, self.max_iter, more)
+        return steps
+
+    def _in_words(
+        self, X: NDArray[Any], y: NDArray[Any] | None, affinity: Affinity | None
+    ) -> checkpoints.Run:
+        """All that the result depends on."""
+        parts: dict[str, Any] = {
+            "method": type(self).__name__,
+            "X": X,
+            "y": y,
+            "affinity": affinity,
+        }
+        parts |= self.get_params(deep=False)
+        if self.warm_start and hasattr(self, "hash_function_"):
+            parts["the model to go on from"] = (self.hash_function_, self.codes_)
+        return {
+            name: checkpoints.in_words(value)
+            for name, value in parts.items()
+            if name not in NOT_OF_THE_RUN
+        }
 
     def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
         return self.hash_function_.decision(
@@ -175,12 +269,14 @@ class MACHash(Hasher):
         return steps
 
     def _record(
-        self, steps: Iterable[tuple[mac.Step, mac.State]]
+        self, steps: Iterable[tuple[mac.Step, mac.State]], history: list[mac.Step]
     ) -> Iterator[tuple[mac.Step, mac.State]]:
+        """Pass the steps on; append those that an interrupted run has not made to the history."""
         for step, state in steps:
-            if not self.history_:
+            if step.iteration == 0:
                 self.two_step_ = state.h
-            self.history_.append(step)
+            if step.iteration >= len(history):
+                history.append(step)
             yield step, state
 
     def _start(
@@ -287,6 +383,17 @@ class TwoStepHash(MACHash):
         self, steps: Iterable[tuple[mac.Step, mac.State]]
     ) -> Iterable[tuple[mac.Step, mac.State]]:
         return islice(steps, 1)
+
+
+def _warn_interrupted(last: mac.Step, kept: Checkpoint | None) -> None:
+    on = "fit with checkpoint=... to be able to go on"
+    if kept is not None:
+        on = f"fit with the same data, parameters and checkpoint={str(kept.path.parent)!r} to go on"
+    warnings.warn(
+        f"interrupted after iteration {last.iteration}: the model is the best so far; {on}",
+        interrupt.TrainingInterrupted,
+        stacklevel=4,
+    )
 
 
 class _Precision:

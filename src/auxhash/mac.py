@@ -5,6 +5,7 @@
 `MAC.steps` is a generator. Progress bars, checkpoints and plots consume it; it knows none of them.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -50,6 +51,8 @@ class State:
     Z: Codes
     trained: Codes  # the codes that each bit of h was last trained on
     multipliers: Array | None  # of the augmented Lagrangian
+    score: float = math.nan  # validation precision of h
+    matched: bool = False  # whether the last Z step ended at h(X): the path's end
 
 
 @dataclass(frozen=True)
@@ -87,32 +90,43 @@ class MAC:
         """
         clock = perf_counter()
         state, free_loss = self._two_step(problem, F, h, Z, rng, free)
-        score = validate(state.h) if validate else float("nan")
+        state = replace(state, score=validate(state.h) if validate else math.nan)
         loss = problem.loss(state.H)
         violations = int((state.Z != state.H).sum())
         seconds = perf_counter() - clock
-        yield Step(0, 0.0, loss, free_loss, free_loss, violations, score, True, seconds), state
-        clock = perf_counter()
-        mu = self.first_mu(problem, state, rng)
-        for iteration in range(1, self.max_iter + 1):
+        step = Step(0, 0.0, loss, free_loss, free_loss, violations, state.score, True, seconds)
+        yield step, state
+        yield from self.path(problem, F, step, state, rng, validate)
+
+    def path(
+        self,
+        problem: Problem,
+        F: Array,
+        step: Step,
+        state: State,
+        rng: np.random.Generator,
+        validate: Validate | None = None,
+    ) -> Iterator[tuple[Step, State]]:
+        """The steps that follow `step`, which led to `state` and left `rng` as it is."""
+        mu = step.mu
+        for iteration in range(step.iteration + 1, self.max_iter + 1):
+            if state.matched:
+                break
+            clock = perf_counter()
+            mu = mu * self.alpha if iteration > 1 else self.first_mu(problem, state, rng)
             new, free_loss, value = self._iterate(problem, F, state, mu, rng)
-            # After the Z step, not after the h step: codes cut short can still have moves to make.
-            matched = np.array_equal(new.Z, state.H)
             loss = problem.loss(new.H)
             violations = int((new.Z != new.H).sum())
-            new_score = validate(new.h) if validate else float("nan")
-            accepted = not new_score < score
+            if validate and not new.matched:  # where it matched, h is the same
+                new = replace(new, score=validate(new.h))
+            accepted = not new.score < state.score
             if accepted:
-                state, score = new, new_score
+                state = new
             seconds = perf_counter() - clock
             step = Step(
-                iteration, mu, loss, free_loss, value, violations, new_score, accepted, seconds
+                iteration, mu, loss, free_loss, value, violations, new.score, accepted, seconds
             )
             yield step, state
-            clock = perf_counter()
-            if matched:
-                break
-            mu *= self.alpha
 
     def _two_step(
         self,
@@ -140,8 +154,9 @@ class MAC:
         penalty = Penalty(state.H, mu, state.multipliers)
         found = z_step(problem, state.Z, penalty, self.solver, self.max_sweeps, rng)
         Z = found.Z
+        # After the Z step, not after the h step: codes cut short can still have moves to make.
         if np.array_equal(Z, state.H):
-            return replace(state, Z=Z), found.free_loss, found.value
+            return replace(state, Z=Z, matched=True), found.free_loss, found.value
         if state.multipliers is None:
             target, weight = Z, None
             bits = np.flatnonzero((state.trained != Z).any(axis=0))

@@ -88,6 +88,7 @@ class TwoStepBaseline(TwoStepHash):
     alpha = 1.4
     max_iter = 1
     penalty = "quadratic"
+    refine = None
     validation = None
     init = None
     warm_start = False

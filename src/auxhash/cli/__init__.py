@@ -39,7 +39,7 @@ def main(debug: bool) -> None:
 
     Files are .npy, .npz, .csv, .parquet, .fvecs or .bvecs. Every command has a --help with
     examples, and --json for results that machines read. Exit codes: 0 all went well, 1 a problem,
-    told in one line, 2 a wrong use of the command line.
+    told in one line, 2 a wrong use of the command line, 130 stopped by Ctrl-C.
     """
 
 

@@ -1,10 +1,12 @@
 """fit: from points to a model."""
 
+import warnings
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from auxhash.cli.group import INTERRUPTED
 from auxhash.cli.output import (
     jobs_option,
     json_option,
@@ -65,6 +67,7 @@ def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 @click.option("--validation", type=float, help="Share of the points held out to stop early.")
 @click.option("--auto", is_flag=True, help="Choose what is not given, on held-out points.")
 @click.option("--init", metavar="MODEL", help="Go on from this model, with these points.")
+@click.option("--checkpoint", metavar="DIR", help="Keep what a killed run needs to go on here.")
 @own_feature_option
 @label_option
 @seed_option
@@ -78,6 +81,7 @@ def fit(
     auto: bool,
     init: str | None,
     refine: bool | None,
+    checkpoint: str | None,
     own: str | None,
     label: str,
     seed: int,
@@ -91,6 +95,9 @@ def fit(
     pictures, one folder a class. LABELS may be left out where FEATURES holds them (a column y, or
     the folders' names). Pairs say which rows i and j are similar (y = 1) or dissimilar (y = -1).
 
+    Ctrl-C stops after the current step and writes the best model so far (exit code 130). With
+    --checkpoint, the same command goes on where it was stopped or killed, to the same model.
+
     \b
     Examples:
       auxhash fit features.npy labels.npy -o model.safetensors
@@ -98,12 +105,14 @@ def fit(
       auxhash fit features.npy labels.npy -o model.safetensors --auto --bits 16
       auxhash fit features.npy --pairs pairs.csv -o pairs.safetensors
       auxhash fit new.npy new-labels.npy --init model.safetensors -o newer.safetensors
+      auxhash fit features.npy labels.npy -o model.safetensors --checkpoint run
       auxhash fit photos -o photos.safetensors
       auxhash fit photos --features mine:colours -o colours.safetensors
     """
     from auxhash.cli import inputs
+    from auxhash.interrupt import TrainingInterrupted
 
-    path = inputs.output_path(output, features, labels, pairs)
+    path = inputs.output_path(output, features, labels, pairs, checkpoint)
     settings = {name: None if v == "all" else v for name, v in given.items() if v is not None}
     if refine is not None:
         settings["refine"] = "auto" if refine else None
@@ -115,13 +124,18 @@ def fit(
     hasher.set_params(**settings, random_state=seed, n_jobs=jobs)
     hasher.verbose = progress_wanted(as_json)
     clock = perf_counter()
-    hasher.fit(X, y, affinity=known)
+    warnings.simplefilter("ignore", TrainingInterrupted)  # told below, in other words
+    hasher.fit(X, y, affinity=known, checkpoint=checkpoint)
     seconds = perf_counter() - clock
     if found.feature is not None:
         hasher.image_feature_ = found.feature
     # How it was fitted is no part of the model: the same file on any number of threads.
     hasher.set_params(n_jobs=None, verbose=0, warm_start=False).save(path)
     _show_fitted(output, hasher, seconds, choice, as_json)
+    if hasher.interrupted_:
+        how = "the same command goes on" if checkpoint else "with --checkpoint it could go on"
+        click.echo(f"Interrupted: {output} is the best model so far; {how}.", err=True)
+        raise click.exceptions.Exit(INTERRUPTED)
 
 
 def _start(

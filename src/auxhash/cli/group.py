@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+INTERRUPTED = 130  # exit code, as of any program that Ctrl-C stops
+
 
 class Commands(click.Group):
     """A group of commands that suggests the command that was meant."""
@@ -44,6 +46,11 @@ def problems_in_one_line(debug: bool) -> Iterator[None]:
             yield
         except click.exceptions.Exit:
             raise
+        except KeyboardInterrupt:
+            if debug:
+                raise
+            click.echo("Interrupted.", err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from None
         except Exception as error:
             if debug or isinstance(error, (click.ClickException, click.Abort)):
                 raise

@@ -102,7 +102,6 @@ class Refine:
             smooth = h.smooth(F, rng)
         descent = _Adam(self, smooth, pairs, problem.n_points, rng)
         ends = np.linspace(0, self.n_steps, REPORTS + 1).astype(int)
-        score = step.score
         for iteration, (start, stop) in enumerate(pairwise(ends), step.iteration + 1):
             with threads.pool(problem.n_jobs) as run:
                 for t in range(start, stop):
@@ -111,10 +110,9 @@ class Refine:
             H = sign(h.decision(F, problem.n_jobs))
             loss = problem.loss(H)
             new_score = validate(h) if validate else float("nan")
-            accepted = not new_score < score
+            accepted = not new_score < state.score
             if accepted:
-                score = new_score
-                state = replace(state, h=h, H=H, Z=H, trained=H)
+                state = replace(state, h=h, H=H, Z=H, trained=H, score=new_score)
             seconds = perf_counter() - clock
             yield (
                 Step(iteration, np.inf, loss, loss, loss, 0, new_score, accepted, seconds),

@@ -1,0 +1,238 @@
+"""Checkpoints: a folder that holds what an interrupted run needs to go on.
+
+After each step of MAC the file is written anew, whole or not at all. It holds the steps so far,
+where the algorithm stands after the first, the best and the last of them, and the random
+generators: the next run goes on after the last step as if nothing had happened. A refinement that
+was interrupted starts over, as its generator is its own; at its end the file holds its result.
+
+The file says which run it belongs to. One run at a time holds the folder's lock, which the system
+takes back from a process that is killed.
+"""
+
+import hashlib
+import math
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from auxhash import __version__, modelfile
+from auxhash.encoding import decode, encode, register
+from auxhash.hashfunctions import HashFunction
+from auxhash.mac import State, Step
+from auxhash.modelfile import Content, ModelFileError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+Run = dict[str, str]  # all that a result depends on, each in words
+
+NAME = "checkpoint.safetensors"
+LOCK = "lock"
+KIND = "checkpoint"
+LONGEST = 60  # characters of a value in words; longer ones are digests
+DIGEST = "sha256 "
+
+
+@register("Checkpoint")
+@dataclass(frozen=True)
+class Saved:
+    """What the file holds."""
+
+    run: Run
+    generators: list[np.random.Generator]  # one a part, as the run began with them
+    rng: np.random.Generator  # MAC's, as the last step left it
+    history: list[Step]
+    pairs: list[tuple[Step, State]]  # the first, the best and the last, those that differ
+    finished: bool
+
+    def after(self, step: Step, state: State) -> "Saved":
+        """This, one step later."""
+        best = min((pair for pair in self.pairs if pair[0].accepted), key=_loss, default=None)
+        if best is None or (step.accepted and step.loss < best[0].loss):
+            best = step, state
+        by_iteration = {pair[0].iteration: pair for pair in (*self.pairs[:1], best, (step, state))}
+        return replace(self, history=[*self.history, step], pairs=list(by_iteration.values()))
+
+
+class Checkpoint:
+    """The checkpoint of a run, held by this process; `saved` is what was found there."""
+
+    def __init__(self, folder: Path, run: Run) -> None:
+        self.path = folder / NAME
+        self.run = run
+        self.saved = _read(self.path, run) if self.path.exists() else None
+        self.began: list[np.random.Generator] = []
+        self.failed = False
+
+    def generators(self, fresh: list[np.random.Generator]) -> list[np.random.Generator]:
+        """Those that the run began with: of the interrupted run, where there was one."""
+        self.began = fresh if self.saved is None else self.saved.generators
+        return deepcopy(self.began)
+
+    def keep(
+        self, steps: Iterable[tuple[Step, State]], rng: np.random.Generator
+    ) -> Iterator[tuple[Step, State]]:
+        """Pass the steps on, those of MAC when they are on disk. `rng` is MAC's."""
+        saved = self.saved or Saved(self.run, self.began, rng, [], [], False)
+        for step, state in steps:
+            if step.iteration >= len(saved.history):  # else it comes from the file
+                saved = saved.after(step, state)
+                if step.iteration == 0:
+                    self.check(state.h)  # fitted, it can hold more
+                if step.mu < math.inf:
+                    self._write(saved)
+            yield step, state
+        if not saved.finished:
+            self._write(replace(saved, finished=True))
+
+    def check(self, h: HashFunction) -> None:
+        """Raise where this hash function could not be read back."""
+        coded, arrays = encode(h, "hash_function")
+        try:
+            decode(coded, arrays)
+        except ValueError as error:
+            raise ValueError(f"no checkpoint can hold this hash_function: {error}") from error
+
+    def _write(self, saved: Saved) -> None:
+        coded, arrays = encode(saved, KIND)
+        try:
+            modelfile.write(self.path, Content(KIND, coded, arrays))
+        except OSError as error:
+            if not self.failed:
+                kept = "the last one stays as it is" if self.path.exists() else "there is none yet"
+                warnings.warn(
+                    f"the checkpoint in {self.path.parent} could not be written "
+                    f"({error.strerror or error}): {kept}, and training goes on",
+                    stacklevel=2,
+                )
+            self.failed = True
+
+
+@contextmanager
+def opened(folder: str | os.PathLike[str], run: Run) -> Iterator[Checkpoint]:
+    """The checkpoint in this folder, made where there is none, for as long as the run takes.
+
+    Raises ValueError for a folder that another run holds, or whose checkpoint is damaged or of
+    another run, and OSError where nothing can be written.
+    """
+    path = Path(folder).expanduser()
+    if path.exists() and not path.is_dir():
+        raise NotADirectoryError(f"checkpoint must be a folder, and {path} is a file")
+    path.mkdir(parents=True, exist_ok=True)
+    with (path / LOCK).open("a+b") as lock:
+        _hold(lock, path)
+        for left in path.glob(f".{NAME}.*"):  # by a run killed as it wrote
+            left.unlink()
+        _check_writable(path)
+        yield Checkpoint(path, run)
+
+
+def _check_writable(folder: Path) -> None:
+    """Better to know before an hour of training than after."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as trial:
+            trial.write(b"whether there is permission, and room")
+    except OSError as error:
+        said = f"no checkpoint can be written here: {error.strerror}"
+        raise OSError(error.errno, said, str(folder)) from error
+
+
+def _hold(lock: BinaryIO, folder: Path) -> None:
+    """Take the lock, which falls to the system when the file is closed or the process ends."""
+    try:
+        if sys.platform == "win32":
+            lock.seek(0)
+            msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError) as error:
+        raise ValueError(
+            f"the checkpoint folder {folder} is in use by another run: wait for its end, or take "
+            "another folder"
+        ) from error
+
+
+def _read(path: Path, run: Run) -> Saved:
+    """The checkpoint, if it is whole and belongs to this run."""
+    anew = f"delete {path} to start anew"
+    try:
+        content = modelfile.read(path)
+        if content.kind != KIND:
+            raise ModelFileError(f"{path} holds a {content.kind}, and no checkpoint")
+        if content.package == __version__:
+            saved = decode(content.content, content.arrays)
+    except ValueError as error:
+        raise ValueError(f"{error}; {anew}") from error
+    if content.package != __version__:
+        raise ValueError(
+            f"{path} was written by auxhash {content.package}, and this is auxhash {__version__}: "
+            f"go on with that version, or {anew}"
+        )
+    differing = [name for name in {**saved.run, **run} if saved.run.get(name) != run.get(name)]
+    if differing:
+        told = ", ".join(_told(name, saved.run.get(name), run.get(name)) for name in differing)
+        raise ValueError(f"{path} belongs to another run: {told}; change it back, or {anew}")
+    found: Saved = saved
+    return found
+
+
+def _told(name: str, was: str | None, now: str | None) -> str:
+    if was is None or now is None or was.startswith(DIGEST) or now.startswith(DIGEST):
+        return f"{name} is not the same"
+    return f"{name} was {was} and is {now}"
+
+
+def in_words(value: Any) -> str:
+    """A text, the same in every process, that differs where values do.
+
+    Functions and objects that only code can make are told apart by name alone.
+    """
+    text = _words(value)
+    return text if len(text) <= LONGEST else _digest(text.encode())
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return repr(value)
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(in_words, value))}]"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={in_words(part)}" for key, part in value.items())
+    if isinstance(value, (np.random.Generator, np.random.RandomState)):
+        return _words(encode(value))
+    if hasattr(value, "__array__"):
+        array = np.asarray(value)
+        if array.dtype == object:
+            return _words(array.tolist())
+        shape = f"{array.dtype} {array.shape}".encode()
+        return _digest(shape, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+    name = type(value).__qualname__
+    if is_dataclass(value) and not isinstance(value, type):
+        return f"{name}({_words({f.name: getattr(value, f.name) for f in fields(value)})})"
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return f"{name}({_words(value.get_params(deep=False))})"
+    return str(getattr(value, "__qualname__", name))
+
+
+def _digest(*parts: Any) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return DIGEST + digest.hexdigest()
+
+
+def _loss(pair: tuple[Step, State]) -> float:
+    return pair[0].loss

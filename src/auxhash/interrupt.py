@@ -1,0 +1,55 @@
+"""Ctrl-C while MAC runs: the first stops after the current step, a second one at once."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from auxhash.mac import State, Step
+
+SAID = b"\nStopping after this step; Ctrl-C again stops at once.\n"
+
+
+class TrainingInterrupted(UserWarning):
+    """Training was stopped by Ctrl-C, and the model is the best up to there."""
+
+
+class Watch:
+    """Whether Ctrl-C has been pressed."""
+
+    def __init__(self) -> None:
+        self.pressed = False
+
+    def press(self, number: int, frame: Any) -> None:
+        """Handle the signal."""
+        if self.pressed:
+            raise KeyboardInterrupt
+        self.pressed = True
+        os.write(2, SAID)  # print could meet itself inside a signal handler
+
+    def until_pressed(self, steps: Iterable[tuple[Step, State]]) -> Iterator[tuple[Step, State]]:
+        """Pass the steps on, at least the first."""
+        for step, state in steps:
+            yield step, state
+            if self.pressed:
+                break
+
+
+@contextmanager
+def watching() -> Iterator[Watch]:
+    """Watch out for Ctrl-C, where it would do what Python does by default.
+
+    Only the main thread can; a program that handles the signal itself goes on to do so.
+    """
+    watch = Watch()
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield watch
+        return
+    signal.signal(signal.SIGINT, watch.press)
+    try:
+        yield watch
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
