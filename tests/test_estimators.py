@@ -112,7 +112,7 @@ def test_any_number_of_bits(digits, b):
 )
 def test_any_classifier_as_hash_function(digits, classifier):
     X, y, queries, labels = digits
-    settings = {**SMALL, "n_bits": 6, "hash_function": classifier, "max_iter": 4}
+    settings = {**SMALL, "n_bits": 6, "hash_function": classifier, "max_iter": 4, "refine": "auto"}
     hasher = MACHash(**settings).fit(X[:250], y[:250])
     assert hasher.loss_ <= TwoStepHash(**settings).fit(X[:250], y[:250]).loss_
     assert hasher.score(queries, labels, k=20) > 0.3

@@ -17,7 +17,7 @@ SMALL = {"n_bits": 12, "n_similar": 10, "n_dissimilar": 30, "max_iter": 6, "rand
 @pytest.fixture(scope="module")
 def digits():
     X, y = load_digits(return_X_y=True)
-    return X[:500], y[:500], X[500:], y[500:]
+    return X[:300], y[:300], X[300:], y[300:]
 
 
 @pytest.mark.parametrize("loss", [*losses.LOSSES, lambda d, y, b: np.abs((b - 2 * d) / b - y)])
@@ -39,14 +39,16 @@ def test_loss_never_rises(digits, loss, hash_function):
 
 
 @pytest.mark.parametrize("loss", ["ksh", "esplh"])
-def test_it_lowers_the_loss_and_retrieves_better(digits, loss):
-    X, y, queries, labels = digits
+def test_it_lowers_the_loss_and_retrieves_better(loss):
+    # Of fewer points MAC's classifiers learn nearly every code, and there is little to gain.
+    X, y = load_digits(return_X_y=True)
+    X, queries, y, labels = X[:700], X[700:], y[:700], y[700:]
     gains, ratios = [], []
-    for n_bits, seed in itertools.product((16, 32), range(3)):
+    for n_bits, seed in itertools.product((16, 32), range(2)):
         settings = {"n_bits": n_bits, "loss": loss, "n_similar": 15, "n_dissimilar": 40}
         settings["random_state"] = seed
         cut = MACHash(**settings, z_step="cut", mu=0.05, refine=None).fit(X, y)
-        refined = MACHash(**settings, refine=Refine(n_steps=300)).fit(X, y)
+        refined = MACHash(**settings, refine=Refine(n_steps=200)).fit(X, y)
         ratios.append(refined.loss_ / cut.loss_)
         gains.append(refined.score(queries, labels, k=30) - cut.score(queries, labels, k=30))
     for gain in (np.array(gains), 1 - np.array(ratios)):
