@@ -5,6 +5,7 @@ Writes docs/pictures/NAME.html, SVG that takes its colours from the page.
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from html import escape
 from pathlib import Path
 
@@ -13,46 +14,33 @@ import numpy as np
 from auxhash import MACHash, datasets, losses
 from auxhash.experiments.figures.sketch import Draw, plane_plot, space_plot
 from auxhash.experiments.svg import Plot, Series, Style, draw, key
-from auxhash.mac import Step
 
 PICTURES = Path(__file__).parent / "pictures"
 
 
-def path() -> list[Plot]:
-    """MAC on 500 digits, 32 bits: the losses and the violations while mu grows; then refinement."""
-    data = datasets.load("digits", n_train=500)
+@cache
+def fitted(n_train: int) -> MACHash:
+    """MACHash on digits, 32 bits."""
+    data = datasets.load("digits", n_train=n_train)
     hasher = MACHash(n_similar=20, n_dissimilar=100, random_state=0, n_jobs=1)
-    hasher.fit(data.train.X, data.train.y)
+    return hasher.fit(data.train.X, data.train.y)
+
+
+def path(n_train: int = 500) -> list[Plot]:
+    """The losses and the violations while mu grows."""
+    hasher = fitted(n_train)
     steps = [step for step in hasher.history_ if 0 < step.mu < np.inf]
     start = hasher.history_[0]
     mu = [step.mu for step in steps]
     of_h = Series("L(h)", Style("vermillion", "circle"), mu, [step.loss for step in steps])
     of_z = Series("L(Z)", Style("green", "diamond"), mu, [step.free_loss for step in steps])
     two_step = Series("L(h), two-step", Style("blue", "", "5 3"), mu, [start.loss] * len(mu))
-    apart = [100 * step.violations / (len(data.train) * hasher.n_bits) for step in steps]
+    apart = [100 * step.violations / (n_train * hasher.n_bits) for step in steps]
     differ = Series("bits of Z that differ from h(X)", Style("purple", "square"), mu, apart)
     return [
         Plot("Loss", "mu", "loss", [of_h, of_z, two_step], x_log=True),
         Plot("Violations", "mu", "% of all bits", [differ], x_log=True),
-        _refinement(hasher.history_),
     ]
-
-
-def _refinement(history: Sequence[Step]) -> Plot:
-    """L(h) at the end of MAC, and a tenth of the refinement's steps after another."""
-    mac = [step.loss for step in history if step.mu < np.inf]
-    after = [min(mac), *(step.loss for step in history if step.mu == np.inf)]
-    done = list(range(0, 100 + 1, 100 // (len(after) - 1)))
-    best = np.minimum.accumulate(after).tolist()
-    return Plot(
-        "Refinement",
-        "% of its steps",
-        "loss",
-        [
-            Series("L(h)", Style("vermillion", "circle"), done, after),
-            Series("lowest L(h) so far", Style("ink", "", "1.5 3"), done, best),
-        ],
-    )
 
 
 def curves() -> list[Plot]:
@@ -85,14 +73,22 @@ def sketch() -> list[Plot]:
     return [space_plot(facts, arrays), plane_plot(arrays)]
 
 
-def refined() -> list[Plot]:
-    """tanh(s a) for the steepness of the first and the last step of the refinement."""
+def refined(n_train: int = 500) -> list[Plot]:
+    """tanh(s a) for the steepness of the first and the last step; L(h) from the end of MAC on."""
     a = np.linspace(-1.5, 1.5, 121)
-    looks = {3: Style("sky"), 9: Style("blue", "", "6 3"), 25: Style("vermillion", "", "3 2")}
-    series = [
+    looks = {3: Style("sky"), 9: Style("blue", "", "6 3"), 25: Style("purple", "", "3 2")}
+    steps = [
         Series(f"s = {s}", look, a.tolist(), np.tanh(s * a).tolist()) for s, look in looks.items()
     ]
-    return [Plot("In the place of the sign", "output a", "tanh(s a)", series)]
+    history = fitted(n_train).history_
+    after = [step.loss for step in history if step.mu == np.inf]
+    loss = [min(step.loss for step in history if step.mu < np.inf), *after]
+    done = np.linspace(0, 100, len(loss)).tolist()
+    descent = Series("L(h)", Style("vermillion", "circle"), done, loss)
+    return [
+        Plot("In the place of the sign", "output a", "tanh(s a)", steps),
+        Plot("Refinement", "% of its steps", "loss", [descent]),
+    ]
 
 
 DRAWN: dict[str, Callable[[], list[Plot]]] = {

@@ -70,8 +70,8 @@ def test_pictures():
     made = script("pictures")
     for name in made["DRAWN"]:
         assert (DOCS / "pictures" / f"{name}.html").exists()
-    for name in ("curves", "refined", "sketch"):
-        text = made["html"](made["DRAWN"][name]())
+    for plots in (*(made[name]() for name in ("curves", "sketch")), made["path"](150)):
+        text = made["html"](plots)
         assert text.count('<svg class="plot"') >= 1
         assert "nan" not in text.lower()
 
