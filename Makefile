@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test soak bench clean
+.PHONY: demo test soak bench docs clean
 
 demo: $(READY)  ## learn codes for handwritten digits and compare
 	$(BIN)/auxhash demo
@@ -18,6 +18,9 @@ test: $(READY)  ## style, types, tests
 soak: $(READY)  ## the long versions of the tests
 	AUXHASH_SOAK=1 $(BIN)/pytest -n 2 --dist worksteal
 
+docs: $(VENV)/.docs  ## the documentation, docs/_build/index.html; warnings are errors
+	$(BIN)/sphinx-build -W --keep-going -n -q docs docs/_build
+
 bench: $(READY)  ## ratios measured side by side
 	$(BIN)/python -m benchmarks
 
@@ -27,5 +30,9 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $(READY)
 
+$(VENV)/.docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $(VENV)/.docs
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,106 @@
+"""How Sphinx builds these pages; `make docs` runs it."""
+
+import re
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+from numpy.typing import ArrayLike
+from sphinx.util.typing import stringify_annotation
+
+import auxhash
+
+project = "auxhash"
+author = "the auxhash authors"
+copyright = author  # noqa: A001
+version = release = auxhash.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build", "tables", "pictures", "results"]
+
+html_theme = "furo"
+html_title = f"auxhash {version}"
+html_static_path = ["_static"]
+html_css_files = ["plots.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_math_renderer = "mathml"  # the browser's own: pages need no script and no network
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+maximum_signature_line_length = 88
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+nitpicky = True
+# Names that are other projects', or private to a module.
+nitpick_ignore_regex = [
+    (r"py:.*", r"(?!auxhash\.).*"),
+    (r"py:.*", r"auxhash\..*\.(Run|Graph|FeatureMap|Coded)"),
+]
+
+
+def plain_docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: Any) -> None:
+    """Docstrings here are plain text: names in single backticks, formulas indented."""
+    found: list[str] = []
+    headed = False  # whether an indented line belongs to a heading such as "Args:"
+    literal = False
+    for line in lines:
+        indented = line.startswith("    ")
+        if line and not indented:
+            headed, literal = (
+                bool(re.fullmatch(r"(Args|Attributes|Raises|Examples?):", line)),
+                False,
+            )
+        elif indented and not headed and not literal and not (found and found[-1].strip()):
+            literal = True
+            found += ["::", ""]
+        if not literal:
+            line = re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", line)
+            parts = re.split(r"(``.+?``)", line)
+            parts[::2] = [
+                re.sub(r"([*|])", r"\\\1", re.sub(r"_\b(?!\w)", r"\\_", part))
+                for part in parts[::2]
+            ]
+            line = "".join(parts)
+        found.append(line)
+    lines[:] = found
+
+
+def short_signature(
+    app: Any, what: str, name: str, obj: Any, options: Any, signature: Any, returns: Any
+) -> Any:
+    """With NumPy's names for its types, which are unions of many lines."""
+    spelt = stringify_annotation(ArrayLike, "smart")
+    array = r"~numpy\.ndarray\[.*?, ~numpy\.dtype\[([^\]]+)\]\]"
+
+    def short(text: str | None) -> str | None:
+        return text and re.sub(array, r"NDArray[\1]", text.replace(spelt, "ArrayLike"))
+
+    return short(signature), short(returns)
+
+
+def mathml(node: nodes.Node, block: bool) -> str:
+    """The formula; brackets next to an exponent keep their size."""
+    return re.sub(
+        r"<mo[^>]*>([{}‖|])</mo>",
+        r'<mo stretchy="false">\1</mo>',
+        tex2mathml(node.astext(), as_block=block),
+    )
+
+
+def inline_math(self: Any, node: nodes.math) -> None:
+    self.body.append(mathml(node, block=False))
+    raise nodes.SkipNode
+
+
+def block_math(self: Any, node: nodes.math_block) -> None:
+    self.body.append(f'<div class="math">{mathml(node, block=True)}</div>')
+    raise nodes.SkipNode
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-process-docstring", plain_docstring, priority=400)  # before napoleon
+    app.connect("autodoc-process-signature", short_signature)
+    app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))

@@ -1,0 +1,112 @@
+"""The documentation's code runs as it stands there, and its pages and links are all there."""
+
+import re
+import runpy
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from auxhash.cli import main
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+
+
+def blocks(page):
+    """(language, text) of each fenced block, in order."""
+    return re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def with_blocks():
+    return [
+        page for page in PAGES if any(kind in ("python", "console") for kind, _ in blocks(page))
+    ]
+
+
+@pytest.mark.parametrize("page", with_blocks(), ids=lambda page: page.stem)
+def test_blocks_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": page.stem}
+    for kind, text in blocks(page):
+        if kind == "python":
+            exec(compile(text, str(page), "exec"), names)
+        elif kind == "console":
+            for line in text.splitlines():
+                if line.startswith("$ auxhash "):
+                    result = CliRunner().invoke(main, shlex.split(line, comments=True)[2:])
+                    assert result.exit_code == 0, f"{line}\n{result.output}"
+
+
+def script(name):
+    return runpy.run_path(str(DOCS / f"{name}.py"))
+
+
+MEASURED = re.findall(
+    r"^\$ python docs/measure\.py (.+)$",
+    "\n".join(page.read_text("utf-8") for page in PAGES),
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_measures_run(name, capsys):
+    script("measure")["main"]([name, "--small", "--jobs", "1"])
+    head, line, *rows = capsys.readouterr().out.strip().splitlines()
+    assert len(rows) >= 2
+    told = (DOCS / "tables" / f"{name}.md").read_text("utf-8")
+    assert told.startswith(f"{head}\n{line}\n")
+
+
+def test_every_table_stands_beside_its_command():
+    for name in MEASURED:
+        text = "\n".join(page.read_text("utf-8") for page in PAGES)
+        assert f"{{include}} tables/{name}.md" in text
+    assert sorted(MEASURED) == sorted(script("measure")["MEASURES"])
+
+
+def test_pictures():
+    made = script("pictures")
+    for name in made["DRAWN"]:
+        assert (DOCS / "pictures" / f"{name}.html").exists()
+    for plots in (*(made[name]() for name in ("curves", "sketch")), made["path"](150)):
+        text = made["html"](plots)
+        assert text.count('<svg class="plot"') >= 1
+        assert "nan" not in text.lower()
+
+
+def test_every_page_is_in_a_toctree():
+    entries = []
+    for page in PAGES:
+        for tree in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
+            entries += [line for line in tree.split() if not line.startswith(":")]
+    named = {entry for entry in entries if (DOCS / f"{entry}.md").exists()}
+    assert named == {page.stem for page in PAGES} - {"index"}
+
+
+def anchors(page):
+    """The anchors of a page's headings, as MyST makes them."""
+    heads = re.findall(
+        r"^#+ (.+)$", re.sub(r"^```.*?^```$", "", page, flags=re.DOTALL | re.M), re.M
+    )
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        aim = DOCS / path if path else page
+        assert aim.exists(), target
+        if anchor:
+            assert anchor in anchors(aim.read_text("utf-8")), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_included_files_are_there(page):
+    text = page.read_text("utf-8")
+    for path in re.findall(r"\{include\} (\S+)|^:file: (\S+)", text, re.MULTILINE):
+        assert (DOCS / "".join(path)).exists(), path
