@@ -29,6 +29,7 @@ def test_mac_is_better_than_two_steps(hash_function, loss):
             "n_dissimilar": 40,
             "mu": 0.05,
             "max_sweeps": 1,
+            "refine": None,
             "random_state": seed,
             # Kernels fit the training points all too well: the paper's early stopping for them.
             "validation": None if hash_function == "linear" else 0.2,

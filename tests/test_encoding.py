@@ -172,7 +172,7 @@ class Colour(IntEnum):
         [{"deep": (len,)}],
         SVMHash,
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_anything_else_is_refused(value):
     with pytest.raises(TypeError, match="cannot be stored"):

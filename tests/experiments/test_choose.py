@@ -18,7 +18,7 @@ def few(monkeypatch):
 def test_each_stage_goes_on_from_the_best():
     found = choose(X, y, n_jobs=1)
     assert set(found.settings) == {"n_bits", "loss", "hash_function", "n_similar", "n_dissimilar"}
-    assert len(found.rows) == 2 * 2 + 2 + 2
+    assert len(found.rows) == 2 * 3 + 2 + 2
     [chosen] = [row for row in found.rows if found.settings.items() <= row.items()]
     last = [row["precision"] for row in found.rows[-2:]]
     assert chosen["precision"] >= max(last) - module.ABOUT_AS_GOOD

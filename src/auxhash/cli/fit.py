@@ -61,6 +61,7 @@ def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 )
 @click.option(
     "--refine/--no-refine",
+    "refined",
     default=None,
     help="Lower the loss further after MAC (the default), or stop where the paper does.",
 )
@@ -80,7 +81,7 @@ def fit(
     pairs: str | None,
     auto: bool,
     init: str | None,
-    refine: bool | None,
+    refined: bool | None,
     checkpoint: str | None,
     own: str | None,
     label: str,
@@ -114,8 +115,8 @@ def fit(
 
     path = inputs.output_path(output, features, labels, pairs, checkpoint)
     settings = {name: None if v == "all" else v for name, v in given.items() if v is not None}
-    if refine is not None:
-        settings["refine"] = "auto" if refine else None
+    if refined is not None:
+        settings["refine"] = "auto" if refined else None
     hasher, found = _start(features, own, label, jobs, init, auto)
     y, known = _similarity(found, labels, pairs, label)
     X = found.all()
