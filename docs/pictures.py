@@ -76,7 +76,7 @@ def sketch() -> list[Plot]:
 def refined(n_train: int = 500) -> list[Plot]:
     """tanh(s a) for the steepness of the first and the last step; L(h) from the end of MAC on."""
     a = np.linspace(-1.5, 1.5, 121)
-    looks = {3: Style("sky"), 9: Style("blue", "", "6 3"), 25: Style("purple", "", "3 2")}
+    looks = {2: Style("sky"), 6: Style("blue", "", "6 3"), 20: Style("purple", "", "3 2")}
     steps = [
         Series(f"s = {s}", look, a.tolist(), np.tanh(s * a).tolist()) for s, look in looks.items()
     ]
