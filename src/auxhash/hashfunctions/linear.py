@@ -18,11 +18,15 @@ CHUNK = 4096  # points whose features are computed at a time
 @register("SVMHash")
 @dataclass(frozen=True)
 class SVMHash:
-    """h(x) = sign(W'f(x)), f a feature map with a 1 appended for the bias."""
+    """h(x) = sign(W'f(x)), f a feature map with a 1 appended for the bias.
+
+    `decay` is of the weights in refinement, as `C` is of the margin in the h step.
+    """
 
     map: FeatureMap
     C: float = 100.0
     W: Array | None = None  # (F + 1, b)
+    decay: float = 0.0
 
     def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "SVMHash":
         return replace(self, map=self.map.fit(X, rng))
@@ -59,7 +63,7 @@ class SVMHash:
     def smooth(self, F: Array, rng: np.random.Generator) -> SmoothLinear:
         if self.W is None:
             raise ValueError("the hash function is not fitted")
-        return SmoothLinear(F, self.W, rng)
+        return SmoothLinear(F, self.W, self.decay, rng)
 
     def moved(self, weights: list[Array]) -> "SVMHash":
         return replace(self, W=weights[0])
@@ -75,7 +79,7 @@ class SVMHash:
 
 def linear(C: float = 100.0) -> SVMHash:
     """A linear SVM a bit."""
-    return SVMHash(Scaled(), C)
+    return SVMHash(Scaled(), C, decay=4e-4)
 
 
 def rbf(C: float = 100.0, n_centers: int = 500) -> SVMHash:

@@ -63,9 +63,10 @@ class Principal:
 
 
 class SmoothLinear:
-    """a = W'x."""
+    """a = W'x, with decay/2 |W|^2, biases left out, added to the loss."""
 
-    def __init__(self, F: Array, W: Array, rng: np.random.Generator) -> None:
+    def __init__(self, F: Array, W: Array, decay: float, rng: np.random.Generator) -> None:
+        self.decay = np.float32(decay)
         self.principal = Principal(F)
         self.W = self.principal.enter(W)
         self.parameters = [self.W]
@@ -80,7 +81,9 @@ class SmoothLinear:
         return np.concatenate(run(lambda part: X[part] @ self.W, threads.chunks(len(X), CHUNK)))
 
     def gradients(self, rows: Rows, pull: Single) -> list[Single]:
-        return [self.principal.X[rows].T @ pull]
+        slope: Single = self.principal.X[rows].T @ pull
+        slope[:-1] += self.decay * self.W[:-1]
+        return [slope]
 
     def normalize(self) -> None:
         deviation = self._deviation()
