@@ -1,21 +1,27 @@
 """The pictures of the documentation: python docs/pictures.py [NAME ...].
 
-Writes docs/pictures/NAME.html, SVG that takes its colours from the page.
+Writes docs/pictures/NAME.html, SVG that takes its colours from the page; `readme` writes README's,
+docs/pictures/readme.svg, from the numbers in docs/results.
 """
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from auxhash import MACHash, datasets, losses
 from auxhash.experiments.figures.sketch import Draw, plane_plot, space_plot
-from auxhash.experiments.svg import Plot, Series, Style, draw, key
+from auxhash.experiments.figures.styles import COLOURS, style
+from auxhash.experiments.svg import HEIGHT, LEFT, WIDTH, Plot, Series, Style, draw, key
 
-PICTURES = Path(__file__).parent / "pictures"
+DOCS = Path(__file__).parent
+PICTURES = DOCS / "pictures"
+README = "readme"
 
 
 @cache
@@ -91,6 +97,22 @@ def refined(n_train: int = 500) -> list[Plot]:
     ]
 
 
+COMPARED = {
+    "MACrefined": "auxhash: MAC, refined",
+    "MACcut": "MACcut, the paper's best",
+    "cut": "cut, its two-step start",
+    "CCAITQ": "CCA-ITQ",
+    "ITQ": "ITQ (PCA)",
+    "KSH": "KSH, kernels",
+    "OneHot": "a classifier's answer as the code",
+}
+LOOK = """svg{LIGHT--edge:#d8dbdf;--ground:#fdfdfc}
+@media(prefers-color-scheme:dark){svg{DARK--edge:#343a40;--ground:#14171a}}
+text{font:10px system-ui,sans-serif;fill:var(--muted)}.title{font-size:12px;fill:var(--ink)}
+.grid{stroke:var(--edge);stroke-width:.5}.axis{stroke:var(--muted);fill:none}
+.line{stroke:currentColor;fill:none;stroke-width:1.5;stroke-linejoin:round}
+.solid{fill:currentColor}.open,.paper{fill:var(--ground)}"""
+
 DRAWN: dict[str, Callable[[], list[Plot]]] = {
     "path": path,
     "curves": curves,
@@ -108,9 +130,59 @@ def html(plots: Iterable[Plot]) -> str:
     return f'<div class="plots">\n{drawn}\n</div>\n<ul class="plot-legend">{legend}</ul>\n'
 
 
+def compared() -> list[Plot]:
+    """Precision over the bits and over k, on CIFAR at the paper's size: means over the seeds."""
+    text = (DOCS / "results" / "sup-comparison.json").read_text("utf-8")
+    found = [one for one in json.loads(text)["results"] if one["method"] in COMPARED]
+    by_bits = Plot("Precision at 100", "bits", "precision", _each(found, "bits", None, "100"))
+    by_k = Plot("32 bits", "k", "precision at k", _each(found, "k", 32, None), x_log=True)
+    return [by_bits, by_k]
+
+
+def _each(found: list[dict[str, Any]], over: str, bits: int | None, k: str | None) -> list[Series]:
+    """One series a method over bits or over k, the other one fixed."""
+    series = []
+    for method, told in COMPARED.items():
+        points = [
+            (one["bits"] if over == "bits" else int(rank), float(np.mean(precision)))
+            for one in found
+            if one["method"] == method and bits in (None, one["bits"])
+            for rank, precision in one["precision"].items()
+            if k in (None, rank)
+        ]
+        x, y = zip(*sorted(points), strict=True)
+        series.append(Series(told, style(method), x, y))
+    return series
+
+
+def standalone(plots: Sequence[Plot]) -> str:
+    """The plots side by side above one legend: an SVG file that brings its own colours."""
+    panels = [
+        f'<svg x="{at * WIDTH}" width="{WIDTH}" height="{HEIGHT}">{draw(plot)}</svg>'
+        for at, plot in enumerate(plots)
+    ]
+    wide, line, across = len(plots) * WIDTH, 18, 3
+    legend = []
+    for at, series in enumerate(plots[0].series):
+        x, y = LEFT + (at % across) * (wide - LEFT) // across, HEIGHT + 8 + (at // across) * line
+        piece = f'<svg x="{x}" y="{y}" width="36" height="14">{key(series.style)}</svg>'
+        legend.append(f'{piece}<text x="{x + 42}" y="{y + 11}">{escape(series.label)}</text>')
+    high = HEIGHT + 16 + -(-len(legend) // across) * line
+    light, dark = ("".join(f"--{n}:{v[at]};" for n, v in COLOURS.items()) for at in (0, 1))
+    look = LOOK.replace("LIGHT", light).replace("DARK", dark)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" '
+        f'height="{high}"><style>{look}</style><rect class="paper" width="100%" height="100%"/>'
+        f"{''.join(panels)}{''.join(legend)}</svg>\n"
+    )
+
+
 def main(names: Sequence[str]) -> None:
-    for name in names or DRAWN:
-        (PICTURES / f"{name}.html").write_text(html(DRAWN[name]()), "utf-8")
+    for name in names or (*DRAWN, README):
+        if name == README:
+            (PICTURES / f"{name}.svg").write_text(standalone(compared()), "utf-8")
+        else:
+            (PICTURES / f"{name}.html").write_text(html(DRAWN[name]()), "utf-8")
 
 
 if __name__ == "__main__":

@@ -57,8 +57,7 @@ def test_gradients_are_those_of_finite_differences(kind, data):
     def value():
         with threads.pool(1) as run:
             total = (smooth.outputs(rows, run) * pull).sum()
-        if h.decay:
-            total += 0.5 * h.decay * sum(np.square(p[:-1]).sum() for p in smooth.parameters)
+        total += 0.5 * smooth.decay * sum(np.square(p[:-1]).sum() for p in smooth.parameters)
         return total
 
     for parameter, gradient in zip(smooth.parameters, smooth.gradients(rows, pull), strict=True):

@@ -80,6 +80,26 @@ def test_fresh_pairs_are_all_pairs_when_all_are_given():
     np.testing.assert_allclose(fresh, given, rtol=1e-3, atol=1e-7)
 
 
+@pytest.mark.parametrize("loss", ["ksh", "bre"])
+def test_pairs_of_a_class_are_summed_without_looking_at_them(loss):
+    rng = np.random.default_rng(4)
+    labels = rng.integers(0, 5, 90)
+    fresh = FreshPairs(Problem(affinity.from_labels(labels, 9, 20, 0), loss, B), labels)
+    U = rng.uniform(-1, 1, (40, B)).astype(np.float32)
+    classes = labels[:40] % 4  # one class is not in the batch
+    with threads.pool(2) as run:
+        one_by_one = fresh._pair_by_pair(U, classes, run)
+    assert fresh.line is not None
+    summed = fresh._class_by_class(U, classes, *fresh.line)
+    np.testing.assert_allclose(summed, one_by_one, atol=1e-5 * np.abs(one_by_one).max())
+
+
+@pytest.mark.parametrize("loss", ["esplh", "ee", "hinge"])
+def test_other_losses_are_no_lines(loss):
+    labels = np.repeat([0, 1], 30)
+    assert FreshPairs(Problem(affinity.from_labels(labels, 9, 20, 0), loss, B), labels).line is None
+
+
 def test_batches_of_fresh_pairs_agree_with_all_pairs_on_average():
     rng = np.random.default_rng(3)
     labels = np.repeat([0, 1], [30, 10])

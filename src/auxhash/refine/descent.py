@@ -45,8 +45,8 @@ class Refine:
         rate: length of the first step; it falls linearly to 0.
     """
 
-    n_steps: int = 2000
-    batch: int = 1000
+    n_steps: int = 1000
+    batch: int = 2000
     pairs: Source = "auto"
     steepness: tuple[float, float] = (2.0, 20.0)
     rate: float = 0.02

@@ -1,7 +1,9 @@
 """The pairs of a gradient step, and how the smooth loss pulls at the outputs of their points.
 
 With u = tanh(s a) in the place of a code, d = (b - u_i'u_j) / 2 is real; the slope of the loss
-there is interpolated from its table, so any loss will do. (For ksh and bre that is exact.)
+there is interpolated from its table, so any loss will do. For ksh and bre that is exact, and no
+pair has to be looked at: their slope is a line, A + B u_i'u_j, and so the sum over the partners
+j of a class takes nothing but its sum of u_j and its sum of u_j u_j'.
 """
 
 from collections.abc import Callable
@@ -76,21 +78,41 @@ class FreshPairs:
         self.weight = (weight / affinity.weight.sum()).astype(np.float32)  # (classes, classes)
         self.classes = classes
         self.slope = _slope(losses.curves(problem.function, [-1, 1], problem.n_bits))
+        self.line = _line(self.slope)
 
     def pull(self, outputs: Outputs, rows: Rows, s: np.float32, run: threads.Run) -> Single:
         U = np.tanh(s * outputs(rows))
         classes = self.classes[rows]
+        if self.line is None:
+            pull = self._pair_by_pair(U, classes, run)
+        else:
+            pull = self._class_by_class(U, classes, *self.line)
+        # Only so many of a row's partners are in the batch.
+        pull *= np.float32((len(self.classes) - 1) / max(len(rows) - 1, 1))
+        pull *= s * (1 - U * U)
+        return pull
 
+    def _pair_by_pair(self, U: Single, classes: Rows, run: threads.Run) -> Single:
         def part(chunk: slice) -> Single:
             S: Single = U[chunk] @ U.T
             _class_pulls(S, chunk.start, classes, self.weight, self.slope)
             pull: Single = S @ U
             return pull
 
-        pull: Single = np.concatenate(run(part, threads.chunks(len(rows), CHUNK)))
-        # Only so many of a row's partners are in the batch.
-        pull *= np.float32((len(self.classes) - 1) / max(len(rows) - 1, 1))
-        pull *= s * (1 - U * U)
+        return np.concatenate(run(part, threads.chunks(len(U), CHUNK)))
+
+    def _class_by_class(self, U: Single, classes: Rows, A: Single, B: Single) -> Single:
+        """The same where the slope is A + B u_i'u_j, of unequal and of equal classes."""
+        same = np.eye(len(self.weight), dtype=np.int64)
+        A, B = self.weight * A[same], self.weight * B[same]  # (classes, classes)
+        order = np.argsort(classes, kind="stable")
+        members = np.split(order, np.cumsum(np.bincount(classes, minlength=len(A)))[:-1])
+        level = A @ np.stack([U[own].sum(axis=0) for own in members])
+        tilt = np.tensordot(B, np.stack([U[own].T @ U[own] for own in members]), 1)
+        pull = np.empty_like(U)
+        for c, own in enumerate(members):
+            itself = A[c, c] + B[c, c] * np.square(U[own]).sum(axis=1, keepdims=True)
+            pull[own] = level[c] + U[own] @ tilt[c] - itself * U[own]
         return pull
 
 
@@ -126,6 +148,15 @@ def _slope(curves: NDArray[np.float64]) -> Single:
         return curves.astype(np.float32)
     order: Any = min(2, curves.shape[1] - 1)
     return (-0.5 * np.gradient(curves, axis=1, edge_order=order)).astype(np.float32)
+
+
+def _line(slope: Single) -> tuple[Single, Single] | None:
+    """A and B of each row where all rows are lines A + B (b - 2 d) over d = 0..b, else None."""
+    b = slope.shape[1] - 1
+    B = (slope[:, 0] - slope[:, -1]) / np.float32(2 * b)
+    A = (slope[:, 0] + slope[:, -1]) / np.float32(2)
+    line = A[:, None] + B[:, None] * (b - 2 * np.arange(b + 1))
+    return (A, B) if np.allclose(slope, line, rtol=0, atol=1e-5 * np.abs(slope).max()) else None
 
 
 @njit(cache=True, nogil=True, inline="always")
