@@ -55,6 +55,13 @@ def test_it_lowers_the_loss_and_retrieves_better(loss):
         assert gain.mean() > 2 * gain.std(ddof=1) / np.sqrt(len(gain))
 
 
+def test_the_scale_of_a_loss_is_of_no_consequence(digits):
+    X, y, _, _ = digits
+    ksh, bre = (MACHash(**SMALL, loss=loss, refine=QUICK).fit(X, y) for loss in ("ksh", "bre"))
+    assert bre.loss_ == pytest.approx(ksh.loss_ / 4)  # as the losses are: decay follows
+    np.testing.assert_array_equal(bre.codes_, ksh.codes_)
+
+
 def test_pairs_alone_will_do(digits):
     X, y, _, _ = digits
     drawn = affinity.from_labels(y, 15, 40, 0)

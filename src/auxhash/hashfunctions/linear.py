@@ -20,8 +20,7 @@ CHUNK = 4096  # points whose features are computed at a time
 class SVMHash:
     """h(x) = sign(W'f(x)), f a feature map with a 1 appended for the bias.
 
-    `decay` is of the weights in refinement, as `C` is of the margin in the h step; the bits share
-    it, as they share the loss of a pair.
+    `decay` is of the weights in refinement, as `C` is of the margin in the h step.
     """
 
     map: FeatureMap
@@ -64,7 +63,7 @@ class SVMHash:
     def smooth(self, F: Array, rng: np.random.Generator) -> SmoothLinear:
         if self.W is None:
             raise ValueError("the hash function is not fitted")
-        return SmoothLinear(F, self.W, self.decay / self.W.shape[1], rng)
+        return SmoothLinear(F, self.W, self.decay, rng)
 
     def moved(self, weights: list[Array]) -> "SVMHash":
         return replace(self, W=weights[0])
@@ -80,7 +79,7 @@ class SVMHash:
 
 def linear(C: float = 100.0) -> SVMHash:
     """A linear SVM a bit."""
-    return SVMHash(Scaled(), C, decay=0.02)
+    return SVMHash(Scaled(), C, decay=0.005)
 
 
 def rbf(C: float = 100.0, n_centers: int = 500) -> SVMHash:

@@ -20,11 +20,11 @@ class NetworkHash:
     """h(x) = sign(W'[relu(V'f(x)), 1]), f(x) the scaled features with a 1 appended.
 
     The h step trains W alone, as SVMs over a random hidden layer; refinement trains both layers,
-    with a decay of their weights (of the mean loss of a pair, in coordinates of unit variance).
+    with a decay of their weights.
     """
 
     n_hidden: int = 256
-    decay: float = 1e-4
+    decay: float = 8e-4
     C: float = 100.0
     map: Scaled = field(default_factory=Scaled)
     V: Array | None = None  # (D + 1, n_hidden)

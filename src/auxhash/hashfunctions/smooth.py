@@ -2,7 +2,9 @@
 
 Parameters live in the principal coordinates of the features, scaled to unit mean variance: there a
 step of one length suits any data, and Adam, which scales each coordinate for itself, meets hardly
-correlated ones. Single precision: gradients of a sample are far coarser.
+correlated ones. There, too, weights decay: by an amount that is relative to the steepest slope of
+the loss, so that it suits any loss and number of bits. Single precision: gradients of a sample are
+far coarser.
 """
 
 from typing import Protocol

@@ -23,7 +23,7 @@ from auxhash.encoding import register
 from auxhash.hashfunctions import is_smooth
 from auxhash.hashfunctions.smooth import Smooth
 from auxhash.mac import State, Step, Validate
-from auxhash.refine.pairs import Pairs, Single, Source, choose
+from auxhash.refine.pairs import Pairs, Single, Source, choose, steepest
 from auxhash.zstep import Problem
 
 REPORTS = 10  # times that L(h) is measured
@@ -100,7 +100,7 @@ class Refine:
             raise TypeError(f"{type(h).__name__} has no gradient to refine it by")
         with threads.pool(problem.n_jobs):
             smooth = h.smooth(F, rng)
-        descent = _Adam(self, smooth, pairs, problem.n_points, rng)
+        descent = _Adam(self, smooth, pairs, steepest(problem), problem.n_points, rng)
         ends = np.linspace(0, self.n_steps, REPORTS + 1).astype(int)
         for iteration, (start, stop) in enumerate(pairwise(ends), step.iteration + 1):
             with threads.pool(problem.n_jobs) as run:
@@ -125,12 +125,19 @@ class _Adam:
     """Stochastic gradient steps, each coordinate scaled by its root mean square."""
 
     def __init__(
-        self, settings: Refine, smooth: Smooth, pairs: Pairs, n: int, rng: np.random.Generator
+        self,
+        settings: Refine,
+        smooth: Smooth,
+        pairs: Pairs,
+        unit: float,
+        n: int,
+        rng: np.random.Generator,
     ) -> None:
         self.settings, self.smooth, self.pairs, self.n = settings, smooth, pairs, n
         self.mean: list[Single] = [np.zeros_like(p) for p in smooth.parameters]
         self.square: list[Single] = [np.zeros_like(p) for p in smooth.parameters]
         self.batches = _batches(n, min(n, settings.batch), rng)
+        self.unit = unit
 
     def move(self, t: int, run: threads.Run) -> None:
         settings, smooth = self.settings, self.smooth
@@ -139,8 +146,8 @@ class _Adam:
         s = np.float32(low * (high / low) ** done)
         rows = next(self.batches)
         pull = self.pairs.pull(lambda rows: smooth.outputs(rows, run), rows, s, run)
-        # The mean over batches is to be the whole gradient.
-        pull *= np.float32(self.n / len(rows))
+        # The mean over batches is to be the whole gradient, in units that decay is told in.
+        pull *= np.float32(self.n / len(rows) / self.unit)
         gradients = smooth.gradients(rows, pull)
         length = settings.rate * (1 - done) / (1 - FIRST ** (t + 1))
         unbiased = np.float32(1 / (1 - SECOND ** (t + 1)))

@@ -142,6 +142,12 @@ class GivenPairs:
         return pull
 
 
+def steepest(problem: Problem) -> float:
+    """The steepest slope that the loss of a similar or of a dissimilar pair has."""
+    curves = losses.curves(problem.function, [-1, 1], problem.n_bits)
+    return float(np.abs(_slope(curves)).max()) or 1.0
+
+
 def _slope(curves: NDArray[np.float64]) -> Single:
     """-(1/2) d loss / d d at d = 0..b: what multiplies u_j in the gradient for u_i."""
     if not len(curves):
