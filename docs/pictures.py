@@ -100,7 +100,6 @@ def refined(n_train: int = 500) -> list[Plot]:
 COMPARED = {
     "MACrefined": "auxhash: MAC, refined",
     "MACcut": "MACcut, the paper's best",
-    "cut": "cut, its two-step start",
     "CCAITQ": "CCA-ITQ",
     "ITQ": "ITQ (PCA)",
     "KSH": "KSH, kernels",

@@ -76,6 +76,12 @@ def test_pictures():
         assert "nan" not in text.lower()
 
 
+def test_readme_shows_the_results_there_are():
+    made = script("pictures")
+    drawn = made["standalone"](made["compared"]())
+    assert (DOCS / "pictures" / "readme.svg").read_text("utf-8") == drawn
+
+
 def test_every_page_is_in_a_toctree():
     entries = []
     for page in PAGES:
