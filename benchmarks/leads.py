@@ -7,7 +7,7 @@ import numpy as np
 
 from auxhash import MACHash, affinity, hashfunctions, mac, zstep
 from auxhash.affinity import Affinity
-from auxhash.codes import sign
+from auxhash.codes import pack, sign
 from auxhash.hasher import Hasher
 from auxhash.refine import Refine
 
@@ -20,7 +20,7 @@ class Lead(Hasher):
 
     def encode(self, X: Any) -> Any:
         h = self.hash_function_
-        return np.packbits(h.decision(h.features(X)) >= 0, axis=1, bitorder="little")
+        return pack(sign(h.decision(h.features(X))))
 
     def _machash(self, seed: int) -> MACHash:
         return MACHash(self.n_bits, refine=Refine(n_steps=self.n_steps), random_state=seed)

@@ -71,6 +71,9 @@ def main(small: bool = False) -> None:
             show(name, digits, methods(), (32,), one, small)
         descriptors = datasets.load("cifar10-sift", n_train=10_000, n_base=100_000, n_query=1_000)
         show("SIFT, nearest neighbours", descriptors, methods(), (32,), one, small, loss="esplh")
+    easy = images if small else datasets.load("digits", n_train=500)
+    rbf, few = methods(hash_function="rbf"), (20, 100)
+    show("Little left", easy, rbf, bits, three, small, loss="esplh", kappa=few)
     show("eSPLH", images, methods(), some[:1], one, small, loss="esplh")
     show("Pairs and no labels", images, methods(), some[:1], one, small, labels=False)
     show("What else might help", images, tried(), some[:1], one, small)
@@ -123,9 +126,10 @@ def show(
     small: bool,
     loss: str = "ksh",
     labels: bool = True,
+    kappa: tuple[int, int] = (100, 500),
 ) -> None:
     """Run, and print the means over the seeds."""
-    pairs = (10, 30) if small else (100, 500)
+    pairs = (10, 30) if small else kappa
     if small:
         hashers = {name: _brief(hasher) for name, hasher in hashers.items()}
     if not labels:

@@ -22,8 +22,8 @@ exclude_patterns = ["_build", "tables", "pictures", "results"]
 
 html_theme = "furo"
 html_title = f"auxhash {version}"
-html_static_path = ["_static"]
-html_css_files = ["plots.css"]
+html_static_path = ["_static", "../src/auxhash/experiments/svg.css"]
+html_css_files = ["svg.css", "plots.css"]
 html_copy_source = False
 html_show_sphinx = False
 html_math_renderer = "mathml"  # the browser's own: pages need no script and no network

@@ -17,7 +17,7 @@ import numpy as np
 from auxhash import MACHash, datasets, losses
 from auxhash.experiments.figures.sketch import Draw, plane_plot, space_plot
 from auxhash.experiments.figures.styles import COLOURS, style
-from auxhash.experiments.svg import HEIGHT, LEFT, WIDTH, Plot, Series, Style, draw, key
+from auxhash.experiments.svg import HEIGHT, LEFT, WIDTH, Plot, Series, Style, draw, key, look
 
 DOCS = Path(__file__).parent
 PICTURES = DOCS / "pictures"
@@ -103,14 +103,9 @@ COMPARED = {
     "CCAITQ": "CCA-ITQ",
     "ITQ": "ITQ (PCA)",
     "KSH": "KSH, kernels",
-    "OneHot": "a classifier's answer as the code",
+    "OneHot": "one-hot classifier",
 }
-LOOK = """svg{LIGHT--edge:#d8dbdf;--ground:#fdfdfc}
-@media(prefers-color-scheme:dark){svg{DARK--edge:#343a40;--ground:#14171a}}
-text{font:10px system-ui,sans-serif;fill:var(--muted)}.title{font-size:12px;fill:var(--ink)}
-.grid{stroke:var(--edge);stroke-width:.5}.axis{stroke:var(--muted);fill:none}
-.line{stroke:currentColor;fill:none;stroke-width:1.5;stroke-linejoin:round}
-.solid{fill:currentColor}.open,.paper{fill:var(--ground)}"""
+EDGE, PAPER = ("#d8dbdf", "#343a40"), ("#fdfdfc", "#14171a")  # light, dark
 
 DRAWN: dict[str, Callable[[], list[Plot]]] = {
     "path": path,
@@ -167,11 +162,13 @@ def standalone(plots: Sequence[Plot]) -> str:
         piece = f'<svg x="{x}" y="{y}" width="36" height="14">{key(series.style)}</svg>'
         legend.append(f'{piece}<text x="{x + 42}" y="{y + 11}">{escape(series.label)}</text>')
     high = HEIGHT + 16 + -(-len(legend) // across) * line
-    light, dark = ("".join(f"--{n}:{v[at]};" for n, v in COLOURS.items()) for at in (0, 1))
-    look = LOOK.replace("LIGHT", light).replace("DARK", dark)
+    colours = {**COLOURS, "edge": EDGE, "paper": PAPER}
+    light, dark = ("".join(f"--{n}:{v[at]};" for n, v in colours.items()) for at in (0, 1))
+    rules = f"svg{{{light}}}@media(prefers-color-scheme:dark){{svg{{{dark}}}}}{look()}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" '
-        f'height="{high}"><style>{look}</style><rect class="paper" width="100%" height="100%"/>'
+        f'height="{high}"><style>{rules}</style>'
+        '<rect fill="var(--paper)" width="100%" height="100%"/>'
         f"{''.join(panels)}{''.join(legend)}</svg>\n"
     )
 

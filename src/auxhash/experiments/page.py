@@ -10,7 +10,7 @@ from auxhash.experiments.claims import Verdict
 from auxhash.experiments.figures.figure import Content, Section, Table
 from auxhash.experiments.figures.styles import COLOURS
 from auxhash.experiments.gallery import Gallery, Strip
-from auxhash.experiments.svg import Plot, Series, draw, key
+from auxhash.experiments.svg import Plot, Series, draw, key, look
 
 MARKS = {True: ("held", "✓"), False: ("failed", "✗"), None: ("untested", "?")}
 
@@ -26,7 +26,7 @@ def page(name: str, title: str, about: str, content: Content, command: str) -> s
         *(_gallery(shown) for shown in content.galleries),
         _protocol(content.protocol),
     ]
-    style = files("auxhash.experiments").joinpath("page.css").read_text("utf-8")
+    style = look() + files("auxhash.experiments").joinpath("page.css").read_text("utf-8")
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>'

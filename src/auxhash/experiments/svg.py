@@ -1,13 +1,14 @@
 """Line plots as SVG that takes its colours from the page, so that one plot does for light and dark.
 
 Colours are those of Okabe and Ito, which colour-blind readers can tell apart; the page defines
-them as CSS variables.
+them as CSS variables, next to the rules of `look`.
 """
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 
 WIDTH, HEIGHT = 320, 250
 LEFT, RIGHT, TOP, BOTTOM = 48, 10, 24, 36  # margins
@@ -89,6 +90,11 @@ def draw(plot: Plot) -> str:
         f'<svg class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'aria-label="{escape(plot.title)}">{"".join(parts)}</svg>'
     )
+
+
+def look() -> str:
+    """The CSS that plots and legends need."""
+    return files("auxhash.experiments").joinpath("svg.css").read_text("utf-8")
 
 
 def key(style: Style) -> str:

@@ -78,7 +78,9 @@ class FreshPairs:
         self.weight = (weight / affinity.weight.sum()).astype(np.float32)  # (classes, classes)
         self.classes = classes
         self.slope = _slope(losses.curves(problem.function, [-1, 1], problem.n_bits))
-        self.line = _line(self.slope)
+        line = _line(self.slope)
+        same = np.eye(len(size), dtype=np.int64)
+        self.line = None if line is None else [self.weight * side[same] for side in line]
 
     def pull(self, outputs: Outputs, rows: Rows, s: np.float32, run: threads.Run) -> Single:
         U = np.tanh(s * outputs(rows))
@@ -102,9 +104,7 @@ class FreshPairs:
         return np.concatenate(run(part, threads.chunks(len(U), CHUNK)))
 
     def _class_by_class(self, U: Single, classes: Rows, A: Single, B: Single) -> Single:
-        """The same where the slope is A + B u_i'u_j, of unequal and of equal classes."""
-        same = np.eye(len(self.weight), dtype=np.int64)
-        A, B = self.weight * A[same], self.weight * B[same]  # (classes, classes)
+        """The same where weight times slope is A + B u_i'u_j, A and B (classes, classes)."""
         order = np.argsort(classes, kind="stable")
         members = np.split(order, np.cumsum(np.bincount(classes, minlength=len(A)))[:-1])
         level = A @ np.stack([U[own].sum(axis=0) for own in members])
