@@ -82,6 +82,13 @@ def test_readme_shows_the_results_there_are():
     assert (DOCS / "pictures" / "readme.svg").read_text("utf-8") == drawn
 
 
+def test_verdicts_are_those_of_the_results():
+    text = (DOCS / "verdicts.md").read_text("utf-8")
+    for path, table in script("verdicts")["tables"]().items():
+        assert path.read_text("utf-8") == table
+        assert f"{{include}} results/{path.name}" in text
+
+
 def test_every_page_is_in_a_toctree():
     entries = []
     for page in PAGES:

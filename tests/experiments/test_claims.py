@@ -211,7 +211,8 @@ def test_among_and_both():
     either = claims.both(test, claims.lower_loss("MACcut", "cut"))
     assert held(either, *good) is True
     assert held(either, *records, *good) is False
-    assert held(either, *records) is None
+    assert held(either, *records) is False  # one fails, and the other cannot mend it
+    assert held(either, record("MACcut", 1.0), record("cut", 2.0)) is None
 
 
 def test_verdicts():

@@ -66,12 +66,13 @@ def among(group: str, test: Test) -> Test:
 
 
 def both(first: Test, second: Test) -> Test:
-    """Held where both tests hold, tested where both are."""
+    """Held where both tests hold, not held where one does not, whatever the other says."""
 
     def test(records: Sequence[Record]) -> Outcome:
-        outcomes = [first(records), second(records)]
-        held = None if any(o[0] is None for o in outcomes) else all(o[0] for o in outcomes)
-        return held, " ".join(numbers for _, numbers in outcomes)
+        one, other = first(records), second(records)
+        failed = False in (one[0], other[0])
+        held = False if failed else None if None in (one[0], other[0]) else True
+        return held, f"{one[1]} {other[1]}"
 
     return test
 

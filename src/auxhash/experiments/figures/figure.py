@@ -226,16 +226,16 @@ def _protocol(groups: Sequence[Group], cells: Cells) -> Iterable[tuple[str, str]
 def _notes(groups: Sequence[Group], cells: Cells) -> Iterable[str]:
     if any(group.data.stands_in for group in groups):
         yield (
-            "SIFT1M is not on this machine. cifar10-sift stands in for it: a million real SIFT "
+            "SIFT1M was not to be had. cifar10-sift stands in for it: a million real SIFT "
             "descriptors of CIFAR-10's images. The paper's numbers are not to be expected."
         )
     trainings = dict.fromkeys(t for group in groups for t in group.trainings())
     missing = [t for t in trainings if t.configuration() not in cells]
     if missing:
-        named = ", ".join(str(training) for training in missing[:5])
+        named = "; ".join(str(training) for training in missing[:5])
         yield (
             f"{len(missing)} of {len(trainings)} runs are missing, and with them what they would "
-            f"show: {named}{', and more' if len(missing) > 5 else ''}."
+            f"show: {named}{'; and more' if len(missing) > 5 else ''}."
         )
 
 
