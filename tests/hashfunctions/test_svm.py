@@ -77,3 +77,22 @@ def test_same_weights_on_any_number_of_threads(digits):
     one, two, four = (svm.fit(F, Z, 100.0, n_jobs=n) for n in (1, 2, 4))
     np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(one, four)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [60, 200, 900])  # fewer points than features; some more; many more
+def test_classes_that_lie_well_apart(n, weighted):
+    """Few points inside the margin, where Newton's systems are solved exactly; noise, where not."""
+    rng = np.random.default_rng(n)
+    y = rng.integers(0, 4, n)
+    X = rng.normal(size=(4, 100))[y] + 0.7 * rng.normal(size=(n, 100))
+    F = np.column_stack([X, np.ones(n)])
+    Z = np.where(np.column_stack([y < 2, y % 2, rng.random(n) < 0.5]), 1, -1).astype(np.int8)
+    weight = rng.uniform(0.0, 2.0, Z.shape) if weighted else None
+    W = svm.fit(F, Z, 10.0, weight=weight)
+    np.testing.assert_array_equal(W, svm.fit(F, Z, 10.0, weight=weight, n_jobs=1))
+    for k in range(Z.shape[1]):
+        z, s = Z[:, k : k + 1], None if weight is None else weight[:, k : k + 1]
+        peer = by_liblinear(F, z.ravel(), 10.0, None if s is None else s.ravel())
+        best = svm.objective(peer, F, z, 10.0, s)[0]
+        assert svm.objective(W[:, k : k + 1], F, z, 10.0, s)[0] <= 1.0001 * best

@@ -6,8 +6,11 @@ For each bit, with features f_n (bias included, and regularised, as in LIBLINEAR
 
 The bits share the features, so products with all of them are matrix products, and they share a
 preconditioner: the inverse of I + 2 C rho F'F, with rho the mean weight of the points inside the
-margin. A handful of conjugate gradient steps then solves each Newton system. Double precision
-throughout: radial basis functions are nearly collinear, and single precision breaks down on them.
+margin. A handful of conjugate gradient steps then solves each Newton system. Where fewer points
+than features are inside a bit's margin, as when classes lie well apart, the preconditioner is a
+poor guess; then the system is solved exactly, in as many variables as there are such points.
+Double precision throughout: radial basis functions are nearly collinear, and single precision
+breaks down on them.
 """
 
 import numpy as np
@@ -23,6 +26,8 @@ TOLERANCE = 1e-5  # estimated distance to the optimum, relative to the objective
 FORCING = 0.1  # how far the residual of a Newton system must fall
 NEWTON_STEPS = 100
 CG_STEPS = 50
+SHORT = 4  # points a feature, below which the products of all points are worth having
+FEW = 100  # without them, points inside the margin are few if their square is below FEW times all
 
 
 def fit(
@@ -66,6 +71,9 @@ class _Newton:
         self.s = np.ones((1, 1)) if weight is None else weight
         self.chunks = threads.chunks(len(F), CHUNK)
         self.gram = self._sum(lambda rows: F[rows].T @ F[rows])
+        self.products = None  # of any two points
+        if len(F) <= SHORT * F.shape[1]:
+            self.products = np.vstack(run(lambda rows: F[rows] @ F.T, self.chunks))
         self.rho = 0.0  # of the preconditioner at hand
         self.inverse = np.empty(0)
 
@@ -79,16 +87,23 @@ class _Newton:
         inside = np.empty(M.shape)
         for _ in range(NEWTON_STEPS):
             value, gradient = self._evaluate(W[:, todo], M, inside)
-            self._precondition(float(inside.mean()))
-            decrement = (gradient * (self.inverse @ gradient)).sum(0)
+            step, few = self._exact(gradient, inside)
+            decrement = -(gradient * step).sum(0)
+            if not few.all():
+                self._precondition(float(inside[:, ~few].mean()))
+                decrement[~few] = (gradient * (self.inverse @ gradient)).sum(0)[~few]
             far = decrement > 2 * TOLERANCE * value
             if not far.all():
                 if not far.any():
                     break
                 todo, M, inside = todo[far], M[:, far], np.ascontiguousarray(inside[:, far])
                 gradient, self.Z = gradient[:, far], self.Z[:, far]
+                step, few = step[:, far], few[far]
                 self.s = self.s[:, far] if self.s.shape[1] > 1 else self.s
-            step = self._solve(gradient, inside)
+            if not few.any():
+                step = self._solve(gradient, inside)
+            elif not few.all():
+                step[:, ~few] = self._solve(gradient[:, ~few], inside[:, ~few])
             W[:, todo] += step * self._search(W[:, todo], M, step)
         return W
 
@@ -121,6 +136,32 @@ class _Newton:
             unit = np.eye(len(self.gram))
             factor = cho_factor(unit + (2 * self.C * rho) * self.gram)
             self.rho, self.inverse = rho, cho_solve(factor, unit)
+
+    def _exact(self, gradient: Array, inside: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Newton steps (F, b) of the bits with few points inside the margin, and which those are.
+
+        By Woodbury's identity, with B the m points inside, scaled by the root of their weights,
+        (I + 2C B'B)^-1 g = g - B' (I/2C + BB')^-1 B g: a system of m variables.
+        """
+        count = np.count_nonzero(inside, axis=0)
+        few = count <= len(gradient)
+        if self.products is None:
+            few &= count**2 <= FEW * len(inside)
+        step = -gradient
+
+        def solve(bit: int) -> None:
+            rows = np.flatnonzero(inside[:, bit])
+            root = np.sqrt(inside[rows, bit])
+            B = self.F[rows] * root[:, None]
+            if self.products is None:
+                small = B @ B.T
+            else:
+                small = self.products[np.ix_(rows, rows)] * root * root[:, None]
+            small.flat[:: len(rows) + 1] += 1 / (2 * self.C)
+            step[:, bit] += B.T @ cho_solve(cho_factor(small), B @ gradient[:, bit])
+
+        self.run(solve, np.flatnonzero(few & (count > 0)).tolist())
+        return step, few
 
     def _solve(self, gradient: Array, inside: Array) -> Array:
         """Preconditioned conjugate gradients for Hessian @ step = -gradient, all bits at once."""
