@@ -7,6 +7,7 @@ ROOT = Path(__file__).parents[1] / "src" / "auxhash"
 
 ROOMS = [
     "names",
+    "checks",
     "files",
     "sklearnmodels",
     "encoding",

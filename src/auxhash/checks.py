@@ -1,0 +1,104 @@
+"""Checks of arguments: every message names the argument, what came, and what would be right.
+
+A check returns the argument in the form that the code behind it works with, so that no room needs
+to convert it again.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+LARGEST_ID = 2**63 - 1
+
+
+class ArgumentError(ValueError, TypeError):
+    """An argument of the wrong kind or with a wrong value.
+
+    Both a ValueError and a TypeError, as scikit-learn's: callers need not know which of the two
+    a fault is taken for.
+    """
+
+
+def whole(name: str, value: Any, least: int, most: int | None = None, instead: str = "") -> int:
+    """The argument as an int, if it is a whole number from `least` to `most`.
+
+    `instead` is what else the argument may be, e.g. ' or "auto"'; the caller deals with that.
+    """
+    fine = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not fine or value < least or (most is not None and value > most):
+        bound = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise ArgumentError(f"{name} must be a whole number {bound}{instead}, got {value!r}")
+    return int(value)
+
+
+def number(name: str, value: Any, least: float, strict: bool = False, instead: str = "") -> float:
+    """The argument as a float, if it is finite and at least (or above, if `strict`) `least`."""
+    fine = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not fine or not np.isfinite(value) or value < least or (strict and value == least):
+        bound = f"above {least}" if strict else f"of at least {least}"
+        raise ArgumentError(f"{name} must be a number {bound}{instead}, got {value!r}")
+    return float(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """The argument as a bool, if it is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ArgumentError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def ids(name: str, values: ArrayLike) -> NDArray[np.int64]:
+    """Ids (n,) as int64, if they are whole numbers from 0 to 2^63 - 1."""
+    array = np.asarray(values)
+    if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or not array.size):
+        raise ArgumentError(
+            f"{name} must be a list of whole numbers, got {array.dtype} of shape {array.shape}"
+        )
+    if array.size and not (array.min() >= 0 and array.max() <= LARGEST_ID):
+        wrong = array.min() if array.min() < 0 else array.max()
+        raise ArgumentError(f"{name} must lie in 0..2^63 - 1, got {wrong}")
+    return array.astype(np.int64)
+
+
+def labels(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
+    """Labels (n,), or a matrix (n, n_labels) of 0 and 1 where a point can have several.
+
+    A column (n, 1) is taken for the labels (n,) in it, as scikit-learn does. A sparse matrix
+    becomes a plain one. Missing labels (NaN, None) are refused: they would be taken for a class.
+    """
+    array = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim not in (1, 2):
+        raise ArgumentError(
+            f"{name} must be of shape (n,) or (n, n_labels), got shape {array.shape}"
+        )
+    if n is not None and len(array) != n:
+        raise ArgumentError(f"{name} must have one row for each of {n} points, got {len(array)}")
+    if array.ndim == 2:
+        if array.dtype != bool and not np.isin(array, (0, 1)).all():
+            raise ArgumentError(f"{name} of shape {array.shape} must hold only 0 and 1")
+        return array.astype(np.int8, copy=False) if array.dtype == object else array
+    if array.dtype == object:
+        array = _plain(name, array)
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise ArgumentError(f"{name} must not be missing; row {_first(np.isnan(array))} is NaN")
+    if array.dtype.kind not in "biufUSM":
+        raise ArgumentError(f"{name} must be numbers or text, got {array.dtype}")
+    return array
+
+
+def _plain(name: str, values: NDArray[Any]) -> NDArray[Any]:
+    """An array of Python objects, such as pandas gives, as an array of text or of numbers."""
+    missing = np.array([value is None or value != value for value in values], bool)
+    if missing.any():
+        raise ArgumentError(f"{name} must not be missing; row {_first(missing)} is")
+    text = [isinstance(value, str) for value in values]
+    if any(text) and not all(text):
+        raise ArgumentError(f"{name} must be all text or all numbers, and are mixed")
+    return np.array(values.tolist())
+
+
+def _first(where: NDArray[np.bool_]) -> int:
+    return int(np.flatnonzero(where)[0])
