@@ -8,11 +8,13 @@ ROOT = Path(__file__).parents[1] / "src" / "auxhash"
 ROOMS = [
     "names",
     "checks",
+    "kernels",
     "files",
     "sklearnmodels",
     "encoding",
     "threads",
     "codes",
+    "distances",
     "neighbors",
     "draws",
     "affinity",

@@ -75,7 +75,9 @@ class Graph:
         return self.add("Add", self.matrix(X, W[:-1]), self.constant(W[-1]))
 
     def squared_distances(self, X: Name, points: Any) -> Name:
-        """|x - p|^2 for all rows of X and of the constant points, (n, n_points)."""
+        """|x - p|^2 for all rows of X and of the constant points, as `distances` computes it."""
+        origin = points.mean(axis=0)
+        X, points = self.minus(X, origin), points - origin
         axis = self.constant([1], np.int64)
         squares = self.add("ReduceSum", self.add("Mul", X, X), axis)
         both = self.add("Add", squares, self.constant((points * points).sum(1)))

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.distances import squared_distances
 from auxhash.encoding import register
 
 Array = NDArray[np.float64]
@@ -34,6 +35,11 @@ class Scaled:
 
     def fit(self, X: NDArray[Any], rng: np.random.Generator) -> "Scaled":
         low, high = float(X.min()), float(X.max())
+        if not np.isfinite(high - low):
+            raise ValueError(
+                f"X reaches from {low:.3g} to {high:.3g}, more than double precision can span: "
+                "scale it first"
+            )
         return Scaled(low, high - low if high > low else 1.0)
 
     def __call__(self, X: NDArray[Any]) -> Array:
@@ -57,7 +63,7 @@ class RadialBasis:
         scaled = self.scaled.fit(X, rng)
         chosen = np.sort(rng.permutation(len(X))[: self.n_centers])
         first = scaled(X[:300])
-        distance = np.sqrt(_squared_distances(first, first))
+        distance = np.sqrt(squared_distances(first, first))
         pairs = len(first) * (len(first) - 1)
         sigma = float(distance.sum() / pairs) if distance.any() else 1.0
         return replace(self, scaled=scaled, centers=scaled(X[chosen]), sigma=sigma)
@@ -65,12 +71,4 @@ class RadialBasis:
     def __call__(self, X: NDArray[Any]) -> Array:
         if self.centers is None:
             raise ValueError("the feature map is not fitted")
-        return np.exp(_squared_distances(self.scaled(X), self.centers) / (-2 * self.sigma**2))
-
-
-def _squared_distances(A: Array, B: Array) -> Array:
-    squares = (A * A).sum(1)[:, None] + (B * B).sum(1) - 2 * (A @ B.T)
-    distance: Array = np.maximum(squares, 0.0)
-    if A is B:
-        np.fill_diagonal(distance, 0.0)
-    return distance
+        return np.exp(squared_distances(self.scaled(X), self.centers) / (-2 * self.sigma**2))
