@@ -165,3 +165,53 @@ def test_subset_renumbers():
 def test_bad_arguments(call, says):
     with pytest.raises(ValueError, match=says):
         call()
+
+
+def test_folding_has_room_for_any_number_of_values():
+    """n^2 times the number of values is beyond 2^63 here."""
+    n = 2**31 - 1
+    i, j = np.array([n - 1, 5, n - 1, 5, 0]), np.array([n - 2, 6, n - 2, 7, n - 1])
+    found = affinity.from_pairs(i, j, [0.5, 0.25, 0.5, -1.0, 0.125], n)
+    assert found.i.tolist() == [0, 5, 5, n - 2]
+    assert found.j.tolist() == [n - 1, 6, 7, n - 1]
+    assert found.y.tolist() == [0.125, 0.25, -1.0, 0.5]
+    assert found.weight.tolist() == [1, 1, 1, 2]
+
+
+@given(st.integers(2, 2**31 - 1), st.integers(0, 2**32))
+def test_folding_against_a_dictionary(n, seed):
+    rng = np.random.default_rng(seed)
+    some = rng.integers(0, n, 6)
+    i, j = rng.choice(some, 40), rng.choice(some, 40)
+    i, j = i[i != j], j[i != j]
+    y, weight = rng.integers(0, 4, len(i)) / 4, rng.integers(1, 5, len(i))
+    if not len(i):
+        return
+    expected = {}
+    for a, b, value, w in zip(i.tolist(), j.tolist(), y, weight, strict=True):
+        key = min(a, b), max(a, b), value
+        expected[key] = expected.get(key, 0) + w
+    found = affinity.from_pairs(i, j, y, n, weight=weight)
+    keys = zip(found.i.tolist(), found.j.tolist(), found.y, strict=True)
+    assert dict(zip(keys, found.weight, strict=True)) == expected
+
+
+def test_pairs_given_by_hand_are_checked():
+    ones = np.ones(1)
+    for i, j in ((-1, 1), (1, 1), (2, 1), (0, 3)):
+        with pytest.raises(ValueError, match="0 <= i < j < n_points=3"):
+            affinity.Affinity(np.array([i], np.int32), np.array([j], np.int32), ones, ones, 3)
+
+
+def test_a_column_of_labels():
+    y = np.random.default_rng(0).integers(0, 3, 60)
+    column = affinity.from_labels(y[:, None], 5, 10, random_state=0)
+    plain = affinity.from_labels(y, 5, 10, random_state=0)
+    np.testing.assert_array_equal(column.y, plain.y)
+    np.testing.assert_array_equal(column.j, plain.j)
+
+
+@pytest.mark.parametrize("y", [[0.0, np.nan, 1, 1], [[0, 2], [1, 0], [1, 1], [0, 1]]])
+def test_labels_that_are_none(y):
+    with pytest.raises(ValueError, match=r"missing|0 and 1"):
+        affinity.from_labels(y)

@@ -14,10 +14,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash import draws, neighbors, threads
+from auxhash import checks, draws, neighbors, threads
 from auxhash.draws import RandomState, Table
 
 Kind = Literal["similarity", "distance"]
+
+MOST_POINTS = 2**31 - 1  # their numbers are int32
+MOST_KEYS = 2**63
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +39,16 @@ class Affinity:
     n_points: int
     kind: Kind = "similarity"
     groups: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        """Kernels read these arrays without checks of their own."""
+        if not len(self.i) == len(self.j) == len(self.y) == len(self.weight):
+            raise ValueError("i, j, y and weight must have one length")
+        fine = self.i.min(initial=0) >= 0 and self.j.max(initial=0) < self.n_points
+        if not fine or not (self.i < self.j).all():
+            raise ValueError(f"pairs must be 0 <= i < j < n_points={self.n_points}")
+        if self.groups is not None and len(self.groups) != self.n_points:
+            raise ValueError(f"groups must hold one number for each of {self.n_points} points")
 
     def __len__(self) -> int:
         return len(self.i)
@@ -76,10 +89,15 @@ class Affinity:
         )
 
     def read_as(self, kind: Kind) -> NDArray[np.float64]:
-        """y as similarities or as distances: similarity = 1 - 2 distance, both ways."""
-        if kind == self.kind:
-            return self.y
-        return 1 - 2 * self.y if kind == "similarity" else (1 - self.y) / 2
+        """y as similarities or as distances."""
+        return convert(self.y, self.kind, kind)
+
+
+def convert(y: NDArray[np.float64], given: Kind, wanted: Kind) -> NDArray[np.float64]:
+    """Values of one kind as those of the other: similarity = 1 - 2 distance."""
+    if given == wanted:
+        return y
+    return 1 - 2 * y if wanted == "similarity" else (1 - y) / 2
 
 
 def from_labels(
@@ -98,9 +116,7 @@ def from_labels(
             fewer use what they have, and one warning says so.
         random_state: seed or generator of the draws.
     """
-    labels = np.asarray(y)
-    if labels.ndim not in (1, 2):
-        raise ValueError(f"y must be of shape (n,) or (n, n_labels), got shape {labels.shape}")
+    labels = checks.labels("y", y)
     n = len(labels)
     similar, dissimilar = (
         _wanted("n_similar", n_similar, n),
@@ -115,8 +131,6 @@ def from_labels(
         widths = min(similar, size.max() - 1), min(dissimilar, n - size.min())
         tables = draws.draw(n, widths, n_jobs, draws.by_class, order, groups, np.cumsum(size), seed)
     else:
-        if not np.isin(labels, (0, 1)).all():
-            raise ValueError("a label matrix must hold only 0 and 1 (one column a label)")
         bits = np.packbits(labels.astype(bool), axis=1)
         tables = draws.draw(n, (similar, dissimilar), n_jobs, draws.by_shared_label, bits, seed)
     short = []
@@ -195,9 +209,10 @@ def from_pairs(
     """
     if not np.size(i):
         raise ValueError("at least one pair is needed")
+    n_points = checks.whole("n_points", n_points, 2, MOST_POINTS)
     a, b = _points("i", i, n_points), _points("j", j, n_points)
-    values = np.asarray(y, np.float64)
-    count = np.ones(len(a)) if weight is None else np.asarray(weight, np.float64)
+    values = _column("y", y)
+    count = np.ones(len(a)) if weight is None else _column("weight", weight)
     if not len(a) == len(b) == len(values) == len(count):
         raise ValueError(
             "i, j, y and weight must have one length, got "
@@ -242,6 +257,9 @@ def _fold(
     key = np.minimum(i, j).astype(np.int64)
     key *= n
     key += np.maximum(i, j)
+    pairs = None  # the keys of the pairs, where key holds their places in it
+    if n * n * len(levels) > MOST_KEYS:
+        pairs, key = np.unique(key, return_inverse=True)
     key *= len(levels)
     key += level
     if weight is None:
@@ -255,7 +273,7 @@ def _fold(
     else:
         total = np.add.reduceat(weight, start)
     pair, level = np.divmod(key[start], len(levels))
-    low, high = np.divmod(pair, n)
+    low, high = np.divmod(pair if pairs is None else pairs[pair], n)
     return Affinity(
         low.astype(np.int32), high.astype(np.int32), levels[level], total, n, kind, groups
     )
@@ -272,12 +290,17 @@ def _squared_distances(
 
 
 def _wanted(name: str, k: int | None, n: int) -> int:
-    """Number of draws a point: k, or all others for None."""
+    """Number of draws per point: k, or all others for None."""
     if k is None:
         return max(0, n - 1)
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise ValueError(f"{name} must be a positive whole number or None (all), got {k!r}")
-    return int(k)
+    return checks.whole(name, k, 1, instead=" or None (all)")
+
+
+def _column(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    array = np.asarray(values, np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be a 1-D array, got shape {array.shape}")
+    return array
 
 
 def _points(name: str, index: ArrayLike, n: int) -> NDArray[np.int64]:

@@ -7,10 +7,10 @@ drawn on any thread.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from auxhash import threads
+from auxhash.kernels import kernel
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
 Table = NDArray[np.int32]  # (n, k): the points that each point drew, padded with -1
@@ -36,7 +36,7 @@ def generator(random_state: RandomState) -> np.random.Generator:
         ) from error
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def random_bits(seed: int, counter: int) -> Any:
     """The counter-th 64 random bits of this seed (splitmix64)."""
     x = np.uint64(seed) + (np.uint64(counter) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
@@ -45,14 +45,14 @@ def random_bits(seed: int, counter: int) -> Any:
     return x ^ (x >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def random_below(seed: int, counter: int, m: int) -> Any:
     """The counter-th random integer in 0..m-1 of this seed."""
     x = random_bits(seed, counter) >> np.uint64(32)
     return np.int64((x * np.uint64(m)) >> np.uint64(32))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sample(m: int, k: int, seed: int, stream: int, taken: Any, out: Any) -> int:
     """Put min(m, k) distinct integers of 0..m-1 into `out` (Floyd's method); return how many.
 
@@ -72,7 +72,7 @@ def sample(m: int, k: int, seed: int, stream: int, taken: Any, out: Any) -> int:
     return k
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def by_class(
     first: int, similar: Any, dissimilar: Any, order: Any, groups: Any, stop: Any, seed: int
 ) -> None:
@@ -96,7 +96,7 @@ def by_class(
             dissimilar[row, t] = order[place if place < begin else place + end - begin]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def by_shared_label(first: int, similar: Any, dissimilar: Any, bits: Any, seed: int) -> None:
     """`bits` holds each point's labels, packed."""
     n = len(bits)
@@ -124,7 +124,7 @@ def by_shared_label(first: int, similar: Any, dissimilar: Any, bits: Any, seed: 
             dissimilar[row, t] = others[dissimilar[row, t]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def by_rank(first: int, similar: Any, dissimilar: Any, near: Any, seed: int) -> None:
     """`near` lists each point's nearest neighbours in rising order of index."""
     n, k = near.shape

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from auxhash import threads
-from auxhash.affinity import Affinity
+from auxhash.affinity import Affinity, Kind, convert
 from auxhash.codes import Words, as_codes, pack, popcount, to_words
+from auxhash.kernels import kernel
 from auxhash.names import unknown
 
 Array = NDArray[np.float64]
@@ -109,13 +109,11 @@ def tabulate(affinity: Affinity, loss: str | Loss, n_bits: int) -> LossTable:
     return LossTable(n_bits, row, np.zeros((1, n_bits + 1)), coef, basis, constant)
 
 
-def curves(loss: str | Loss, similarities: ArrayLike, n_bits: int) -> Array:
-    """The loss (len(similarities), b + 1) at d = 0..b for each of them."""
+def curves(loss: str | Loss, y: ArrayLike, n_bits: int, kind: Kind = "similarity") -> Array:
+    """The loss (len(y), b + 1) at d = 0..b for each y, which are of that kind."""
     function = get(loss)
-    y = np.asarray(similarities, np.float64)
-    if getattr(function, "reads", "similarity") == "distance":
-        y = (1 - y) / 2
-    return _evaluate(function, y, n_bits)
+    values = convert(np.asarray(y, np.float64), kind, getattr(function, "reads", "similarity"))
+    return _evaluate(function, values, n_bits)
 
 
 def total(codes: ArrayLike, affinity: Affinity, loss: str | Loss) -> float:
@@ -188,7 +186,7 @@ def _factorize(function: Loss, y: Array, weight: Array, n_bits: int) -> tuple[Ar
     return coef, basis, constant
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _distinct(y: Array, weight: Array, most: int) -> tuple[Array, NDArray[np.uint8]]:
     """The distinct (y, weight) and each pair's number among them; none if more than `most`."""
     rows = np.empty((most, 2))
@@ -209,7 +207,7 @@ def _distinct(y: Array, weight: Array, most: int) -> tuple[Array, NDArray[np.uin
     return rows[:found], number
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sum_pairs(
     words: Words, i: Any, j: Any, row: Any, table: Array, coef: Array, basis: Array
 ) -> float:
