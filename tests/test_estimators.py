@@ -1,3 +1,4 @@
+import pickle
 import warnings
 
 import numpy as np
@@ -281,7 +282,7 @@ def with_nan(value):
         ({"validation": 1.5}, (X, y), ValueError, "validation must be a fraction"),
         ({"validation": 0.01}, (X, y), ValueError, "would hold out 0"),
         ({"validation": (X,)}, (X, y), ValueError, "pair"),
-        ({"validation": (X, y[:3])}, (X, y), ValueError, "30 points but 3 labels"),
+        ({"validation": (X, y[:3])}, (X, y), ValueError, "one row for each of 30 points, got 3"),
         ({"validation": (X[:, :2], y)}, (X, y), ValueError, "features"),
         (
             {"validation": 0.2},
@@ -319,3 +320,114 @@ def test_public_names():
         assert name in dir(auxhash)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         auxhash.nothing  # noqa: B018
+
+
+def test_a_column_of_labels_is_its_labels(digits):
+    X, y, queries, labels = digits
+    plain = TwoStepHash(**SMALL).fit(X, y)
+    column = TwoStepHash(**SMALL).fit(X, y[:, None])
+    np.testing.assert_array_equal(plain.codes_, column.codes_)
+    assert plain.score(queries, labels) == column.score(queries, labels[:, None])
+    held = {"validation": (queries, labels[:, None])}
+    np.testing.assert_array_equal(TwoStepHash(**SMALL, **held).fit(X, y).codes_, plain.codes_)
+
+
+def test_sparse_labels(digits):
+    X, y, *_ = digits
+    several = np.eye(10, dtype=int)[y] | np.eye(10, dtype=int)[(y + 1) % 10]
+    plain = TwoStepHash(**SMALL).fit(X, several)
+    np.testing.assert_array_equal(
+        plain.codes_, TwoStepHash(**SMALL).fit(X, csr_array(several)).codes_
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"refine": Refine(pairs="fresh")}, "needs an affinity drawn from classes"),
+        ({"hash_function": "trees", "refine": Refine()}, "no gradient"),
+        ({"validation": (np.zeros((3, 64)), ["a", "b", "c"])}, "label"),
+        ({"validation": (np.zeros((3, 64)), [1, 2])}, "one row for each of 3 points"),
+        ({"validation": (np.zeros((3, 64)), np.eye(3, 4))}, "label"),
+        ({"validation": (np.zeros((3, 64)), [1, 2, np.nan])}, "missing"),
+    ],
+)
+def test_what_can_be_refused_is_refused_before_training(digits, monkeypatch, settings, message):
+    X, y, *_ = digits
+
+    def train(*args):
+        raise AssertionError("trained")
+
+    monkeypatch.setattr(mac.MAC, "_two_step", train)
+    pairs = affinity.from_pairs([0, 1, 2], [1, 2, 3], [0.1, 0.2, 0.3], len(X))
+    with pytest.raises((ValueError, TypeError), match=message):
+        MACHash(**{**SMALL, **settings}).fit(X, y, affinity=pairs)
+
+
+def test_refinement_asks_for_no_affinity_that_is_not_there(digits):
+    X, *_ = digits
+
+    def picky(d, y, b):
+        if np.min(y) <= 0 or np.max(y) > 1:
+            raise ValueError("y must lie in (0, 1]")
+        return y * (d / b) ** 2 + (1 - y) * np.maximum(0, 0.5 - d / b) ** 2
+
+    rng = np.random.default_rng(0)
+    i = rng.integers(0, 300, 2000)
+    pairs = affinity.from_pairs(
+        i, i + 1 + rng.integers(0, 200, 2000), rng.uniform(0.1, 1, 2000), 600
+    )
+    hasher = MACHash(**{**SMALL, "loss": picky}).fit(X, affinity=pairs)
+    assert hasher.history_[-1].mu == np.inf
+
+
+@pytest.mark.parametrize("z_step", ["descent", "cut"])
+def test_any_number_of_iterations(digits, z_step):
+    X, y, *_ = digits
+    hasher = MACHash(**{**SMALL, "refine": None}, z_step=z_step, max_iter=5000).fit(
+        X[:100], y[:100]
+    )
+    assert hasher.history_[-1].violations == 0
+    assert 0 < hasher.history_[1].mu < np.inf
+
+
+def test_mu_never_leaves_the_double_range(digits):
+    X, y, *_ = digits
+    settings = {**SMALL, "refine": None, "penalty": "augmented", "mu": 1e-3, "alpha": 1e30}
+    hasher = MACHash(**settings, max_iter=300).fit(X[:100], y[:100])
+    assert all(np.isfinite(step.penalized_loss) for step in hasher.history_)
+
+
+@pytest.mark.parametrize("Method", [MACHash, TwoStepHash])
+def test_small_integers_of_numpy(digits, Method):
+    X, y, *_ = digits
+    expected = Method(**SMALL).fit(X, y).codes_
+    small = {"n_bits": np.uint8(8), "n_similar": np.uint8(10), "n_dissimilar": np.uint8(20)}
+    small |= {"max_iter": np.int8(50), "max_sweeps": np.uint8(2)}
+    np.testing.assert_array_equal(Method(**{**SMALL, **small}).fit(X, y).codes_, expected)
+
+
+def test_pickles_leave_the_pairs_behind(digits):
+    X, y, queries, _ = digits
+    hasher = MACHash(**SMALL).fit(X, y)
+    copy = pickle.loads(pickle.dumps(hasher))
+    np.testing.assert_array_equal(copy.encode(queries), hasher.encode(queries))
+    assert len(pickle.dumps(hasher)) < 200_000
+    assert not hasattr(copy, "affinity_")
+    assert hasattr(hasher, "affinity_")
+
+
+def test_a_range_that_no_double_can_span(digits):
+    X, y, *_ = digits
+    wide = pytest.raises(ValueError, match="more than double precision can span")
+    with np.errstate(all="ignore"), wide:
+        MACHash(**SMALL).fit(np.where(X > 8, 1.5e308, -1.5e308), y)
+
+
+def test_outputs_that_are_no_numbers(digits):
+    X, y, *_ = digits
+    hasher = auxhash.baselines.KSH(n_bits=8, max_iter=5).fit(X, y)
+    far = X[:5].copy()
+    far[3] = np.where(np.arange(64) % 2, 1.7e308, -1.7e308)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="row 3"):
+        hasher.encode(far)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from auxhash import affinity as affinities
 from auxhash import checkpoint as checkpoints
-from auxhash import hashfunctions, interrupt, losses, mac, metrics, progress, zstep
+from auxhash import checks, hashfunctions, interrupt, losses, mac, metrics, progress, threads, zstep
 from auxhash.affinity import Affinity
 from auxhash.checkpoint import Checkpoint
 from auxhash.codes import Codes, as_codes, pack, sign
@@ -20,12 +20,12 @@ from auxhash.draws import RandomState, generator
 from auxhash.hasher import (
     SCORE_K,
     Hasher,
-    check_number,
     check_pairs,
     check_stored,
     fingerprint,
 )
 from auxhash.hashfunctions import HashFunction
+from auxhash.metrics.tally import Truth
 from auxhash.refine import REPORTS, Refine
 
 # Of no consequence to the result: a run can go on with others.
@@ -68,7 +68,7 @@ class MACHash(Hasher):
         history_: list of `mac.Step`, one an iteration; those of the refinement, where Z = h(X),
             have an infinite mu.
         n_iter_: steps made, the one at mu = 0 included.
-        affinity_: the training affinities.
+        affinity_: the training affinities; neither files nor pickles hold them.
         codes_: packed codes of the training points, in their order.
         interrupted_: whether Ctrl-C stopped the training; what was learnt is the best up to there.
     """
@@ -115,6 +115,7 @@ class MACHash(Hasher):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @threads.one_blas_thread()
     def fit(
         self,
         X: ArrayLike,
@@ -207,6 +208,8 @@ class MACHash(Hasher):
     ) -> Iterable[tuple[mac.Step, mac.State]]:
         """MAC and refinement, from the beginning or from where an interrupted run stopped."""
         algorithm, refine = self._algorithm(), self._refinement(h)
+        if refine is not None:
+            refine.check(h, problem)
         saved = None if kept is None else kept.saved
         steps: Iterable[tuple[mac.Step, mac.State]]
         if saved is None:
@@ -259,8 +262,6 @@ class MACHash(Hasher):
     def _refinement(self, h: HashFunction) -> Refine | None:
         if self.refine == "auto":
             return Refine() if hashfunctions.is_smooth(h) else None
-        if self.refine is not None and not hashfunctions.is_smooth(h):
-            raise TypeError(f"{type(h).__name__} has no gradient to refine it by; set refine=None")
         return self.refine
 
     def _limit(
@@ -318,9 +319,7 @@ class MACHash(Hasher):
             raise ValueError("validation measures precision and needs y")
         if isinstance(self.validation, tuple):
             queries = validate_data(self, self.validation[0], reset=False)
-            labels = np.asarray(self.validation[1])
-            if len(queries) != len(labels):
-                raise ValueError(f"validation has {len(queries)} points but {len(labels)} labels")
+            labels = checks.labels("the labels of validation", self.validation[1], len(queries))
             return X, y, affinity, (queries, labels)
         order = rng.permutation(len(X))
         n_held = round(self.validation * len(X))
@@ -344,13 +343,13 @@ class MACHash(Hasher):
         losses.get(self.loss)
         zstep.get(self.z_step)
         hashfunctions.get(self.hash_function, self.C)
-        check_number("n_bits", self.n_bits, int, 1)
-        check_number("max_iter", self.max_iter, int, 1)
-        check_number("max_sweeps", self.max_sweeps, int, 1)
-        check_number("alpha", self.alpha, float, 1, strict=True)
-        check_number("C", self.C, float, 0, strict=True)
+        checks.whole("n_bits", self.n_bits, 1)
+        checks.whole("max_iter", self.max_iter, 1)
+        checks.whole("max_sweeps", self.max_sweeps, 1)
+        checks.number("alpha", self.alpha, 1, strict=True)
+        checks.number("C", self.C, 0, strict=True)
         if self.mu != "auto":
-            check_number("mu", self.mu, float, 0, strict=True, instead=' or "auto"')
+            checks.number("mu", self.mu, 0, strict=True, instead=' or "auto"')
         if not (self.refine in ("auto", None) or isinstance(self.refine, Refine)):
             raise ValueError(f'refine must be "auto", None or a Refine, got {self.refine!r}')
         if self.penalty not in ("quadratic", "augmented"):
@@ -359,11 +358,16 @@ class MACHash(Hasher):
             if len(self.validation) != 2:
                 raise ValueError("validation must be a fraction or a pair (X, y)")
         elif self.validation is not None:
-            check_number("validation", self.validation, float, 0, strict=True)
+            checks.number("validation", self.validation, 0, strict=True)
             if self.validation >= 1:
                 raise ValueError(
                     f"validation must be a fraction below 1 or a pair (X, y), got {self.validation}"
                 )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without `affinity_`: copies for other processes would carry hundreds of megabytes."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "affinity_"}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -409,6 +413,7 @@ class _Precision:
     ) -> None:
         self.base, self.queries = base, queries
         self.labels = query_labels, base_labels
+        Truth(query_labels, base_labels, None, len(queries), len(base))  # or raise at once
         self.n_jobs = n_jobs
 
     def __call__(self, h: HashFunction) -> float:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from auxhash import metrics, modelfile
+from auxhash import checks, metrics, modelfile, threads
 from auxhash.affinity import Affinity
 from auxhash.codes import Codes, Packed, pack, sign
 from auxhash.encoding import encode, register
@@ -55,9 +55,17 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         check_is_fitted(self)
         return self._decide(validate_data(self, X, dtype=FLOATS, reset=False))
 
+    @threads.one_blas_thread()
     def _decide(self, points: NDArray[Any]) -> NDArray[np.float64]:
         chunks = range(0, len(points), CHUNK)
-        return np.concatenate([self._outputs(points[at : at + CHUNK]) for at in chunks])
+        outputs = np.concatenate([self._outputs(points[at : at + CHUNK]) for at in chunks])
+        if np.isnan(outputs).any():
+            row = int(np.flatnonzero(np.isnan(outputs).any(axis=1))[0])
+            raise ValueError(
+                f"X holds numbers too far from the training points: row {row} has outputs that "
+                "are no numbers"
+            )
+        return outputs
 
     def transform(self, X: ArrayLike) -> Codes:
         """Codes (n, n_bits), int8 in {-1, +1}."""
@@ -162,26 +170,14 @@ def check_pairs(
             "affinity must be an auxhash.affinity.Affinity "
             f"(from_labels, from_neighbors, from_pairs), got {type(affinity).__name__}"
         )
-    checks = {"dtype": FLOATS, "ensure_min_samples": 2, "reset": reset}
+    wanted = {"dtype": FLOATS, "ensure_min_samples": 2, "reset": reset}
     labels = None
     if affinity is not None and y is None:
-        points = validate_data(hasher, X, **checks)
+        points = validate_data(hasher, X, **wanted)
     else:
-        points, labels = validate_data(hasher, X, y, multi_output=True, **checks)
+        points, labels = validate_data(hasher, X, y, multi_output=True, **wanted)
         check_classification_targets(labels)
+        labels = checks.labels("y", labels)
     if affinity is not None and affinity.n_points != len(points):
         raise ValueError(f"affinity is for {affinity.n_points} points, but X has {len(points)}")
     return points, labels
-
-
-def check_number(
-    name: str, value: Any, kind: type, least: float, strict: bool = False, instead: str = ""
-) -> None:
-    """Raise unless value is a number of that kind, at least (or above) `least`."""
-    numbers = (int, np.integer) if kind is int else (int, float, np.integer, np.floating)
-    what = "a whole number" if kind is int else "a number"
-    bound = f"above {least}" if strict else f"of at least {least}"
-    if isinstance(value, bool) or not isinstance(value, numbers):
-        raise TypeError(f"{name} must be {what} {bound}{instead}, got {value!r}")
-    if not (value > least if strict else value >= least) or not np.isfinite(value):
-        raise ValueError(f"{name} must be {what} {bound}{instead}, got {value!r}")

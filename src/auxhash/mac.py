@@ -23,6 +23,7 @@ Array = NDArray[np.float64]
 Validate = Callable[[HashFunction], float]
 
 FEW = 0.01
+LARGEST_MU = 1e150
 
 
 @register("Step")
@@ -114,6 +115,8 @@ class MAC:
                 break
             clock = perf_counter()
             mu = mu * self.alpha if iteration > 1 else self.first_mu(problem, state, rng)
+            if mu > LARGEST_MU:  # products with it would leave the double range
+                break
             new, free_loss, value = self._iterate(problem, F, state, mu, rng)
             loss = problem.loss(new.H)
             violations = int((new.Z != new.H).sum())
@@ -181,11 +184,11 @@ class MAC:
         if self.mu != "auto":
             return float(self.mu)
         # Below this, max_iter iterations would not reach the mu past which nothing changes.
-        least = problem.last_mu / self.alpha ** (self.max_iter - 1)
+        least = problem.last_mu * self.alpha ** (1 - self.max_iter)
         alone = problem.giving_in(state.Z, state.H)
         alone = alone[alone > 0]
         if not len(alone):
-            return least
+            return least or problem.last_mu
         mu = max(least, float(np.quantile(alone, FEW)))
         if not getattr(self.solver, "single_flips", False):
             # A solver that moves points together moves them before they would give in alone.

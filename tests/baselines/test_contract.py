@@ -229,3 +229,39 @@ def test_classes_that_share_a_codeword_are_warned_of(data):
     X, y = data
     with pytest.warns(UserWarning, match="1 bits cannot tell 4 classes apart"):
         make("OneHot", 1, classifier=LogisticRegression(max_iter=500)).fit(X, y)
+
+
+@every_variant
+def test_small_integers_of_numpy(name, changes, data):
+    X, y = data
+    n_bits = 14 if name in NO_MORE_THAN_FEATURES else 130
+    if name == "STH":
+        n_bits = 100
+    expected = make(name, n_bits, **changes).fit(X, y)
+    found = make(name, np.uint8(n_bits), **changes).fit(X, y)
+    np.testing.assert_array_equal(found.codes_, expected.codes_)
+    assert found.codes_.shape[1] == -(-n_bits // 8)
+
+
+@every_variant
+@pytest.mark.parametrize("scale", [1e-170, 1e-60, 1e60, 1e160])
+def test_scales_are_dealt_with_or_refused(name, changes, data, scale):
+    """A single code for all points would be a silent wrong answer."""
+    X, y = data
+    hasher = make(name, 8, **changes)
+    if name not in ("TSH", "FastHash") and not 1e-100 < scale < 1e100:
+        with pytest.raises(ValueError, match="scale X first"):
+            hasher.fit(X * scale, y)
+        return
+    with np.errstate(all="ignore"):
+        codes = hasher.fit(X * scale, y).codes_
+    assert len(np.unique(codes, axis=0)) > 2
+
+
+@every_variant
+def test_far_from_the_origin(name, changes, data):
+    """Centred or not, rounding must not make the codes: they are those of X, nearly all."""
+    X, y = data
+    near = make(name, 8, **changes).fit(X, y).transform(X)
+    far = make(name, 8, **changes).fit(X + 1e7, y).transform(X + 1e7)
+    assert (near == far).mean() > 0.98

@@ -127,11 +127,11 @@ def test_few_points_and_bits():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"n_steps": 0}, "n_steps must be a positive"),
-        ({"batch": 1.5}, "batch must be a positive"),
+        ({"n_steps": 0}, "n_steps must be a whole number"),
+        ({"batch": 1.5}, "batch must be a whole number"),
         ({"pairs": "frsh"}, "pairs must be"),
         ({"steepness": (3, 2)}, "steepness must be"),
-        ({"rate": 0}, "rate must be positive"),
+        ({"rate": 0}, "rate must be a number above 0"),
     ],
 )
 def test_wrong_settings(wrong, message):

@@ -14,10 +14,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import neighbors
+from auxhash import checks, neighbors
 from auxhash.baselines.method import Array, Unsupervised
 from auxhash.draws import RandomState
-from auxhash.hasher import check_number
 
 NOTHING = 1e-10  # relative to the largest weight: rounding
 KMEANS_STEPS = 10
@@ -60,14 +59,14 @@ class AGH(Unsupervised):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("n_anchors", self.n_anchors, int, 2)
-        check_number("n_nearest", self.n_nearest, int, 1)
+        checks.whole("n_anchors", self.n_anchors, 2)
+        checks.whole("n_nearest", self.n_nearest, 1)
         if self.layers not in (1, 2):
             raise ValueError(f"layers must be 1 or 2, got {self.layers!r}")
 
     def _learn(self, X: Array, rng: np.random.Generator) -> None:
         m = min(self.n_anchors, len(X))
-        n_vectors = -(-self.n_bits // self.layers)
+        n_vectors = -(-int(self.n_bits) // self.layers)
         if n_vectors >= m:
             raise ValueError(
                 f"AGH with {self.layers} layer(s) gives at most {self.layers * (m - 1)} bits from "

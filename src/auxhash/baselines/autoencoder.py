@@ -17,14 +17,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import hashfunctions, threads
+from auxhash import checks, hashfunctions, threads
 from auxhash.baselines.itq import quantize
 from auxhash.baselines.method import Array, Unsupervised
 from auxhash.baselines.pca import principal_axes, random_rotation
 from auxhash.codes import Codes, sign
 from auxhash.draws import RandomState
 from auxhash.encoding import register
-from auxhash.hasher import check_number
 from auxhash.hashfunctions import HashFunction, Scaled, h_step
 
 ENUMERATED = 10  # bits up to which the Z step tries every code
@@ -185,10 +184,10 @@ class BinaryAutoencoder(Unsupervised):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.mu != "auto":
-            check_number("mu", self.mu, float, 0, strict=True, instead=' or "auto"')
-        check_number("alpha", self.alpha, float, 1, strict=True)
-        check_number("max_iter", self.max_iter, int, 1)
-        check_number("C", self.C, float, 0, strict=True)
+            checks.number("mu", self.mu, 0, strict=True, instead=' or "auto"')
+        checks.number("alpha", self.alpha, 1, strict=True)
+        checks.whole("max_iter", self.max_iter, 1)
+        checks.number("C", self.C, 0, strict=True)
 
     def _learn(self, X: Array, rng: np.random.Generator) -> None:
         start, centres = rng.spawn(2)

@@ -9,16 +9,17 @@ all others fixed, is found exactly by going through these events in order.
 from typing import Any, Literal, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from auxhash import threads, zstep
+from auxhash import checks, threads, zstep
 from auxhash.affinity import Affinity, from_pairs
-from auxhash.baselines.method import Array, Method, check_flag, kept_labels, squared_distances
+from auxhash.baselines.method import Array, Method, doubles, kept_labels
 from auxhash.codes import pack, sign, to_words
+from auxhash.distances import squared_distances
 from auxhash.draws import RandomState, generator
-from auxhash.hasher import FLOATS, check_number, check_pairs
+from auxhash.hasher import FLOATS, check_pairs
+from auxhash.kernels import kernel
 from auxhash.zstep.problem import ROUNDING, BitProblem
 
 INITIAL = 0.001  # size of the first weights
@@ -72,6 +73,7 @@ class BRE(Method):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @threads.one_blas_thread()
     def fit(
         self, X: ArrayLike, y: ArrayLike | None = None, affinity: Affinity | None = None
     ) -> Self:
@@ -85,17 +87,17 @@ class BRE(Method):
         else:
             points = validate_data(self, X, dtype=FLOATS, ensure_min_samples=2)
             labels = kept_labels(points, y)
-        self._learn(np.asarray(points, np.float64), labels, affinity, generator(self.random_state))
+        self._learn(doubles(points), labels, affinity, generator(self.random_state))
         return self._finish(points, labels)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_flag("supervised", self.supervised)
-        check_number("n_train", self.n_train, int, 2)
-        check_number("n_kernel", self.n_kernel, int, 1)
-        check_number("pairs", self.pairs, float, 0, strict=True)
-        check_number("max_iter", self.max_iter, int, 1)
-        check_number("tol", self.tol, float, 0)
+        checks.flag("supervised", self.supervised)
+        checks.whole("n_train", self.n_train, 2)
+        checks.whole("n_kernel", self.n_kernel, 1)
+        checks.number("pairs", self.pairs, 0, strict=True)
+        checks.whole("max_iter", self.max_iter, 1)
+        checks.number("tol", self.tol, 0)
         if self.kernel not in ("linear", "rbf"):
             raise ValueError(f'kernel must be "linear" or "rbf", got {self.kernel!r}')
 
@@ -209,7 +211,7 @@ def best_weight(bit: BitProblem, rest: Array, kernel: Array) -> float:
     return float((at[after - 1] + at[after]) / 2)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _lowest(moving: Any, z: Any, g: Any, indptr: Any, indices: Any, a: Any) -> int:
     """Flip the points in turn; after how many flips E is lowest. g = (1/2) Az."""
     change = lowest = 0.0

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from auxhash import checks
 from auxhash.baselines.itq import quantize
 from auxhash.baselines.method import Array, Supervised
 from auxhash.baselines.pca import random_rotation
 from auxhash.draws import RandomState
-from auxhash.hasher import check_number
 
 
 def canonical_directions(X: Array, y: NDArray[Any], regularization: float) -> Array:
@@ -72,8 +72,8 @@ class CCAITQ(Supervised):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("n_iter", self.n_iter, int, 1)
-        check_number("regularization", self.regularization, float, 0, strict=True)
+        checks.whole("n_iter", self.n_iter, 1)
+        checks.number("regularization", self.regularization, 0, strict=True)
 
     def _learn(self, X: Array, y: NDArray[Any], rng: np.random.Generator) -> None:
         self.mean_ = X.mean(axis=0)

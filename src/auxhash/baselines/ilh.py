@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash import affinity as affinities
-from auxhash import hashfunctions, zstep
+from auxhash import checks, hashfunctions, zstep
 from auxhash.affinity import Affinity
 from auxhash.baselines.method import Array, Pairwise
 from auxhash.codes import sign
 from auxhash.draws import RandomState
-from auxhash.hasher import check_number
 
 LOSS = "ksh"  # of one bit, (z z' - y)^2 is the Laplacian loss
 
@@ -67,8 +66,8 @@ class ILH(Pairwise):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("n_subset", self.n_subset, int, 2)
-        check_number("C", self.C, float, 0, strict=True)
+        checks.whole("n_subset", self.n_subset, 2)
+        checks.number("C", self.C, 0, strict=True)
 
     def _learn(
         self,
@@ -78,7 +77,7 @@ class ILH(Pairwise):
         rng: np.random.Generator,
     ) -> None:
         cutting, centres, solving = rng.spawn(3)
-        self.subsets_ = subsets(len(X), self.n_bits, self.n_subset, cutting)
+        self.subsets_ = subsets(len(X), int(self.n_bits), self.n_subset, cutting)
         h = hashfunctions.get(self.hash_function, self.C).prepare(X, centres)
         F = h.features(X, self.n_jobs)
         ones = np.ones((self.subsets_.shape[1], self.n_bits), np.int8)

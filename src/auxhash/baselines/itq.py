@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash import checks
 from auxhash.baselines.method import Array, Unsupervised
 from auxhash.baselines.pca import principal_axes, random_rotation
 from auxhash.codes import sign
 from auxhash.draws import RandomState
-from auxhash.hasher import check_number
 
 
 def quantize(V: Array, R: Array, n_iter: int) -> tuple[Array, list[float]]:
@@ -59,7 +59,7 @@ class ITQ(Unsupervised):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("n_iter", self.n_iter, int, 1)
+        checks.whole("n_iter", self.n_iter, 1)
 
     def _learn(self, X: Array, rng: np.random.Generator) -> None:
         self.mean_, self.axes_ = principal_axes(X, self.n_bits, "ITQ")

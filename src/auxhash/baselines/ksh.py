@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse import csr_array
 
+from auxhash import checks
 from auxhash.affinity import Affinity, from_labels
-from auxhash.baselines.method import Array, Pairwise, squared_distances
+from auxhash.baselines.method import Array, Pairwise
 from auxhash.codes import sign
+from auxhash.distances import squared_distances
 from auxhash.draws import RandomState
-from auxhash.hasher import check_number
 
 Product = Callable[[Array], Array]  # with a symmetric matrix
 
@@ -68,8 +69,8 @@ class KSH(Pairwise):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("n_anchors", self.n_anchors, int, 1)
-        check_number("max_iter", self.max_iter, int, 0)
+        checks.whole("n_anchors", self.n_anchors, 1)
+        checks.whole("max_iter", self.max_iter, 0)
 
     def _learn(
         self,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.baselines.method import Array, Unsupervised, check_flag
+from auxhash import checks
+from auxhash.baselines.method import Array, Unsupervised
 from auxhash.draws import RandomState
 
 
@@ -34,7 +35,7 @@ class LSH(Unsupervised):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_flag("center", self.center)
+        checks.flag("center", self.center)
 
     def _learn(self, X: Array, rng: np.random.Generator) -> None:
         self.mean_ = X.mean(axis=0) if self.center else np.zeros(X.shape[1])

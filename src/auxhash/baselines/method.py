@@ -7,12 +7,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
+from auxhash import checks, threads
 from auxhash.affinity import Affinity
 from auxhash.codes import pack, sign
 from auxhash.draws import RandomState, generator
-from auxhash.hasher import FLOATS, Hasher, check_number, check_pairs, check_stored, fingerprint
+from auxhash.hasher import FLOATS, Hasher, check_pairs, check_stored, fingerprint
 
 Array = NDArray[np.float64]
+
+SMALLEST = 1e-100  # size of the largest feature; its square is far from the end of the range
 
 
 class Method(Hasher):
@@ -22,7 +25,7 @@ class Method(Hasher):
 
     def _check_parameters(self) -> None:
         check_stored(self)
-        check_number("n_bits", self.n_bits, int, 1)
+        checks.whole("n_bits", self.n_bits, 1)
 
     def _finish(self, points: NDArray[Any], labels: NDArray[Any] | None) -> Self:
         self.labels_ = labels
@@ -34,12 +37,13 @@ class Method(Hasher):
 class Unsupervised(Method):
     """Learns from X alone, in `_learn`."""
 
+    @threads.one_blas_thread()
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn from features X (n, D); y plays no part, and is only kept for `score`."""
         self._check_parameters()
         points = validate_data(self, X, dtype=FLOATS, ensure_min_samples=2)
         labels = kept_labels(points, y)
-        self._learn(np.asarray(points, np.float64), generator(self.random_state))
+        self._learn(doubles(points), generator(self.random_state))
         return self._finish(points, labels)
 
     def _learn(self, X: Array, rng: np.random.Generator) -> None:
@@ -49,12 +53,13 @@ class Unsupervised(Method):
 class Supervised(Method):
     """Learns from X and the labels y (n,), in `_learn`."""
 
+    @threads.one_blas_thread()
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from features X (n, D) and labels y (n,)."""
         self._check_parameters()
         points, labels = validate_data(self, X, y, dtype=FLOATS, ensure_min_samples=2)
         check_classification_targets(labels)
-        self._learn(np.asarray(points, np.float64), labels, generator(self.random_state))
+        self._learn(doubles(points), labels, generator(self.random_state))
         return self._finish(points, labels)
 
     def _learn(self, X: Array, y: NDArray[Any], rng: np.random.Generator) -> None:
@@ -69,6 +74,7 @@ class Supervised(Method):
 class Pairwise(Method):
     """Learns from X and labels, or an affinity in their place, in `_learn`."""
 
+    @threads.one_blas_thread()
     def fit(
         self, X: ArrayLike, y: ArrayLike | None = None, affinity: Affinity | None = None
     ) -> Self:
@@ -79,7 +85,7 @@ class Pairwise(Method):
         self._check_parameters()
         points, labels = check_pairs(self, X, y, affinity)
         rng = generator(self.random_state)
-        self._learn(np.asarray(points, np.float64), labels, affinity, rng)
+        self._learn(doubles(points), labels, affinity, rng)
         return self._finish(points, labels)
 
     def _learn(
@@ -98,10 +104,16 @@ class Pairwise(Method):
         return tags
 
 
-def check_flag(name: str, value: Any) -> None:
-    """Raise unless value is True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
+def doubles(X: NDArray[Any]) -> Array:
+    """X in double precision, if squares of its numbers stay well within the double range."""
+    points = np.asarray(X, np.float64)
+    largest = max(points.max(), -points.min())
+    if not (largest == 0 or SMALLEST < largest < 1 / SMALLEST):
+        raise ValueError(
+            f"the largest number of X is {largest:.3g} in size, and must lie between {SMALLEST:g} "
+            f"and {1 / SMALLEST:g}: scale X first"
+        )
+    return points
 
 
 def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | None:
@@ -118,10 +130,3 @@ def middle(values: Array) -> Array:
     half = len(values) // 2
     between: Array = (ordered[half - 1] + ordered[half]) / 2
     return between
-
-
-def squared_distances(A: Array, B: Array) -> Array:
-    """|a - b|^2 for all rows of A and B, (n_a, n_b)."""
-    squares = (A * A).sum(1)[:, None] + (B * B).sum(1) - 2 * (A @ B.T)
-    distance: Array = np.maximum(squares, 0.0)  # rounding can take a tiny distance below zero
-    return distance

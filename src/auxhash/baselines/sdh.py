@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from auxhash import checks
 from auxhash.baselines.method import Array, Supervised
 from auxhash.codes import sign
 from auxhash.draws import RandomState
-from auxhash.hasher import check_number
 from auxhash.hashfunctions import RadialBasis
 
 RIDGE = 1e-8  # of the hash function's regression, relative: radial basis functions are collinear
@@ -59,10 +59,10 @@ class SDH(Supervised):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("n_anchors", self.n_anchors, int, 1)
-        check_number("n_iter", self.n_iter, int, 1)
-        check_number("lam", self.lam, float, 0, strict=True)
-        check_number("nu", self.nu, float, 0, strict=True)
+        checks.whole("n_anchors", self.n_anchors, 1)
+        checks.whole("n_iter", self.n_iter, 1)
+        checks.number("lam", self.lam, 0, strict=True)
+        checks.number("nu", self.nu, 0, strict=True)
 
     def _learn(self, X: Array, y: NDArray[Any], rng: np.random.Generator) -> None:
         centres, codes = rng.spawn(2)

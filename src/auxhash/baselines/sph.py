@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.baselines.method import Array, Unsupervised, middle, squared_distances
+from auxhash import checks
+from auxhash.baselines.method import Array, Unsupervised, middle
+from auxhash.distances import squared_distances
 from auxhash.draws import RandomState
-from auxhash.hasher import check_number
 
 STARTERS = 5  # points whose mean a pivot starts at
 
@@ -52,9 +53,9 @@ class SPH(Unsupervised):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("mean_tolerance", self.mean_tolerance, float, 0)
-        check_number("spread_tolerance", self.spread_tolerance, float, 0)
-        check_number("max_iter", self.max_iter, int, 1)
+        checks.number("mean_tolerance", self.mean_tolerance, 0)
+        checks.number("spread_tolerance", self.spread_tolerance, 0)
+        checks.whole("max_iter", self.max_iter, 1)
 
     def _learn(self, X: Array, rng: np.random.Generator) -> None:
         drawn = rng.integers(len(X), size=(self.n_bits, STARTERS))

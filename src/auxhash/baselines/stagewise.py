@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import mac, threads, zstep
-from auxhash.baselines.method import check_flag
+from auxhash import checks, mac, threads, zstep
 from auxhash.codes import Codes, pack, sign, to_words
 from auxhash.draws import RandomState
 from auxhash.estimators import TwoStepHash
@@ -127,4 +126,4 @@ class TwoStepBaseline(TwoStepHash):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_flag("stagewise", self.stagewise)
+        checks.flag("stagewise", self.stagewise)

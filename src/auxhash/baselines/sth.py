@@ -13,11 +13,11 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from auxhash import hashfunctions, neighbors
-from auxhash.baselines.method import Array, Method, check_flag, kept_labels, middle
+from auxhash import checks, hashfunctions, neighbors, threads
+from auxhash.baselines.method import Array, Method, doubles, kept_labels, middle
 from auxhash.codes import sign
 from auxhash.draws import RandomState, generator
-from auxhash.hasher import FLOATS, check_number
+from auxhash.hasher import FLOATS
 
 
 class STH(Method):
@@ -57,6 +57,7 @@ class STH(Method):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @threads.one_blas_thread()
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn from features X (n, D), and from labels y (n,) where `supervised`.
 
@@ -75,7 +76,7 @@ class STH(Method):
                 "STH gives fewer bits than there are training points: "
                 f"n_bits={self.n_bits}, n_samples={len(points)}"
             )
-        graph = self._graph(np.asarray(points, np.float64), labels if self.supervised else None)
+        graph = self._graph(doubles(points), labels if self.supervised else None)
         start, centres = generator(self.random_state).spawn(2)
         self.eigenvalues_, self.embedding_ = laplacian_eigenmap(graph, self.n_bits, start)
         Z = sign(self.embedding_ - middle(self.embedding_))
@@ -86,9 +87,9 @@ class STH(Method):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_flag("supervised", self.supervised)
-        check_number("n_neighbors", self.n_neighbors, int, 1)
-        check_number("C", self.C, float, 0, strict=True)
+        checks.flag("supervised", self.supervised)
+        checks.whole("n_neighbors", self.n_neighbors, 1)
+        checks.number("C", self.C, 0, strict=True)
 
     def _graph(self, X: Array, y: NDArray[Any] | None) -> csr_array:
         if y is None:

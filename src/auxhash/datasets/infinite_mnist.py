@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from auxhash import threads
 from auxhash.datasets import cache, mnist
 from auxhash.datasets.dataset import Dataset, Points, describe, draw, within
 from auxhash.draws import random_bits
+from auxhash.kernels import kernel
 
 FILES = mnist.FILES
 SIDE = 28
@@ -134,7 +134,7 @@ def _gaussian() -> NDArray[np.float32]:
     return kernel
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _two_uniform(bits: int) -> tuple[Any, Any]:
     """Two numbers in -1..1 out of 64 random bits."""
     high = np.float32(np.int64(bits >> np.uint64(40))) / np.float32(1 << 23) - np.float32(1)
@@ -142,7 +142,7 @@ def _two_uniform(bits: int) -> tuple[Any, Any]:
     return high, low - np.float32(1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _smooth(field: Any, kernel: Any, wide: Any, across: Any) -> None:
     """Convolve a field with the Gaussian in place; it wraps around, so it is alike everywhere."""
     side = len(field)
@@ -162,13 +162,13 @@ def _smooth(field: Any, kernel: Any, wide: Any, across: Any) -> None:
                 field[row, x] += kernel[k] * across[source, x]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _pixel(digit: Any, row: int, x: int) -> Any:
     inside = 0 <= row < digit.shape[0] and 0 <= x < digit.shape[1]
     return np.float32(digit[row, x]) if inside else np.float32(0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _deform(digits: Any, numbers: Any, seed: int, kernel: Any, out: Any) -> None:
     """Draw image after image: where each pixel comes from, and the four pixels around there."""
     side = digits.shape[1]

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from auxhash.kernels import kernel
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}  # by colour type: grey, RGB, grey + alpha, RGB + alpha
@@ -70,7 +71,7 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         at += 12 + length
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _unfilter(lines: Any, channels: int, pixels: Any) -> None:
     """Undo the filter of each line: a byte was stored minus a guess from its neighbours."""
     height, stride = pixels.shape

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from auxhash import metrics
+from auxhash import checks, metrics
 from auxhash.estimators import MACHash
-from auxhash.hasher import check_number
 from auxhash.index import HammingIndex
 
 CLASSES = 10
@@ -29,9 +28,9 @@ def bench(
 
     Points are drawn around ten centres, codes at random. Compilation is not counted.
     """
-    check_number("points", n_points, int, 10 * CLASSES)
-    check_number("codes", n_codes, int, 1)
-    check_number("bits", n_bits, int, 1)
+    checks.whole("points", n_points, 10 * CLASSES)
+    checks.whole("codes", n_codes, 1)
+    checks.whole("bits", n_bits, 1)
     rng = np.random.default_rng(0)
     y = rng.integers(0, CLASSES, n_points)
     X = rng.normal(size=(CLASSES, FEATURES))[y] + 2 * rng.normal(size=(n_points, FEATURES))

@@ -17,10 +17,10 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import threads
+from auxhash import checks, threads
 from auxhash.codes import sign
 from auxhash.encoding import register
-from auxhash.hashfunctions import is_smooth
+from auxhash.hashfunctions import HashFunction, is_smooth
 from auxhash.hashfunctions.smooth import Smooth
 from auxhash.mac import State, Step, Validate
 from auxhash.refine.pairs import Pairs, Single, Source, choose, steepest
@@ -52,15 +52,20 @@ class Refine:
     rate: float = 0.02
 
     def __post_init__(self) -> None:
-        for name in ("n_steps", "batch"):
-            if not (isinstance(getattr(self, name), int) and getattr(self, name) > 0):
-                raise ValueError(f"{name} must be a positive whole number")
+        checks.whole("n_steps", self.n_steps, 1)
+        checks.whole("batch", self.batch, 1)
         if self.pairs not in ("auto", "given", "fresh"):
             raise ValueError(f'pairs must be "auto", "given" or "fresh", got {self.pairs!r}')
-        if not (len(self.steepness) == 2 and 0 < self.steepness[0] <= self.steepness[1]):
+        if not (len(self.steepness) == 2 and 0 < self.steepness[0] <= self.steepness[1] < np.inf):
             raise ValueError(f"steepness must be two rising positive numbers, got {self.steepness}")
-        if not self.rate > 0:
-            raise ValueError(f"rate must be positive, got {self.rate}")
+        checks.number("rate", self.rate, 0, strict=True)
+
+    def check(self, h: HashFunction, problem: Problem) -> None:
+        """Raise, before anything is trained, where there would be no way to refine h."""
+        if not is_smooth(h):
+            raise TypeError(f"{type(h).__name__} has no gradient to refine it by; set refine=None")
+        choose(problem, self.pairs, self.batch)
+        steepest(problem)
 
     def after(
         self,

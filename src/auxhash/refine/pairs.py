@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from auxhash import losses, threads
 from auxhash.affinity import Affinity
+from auxhash.kernels import kernel
 from auxhash.zstep import Problem
 
 Single = NDArray[np.float32]
@@ -23,6 +23,7 @@ Outputs = Callable[[Rows | slice], Single]
 Source = Literal["auto", "given", "fresh"]
 
 CHUNK = 128  # points of a batch that a thread takes at a time
+MOST_VALUES = 256  # of y, whose slopes are looked at
 PARTNERS = 10  # of its class in a batch, on average, that a point must have
 
 
@@ -143,8 +144,14 @@ class GivenPairs:
 
 
 def steepest(problem: Problem) -> float:
-    """The steepest slope that the loss of a similar or of a dissimilar pair has."""
-    curves = losses.curves(problem.function, [-1, 1], problem.n_bits)
+    """The steepest slope of the loss among the y that the affinity holds (a sample of many)."""
+    affinity = problem.affinity
+    values = np.array([affinity.y.min(), affinity.y.max()])
+    if not np.isin(affinity.y, values).all():  # more than two; and sorting takes its time
+        values = np.unique(affinity.y)
+    if len(values) > MOST_VALUES:
+        values = np.quantile(values, np.linspace(0, 1, MOST_VALUES))
+    curves = losses.curves(problem.function, values, problem.n_bits, affinity.kind)
     return float(np.abs(_slope(curves)).max()) or 1.0
 
 
@@ -165,7 +172,7 @@ def _line(slope: Single) -> tuple[Single, Single] | None:
     return (A, B) if np.allclose(slope, line, rtol=0, atol=1e-5 * np.abs(slope).max()) else None
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _place(s: Any, b: int) -> Any:
     """The whole number below d = (b - s) / 2, at most b - 1, and what is left of d."""
     d = np.float32(0.5) * (np.float32(b) - s)
@@ -174,7 +181,7 @@ def _place(s: Any, b: int) -> Any:
     return at, d - np.float32(at)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def _class_pulls(S: Any, first: int, classes: Any, weight: Any, slope: Any) -> None:
     """Turn inner products S of rows first.. with the batch into the factors of the u_j."""
     b = slope.shape[1] - 1
@@ -188,7 +195,7 @@ def _class_pulls(S: Any, first: int, classes: Any, weight: Any, slope: Any) -> N
         S[i, first + i] = 0
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def _given_pulls(
     rows: Any, indptr: Any, indices: Any, row: Any, slope: Any, coef: Any, basis: Any,
     U: Any, out: Any,

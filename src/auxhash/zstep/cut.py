@@ -9,9 +9,9 @@ neighbours, and so on; only what is left over goes to max-flow.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from auxhash.kernels import kernel
 from auxhash.zstep.maxflow import minimum_cut
 from auxhash.zstep.problem import ROUNDING, Array, BitProblem
 
@@ -92,7 +92,7 @@ def solve_block(
     _move(changed, z, u, *inner)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc"})
+@kernel(fastmath={"reassoc"})
 def _survey(
     start: int, stop: int, indptr: Any, within: Any, indices: Any, a: Any,
     z: Any, c: Any, u: Any, slack: Any,
@@ -111,7 +111,7 @@ def _survey(
     return most > 0
 
 
-@njit(cache=True)
+@kernel
 def _grow(order: Any, groups: Any, indptr: Any, within: Any, indices: Any, a: Any) -> Any:
     """Number each point's block: greedily, within its group, no repelling pair inside a block."""
     n = len(order)
@@ -137,7 +137,7 @@ def _grow(order: Any, groups: Any, indptr: Any, within: Any, indices: Any, a: An
     return block
 
 
-@njit(cache=True)
+@kernel
 def _settle(
     members: Any, block: Any, z: Any, u: Any, known: Any,
     indptr: Any, within: Any, indices: Any, a: Any,
@@ -197,7 +197,7 @@ def _settle(
     return field, free
 
 
-@njit(cache=True)
+@kernel
 def _move(changed: Any, z: Any, u: Any, indptr: Any, within: Any, indices: Any, a: Any) -> None:
     """Fold points that changed sign into the u of their partners in other groups."""
     for n in changed:
@@ -205,7 +205,7 @@ def _move(changed: Any, z: Any, u: Any, indptr: Any, within: Any, indices: Any, 
             u[indices[e]] += a[e] * z[n]
 
 
-@njit(cache=True)
+@kernel
 def _pairs_among(points: Any, indptr: Any, within: Any, indices: Any, a: Any) -> Any:
     """The pairs among some points of a group, by their place in `points`, and half their a."""
     place = np.full(len(within), -1)

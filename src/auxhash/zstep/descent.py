@@ -9,11 +9,11 @@ the result is the same on any number of threads.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from auxhash import threads
 from auxhash.codes import Words, popcount
+from auxhash.kernels import kernel
 from auxhash.zstep.problem import ROUNDING, Array, BitProblem, Graph, Problem
 
 CHUNK = 16  # points of one colour that a thread takes at a time
@@ -69,7 +69,7 @@ def _by_colour(graph: Graph) -> list[NDArray[np.int32]]:
     return np.split(order, np.cumsum(np.bincount(colour))[:-1])
 
 
-@njit(cache=True)
+@kernel
 def _colour(indptr: Any, indices: Any) -> Any:
     """Greedy colouring: each point in turn takes the first colour none of its partners has."""
     n = len(indptr) - 1
@@ -86,7 +86,7 @@ def _colour(indptr: Any, indices: Any) -> Any:
     return colour
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gains(row: Any, difference: Any, coef: Any, basis: Any, d: Any, gain: Any) -> float:
     """For each neighbour at distance d: what z_n z_m a_nm is where a bit agrees, summed, and how
     much it changes (`gain`) where the bit differs instead.
@@ -106,7 +106,7 @@ def _gains(row: Any, difference: Any, coef: Any, basis: Any, d: Any, gain: Any) 
     return agree
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc"})
+@kernel(fastmath={"reassoc"})
 def _sum_where_set(differ: Any, shift: Any, gain: Any) -> float:
     total = 0.0
     for e in range(len(gain)):
@@ -114,7 +114,7 @@ def _sum_where_set(differ: Any, shift: Any, gain: Any) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _descend_points(
     points: Any, words: Any, c: Any, tolerance: float, indptr: Any, indices: Any,
     row: Any, difference: Any, coef: Any, basis: Any,
@@ -153,7 +153,7 @@ def _descend_points(
     return flips
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _descend_bit(z: Any, c: Any, tolerance: float, indptr: Any, indices: Any, a: Any) -> bool:
     """One pass over the points; True if a bit flipped."""
     changed = False

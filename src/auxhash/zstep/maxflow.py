@@ -8,11 +8,12 @@ graphs that blocks leave over it is several times faster (benchmarks/core.py).
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from auxhash.kernels import kernel
 
-@njit(cache=True)
+
+@kernel
 def minimum_cut(source: Any, target: Any, coupling: Any, u: Any) -> NDArray[np.int8]:
     """Minimise sum_p coupling_p z_source z_target + u'z over +-1, every coupling <= 0.
 
@@ -63,7 +64,7 @@ def minimum_cut(source: Any, target: Any, coupling: Any, u: Any) -> NDArray[np.i
     return np.where(height >= n, 1, -1).astype(np.int8)
 
 
-@njit(cache=True)
+@kernel
 def _arcs(n: int, source: Any, target: Any, coupling: Any) -> Any:
     """Both directions of every pair, by the point they leave, and where the other one stands."""
     indptr = np.zeros(n + 1, np.int64)
@@ -85,7 +86,7 @@ def _arcs(n: int, source: Any, target: Any, coupling: Any) -> Any:
     return indptr, head, back, residual
 
 
-@njit(cache=True)
+@kernel
 def _heights(
     indptr: Any,
     head: Any,

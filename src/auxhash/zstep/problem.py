@@ -17,12 +17,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from auxhash import threads
 from auxhash.affinity import Affinity
 from auxhash.codes import Codes, Words, pack, popcount, to_words
+from auxhash.kernels import kernel
 from auxhash.losses import Loss, LossTable, get, sum_pairs, tabulate
 
 Array = NDArray[np.float64]
@@ -89,9 +89,9 @@ class Problem:
     ) -> None:
         self.affinity = affinity
         self.function = get(loss)
-        self.n_bits = n_bits
+        self.n_bits = int(n_bits)  # NumPy's small integers would wrap around
         self.n_jobs = n_jobs
-        self.table: LossTable = tabulate(affinity, loss, n_bits)
+        self.table: LossTable = tabulate(affinity, loss, self.n_bits)
         groups = affinity.groups
         if groups is None:
             groups = np.zeros(affinity.n_points, np.int64)
@@ -196,7 +196,7 @@ class BitProblem:
         return float(0.5 * (z @ S) + self.c @ z + self.mu * (z @ z)), S + self.c + 2 * self.mu * z
 
 
-@njit(cache=True)
+@kernel
 def _neighbour_lists(groups: Any, i: Any, j: Any, row: Any, coef: Any) -> Any:
     n = len(groups)
     indptr = np.zeros(n + 1, np.int64)
@@ -222,7 +222,7 @@ def _neighbour_lists(groups: Any, i: Any, j: Any, row: Any, coef: Any) -> Any:
     return indptr, within, indices, rows, coefs
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _couplings(
     start: int, stop: int, others: Any, words: Any, indptr: Any, indices: Any,
     row: Any, difference: Any, coef: Any, basis: Any, out: Any,
@@ -249,7 +249,7 @@ def _couplings(
                 first = e
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc"})
+@kernel(fastmath={"reassoc"})
 def _field(start: int, stop: int, indptr: Any, indices: Any, a: Any, z: Any, out: Any) -> None:
     for n in range(start, stop):
         total = 0.0
@@ -258,7 +258,7 @@ def _field(start: int, stop: int, indptr: Any, indices: Any, a: Any, z: Any, out
         out[n] = 0.5 * total
 
 
-@njit(cache=True)
+@kernel
 def _last_mu(indptr: Any, row: Any, difference: Any, coef: Any, basis: Any) -> float:
     largest = 0.0
     for n in range(len(indptr) - 1):
