@@ -11,6 +11,7 @@ ROOMS = [
     "files",
     "sklearnmodels",
     "encoding",
+    "identity",
     "threads",
     "codes",
     "neighbors",
