@@ -49,7 +49,10 @@ class Comparison:
         hidden = ["method", "bits", OWN, "seed", "failed"]
         measures = [name for name in self.rows[0] if name not in hidden]
         owned = [OWN] if any(row[OWN] for row in self.rows) else []
-        table = Table("method", "bits", *owned, *measures, "failed")
+        wide = ["method", *owned, "failed"]
+        table = Table()
+        for name in ("method", "bits", *owned, *measures, "failed"):
+            table.add_column(name, overflow="fold" if name in wide else "ellipsis")
         for key in dict.fromkeys((row["method"], row["bits"]) for row in self.rows):
             same = [row for row in self.rows if (row["method"], row["bits"]) == key]
             brought = [same[0][OWN]] if owned else []

@@ -140,23 +140,35 @@ def _own(hasher: Hasher, shared: Shared) -> dict[str, Any]:
 
 
 def _told_apart(found: list[tuple[Method, Entry]]) -> list[Entry]:
-    """Under names that differ: by what each brings itself and, where that is the same, a number."""
+    """Under names that differ: by what not all of that name bring and, if need be, a number."""
     texts = Counter(method for method, _ in found if isinstance(method, str))
     if twice := [name for name, times in texts.items() if times > 1]:
         raise ArgumentError(f"methods must be named once each, got {twice[0]!r} twice")
-    times = Counter(entry.name for _, entry in found)
+    alike: dict[str, list[Entry]] = {}
+    for _, entry in found:
+        alike.setdefault(entry.name, []).append(entry)
     taken = set(texts)
     apart = []
     for method, entry in found:
         name = entry.name
         if not isinstance(method, str):
-            if times[name] > 1 and entry.own:
-                name = f"{name}({in_short(entry.own)})"
+            if special := _special(entry, alike[name]):
+                name = f"{name}({in_short(special)})"
             numbers = (f"{name} #{number}" for number in range(2, len(found) + 2))
             name = name if name not in taken else next(n for n in numbers if n not in taken)
             taken.add(name)
         apart.append(Entry(name, entry.hasher, entry.own, entry.pairs))
     return apart
+
+
+def _special(entry: Entry, alike: list[Entry]) -> dict[str, Any]:
+    """What an entry brings itself that not all of these do."""
+    nothing = object()
+    return {
+        name: value
+        for name, value in entry.own.items()
+        if any(in_words(other.own.get(name, nothing)) != in_words(value) for other in alike)
+    }
 
 
 def _is_fitted(hasher: Hasher) -> bool:
