@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from auxhash import MACHash, TwoStepHash, baselines, compare, datasets, hashfunctions
 from auxhash.affinity import Affinity, from_pairs
 from auxhash.datasets.dataset import Dataset
+from auxhash.experiments import runs
 from auxhash.hasher import Hasher
 from auxhash.refine import Refine
 from benchmarks import leads, peers
@@ -132,6 +133,11 @@ def show(
     pairs = (10, 30) if small else kappa
     if small:
         hashers = {name: _brief(hasher) for name, hasher in hashers.items()}
+    # A hasher keeps its own parameters, so what all are to share is given to each.
+    settings = {"loss": loss, "n_similar": pairs[0], "n_dissimilar": pairs[1]}
+    hashers = {
+        name: runs.prepared(hasher, hasher.n_bits, **settings) for name, hasher in hashers.items()
+    }
     if not labels:
         hashers = {name: PairsOnly(hasher) for name, hasher in hashers.items()}
     folder = None if small else "results"

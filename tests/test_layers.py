@@ -12,6 +12,7 @@ ROOMS = [
     "files",
     "sklearnmodels",
     "encoding",
+    "identity",
     "threads",
     "codes",
     "distances",

@@ -9,7 +9,6 @@ The file says which run it belongs to. One run at a time holds the folder's lock
 takes back from a process that is killed.
 """
 
-import hashlib
 import math
 import os
 import sys
@@ -18,15 +17,16 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
 from auxhash import __version__, modelfile
 from auxhash.encoding import decode, encode, register
 from auxhash.hashfunctions import HashFunction
+from auxhash.identity import DIGEST
 from auxhash.mac import State, Step
 from auxhash.modelfile import Content, ModelFileError
 
@@ -40,8 +40,6 @@ Run = dict[str, str]  # all that a result depends on, each in words
 NAME = "checkpoint.safetensors"
 LOCK = "lock"
 KIND = "checkpoint"
-LONGEST = 60  # characters of a value in words; longer ones are digests
-DIGEST = "sha256 "
 
 
 @register("Checkpoint")
@@ -191,47 +189,6 @@ def _told(name: str, was: str | None, now: str | None) -> str:
     if was is None or now is None or was.startswith(DIGEST) or now.startswith(DIGEST):
         return f"{name} is not the same"
     return f"{name} was {was} and is {now}"
-
-
-def in_words(value: Any) -> str:
-    """A text, the same in every process, that differs where values do.
-
-    Functions and objects that only code can make are told apart by name alone.
-    """
-    text = _words(value)
-    return text if len(text) <= LONGEST else _digest(text.encode())
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return repr(value)
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(in_words, value))}]"
-    if isinstance(value, dict):
-        return ", ".join(f"{key}={in_words(part)}" for key, part in value.items())
-    if isinstance(value, (np.random.Generator, np.random.RandomState)):
-        return _words(encode(value))
-    if hasattr(value, "__array__"):
-        array = np.asarray(value)
-        if array.dtype == object:
-            return _words(array.tolist())
-        shape = f"{array.dtype} {array.shape}".encode()
-        return _digest(shape, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
-    name = type(value).__qualname__
-    if is_dataclass(value) and not isinstance(value, type):
-        return f"{name}({_words({f.name: getattr(value, f.name) for f in fields(value)})})"
-    if hasattr(value, "get_params") and not isinstance(value, type):
-        return f"{name}({_words(value.get_params(deep=False))})"
-    return str(getattr(value, "__qualname__", name))
-
-
-def _digest(*parts: Any) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    return DIGEST + digest.hexdigest()
 
 
 def _loss(pair: tuple[Step, State]) -> float:

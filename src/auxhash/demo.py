@@ -7,7 +7,8 @@ from auxhash import datasets
 from auxhash.datasets.dataset import Dataset
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Arrays, Cells
-from auxhash.experiments.compare import Comparison, compare, named
+from auxhash.experiments.compare import Comparison, compare
+from auxhash.experiments.entries import Shared, entries
 from auxhash.experiments.figures.figure import Content, Section, Table
 from auxhash.experiments.figures.styles import style
 from auxhash.experiments.gallery import pictures
@@ -40,7 +41,7 @@ def run(
             )
             for k, shown in ((K, verbose), (CURVE, 0))
         )
-        codes = {name: _codes(name, data, n_bits, seed, Cells(folder)) for name in METHODS}
+        codes = _codes(data, n_bits, seed, Cells(folder))
     content = Content(
         (),
         [_table(found), _precision(curve)],
@@ -56,17 +57,16 @@ def run(
     return found
 
 
-def _codes(name: str, data: Dataset, n_bits: int, seed: int, cells: Cells) -> Arrays:
-    hasher = runs.prepared(
-        named(name)[1], n_bits=n_bits, random_state=seed, loss="ksh", n_similar=PAIRS[0],
-        n_dissimilar=PAIRS[1],
-    )  # fmt: skip
+def _codes(data: Dataset, n_bits: int, seed: int, cells: Cells) -> dict[str, Arrays]:
     mark = runs.fingerprint(data)
-    return cells.read(runs.configuration(mark, hasher, *PAIRS, seed))[1]
+    return {
+        entry.name: cells.read(entry.configuration(mark, n_bits, seed))[1]
+        for entry in entries(METHODS, Shared("ksh", *PAIRS))
+    }
 
 
 def _table(found: Comparison) -> Section:
-    names = [name for name in found.rows[0] if name not in ("seed", "bits", "failed")]
+    names = [name for name in found.rows[0] if name not in ("seed", "bits", "own", "failed")]
     rows = [
         [f"{row[name]:.4g}" if isinstance(row[name], float) else str(row[name]) for name in names]
         for row in found.rows

@@ -25,6 +25,7 @@ from auxhash.hasher import (
     fingerprint,
 )
 from auxhash.hashfunctions import HashFunction
+from auxhash.identity import in_words
 from auxhash.metrics.tally import Truth
 from auxhash.refine import REPORTS, Refine
 
@@ -132,7 +133,7 @@ class MACHash(Hasher):
                 the same call with the same data and parameters goes on where it stopped and ends
                 with the same codes, to the last bit; after the end it gives the result at once.
                 A refinement that was interrupted starts over. A loss, a solver or a
-                hash function of your own is recognised by name, and must not have changed.
+                hash function of your own is recognised by its code and what it holds.
 
         Ctrl-C stops after the current step with the best hash function so far, and a
         `TrainingInterrupted` warning; a second one stops at once.
@@ -245,9 +246,7 @@ class MACHash(Hasher):
         if self.warm_start and hasattr(self, "hash_function_"):
             parts["the model to go on from"] = (self.hash_function_, self.codes_)
         return {
-            name: checkpoints.in_words(value)
-            for name, value in parts.items()
-            if name not in NOT_OF_THE_RUN
+            name: in_words(value) for name, value in parts.items() if name not in NOT_OF_THE_RUN
         }
 
     def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:

@@ -23,6 +23,19 @@ def test_compare_keeps_runs(here, run):
     assert list((here / "kept").glob("*.npz"))
 
 
+def test_compare_with_ranks_beyond_the_base(here, run):
+    arguments = ("compare", "features.npy", "labels.npy", "-m", "LSH", "--bits", "8", "--jobs", "1")
+    told = run(*arguments, "-k", "5", "-k", "500", "--json")
+    [row] = told["rows"]
+    assert row["p@500"] is None
+    assert row["own"] == ""
+    assert told["protocol"]["not measured"] == "p@500: the base has 108 points"
+    shown = run(*arguments, "-k", "500").output
+    assert "not measured: p@500: the base has 108 points" in shown
+    [head] = [line for line in shown.splitlines() if "mAP" in line]
+    assert "own" not in head  # names bring nothing of their own
+
+
 def test_compare_where_all_fail(here, run):
     np.save("same.npy", np.zeros(120, int))
     result = run("compare", "features.npy", "same.npy", "-m", "SDH", "--jobs", "1", code=1)

@@ -57,3 +57,33 @@ def test_rare_classes_and_several_labels():
 def test_too_few_points():
     with pytest.raises(ValueError, match="2 points are too few to hold some out"):
         choose(X[:2], y[:2])
+
+
+def test_settled_values_of_any_kind():
+    """Settings that were tried before are recognised by what they are, not by ==."""
+    held = X[:10], y[:10]
+    fixed = {"n_similar": 5, "n_dissimilar": 10, "loss": lambda d, y, b: (d / b - (y < 0)) ** 2}
+    found = choose(X, y, {**fixed, "validation": held, "refine": None, "max_iter": 1}, n_jobs=1)
+    assert len(found.rows) == 3 + 2  # three hash functions with 32 bits, then 4 and 8 bits
+    assert set(found.settings) == {"n_bits", "hash_function"}
+    assert all(row["validation"] is held for row in found.rows)
+
+
+@pytest.mark.parametrize(
+    ("fixed", "message"),
+    [
+        ({"random_state": 1}, "fixed must not hold random_state, which is an argument beside it"),
+        ({"n_jobs": 1}, "fixed must not hold n_jobs"),
+        ({"n_bit": 8}, "fixed must be one of .* got 'n_bit'; did you mean 'n_bits'"),
+    ],
+)
+def test_wrong_settings_are_told(fixed, message):
+    with pytest.raises(ValueError, match=message):
+        choose(X, y, fixed)
+
+
+def test_wrong_labels_are_told():
+    with pytest.raises(ValueError, match="y must have one row for each of 100 points, got 99"):
+        choose(X, y[:99])
+    with pytest.raises(ValueError, match="y must not be missing"):
+        choose(X, np.where(y, y, np.nan))

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 
@@ -133,3 +135,302 @@ def test_cells(tmp_path):
     cells.path(two).write_bytes(b"PK but no more")
     with pytest.raises(ValueError, match="is no result of a run"):
         cells.read(two)
+
+
+def mine(d, y, b):
+    """A loss of one's own."""
+    return np.abs(d / b - (1 - y) / 2)
+
+
+QUICK = {"refine": None, "max_iter": 2, "n_similar": 10, "n_dissimilar": 20}
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """The hashers that were trained, and the pairs they got."""
+    found = []
+    train = runs.train
+
+    def kept(hasher, data, pairs):
+        found.append((hasher, pairs))
+        return train(hasher, data, pairs)
+
+    monkeypatch.setattr(runs, "train", kept)
+    return found
+
+
+def test_hashers_of_one_class_are_all_there(digits, trained):
+    hashers = [MACHash(loss=mine, **QUICK), MACHash(z_step="cut", **QUICK), "MAC"]
+    found = auxhash.compare(digits, (hasher for hasher in hashers), 8, **SMALL)
+    assert [row["method"] for row in found.rows] == [
+        "MACHash(loss=mine)",
+        "MACHash(z_step='cut')",
+        "MAC",
+    ]
+    assert len(trained) == 3
+    assert len({row["L(h)"] for row in found.rows}) == 3
+    assert [row["own"] for row in found.rows] == [
+        "loss=mine, max_iter=2, refine=None",
+        "z_step='cut', max_iter=2, refine=None",
+        "",
+    ]
+    assert "MACHash(loss=mine" in " ".join(str(found).split())
+
+
+def test_a_hasher_keeps_its_own_loss(digits, trained):
+    own = MACHash(loss=mine, **QUICK)
+    methods = {"own": own, "MAC": MACHash(**QUICK)}
+    first, second = auxhash.compare(digits, methods, 8, loss="hinge", **SMALL).rows
+    assert [hasher.loss for hasher, _ in trained] == [mine, "ksh"]
+    assert (first["own"], second["own"]) == (
+        "loss=mine, max_iter=2, refine=None",
+        "loss='ksh', max_iter=2, refine=None",
+    )
+    pairs = affinity.from_labels(digits.train.y, 10, 20, random_state=0)
+    own.set_params(n_bits=8, random_state=0).fit(digits.train.X, digits.train.y, affinity=pairs)
+    codes = own.transform(digits.train.X)
+    assert first["L(h)"] == losses.total(codes, pairs, "hinge")  # the shared one in every row
+    assert first["L(h)"] != second["L(h)"]
+
+
+def test_a_hasher_keeps_its_own_numbers_of_pairs(digits, trained):
+    methods = [MACHash(**{**QUICK, "n_similar": 5}), MACHash(**QUICK), "MAC", "KSH"]
+    found = auxhash.compare(digits, methods, 8, 1, **SMALL)
+    [few, *shared] = [pairs for _, pairs in trained]
+    same = affinity.from_labels(digits.train.y, 5, 20, random_state=1)
+    np.testing.assert_array_equal(few.j, same.j)
+    assert all(pairs is shared[0] for pairs in shared)
+    assert "n_similar=5" in found.rows[0]["own"]
+    assert "n_similar" not in found.rows[1]["own"]
+    told = found.protocol["pairs"]
+    assert told.startswith("10 similar and 20 dissimilar for each training point, the same for all")
+    assert told.endswith("; but MACHash(n_similar=5) from 5 similar and 20 dissimilar")
+    every = affinity.from_labels(digits.train.y, 10, 20, random_state=1)
+    codes = trained[0][0].transform(digits.train.X)
+    assert found.rows[0]["L(h)"] == losses.total(codes, every, "ksh")
+
+
+def test_what_is_not_shared_is_told(digits):
+    methods = {"own": MACHash(loss=mine, n_similar=None, n_dissimilar=5, refine=None, max_iter=1)}
+    found = auxhash.compare(digits, {**methods, "MAC": "MAC"}, 8, **SMALL)
+    assert found.protocol["loss"] == (
+        "'ksh'; L(h) is this loss over these pairs in every row; but own minimises mine"
+    )
+    assert found.protocol["pairs"].endswith("; but own from all similar and 5 dissimilar")
+    assert found.rows[0]["own"].startswith("loss=mine, n_similar=None, n_dissimilar=5")
+    assert found.rows[1]["own"] == ""
+
+
+def test_everything_given_reaches_the_hasher(digits, trained):
+    start = np.where(np.random.default_rng(0).random((200, 8)) < 0.5, -1, 1)
+    queries = digits.query.X, digits.query.y
+    own = MACHash(init=start, validation=queries, warm_start=True, verbose=0, **QUICK)
+    [row] = auxhash.compare(digits, own, 8, **SMALL).rows
+    assert row["own"].startswith("max_iter=2, validation=(uint8 array (50, 64), ")
+    [(hasher, _)] = trained
+    np.testing.assert_array_equal(hasher.init, start)
+    np.testing.assert_array_equal(hasher.validation[0], queries[0])
+    assert (hasher.n_bits, hasher.random_state) == (8, 0)
+    assert (own.n_bits, own.random_state) == (32, None)
+    assert not hasattr(own, "hash_function_")
+    [row] = auxhash.compare(digits, own, 4, **SMALL).rows
+    assert "init must be of shape (200, 4)" in row["failed"]
+
+
+def test_names_stay_apart(digits):
+    methods = [baselines.LSH(), "LSH", baselines.LSH(), baselines.ITQ(n_iter=1), Broken()]
+    found = auxhash.compare(digits, methods, 8, **SMALL)
+    assert [row["method"] for row in found.rows] == ["LSH #2", "LSH", "LSH #3", "ITQ", "Broken"]
+    two = [
+        lambda d, y, b: d / b * (y > 0) + (1 - d / b) * (y < 0),
+        lambda d, y, b: (d / b - y) ** 2,
+    ]
+    hashers = [MACHash(loss=loss, **QUICK) for loss in two]
+    found = auxhash.compare(digits, hashers, 8, **SMALL)
+    names = [row["method"] for row in found.rows]
+    assert names[1] == f"{names[0]} #2"
+    assert found.rows[0]["L(h)"] != found.rows[1]["L(h)"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"methods": ["MAC", "ITQ", "MAC"]}, "methods must be named once each, got 'MAC' twice"),
+        ({"methods": []}, "methods must hold at least one name or hasher, got none"),
+        ({"methods": [MACHash]}, r"names or hashers, got MACHash: write MACHash\(\)"),
+        ({"methods": ["ITQ", np.eye(2)]}, r"names or hashers, got float64 array \(2, 2\)"),
+        ({"methods": 5}, "methods must be names or hashers, got 5"),
+        ({"methods": {1: MACHash()}}, "methods must have names for keys, got 1"),
+        ({"methods": {"MAC": MACHash}}, "names or hashers, got MACHash"),
+        ({"seeds": -1}, "seeds must be a whole number of at least 0, got -1"),
+        ({"seeds": ()}, "seeds must be a whole number or several, got none"),
+        ({"seeds": (0, 1, 0)}, "seeds must be given once each, got 0 twice"),
+        ({"bits": (32, 32)}, "bits must be given once each, got 32 twice"),
+        ({"bits": 1.5}, "bits must be a whole number of at least 1, got 1.5"),
+        ({"bits": "32"}, "bits must be a whole number of at least 1, got '32'"),
+        ({"k": 0}, "k must be a whole number of at least 1, got 0"),
+        ({"k": (5, 5)}, "k must be given once each, got 5 twice"),
+        ({"loss": "hinges"}, "did you mean 'hinge'"),
+        ({"dataset": np.eye(3)}, "dataset must be a name or a Dataset, got ndarray"),
+        ({"n_similar": 0}, "n_similar"),
+    ],
+)
+def test_wrong_arguments_are_told_before_training(digits, trained, changes, message):
+    arguments = {"dataset": digits, "methods": ["ITQ"], **SMALL, **changes}
+    with pytest.raises(ValueError, match=message):
+        auxhash.compare(**arguments)
+    assert not trained
+
+
+class Fixed(Hasher):
+    """A hasher that nothing can be set of."""
+
+
+def test_hashers_that_cannot_be_trained_as_they_are(digits, trained):
+    fitted = MACHash(warm_start=True, n_bits=4, **QUICK).fit(digits.train.X, digits.train.y)
+    with pytest.raises(ValueError, match=r"MACHash is fitted and has warm_start=True"):
+        auxhash.compare(digits, ["ITQ", fitted], **SMALL)
+    with pytest.raises(ValueError, match=r"a parameter n_bits to be set, and Fixed has none"):
+        auxhash.compare(digits, ["ITQ", Fixed()], **SMALL)
+    assert not trained
+
+
+def test_single_numbers(digits):
+    found = auxhash.compare(digits, "LSH", 8, 1, 10, n_similar=10, n_dissimilar=20, verbose=0)
+    [row] = found.rows
+    assert (row["bits"], row["seed"]) == (8, 1)
+    assert "p@10" in row
+
+
+def test_ranks_beyond_the_base(digits):
+    n = len(digits.base)
+    for k in ((10, n, n + 1), (n + 1,)):
+        found = auxhash.compare(digits, "LSH", 8, **{**SMALL, "k": k})
+        [row] = found.rows
+        assert not row["failed"]
+        assert np.isnan(row[f"p@{n + 1}"])
+        assert row["mAP"] > 0
+        assert all(row[f"p@{rank}"] > 0 for rank in k if rank <= n)
+        assert found.protocol["not measured"] == f"p@{n + 1}: the base has {n} points"
+        assert " - " in str(found)
+
+
+def test_some_seeds_may_fail(digits):
+    class Sometimes(baselines.LSH):
+        def fit(self, X, y=None):
+            if self.random_state == 1:
+                raise RuntimeError("not [/today]")
+            return super().fit(X, y)
+
+    text = " ".join(str(auxhash.compare(digits, Sometimes(), 8, (0, 1), **SMALL)).split())
+    assert "seed 1: RuntimeError: not" in text
+    assert "[/today]" in text
+
+
+def two_halves(X, y):
+    return datasets.Dataset(
+        "made",
+        datasets.Points(X[:100], y[:100]),
+        datasets.Points(X, y),
+        datasets.Points(X[:10], y[:10]),
+        "made",
+    )
+
+
+def test_other_data_anywhere_is_another_run(tmp_path, trained):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(5000, 3)), np.arange(5000) % 2
+    changed, turned = X.copy(), y.copy()
+    changed[4321, 1] += 1e-9
+    turned[4322:4324] = turned[4322:4324][::-1]
+    for data in (two_halves(X, y), two_halves(changed, y), two_halves(X, turned)):
+        for _ in range(2):
+            auxhash.compare(data, "LSH", 8, folder=tmp_path, **SMALL)
+    assert len(trained) == 3
+
+
+def own_loss(power):
+    return lambda d, y, b: np.abs(d / b - (1 - y) / 2) ** power
+
+
+def test_other_parameters_are_another_run(digits, tmp_path, trained):
+    start = np.where(np.random.default_rng(0).random((200, 8)) < 0.5, -1, 1)
+    other = start.copy()
+    other[100, 4] *= -1
+    for settings in [
+        {"loss": own_loss(1)},
+        {"loss": own_loss(2)},
+        {"init": start},
+        {"init": other},
+    ]:
+        for verbose in (0, 1):
+            hasher = MACHash(**QUICK, **settings, verbose=verbose)
+            auxhash.compare(digits, {"own": hasher}, 8, folder=tmp_path, **SMALL)
+    assert len(trained) == 4
+    for power in (1, 2, 1):
+        methods = {"one": MACHash(loss=own_loss(power), **QUICK), "LSH": "LSH"}
+        auxhash.compare(digits, methods, 8, folder=tmp_path, **SMALL)
+    assert len(trained) == 5
+
+
+def test_a_damaged_cell_is_trained_again(digits, tmp_path, trained):
+    def compared():
+        return auxhash.compare(digits, ["LSH"], 8, folder=tmp_path, **SMALL).rows[0]["mAP"]
+
+    expected = compared()
+    [path] = tmp_path.glob("*.npz")
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.warns(UserWarning, match=r"\.npz is no result of a run .*made again"):
+        assert compared() == expected
+    assert len(trained) == 2
+    assert compared() == expected
+    assert len(trained) == 2
+
+
+def test_damage_never_gives_other_numbers(tmp_path):
+    configuration = {"data": "one", "pairs": [1, 2]}
+    kept = {"seconds": 1.5}, {"base": np.arange(40, dtype=np.uint8), "train": np.eye(3)}
+    Cells(tmp_path).write(configuration, *kept)
+    path = Cells(tmp_path).path(configuration)
+    good = path.read_bytes()
+    rng = np.random.default_rng(0)
+    damaged = [good[:n] for n in (0, 1, 4, 100, len(good) // 2, len(good) - 1)]
+    for at in rng.integers(0, len(good), 300):
+        flipped = bytearray(good)
+        flipped[at] ^= 1 << rng.integers(8)
+        damaged.append(bytes(flipped))
+    refused = 0
+    for content in damaged:
+        path.write_bytes(content)
+        cells = Cells(tmp_path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            there = configuration in cells
+        if there:  # what was hit is of no consequence, such as a date
+            facts, arrays = cells.read(configuration)
+            assert facts == kept[0]
+            np.testing.assert_equal(arrays, kept[1])
+        else:
+            refused += 1
+            with pytest.raises(ValueError, match="is no result of a run"):
+                cells.read(configuration)
+    assert refused > 100
+    other = {"data": "two", "pairs": [1, 2]}
+    Cells(tmp_path).path(other).write_bytes(good)
+    with pytest.warns(UserWarning, match="it belongs to another run"):
+        assert other not in Cells(tmp_path)
+
+
+def test_a_folder_that_cannot_be_written(digits, tmp_path, trained, monkeypatch):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match=r"must be a folder, and .*file is a file"):
+        auxhash.compare(digits, ["LSH"], 8, folder=tmp_path / "file", **SMALL)
+    assert not trained
+
+    def full(*arguments):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(Cells, "write", full)
+    with pytest.warns(UserWarning, match="LSH could not be kept: No space left"):
+        [row] = auxhash.compare(digits, ["LSH"], 8, folder=tmp_path, **SMALL).rows
+    assert row["mAP"] > 0

@@ -3,11 +3,12 @@ import pytest
 
 import auxhash
 from auxhash import TwoStepHash, datasets, losses, metrics
-from auxhash.experiments import scales
+from auxhash.experiments import runs, scales
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.figures import FIGURES
 from auxhash.experiments.groups import Group, drawn
 from auxhash.experiments.scales import PAPER, SCALES, TINY, Data, resolved
+from auxhash.hasher import Hasher
 
 DATA = Data("digits", 60, 200, 20)
 
@@ -142,3 +143,29 @@ def test_losses_are_those_of_the_codes(tmp_path):
     Z = 2 * codes.astype(np.int8) - 1
     assert record.loss == losses.total(Z, drawn(DATA, (5, 25), 0, 1), "ksh")
     assert record.effective["base"] <= 4
+
+
+def test_no_setting_is_dropped():
+    (training,) = group(("MACcut",), seeds=1, hash_functions=("rbf",)).trainings()
+    hasher = training.hasher()
+    assert (hasher.hash_function, hasher.n_bits, hasher.n_similar) == ("rbf", 4, 5)
+    assert hasher.mu == pytest.approx(0.03)
+    for method in ("ITQ", "MACcut"):
+        (training,) = group((method,), seeds=1).trainings()
+        assert training.hasher().n_bits == 4
+
+    class Fixed(Hasher):
+        """A hasher that nothing can be set of."""
+
+    with pytest.raises(ValueError, match="Invalid parameter 'n_bits'"):
+        runs.prepared(Fixed(), 4)
+
+
+def test_a_damaged_run_counts_as_missing(tmp_path):
+    some = group(("ITQ",))
+    path = keep(some, tmp_path).path(some.trainings()[0].configuration())
+    path.write_bytes(path.read_bytes()[:-50])
+    cells = Cells(tmp_path)
+    with pytest.warns(UserWarning, match="is no result of a run"):
+        assert [record.seed for record in some.records(cells)] == [1]
+    assert len(some.facts(cells)) == 1  # and it is told once

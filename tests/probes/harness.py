@@ -22,7 +22,10 @@ SOAK = bool(os.environ.get("AUXHASH_SOAK"))
 
 
 def run(probe: str, brief: int, soak: int) -> None:
-    """Run `brief` cases (`soak` under make soak) of a probe, "module:function"; raise for failures."""
+    """Run `brief` cases of a probe, "module:function", or `soak` under make soak.
+
+    Raises AssertionError with the cases that failed.
+    """
     n, first, failures = soak if SOAK else brief, 0, []
     while first < n and len(failures) < 5:
         first, failed = _some(probe, first, n)

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     "--seed", "seeds", multiple=True, type=click.IntRange(0), default=(0,), show_default=True
 )
 @click.option("-k", multiple=True, type=int, default=(100,), show_default=True, help="Ranks.")
-@click.option("--loss", default="ksh", show_default=True, help="Of all methods that have one.")
+@click.option(
+    "--loss", default="ksh", show_default=True, help="Of all methods that have one, and of L(h)."
+)
 @click.option("--train", "n_train", type=int, help="Training points; by default the data set's.")
 @click.option("--folder", metavar="FOLDER", help="Keep runs here, and never run one twice.")
 @own_feature_option
@@ -64,8 +66,11 @@ def compare(
       auxhash compare features.npy labels.npy -m MAC -m OneHot -k 10
     """
     from auxhash.demo import METHODS as FEW
-    from auxhash.experiments.compare import METHODS, compare
+    from auxhash.experiments.compare import compare
+    from auxhash.experiments.entries import METHODS
 
+    if "all" in methods and len(methods) > 1:
+        raise ValueError("-m all takes every method there is: leave out any other -m")
     chosen = METHODS if "all" in methods else methods or FEW
     found = compare(
         _dataset(data, labels, n_train, own, label, seeds[0], jobs),

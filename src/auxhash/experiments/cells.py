@@ -1,11 +1,13 @@
 """Results on disk, one cell a file, named after what was run: never the same run twice.
 
 A cell's name is a digest of its configuration, so that a changed setting is another cell, and an
-interrupted run goes on where it stopped. A cell is written whole or not at all.
+interrupted run goes on where it stopped. A cell is written whole or not at all; one that was
+damaged since counts as not there, and its run is made again.
 """
 
 import hashlib
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from numpy.typing import NDArray
 from auxhash.files import writing
 
 Arrays = dict[str, NDArray[Any]]
+Configuration = dict[str, Any]
+Cell = tuple[dict[str, Any], Arrays]  # facts and arrays
 
 
 class Cells:
@@ -22,27 +26,69 @@ class Cells:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise NotADirectoryError(f"folder must be a folder, and {self.folder} is a file")
+        self._looked_at: dict[Path, tuple[int, int, bool]] = {}  # time, size, whether it is whole
 
-    def path(self, configuration: dict[str, Any]) -> Path:
-        text = json.dumps(configuration, sort_keys=True)
-        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.npz"
+    def path(self, configuration: Configuration) -> Path:
+        return self.folder / f"{hashlib.sha256(text(configuration).encode()).hexdigest()[:24]}.npz"
 
-    def __contains__(self, configuration: dict[str, Any]) -> bool:
-        return self.path(configuration).exists()
+    def __contains__(self, configuration: Configuration) -> bool:
+        path = self.path(configuration)
+        if not path.exists():
+            return False
+        now = path.stat()
+        seen = self._looked_at.get(path)
+        if seen is None or seen[:2] != (now.st_mtime_ns, now.st_size):
+            seen = now.st_mtime_ns, now.st_size, self._whole(configuration)
+            self._looked_at[path] = seen
+        return seen[2]
 
-    def write(self, configuration: dict[str, Any], facts: dict[str, Any], arrays: Arrays) -> None:
+    def write(self, configuration: Configuration, facts: dict[str, Any], arrays: Arrays) -> None:
         """Keep what a run measured (`facts`, as JSON) and made (`arrays`)."""
         record = json.dumps({"configuration": configuration, "facts": facts})
         with writing(self.path(configuration)) as temporary, temporary.open("wb") as file:
             np.savez(file, allow_pickle=False, record=np.array(record), **arrays)
+        self._looked_at.pop(self.path(configuration), None)
 
-    def read(self, configuration: dict[str, Any]) -> tuple[dict[str, Any], Arrays]:
-        """Facts and arrays of a cell written before."""
+    def read(self, configuration: Configuration) -> Cell:
+        """Facts and arrays of a cell written before. Raises ValueError for a damaged one."""
         path = self.path(configuration)
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored.files}
             record = json.loads(str(arrays.pop("record")))
-        except (OSError, ValueError, KeyError, EOFError) as error:
+            if text(record["configuration"]) != text(configuration):
+                raise ValueError("it belongs to another run")
+            return record["facts"], arrays
+        except Exception as error:  # damage shows in many ways: zip's, NumPy's, JSON's, memory's
             raise ValueError(f"{path} is no result of a run ({error}); delete it") from error
-        return record["facts"], arrays
+
+    def _whole(self, configuration: Configuration) -> bool:
+        try:
+            self.read(configuration)
+        except ValueError as error:
+            warnings.warn(f"{error}, or it is replaced when its run is made again", stacklevel=3)
+            return False
+        return True
+
+
+class Memory:
+    """Cells that last as long as this object."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Cell] = {}
+
+    def __contains__(self, configuration: Configuration) -> bool:
+        return text(configuration) in self.kept
+
+    def write(self, configuration: Configuration, facts: dict[str, Any], arrays: Arrays) -> None:
+        self.kept[text(configuration)] = facts, arrays
+
+    def read(self, configuration: Configuration) -> Cell:
+        return self.kept[text(configuration)]
+
+
+def text(configuration: Configuration) -> str:
+    """A configuration as JSON, whatever the order of its keys."""
+    return json.dumps(configuration, sort_keys=True)

@@ -16,7 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import train_test_split
 
+from auxhash import checks
+from auxhash.checks import ArgumentError
 from auxhash.estimators import MACHash
+from auxhash.identity import in_words
+from auxhash.names import unknown
 
 Settings = dict[str, Any]
 
@@ -50,26 +54,26 @@ def choose(
     """Choose n_bits, loss, hash_function, n_similar and n_dissimilar of MACHash for X and y.
 
     Args:
-        fixed: parameters that are settled; of the five, they are not varied.
+        fixed: parameters that are settled, with their values; of the five, they are not varied.
     """
-    fixed = dict(fixed or {})
-    labels = np.asarray(y)
+    fixed = _checked(fixed)
+    labels = checks.labels("y", y, len(X))
+    random_state = checks.whole("random_state", random_state, 0)
     train, held = _split(len(X), labels, random_state)
     k = min(K, _typical_class(labels[train]))
     points = X[train], labels[train], X[held], labels[held]
-    rows: list[dict[str, Any]] = []
+    rows: dict[str, dict[str, Any]] = {}  # by their settings in words
     best: Settings = {"n_bits": 32, "loss": "ksh", "hash_function": "linear"}
     best |= {"n_similar": 100, "n_dissimilar": 500, **fixed}
     for stage in _stages(fixed):
         tried = []
         for settings in stage:
             values = {**best, **settings}
-            known = next((row for row in rows if values.items() <= row.items()), None)
-            if known is None:
+            words = in_words(values)
+            if words not in rows:
                 hasher = MACHash(random_state=random_state, n_jobs=n_jobs, **values)
-                known = values | _measured(hasher, *points, k)
-                rows.append(known)
-            tried.append((settings, known["precision"]))
+                rows[words] = values | _measured(hasher, *points, k)
+            tried.append((settings, rows[words]["precision"]))
         enough = max(precision for _, precision in tried) - ABOUT_AS_GOOD
         best |= next(settings for settings, precision in tried if precision >= enough)
     protocol = (
@@ -77,7 +81,19 @@ def choose(
         f"ties by their expected value, seed {random_state}. Loss and hash function were chosen "
         f"first, then pairs, then bits: each time the cheapest within {ABOUT_AS_GOOD} of the best"
     )
-    return Choice({name: best[name] for name in best if name not in fixed}, rows, protocol)
+    return Choice(
+        {name: best[name] for name in best if name not in fixed}, [*rows.values()], protocol
+    )
+
+
+def _checked(fixed: Settings | None) -> Settings:
+    given = dict(fixed or {})
+    for name in given:
+        if name in ("random_state", "n_jobs"):
+            raise ArgumentError(f"fixed must not hold {name}, which is an argument beside it")
+        if name not in MACHash().get_params(deep=False):
+            raise unknown("fixed", name, MACHash().get_params(deep=False))
+    return given
 
 
 def _stages(fixed: Settings) -> Iterator[list[Settings]]:

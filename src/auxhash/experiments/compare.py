@@ -1,7 +1,8 @@
-"""compare: many methods on one data set, from the same pairs, in one table."""
+"""compare: many methods on one data set, in one table."""
 
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -11,32 +12,28 @@ import numpy as np
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
-from auxhash import baselines, datasets
+from auxhash import datasets, losses
 from auxhash.affinity import Affinity
+from auxhash.checks import ArgumentError, whole
 from auxhash.datasets.dataset import Dataset
-from auxhash.estimators import MACHash, TwoStepHash
 from auxhash.experiments import runs
-from auxhash.experiments.cells import Arrays, Cells
-from auxhash.hasher import Hasher
-from auxhash.names import unknown
+from auxhash.experiments.cells import Arrays, Cells, Memory
+from auxhash.experiments.entries import METHODS, Entry, Methods, Shared, entries, in_short, shown
+from auxhash.experiments.runs import Pairs
 
-# The paper's names: cut and quad are the two-step methods, MACcut and MACquad what MAC makes of
-# them, with the paper's schedules. MAC is our own Z step; MACrefined, the default, goes beyond.
-OURS: dict[str, Callable[[], Hasher]] = {
-    "MACrefined": lambda: MACHash(),
-    "MAC": lambda: MACHash(refine=None),
-    "MACcut": lambda: MACHash(z_step="cut", mu=0.3, refine=None),
-    "MACquad": lambda: MACHash(z_step="quad", mu=0.01, refine=None),
-    "cut": lambda: TwoStepHash(z_step="cut"),
-    "quad": lambda: TwoStepHash(z_step="quad"),
-}
-METHODS = (*OURS, *baselines.__all__)
+OWN = "own"  # the column of what a method brings itself
+NONE = "-"  # in the table, where there is no number
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One row a method, number of bits and seed; a row of a method that failed says why."""
+    """One row for each method, number of bits and seed; a row of a method that failed says why.
+
+    `own` lists the parameters that a method was given as a hasher and that are neither its class's
+    defaults nor what all share. L(h) is the shared loss over the shared pairs in every row.
+    """
 
     rows: list[dict[str, Any]]
     protocol: dict[str, Any]
@@ -49,13 +46,19 @@ class Comparison:
 
     def table(self) -> Table:
         """The mean over the seeds of each method and number of bits."""
-        columns = [name for name in self.rows[0] if name not in ("seed", "failed")]
-        table = Table(*columns, "failed")
+        hidden = ["method", "bits", OWN, "seed", "failed"]
+        measures = [name for name in self.rows[0] if name not in hidden]
+        owned = [OWN] if any(row[OWN] for row in self.rows) else []
+        wide = ["method", *owned, "failed"]
+        table = Table()
+        for name in ("method", "bits", *owned, *measures, "failed"):
+            table.add_column(name, overflow="fold" if name in wide else "ellipsis")
         for key in dict.fromkeys((row["method"], row["bits"]) for row in self.rows):
             same = [row for row in self.rows if (row["method"], row["bits"]) == key]
-            cells = [_shown([row[name] for row in same]) for name in columns[2:]]
-            why = next((row["failed"] for row in same if row["failed"]), "")
-            table.add_row(key[0], str(key[1]), *cells, why)
+            brought = [same[0][OWN]] if owned else []
+            cells = [_shown([row[name] for row in same]) for name in measures]
+            texts = [key[0], str(key[1]), *brought, *cells, _why(same)]
+            table.add_row(*map(Text, texts))  # as it is: a bracket in it is no markup
         return table
 
     def to_frame(self) -> Any:
@@ -69,10 +72,10 @@ class Comparison:
 
 def compare(
     dataset: str | Dataset,
-    methods: Iterable[str | Hasher] | Mapping[str, Hasher] = METHODS,
-    bits: Sequence[int] = (32,),
-    seeds: Sequence[int] = (0,),
-    k: Sequence[int] = (100, 500, 1000),
+    methods: Methods = METHODS,
+    bits: int | Iterable[int] = (32,),
+    seeds: int | Iterable[int] = (0,),
+    k: int | Iterable[int] = (100, 500, 1000),
     loss: Any = "ksh",
     n_similar: int | None = 100,
     n_dissimilar: int | None = 500,
@@ -82,134 +85,187 @@ def compare(
 ) -> Comparison:
     """Fit every method at every number of bits with every seed, and measure it.
 
+    A method given by name learns under the shared `loss`, `n_similar` and `n_dissimilar`, as far
+    as it has such parameters. A hasher keeps every parameter of its own, these three among them;
+    what differs from the defaults and from what is shared is listed in the column `own`. Of any
+    method, `n_bits`, `random_state` and `n_jobs` are set, and it is trained from scratch.
+
     All methods that learn from pairs get the same ones, drawn for each seed from the training
-    labels (or, where there are none, from nearest neighbours).
+    labels (or, where there are none, from nearest neighbours). Only a hasher with an `n_similar` or
+    `n_dissimilar` of its own gets pairs drawn by its own numbers, with the same seed.
 
     Args:
         dataset: a name that `datasets.load` knows, or a Dataset.
-        methods: names (see METHODS) or hashers, or hashers by the names they are to go by;
-            `n_bits`, `random_state` and `n_jobs` are set.
-        k: ranks at which precision is measured.
-        loss: of the column L(h), and of the methods that minimise one.
+        methods: names (see `entries.METHODS`) or hashers, or either by the names they are to go
+            by. Hashers of one class are told apart by their parameters, equal ones by a number.
+        bits, seeds: one or several.
+        k: ranks at which precision is measured, one or several. Beyond the number of base points
+            there is none: the table has a dash there, the rows NaN, and the protocol says so.
+        loss: of the methods given by name that minimise one. The column L(h) is always this loss
+            over the shared pairs, whatever a method minimised itself.
+        n_similar, n_dissimilar: pairs drawn for each training point; None takes all.
         folder: where codes are kept: what is there is not trained again, and an interrupted run
             goes on. A temporary memory if None.
+
+    Raises ValueError, before anything is trained, for arguments that are wrong.
     """
+    if not isinstance(dataset, (str, Dataset)):
+        raise ArgumentError(f"dataset must be a name or a Dataset, got {type(dataset).__name__}")
+    shared = Shared(loss, n_similar, n_dissimilar)
+    losses.get(loss)
+    chosen = entries(methods, shared)
+    lengths, every_seed = _several("bits", bits, 1), _several("seeds", seeds, 0)
+    ranks = _several("k", k, 1)
+    cells = Memory() if folder is None else Cells(folder)
     data = datasets.load(dataset) if isinstance(dataset, str) else dataset
-    hashers = dict(methods if isinstance(methods, Mapping) else map(named, methods))
-    cells: Cells | _Memory = _Memory() if folder is None else Cells(folder)
     mark = runs.fingerprint(data)
     rows = []
-    jobs = [(seed, b, name) for seed in seeds for b in bits for name in hashers]
-    columns = (SpinnerColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, TimeElapsedColumn(), disable=not verbose) as bar:
+    jobs = [(seed, b, entry) for seed in every_seed for b in lengths for entry in chosen]
+    told = TextColumn("{task.description}", markup=False)
+    columns = SpinnerColumn(), MofNCompleteColumn(), told, TimeElapsedColumn()
+    with Progress(*columns, disable=not verbose) as bar:
         task = bar.add_task("", total=len(jobs))
-        pairs: dict[int, Affinity] = {}
-        for seed, b, name in jobs:
-            bar.update(task, description=f"{name}, {b} bits, seed {seed}")
-            if seed not in pairs:
-                pairs[seed] = runs.draw_pairs(data, n_similar, n_dissimilar, seed, n_jobs)
-            hasher = runs.prepared(
-                hashers[name],
-                n_bits=b,
-                random_state=seed,
-                loss=loss,
-                n_similar=n_similar,
-                n_dissimilar=n_dissimilar,
-                n_jobs=n_jobs,
-            )
-            configuration = runs.configuration(mark, hasher, n_similar, n_dissimilar, seed)
-            rows.append(
-                _row(name, b, seed, configuration, cells, hasher, data, pairs[seed], loss, k)
-            )
+        drawn = _Drawn(data, shared.pairs, n_jobs)
+        for seed, b, entry in jobs:
+            bar.update(task, description=f"{entry.name}, {b} bits, seed {seed}")
+            drawn.turn_to(seed)
+            job = _Job(entry, b, seed, data, mark, loss, ranks, n_jobs)
+            rows.append(job.row(cells, drawn))
             bar.advance(task)
-    protocol = {
+    return Comparison(rows, _protocol(data, shared, chosen, every_seed, ranks))
+
+
+class _Drawn:
+    """The pairs of one seed at a time, each kind drawn once."""
+
+    def __init__(self, data: Dataset, shared: Pairs, n_jobs: int | None) -> None:
+        self.data, self.n_jobs = data, n_jobs
+        self.shared = shared
+        self.seed = -1
+        self.kept: dict[Pairs, Affinity] = {}
+
+    def turn_to(self, seed: int) -> None:
+        """Draw the shared pairs of a seed, unless it is the same as before."""
+        if seed != self.seed:
+            self.seed, self.kept = seed, {}
+            self.of(self.shared)
+
+    def of(self, pairs: Pairs) -> Affinity:
+        if pairs not in self.kept:
+            self.kept[pairs] = runs.draw_pairs(self.data, pairs, self.seed, self.n_jobs)
+        return self.kept[pairs]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One row to be: a method with a number of bits and a seed."""
+
+    entry: Entry
+    n_bits: int
+    seed: int
+    data: Dataset
+    mark: str
+    loss: Any
+    ranks: Sequence[int]
+    n_jobs: int | None
+
+    def row(self, cells: Cells | Memory, drawn: _Drawn) -> dict[str, Any]:
+        """Train unless it was trained before; then measure the codes."""
+        row: dict[str, Any] = {"method": self.entry.name, "bits": self.n_bits, "seed": self.seed}
+        row[OWN] = in_short(self.entry.own)
+        measures = ["L(h)", *(f"p@{rank}" for rank in self.ranks), "mAP", "b_eff"]
+        measures += ["train s", "codes/s", "model bytes"]
+        try:
+            facts, codes = self._trained(cells, drawn)
+            return row | self._measured(facts, codes, drawn.of(drawn.shared)) | {"failed": ""}
+        except Exception as error:  # one method must not take the others with it
+            why = traceback.format_exception_only(error)[-1].strip()
+            return row | dict.fromkeys(measures, float("nan")) | {"failed": why}
+
+    def _trained(self, cells: Cells | Memory, drawn: _Drawn) -> tuple[runs.Facts, Arrays]:
+        configuration = self.entry.configuration(self.mark, self.n_bits, self.seed)
+        if configuration in cells:
+            return cells.read(configuration)
+        hasher = self.entry.prepared(self.n_bits, self.seed, self.n_jobs)
+        facts, codes = runs.train(hasher, self.data, drawn.of(self.entry.pairs))
+        try:
+            cells.write(configuration, facts, codes)
+        except OSError as error:  # a full disk: what was trained can be measured all the same
+            warnings.warn(f"{self.entry.name} could not be kept: {error}", stacklevel=4)
+        return facts, codes
+
+    def _measured(self, facts: runs.Facts, codes: Arrays, pairs: Affinity) -> dict[str, Any]:
+        within = [rank for rank in self.ranks if rank <= len(self.data.base)]
+        found = runs.measure(codes, self.n_bits, self.data, within or [1], self.n_jobs)
+        at = dict(zip(found.k.tolist(), found.precision.tolist(), strict=True))
+        return {
+            "L(h)": runs.training_loss(codes, self.n_bits, pairs, self.loss),
+            **{f"p@{rank}": at[rank] if rank in within else float("nan") for rank in self.ranks},
+            "mAP": found.mean_average_precision,
+            "b_eff": found.utilization,
+            "train s": facts["seconds"],
+            "codes/s": facts["codes_a_second"],
+            "model bytes": facts["bytes"],
+        }
+
+
+def _protocol(
+    data: Dataset, shared: Shared, chosen: Sequence[Entry], seeds: Sequence[int], k: Sequence[int]
+) -> dict[str, Any]:
+    """What a reader must know; whatever is not the same for all is told with its name."""
+    pairs = f"{_numbers(shared.pairs)} for each training point"
+    pairs += ", the same for all methods that learn from pairs"
+    for entry in chosen:
+        if entry.pairs != shared.pairs:
+            pairs += f"; but {entry.name} from {_numbers(entry.pairs)}"
+    loss = f"{shown(shared.loss)}; L(h) is this loss over these pairs in every row"
+    for entry in chosen:
+        if "loss" in entry.own:
+            loss += f"; but {entry.name} minimises {shown(entry.own['loss'])}"
+    protocol: dict[str, Any] = {
         "data set": data.name,
         "split": data.protocol,
-        "pairs": f"{n_similar} similar and {n_dissimilar} dissimilar for each training point",
-        "ties": "expected value over all orders",
-        "seeds": list(seeds),
+        "pairs": pairs,
+        "loss": loss,
     }
-    return Comparison(rows, protocol)
+    protocol |= {"ties": "expected value over all orders", "seeds": list(seeds)}
+    if beyond := [rank for rank in k if rank > len(data.base)]:
+        ranks = ", ".join(f"p@{rank}" for rank in beyond)
+        protocol["not measured"] = f"{ranks}: the base has {len(data.base)} points"
+    return protocol
 
 
-def named(method: str | Hasher) -> tuple[str, Hasher]:
-    """A method's name and a hasher that is it."""
-    if not isinstance(method, str):
-        return type(method).__name__, method
-    if method in OURS:
-        return method, OURS[method]()
-    if method not in METHODS:
-        raise unknown("method", method, METHODS, "a hasher")
-    return method, getattr(baselines, method)()
+def _numbers(pairs: Pairs) -> str:
+    similar, dissimilar = ("all" if number is None else str(number) for number in pairs)
+    return f"{similar} similar and {dissimilar} dissimilar"
 
 
-def _row(
-    name: str,
-    n_bits: int,
-    seed: int,
-    configuration: dict[str, Any],
-    cells: "Cells | _Memory",
-    hasher: Hasher,
-    data: Dataset,
-    pairs: Affinity,
-    loss: Any,
-    k: Sequence[int],
-) -> dict[str, Any]:
-    """Train unless it was trained before; then measure the codes."""
-    row: dict[str, Any] = {"method": name, "bits": n_bits, "seed": seed}
-    measures = ["L(h)", *(f"p@{rank}" for rank in k), "mAP", "b_eff"]
-    measures += ["train s", "codes/s", "model bytes"]
-    try:
-        if configuration not in cells:
-            cells.write(configuration, *runs.train(hasher, data, pairs))
-        facts, codes = cells.read(configuration)
-        row |= _measured(facts, codes, n_bits, data, pairs, loss, k)
-        return row | {"failed": ""}
-    except Exception as error:  # one method must not take the others with it
-        why = traceback.format_exception_only(error)[-1].strip()
-        return row | dict.fromkeys(measures, float("nan")) | {"failed": why}
+def _several(name: str, values: Any, least: int) -> tuple[int, ...]:
+    """One whole number or several that differ, as a tuple."""
+    items = (
+        list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+    )
+    found = tuple(whole(name, item, least) for item in items)
+    if not found:
+        raise ArgumentError(f"{name} must be a whole number or several, got none")
+    if twice := [value for at, value in enumerate(found) if value in found[:at]]:
+        raise ArgumentError(f"{name} must be given once each, got {twice[0]} twice")
+    return found
 
 
-def _measured(
-    facts: runs.Facts,
-    codes: Arrays,
-    n_bits: int,
-    data: Dataset,
-    pairs: Affinity,
-    loss: Any,
-    k: Sequence[int],
-) -> dict[str, Any]:
-    found = runs.measure(codes, n_bits, data, k)
-    at = dict(zip(found.k.tolist(), found.precision.tolist(), strict=True))
-    return {
-        "L(h)": runs.training_loss(codes, n_bits, pairs, loss),
-        **{f"p@{rank}": at.get(rank, float("nan")) for rank in k},
-        "mAP": found.mean_average_precision,
-        "b_eff": found.utilization,
-        "train s": facts["seconds"],
-        "codes/s": facts["codes_a_second"],
-        "model bytes": facts["bytes"],
-    }
+def _why(rows: Sequence[dict[str, Any]]) -> str:
+    """Why the first of these failed that did, and which it was where not all of them did."""
+    failed = [row for row in rows if row["failed"]]
+    if not failed:
+        return ""
+    which = f"seed {failed[0]['seed']}: " if len(failed) < len(rows) else ""
+    return f"{which}{failed[0]['failed']}"
 
 
 def _shown(values: Sequence[float]) -> str:
-    mean = float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
+    if not np.isfinite(values).any():
+        return NONE
+    mean = float(np.nanmean(values))
     return (
         f"{mean:.3f}" if abs(mean) < 10 else f"{mean:,.1f}" if abs(mean) < 1000 else f"{mean:,.0f}"
     )
-
-
-class _Memory:
-    """Cells that last as long as the call."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, Any] = {}
-
-    def __contains__(self, configuration: dict[str, Any]) -> bool:
-        return repr(configuration) in self.kept
-
-    def write(self, configuration: dict[str, Any], facts: Any, arrays: Any) -> None:
-        self.kept[repr(configuration)] = facts, arrays
-
-    def read(self, configuration: dict[str, Any]) -> Any:
-        return self.kept[repr(configuration)]

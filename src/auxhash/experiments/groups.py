@@ -15,7 +15,7 @@ from auxhash.affinity import Affinity
 from auxhash.baselines import BRE, STH
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Arrays, Cells
-from auxhash.experiments.compare import OURS, named
+from auxhash.experiments.entries import OURS, known
 from auxhash.experiments.runs import Facts
 from auxhash.experiments.scales import Data
 from auxhash.hasher import Hasher
@@ -46,23 +46,22 @@ class Training:
 
     def hasher(self) -> Hasher:
         settings: dict[str, Any] = {
-            "n_bits": self.n_bits,
             "random_state": self.seed,
             "loss": self.loss,
             "n_similar": self.pairs[0],
             "n_dissimilar": self.pairs[1],
             "n_jobs": self.n_jobs,
         }
-        hasher = _method(self.method, self.data.labelled)
+        method = _method(self.method, self.data.labelled)
+        hasher = runs.prepared(method, self.n_bits, **settings)
         if self.hash_function:
-            settings["hash_function"] = self.hash_function
             first = hasher.get_params()["mu"]
-            settings["mu"] = first if first == "auto" else self.mu * first
-        return runs.prepared(hasher, **settings)
+            mu = first if first == "auto" else self.mu * first
+            hasher.set_params(hash_function=self.hash_function, mu=mu)
+        return hasher
 
     def configuration(self) -> dict[str, Any]:
-        mark = _mark(self.data)
-        return runs.configuration(mark, self.hasher(), *self.pairs, self.seed)
+        return runs.configuration(_mark(self.data), self.hasher(), self.pairs, self.seed)
 
     def run(self) -> tuple[Facts, Arrays]:
         data = self.data.load()
@@ -172,7 +171,7 @@ def _method(name: str, labelled: bool) -> Hasher:
     """BRE and STH learn from labels where there are any, as the paper has them do."""
     if labelled and name in ("BRE", "STH"):
         return BRE(supervised=True) if name == "BRE" else STH(supervised=True)
-    return named(name)[1]
+    return known(name)
 
 
 def _codes(method: str, arrays: Arrays) -> Arrays:
@@ -189,4 +188,4 @@ def _mark(data: Data) -> str:
 @lru_cache(maxsize=4)
 def drawn(data: Data, pairs: tuple[int, int], seed: int, n_jobs: int | None) -> Affinity:
     """The pairs of a seed, drawn once."""
-    return runs.draw_pairs(data.load(), *pairs, seed, n_jobs)
+    return runs.draw_pairs(data.load(), pairs, seed, n_jobs)

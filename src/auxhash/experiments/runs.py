@@ -3,7 +3,6 @@
 A run keeps codes, the model and facts, never features: every measure comes from the codes later.
 """
 
-import hashlib
 import os
 import platform
 from collections.abc import Sequence
@@ -21,12 +20,14 @@ from auxhash import __version__, affinity, losses, metrics, modelfile
 from auxhash.affinity import Affinity
 from auxhash.codes import pack, sign, unpack
 from auxhash.datasets.dataset import Dataset
-from auxhash.estimators import MACHash
-from auxhash.experiments.cells import Arrays
+from auxhash.estimators import NOT_OF_THE_RUN, MACHash
+from auxhash.experiments.cells import Arrays, Configuration
 from auxhash.hasher import CHUNK, NOT_SAVED, Hasher
+from auxhash.identity import in_words
 from auxhash.metrics import Evaluation
 
 Facts = dict[str, Any]
+Pairs = tuple[int | None, int | None]  # n_similar and n_dissimilar; None takes all
 
 PARTS = ("train", "base", "query")
 TWO_STEP = "two-step "  # before a part's name: the codes of the two-step solution MAC started from
@@ -36,43 +37,42 @@ TRAINING = ("codes_", "labels_", "affinity_", "history_", "two_step_", "init", "
 
 
 def fingerprint(data: Dataset) -> str:
-    """A digest of what the data set holds."""
-    digest = hashlib.sha256(data.name.encode())
-    for part in (data.train, data.base, data.query):
-        digest.update(repr(part).encode())
-        step = max(1, len(part) // 1000)  # a thousand rows tell data sets apart, a million are slow
-        digest.update(np.ascontiguousarray(part.X[::step]).tobytes())
-        if part.y is not None:
-            digest.update(np.ascontiguousarray(part.y).tobytes())
-    return digest.hexdigest()[:16]
+    """A digest of what the data set holds: every point and every label."""
+    parts = data.train, data.base, data.query
+    return in_words([data.name, *((part.X, part.y) for part in parts)])
 
 
-def prepared(hasher: Hasher, **settings: Any) -> Hasher:
-    """A fresh copy with the settings that all methods share, as far as it has them."""
+def prepared(hasher: Hasher, n_bits: int, **settings: Any) -> Hasher:
+    """A fresh copy with n_bits, and with those of the settings that it has parameters for."""
     fresh: Hasher = clone(hasher)
     own = fresh.get_params(deep=False)
+    fresh.set_params(n_bits=n_bits)  # raises where it has none
     fresh.set_params(**{name: value for name, value in settings.items() if name in own})
     return fresh
 
 
-def configuration(
-    mark: str, hasher: Hasher, n_similar: int | None, n_dissimilar: int | None, seed: int
-) -> dict[str, Any]:
-    """All that a run's result depends on; the number of threads is not among it."""
-    every = hasher.get_params()
+def learns_from_pairs(hasher: Hasher) -> bool:
+    """Whether the hasher can be given the pairs to learn from."""
+    return bool(has_fit_parameter(hasher, "affinity"))
+
+
+def configuration(mark: str, hasher: Hasher, pairs: Pairs, seed: int) -> Configuration:
+    """All that a run's result depends on; threads and progress bars are not among it."""
+    every = hasher.get_params(deep=False)
     return {
         "data": mark,
-        "method": type(hasher).__name__,
-        "parameters": {name: repr(every[name]) for name in sorted(every) if name != "n_jobs"},
-        "pairs": [n_similar, n_dissimilar, seed],
+        "method": in_words(type(hasher)),
+        "parameters": {
+            name: in_words(value) for name, value in every.items() if name not in NOT_OF_THE_RUN
+        },
+        "pairs": in_words([*pairs, seed]),
         "version": __version__,
     }
 
 
-def draw_pairs(
-    data: Dataset, n_similar: int | None, n_dissimilar: int | None, seed: int, n_jobs: int | None
-) -> Affinity:
+def draw_pairs(data: Dataset, pairs: Pairs, seed: int, n_jobs: int | None) -> Affinity:
     """The pairs that every method of a seed learns from: by label, else by nearest neighbours."""
+    n_similar, n_dissimilar = pairs
     if data.train.y is not None:
         return affinity.from_labels(data.train.y, n_similar, n_dissimilar, seed, n_jobs)
     return affinity.from_neighbors(
@@ -85,7 +85,7 @@ def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays
 
     MAC's two-step codes are kept beside its own, so that the two-step method needs no run.
     """
-    options = {"affinity": pairs} if has_fit_parameter(hasher, "affinity") else {}
+    options = {"affinity": pairs} if learns_from_pairs(hasher) else {}
     clock = perf_counter()
     hasher.fit(data.train.X, data.train.y, **options)
     trained = perf_counter() - clock

@@ -12,7 +12,7 @@ from auxhash.experiments.claims import (
     both,
     only_ones_ahead,
 )
-from auxhash.experiments.compare import OURS
+from auxhash.experiments.entries import OURS
 from auxhash.experiments.figures.figure import (
     GroupFigure,
     Section,

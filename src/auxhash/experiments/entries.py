@@ -1,0 +1,202 @@
+"""The methods of a comparison: what each is called, and what it brings itself.
+
+A name stands for a method under the settings that the comparison shares. A hasher is the user's,
+and keeps every parameter of its own: only n_bits, random_state, n_jobs are set.
+"""
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from auxhash import baselines
+from auxhash.checks import ArgumentError
+from auxhash.estimators import NOT_OF_THE_RUN, MACHash, TwoStepHash
+from auxhash.experiments import runs
+from auxhash.experiments.cells import Configuration
+from auxhash.experiments.runs import Pairs
+from auxhash.hasher import Hasher
+from auxhash.identity import in_words
+from auxhash.names import unknown
+
+# The paper's names: cut and quad are the two-step methods, MACcut and MACquad what MAC makes of
+# them, with the paper's schedules. MAC is our own Z step; MACrefined, the default, goes beyond.
+OURS: dict[str, Callable[[], Hasher]] = {
+    "MACrefined": lambda: MACHash(),
+    "MAC": lambda: MACHash(refine=None),
+    "MACcut": lambda: MACHash(z_step="cut", mu=0.3, refine=None),
+    "MACquad": lambda: MACHash(z_step="quad", mu=0.01, refine=None),
+    "cut": lambda: TwoStepHash(z_step="cut"),
+    "quad": lambda: TwoStepHash(z_step="quad"),
+}
+METHODS = (*OURS, *baselines.__all__)
+SET = ("n_bits", "random_state", *NOT_OF_THE_RUN)
+LONGEST = 40  # characters of a parameter, where it is shown
+
+Method = str | Hasher
+Methods = Method | Iterable[Method] | Mapping[str, Method]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all methods of a comparison have in common, unless they bring their own."""
+
+    loss: Any = "ksh"
+    n_similar: int | None = 100
+    n_dissimilar: int | None = 500
+
+    @property
+    def pairs(self) -> Pairs:
+        return self.n_similar, self.n_dissimilar
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One method of a comparison."""
+
+    name: str
+    hasher: Hasher  # with every parameter but those that are SET
+    own: dict[str, Any]  # parameters other than its class's defaults and what is shared
+    pairs: Pairs  # drawn for each point, if it learns from pairs
+
+    def prepared(self, n_bits: int, seed: int, n_jobs: int | None) -> Hasher:
+        """A fresh hasher, to be fitted."""
+        return runs.prepared(self.hasher, n_bits, random_state=seed, n_jobs=n_jobs)
+
+    def configuration(self, mark: str, n_bits: int, seed: int) -> Configuration:
+        """All that the result depends on."""
+        return runs.configuration(mark, self.prepared(n_bits, seed, None), self.pairs, seed)
+
+
+def known(name: str) -> Hasher:
+    """The method of that name."""
+    if name not in METHODS:
+        raise unknown("method", name, METHODS, "a hasher")
+    hasher: Hasher = OURS[name]() if name in OURS else getattr(baselines, name)()
+    return hasher
+
+
+def entries(methods: Methods, shared: Shared) -> list[Entry]:
+    """The methods, each under a name of its own; raises for what is no method."""
+    if isinstance(methods, (str, Hasher)):
+        methods = [methods]
+    if not isinstance(methods, Iterable):
+        raise ArgumentError(f"methods must be names or hashers, got {shown(methods)}")
+    if isinstance(methods, Mapping):
+        if wrong := [name for name in methods if not (isinstance(name, str) and name)]:
+            raise ArgumentError(f"methods must have names for keys, got {wrong[0]!r}")
+        found = [_entry(method, shared, name) for name, method in methods.items()]
+    else:
+        found = _told_apart([(method, _entry(method, shared)) for method in methods])
+    if not found:
+        raise ArgumentError("methods must hold at least one name or hasher, got none")
+    return found
+
+
+def _entry(method: Any, shared: Shared, name: str = "") -> Entry:
+    if isinstance(method, str):
+        hasher = known(method)
+        hasher = runs.prepared(hasher, hasher.n_bits, **vars(shared))
+        return Entry(name or method, hasher, {}, shared.pairs)
+    named = name or (method.__name__ if isinstance(method, type) else type(method).__name__)
+    if not isinstance(method, Hasher):
+        hint = (
+            f": write {named}()" if isinstance(method, type) and issubclass(method, Hasher) else ""
+        )
+        raise ArgumentError(f"methods must be names or hashers, got {shown(method)}{hint}")
+    parameters = method.get_params(deep=False)
+    if "n_bits" not in parameters:
+        raise ArgumentError(f"methods must have a parameter n_bits to be set, and {named} has none")
+    if parameters.get("warm_start") and _is_fitted(method):
+        raise ArgumentError(
+            f"{named} is fitted and has warm_start=True, but methods are trained from scratch: "
+            "set warm_start=False"
+        )
+    try:
+        hasher = runs.prepared(method, parameters["n_bits"])
+    except Exception as error:
+        raise ArgumentError(f"{named} cannot be copied to be trained: {error}") from error
+    pairs = shared.pairs
+    if runs.learns_from_pairs(hasher):
+        pairs = parameters.get("n_similar", pairs[0]), parameters.get("n_dissimilar", pairs[1])
+    return Entry(named, hasher, _own(hasher, shared), pairs)
+
+
+def _own(hasher: Hasher, shared: Shared) -> dict[str, Any]:
+    """In the order of the class's own signature, which begins with what matters most."""
+    values = hasher.get_params(deep=False)
+    signature = inspect.signature(type(hasher)).parameters
+    usual = {name: parameter.default for name, parameter in signature.items()} | vars(shared)
+    return {
+        name: values[name]
+        for name in signature
+        if name in values and name not in SET and in_words(values[name]) != in_words(usual[name])
+    }
+
+
+def _told_apart(found: list[tuple[Method, Entry]]) -> list[Entry]:
+    """Under names that differ: by what not all of that name bring and, if need be, a number."""
+    texts = Counter(method for method, _ in found if isinstance(method, str))
+    if twice := [name for name, times in texts.items() if times > 1]:
+        raise ArgumentError(f"methods must be named once each, got {twice[0]!r} twice")
+    alike: dict[str, list[Entry]] = {}
+    for _, entry in found:
+        alike.setdefault(entry.name, []).append(entry)
+    taken = set(texts)
+    apart = []
+    for method, entry in found:
+        name = entry.name
+        if not isinstance(method, str):
+            if special := _special(entry, alike[name]):
+                name = f"{name}({in_short(special)})"
+            numbers = (f"{name} #{number}" for number in range(2, len(found) + 2))
+            name = name if name not in taken else next(n for n in numbers if n not in taken)
+            taken.add(name)
+        apart.append(Entry(name, entry.hasher, entry.own, entry.pairs))
+    return apart
+
+
+def _special(entry: Entry, alike: list[Entry]) -> dict[str, Any]:
+    """What an entry brings itself that not all of these do."""
+    nothing = object()
+    return {
+        name: value
+        for name, value in entry.own.items()
+        if any(in_words(other.own.get(name, nothing)) != in_words(value) for other in alike)
+    }
+
+
+def _is_fitted(hasher: Hasher) -> bool:
+    try:
+        check_is_fitted(hasher)
+    except Exception:
+        return False
+    return True
+
+
+def in_short(parameters: Mapping[str, Any]) -> str:
+    """Parameters as they would be written in a call, as far as that is short."""
+    return ", ".join(f"{name}={shown(value)}" for name, value in parameters.items())
+
+
+def shown(value: Any) -> str:
+    """A value, as far as it is short."""
+    if isinstance(value, partial):
+        parts = [shown(part) for part in (value.func, *value.args)]
+        text = f"partial({', '.join([*parts, *filter(None, [in_short(value.keywords)])])})"
+    elif isinstance(value, np.ndarray):
+        text = f"{value.dtype} array {value.shape}"
+    elif isinstance(value, tuple):
+        text = f"({', '.join(map(shown, value))})"
+    elif hasattr(value, "__name__"):  # a function, a class
+        text = value.__name__
+    elif repr(value) == object.__repr__(value):  # which tells nothing but an address
+        text = f"{type(value).__name__}()"
+    else:
+        text = " ".join(repr(value).split())
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
