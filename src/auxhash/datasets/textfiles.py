@@ -50,7 +50,8 @@ class Text:
             X = np.array([[float(row[column]) for column in columns] for row in self.rows])
         except ValueError:
             raise self._no_number(columns) from None
-        plain = all(NUMERAL.issuperset(row[column]) for row in self.rows for column in columns)
+        used = ("".join([row[column] for column in columns]) for row in self.rows)
+        plain = all(map(NUMERAL.issuperset, used))
         if not (plain and np.isfinite(X).all()):
             raise self._no_number(columns)
         return X
