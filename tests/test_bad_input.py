@@ -14,6 +14,7 @@ import zipfile
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from PIL import Image
 
 import auxhash
 from auxhash import HammingIndex, MACHash, affinity, baselines, datasets, losses, metrics
@@ -76,6 +77,8 @@ def files(tmp_path_factory):
         "one-row.npy": X[:1],
         "narrow.npy": X[:, :2],
         "objects.npy": np.array([{}, {}]),
+        "text-objects.npy": np.array(["a", "b"] * 20, object),
+        "records.npy": np.zeros(40, [("a", "f4"), ("b", "f4")]),
         "codes.npy": np.arange(40, dtype=np.uint8)[:, None],
         "wide-codes.npy": np.zeros((40, 3), np.uint8),
         "negative-ids.npy": -np.arange(40),
@@ -113,6 +116,17 @@ def files(tmp_path_factory):
         "pairs-half.csv": b"i,j,y\n0.5,1,1\n",
         "pairs-two.csv": b"i,j\n0,1\n",
         "pairs-nan.csv": b"i,j,y\n0,1,nan\n",
+        "pairs-underscore.csv": b"i,j,y\n1_1,1,1\n",
+        "shifted.csv": b"kind\n" + b"1\n2\n" * 20,
+        "gap-labels.csv": b"1\n\n" + b"2\n" * 39,
+        "NA-labels.csv": b"NA\n" + b"2\n" * 39,
+        "words.txt": b"a\nb\n" * 20,
+        "underscore.csv": b"a,b,y\n1_1,2,0\n",
+        "hole.csv": b"NA,2\n3,4\n",
+        "counted.csv": b"0,1,2\n3,4,5\n",
+        "nul.csv": b"1,2\n3,\0\n",
+        "long.csv": b"9" * 200_000,
+        "unclosed.npy": npy_header("{'descr': '<f8', 'shape': (1,"),
         "empty.fvecs": b"",
         "truncated.fvecs": b"",  # below
         "mixed.fvecs": struct.pack("<ifff", 3, 1, 2, 3) + struct.pack("<iffff", 4, 1, 2, 3, 4),
@@ -145,6 +159,8 @@ def files(tmp_path_factory):
         for path in inside:
             (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / name / path).write_bytes(b"no picture")
+    (folder / "bomb" / "class").mkdir(parents=True)
+    Image.new("1", (13_000, 13_000)).save(folder / "bomb" / "class" / "b.png")
     (folder / "taken").write_text("a file")
     return folder
 
@@ -154,7 +170,7 @@ COMMANDS = [
     ("fit X.npy y.npy -o m --checkpoint y.npy", r"checkpoint must be a folder, and y\.npy is a"),
     ("fit missing.npy y.npy -o m", r"features: there is no file missing\.npy"),
     ("fit features.xls y.npy -o m", r"features\.xls must end in \.npy, \.npz, \.csv, \.parquet"),
-    ("fit empty.npy y.npy -o m", r"empty\.npy is not a whole \.npy file of numbers: it is empty"),
+    ("fit empty.npy y.npy -o m", r"empty\.npy is not a whole \.npy file: it is empty"),
     ("fit truncated.npy y.npy -o m", r"truncated\.npy is not a whole \.npy file"),
     ("fit header-only.npy y.npy -o m", r"header-only\.npy is not a whole \.npy file"),
     ("fit huge.npy y.npy -o m", r"huge\.npy is not a whole \.npy file"),
@@ -165,7 +181,7 @@ COMMANDS = [
         r"foreign\.npy is not a whole .*: it begins otherwise",
     ),
     ("fit archive.npy y.npy -o m", r"archive\.npy is not a whole .*: it begins otherwise"),
-    ("fit objects.npy y.npy -o m", r"objects\.npy is not a whole \.npy file"),
+    ("fit objects.npy y.npy -o m", r"objects\.npy holds Python objects"),
     ("fit text.npy y.npy -o m", r"text\.npy must hold real numbers, got <U1"),
     ("fit complex.npy y.npy -o m", r"complex\.npy must hold real numbers, got complex128"),
     ("fit flat.npy y.npy -o m", r"flat\.npy must be of shape \(n, D\).*got shape \(6,\)"),
@@ -180,7 +196,10 @@ COMMANDS = [
     ("fit two.npz y.npy -o m", r"two\.npz must hold an array X; it holds a, b"),
     ("fit none.npz y.npy -o m", r"none\.npz must hold an array X; it holds nothing"),
     ("fit huge.npz y.npy -o m", r"huge\.npz (is not a whole|states arrays that are larger)"),
-    ("fit pickle.npz y.npy -o m", r"pickle\.npz is not a whole \.npz file"),
+    ("fit pickle.npz y.npy -o m", r"pickle\.npz: array X holds Python objects"),
+    ("fit X.npy text-objects.npy -o m", r"text-objects\.npy holds Python objects.*astype\(str\)"),
+    ("fit unclosed.npy y.npy -o m", r"unclosed\.npy is not a whole \.npy file: its header is"),
+    ("fit records.npy y.npy -o m", r"records\.npy holds records of"),
     ("fit traversal.npz y.npy -o m", r"must hold an array X; it holds \.\./\.\./escaped, \.\./y"),
     ("fit empty.csv -o m", r"empty\.csv is empty"),
     ("fit words.csv -o m", r"words\.csv: line 3, column 'b': 'many' is no number"),
@@ -189,6 +208,11 @@ COMMANDS = [
     ("fit twice.csv -o m", r"twice\.csv has two columns called 'a'"),
     ("fit binary.csv -o m", r"binary\.csv is not a \.csv file"),
     ("fit gap.csv -o m", r"gap\.csv: line 2, column 'b': '' is no number"),
+    ("fit underscore.csv -o m", r"underscore\.csv: line 2, column 'a': '1_1' is no number"),
+    ("fit hole.csv y.npy -o m", r"hole\.csv: line 1, column '0': 'NA' is no number \(if line 1"),
+    ("fit counted.csv y.npy -o m", r"counted\.csv: line 1 counts 0, 1, 2, .*--no-header"),
+    ("fit nul.csv y.npy -o m", r"nul\.csv is not a \.csv file: it holds a NUL byte"),
+    ("fit long.csv y.npy -o m", r"long\.csv is not a \.csv file: field larger than"),
     ("fit empty.fvecs y.npy -o m", r"empty\.fvecs is empty"),
     ("fit truncated.fvecs y.npy -o m", r"truncated\.fvecs is truncated"),
     ("fit mixed.fvecs y.npy -o m", r"mixed\.fvecs mixes dimensions: vector 0 has 3, but 4"),
@@ -200,6 +224,8 @@ COMMANDS = [
     ("fit folder -o m", r"folder holds no pictures \(\.png"),
     ("fit mixed -o m", r"mixed holds both pictures, such as a\.png, and folders"),
     ("fit broken -o m", r"b\.png is no picture that can be read"),
+    ("fit bomb -o m", r"b\.png is too large a picture, at most 100,000,000 pixels.*13,000 x 13,0"),
+    ("fit bomb --features json:dumps -o m", r"b\.png is too large a picture"),
     ("fit broken --features nocolon -o m", r"named module:function, got 'nocolon'"),
     ("fit broken --features no_such_module:f -o m", r"No module named 'no_such_module'"),
     ("fit broken --features json:dmps -o m", r"module json has no function 'dmps'"),
@@ -218,7 +244,11 @@ COMMANDS = [
     ("fit X.npy --pairs pairs-self.csv -o m", r"joins a point with itself"),
     ("fit X.npy --pairs pairs-half.csv -o m", r"i must be whole numbers"),
     ("fit X.npy --pairs pairs-two.csv -o m", r"must hold i, j and y; y is missing"),
-    ("fit X.npy --pairs pairs-nan.csv -o m", r"y must not hold NaN"),
+    ("fit X.npy --pairs pairs-nan.csv -o m", r"line 2, column 'y': 'nan' is no number"),
+    ("fit X.npy --pairs pairs-underscore.csv -o m", r"i must be whole.*line 2 has '1_1'"),
+    ("fit X.npy shifted.csv -o m", r"40 points, but shifted\.csv 41 labels \(does line 1 name"),
+    ("fit X.npy gap-labels.csv -o m", r"gap-labels\.csv: line 2 is empty, and others follow"),
+    ("fit X.npy NA-labels.csv -o m", r"NA-labels\.csv: line 1, column '0': 'NA' is no label"),
     ("fit X.npy --pairs narrow.npy -o m", r"must be of shape \(n, 3\), for i, j and y"),
     # Settings.
     ("fit X.npy y.npy -o m --bits 0", r"n_bits must be a whole number of at least 1, got 0"),
@@ -273,10 +303,15 @@ COMMANDS = [
         r"the index holds codes of 8 bits, and model.safetensors makes codes of 5",
     ),
     ("search good.index codes.npy --names few-labels.npy", r"holds 7 names"),
+    ("search good.index codes.npy --names gap-labels.csv", r"line 2 is empty, and others follow"),
     # Measuring.
     (
         "evaluate X.npy --model model.safetensors",
         r"holds no labels called 'y': give --labels",
+    ),
+    (
+        "evaluate X.npy --model model.safetensors --labels words.txt",
+        r"labels of queries are text and those of the base int64: none are the same",
     ),
     ("evaluate X.npy --model unlabelled.safetensors --labels y.npy", r"learnt without labels"),
     (

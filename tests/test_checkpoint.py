@@ -482,7 +482,7 @@ def test_on_the_command_line(tmp_path, press, monkeypatch):
     stopped = CliRunner().invoke(main, [*fit, "m.safetensors", "--checkpoint", "run"])
     assert stopped.exit_code == 130
     told = "Interrupted: m.safetensors is the best model so far; the same command goes on.\n"
-    assert stopped.stderr == told
+    assert stopped.stderr.endswith(told)
     assert auxhash.load("m.safetensors").n_iter_ == 3
     release()
     resumed = CliRunner().invoke(main, [*fit, "m.safetensors", "--checkpoint", "run"])
@@ -508,6 +508,7 @@ def test_ctrl_c_before_there_is_a_model_is_code_130(tmp_path, monkeypatch):
     np.savez(tmp_path / "data.npz", X=X, y=y)
     fit = ["fit", str(tmp_path / "data.npz"), "-o", str(tmp_path / "m")]
     result = CliRunner().invoke(main, fit)
-    assert (result.exit_code, result.stderr) == (130, "Interrupted.\n")
+    assert result.exit_code == 130
+    assert result.stderr.endswith("\nInterrupted.\n")
     debugged = CliRunner().invoke(main, ["--debug", *fit])
-    assert debugged.output == "\nAborted!\n"  # click's own way
+    assert debugged.output.endswith("\nAborted!\n")  # click's own way

@@ -82,3 +82,16 @@ def test_export(here, run, model):
     np.testing.assert_array_equal(
         session.run(None, {name: X.astype(np.float32)})[0], auxhash.load(model).encode(X)
     )
+
+
+def test_labels_may_be_missing_where_points_are_encoded(here, run, model):
+    head, *lines = (here / "table.csv").read_text().splitlines()
+    unknown = [line.rpartition(",")[0] + "," for line in lines]
+    (here / "unknown.csv").write_text("\n".join([head, *unknown]))
+    told = run("encode", model, "unknown.csv", "-o", "u.npy", "--json")
+    assert told["read"][0].startswith("unknown.csv: 120 points of 64 features")
+    np.testing.assert_array_equal(
+        np.load("u.npy"), auxhash.load(model).encode(np.load("features.npy"))
+    )
+    result = run("fit", "unknown.csv", "-o", "u.safetensors", code=1)
+    assert "unknown.csv: line 2, column 'y' is empty" in result.output

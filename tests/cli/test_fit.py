@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import auxhash
 from auxhash import MACHash, affinity, baselines
@@ -125,3 +126,64 @@ def test_refinement_can_be_left_out(here, run):
     assert all(step.mu < np.inf for step in plain.history_)
     run(*common, "--refine")
     assert auxhash.load("plain.safetensors").history_[-1].mu == np.inf
+
+
+def test_what_was_read_is_said_before_training(here, run, monkeypatch):
+    rest = ("--bits", "4", *FEW)
+    csv = "\n".join(str(label) for label in np.load("labels.npy")) + "\n"
+    (here / "labels.csv").write_text(csv)
+    told = run("fit", "features.npy", "labels.csv", "-o", "t.safetensors", *rest)
+    assert told.stderr.splitlines() == [
+        "features.npy: 120 points of 64 features, float64",
+        "labels.csv: 120 labels of 4 classes, int64; no line of names",
+    ]
+    table = "table.csv: 120 points of 64 features, float64; 64 columns, pixel0 to pixel63; "
+    told = run("fit", "table.csv", "-o", "t.safetensors", *rest)
+    assert told.stderr == table + "labels: column y; line 1 names the columns\n"
+    told = run("fit", "table.csv", "--pairs", "pairs.csv", "-o", "t.safetensors", *rest)
+    assert told.stderr.splitlines()[-1] == "pairs.csv: 119 pairs"
+    photos = "photos: 24 pictures of 2 classes: across (12), down (12); feature: gist:22"
+    assert run("fit", "photos", "-o", "t.safetensors", *rest).stderr == photos + "\n"
+    told = run("fit", "photos", "-o", "t.safetensors", *rest, "--json")
+    assert told["read"] == [photos]
+    monkeypatch.setattr(MACHash, "fit", None)  # and no later than that
+    result = CliRunner().invoke(main, ["fit", "photos", "-o", "t.safetensors", *rest])
+    assert result.exit_code == 1
+    assert result.stderr.startswith(photos)
+
+
+def test_embeddings_in_any_list_are_not_ids(here, run, model):
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    X, y = np.load("features.npy"), np.load("labels.npy")
+    lists = arrow.array(X.tolist(), arrow.large_list(arrow.float64()))
+    columns = {"id": np.arange(120), "embedding": lists, "y": y}
+    parquet.write_table(arrow.table(columns), "e.parquet")
+    told = run("fit", "e.parquet", "-o", "e.safetensors", "--bits", "12", *FEW)
+    assert told.stderr == (
+        "e.parquet: 120 points of 64 features, float64; column embedding; "
+        "labels: column y; passed over: id\n"
+    )
+    found = auxhash.load("e.safetensors")
+    np.testing.assert_array_equal(found.encode(X), auxhash.load(model).encode(X))
+
+
+def test_the_header_can_be_declared(here, run, model):
+    X, y = np.load("features.npy"), np.load("labels.npy")
+    lines = [",".join(map(str, row)) for row in X]
+    (here / "counted.csv").write_text("\n".join([",".join(map(str, range(64))), *lines]))
+    (here / "headed.csv").write_text("kind\n" + "\n".join(map(str, y)))
+    common = ("fit", "counted.csv", "headed.csv", "-o", "h.safetensors", "--bits", "12", *FEW)
+    assert "line 1 counts 0, 1, 2" in run(*common, code=1).output
+    run(*common, "--header")
+    found = auxhash.load("h.safetensors")
+    np.testing.assert_array_equal(found.encode(X), auxhash.load(model).encode(X))
+    result = run("fit", "features.npy", "headed.csv", "-o", "h.safetensors", code=1)
+    assert "120 points, but headed.csv 121 labels (does line 1 name the column?" in result.output
+
+
+def test_labels_beside_a_table_that_has_its_own(here, run):
+    told = run("fit", "table.csv", "labels.npy", "-o", "t.safetensors", "--bits", "4", *FEW)
+    assert "table.csv: its own labels are not used" in told.stderr
+    assert auxhash.load("t.safetensors").labels_.dtype.kind == "i"

@@ -58,3 +58,25 @@ def test_pictures_by_name(here, run):
 def test_plus_minus_one(here, run, model):
     np.save("pm.npy", auxhash.load(model).transform(np.load("features.npy")))
     assert run("index", "pm.npy", "-o", "pm.index", "--json")["bits"] == 12
+
+
+def test_names_are_shown_as_they_stand(codes, run):
+    names = [f"{i:03}" for i in range(120)]
+    names[0] = "first"
+    (codes / "numbered.txt").write_text("\n".join(names))
+    ask = ("search", "c.index", "c.npy", "-k", "1", "--names", "numbered.txt")
+    told = run(*ask, "--json")
+    assert told["names"][0] == ["first"]
+    assert [row[0] for row in told["names"]] == [names[row[0]] for row in told["ids"]]
+    assert told["read"] == ["numbered.txt: 120 names: first, 001, ..."]
+    result = run(*ask, "--header", code=1)
+    assert "119 names, and the index has an id 119" in result.output
+
+
+def test_ids_from_text(codes, run):
+    (codes / "ids.csv").write_text("id,name\n" + "".join(f"{i * 7},n\n" for i in range(120)))
+    told = run("index", "c.npy", "-o", "t.index", "--bits", "12", "--ids", "ids.csv", "--json")
+    assert told["read"] == ["ids.csv: 120 ids, int64; column id; line 1 names the columns"]
+    assert HammingIndex.load("t.index").ids.tolist() == list(range(0, 840, 7))
+    (codes / "ids.csv").write_text("".join(f"{i:03}\n" for i in range(120)))
+    assert run("index", "c.npy", "-o", "t.index", "--bits", "12", "--ids", "ids.csv", code=1)

@@ -26,6 +26,8 @@ def test_what_is_not_a_whole_png_is_refused():
         read_png(png_of(np.zeros((4, 4, 1), np.uint8), colour=3))
     with pytest.raises(ValueError, match="bytes where"):
         read_png(png_of(np.zeros((4, 4, 1), np.uint8), colour=2))
+    with pytest.raises(ValueError, match="holds more bytes where 52 are right"):
+        read_png(png_of(np.zeros((4, 4, 4), np.uint8), colour=2))
 
 
 @pytest.mark.parametrize("shape", [(5, 7), (5, 7, 3)])

@@ -36,7 +36,7 @@ def test_labels_inside_csv(tmp_path):
     [
         ("cat\ndog\ncat\n", ["cat", "dog", "cat"]),  # no line of names
         ("y\ncat\ndog\n", ["cat", "dog"]),
-        ("kind\n1\n2\n", [1, 2]),
+        ("kind\n1\n2\n", ["kind", "1", "2"]),  # names are told from names by no guess
         ("1\n2\n", [1, 2]),
         ("0.5\n2\n", [0.5, 2.0]),
         ("\ufeffy\n7\n", [7]),  # as Excel begins a file

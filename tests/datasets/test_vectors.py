@@ -61,3 +61,7 @@ def test_only_matrices_are_written(tmp_path):
         write_vectors(tmp_path / "x.fvecs", np.ones(3))
     with pytest.raises(ValueError, match="must end in"):
         write_vectors(tmp_path / "x.txt", np.ones((3, 3)))
+    for name, value in (("x.bvecs", 256), ("x.bvecs", -1), ("x.bvecs", 0.5), ("x.ivecs", 2**31)):
+        with pytest.raises(ValueError, match="holds whole numbers from"):
+            write_vectors(tmp_path / name, np.full((3, 3), value))
+    assert not list(tmp_path.iterdir())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from auxhash.cli.output import (
+    header_option,
     jobs_option,
     json_option,
     label_option,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 @click.option("--folder", metavar="FOLDER", help="Keep runs here, and never run one twice.")
 @own_feature_option
 @label_option
+@header_option
 @jobs_option
 @json_option
 def compare(
@@ -52,6 +54,7 @@ def compare(
     folder: str | None,
     own: str | None,
     label: str,
+    header: bool | None,
     jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -73,7 +76,7 @@ def compare(
         raise ValueError("-m all takes every method there is: leave out any other -m")
     chosen = METHODS if "all" in methods else methods or FEW
     found = compare(
-        _dataset(data, labels, n_train, own, label, seeds[0], jobs),
+        _dataset(data, labels, n_train, own, label, header, seeds[0], jobs),
         chosen,
         bits,
         seeds,
@@ -150,6 +153,7 @@ def _dataset(
     n_train: int | None,
     own: str | None,
     label: str,
+    header: bool | None,
     seed: int,
     jobs: int | None,
 ) -> "Dataset":
@@ -159,6 +163,6 @@ def _dataset(
     if not Path(data).exists() and not Path(data).suffix:
         options: dict[str, Any] = {} if n_train is None else {"n_train": n_train}
         return datasets.load(data, **options)
-    points = inputs.points(data, own, label, jobs)
-    y = inputs.needed_labels(points, labels, label, "LABELS")
+    points = inputs.points(data, own, label, jobs, header)
+    y = inputs.needed_labels(points, labels, label, "LABELS", header)
     return datasets.from_arrays(points.all(), y=y, n_train=n_train, seed=seed, name=data)

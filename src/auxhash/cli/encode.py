@@ -5,6 +5,7 @@ from time import perf_counter
 import click
 
 from auxhash.cli.output import (
+    header_option,
     jobs_option,
     json_option,
     label_option,
@@ -20,6 +21,7 @@ from auxhash.cli.output import (
 @click.option("-o", "--output", required=True, metavar="CODES", help="The .npy file to write.")
 @own_feature_option
 @label_option
+@header_option
 @jobs_option
 @json_option
 def encode(
@@ -28,6 +30,7 @@ def encode(
     output: str,
     own: str | None,
     label: str,
+    header: bool | None,
     jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -50,7 +53,7 @@ def encode(
     path = inputs.output_path(output, model, features, suffix=".npy")
     hasher = load(model)
     hasher.n_jobs = jobs
-    found = inputs.points_for(hasher, features, own, label)
+    found = inputs.points_for(hasher, features, own, label, header)
     shape = len(found), -(-hasher.n_bits // 8)
     clock = perf_counter()
     write_npy(path, shape, (hasher.encode(chunk) for chunk in found.chunks()))

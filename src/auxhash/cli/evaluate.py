@@ -6,6 +6,7 @@ import click
 
 from auxhash.cli.output import (
     bits_option,
+    header_option,
     jobs_option,
     json_option,
     label_option,
@@ -25,6 +26,7 @@ from auxhash.cli.output import (
 @bits_option
 @own_feature_option
 @label_option
+@header_option
 @jobs_option
 @json_option
 def evaluate(
@@ -37,6 +39,7 @@ def evaluate(
     bits: int | None,
     own: str | None,
     label: str,
+    header: bool | None,
     jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -52,12 +55,14 @@ def evaluate(
       auxhash evaluate codes.npy codes.npy --labels labels.npy --base-labels labels.npy
     """
     from auxhash import metrics
+    from auxhash.cli import inputs
 
     sides = (queries, labels), (base, base_labels)
     if model is None:
-        asked, searched, n_bits = _codes_and_labels(*sides, bits, label)
+        asked, searched, n_bits = _codes_and_labels(*sides, bits, label, header)
     else:
-        asked, searched, n_bits = _encoded_and_labels(model, *sides, own, label, jobs)
+        asked, searched, n_bits = _encoded_and_labels(model, *sides, own, label, header, jobs)
+    inputs.comparable(asked[1], searched[1])
     ranks = k or (1, 10, 100, 1000)
     protocol = {"data_set": f"{queries} in {base or f'the training points of {model}'}"}
     if base is None:
@@ -95,10 +100,10 @@ def _codes_and_labels(
     searched: tuple[str | None, str | None],
     bits: int | None,
     label: str,
+    header: bool | None,
 ) -> Any:
     """(codes, labels) of both sides, and how many bits they have."""
     from auxhash.cli import inputs
-    from auxhash.datasets import tables
 
     if searched[0] is None:
         raise click.UsageError("codes are searched among the codes BASE, or a --model is needed")
@@ -108,7 +113,7 @@ def _codes_and_labels(
         if labels is None:
             raise click.UsageError(f"codes have no labels: give {option}")
         packed, n_bits = inputs.codes(path, bits)
-        sides.append((packed, tables.read_labels(labels, label)))
+        sides.append((packed, inputs.labels(labels, label, header)))
     return *sides, n_bits
 
 
@@ -118,6 +123,7 @@ def _encoded_and_labels(
     searched: tuple[str | None, str | None],
     own: str | None,
     label: str,
+    header: bool | None,
     jobs: int | None,
 ) -> Any:
     """The same of points that a model encodes."""
@@ -135,7 +141,7 @@ def _encoded_and_labels(
                 raise ValueError(f"{model} was learnt without labels: give BASE and --base-labels")
             sides.append((hasher.codes_, hasher.labels_))
             continue
-        points = inputs.points_for(hasher, path, own, label)
-        known = inputs.needed_labels(points, labels, label, option)
+        points = inputs.points_for(hasher, path, own, label, header)
+        known = inputs.needed_labels(points, labels, label, option, header)
         sides.append((np.concatenate([hasher.encode(X) for X in points.chunks()]), known))
     return *sides, hasher.n_bits

@@ -8,6 +8,7 @@ import click
 
 from auxhash.cli.group import INTERRUPTED
 from auxhash.cli.output import (
+    header_option,
     jobs_option,
     json_option,
     label_option,
@@ -71,6 +72,7 @@ def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 @click.option("--checkpoint", metavar="DIR", help="Keep what a killed run needs to go on here.")
 @own_feature_option
 @label_option
+@header_option
 @seed_option
 @jobs_option
 @json_option
@@ -85,6 +87,7 @@ def fit(
     checkpoint: str | None,
     own: str | None,
     label: str,
+    header: bool | None,
     seed: int,
     jobs: int | None,
     as_json: bool,
@@ -117,8 +120,8 @@ def fit(
     settings = {name: None if v == "all" else v for name, v in given.items() if v is not None}
     if refined is not None:
         settings["refine"] = "auto" if refined else None
-    hasher, found = _start(features, own, label, jobs, init, auto)
-    y, known = _similarity(found, labels, pairs, label)
+    hasher, found = _start(features, own, label, header, jobs, init, auto)
+    y, known = _similarity(found, labels, pairs, label, header)
     X = found.all()
     choice = _choose(X, y, settings, seed, jobs, as_json) if auto else None
     settings |= choice.settings if choice else {}
@@ -140,7 +143,13 @@ def fit(
 
 
 def _start(
-    features: str, own: str | None, label: str, jobs: int | None, init: str | None, auto: bool
+    features: str,
+    own: str | None,
+    label: str,
+    header: bool | None,
+    jobs: int | None,
+    init: str | None,
+    auto: bool,
 ) -> "tuple[MACHash, Rows]":
     """A hasher to fit, and the points to fit it to."""
     from auxhash.cli import inputs
@@ -148,7 +157,7 @@ def _start(
     from auxhash.loading import load
 
     if init is None:
-        return MACHash(), inputs.points(features, own, label, jobs)
+        return MACHash(), inputs.points(features, own, label, jobs, header)
     if auto:
         raise click.UsageError("--init goes on with a model's settings: there is none to --auto")
     model = load(init)
@@ -156,26 +165,25 @@ def _start(
         kind = type(model).__name__
         raise ValueError(f"{init} holds a {kind}, and only models of `auxhash fit` can go on")
     return model.set_params(warm_start=True, n_jobs=jobs), inputs.points_for(
-        model, features, own, label
+        model, features, own, label, header
     )
 
 
 def _similarity(
-    found: "Rows", labels: str | None, pairs: str | None, label: str
+    found: "Rows", labels: str | None, pairs: str | None, label: str, header: bool | None
 ) -> "tuple[Any, Affinity | None]":
     """Labels, or pairs and perhaps labels to validate by."""
     from auxhash import affinity
     from auxhash.cli import inputs
-    from auxhash.datasets import tables
 
     if pairs is None:
-        return inputs.needed_labels(found, labels, label, "LABELS or --pairs"), None
-    i, j, y = tables.read_pairs(pairs)
+        return inputs.needed_labels(found, labels, label, "LABELS or --pairs", header), None
+    i, j, y = inputs.pairs(pairs, header)
     try:
         known = affinity.from_pairs(i, j, y, n_points=len(found))
     except ValueError as error:
         raise ValueError(f"{pairs}: {error}") from error
-    return inputs.labels_of(found, labels, label), known
+    return inputs.labels_of(found, labels, label, header), known
 
 
 def _choose(

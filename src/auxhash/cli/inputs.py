@@ -7,44 +7,67 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.cli.output import tell
 from auxhash.codes import Packed, as_packed
-from auxhash.datasets import images, rows, tables
+from auxhash.datasets import images, rows, tables, taken
 from auxhash.datasets.rows import Rows
+from auxhash.datasets.tables import Header
 from auxhash.hasher import Hasher
 from auxhash.index.hamming import check_packed
 
 Array = NDArray[Any]
 
 
-def points(path: str, own: str | None, label: str, jobs: int | None) -> Rows:
+def points(path: str, own: str | None, label: str, jobs: int | None, header: Header = None) -> Rows:
     """Points to learn from."""
     if not Path(path).is_dir():
-        return _of_file(path, own, label)
+        return _of_file(path, own, label, header)
     folder = images.image_folder(path)
-    return rows.of_images(folder, images.feature_for(folder, own, jobs))
+    return _told(rows.of_images(folder, images.feature_for(folder, own, jobs)))
 
 
-def points_for(hasher: Hasher, path: str, own: str | None, label: str) -> Rows:
+def points_for(
+    hasher: Hasher, path: str, own: str | None, label: str, header: Header = None
+) -> Rows:
     """Points for a model: of pictures, the features that it was learnt from."""
     if not Path(path).is_dir():
-        return _of_file(path, own, label)
+        return _of_file(path, own, label, header)
     name = getattr(hasher, "image_feature_", None)
     if name is None:
         raise ValueError(f"{path} is a folder, and the model was not learnt from pictures")
-    return rows.of_images(images.image_folder(path), images.remembered(name, own, hasher.n_jobs))
+    folder = images.image_folder(path)
+    return _told(rows.of_images(folder, images.remembered(name, own, hasher.n_jobs)))
 
 
-def labels_of(found: Rows, path: str | None, label: str) -> Array | None:
+def labels(path: str, label: str, header: Header = None, what: str = "labels") -> Array:
+    """The labels, or what else there is one of for each point, of a file."""
+    found = tables.take_labels(path, label, what, header)
+    tell(taken.labels_line(path, found, what))
+    return found.values
+
+
+def labels_of(found: Rows, path: str | None, label: str, header: Header = None) -> Array | None:
     """Labels from a file of their own, or else those that came with the points, if any."""
-    labels = found.labels if path is None else tables.read_labels(path, label)
-    if labels is not None and len(labels) != len(found):
-        raise ValueError(f"{found.name} holds {len(found)} points, but {path} {len(labels)} labels")
-    return labels
+    if path is None:
+        return found.labels
+    if found.read_labels is not None:
+        tell(f"{found.name}: its own labels are not used")
+    known = labels(path, label, header)
+    if len(known) != len(found):
+        hint = ""
+        if abs(len(known) - len(found)) == 1 and Path(path).suffix in (".csv", ".txt"):
+            hint = " (does line 1 name the column? --header or --no-header says so)"
+        raise ValueError(
+            f"{found.name} holds {len(found)} points, but {path} {len(known)} labels{hint}"
+        )
+    return known
 
 
-def needed_labels(found: Rows, path: str | None, label: str, option: str) -> Array:
+def needed_labels(
+    found: Rows, path: str | None, label: str, option: str, header: Header = None
+) -> Array:
     """The same where there must be some; `option` is how to give them."""
-    labels = labels_of(found, path, label)
+    labels = labels_of(found, path, label, header)
     if labels is None:
         raise ValueError(f"{found.name} holds no labels called {label!r}: give {option}")
     return labels
@@ -84,7 +107,38 @@ def output_path(path: str, *made_from: str | None, suffix: str | None = None) ->
     return found
 
 
-def _of_file(path: str, own: str | None, label: str) -> Rows:
+def pairs(path: str, header: Header = None) -> tables.Pairs:
+    """Pairs of points, and how similar they are."""
+    found = tables.read_pairs(path, header)
+    tell(f"{path}: {len(found[0]):,} pairs")
+    return found
+
+
+def names(path: str, header: Header = None) -> list[str]:
+    """What the ids 0, 1, ... are called: a list, or a folder of pictures."""
+    if Path(path).is_dir():
+        return images.image_folder(path).names
+    found = tables.read_names(path, header)
+    few = ", ".join(found[:2])
+    tell(f"{path}: {len(found):,} names: {few}{', ...' if len(found) > 2 else ''}")
+    return found
+
+
+def comparable(asked: Array, searched: Array) -> None:
+    """Raise if of two sides' labels one is text and the other numbers: none would be the same."""
+    if (asked.dtype.kind in "US") != (searched.dtype.kind in "US"):
+        kinds = taken.kind(asked), taken.kind(searched)
+        raise ValueError(
+            f"labels of queries are {kinds[0]} and those of the base {kinds[1]}: none are the same"
+        )
+
+
+def _of_file(path: str, own: str | None, label: str, header: Header) -> Rows:
     if own is not None:
         raise ValueError(f"--features is for folders of pictures, and {path} is none")
-    return rows.of_file(path, label)
+    return _told(rows.of_file(path, label, header=header))
+
+
+def _told(found: Rows) -> Rows:
+    tell(found.taken)
+    return found

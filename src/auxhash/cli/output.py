@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
+TOLD = "auxhash.told"  # where click's context keeps what was told
 WIDE = 160  # columns, where the output is no terminal
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
@@ -32,6 +33,11 @@ label_option = click.option(
     show_default=True,
     help="What labels are called inside .npz, .csv and .parquet files.",
 )
+header_option = click.option(
+    "--header/--no-header",
+    default=None,
+    help="Whether line 1 of .csv and .txt files names the columns; by default it is looked at.",
+)
 own_feature_option = click.option(
     "--features",
     "own",
@@ -42,9 +48,13 @@ own_feature_option = click.option(
 
 
 def show(result: Mapping[str, Any], as_json: bool, *shown: "RenderableType") -> None:
-    """Print `result` as JSON, or else what is shown of it."""
+    """Print `result` as JSON, with what was told, or else what is shown of it."""
     if as_json:
-        click.echo(json.dumps(_plain(result), allow_nan=False))
+        context = click.get_current_context(silent=True)
+        told = context.meta.get(TOLD) if context else None
+        click.echo(
+            json.dumps(_plain({**result, "read": told} if told else result), allow_nan=False)
+        )
         return
     from rich.console import Console
 
@@ -53,6 +63,15 @@ def show(result: Mapping[str, Any], as_json: bool, *shown: "RenderableType") -> 
     )
     for part in shown:
         console.print(part)
+
+
+def tell(line: str) -> None:
+    """Say at once, on stderr, what was read; with --json, `show` prints it as "read"."""
+    context = click.get_current_context(silent=True)
+    if context is not None and context.params.get("as_json"):
+        context.meta.setdefault(TOLD, []).append(line)
+    else:
+        click.echo(line, err=True)
 
 
 def progress_wanted(as_json: bool) -> int:

@@ -1,12 +1,12 @@
 """index and search: from codes to what is near."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from auxhash.cli.output import (
     bits_option,
+    header_option,
     jobs_option,
     json_option,
     label_option,
@@ -26,8 +26,16 @@ SHOWN = 10  # queries and neighbours, on the terminal
 @click.option("-o", "--output", required=True, metavar="INDEX", help="The index to write.")
 @bits_option
 @click.option("--ids", metavar="FILE", help="Whole numbers to call the codes by, one a code.")
+@header_option
 @json_option
-def index(codes: str, output: str, bits: int | None, ids: str | None, as_json: bool) -> None:
+def index(
+    codes: str,
+    output: str,
+    bits: int | None,
+    ids: str | None,
+    header: bool | None,
+    as_json: bool,
+) -> None:
     """Put CODES into an INDEX to search.
 
     \b
@@ -36,12 +44,11 @@ def index(codes: str, output: str, bits: int | None, ids: str | None, as_json: b
       auxhash index codes.npy -o codes.index --ids ids.npy
     """
     from auxhash.cli import inputs
-    from auxhash.datasets import tables
     from auxhash.index import HammingIndex
 
     path = inputs.output_path(output, codes, ids)
     packed, n_bits = inputs.codes(codes, bits)
-    names = None if ids is None else tables.read_labels(ids, "id", "ids")
+    names = None if ids is None else inputs.labels(ids, "id", header, "ids")
     found = HammingIndex(n_bits).add(packed, names)
     found.save(path)
     result = {"index": output, "codes": len(found), "bits": n_bits}
@@ -57,6 +64,7 @@ def index(codes: str, output: str, bits: int | None, ids: str | None, as_json: b
 @click.option("-o", "--output", metavar="FILE", help="Write distances and ids to this .npz file.")
 @own_feature_option
 @label_option
+@header_option
 @jobs_option
 @json_option
 def search(
@@ -68,6 +76,7 @@ def search(
     output: str | None,
     own: str | None,
     label: str,
+    header: bool | None,
     jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -90,12 +99,12 @@ def search(
 
     path = None if output is None else inputs.output_path(output, index, queries, suffix=".npz")
     found = HammingIndex.load(index, n_jobs=jobs)
-    called = None if names is None else _names(names, found)
+    called = None if names is None else _names(names, header, found)
     asking = None
     if model is None:
         asked = inputs.codes(queries, found.n_bits)[0]
     else:
-        asked, asking = _encoded(model, queries, own, label, jobs, found)
+        asked, asking = _encoded(model, queries, own, label, header, jobs, found)
     distances, ids = found.search(asked, k)
     result: dict[str, Any] = {"index": index, "queries": len(asked), "k": k}
     said: list[Any] = [f"{len(asked):,} queries, {k} nearest of {len(found):,} codes"]
@@ -116,7 +125,13 @@ def search(
 
 
 def _encoded(
-    model: str, queries: str, own: str | None, label: str, jobs: int | None, index: "HammingIndex"
+    model: str,
+    queries: str,
+    own: str | None,
+    label: str,
+    header: bool | None,
+    jobs: int | None,
+    index: "HammingIndex",
 ) -> Any:
     """Codes of the queries and, if they are pictures, their names."""
     import numpy as np
@@ -135,18 +150,15 @@ def _encoded(
                 f"the index holds codes of {index.n_bits} bits, and {model} makes codes of "
                 f"{hasher.n_bits}"
             ) from error
-    points = inputs.points_for(hasher, queries, own, label)
+    points = inputs.points_for(hasher, queries, own, label, header)
     return np.concatenate([hasher.encode(chunk) for chunk in points.chunks()]), points.names
 
 
-def _names(path: str, index: "HammingIndex") -> list[str]:
+def _names(path: str, header: bool | None, index: "HammingIndex") -> list[str]:
     """What the ids 0, 1, ... are called."""
-    from auxhash.datasets import images, tables
+    from auxhash.cli import inputs
 
-    if Path(path).is_dir():
-        names = images.image_folder(path).names
-    else:
-        names = [str(name) for name in tables.read_labels(path, "name", "names")]
+    names = inputs.names(path, header)
     if len(names) <= index.ids.max(initial=-1):
         raise ValueError(
             f"{path} holds {len(names)} names, and the index has an id {index.ids.max()}"

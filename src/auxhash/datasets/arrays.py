@@ -6,8 +6,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from auxhash import checks
 from auxhash.datasets.dataset import Dataset, Points, describe, draw, split, within
-from auxhash.datasets.tables import LABEL, check_features, read_features, read_labels
+from auxhash.datasets.tables import (
+    LABEL,
+    check_features,
+    read_features,
+    read_labels,
+    take_features,
+)
+from auxhash.datasets.taken import Features
 
 Given = ArrayLike | str | Path
 
@@ -73,16 +81,18 @@ def from_arrays(
 
 
 def _points(role: str, given: Given, y: Given | None, label: str) -> Points:
-    X, inside = (
-        read_features(given, label, role)
-        if isinstance(given, (str, Path))
-        else (np.asarray(given), None)
-    )
-    check_features(X, role)
-    if y is None:
-        return Points(X, inside)
     of_role = f"labels of {role}"
-    labels = read_labels(y, label, of_role) if isinstance(y, (str, Path)) else np.asarray(y)
+    found = (
+        take_features(given, label, role)
+        if isinstance(given, (str, Path))
+        else Features(np.asarray(given))
+    )
+    X = check_features(found.X, role)
+    if y is None:
+        inside = found.labels
+        return Points(X, None if inside is None else checks.labels(of_role, inside))
+    labels = read_labels(y, label, of_role) if isinstance(y, (str, Path)) else y
+    labels = checks.labels(of_role, labels)
     if len(labels) != len(X):
         raise ValueError(f"{role} has {len(X)} points but {len(labels)} labels")
     return Points(X, labels)

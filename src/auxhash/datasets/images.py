@@ -1,8 +1,15 @@
-"""A folder of pictures by class, and the features of its pictures: GIST, or the user's own."""
+"""A folder of pictures by class, and the features of its pictures: GIST, or the user's own.
+
+Pictures are from anyone: only the kinds in `FORMATS` are decoded, whatever a file is called, and
+none that states more than `MOST_PIXELS`.
+"""
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -11,16 +18,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash import threads
 from auxhash.datasets.gist import gist
 from auxhash.datasets.tables import check_features, check_finite
 
 Picture = NDArray[np.uint8]  # (height, width, 3)
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP")
 GIST = "gist"
 SMALLEST, LARGEST = 16, 64  # sides of the squares that GIST is computed on
 LOOKED_AT = 100  # pictures, to choose that side
-CHUNK = 256  # pictures held at a time
+CHUNK = 256  # pictures given to a feature at a time
+HELD_PIXELS = 64 * 10**6  # of these, where they are given whole; one picture may have more
+MOST_PIXELS = 100 * 10**6  # of a picture that is read
+ENOUGH = 4  # times the side of GIST's square: a JPEG is decoded no larger than it need be
+SIXTEEN = ("I;16", "I;16L", "I;16B", "I;16N")  # Pillow's names for 16 bits of grey
+SHOWN = 6  # classes, where a folder is described
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +48,16 @@ class ImageFolder:
     def __len__(self) -> int:
         return len(self.paths)
 
+    def __str__(self) -> str:
+        """What was found: the classes with their sizes."""
+        found = f"{self.root}: {len(self):,} pictures"
+        if self.labels is None:
+            return f"{found}, without classes"
+        sizes = Counter(self.labels.tolist())
+        few = ", ".join(f"{name} ({size:,})" for name, size in list(sizes.items())[:SHOWN])
+        more = f" and {len(sizes) - SHOWN:,} more" if len(sizes) > SHOWN else ""
+        return f"{found} of {len(sizes):,} classes: {few}{more}"
+
     @property
     def names(self) -> list[str]:
         """Paths below `root`."""
@@ -42,14 +66,35 @@ class ImageFolder:
 
 @dataclass(frozen=True)
 class ImageFeature:
-    """A function of a list of pictures, with the name that a model remembers it by."""
+    """A function of a list of pictures, with the name that a model remembers it by.
+
+    `reduced`, where there is one, reads what the function needs of a picture, and nothing else is
+    held; without it, the function is given whole pictures, few at a time if they are large.
+    """
 
     name: str
     function: Callable[[list[Picture]], Any]
+    reduced: Callable[[Path], Picture] | None = None
 
     def of(self, paths: Sequence[Path]) -> NDArray[Any]:
         """Features (n, D) of pictures in files."""
-        pictures = [read_image(path) for path in paths]
+        return np.concatenate(list(self.chunks(paths)))
+
+    def chunks(self, paths: Sequence[Path]) -> Iterator[NDArray[Any]]:
+        """The same, some pictures at a time."""
+        width = None
+        for batch in _batches(paths, whole=self.reduced is None):
+            X = self._of_batch(batch)
+            if width is not None and X.shape[1] != width:
+                raise ValueError(
+                    f"what {self.name} returns must have as many columns for all pictures: "
+                    f"{width} at first, {X.shape[1]} from {batch[0]} on"
+                )
+            width = X.shape[1]
+            yield X
+
+    def _of_batch(self, paths: Sequence[Path]) -> NDArray[Any]:
+        pictures = [(self.reduced or read_image)(path) for path in paths]
         try:
             X = np.asarray(self.function(pictures))
         except Exception as error:  # the function is the user's, and so is the fault
@@ -93,15 +138,14 @@ def image_folder(root: str | Path) -> ImageFolder:
 
 
 def read_image(path: Path) -> Picture:
-    """A picture's pixels (height, width, 3), turned upright."""
-    image_module, operations = _pillow()
-    try:
-        with image_module.open(path) as image:
-            return np.asarray(operations.exif_transpose(image).convert("RGB"))
-    except (OSError, ValueError, SyntaxError, image_module.DecompressionBombError) as error:
-        if isinstance(error, PermissionError):
-            raise
-        raise ValueError(f"{path} is no picture that can be read: {error}") from error
+    """A picture's pixels (height, width, 3), turned upright.
+
+    Of several frames, the first is taken; of 16 bits a channel, the upper 8; transparency is left
+    out, so that the colours beneath it count. 32 bits a channel are refused: nobody knows which
+    number is white.
+    """
+    with _opened(path) as image:
+        return _pixels(image)
 
 
 def feature_for(
@@ -111,7 +155,7 @@ def feature_for(
     if own is not None:
         return own_feature(own)
     step = max(1, len(folder) // LOOKED_AT)
-    sides = [min(read_image(path).shape[:2]) for path in folder.paths[::step]]
+    sides = [min(image_size(path)) for path in folder.paths[::step]]
     return gist_feature(int(np.clip(np.median(sides), SMALLEST, LARGEST)), n_jobs)
 
 
@@ -135,13 +179,16 @@ def remembered(name: str, own: str | None = None, n_jobs: int | None = None) -> 
 
 
 def gist_feature(side: int, n_jobs: int | None = None) -> ImageFeature:
-    """GIST of the largest centred square, in grey, scaled to `side` pixels."""
+    """GIST of the largest centred square, in grey, scaled to `side` pixels.
 
-    def function(pictures: list[Picture]) -> NDArray[np.float32]:
-        squares = np.stack([_grey_square(picture, side) for picture in pictures])
-        return gist(squares, n_jobs=n_jobs)
+    A JPEG of more than `ENOUGH` times the side is decoded at a half, a quarter or an eighth of its
+    size, as long as it stays so large.
+    """
 
-    return ImageFeature(f"{GIST}:{side}", function)
+    def function(squares: list[Picture]) -> NDArray[np.float32]:
+        return gist(np.stack(squares), n_jobs=n_jobs)
+
+    return ImageFeature(f"{GIST}:{side}", function, lambda path: grey_square(path, side))
 
 
 def own_feature(name: str) -> ImageFeature:
@@ -160,11 +207,75 @@ def own_feature(name: str) -> ImageFeature:
     return ImageFeature(name, found)
 
 
-def _grey_square(picture: Picture, side: int) -> NDArray[np.uint8]:
+def grey_square(path: Path, side: int) -> NDArray[np.uint8]:
+    """The largest centred square of a picture, in grey, scaled to (side, side)."""
     image_module, operations = _pillow()
+    with _opened(path) as image:
+        image.draft("RGB", (ENOUGH * side, ENOUGH * side))  # does nothing to what is no JPEG
+        picture = _pixels(image)
     grey = image_module.fromarray(picture).convert("L")
     square = operations.fit(grey, (side, side), image_module.Resampling.BILINEAR)
     return np.asarray(square)
+
+
+def image_size(path: Path) -> tuple[int, int]:
+    """A picture's two sides, without decoding it."""
+    with _opened(path) as image:
+        width, height = image.size
+        return int(width), int(height)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """A picture whose header has been read; its pixels are decoded when they are asked for."""
+    image_module, _ = _pillow()
+    bomb = image_module.DecompressionBombError
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", image_module.DecompressionBombWarning)
+            image = image_module.open(path, formats=FORMATS)
+        with image:
+            width, height = image.size
+            if width * height > MOST_PIXELS:
+                raise bomb(f"it has {width:,} x {height:,} pixels")
+            yield image
+    except PermissionError:
+        raise
+    except bomb as error:
+        raise ValueError(
+            f"{path} is too large a picture, at most {MOST_PIXELS:,} pixels are read: {error}"
+        ) from error
+    except (OSError, ValueError, SyntaxError) as error:
+        raise ValueError(f"{path} is no picture that can be read: {error}") from error
+
+
+def _pixels(image: Any) -> Picture:
+    """The pixels of an open picture as uint8 (height, width, 3)."""
+    image_module, operations = _pillow()
+    grey16 = image.mode in SIXTEEN or (image.mode == "I" and image.format == "PNG")
+    if image.mode in ("I", "F") and not grey16:
+        raise ValueError("it has 32 bits a channel, and 8 or 16 are needed")
+    upright = operations.exif_transpose(image)
+    if grey16:
+        upright = image_module.fromarray((np.asarray(upright) >> 8).astype(np.uint8))
+    return np.asarray(upright.convert("RGB"))
+
+
+def _batches(paths: Sequence[Path], whole: bool) -> Iterator[Sequence[Path]]:
+    """At most `CHUNK` pictures at a time; if they are held whole, of `HELD_PIXELS` in all."""
+    if not whole:
+        yield from (paths[rows] for rows in threads.chunks(len(paths), CHUNK))
+        return
+    batch: list[Path] = []
+    held = 0
+    for path in paths:
+        width, height = image_size(path)
+        if batch and (len(batch) == CHUNK or held + width * height > HELD_PIXELS):
+            yield batch
+            batch, held = [], 0
+        batch.append(path)
+        held += width * height
+    yield batch
 
 
 def _pillow() -> Any:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from auxhash.kernels import kernel
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
+HEADER = ">IIBBBBB"  # width, height, depth, colour type, packing, filter, interlacing
 CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}  # by colour type: grey, RGB, grey + alpha, RGB + alpha
 
 
@@ -24,15 +25,22 @@ def read_png(data: bytes) -> NDArray[np.uint8]:
     chunks = list(_chunks(data))
     if not chunks or chunks[0][0] != b"IHDR" or chunks[-1][0] != b"IEND":
         raise ValueError("PNG file is truncated")
-    width, height, depth, colour, _, _, interlaced = struct.unpack(">IIBBBBB", chunks[0][1])
+    if len(chunks[0][1]) != struct.calcsize(HEADER):
+        raise ValueError("PNG file is damaged")
+    width, height, depth, colour, _, _, interlaced = struct.unpack(HEADER, chunks[0][1])
     if depth != 8 or interlaced or colour not in CHANNELS:
         raise ValueError("only PNG of 8 bits a channel, no palette and not interlaced, is read")
     channels = CHANNELS[colour]
     packed = b"".join(content for kind, content in chunks if kind == b"IDAT")
-    raw = np.frombuffer(zlib.decompress(packed), np.uint8)
     stride = width * channels
-    if len(raw) != height * (stride + 1):
-        raise ValueError(f"PNG holds {len(raw)} bytes where {height * (stride + 1)} are right")
+    right = height * (stride + 1)
+    try:
+        raw = np.frombuffer(zlib.decompressobj().decompress(packed, right + 1), np.uint8)
+    except zlib.error as error:
+        raise ValueError("PNG file is damaged") from error
+    if len(raw) != right:
+        held = "more" if len(raw) > right else len(raw)
+        raise ValueError(f"PNG holds {held} bytes where {right} are right")
     lines = raw.reshape(height, stride + 1)
     if lines[:, 0].max(initial=0) > 4:
         raise ValueError("PNG names an unknown filter")
@@ -47,7 +55,7 @@ def write_png(pixels: NDArray[np.uint8]) -> bytes:
     colour = 0 if pixels.ndim == 2 else 2
     lines = np.ascontiguousarray(pixels).reshape(height, -1)
     raw = np.hstack([np.zeros((height, 1), np.uint8), lines]).tobytes()  # filter 0: none
-    header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
+    header = struct.pack(HEADER, width, height, 8, colour, 0, 0, 0)
     parts = ((b"IHDR", header), (b"IDAT", zlib.compress(raw, 9)), (b"IEND", b""))
     return SIGNATURE + b"".join(
         struct.pack(">I", len(content))

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import threads
-from auxhash.datasets.images import CHUNK as PICTURES
+from auxhash import checks, threads
+from auxhash.datasets import taken
 from auxhash.datasets.images import ImageFeature, ImageFolder
+from auxhash.datasets.parquetfiles import Parquet
 from auxhash.datasets.tables import (
     FEATURES,
     LABEL,
+    Header,
     check_features,
     check_finite,
     checked_path,
-    features_of_arrow,
-    open_parquet,
-    read_features,
+    take_features,
 )
 from auxhash.datasets.vectors import TYPES, check_dimensions, map_vectors
 from auxhash.files import writing
@@ -42,12 +42,20 @@ class Rows:
     name: str
     n: int
     read: Callable[[], Iterable[Array]]
-    labels: Array | None = None
+    read_labels: Callable[[], Array] | None = None  # where they came with the points
     names: list[str] | None = None  # of pictures
     feature: str | None = None  # that was computed of them
+    taken: str = ""  # what was taken of the file, in words
 
     def __len__(self) -> int:
         return self.n
+
+    @property
+    def labels(self) -> Array | None:
+        """The labels that came with the points, checked; None where there are none."""
+        if self.read_labels is None:
+            return None
+        return checks.labels(f"labels in {self.name}", self.read_labels())
 
     def chunks(self) -> Iterator[Array]:
         """All rows in their order, checked for NaN and infinity."""
@@ -61,29 +69,36 @@ class Rows:
         return np.concatenate(list(self.chunks()))
 
 
-def of_file(path: str | Path, label: str = LABEL, role: str = "features") -> Rows:
+def of_file(
+    path: str | Path, label: str = LABEL, role: str = "features", header: Header = None
+) -> Rows:
     """The features of a file; `tables.read_features` says what of it is taken."""
     path = checked_path(path, role, FEATURES)
     if path.suffix in TYPES:
         return _of_vectors(path)
     if path.suffix == ".parquet":
         return _of_parquet(path, label)
-    X, labels = read_features(path, label, role)
-    check_features(X, str(path))
+    found = take_features(path, label, role, header)
+    X = check_features(found.X, str(path))
     n, d = X.shape
-    if path.suffix == ".npy":
-        return Rows(str(path), n, lambda: _slices(n, d, partial(_mapped, path)))
-    return Rows(str(path), n, lambda: _slices(n, d, X.__getitem__), labels)
+    line = taken.features_line(path, n, d, X.dtype, found.how)
+    read = partial(_mapped, path) if path.suffix == ".npy" else X.__getitem__
+    return Rows(str(path), n, lambda: _slices(n, d, read), found.read_labels, taken=line)
 
 
 def of_images(folder: ImageFolder, feature: ImageFeature) -> Rows:
     """The features of a folder's pictures, with their classes as labels."""
 
-    def read() -> Iterator[Array]:
-        for rows in threads.chunks(len(folder), PICTURES):
-            yield feature.of(folder.paths[rows])
-
-    return Rows(str(folder.root), len(folder), read, folder.labels, folder.names, feature.name)
+    labels = folder.labels
+    return Rows(
+        str(folder.root),
+        len(folder),
+        partial(feature.chunks, folder.paths),
+        None if labels is None else lambda: labels,
+        folder.names,
+        feature.name,
+        f"{folder}; feature: {feature.name}",
+    )
 
 
 def write_npy(
@@ -112,20 +127,23 @@ def _of_vectors(path: Path) -> Rows:
         check_dimensions(path, records, rows.start)
         return np.array(records["vector"])
 
-    n, d = map_vectors(path)["vector"].shape
-    return Rows(str(path), n, lambda: _slices(n, d, read))
+    vectors = map_vectors(path)["vector"]
+    n, d = vectors.shape
+    line = taken.features_line(path, n, d, vectors.dtype, "")
+    return Rows(str(path), n, lambda: _slices(n, d, read), taken=line)
 
 
 def _of_parquet(path: Path, label: str) -> Rows:
-    file = open_parquet(path)
-    labels = None
-    if label in file.schema_arrow.names:
-        labels = file.read(columns=[label])[label].to_numpy()
+    file = Parquet(path)
+    chosen = file.chosen(label)
+    if not len(file):
+        raise ValueError(f"{path} holds no rows")
 
     def read() -> Iterator[Array]:
-        for batch in open_parquet(path).iter_batches(BATCH):
-            yield check_features(features_of_arrow(batch, path, label), str(path))
+        for X in Parquet(path).chunks(chosen, BATCH):
+            yield check_features(X, str(path))
 
-    if not file.metadata.num_rows:
-        raise ValueError(f"{path} holds no rows")
-    return Rows(str(path), file.metadata.num_rows, read, labels)
+    X = check_features(next(file.chunks(chosen, 1)), str(path))
+    line = taken.features_line(path, len(file), X.shape[1], X.dtype, chosen.how)
+    labels = None if chosen.label is None else partial(file.labels, chosen.label)
+    return Rows(str(path), len(file), read, labels, taken=line)

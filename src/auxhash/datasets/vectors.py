@@ -71,12 +71,23 @@ def check_dimensions(path: str | Path, records: NDArray[Any], first: int = 0) ->
 
 
 def write_vectors(path: str | Path, vectors: NDArray[Any]) -> None:
-    """Store vectors (n, d) in the format that the file's ending names."""
+    """Store vectors (n, d) in the format that the file's ending names.
+
+    .fvecs rounds to float32; whole numbers must be in the range of .bvecs and .ivecs.
+    """
     path = Path(path)
     if path.suffix not in TYPES:
         raise ValueError(f"{path.name} must end in {', '.join(TYPES)}")
-    content = np.ascontiguousarray(vectors, TYPES[path.suffix])
-    if content.ndim != 2 or not content.size:
-        raise ValueError(f"vectors must be of shape (n, d), got shape {content.shape}")
+    kind = TYPES[path.suffix]
+    given = np.asarray(vectors)
+    if given.ndim != 2 or not given.size:
+        raise ValueError(f"vectors must be of shape (n, d), got shape {given.shape}")
+    if kind.kind in "iu":
+        info = np.iinfo(kind)
+        if not ((given >= info.min) & (given <= info.max) & (given == np.floor(given))).all():
+            raise ValueError(
+                f"{path.suffix} holds whole numbers from {info.min} to {info.max} alone"
+            )
+    content = np.ascontiguousarray(given, kind)
     header = np.full((len(content), 1), content.shape[1], "<i4").view(np.uint8)
     np.hstack([header, content.view(np.uint8)]).tofile(path)

@@ -1,0 +1,79 @@
+"""What was taken of a file, in words: a wrong guess has to be seen before an hour of training."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+NAMED = 4  # as many names are told one by one
+IDS = "id"  # a column called so, in any case, is never a feature
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Features and, where the file holds them, labels; `how` says which parts of it they were.
+
+    Labels are read when they are asked for: to encode points, they may be missing or wrong.
+    """
+
+    X: Array
+    read_labels: Callable[[], Array] | None = None
+    how: str = ""
+
+    @property
+    def labels(self) -> Array | None:
+        """The labels, or None where the file holds none."""
+        return None if self.read_labels is None else self.read_labels()
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Labels (n,), or (n, n_labels) of 0 and 1; `how` says which part of a file they were."""
+
+    values: Array
+    how: str = ""
+
+
+def features_line(name: Any, n: int, d: int, dtype: Any, how: str) -> str:
+    """What is said of a file of features."""
+    features = "feature" if d == 1 else "features"
+    return joined(f"{name}: {n:,} points of {d} {features}, {np.dtype(dtype).name}", how)
+
+
+def labels_line(name: Any, labels: Labels, what: str = "labels") -> str:
+    """What is said of a file of labels, or of other values, one a point."""
+    values = labels.values
+    if values.ndim == 2:
+        return joined(f"{name}: {len(values):,} points, {values.shape[1]} {what} each", labels.how)
+    classes = f" of {len(np.unique(values)):,} classes" if what == "labels" else ""
+    return joined(f"{name}: {len(values):,} {what}{classes}, {kind(values)}", labels.how)
+
+
+def kind(values: Array) -> str:
+    """Text, or the type of the numbers."""
+    return "text" if values.dtype.kind in "USO" else values.dtype.name
+
+
+def columns(names: Sequence[str], one: str = "column") -> str:
+    """Some columns, named: all of few, the first and the last of many."""
+    if len(names) == 1:
+        return f"{one} {names[0]}"
+    if len(names) <= NAMED:
+        return f"{one}s {', '.join(names)}"
+    return f"{len(names)} {one}s, {names[0]} to {names[-1]}"
+
+
+def passed_over(names: Sequence[str]) -> str:
+    """The parts that were not used, named."""
+    if len(names) <= 2 * NAMED:
+        return f"passed over: {', '.join(names)}" if names else ""
+    return f"passed over: {', '.join(names[: 2 * NAMED])} and {len(names) - 2 * NAMED} more"
+
+
+def joined(*parts: str) -> str:
+    """The parts that are not empty, as one line."""
+    return "; ".join(part for part in parts if part)
