@@ -68,3 +68,30 @@ def affinities(draw: Any, most_points: int = 12) -> Affinity:
     else:
         values = rng.uniform(0, 3, count)
     return affinity.from_pairs(i, j, values, n, "distance" if kind == "distance" else "similarity")
+
+
+def distances(queries: NDArray[np.uint8], base: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Hamming distances (n_queries, n_base) of packed codes, bit by bit."""
+    a, b = (np.unpackbits(codes, axis=1).astype(int) for codes in (queries, base))
+    return np.array([[(x != y).sum() for y in b] for x in a], np.int64).reshape(len(a), len(b))
+
+
+def nearest(
+    queries: NDArray[np.uint8], base: NDArray[np.uint8], k: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Distances and positions of the k nearest, equal distances by position."""
+    every = distances(queries, base)
+    order = np.argsort(every, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(every, order, axis=1), order
+
+
+def precision(
+    queries: NDArray[np.uint8], base: NDArray[np.uint8], relevant: NDArray[np.bool_], k: int
+) -> float:
+    """Precision at k: the mean over the queries, ties by their expected value."""
+    found = []
+    for distance, good in zip(distances(queries, base), relevant, strict=True):
+        last = np.sort(distance)[k - 1]
+        nearer, tied = distance < last, distance == last
+        found.append((good[nearer].sum() + (k - nearer.sum()) * good[tied].mean()) / k)
+    return float(np.mean(found))

@@ -209,7 +209,7 @@ def from_pairs(
     """
     if not np.size(i):
         raise ValueError("at least one pair is needed")
-    n_points = checks.whole("n_points", n_points, 2, MOST_POINTS)
+    n_points = checks.whole("n_points", n_points, 1, MOST_POINTS)
     a, b = _points("i", i, n_points), _points("j", j, n_points)
     values = _column("y", y)
     count = np.ones(len(a)) if weight is None else _column("weight", weight)

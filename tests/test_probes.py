@@ -1,0 +1,26 @@
+"""Probes of wrong answers and crashes: a few hundred cases here, many thousands under make soak."""
+
+import pytest
+
+from tests.probes import harness
+
+
+@pytest.mark.parametrize(
+    ("probe", "brief", "soak"),
+    [
+        ("tests.probes.operations:index_operations", 60, 5_000),
+        ("tests.probes.operations:metric_cases", 60, 5_000),
+        ("tests.probes.files:damaged", 240, 36_000),
+        ("tests.probes.files:forged_index", 60, 5_000),
+        ("tests.probes.files:forged_model", 60, 10_000),
+    ],
+)
+def test_probe(probe, brief, soak):
+    harness.run(probe, brief, soak)
+
+
+@pytest.mark.parametrize("name", ["crash", "wrong", "hang"])
+def test_the_harness_sees_what_goes_wrong(name, monkeypatch):
+    monkeypatch.setattr(harness, "PATIENCE", 8)
+    with pytest.raises(AssertionError, match=r"case 2\b"):
+        harness.run(f"tests.probes.faulty:{name}", 4, 4)
