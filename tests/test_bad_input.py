@@ -285,7 +285,7 @@ COMMANDS = [
     ),
     (
         "evaluate codes.npy wide-codes.npy --labels y.npy --base-labels y.npy",
-        r"query_codes have 1 bytes a code, base_codes 3",
+        r"codes.npy holds codes of 8 bits, and wide-codes.npy of 24",
     ),
     ("evaluate X.npy --model model.safetensors --labels y.npy -k 0", r"k must be between 1 and 40"),
     ("compare mnits", r"data set must be one of .* did you mean 'mnist'\?"),
