@@ -50,7 +50,7 @@ class MultiIndex:
         return FEWEST <= n < 1 << 32 and radius < 2 * m and n_queries >= BUILD * m
 
     def within(
-        self, queries: Packed, radius: int, n_bits: int, n_jobs: int | None = None
+        self, queries: Packed, radius: int, n_jobs: int | None = None
     ) -> tuple[list[scan.Distances], list[scan.Positions]]:
         """As `scan.within`."""
         cost = np.empty(len(queries), np.int64)
@@ -71,7 +71,7 @@ class MultiIndex:
             positions += np.split(where, stops[:-1])
         crowded = np.flatnonzero(cost < 0)
         if len(crowded):
-            scanned = scan.within(self.planes, self.n, queries[crowded], radius, n_bits, n_jobs)
+            scanned = scan.within(self.planes, self.n, queries[crowded], radius, n_jobs)
             for q, near, where in zip(crowded, *scanned, strict=True):
                 distances[q], positions[q] = near, where
         return distances, positions

@@ -5,6 +5,9 @@ come out of a plain loop over bytes (exclusive or, count, add), sixteen codes or
 instruction and with no sums across lanes, several times faster than word by word. What is nearest
 is found by counting distances, never by a heap: the cost hardly grows with k, and ties come out
 in the order of the base.
+
+Counts have room for every distance that bytes can have, whatever bits of them a code is said to
+use: no content of `planes` makes a kernel write outside its arrays.
 """
 
 from typing import Any
@@ -35,19 +38,21 @@ def to_planes(packed: Packed) -> Planes:
 
 
 def nearest(
-    planes: Planes, n: int, queries: Packed, k: int, n_bits: int, n_jobs: int | None = None
+    planes: Planes, n: int, queries: Packed, k: int, n_jobs: int | None = None
 ) -> tuple[Distances, Positions]:
-    """Distances and positions (n_queries, k) of the k nearest of the first n codes.
+    """Distances and positions (n_queries, min(k, n)) of the k nearest of the first n codes.
 
-    Nearest first, equal distances by position; -1 where there are fewer than k codes.
+    Nearest first, equal distances by position.
     """
-    distances = np.full((len(queries), k), -1, np.int32)
-    positions = np.full((len(queries), k), -1, np.int64)
+    k, widest = min(k, n), 8 * len(planes)
+    distances = np.empty((len(queries), k), np.int32)
+    positions = np.empty((len(queries), k), np.int64)
     groups, pieces, n_jobs = _shares(n, len(queries), n_jobs)
-    shape = (len(pieces), len(queries), min(k, n))
+    shape = (len(pieces), len(queries), k)
     alone = len(pieces) == 1
+    # A piece may hold fewer than k codes: -1 marks the rest.
     near = distances[None] if alone else np.full(shape, -1, np.int32)
-    where = positions[None] if alone else np.full(shape, -1, np.int64)
+    where = positions[None] if alone else np.empty(shape, np.int64)
 
     def search(task: tuple[slice, int]) -> None:
         rows, p = task
@@ -57,7 +62,7 @@ def nearest(
             pieces[p].stop,
             queries[rows],
             k,
-            *scratch(n_bits),
+            *scratch(widest),
             near[p, rows],
             where[p, rows],
         )
@@ -65,7 +70,7 @@ def nearest(
     with threads.pool(n_jobs) as run:
         run(search, [(rows, p) for rows in groups for p in range(len(pieces))])
     if not alone:  # few queries: the threads have shared the base
-        _, bins = scratch(n_bits)
+        _, bins = scratch(widest)
         for q in range(len(queries)):
             full = near[:, q] >= 0
             _rank(near[:, q][full], where[:, q][full], bins, distances[q], positions[q])
@@ -73,17 +78,18 @@ def nearest(
 
 
 def within(
-    planes: Planes, n: int, queries: Packed, radius: int, n_bits: int, n_jobs: int | None = None
+    planes: Planes, n: int, queries: Packed, radius: int, n_jobs: int | None = None
 ) -> tuple[list[Distances], list[Positions]]:
-    """Distances and positions of the first n codes that lie within `radius`, an array a query.
+    """Distances and positions of the first n codes that lie within `radius`, an array per query.
 
     Nearest first, equal distances by position.
     """
+    widest = 8 * len(planes)
     groups, pieces, n_jobs = _shares(n, len(queries), n_jobs)
 
     def search(task: tuple[slice, slice]) -> Any:
         rows, piece = task
-        return _within(planes, piece.start, piece.stop, queries[rows], radius, scratch(n_bits)[0])
+        return _within(planes, piece.start, piece.stop, queries[rows], radius, scratch(widest)[0])
 
     with threads.pool(n_jobs) as run:
         results = iter(run(search, [(rows, piece) for rows in groups for piece in pieces]))
@@ -111,10 +117,12 @@ def _shares(n: int, n_queries: int, n_jobs: int | None) -> tuple[list[slice], li
     return groups, threads.chunks(n, -(-n // count)), count
 
 
-def scratch(n_bits: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Room for a block of distances, in the smallest type that holds them, and for counts."""
-    block = np.empty(BLOCK, np.uint8 if n_bits < 255 else np.uint16)
-    return block, np.empty(n_bits + 1, np.int64)
+def scratch(most: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Room for a block of distances up to `most`, in the smallest type that holds them, and for
+    counts of them.
+    """
+    block = np.empty(BLOCK, np.uint8 if most < 255 else np.uint16)
+    return block, np.empty(most + 1, np.int64)
 
 
 @intrinsic
