@@ -61,9 +61,9 @@ def beside_faiss(n: int, n_bits: int, jobs: int, runs: int) -> Table:
         )
         np.testing.assert_array_equal(index.search(queries, k)[0], flat.search(queries, k)[0])
         row(table, f"k = {k:,}", count, ours, theirs)
-    queries, r = random_codes(200, n_bits, 1), n_bits // 6
+    queries, planes, r = random_codes(200, n_bits, 1), scan.to_planes(base), n_bits // 6
     ours, theirs = in_turn(
-        lambda: scan.within(index._planes, n, queries, r, n_bits, jobs),
+        lambda: scan.within(planes, n, queries, r, jobs),
         lambda: flat.range_search(queries, r + 1),
         runs=runs,
     )
@@ -94,8 +94,8 @@ def small_radii(n: int, n_bits: int, jobs: int, runs: int) -> Table:
         multi = MultiIndex(planes, n, jobs)
         for r in (0, 2, multi.farthest // 2, multi.farthest):
             ours, theirs = in_turn(
-                lambda r=r, m=multi, q=queries: m.within(q, r, n_bits, jobs),
-                lambda r=r, p=planes, q=queries: scan.within(p, n, q, r, n_bits, jobs),
+                lambda r=r, m=multi, q=queries: m.within(q, r, jobs),
+                lambda r=r, p=planes, q=queries: scan.within(p, n, q, r, jobs),
                 runs=runs,
             )
             row(table, f"{name}, {r}", len(queries), ours, theirs)

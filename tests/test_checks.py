@@ -59,6 +59,7 @@ def test_labels_of_several_kinds():
     ("values", "message"),
     [
         ([1.0, np.nan], "row 1 is NaN"),
+        (np.array(["2020", "NaT"], "datetime64[D]"), "row 1 is NaN"),
         (np.array(["a", None], object), "row 1"),
         (np.array(["a", float("nan")], object), "row 1"),
         (np.array(["a", 1], object), "mixed"),

@@ -59,3 +59,37 @@ def test_unpack_wants_the_right_width():
 def test_codes_of_different_length_do_not_compare():
     with pytest.raises(ValueError, match="cannot be compared"):
         codes.hamming(np.zeros((1, 1), np.uint8), np.zeros((1, 2), np.uint8))
+
+
+def test_codes_of_16_and_12_bits_do_not_compare():
+    wide, narrow = np.ones((1, 16), np.int8), np.ones((1, 12), np.int8)
+    with pytest.raises(ValueError, match="a of 16 bits and b of 12 bits cannot be compared"):
+        codes.hamming(wide, narrow)
+    with pytest.raises(ValueError, match="padding bits beyond n_bits=12"):
+        codes.hamming(codes.pack(wide), narrow)
+    assert codes.hamming(codes.pack(narrow), narrow).tolist() == [[0]]
+
+
+def test_packed_codes_are_checked_for_width_and_padding():
+    packed = np.array([[255, 15]], np.uint8)
+    assert codes.as_packed(packed, n_bits=12) is not None
+    for n_bits, message in [(11, "padding bits"), (8, "of 8 bits"), (0, "n_bits must be")]:
+        with pytest.raises(ValueError, match=message):
+            codes.as_packed(packed, "codes", n_bits)
+        with pytest.raises(ValueError, match=message):
+            codes.unpack(packed, n_bits)
+    with pytest.raises(ValueError, match="mine of 12 bits must be"):
+        codes.as_packed(np.ones((1, 11)), "mine", 12)
+    assert codes.as_packed(packed[:0], n_bits=3 + 8).shape == (0, 2)
+
+
+def test_bits_that_codes_have_in_common():
+    plain, packed = np.ones((3, 12)), np.zeros((3, 2), np.uint8)
+    assert codes.common_bits(a=plain) == codes.common_bits(a=packed, b=plain) == 12
+    assert codes.common_bits(a=packed, b=packed) == 16
+
+
+@pytest.mark.parametrize("wrong", [[[1j]], [[True]], [[np.nan]], np.ones((1, 2), object)])
+def test_numbers_that_are_no_bits(wrong):
+    with pytest.raises(ValueError, match="only -1 and"):
+        codes.as_packed(np.asarray(wrong))

@@ -82,8 +82,10 @@ def labels(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
         return array.astype(np.int8, copy=False) if array.dtype == object else array
     if array.dtype == object:
         array = _plain(name, array)
-    if array.dtype.kind == "f" and np.isnan(array).any():
-        raise ArgumentError(f"{name} must not be missing; row {_first(np.isnan(array))} is NaN")
+    if array.dtype.kind in "fM":
+        missing = array != array  # NaN, and the NaT of dates
+        if missing.any():
+            raise ArgumentError(f"{name} must not be missing; row {_first(missing)} is NaN")
     if array.dtype.kind not in "biufUSM":
         raise ArgumentError(f"{name} must be numbers or text, got {array.dtype}")
     return array

@@ -12,9 +12,15 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import ArrayLike, NDArray
 
+from auxhash import checks
+
 Codes = NDArray[np.int8]
 Packed = NDArray[np.uint8]
 Words = NDArray[np.uint64]
+
+# Index and metrics take codes of up to this many bits: their kernels keep a distance, together with
+# whether the point is relevant, in 16 bits.
+MOST_BITS = (1 << 15) - 1
 
 
 @intrinsic
@@ -37,9 +43,9 @@ def as_codes(codes: ArrayLike, name: str = "codes") -> Codes:
     array = np.asarray(codes)
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(f"{name} must be of shape (n, n_bits), got shape {array.shape}")
-    if not (np.issubdtype(array.dtype, np.number) and np.all(np.abs(array) == 1)):
+    if not (np.issubdtype(array.dtype, np.number) and ((array == 1) | (array == -1)).all()):
         raise ValueError(f"{name} must hold only -1 and +1")
-    return np.ascontiguousarray(array, dtype=np.int8)
+    return np.ascontiguousarray(array.real, dtype=np.int8)
 
 
 def sign(values: NDArray[np.floating[Any]]) -> Codes:
@@ -55,24 +61,66 @@ def pack(codes: ArrayLike) -> Packed:
 def unpack(packed: ArrayLike, n_bits: int) -> Codes:
     """Unpack uint8 (n, ceil(n_bits / 8)) into +-1 codes (n, n_bits)."""
     array = np.asarray(packed)
-    width = -(-n_bits // 8)
-    if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != width:
+    if array.dtype != np.uint8:
         raise ValueError(
-            f"packed codes of {n_bits} bits must be uint8 of shape (n, {width}), "
+            f"packed codes of {n_bits} bits must be uint8 of shape (n, {n_bytes(n_bits)}), "
             f"got {array.dtype} of shape {array.shape}"
         )
+    array = as_packed(array, "packed", n_bits)
     bits = np.unpackbits(array, axis=1, count=n_bits, bitorder="little")
     return (2 * bits.astype(np.int8) - 1).astype(np.int8)
 
 
-def as_packed(codes: ArrayLike, name: str = "codes") -> Packed:
-    """Take packed uint8 codes as they are, and pack +-1 codes on the way in."""
+def n_bytes(n_bits: int) -> int:
+    """Bytes of a packed code."""
+    return -(-n_bits // 8)
+
+
+def as_packed(codes: ArrayLike, name: str = "codes", n_bits: int | None = None) -> Packed:
+    """Packed codes (n, n_bytes) from packed ones, which are uint8, or from +-1 of any other type.
+
+    With `n_bits` the codes must be of that many bits, and 0 in the bits that pad packed ones to
+    whole bytes: a padding bit that is set would count as a difference. Without, packed codes may
+    use all of their bits. (Bits 0 and 1 in a uint8 each are codes of 8 times as many bits, most of
+    them 0, at the same distances: only `n_bits` tells that something else was meant.)
+    """
     array = np.asarray(codes)
-    if array.dtype != np.uint8:
+    plain = array.dtype != np.uint8
+    if n_bits is None:
+        if not plain and (array.ndim != 2 or array.shape[1] == 0):
+            raise ValueError(f"{name} must be of shape (n, n_bytes), got shape {array.shape}")
+        return pack(as_codes(array, name)) if plain else np.ascontiguousarray(array)
+    n_bits = checks.whole("n_bits", n_bits, 1)
+    if array.ndim != 2:
+        raise ValueError(f"{name} must be of shape (n, n_bits), got shape {array.shape}")
+    if array.shape[1] != (n_bits if plain else n_bytes(n_bits)):
+        kind = f"+-1 of shape (n, {n_bits}) or packed uint8 of shape (n, {n_bytes(n_bits)})"
+        raise ValueError(
+            f"{name} of {n_bits} bits must be {kind}; got {array.dtype} of shape {array.shape}"
+        )
+    if plain:
         return pack(as_codes(array, name))
-    if array.ndim != 2 or array.shape[1] == 0:
-        raise ValueError(f"{name} must be of shape (n, n_bytes), got shape {array.shape}")
+    if n_bits % 8 and len(array) and array[:, -1].max() >> (n_bits % 8):
+        raise ValueError(f"{name} must be 0 in the padding bits beyond n_bits={n_bits}")
     return np.ascontiguousarray(array)
+
+
+def common_bits(**sides: ArrayLike) -> int:
+    """How many bits codes have that are to be compared; each is given under its name.
+
+    Codes of +-1 tell it, and must agree. Packed codes do not: if all are packed, it is all of
+    their bits. Whether packed codes fit the number is for `as_packed` to check.
+    """
+    arrays = {name: np.asarray(codes) for name, codes in sides.items()}
+    for name, array in arrays.items():
+        if array.ndim != 2 or array.shape[1] == 0:
+            raise ValueError(f"{name} must be of shape (n, n_bits), got shape {array.shape}")
+    plain = {name: a.shape[1] for name, a in arrays.items() if a.dtype != np.uint8}
+    bits = plain or {name: 8 * a.shape[1] for name, a in arrays.items()}
+    if len(set(bits.values())) > 1:
+        told = " and ".join(f"{name} of {b} bits" for name, b in bits.items())
+        raise ValueError(f"{told} cannot be compared")
+    return int(next(iter(bits.values())))
 
 
 def to_words(packed: Packed) -> Words:
@@ -86,11 +134,8 @@ def to_words(packed: Packed) -> Words:
 
 def hamming(a: ArrayLike, b: ArrayLike) -> NDArray[np.int64]:
     """Hamming distances (n_a, n_b) of two sets of codes, packed or +-1."""
-    a_packed, b_packed = as_packed(a, "a"), as_packed(b, "b")
-    if a_packed.shape[1] != b_packed.shape[1]:
-        raise ValueError(
-            f"codes of {a_packed.shape[1]} and {b_packed.shape[1]} bytes cannot be compared"
-        )
+    n_bits = common_bits(a=a, b=b)
+    a_packed, b_packed = as_packed(a, "a", n_bits), as_packed(b, "b", n_bits)
     differ = to_words(a_packed)[:, None, :] ^ to_words(b_packed)[None, :, :]
     distance: NDArray[np.int64] = np.bitwise_count(differ).sum(axis=2, dtype=np.int64)
     return distance

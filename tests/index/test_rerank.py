@@ -64,6 +64,40 @@ def test_missing_candidates_come_last(data):
     assert ids[1].tolist() == [-1] * 4
 
 
+def test_infinite_distances_come_before_what_is_missing():
+    huge = np.array([[1e300], [0.0]])
+    with np.errstate(over="ignore"):
+        distances, ids = rerank.by_vectors([[-1, 0, 1]], [[0.0]], huge)
+    assert ids.tolist() == [[1, 0, -1]]
+    assert distances[0, 1:].tolist() == [np.inf, np.inf]
+
+
+@pytest.mark.parametrize("wrong", [-2, 500, 2**64 - 1])
+def test_ids_that_no_search_gives(data, wrong):
+    X, queries, outputs, index = data
+    ids = np.array([[wrong]], np.uint64 if wrong > 2**63 else np.int64)
+    for call in (
+        lambda: rerank.by_vectors(ids, queries[:1], X),
+        lambda: rerank.by_outputs(ids, outputs[:1], index),
+    ):
+        with pytest.raises(ValueError, match="ids must"):
+            call()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_numbers_that_cannot_be_ordered(data, wrong):
+    X, queries, outputs, index = (part.copy() if hasattr(part, "copy") else part for part in data)
+    X[3], queries[0], outputs[0] = wrong, wrong, wrong
+    calls = [
+        (lambda: rerank.by_vectors([[0]], queries[:1], X), "queries must be finite"),
+        (lambda: rerank.by_vectors([[3]], queries[1:2], X), "vectors must be finite"),
+        (lambda: rerank.by_outputs([[0]], outputs[:1], index), "outputs must be finite"),
+    ]
+    for call, message in calls:
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
 def test_wrong_arguments_are_named(data):
     X, queries, outputs, index = data
     ids = np.zeros((70, 3), int)

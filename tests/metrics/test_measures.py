@@ -287,10 +287,13 @@ def test_wrong_arguments_are_named():
         (lambda: at_k(*codes, k=1, neighbors=[[2]] * 3), "do not fit 3 neighbors"),
         (lambda: at_k(*codes, query_labels[:3], base_labels, k=1), "do not fit 3 query_labels"),
         (lambda: at_k(*codes, query_labels, base_labels[:3], k=1), "do not fit 3 base_labels"),
-        (lambda: at_k(query[:, :3], base, *labels, k=1), "bytes a code"),
+        (
+            lambda: at_k(query[:, :3], base, *labels, k=1),
+            "query_codes of 3 bits and base_codes of 12",
+        ),
         (lambda: at_k(*codes, *labels, k=1, ties="random"), "ties must be"),
         (lambda: mean(*codes, *labels, divide_by="k"), "divide_by must be"),
-        (lambda: metrics.evaluate(*codes, *labels, n_bits=20), "n_bits=20 does not fit"),
+        (lambda: metrics.evaluate(*codes, *labels, n_bits=20), "query_codes of 20 bits must be"),
         (lambda: tally.take(query[:0], base, [], base_labels), "at least one"),
     ]
     for call, message in wrong:

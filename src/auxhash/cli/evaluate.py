@@ -107,13 +107,19 @@ def _codes_and_labels(
 
     if searched[0] is None:
         raise click.UsageError("codes are searched among the codes BASE, or a --model is needed")
-    sides = []
+    sides, widths = [], []
     for (path, labels), option in ((asked, "--labels"), (searched, "--base-labels")):
         assert path is not None  # mypy does not see that both are there
         if labels is None:
             raise click.UsageError(f"codes have no labels: give {option}")
         packed, n_bits = inputs.codes(path, bits)
         sides.append((packed, inputs.labels(labels, label, header)))
+        widths.append(n_bits)
+    if widths[0] != widths[1]:
+        raise ValueError(
+            f"{asked[0]} holds codes of {widths[0]} bits, and {searched[0]} of {widths[1]}; "
+            "if packed codes use fewer, give --bits"
+        )
     return *sides, n_bits
 
 

@@ -4,16 +4,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.cli.output import tell
-from auxhash.codes import Packed, as_packed
+from auxhash.codes import Packed, as_packed, common_bits
 from auxhash.datasets import images, rows, tables, taken
 from auxhash.datasets.rows import Rows
 from auxhash.datasets.tables import Header
 from auxhash.hasher import Hasher
-from auxhash.index.hamming import check_packed
 
 Array = NDArray[Any]
 
@@ -82,9 +80,9 @@ def codes(path: str, n_bits: int | None) -> tuple[Packed, int]:
             f"{path} holds no codes (packed uint8, or -1 and +1): "
             f"it is {array.dtype} of shape {array.shape}"
         )
-    if n_bits is not None:
-        return check_packed(array, n_bits, path), n_bits
-    return as_packed(array, path), (8 if array.dtype == np.uint8 else 1) * array.shape[1]
+    if n_bits is None:
+        n_bits = common_bits(codes=array)
+    return as_packed(array, path, n_bits), n_bits
 
 
 def output_path(path: str, *made_from: str | None, suffix: str | None = None) -> Path:

@@ -84,6 +84,7 @@ def search(
 
     QUERIES are codes or, with --model, points: whatever `auxhash encode` takes. The ids are those
     that the index was given, or else the rows of its codes. Ties come in the order of the codes.
+    Of an index with fewer than k codes, all are found.
 
     \b
     Examples:
@@ -106,6 +107,7 @@ def search(
     else:
         asked, asking = _encoded(model, queries, own, label, header, jobs, found)
     distances, ids = found.search(asked, k)
+    k = ids.shape[1]  # an index may hold fewer codes
     result: dict[str, Any] = {"index": index, "queries": len(asked), "k": k}
     said: list[Any] = [f"{len(asked):,} queries, {k} nearest of {len(found):,} codes"]
     if path is not None:
@@ -115,7 +117,7 @@ def search(
         return
     result |= {"distances": distances, "ids": ids}
     if called is not None:
-        result["names"] = [[called[i] if i >= 0 else None for i in row] for row in ids.tolist()]
+        result["names"] = [[called[i] for i in row] for row in ids.tolist()]
     if asking is not None:
         result["query_names"] = asking
     said.append(_nearest(distances, result.get("names", ids.tolist()), asking))
@@ -137,14 +139,14 @@ def _encoded(
     import numpy as np
 
     from auxhash.cli import inputs
-    from auxhash.index.hamming import check_packed
+    from auxhash.codes import as_packed
     from auxhash.loading import load
 
     hasher = load(model)
     hasher.n_jobs = jobs
     if hasher.n_bits != index.n_bits:  # an index of whole bytes is right if it pads with zeros
         try:
-            check_packed(index.packed, hasher.n_bits)
+            as_packed(index.packed, n_bits=hasher.n_bits)
         except ValueError as error:
             raise ValueError(
                 f"the index holds codes of {index.n_bits} bits, and {model} makes codes of "
@@ -170,7 +172,7 @@ def _nearest(distances: Any, names: list[list[Any]], asking: list[str] | None) -
     rows = []
     for query, (near, called) in enumerate(zip(distances[:SHOWN], names, strict=False)):
         pairs = list(zip(called, near.tolist(), strict=True))[:SHOWN]
-        told = "  ".join(f"{name} ({distance})" for name, distance in pairs if distance >= 0)
+        told = "  ".join(f"{name} ({distance})" for name, distance in pairs)
         rows.append(
             {"query": asking[query] if asking else query, "nearest, with their distances": told}
         )

@@ -6,16 +6,20 @@ no quicker at equal recall, MultiHash is slower where the neighbours are not ver
 """
 
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auxhash import threads
-from auxhash.index import scan
-from auxhash.index.hamming import HammingIndex, Ids, check_packed, import_faiss, whole, whole_array
+from auxhash import checks, threads
+from auxhash.codes import MOST_BITS, Packed, as_packed
+from auxhash.index import listfile, scan
+from auxhash.index.hamming import HammingIndex, import_faiss
+from auxhash.index.held import Ids, new_ids
 
 TRAINING = 64  # points a list is learned from
 ROUNDS = 8  # of k-means
@@ -30,6 +34,7 @@ class ApproximateIndex:
         n_probe: lists a query looks into; more is slower and finds more. May be changed any time.
 
     Distances are exact, but some of the nearest codes may be missing, and ties come in any order.
+    Any thread may call any method at any time; calls wait for each other.
     """
 
     def __init__(
@@ -39,12 +44,13 @@ class ApproximateIndex:
         n_probe: int = 16,
         n_jobs: int | None = None,
     ) -> None:
-        self.n_bits = whole("n_bits", n_bits, 1)
-        self.n_lists = None if n_lists is None else whole("n_lists", n_lists, 1)
-        self.n_probe = whole("n_probe", n_probe, 1)
+        self.n_bits = checks.whole("n_bits", n_bits, 1, MOST_BITS)
+        self.n_lists = None if n_lists is None else checks.whole("n_lists", n_lists, 1)
+        self.n_probe = checks.whole("n_probe", n_probe, 1)
         self.n_jobs = n_jobs
         self._index: Any = None
         self._next_id = 0
+        self._using = threading.Lock()
 
     def __len__(self) -> int:
         return 0 if self._index is None else int(self._index.ntotal)
@@ -57,56 +63,62 @@ class ApproximateIndex:
         cls, index: HammingIndex, n_lists: int | None = None, n_probe: int = 16
     ) -> "ApproximateIndex":
         """The codes and ids of a HammingIndex."""
-        return cls(index.n_bits, n_lists, n_probe, index.n_jobs).add(index.packed, index.ids)
+        held = index._held
+        found = cls(index.n_bits, n_lists, n_probe, index.n_jobs).add(held.packed, held.ids)
+        found._next_id = held.next_id
+        return found
 
     def add(self, codes: ArrayLike, ids: ArrayLike | None = None) -> Self:
-        """Add codes; without ids they are numbered on from the largest id so far."""
-        packed = check_packed(codes, self.n_bits)
-        if ids is None:
-            new = np.arange(self._next_id, self._next_id + len(packed))
-        else:
-            new = whole_array("ids", ids, 0)
-            if new.shape != (len(packed),):
-                raise ValueError(f"ids must be of shape ({len(packed)},), got {new.shape}")
-        if len(packed):
-            faiss = import_faiss()
-            faiss.omp_set_num_threads(threads.count(self.n_jobs))
-            if self._index is None:
-                self._index = self._learn(packed)
-            self._index.add_with_ids(packed, new)
-            self._next_id = max(self._next_id, int(new.max()) + 1)
+        """Add codes; ids are whole numbers from 0 to 2^63 - 1, none twice.
+
+        Without ids, codes are numbered on from the largest id so far.
+        """
+        packed = as_packed(codes, n_bits=self.n_bits)
+        with self._using:
+            new = new_ids(ids, len(packed), self._next_id, self._ids)
+            if len(packed):
+                with self._faiss():
+                    index = self._learn(packed) if self._index is None else self._index
+                    index.add_with_ids(packed, new)
+                self._index = index
+                self._next_id = max(self._next_id, int(new.max()) + 1)
         return self
 
     def remove(self, ids: ArrayLike) -> int:
         """Remove the codes with these ids, as far as they are here, and return how many were."""
-        gone = whole_array("ids", ids, 0)
-        return 0 if self._index is None else int(self._index.remove_ids(gone))
+        gone = checks.ids("ids", ids)
+        with self._using, self._faiss():
+            return 0 if self._index is None else int(self._index.remove_ids(gone))
 
     def search(self, codes: ArrayLike, k: int) -> tuple[scan.Distances, Ids]:
-        """Distances int32 and ids int64, each (n_queries, k), -1 where the lists held fewer."""
-        queries, k = self._queries(codes), whole("k", k, 1)
-        distances, ids = self._index.search(queries, k)
+        """Distances int32 and ids int64, each (n_queries, k), -1 where the lists held fewer.
+
+        Of an index of n < k codes both are (n_queries, n).
+        """
+        k = checks.whole("k", k, 1)
+        with self._searching(codes) as queries:
+            distances, ids = self._index.search(queries, min(k, len(self)))
         return np.where(ids >= 0, distances, -1).astype(np.int32), ids
 
     def radius_search(self, codes: ArrayLike, r: int) -> tuple[list[scan.Distances], list[Ids]]:
-        """Distances and ids of codes at distance r or less, nearest first: an array a query."""
-        queries, r = self._queries(codes), min(whole("r", r, 0), self.n_bits)
-        stops, distances, ids = self._index.range_search(queries, r + 1)  # faiss's is strict
+        """Distances and ids of codes at distance r or less, nearest first: an array per query."""
+        r = min(checks.whole("r", r, 0), self.n_bits)
+        with self._searching(codes) as queries:
+            stops, distances, ids = self._index.range_search(queries, r + 1)  # faiss's is strict
         parts = [slice(a, z) for a, z in pairwise(stops)]
         orders = [np.argsort(distances[part], kind="stable") for part in parts]
         near = [distances[p].astype(np.int32)[o] for p, o in zip(parts, orders, strict=True)]
         return near, [ids[p][o] for p, o in zip(parts, orders, strict=True)]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the index as a faiss file, all or nothing."""
-        if self._index is None:
-            raise ValueError("the index is empty: add codes before saving")
-        part = Path(path).with_name(f".{Path(path).name}.{os.getpid()}.part")
-        try:
-            import_faiss().write_index_binary(self._index, str(part))
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+        """Write the index to a file, all or nothing; faiss can read it as its own.
+
+        `auxhash.index.listfile` tells its format.
+        """
+        with self._using:
+            if self._index is None:
+                raise ValueError("the index is empty: add codes before saving")
+            listfile.write(path, import_faiss(), self._index, self.n_bits, self._next_id)
 
     @classmethod
     def load(
@@ -116,47 +128,80 @@ class ApproximateIndex:
         n_probe: int = 16,
         n_jobs: int | None = None,
     ) -> "ApproximateIndex":
-        """Read a faiss file; it counts whole bytes, so `n_bits` tells how many bits are used."""
+        """Read a file of `save`, or an IndexBinaryIVF of faiss, and check all of it.
+
+        faiss counts whole bytes, so for a file of its own `n_bits` tells how many bits are used;
+        codes added without ids are then numbered on from the largest id in the file. Its centres
+        must be in an IndexBinaryFlat.
+        """
+        if n_bits is not None:
+            n_bits = checks.whole("n_bits", n_bits, 1, MOST_BITS)
         faiss = import_faiss()
-        try:
-            inner = faiss.read_index_binary(os.fspath(path))
-        except RuntimeError as error:
-            raise ValueError(f"{path} is damaged, or no binary faiss index") from error
-        if not isinstance(inner, faiss.IndexBinaryIVF):
-            raise ValueError(f"{path} holds a {type(inner).__name__}, not an IndexBinaryIVF")
-        index = cls(inner.d if n_bits is None else n_bits, inner.nlist, n_probe, n_jobs)
-        if -(-index.n_bits // 8) != inner.code_size:
-            raise ValueError(f"n_bits={n_bits} does not fit the file's {inner.code_size} bytes")
-        lists = (inner.invlists.list_size(i) for i in range(inner.nlist))
-        largest = [
-            faiss.rev_swig_ptr(inner.invlists.get_ids(i), size).max()
-            for i, size in enumerate(lists)
-            if size
-        ]
-        index._index, index._next_id = inner, int(max(largest, default=-1)) + 1
+        content = listfile.read(path, n_bits)
+        index = cls(content.n_bits, len(content.centres), n_probe, n_jobs)
+        inner = _empty(8 * content.centres.shape[1], len(content.centres))
+        inner.quantizer.add(content.centres)
+        inner.is_trained = True
+        for i, (codes, ids) in enumerate(content.lists):
+            if len(ids):
+                pointers = faiss.swig_ptr(ids), faiss.swig_ptr(codes)
+                inner.invlists.add_entries(i, len(ids), *pointers)
+        inner.ntotal = sum(len(ids) for _, ids in content.lists)
+        index._index, index._next_id = inner, content.next_id
         return index
 
-    def _learn(self, packed: Any) -> Any:
+    def _ids(self) -> Ids:
+        """All ids, list by list."""
+        if self._index is None:
+            return np.empty(0, np.int64)
+        faiss, lists = import_faiss(), self._index.invlists
+        sizes = [lists.list_size(i) for i in range(self._index.nlist)]
+        full = [i for i, size in enumerate(sizes) if size]
+        views = [faiss.rev_swig_ptr(lists.get_ids(i), sizes[i]) for i in full]
+        return np.concatenate([np.empty(0, np.int64), *views])
+
+    def _learn(self, packed: Packed) -> Any:
         """An empty faiss index whose centres are learned from a spread of the codes."""
-        faiss = import_faiss()
         n_lists = self.n_lists or 1 << round(np.log2(len(packed)) / 2)
         if n_lists > len(packed):
             raise ValueError(
                 f"n_lists={n_lists} needs as many codes in the first batch, got {len(packed)}"
             )
-        d = 8 * packed.shape[1]
-        quantizer = faiss.IndexBinaryFlat(d)
-        index = faiss.IndexBinaryIVF(quantizer, d, n_lists)
-        quantizer.this.disown()  # the index keeps it
-        index.own_fields = True
+        index = _empty(8 * packed.shape[1], n_lists)
         index.cp.niter, index.cp.min_points_per_centroid = ROUNDS, 1
         spread = np.linspace(0, len(packed) - 1, min(len(packed), TRAINING * n_lists))
         index.train(np.ascontiguousarray(packed[spread.astype(np.int64)]))
         return index
 
-    def _queries(self, codes: ArrayLike) -> Any:
-        if not len(self):
-            raise ValueError("the index is empty: add codes before searching")
-        import_faiss().omp_set_num_threads(threads.count(self.n_jobs))
-        self._index.nprobe = min(self.n_probe, self._index.nlist)
-        return check_packed(codes, self.n_bits)
+    @contextmanager
+    def _searching(self, codes: ArrayLike) -> Iterator[Packed]:
+        """The queries, with the index to oneself and ready to be asked."""
+        queries = as_packed(codes, n_bits=self.n_bits)
+        with self._using:
+            if not len(self):
+                raise ValueError("the index is empty: add codes before searching")
+            n_probe = checks.whole("n_probe", self.n_probe, 1)
+            self._index.nprobe = min(n_probe, self._index.nlist)
+            with self._faiss():
+                yield queries
+
+    @contextmanager
+    def _faiss(self) -> Iterator[None]:
+        """faiss on n_jobs threads; the number that others in this thread have set comes back."""
+        faiss, count = import_faiss(), threads.count(self.n_jobs)
+        before = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(count)
+        try:
+            yield
+        finally:
+            faiss.omp_set_num_threads(before)
+
+
+def _empty(d: int, n_lists: int) -> Any:
+    """An IndexBinaryIVF without centres and codes."""
+    faiss = import_faiss()
+    quantizer = faiss.IndexBinaryFlat(d)
+    index = faiss.IndexBinaryIVF(quantizer, d, n_lists)
+    quantizer.this.disown()  # the index keeps it
+    index.own_fields = True
+    return index

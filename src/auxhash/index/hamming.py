@@ -1,18 +1,16 @@
 """HammingIndex: exact search over packed codes."""
 
 import os
+import threading
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from auxhash.codes import Packed, as_packed
+from auxhash import checks
+from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
 from auxhash.index import file, scan
-from auxhash.index.multiindex import MultiIndex
-
-MOST_BITS = 1 << 15
-
-Ids = NDArray[np.int64]
+from auxhash.index.held import Held, Ids
 
 
 class HammingIndex:
@@ -20,7 +18,8 @@ class HammingIndex:
 
     Codes are packed uint8 (n, ceil(n_bits / 8)) or +-1 (n, n_bits), in every method. Results come
     nearest first; codes at equal distance come in the order in which they were added, whatever
-    the number of threads.
+    the number of threads. Any thread may call any method at any time: a search sees the index as
+    it was before an `add` or `remove` of another thread, or as it is after it.
 
     >>> index = HammingIndex(n_bits=3).add([[1, 1, 1], [1, 1, -1], [-1, -1, -1]])
     >>> index.search([[1, 1, 1]], k=2)
@@ -28,56 +27,53 @@ class HammingIndex:
     """
 
     def __init__(self, n_bits: int, n_jobs: int | None = None) -> None:
-        self.n_bits = whole("n_bits", n_bits, 1)
-        if self.n_bits > MOST_BITS:
-            raise ValueError(f"n_bits must be at most {MOST_BITS}, got {n_bits}")
+        self.n_bits = checks.whole("n_bits", n_bits, 1, MOST_BITS)
         self.n_jobs = n_jobs
-        self._n = 0
-        self._planes = np.empty((-(-self.n_bits // 8), 0), np.uint8)  # (n_bytes, room)
-        self._ids: Ids | None = None  # (room,); None: the ids are the positions
-        self._next_id = 0
-        self._multi: MultiIndex | None = None  # tables for small radii, once they pay
-        self._asked = 0  # queries of a small radius since the codes last changed
+        self._held = Held(np.empty((n_bytes(self.n_bits), 0), np.uint8), 0, None, 0)
+        self._changing = threading.Lock()
 
     def __len__(self) -> int:
-        return self._n
+        return self._held.n
 
     def __repr__(self) -> str:
-        return f"HammingIndex({self._n} codes of {self.n_bits} bits)"
+        return f"HammingIndex({len(self)} codes of {self.n_bits} bits)"
+
+    def __getstate__(self) -> dict[str, Any]:
+        held = self._held
+        parts = held.planes[:, : held.n], held.own_ids, held.next_id
+        return {"n_bits": self.n_bits, "n_jobs": self.n_jobs, "held": parts}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.n_bits, self.n_jobs = state["n_bits"], state["n_jobs"]
+        planes, ids, next_id = state["held"]
+        # A copy of its own: two indexes must not grow into the same room.
+        self._held = Held(np.array(planes, order="C"), planes.shape[1], ids, next_id)
+        self._changing = threading.Lock()
 
     @property
     def ids(self) -> Ids:
         """The ids (n,), in the order in which they were added."""
-        return np.arange(self._n) if self._ids is None else self._ids[: self._n].copy()
+        return self._held.ids
 
     @property
     def packed(self) -> Packed:
         """All codes, packed (n, n_bytes), in the order in which they were added."""
-        return np.ascontiguousarray(self._planes[:, : self._n].T)
+        return self._held.packed
 
     def codes(self, ids: ArrayLike) -> Packed:
         """The packed codes (..., n_bytes) of some ids, of any shape."""
-        return self._planes[:, self._positions(ids)].transpose(*range(1, np.ndim(ids) + 1), 0)
+        held = self._held
+        return np.moveaxis(held.planes[:, held.positions(ids)], 0, -1)
 
     def add(self, codes: ArrayLike, ids: ArrayLike | None = None) -> Self:
-        """Add codes; ids are whole numbers of 0 or more, none twice.
+        """Add codes; ids are whole numbers from 0 to 2^63 - 1, none twice.
 
         Without ids, codes are numbered on from the largest id so far (0, 1, 2, ...).
         """
-        packed = check_packed(codes, self.n_bits)
-        start, stop = self._n, self._n + len(packed)
-        numbered = ids is None and self._ids is None and self._next_id == start
-        new = self._new_ids(ids, len(packed))
-        if stop > self._planes.shape[1]:
-            self._grow(max(stop, 2 * start))
-        self._planes[:, start:stop] = packed.T
-        if not numbered:
-            if self._ids is None:
-                self._ids = np.arange(self._planes.shape[1])
-            self._ids[start:stop] = new
-        self._n = stop
-        self._next_id = max(self._next_id, int(new.max(initial=-1)) + 1)
-        self._multi, self._asked = None, 0
+        packed = as_packed(codes, n_bits=self.n_bits)
+        with self._changing:
+            new = self._held.new_ids(ids, len(packed))
+            self._held = self._held.plus(packed, new, numbered=ids is None)
         return self
 
     def remove(self, ids: ArrayLike) -> int:
@@ -85,70 +81,65 @@ class HammingIndex:
 
         The others keep their ids and their order; an id that is free again may be given again.
         """
-        kept = ~np.isin(self.ids, whole_array("ids", ids, 0))
-        removed = self._n - int(kept.sum())
-        if removed:
-            self._ids = self.ids[kept]
-            self._planes = np.ascontiguousarray(self._planes[:, : self._n][:, kept])
-            self._n -= removed
-            self._multi, self._asked = None, 0
-        return removed
+        gone = checks.ids("ids", ids)
+        with self._changing:
+            before = self._held
+            self._held = before.without(gone)
+            return before.n - self._held.n
 
     def search(self, codes: ArrayLike, k: int) -> tuple[scan.Distances, Ids]:
-        """Distances int32 and ids int64, each (n_queries, k), of the k nearest codes.
+        """Distances int32 and ids int64 of the k nearest codes.
 
-        Both are -1 where the index holds fewer than k codes.
+        Each is of shape (n_queries, k), or (n_queries, n) where the index holds n < k codes.
         """
-        queries, k = self._queries(codes), whole("k", k, 1)
-        distances, positions = scan.nearest(
-            self._planes, self._n, queries, k, self.n_bits, self.n_jobs
-        )
-        return distances, self._named(positions)
+        held, queries = self._asked(codes)
+        return held.nearest(queries, checks.whole("k", k, 1), self.n_jobs)
 
     def radius_search(self, codes: ArrayLike, r: int) -> tuple[list[scan.Distances], list[Ids]]:
-        """Distances and ids of all codes at distance r or less: one array of each a query."""
-        queries, r = self._queries(codes), min(whole("r", r, 0), self.n_bits)
-        self._asked += len(queries)
-        if self._multi is None and MultiIndex.pays(self._n, self._asked, r, len(self._planes)):
-            self._multi = MultiIndex(self._planes, self._n, self.n_jobs)
-        if self._multi is not None and r <= self._multi.farthest:
-            distances, positions = self._multi.within(queries, r, self.n_bits, self.n_jobs)
-        else:
-            distances, positions = scan.within(
-                self._planes, self._n, queries, r, self.n_bits, self.n_jobs
-            )
-        return distances, [self._named(found) for found in positions]
+        """Distances and ids of all codes at distance r or less: one array of each per query."""
+        held, queries = self._asked(codes)
+        return held.within(queries, min(checks.whole("r", r, 0), self.n_bits), self.n_jobs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a file (`auxhash.index.file` tells its format), all or nothing."""
-        planes = self._planes[:, : self._n]
-        ids = None if self._ids is None else self.ids
-        file.write(path, file.Content(self.n_bits, planes, ids, self._next_id))
+        held = self._held
+        planes = held.planes[:, : held.n]
+        file.write(path, file.Content(self.n_bits, planes, held.own_ids, held.next_id))
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], mmap: bool = True, n_jobs: int | None = None
+        cls,
+        path: str | os.PathLike[str],
+        mmap: bool = True,
+        n_jobs: int | None = None,
+        check: bool = True,
     ) -> "HammingIndex":
-        """Read an index from a file.
+        """Read an index from a file, and check it: a damaged file raises ValueError.
 
-        With `mmap` codes are read from the disk as they are searched, and processes share them;
-        the first `add` or `remove` makes a copy in memory and leaves the file alone. Without,
-        all is read and checked against its sum.
+        Args:
+            mmap: leave the codes on the disk, from where processes share them; the first `add` or
+                `remove` makes a copy in memory and leaves the file alone. The file must not be
+                written to or cut short while it is mapped (`save` does neither: it puts a new
+                file in the place of the old one).
+            check: False skips what has to read the whole file, its sum above all, so that a large
+                file opens at once. Answers from a damaged file may then be wrong: it must be one
+                that you trust.
         """
-        content = file.read(path, mmap)
+        content = file.read(path, checks.flag("mmap", mmap), checks.flag("check", check))
         index = cls(content.n_bits, n_jobs)
-        index._planes, index._ids = content.planes, content.ids
-        index._n, index._next_id = content.planes.shape[1], content.next_id
+        n = content.planes.shape[1]
+        index._held = Held(content.planes, n, content.ids, content.next_id)
         return index
 
     def to_faiss(self) -> Any:
         """The same codes and ids as an IndexBinaryIDMap; bits are padded with 0 to whole bytes."""
         faiss = import_faiss()
-        flat = faiss.IndexBinaryFlat(8 * len(self._planes))
+        held = self._held
+        flat = faiss.IndexBinaryFlat(8 * len(held.planes))
         index = faiss.IndexBinaryIDMap(flat)
         flat.this.disown()  # the map keeps it
         index.own_fields = True
-        index.add_with_ids(self.packed, self.ids)
+        index.add_with_ids(held.packed, held.ids)
         return index
 
     @classmethod
@@ -171,98 +162,17 @@ class HammingIndex:
                 f"got {type(index).__name__}"
             )
         packed = faiss.vector_to_array(index.xb).reshape(index.ntotal, index.code_size)
-        if n_bits is None:
-            n_bits = index.d
-        elif -(-n_bits // 8) != index.code_size:
+        found = cls(index.d if n_bits is None else n_bits, n_jobs)
+        if n_bytes(found.n_bits) != index.code_size:
             raise ValueError(f"n_bits={n_bits} does not fit the index's {index.code_size} bytes")
-        return cls(n_bits, n_jobs).add(packed, ids)
+        return found.add(packed, ids)
 
-    def _grow(self, room: int) -> None:
-        planes = np.empty((len(self._planes), room), np.uint8)
-        planes[:, : self._n] = self._planes[:, : self._n]
-        if self._ids is not None:
-            ids = np.empty(room, np.int64)
-            ids[: self._n] = self._ids[: self._n]
-            self._ids = ids
-        self._planes = planes
-
-    def _queries(self, codes: ArrayLike) -> Packed:
-        if not self._n:
+    def _asked(self, codes: ArrayLike) -> tuple[Held, Packed]:
+        """What is searched, the same throughout a search, and the queries."""
+        held = self._held
+        if not held.n:
             raise ValueError("the index is empty: add codes before searching")
-        return check_packed(codes, self.n_bits)
-
-    def _named(self, positions: scan.Positions) -> Ids:
-        if self._ids is None:
-            return positions
-        return np.where(positions >= 0, self._ids[positions], -1)
-
-    def _positions(self, ids: ArrayLike) -> NDArray[np.int64]:
-        wanted = np.asarray(ids, np.int64)
-        if self._ids is None:
-            known = (wanted >= 0) & (wanted < self._n)
-            found = wanted
-        else:
-            ids = self._ids[: self._n]
-            order = np.argsort(ids)
-            place = np.searchsorted(ids, wanted, sorter=order).clip(max=self._n - 1)
-            found = order[place]
-            known = ids[found] == wanted
-        if not known.all():
-            raise ValueError(f"ids must be in the index; {wanted[~known].flat[0]} is not")
-        return found
-
-    def _new_ids(self, ids: ArrayLike | None, n: int) -> Ids:
-        if ids is None:
-            return np.arange(self._next_id, self._next_id + n)
-        new = whole_array("ids", ids, 0)
-        if new.shape != (n,):
-            raise ValueError(f"ids must be of shape ({n},), one for each code; got {new.shape}")
-        values, times = np.unique(new, return_counts=True)
-        if (times > 1).any():
-            raise ValueError(f"ids must not name a code twice, {values[times > 1][0]} does")
-        # Ids above all others are new, and need no search.
-        if n and values[0] < self._next_id:
-            taken = np.isin(values, self.ids)
-            if taken.any():
-                raise ValueError(f"ids must be new, {values[taken][0]} is taken")
-        return new
-
-
-def check_packed(codes: ArrayLike, n_bits: int, name: str = "codes") -> Packed:
-    """Packed codes of `n_bits` bits, from packed or +-1 codes."""
-    array = np.asarray(codes)
-    if array.ndim != 2:
-        raise ValueError(f"{name} must be of shape (n, n_bits), got shape {array.shape}")
-    width = -(-n_bits // 8)
-    plain = array.dtype != np.uint8
-    if array.shape[1] != (n_bits if plain else width):
-        kind = f"+-1 of shape (n, {n_bits}) or packed uint8 of shape (n, {width})"
-        raise ValueError(
-            f"{name} of {n_bits} bits must be {kind}; got {array.dtype} of shape {array.shape}"
-        )
-    packed = as_packed(array, name)
-    if n_bits % 8 and (packed[:, -1] >> (n_bits % 8)).any():
-        raise ValueError(f"{name} must be 0 in the padding bits beyond n_bits={n_bits}")
-    return packed
-
-
-def whole(name: str, value: Any, least: int) -> int:
-    """Check that an argument is a whole number of `least` or more."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} must be a whole number of {least} or more, got {value!r}")
-    return int(value)
-
-
-def whole_array(name: str, values: ArrayLike, least: int) -> NDArray[np.int64]:
-    """Check that an argument is a list of whole numbers of `least` or more."""
-    array = np.asarray(values)
-    if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or not array.size):
-        raise ValueError(
-            f"{name} must be a list of whole numbers, got {array.dtype} of shape {array.shape}"
-        )
-    if array.size and array.min() < least:
-        raise ValueError(f"{name} must be {least} or more, got {array.min()}")
-    return array.astype(np.int64)
+        return held, as_packed(codes, n_bits=self.n_bits)
 
 
 def import_faiss() -> Any:

@@ -9,11 +9,11 @@ buckets hold too much (learned codes crowd) is scanned instead, so the result is
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from auxhash import threads
 from auxhash.codes import Packed, popcount
 from auxhash.index import scan
+from auxhash.kernels import kernel
 
 PART = 16  # bits
 BUCKETS = 1 << PART
@@ -50,7 +50,7 @@ class MultiIndex:
         return FEWEST <= n < 1 << 32 and radius < 2 * m and n_queries >= BUILD * m
 
     def within(
-        self, queries: Packed, radius: int, n_bits: int, n_jobs: int | None = None
+        self, queries: Packed, radius: int, n_jobs: int | None = None
     ) -> tuple[list[scan.Distances], list[scan.Positions]]:
         """As `scan.within`."""
         cost = np.empty(len(queries), np.int64)
@@ -71,7 +71,7 @@ class MultiIndex:
             positions += np.split(where, stops[:-1])
         crowded = np.flatnonzero(cost < 0)
         if len(crowded):
-            scanned = scan.within(self.planes, self.n, queries[crowded], radius, n_bits, n_jobs)
+            scanned = scan.within(self.planes, self.n, queries[crowded], radius, n_jobs)
             for q, near, where in zip(crowded, *scanned, strict=True):
                 distances[q], positions[q] = near, where
         return distances, positions
@@ -82,7 +82,7 @@ def n_parts(n_bytes: int) -> int:
     return n_bytes // 2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _table(low: Any, high: Any, n: int, start: Any, order: Any) -> None:
     """Codes in the order of their keys; those of key v are start[v]..start[v + 1] - 1."""
     for i in range(n):
@@ -96,7 +96,7 @@ def _table(low: Any, high: Any, n: int, start: Any, order: Any) -> None:
         place[key] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _distance(planes: Any, code: int, query: Any, first: int, last: int, most: int) -> Any:
     """Distance over the bytes first..last-1, or something larger than `most`."""
     d = np.uint64(0)
@@ -107,14 +107,14 @@ def _distance(planes: Any, code: int, query: Any, first: int, last: int, most: i
     return np.int64(d)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _bucket(query: Any, part: int, probe: int) -> Any:
     """The query's own bucket for probe 0, one bit away for probes 1..16."""
     key = np.int64(query[2 * part]) + 256 * np.int64(query[2 * part + 1])
     return key if probe == 0 else key ^ (1 << (probe - 1))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _look_up(
     planes: Any, queries: Any, radius: int, reach: int, start: Any, order: Any, cost: Any
 ) -> Any:

@@ -10,9 +10,9 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash import threads
+from auxhash import checks, threads
 from auxhash.codes import unpack
-from auxhash.index.hamming import Ids, whole
+from auxhash.index.held import Ids
 from auxhash.neighbors import normalized
 
 CHUNK = 64  # queries
@@ -43,7 +43,7 @@ def by_vectors(
         k: how many to keep; all, by default.
     """
     candidates = _candidates(ids)
-    points = np.asarray(queries, np.float64)
+    points = _finite("queries", queries)
     if points.ndim != 2 or len(points) != len(candidates):
         raise ValueError(f"queries must be ({len(candidates)}, D), got shape {points.shape}")
     if metric not in ("euclidean", "cosine"):
@@ -51,9 +51,12 @@ def by_vectors(
     cosine = metric == "cosine"
     if cosine:
         points = normalized(points)
+    n = len(vectors) if hasattr(vectors, "__len__") else None
+    if n is not None and candidates.max() >= n:
+        raise ValueError(f"ids must have vectors: there are {n}, and an id is {candidates.max()}")
 
     def distance(rows: slice, some: Ids) -> Floats:
-        flat = np.asarray(vectors[some.ravel()], np.float64)
+        flat = _finite("vectors", vectors[some.ravel()])
         if flat.ndim != 2 or flat.shape[1] != points.shape[1]:
             raise ValueError(f"vectors must be (n, {points.shape[1]}), as queries are")
         base = (normalized(flat) if cosine else flat).reshape(*some.shape, -1)
@@ -73,7 +76,7 @@ def by_outputs(
     that differs from its sign costs |output|, so that bits the query is unsure of cost little.
     """
     candidates = _candidates(ids)
-    real = np.asarray(outputs, np.float64)
+    real = _finite("outputs", outputs)
     if real.shape != (len(candidates), index.n_bits):
         raise ValueError(
             f"outputs must be ({len(candidates)}, {index.n_bits}), got shape {real.shape}"
@@ -92,11 +95,21 @@ def _candidates(ids: ArrayLike) -> Ids:
     array = np.asarray(ids)
     if array.ndim != 2 or not np.issubdtype(array.dtype, np.integer) or not array.size:
         raise ValueError("ids must be (n_queries, n_candidates), as a search returns them")
+    if array.min() < -1 or array.max() > checks.LARGEST_ID:
+        wrong = array.min() if array.min() < -1 else array.max()
+        raise ValueError(f"ids must be those of a search, or -1 for none; got {wrong}")
     return array.astype(np.int64)
 
 
+def _finite(name: str, values: Any) -> Floats:
+    array = np.asarray(values, np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, and hold NaN or infinity")
+    return array
+
+
 def _reorder(ids: Ids, distance: Any, k: int | None) -> tuple[Floats, Ids]:
-    kept = ids.shape[1] if k is None else min(whole("k", k, 1), ids.shape[1])
+    kept = ids.shape[1] if k is None else min(checks.whole("k", k, 1), ids.shape[1])
     near, found = np.full((len(ids), kept), np.inf), np.full((len(ids), kept), -1, np.int64)
     for rows in threads.chunks(len(ids), CHUNK):
         some = ids[rows]
@@ -105,7 +118,8 @@ def _reorder(ids: Ids, distance: Any, k: int | None) -> tuple[Floats, Ids]:
             continue
         # A stand-in for what is missing, so that all queries of a chunk go in one array.
         measured = np.where(real, distance(rows, np.where(real, some, some[real][0])), np.inf)
-        order = np.argsort(measured, axis=1, kind="stable")[:, :kept]
+        # What is missing comes last, even behind a distance so large that it is infinite.
+        order = np.lexsort((measured, ~real), axis=1)[:, :kept]
         near[rows] = np.take_along_axis(measured, order, axis=1)
         found[rows] = np.take_along_axis(some, order, axis=1)
     return near, found

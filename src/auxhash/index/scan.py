@@ -5,18 +5,22 @@ come out of a plain loop over bytes (exclusive or, count, add), sixteen codes or
 instruction and with no sums across lanes, several times faster than word by word. What is nearest
 is found by counting distances, never by a heap: the cost hardly grows with k, and ties come out
 in the order of the base.
+
+Counts have room for every distance that bytes can have, whatever bits of them a code is said to
+use: no content of `planes` makes a kernel write outside its arrays.
 """
 
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from auxhash import threads
 from auxhash.codes import Packed
+from auxhash.kernels import kernel
 
 Planes = NDArray[np.uint8]  # (n_bytes, n)
 Distances = NDArray[np.int32]
@@ -35,19 +39,21 @@ def to_planes(packed: Packed) -> Planes:
 
 
 def nearest(
-    planes: Planes, n: int, queries: Packed, k: int, n_bits: int, n_jobs: int | None = None
+    planes: Planes, n: int, queries: Packed, k: int, n_jobs: int | None = None
 ) -> tuple[Distances, Positions]:
-    """Distances and positions (n_queries, k) of the k nearest of the first n codes.
+    """Distances and positions (n_queries, min(k, n)) of the k nearest of the first n codes.
 
-    Nearest first, equal distances by position; -1 where there are fewer than k codes.
+    Nearest first, equal distances by position.
     """
-    distances = np.full((len(queries), k), -1, np.int32)
-    positions = np.full((len(queries), k), -1, np.int64)
+    k, widest = min(k, n), 8 * len(planes)
+    distances = np.empty((len(queries), k), np.int32)
+    positions = np.empty((len(queries), k), np.int64)
     groups, pieces, n_jobs = _shares(n, len(queries), n_jobs)
-    shape = (len(pieces), len(queries), min(k, n))
+    shape = (len(pieces), len(queries), k)
     alone = len(pieces) == 1
+    # A piece may hold fewer than k codes: -1 marks the rest.
     near = distances[None] if alone else np.full(shape, -1, np.int32)
-    where = positions[None] if alone else np.full(shape, -1, np.int64)
+    where = positions[None] if alone else np.empty(shape, np.int64)
 
     def search(task: tuple[slice, int]) -> None:
         rows, p = task
@@ -57,7 +63,7 @@ def nearest(
             pieces[p].stop,
             queries[rows],
             k,
-            *scratch(n_bits),
+            *scratch(widest),
             near[p, rows],
             where[p, rows],
         )
@@ -65,7 +71,7 @@ def nearest(
     with threads.pool(n_jobs) as run:
         run(search, [(rows, p) for rows in groups for p in range(len(pieces))])
     if not alone:  # few queries: the threads have shared the base
-        _, bins = scratch(n_bits)
+        _, bins = scratch(widest)
         for q in range(len(queries)):
             full = near[:, q] >= 0
             _rank(near[:, q][full], where[:, q][full], bins, distances[q], positions[q])
@@ -73,17 +79,18 @@ def nearest(
 
 
 def within(
-    planes: Planes, n: int, queries: Packed, radius: int, n_bits: int, n_jobs: int | None = None
+    planes: Planes, n: int, queries: Packed, radius: int, n_jobs: int | None = None
 ) -> tuple[list[Distances], list[Positions]]:
-    """Distances and positions of the first n codes that lie within `radius`, an array a query.
+    """Distances and positions of the first n codes that lie within `radius`, an array per query.
 
     Nearest first, equal distances by position.
     """
+    widest = 8 * len(planes)
     groups, pieces, n_jobs = _shares(n, len(queries), n_jobs)
 
     def search(task: tuple[slice, slice]) -> Any:
         rows, piece = task
-        return _within(planes, piece.start, piece.stop, queries[rows], radius, scratch(n_bits)[0])
+        return _within(planes, piece.start, piece.stop, queries[rows], radius, scratch(widest)[0])
 
     with threads.pool(n_jobs) as run:
         results = iter(run(search, [(rows, piece) for rows in groups for piece in pieces]))
@@ -111,10 +118,12 @@ def _shares(n: int, n_queries: int, n_jobs: int | None) -> tuple[list[slice], li
     return groups, threads.chunks(n, -(-n // count)), count
 
 
-def scratch(n_bits: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Room for a block of distances, in the smallest type that holds them, and for counts."""
-    block = np.empty(BLOCK, np.uint8 if n_bits < 255 else np.uint16)
-    return block, np.empty(n_bits + 1, np.int64)
+def scratch(most: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Room for a block of distances up to `most`, in the smallest type that holds them, and for
+    counts of them.
+    """
+    block = np.empty(BLOCK, np.uint8 if most < 255 else np.uint16)
+    return block, np.empty(most + 1, np.int64)
 
 
 @intrinsic
@@ -142,7 +151,7 @@ def _lowest_byte(typing_context: Any, word: Any) -> Any:
 # Rows come in as contiguous arrays of their own: only then are these loops vectorised.
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_eight(
     p0: Any, p1: Any, p2: Any, p3: Any, p4: Any, p5: Any, p6: Any, p7: Any, q: Any, out: Any
 ) -> None:
@@ -155,21 +164,21 @@ def _add_eight(
         out[i] += d
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_two(p0: Any, p1: Any, q: Any, out: Any) -> None:
     q0, q1 = q[0], q[1]
     for i in range(len(out)):
         out[i] += _count(_count(np.uint8(0), p0[i], q0), p1[i], q1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_one(p0: Any, q: Any, out: Any) -> None:
     q0 = q[0]
     for i in range(len(out)):
         out[i] += _count(np.uint8(0), p0[i], q0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def measure(planes: Any, a: int, z: int, query: Any, out: Any) -> None:
     """Hamming distances of one query (n_bytes,) to the codes a..z-1 of `planes` (n_bytes, n)."""
     out = out[: z - a]
@@ -196,7 +205,7 @@ def measure(planes: Any, a: int, z: int, query: Any, out: Any) -> None:
         _add_one(planes[p, a:z], query[p:], out)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _append(
     block: Any, n: int, start: int, limit: Any, mask: Any, near: Any, where: Any, count: int
 ) -> int:
@@ -223,7 +232,7 @@ def _append(
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _bound(near: Any, count: int, k: int, bins: Any) -> Any:
     """The k-th smallest distance, and how many of that distance are among the k smallest."""
     bins[:] = 0
@@ -237,7 +246,7 @@ def _bound(near: Any, count: int, k: int, bins: Any) -> Any:
     return len(bins), 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _keep(near: Any, where: Any, count: int, k: int, bins: Any) -> Any:
     """Keep the k nearest, in the order they have; return how many, and the bound for others."""
     if count < k:
@@ -254,7 +263,7 @@ def _keep(near: Any, where: Any, count: int, k: int, bins: Any) -> Any:
     return kept, bound
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rank(near: Any, where: Any, bins: Any, distances: Any, positions: Any) -> None:
     """Write the nearest in rising order of distance; equal ones in the order they have."""
     bins[:] = 0
@@ -272,7 +281,7 @@ def _rank(near: Any, where: Any, bins: Any, distances: Any, positions: Any) -> N
             positions[at] = where[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _guess(planes: Any, first: int, last: int, query: Any, k: int, block: Any, bins: Any) -> Any:
     """A distance that very likely holds the k nearest and not many more, from one run in SAMPLE.
 
@@ -294,7 +303,7 @@ def _guess(planes: Any, first: int, last: int, query: Any, k: int, block: Any, b
     return d
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sift(
     planes: Any, first: int, last: int, queries: Any, k: int, limit: Any, block: Any, bins: Any
 ) -> Any:
@@ -320,7 +329,7 @@ def _sift(
     return near, where, count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _nearest(
     planes: Any,
     first: int,
@@ -349,7 +358,7 @@ def _nearest(
             _rank(again[0, :c], places[0, :c], bins, distances[q], positions[q])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _within(planes: Any, first: int, last: int, queries: Any, radius: int, block: Any) -> Any:
     """For all queries together: where each one's results stop, their distances and positions."""
     room = 2 * len(block)
@@ -383,7 +392,7 @@ def _within(planes: Any, first: int, last: int, queries: Any, radius: int, block
     return stops, distances, positions
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def grown(array: Any) -> Any:
     """A copy with as much room again."""
     larger = np.empty(2 * len(array), array.dtype)

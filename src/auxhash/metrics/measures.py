@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from auxhash import threads
-from auxhash.codes import as_packed, to_words
+from auxhash import checks, threads
+from auxhash.codes import Packed, as_packed, common_bits, to_words
 from auxhash.metrics.evaluation import Evaluation
 from auxhash.metrics.tally import Array, Counts, Tally, Ties, take
 
@@ -181,7 +181,7 @@ def mean_average_precision(
     if divide_by not in ("possible", "relevant", "found"):
         raise ValueError(f'divide_by must be "possible", "relevant" or "found", got {divide_by!r}')
     n_base = len(np.asarray(base_codes))
-    cut = n_base if k is None else int(_ranks(k, n_base)[0])
+    cut = n_base if k is None else int(_ranks(checks.whole("k", k, 1), n_base)[0])
     tally = take(
         query_codes,
         base_codes,
@@ -221,7 +221,7 @@ def code_utilization(codes: ArrayLike) -> float:
     At most min(n_bits, log2 n), see `utilization_bound`; a code of which all points are alike
     has 0.
     """
-    words = to_words(as_packed(codes))
+    words = to_words(_some(as_packed(codes)))
     whole = words[:, 0] if words.shape[1] == 1 else words.view(f"V{8 * words.shape[1]}").ravel()
     _, counts = np.unique(whole, return_counts=True)
     share = counts / len(words)
@@ -230,6 +230,7 @@ def code_utilization(codes: ArrayLike) -> float:
 
 def utilization_bound(n_bits: int, n: int) -> float:
     """What code_utilization cannot exceed for n codes of n_bits bits."""
+    n_bits, n = checks.whole("n_bits", n_bits, 1), checks.whole("n", n, 1)
     return float(min(n_bits, np.log2(n)))
 
 
@@ -451,7 +452,12 @@ def _ranks(k: int | Sequence[int] | NDArray[Any] | None, n_base: int, drop: bool
 
 def _bits(codes: ArrayLike, n_bits: int | None) -> NDArray[np.uint8]:
     """0 and 1, (n, n_bits)."""
-    array = np.asarray(codes)
-    if n_bits is None:
-        n_bits = 8 * array.shape[1] if array.dtype == np.uint8 else array.shape[1]
-    return np.unpackbits(as_packed(array), axis=1, count=n_bits, bitorder="little")
+    n_bits = common_bits(codes=codes) if n_bits is None else n_bits
+    packed = _some(as_packed(codes, n_bits=n_bits))
+    return np.unpackbits(packed, axis=1, count=n_bits, bitorder="little")
+
+
+def _some(packed: Packed) -> Packed:
+    if not len(packed):
+        raise ValueError("codes must hold at least one code")
+    return packed

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash import threads
-from auxhash.codes import as_packed
+from auxhash import checks, threads
+from auxhash.codes import MOST_BITS, as_packed, common_bits
 from auxhash.index import scan
+from auxhash.kernels import kernel
 
 Ties = Literal["expected", "index"]
 Counts = NDArray[np.int64]
@@ -22,6 +22,14 @@ Array = NDArray[np.float64]
 
 CHUNK = 16  # queries
 BATCH = 16  # chunks whose rankings are added up together
+
+# Kinds of labels, by NumPy's letter for a type, that can be compared with each other.
+_KINDS = {
+    **dict.fromkeys("biuf", "numbers"),
+    "U": "text",
+    "S": "bytes",
+    "M": "dates",
+}
 
 
 class Truth:
@@ -43,14 +51,15 @@ class Truth:
             self.rule = f"{self.neighbors.shape[1]} nearest neighbours"
             _same_length("query_codes", n_queries, "neighbors", len(self.neighbors))
             return
-        query, base = np.asarray(query_labels), np.asarray(base_labels)
+        query = checks.labels("query_labels", query_labels)
+        base = checks.labels("base_labels", base_labels)
         _same_length("query_codes", n_queries, "query_labels", len(query))
         _same_length("base_codes", n_base, "base_labels", len(base))
-        if query.ndim != base.ndim or query.ndim not in (1, 2):
+        if query.ndim != base.ndim:
             raise ValueError("query_labels and base_labels must both be (n,) or both (n, n_labels)")
         if query.ndim == 1:
             self.rule = "same label"
-            number = np.unique(np.concatenate([query, base]), return_inverse=True)[1]
+            number = _numbered(query, base)
             # Few classes are compared as bytes: sixteen and more at once.
             number = number.astype(np.min_scalar_type(int(number.max(initial=0))))
             self.query, self.base = number[:n_queries], number[n_queries:]
@@ -127,16 +136,15 @@ def take(
 
     `cuts` are the ranks at which a walk with ties in index order takes notes.
     """
-    query, base = as_packed(query_codes, "query_codes"), as_packed(base_codes, "base_codes")
-    if query.shape[1] != base.shape[1]:
-        raise ValueError(
-            f"query_codes have {query.shape[1]} bytes a code, base_codes {base.shape[1]}"
-        )
+    if n_bits is None:
+        n_bits = common_bits(query_codes=query_codes, base_codes=base_codes)
+    n_bits = checks.whole("n_bits", n_bits, 1, MOST_BITS)
+    query = as_packed(query_codes, "query_codes", n_bits)
+    base = as_packed(base_codes, "base_codes", n_bits)
     if not (len(query) and len(base)):
         raise ValueError("query_codes and base_codes must hold at least one code each")
     if ties not in ("expected", "index"):
         raise ValueError(f'ties must be "expected" or "index", got {ties!r}')
-    n_bits = _bits(base_codes, base.shape[1], n_bits)
     truth = Truth(query_labels, base_labels, neighbors, len(query), len(base))
     stops = np.asarray(cuts, np.int64)
     planes = scan.to_planes(base)
@@ -177,25 +185,38 @@ def take(
     return Tally(found, hits, len(base), truth.rule, walked, stops)
 
 
-def _bits(codes: ArrayLike, n_bytes: int, n_bits: int | None) -> int:
-    """Number of bits: as given, or the width of +-1 codes, or all bits of packed ones."""
-    array = np.asarray(codes)
-    if n_bits is None:
-        return 8 * n_bytes if array.dtype == np.uint8 else array.shape[1]
-    if -(-n_bits // 8) != n_bytes:
-        raise ValueError(f"n_bits={n_bits} does not fit codes of {n_bytes} bytes")
-    if n_bits % 8 and array.dtype == np.uint8 and (array[:, -1] >> (n_bits % 8)).any():
-        raise ValueError(f"codes must be 0 in the padding bits beyond n_bits={n_bits}")
-    return n_bits
-
-
 def _neighbors(neighbors: ArrayLike, n_base: int) -> Counts:
     array = np.asarray(neighbors)
     if array.ndim != 2 or not np.issubdtype(array.dtype, np.integer):
         raise ValueError("neighbors must be positions in the base, of shape (n_queries, K)")
     if array.size and not (array.min() >= 0 and array.max() < n_base):
         raise ValueError(f"neighbors must lie in 0..{n_base - 1}")
-    return array.astype(np.int64)
+    rising = np.sort(array.astype(np.int64), axis=1)
+    twice = rising[:, 1:] == rising[:, :-1]
+    if twice.any():
+        row = int(np.flatnonzero(twice.any(axis=1))[0])
+        raise ValueError(f"neighbors must not name a point twice in one row, row {row} does")
+    return rising
+
+
+def _numbered(query: NDArray[Any], base: NDArray[Any]) -> Counts:
+    """Labels as numbers 0, 1, ... of all queries, then of the base: equal ones exactly if equal."""
+    kinds = [_KINDS[labels.dtype.kind] for labels in (query, base)]
+    if kinds[0] != kinds[1]:
+        raise ValueError(f"query_labels are {kinds[0]} and base_labels {kinds[1]}: none are alike")
+    common = np.result_type(query, base)
+    wide = [a.dtype.kind in "iu" and a.dtype.itemsize == 8 for a in (query, base)]
+    if common.kind != "f" or not any(wide):
+        joined = np.concatenate([query, base])
+        return np.asarray(np.unique(joined, return_inverse=True)[1])
+    # 64-bit whole numbers beside others would be rounded; Python compares them exactly.
+    number: dict[Any, int] = {}
+    parts = []
+    for labels in (query, base):
+        values, inverse = np.unique(labels, return_inverse=True)
+        some = [number.setdefault(value, len(number)) for value in values.tolist()]
+        parts.append(np.array(some, np.int64)[inverse])
+    return np.concatenate(parts)
 
 
 def _label_sets(labels: NDArray[Any]) -> NDArray[Any]:
@@ -212,12 +233,13 @@ def _same_length(name: str, n: int, other: str, m: int) -> None:
         raise ValueError(f"{n} {name} do not fit {m} {other}")
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(block: Any, relevant: Any, key: Any, bins: Any, found: Any, hits: Any) -> None:
     """Add a block of distances to the counts.
 
     Four tables in turn: neighbouring points often share a distance, and one table would make
-    each addition wait for the last. Four keys are read as one word.
+    each addition wait for the last. Four keys are read as one word. A key is at most
+    2 * n_bits + 1, which MOST_BITS keeps to 16 bits.
     """
     n, width = len(relevant), len(found)
     for i in range(n):
@@ -241,7 +263,7 @@ def _add(block: Any, relevant: Any, key: Any, bins: Any, found: Any, hits: Any) 
         hits[d] += good
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count(planes: Any, queries: Any, relevant: Any, block: Any, found: Any, hits: Any) -> None:
     n = planes.shape[1]
     key, bins = np.empty(len(block), np.uint16), np.empty((4, 2 * found.shape[1]), np.int32)
@@ -252,7 +274,7 @@ def _count(planes: Any, queries: Any, relevant: Any, block: Any, found: Any, hit
             _add(block, relevant[q, start:stop], key, bins, found[q], hits[q])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _walk(
     planes: Any,
     queries: Any,
