@@ -77,7 +77,7 @@ def _read_table(path: Path) -> Any:
 def _read_picture(path: Path) -> Any:
     from auxhash.datasets import images
 
-    feature = images.gist_feature(8)
+    feature = images.gist_feature(16)
     return feature.of([path])
 
 
@@ -182,12 +182,19 @@ def damaged(seed: int, folder: Path) -> None:
     data = path.read_bytes()
     changed = mutate(data, rng)
     path.write_bytes(changed)
-    try:
-        found = form.read(path)
-    except (ValueError, OSError) as error:
-        assert "\n" not in str(error), f"more than one line: {error}"
+    error, found = _attempt(form, path)
+    if error is not None:
+        assert "\n" not in error, f"more than one line: {error}"
         return
     assert not form.checked or changed == data or same(written, found), form.name
+
+
+def _attempt(form: Format, path: Path) -> tuple[str | None, Any]:
+    """What a refusal says, or else what was read."""
+    try:
+        return None, form.read(path)
+    except (ValueError, OSError) as error:
+        return str(error), None
 
 
 def same(a: Any, b: Any) -> bool:
@@ -195,7 +202,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def forged_index(seed: int, folder: Path) -> None:
-    """An index file whose sums are right and whose content is not: refused, or searched as it says."""
+    """An index file with right sums and wrong content: refused, or searched as it says."""
     from auxhash import HammingIndex
     from auxhash.index import file
     from tests import oracle
@@ -229,7 +236,7 @@ def forged_index(seed: int, folder: Path) -> None:
 
 
 def forged_model(seed: int, folder: Path) -> None:
-    """A model file whose sum is right and whose content is not: refused, or one that encodes."""
+    """A model file with a right sum and wrong content: refused, or one that encodes."""
     import auxhash
     from auxhash import modelfile
 
@@ -286,7 +293,7 @@ def _rewritten(coded: Any, rng: np.random.Generator) -> Any:
         at = int(rng.integers(len(coded)))
         if rng.random() < 0.1:
             return coded[:at] + coded[at + 1 :]
-        return coded[:at] + [_rewritten(coded[at], rng)] + coded[at + 1 :]
+        return [*coded[:at], _rewritten(coded[at], rng), *coded[at + 1 :]]
     values = [
         None,
         True,

@@ -250,4 +250,5 @@ def _whole(path: Path) -> Iterator[None]:
     except PermissionError:
         raise
     except (arrow.ArrowException, OSError) as error:
-        raise ValueError(f"{path} is not a whole .parquet file: {error}") from error
+        why = " ".join(str(error).split())  # Arrow's messages have several lines
+        raise ValueError(f"{path} is not a whole .parquet file: {why}") from error
