@@ -23,6 +23,8 @@ import auxhash
 from auxhash import MACHash, TrainingInterrupted, TwoStepHash, affinity, baselines, checkpoint
 from auxhash.cli import main
 from auxhash.refine import Refine
+from auxhash.training import run
+from auxhash.training.validation import Points
 from tests import oracle
 
 KILLS = 40 if os.environ.get("AUXHASH_SOAK") else 4
@@ -45,19 +47,19 @@ class Killed(BaseException):
 @pytest.fixture
 def kill_after(monkeypatch):
     """Let every fit die once the step of that iteration has been made; None lets it live."""
-    record = MACHash._record
+    record = run._record
     made = []
 
     def kill_after(iteration):
-        def recorded(self, steps, history):
+        def recorded(steps, history, first):
             made.append([])
-            for step, state in record(self, steps, history):
+            for step, state in record(steps, history, first):
                 made[-1].append(step.iteration)
                 yield step, state
                 if step.iteration == iteration:
                     raise Killed
 
-        monkeypatch.setattr(MACHash, "_record", recorded)
+        monkeypatch.setattr(run, "_record", recorded)
         return made
 
     return kill_after
@@ -288,7 +290,7 @@ def test_a_damaged_file_is_refused(half_way):
 
 def test_one_run_at_a_time(half_way):
     with (
-        checkpoint.opened(half_way, hasher_of()._in_words(X, y, None)),
+        checkpoint.opened(half_way, hasher_of()._in_words(Points(X, y, None))),
         pytest.raises(ValueError, match="half is in use by another run: wait for its end"),
     ):
         hasher_of().fit(X, y, checkpoint=half_way)

@@ -30,6 +30,7 @@ ROOMS = [
     "interrupt",
     "modelfile",
     "checkpoint",
+    "training",
     "hasher",
     "estimators",
     "baselines",

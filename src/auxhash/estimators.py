@@ -2,38 +2,137 @@
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from auxhash import affinity as affinities
 from auxhash import checkpoint as checkpoints
-from auxhash import checks, hashfunctions, interrupt, losses, mac, metrics, progress, threads, zstep
+from auxhash import checks, hashfunctions, interrupt, losses, mac, threads, zstep
 from auxhash.affinity import Affinity
 from auxhash.checkpoint import Checkpoint
-from auxhash.codes import Codes, as_codes, pack, sign
+from auxhash.codes import as_codes, pack
 from auxhash.draws import RandomState, generator
-from auxhash.hasher import (
-    SCORE_K,
-    Hasher,
-    check_pairs,
-    check_stored,
-    fingerprint,
-)
-from auxhash.hashfunctions import HashFunction
+from auxhash.hasher import Hasher, check_pairs, check_stored, fingerprint
 from auxhash.identity import in_words
-from auxhash.metrics.tally import Truth
-from auxhash.refine import REPORTS, Refine
+from auxhash.refine import Refine
+from auxhash.training import Settings, Training
+from auxhash.training.run import PARTS
+from auxhash.training.validation import Points, Validation
 
-# Of no consequence to the result: a run can go on with others.
-NOT_OF_THE_RUN = ("n_jobs", "verbose")
+PARAMETERS_WITHOUT_EFFECT = ("n_jobs", "verbose")  # on the result: a run can go on with others
 
 
-class MACHash(Hasher):
+class AffinityHash(Hasher):
+    """A hasher that minimises an affinity-based loss, over pairs drawn from labels or given.
+
+    A subclass says in `_settings` what its training is to do.
+    """
+
+    loss: Any
+    z_step: Any
+    hash_function: Any
+    n_similar: int | None
+    n_dissimilar: int | None
+    max_sweeps: int
+    C: float
+    random_state: RandomState
+
+    @threads.one_blas_thread()
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        affinity: Affinity | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Learn from features X (n, D) and labels y, or from an affinity of the n points.
+
+        With both, the affinity is learnt from and y only serves validation and `score`.
+
+        Args:
+            checkpoint: a folder to keep the state of the training in. If the process is killed,
+                the same call with the same data and parameters goes on where it stopped and ends
+                with the same codes, to the last bit; after the end it gives the result at once.
+                A refinement that was interrupted starts over. A loss, a solver or a
+                hash function of your own is recognised by its code and what it holds.
+
+        Ctrl-C stops after the current step with the best hash function so far, and a
+        `TrainingInterrupted` warning; a second one stops at once.
+        """
+        self._check_parameters()
+        points = Points(*check_pairs(self, X, y, affinity, reset=not self._going_on()), affinity)
+        if checkpoint is None:
+            return self._train(points, None)
+        # Before any generator among the parameters is drawn from.
+        run = self._in_words(points)
+        with checkpoints.opened(checkpoint, run) as kept:
+            return self._train(points, kept)
+
+    def _train(self, points: Points, kept: Checkpoint | None) -> Self:
+        # One generator per part, so that no part's draws depend on another's.
+        generators = generator(self.random_state).spawn(PARTS)
+        found = Training(self._settings(), points, generators, kept).run()
+        self.hash_function_ = found.h
+        self.loss_ = found.loss
+        self.two_step_ = found.two_step
+        self.history_ = found.history
+        self.n_iter_ = len(found.history)
+        self.affinity_ = found.affinity
+        self.codes_ = pack(found.codes)
+        self.labels_ = found.labels
+        self.fingerprint_ = fingerprint(points.X, points.y)
+        self.interrupted_ = found.interrupted
+        if self.interrupted_:
+            _warn_interrupted(found.history[-1], kept)
+        return self
+
+    def _settings(self) -> Settings:
+        raise NotImplementedError
+
+    def _going_on(self) -> bool:
+        """Whether training goes on from a hash function learnt before."""
+        return False
+
+    def _in_words(self, points: Points) -> checkpoints.Run:
+        """All that the result depends on."""
+        parts: dict[str, Any] = {"method": type(self).__name__, **points._asdict()}
+        parts |= self.get_params(deep=False)
+        if self._going_on():
+            parts["the model to go on from"] = (self.hash_function_, self.codes_)
+        return {
+            name: in_words(value)
+            for name, value in parts.items()
+            if name not in PARAMETERS_WITHOUT_EFFECT
+        }
+
+    def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        return hashfunctions.outputs(self.hash_function_, X, self.n_jobs)
+
+    def _check_parameters(self) -> None:
+        check_stored(self)
+        losses.get(self.loss)
+        zstep.get(self.z_step)
+        hashfunctions.get(self.hash_function, self.C)
+        checks.whole("n_bits", self.n_bits, 1)
+        checks.whole("max_sweeps", self.max_sweeps, 1)
+        checks.number("C", self.C, 0, strict=True)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without `affinity_`: copies for other processes would carry hundreds of megabytes."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "affinity_"}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class MACHash(AffinityHash):
     """Learn a hash function by minimising an affinity-based loss with auxiliary coordinates.
 
     Args:
@@ -116,237 +215,44 @@ class MACHash(Hasher):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @threads.one_blas_thread()
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        affinity: Affinity | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-    ) -> Self:
-        """Learn from features X (n, D) and labels y, or from an affinity of the n points.
-
-        With both, the affinity is learnt from and y only serves validation and `score`.
-
-        Args:
-            checkpoint: a folder to keep the state of the training in. If the process is killed,
-                the same call with the same data and parameters goes on where it stopped and ends
-                with the same codes, to the last bit; after the end it gives the result at once.
-                A refinement that was interrupted starts over. A loss, a solver or a
-                hash function of your own is recognised by its code and what it holds.
-
-        Ctrl-C stops after the current step with the best hash function so far, and a
-        `TrainingInterrupted` warning; a second one stops at once.
-        """
-        self._check_parameters()
-        points, labels = self._check_data(X, y, affinity)
-        if checkpoint is None:
-            return self._learn(points, labels, affinity, None)
-        # Before any generator among the parameters is drawn from.
-        run = self._in_words(points, labels, affinity)
-        with checkpoints.opened(checkpoint, run) as kept:
-            return self._learn(points, labels, affinity, kept)
-
-    def _learn(
-        self,
-        points: NDArray[Any],
-        labels: NDArray[Any] | None,
-        affinity: Affinity | None,
-        kept: Checkpoint | None,
-    ) -> Self:
-        mark = fingerprint(points, labels)
-        # One generator a part, so that no part's draws depend on another's.
-        generators = generator(self.random_state).spawn(6)
-        if kept is not None:
-            generators = kept.generators(generators)
-        draws, random, centres, solving, holding, refining = generators
-        points, labels, affinity, queries = self._hold_out(points, labels, affinity, holding)
-        if affinity is None:
-            affinity = affinities.from_labels(
-                labels, self.n_similar, self.n_dissimilar, draws, self.n_jobs
-            )
-        going_on = self.warm_start and hasattr(self, "hash_function_") and self.init is None
-        h, Z, free = self._start(points, random, centres)
-        F = h.features(points, self.n_jobs)
-        problem = zstep.Problem(affinity, self.loss, self.n_bits, self.n_jobs)
-        validate = None
-        if queries is not None:
-            validate = _Precision(
-                F, labels, h.features(queries[0], self.n_jobs), queries[1], self.n_jobs
-            )
-        steps = self._steps(problem, F, h, Z, free, solving, refining, validate, kept)
-        history: list[mac.Step] = []
-        if kept is not None and kept.saved is not None:
-            history = list(kept.saved.history)
-        with interrupt.watching() as watch:
-            step, state = mac.lowest(self._record(watch.until_pressed(steps), history))
-        found = step.loss, state.h, state.H
-        if going_on and problem.loss(Z) <= step.loss:
-            found = problem.loss(Z), h, Z
-        self.loss_, self.hash_function_, codes = found
-        self.history_ = history
-        self.n_iter_ = len(history)
-        self.affinity_ = affinity
-        self.codes_ = pack(codes)
-        self.labels_ = labels
-        self.fingerprint_ = mark
-        self.interrupted_ = watch.pressed
-        if self.interrupted_:
-            _warn_interrupted(history[-1], kept)
-        return self
-
-    def _steps(
-        self,
-        problem: zstep.Problem,
-        F: NDArray[np.float64],
-        h: HashFunction,
-        Z: Codes,
-        free: bool,
-        solving: np.random.Generator,
-        refining: np.random.Generator,
-        validate: mac.Validate | None,
-        kept: Checkpoint | None,
-    ) -> Iterable[tuple[mac.Step, mac.State]]:
-        """MAC and refinement, from the beginning or from where an interrupted run stopped."""
-        algorithm, refine = self._algorithm(), self._refinement(h)
-        if refine is not None:
-            refine.check(h, problem)
-        saved = None if kept is None else kept.saved
-        steps: Iterable[tuple[mac.Step, mac.State]]
-        if saved is None:
-            steps = algorithm.steps(problem, F, h, Z, solving, free, validate)
-        else:
-            solving = saved.rng
-            later = algorithm.path(problem, F, *saved.pairs[-1], solving, validate)
-            steps = chain(saved.pairs, later)
-        if refine is not None:
-            steps = refine.after(steps, problem, F, refining, validate)
-        steps = self._limit(steps)
-        if saved is not None and saved.finished:
-            steps = saved.pairs
-        if kept is not None:
-            kept.check(h)
-            steps = kept.keep(steps, solving)
-        if self.verbose:
-            more = 0 if refine is None else REPORTS
-            steps = progress.show(steps, problem.last_mu, self.alpha, self.max_iter, more)
-        return steps
-
-    def _in_words(
-        self, X: NDArray[Any], y: NDArray[Any] | None, affinity: Affinity | None
-    ) -> checkpoints.Run:
-        """All that the result depends on."""
-        parts: dict[str, Any] = {
-            "method": type(self).__name__,
-            "X": X,
-            "y": y,
-            "affinity": affinity,
-        }
-        parts |= self.get_params(deep=False)
-        if self.warm_start and hasattr(self, "hash_function_"):
-            parts["the model to go on from"] = (self.hash_function_, self.codes_)
-        return {
-            name: in_words(value) for name, value in parts.items() if name not in NOT_OF_THE_RUN
-        }
-
-    def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        return self.hash_function_.decision(
-            self.hash_function_.features(X, self.n_jobs), self.n_jobs
+    def _settings(self) -> Settings:
+        going_on = self._going_on()
+        h = hashfunctions.get(self.hash_function, self.C)
+        return Settings(
+            n_bits=int(self.n_bits),
+            loss=self.loss,
+            algorithm=mac.MAC(
+                zstep.get(self.z_step),
+                self.mu,
+                self.alpha,
+                self.max_iter,
+                self.max_sweeps,
+                self.penalty,
+            ),
+            hash_function=self.hash_function_ if going_on else h,
+            n_similar=self.n_similar,
+            n_dissimilar=self.n_dissimilar,
+            refine=self.refine,
+            going_on=going_on,
+            init=None if self.init is None else as_codes(self.init, "init"),
+            validation=self._checked_validation(),
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
         )
 
-    def _algorithm(self) -> mac.MAC:
-        solver = zstep.get(self.z_step)
-        return mac.MAC(solver, self.mu, self.alpha, self.max_iter, self.max_sweeps, self.penalty)
+    def _going_on(self) -> bool:
+        return bool(self.warm_start) and hasattr(self, "hash_function_")
 
-    def _refinement(self, h: HashFunction) -> Refine | None:
-        if self.refine == "auto":
-            return Refine() if hashfunctions.is_smooth(h) else None
-        return self.refine
-
-    def _limit(
-        self, steps: Iterable[tuple[mac.Step, mac.State]]
-    ) -> Iterable[tuple[mac.Step, mac.State]]:
-        return steps
-
-    def _record(
-        self, steps: Iterable[tuple[mac.Step, mac.State]], history: list[mac.Step]
-    ) -> Iterator[tuple[mac.Step, mac.State]]:
-        """Pass the steps on; append those that an interrupted run has not made to the history."""
-        for step, state in steps:
-            if step.iteration == 0:
-                self.two_step_ = state.h
-            if step.iteration >= len(history):
-                history.append(step)
-            yield step, state
-
-    def _start(
-        self, X: NDArray[Any], codes: np.random.Generator, centres: np.random.Generator
-    ) -> tuple[HashFunction, Codes, bool]:
-        """The hash function to begin with, the codes, and whether these are only a start."""
-        if self.init is not None:
-            Z = as_codes(self.init, "init")
-            if Z.shape != (len(X), self.n_bits):
-                raise ValueError(
-                    f"init must be of shape {(len(X), self.n_bits)} (points learnt from, n_bits), "
-                    f"got {Z.shape}"
-                )
-        if self.warm_start and hasattr(self, "hash_function_"):
-            h: HashFunction = self.hash_function_
-            old = sign(h.decision(h.features(X, self.n_jobs), self.n_jobs))
-            if old.shape[1] != self.n_bits:
-                raise ValueError(
-                    f"warm_start goes on from {old.shape[1]} bits; n_bits is {self.n_bits} now"
-                )
-            return h, (old if self.init is None else Z), self.init is None
-        h = hashfunctions.get(self.hash_function, self.C).prepare(X, centres)
-        if self.init is not None:
-            return h, Z, False
-        random = codes.integers(0, 2, (len(X), self.n_bits), dtype=np.int8)
-        return h, (2 * random - 1).astype(np.int8), True
-
-    def _hold_out(
-        self,
-        X: NDArray[Any],
-        y: NDArray[Any] | None,
-        affinity: Affinity | None,
-        rng: np.random.Generator,
-    ) -> tuple[Any, Any, Affinity | None, tuple[Any, Any] | None]:
-        """The training points, and the (X, y) to validate on."""
-        if self.validation is None:
-            return X, y, affinity, None
-        if y is None:
-            raise ValueError("validation measures precision and needs y")
-        if isinstance(self.validation, tuple):
-            queries = validate_data(self, self.validation[0], reset=False)
-            labels = checks.labels("the labels of validation", self.validation[1], len(queries))
-            return X, y, affinity, (queries, labels)
-        order = rng.permutation(len(X))
-        n_held = round(self.validation * len(X))
-        if not 1 <= n_held <= len(X) - 2:
-            raise ValueError(
-                f"validation={self.validation} of {len(X)} points would hold out {n_held}"
-            )
-        held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
-        if affinity is not None:
-            affinity = affinity.subset(kept)
-        return X[kept], y[kept], affinity, (X[held], y[held])
-
-    def _check_data(
-        self, X: ArrayLike, y: ArrayLike | None, affinity: Affinity | None
-    ) -> tuple[Any, Any]:
-        going_on = self.warm_start and hasattr(self, "hash_function_")
-        return check_pairs(self, X, y, affinity, reset=not going_on)
+    def _checked_validation(self) -> Validation:
+        if not isinstance(self.validation, tuple):
+            return self.validation
+        queries = validate_data(self, self.validation[0], reset=False)
+        return queries, checks.labels("the labels of validation", self.validation[1], len(queries))
 
     def _check_parameters(self) -> None:
-        check_stored(self)
-        losses.get(self.loss)
-        zstep.get(self.z_step)
-        hashfunctions.get(self.hash_function, self.C)
-        checks.whole("n_bits", self.n_bits, 1)
+        super()._check_parameters()
         checks.whole("max_iter", self.max_iter, 1)
-        checks.whole("max_sweeps", self.max_sweeps, 1)
         checks.number("alpha", self.alpha, 1, strict=True)
-        checks.number("C", self.C, 0, strict=True)
         if self.mu != "auto":
             checks.number("mu", self.mu, 0, strict=True, instead=' or "auto"')
         if not (self.refine in ("auto", None) or isinstance(self.refine, Refine)):
@@ -363,17 +269,6 @@ class MACHash(Hasher):
                     f"validation must be a fraction below 1 or a pair (X, y), got {self.validation}"
                 )
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without `affinity_`: copies for other processes would carry hundreds of megabytes."""
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "affinity_"}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        return tags
-
 
 class TwoStepHash(MACHash):
     """Two-step hashing: codes first, then a hash function for them. MAC that stops at mu = 0.
@@ -382,10 +277,8 @@ class TwoStepHash(MACHash):
     the iterations after mu = 0 are of no consequence.
     """
 
-    def _limit(
-        self, steps: Iterable[tuple[mac.Step, mac.State]]
-    ) -> Iterable[tuple[mac.Step, mac.State]]:
-        return islice(steps, 1)
+    def _settings(self) -> Settings:
+        return replace(super()._settings(), two_step=True)
 
 
 def _warn_interrupted(last: mac.Step, kept: Checkpoint | None) -> None:
@@ -397,25 +290,3 @@ def _warn_interrupted(last: mac.Step, kept: Checkpoint | None) -> None:
         interrupt.TrainingInterrupted,
         stacklevel=4,
     )
-
-
-class _Precision:
-    """Precision at k of held-out queries among the training points, for any hash function."""
-
-    def __init__(
-        self,
-        base: NDArray[np.float64],
-        base_labels: NDArray[Any],
-        queries: NDArray[np.float64],
-        query_labels: NDArray[Any],
-        n_jobs: int | None,
-    ) -> None:
-        self.base, self.queries = base, queries
-        self.labels = query_labels, base_labels
-        Truth(query_labels, base_labels, None, len(queries), len(base))  # or raise at once
-        self.n_jobs = n_jobs
-
-    def __call__(self, h: HashFunction) -> float:
-        queries, base = (sign(h.decision(F, self.n_jobs)) for F in (self.queries, self.base))
-        k = min(SCORE_K, len(base))
-        return metrics.precision_at_k(queries, base, *self.labels, k, self.n_jobs)

@@ -11,13 +11,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from auxhash import checks, metrics, modelfile, threads
+from auxhash import checks, modelfile, threads
 from auxhash.affinity import Affinity
 from auxhash.codes import Codes, Packed, pack, sign
 from auxhash.encoding import encode, register
+from auxhash.training.validation import SCORE_K, precision_among
 
 CHUNK = 16384  # points encoded at a time
-SCORE_K = 100
 FLOATS = [np.float64, np.float32]
 # Of the fitted attributes: the pairs, large and no use without the points; where MAC started.
 NOT_SAVED = ("affinity_", "two_step_")
@@ -85,8 +85,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         if self.labels_ is None:
             raise ValueError("score needs labels of the training points: fit with y as well")
         codes = self.encode(X)
-        k = min(k, len(self.codes_))
-        return metrics.precision_at_k(codes, self.codes_, y, self.labels_, k, self.n_jobs)
+        return precision_among(codes, self.codes_, y, self.labels_, k, self.n_jobs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file, for `auxhash.load`.

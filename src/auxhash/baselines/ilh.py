@@ -117,8 +117,7 @@ class ILH(Pairwise):
         return found.Z[:, 0]
 
     def _outputs(self, X: NDArray[Any]) -> Array:
-        h = self.hash_function_
-        return h.decision(h.features(X, self.n_jobs), self.n_jobs)
+        return hashfunctions.outputs(self.hash_function_, X, self.n_jobs)
 
 
 def subsets(n: int, n_bits: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:

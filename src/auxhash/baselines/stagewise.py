@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import checks, mac, threads, zstep
+from auxhash import checks, hashfunctions, mac, threads, zstep
 from auxhash.codes import Codes, pack, sign, to_words
 from auxhash.draws import RandomState
-from auxhash.estimators import TwoStepHash
+from auxhash.estimators import AffinityHash
 from auxhash.hashfunctions import HashFunction
+from auxhash.training import Settings
 from auxhash.zstep.problem import ROUNDING
 
 
@@ -62,7 +63,7 @@ class Stagewise(mac.MAC):
         return z
 
 
-class TwoStepBaseline(TwoStepHash):
+class TwoStepBaseline(AffinityHash):
     """What TSH and FastHash share: two-step hashing, or its stagewise form.
 
     Args:
@@ -80,18 +81,6 @@ class TwoStepBaseline(TwoStepHash):
 
     Attributes: as of `auxhash.TwoStepHash`.
     """
-
-    # What MACHash offers and these methods do not.
-    z_step: Any
-    mu = "auto"
-    alpha = 1.4
-    max_iter = 1
-    penalty = "quadratic"
-    refine = None
-    validation = None
-    init = None
-    warm_start = False
-    verbose = 0
 
     def __init__(
         self,
@@ -117,12 +106,23 @@ class TwoStepBaseline(TwoStepHash):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _algorithm(self) -> mac.MAC:
-        if not self.stagewise:
-            return super()._algorithm()
-        # A second pass of quad would start where the first did, at the same eigenvector.
-        passes = 1 if self.z_step == "quad" else self.max_sweeps
-        return Stagewise(zstep.get(self.z_step), max_sweeps=passes, loss=self.loss)
+    def _settings(self) -> Settings:
+        solver = zstep.get(self.z_step)
+        algorithm = mac.MAC(solver, max_sweeps=self.max_sweeps)
+        if self.stagewise:
+            # A second pass of quad would start where the first did, at the same eigenvector.
+            passes = 1 if self.z_step == "quad" else self.max_sweeps
+            algorithm = Stagewise(solver, max_sweeps=passes, loss=self.loss)
+        return Settings(
+            n_bits=int(self.n_bits),
+            loss=self.loss,
+            algorithm=algorithm,
+            hash_function=hashfunctions.get(self.hash_function, self.C),
+            n_similar=self.n_similar,
+            n_dissimilar=self.n_dissimilar,
+            two_step=True,
+            n_jobs=self.n_jobs,
+        )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -101,8 +101,7 @@ class STH(Method):
         return graph
 
     def _outputs(self, X: NDArray[Any]) -> Array:
-        h = self.hash_function_
-        return h.decision(h.features(X, self.n_jobs), self.n_jobs)
+        return hashfunctions.outputs(self.hash_function_, X, self.n_jobs)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

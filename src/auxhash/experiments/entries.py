@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from auxhash import baselines
 from auxhash.checks import ArgumentError
-from auxhash.estimators import NOT_OF_THE_RUN, MACHash, TwoStepHash
+from auxhash.estimators import PARAMETERS_WITHOUT_EFFECT, MACHash, TwoStepHash
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Configuration
 from auxhash.experiments.runs import Pairs
@@ -35,7 +35,7 @@ OURS: dict[str, Callable[[], Hasher]] = {
     "quad": lambda: TwoStepHash(z_step="quad"),
 }
 METHODS = (*OURS, *baselines.__all__)
-SET = ("n_bits", "random_state", *NOT_OF_THE_RUN)
+SET = ("n_bits", "random_state", *PARAMETERS_WITHOUT_EFFECT)
 LONGEST = 40  # characters of a parameter, where it is shown
 
 Method = str | Hasher

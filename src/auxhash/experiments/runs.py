@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from auxhash import __version__, affinity, losses, metrics, modelfile
+from auxhash import __version__, affinity, hashfunctions, losses, metrics, modelfile
 from auxhash.affinity import Affinity
 from auxhash.codes import pack, sign, unpack
 from auxhash.datasets.dataset import Dataset
-from auxhash.estimators import NOT_OF_THE_RUN, MACHash
+from auxhash.estimators import PARAMETERS_WITHOUT_EFFECT, AffinityHash
 from auxhash.experiments.cells import Arrays, Configuration
 from auxhash.hasher import CHUNK, NOT_SAVED, Hasher
 from auxhash.identity import in_words
@@ -63,7 +63,9 @@ def configuration(mark: str, hasher: Hasher, pairs: Pairs, seed: int) -> Configu
         "data": mark,
         "method": in_words(type(hasher)),
         "parameters": {
-            name: in_words(value) for name, value in every.items() if name not in NOT_OF_THE_RUN
+            name: in_words(value)
+            for name, value in every.items()
+            if name not in PARAMETERS_WITHOUT_EFFECT
         },
         "pairs": in_words([*pairs, seed]),
         "version": __version__,
@@ -93,7 +95,7 @@ def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays
     clock = perf_counter()
     codes: Arrays = {name: hasher.encode(X) for name, X in points.items()}
     seconds = perf_counter() - clock
-    history = [asdict(step) for step in hasher.history_] if isinstance(hasher, MACHash) else []
+    history = [asdict(step) for step in hasher.history_] if isinstance(hasher, AffinityHash) else []
     if len(history) > 1:
         codes |= {TWO_STEP + name: _two_step(hasher, X) for name, X in points.items()}
     kept, needed = _model(hasher), _model(hasher, TRAINING)
@@ -139,10 +141,10 @@ def machine() -> str:
     )
 
 
-def _two_step(hasher: MACHash, X: NDArray[Any]) -> NDArray[np.uint8]:
+def _two_step(hasher: AffinityHash, X: NDArray[Any]) -> NDArray[np.uint8]:
     h, jobs = hasher.two_step_, hasher.n_jobs
     chunks = [X[at : at + CHUNK] for at in range(0, len(X), CHUNK)]
-    return np.concatenate([pack(sign(h.decision(h.features(x, jobs), jobs))) for x in chunks])
+    return np.concatenate([pack(sign(hashfunctions.outputs(h, x, jobs))) for x in chunks])
 
 
 def _model(hasher: Hasher, without: tuple[str, ...] = NOT_SAVED) -> bytes | None:

@@ -4,7 +4,7 @@ from auxhash.hashfunctions.classifiers import ClassifierHash
 from auxhash.hashfunctions.features import RadialBasis, Scaled
 from auxhash.hashfunctions.linear import SVMHash, linear, rbf
 from auxhash.hashfunctions.network import NetworkHash, network
-from auxhash.hashfunctions.step import HashFunction, get, h_step, is_smooth
+from auxhash.hashfunctions.step import HashFunction, codes, get, h_step, is_smooth, outputs
 
 __all__ = [
     "ClassifierHash",
@@ -13,10 +13,12 @@ __all__ = [
     "RadialBasis",
     "SVMHash",
     "Scaled",
+    "codes",
     "get",
     "h_step",
     "is_smooth",
     "linear",
     "network",
+    "outputs",
     "rbf",
 ]

@@ -77,6 +77,16 @@ def get(hash_function: Any, C: float) -> HashFunction:
     )
 
 
+def outputs(h: HashFunction, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+    """Real-valued outputs (n, b) of a fitted hash function for raw X (n, D)."""
+    return h.decision(h.features(X, n_jobs), n_jobs)
+
+
+def codes(h: HashFunction, F: Array, n_jobs: int | None = None) -> Codes:
+    """h(X) (n, b) of a fitted hash function, from the features F of X."""
+    return sign(h.decision(F, n_jobs))
+
+
 def h_step(
     h: HashFunction,
     H: Codes | None,
@@ -95,13 +105,12 @@ def h_step(
     if not len(bits) and H is not None:
         return h, H
     new = h.refit(F, Z, bits, weight, n_jobs)
-    codes = sign(new.decision(F, n_jobs))
+    new_H = codes(new, F, n_jobs)
     if H is None:
-        return new, codes
+        return new, new_H
     cost = 1.0 if weight is None else weight
-    worse = (cost * (codes != Z)).sum(0) > (cost * (H != Z)).sum(0)
-    worse = np.flatnonzero(worse)
+    worse = np.flatnonzero((cost * (new_H != Z)).sum(0) > (cost * (H != Z)).sum(0))
     if len(worse):
         new = new.take(h, worse)
-        codes[:, worse] = H[:, worse]
-    return new, codes
+        new_H[:, worse] = H[:, worse]
+    return new, new_H

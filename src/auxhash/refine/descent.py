@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash import checks, threads
-from auxhash.codes import sign
 from auxhash.encoding import register
-from auxhash.hashfunctions import HashFunction, is_smooth
+from auxhash.hashfunctions import HashFunction, codes, is_smooth
 from auxhash.hashfunctions.smooth import Smooth
 from auxhash.mac import State, Step, Validate
 from auxhash.refine.pairs import Pairs, Single, Source, choose, steepest
@@ -112,7 +111,7 @@ class Refine:
                 for t in range(start, stop):
                     descent.move(t, run)
             h = h.moved(smooth.weights())
-            H = sign(h.decision(F, problem.n_jobs))
+            H = codes(h, F, problem.n_jobs)
             loss = problem.loss(H)
             new_score = validate(h) if validate else float("nan")
             accepted = not new_score < state.score

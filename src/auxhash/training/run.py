@@ -1,0 +1,198 @@
+"""One run of training, from checked points to the best hash function found.
+
+    points -> some held out -> pairs, features, first codes -> steps of MAC -> refinement
+
+An estimator makes a `Training`, runs it, and reads the `Result`. The steps are a generator;
+checkpoints, the progress bar and Ctrl-C are consumers of it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash import affinity as affinities
+from auxhash import hashfunctions, interrupt, mac, progress, zstep
+from auxhash.affinity import Affinity
+from auxhash.checkpoint import Checkpoint
+from auxhash.codes import Codes
+from auxhash.hashfunctions import HashFunction
+from auxhash.mac import MAC, State, Step
+from auxhash.refine import REPORTS, Refine
+from auxhash.training.validation import Points, Precision, Validation, hold_out
+
+Steps = Iterable[tuple[Step, State]]
+
+PARTS = 6  # of a run that draw random numbers, each from a generator of its own
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run is to do. The estimator has checked every part."""
+
+    n_bits: int
+    loss: Any
+    algorithm: MAC
+    hash_function: HashFunction  # to be prepared; or learnt before, to go on from
+    n_similar: int | None = 100
+    n_dissimilar: int | None = 500
+    refine: Refine | Literal["auto"] | None = None
+    two_step: bool = False  # whether to stop at mu = 0
+    going_on: bool = False  # whether hash_function was learnt before
+    init: Codes | None = None  # in the place of the free codes
+    validation: Validation = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
+
+class Result(NamedTuple):
+    """What a run arrived at."""
+
+    h: HashFunction  # of the lowest L(h) among the accepted steps
+    codes: Codes  # h(X) of the training points
+    loss: float  # L(h)
+    two_step: HashFunction  # h at mu = 0
+    history: list[Step]
+    labels: NDArray[Any] | None  # of the training points
+    affinity: Affinity
+    interrupted: bool
+
+
+class Training:
+    """A run whose parts are all there: what can be refused has been, and nothing is trained yet."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        points: Points,
+        generators: list[np.random.Generator],
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        if checkpoint is not None:
+            generators = checkpoint.generators(generators)
+        draws, codes, centres, self.solving, holding, self.refining = generators
+        self.settings, self.checkpoint = settings, checkpoint
+        self.points, held = hold_out(points, settings.validation, holding)
+        self.affinity = self._pairs(draws)
+        self.h = settings.hash_function
+        if not settings.going_on:
+            self.h = self.h.prepare(self.points.X, centres)
+        self.F = self.h.features(self.points.X, settings.n_jobs)
+        self.Z = self._first_codes(codes)
+        self.problem = zstep.Problem(self.affinity, settings.loss, settings.n_bits, settings.n_jobs)
+        self.validate = self._validation(held)
+        self.refine = self._refinement()
+        if checkpoint is not None:
+            checkpoint.check(self.h)
+
+    def run(self) -> Result:
+        """Train, and return the best that was found."""
+        saved = None if self.checkpoint is None else self.checkpoint.saved
+        history = [] if saved is None else list(saved.history)
+        first: list[HashFunction] = []
+        with interrupt.watching() as watch:
+            steps = watch.until_pressed(self._consumed())
+            step, state = mac.lowest(_record(steps, history, first))
+        found = state.h, state.H, step.loss
+        if self.settings.going_on and self.settings.init is None:
+            loss = self.problem.loss(self.Z)
+            if loss <= step.loss:  # no step was better than what there was
+                found = self.h, self.Z, loss
+        return Result(*found, first[0], history, self.points.y, self.affinity, watch.pressed)
+
+    def _steps(self) -> Steps:
+        """MAC and refinement, from the beginning or from where an interrupted run stopped."""
+        algorithm, settings = self.settings.algorithm, self.settings
+        saved = None if self.checkpoint is None else self.checkpoint.saved
+        steps: Steps
+        if saved is None:
+            steps = algorithm.steps(
+                self.problem, self.F, self.h, self.Z, self.solving,
+                settings.init is None, self.validate,
+            )  # fmt: skip
+        elif saved.finished:
+            return saved.pairs
+        else:
+            self.solving = saved.rng
+            later = algorithm.path(
+                self.problem, self.F, *saved.pairs[-1], self.solving, self.validate
+            )
+            steps = chain(saved.pairs, later)
+        if settings.two_step:
+            return islice(steps, 1)
+        if self.refine is not None:
+            steps = self.refine.after(steps, self.problem, self.F, self.refining, self.validate)
+        return steps
+
+    def _consumed(self) -> Steps:
+        """The steps, as the checkpoint and the progress bar pass them on."""
+        steps = self._steps()
+        if self.checkpoint is not None:
+            steps = self.checkpoint.keep(steps, self.solving)
+        if self.settings.verbose:
+            algorithm = self.settings.algorithm
+            more = 0 if self.refine is None else REPORTS
+            steps = progress.show(
+                steps, self.problem.last_mu, algorithm.alpha, algorithm.max_iter, more
+            )
+        return steps
+
+    def _pairs(self, rng: np.random.Generator) -> Affinity:
+        if self.points.affinity is not None:
+            return self.points.affinity
+        settings = self.settings
+        assert self.points.y is not None  # the estimator has seen to it
+        return affinities.from_labels(
+            self.points.y, settings.n_similar, settings.n_dissimilar, rng, settings.n_jobs
+        )
+
+    def _first_codes(self, rng: np.random.Generator) -> Codes:
+        """Given ones, those of the hash function to go on from, or random ones."""
+        settings, shape = self.settings, (len(self.points.X), self.settings.n_bits)
+        if settings.init is not None:
+            if settings.init.shape != shape:
+                raise ValueError(
+                    f"init must be of shape {shape} (points learnt from, n_bits), "
+                    f"got {settings.init.shape}"
+                )
+            return settings.init
+        if settings.going_on:
+            old = hashfunctions.codes(self.h, self.F, settings.n_jobs)
+            if old.shape != shape:
+                raise ValueError(
+                    f"warm_start goes on from {old.shape[1]} bits; n_bits is {shape[1]} now"
+                )
+            return old
+        random = rng.integers(0, 2, shape, dtype=np.int8)
+        return (2 * random - 1).astype(np.int8)
+
+    def _validation(self, held: tuple[NDArray[Any], NDArray[Any]] | None) -> Precision | None:
+        if held is None:
+            return None
+        queries = self.h.features(held[0], self.settings.n_jobs)
+        return Precision(self.F, self.points.y, queries, held[1], self.settings.n_jobs)
+
+    def _refinement(self) -> Refine | None:
+        refine = self.settings.refine
+        if self.settings.two_step:
+            return None
+        if refine == "auto":
+            refine = Refine() if hashfunctions.is_smooth(self.h) else None
+        if refine is not None:
+            refine.check(self.h, self.problem)
+        return refine
+
+
+def _record(
+    steps: Steps, history: list[Step], first: list[HashFunction]
+) -> Iterator[tuple[Step, State]]:
+    """Pass the steps on; append those that an interrupted run has not made to the history."""
+    for step, state in steps:
+        if step.iteration == 0:
+            first.append(state.h)
+        if step.iteration >= len(history):
+            history.append(step)
+        yield step, state
