@@ -23,7 +23,7 @@ import auxhash
 from auxhash import MACHash, TrainingInterrupted, TwoStepHash, affinity, baselines, checkpoint
 from auxhash.cli import main
 from auxhash.refine import Refine
-from auxhash.training import run
+from auxhash.training import run as training_run
 from auxhash.training.validation import Points
 from tests import oracle
 
@@ -47,7 +47,7 @@ class Killed(BaseException):
 @pytest.fixture
 def kill_after(monkeypatch):
     """Let every fit die once the step of that iteration has been made; None lets it live."""
-    record = run._record
+    record = training_run._record
     made = []
 
     def kill_after(iteration):
@@ -59,7 +59,7 @@ def kill_after(monkeypatch):
                 if step.iteration == iteration:
                     raise Killed
 
-        monkeypatch.setattr(run, "_record", recorded)
+        monkeypatch.setattr(training_run, "_record", recorded)
         return made
 
     return kill_after
