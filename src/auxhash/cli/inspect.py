@@ -32,9 +32,11 @@ def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> No
       auxhash inspect codes.npy --model model.safetensors
       auxhash inspect codes.index
     """
+    from auxhash.files import check_regular
     from auxhash.index.file import MAGIC
 
     path = Path(file).expanduser()
+    check_regular(path, "what can be inspected")
     with path.open("rb") as content:
         start = content.read(len(MAGIC))
     if start == MAGIC:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from auxhash import threads
+from auxhash.files import writing
 from auxhash.index import scan
 from auxhash.index.hamming import HammingIndex, Ids, check_packed, import_faiss, whole, whole_array
 
@@ -101,12 +102,8 @@ class ApproximateIndex:
         """Write the index as a faiss file, all or nothing."""
         if self._index is None:
             raise ValueError("the index is empty: add codes before saving")
-        part = Path(path).with_name(f".{Path(path).name}.{os.getpid()}.part")
-        try:
-            import_faiss().write_index_binary(self._index, str(part))
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+        with writing(Path(path)) as temporary:
+            import_faiss().write_index_binary(self._index, str(temporary))
 
     @classmethod
     def load(
