@@ -73,6 +73,12 @@ class MACHash(Hasher):
         interrupted_: whether Ctrl-C stopped the training; what was learnt is the best up to there.
     """
 
+    hash_function_: HashFunction
+    loss_: float
+    history_: list[mac.Step]
+    n_iter_: int
+    interrupted_: bool
+
     def __init__(
         self,
         n_bits: int = 32,
