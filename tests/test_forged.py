@@ -241,6 +241,16 @@ def test_forged_classifiers_are_refused(tmp_path, monkeypatch):
         assert message in line, (name, message, line)
 
 
+def test_parameters_of_other_versions_of_scikit_learn():
+    """One that was never given does not matter; any other could change what is predicted."""
+    name, content = sklearnmodels.known(LogisticRegression(C=3.0).fit(X, y))
+    content["parameters"]["multi_class"] = "deprecated"
+    assert sklearnmodels.made(name, content).C == 3.0
+    content["parameters"]["multi_class"] = "ovr"
+    with pytest.raises(ValueError, match="LogisticRegression has no 'multi_class' in this version"):
+        sklearnmodels.made(name, content)
+
+
 def test_classes_that_we_do_not_know_need_trust(tmp_path):
     pytest.importorskip("skops")
     model = AdaBoostClassifier(n_estimators=2, random_state=0)

@@ -23,6 +23,7 @@ Sizes = dict[str, int]  # what the names in shapes stand for; each is set by its
 Form = Callable[[Any, Sizes], bool]  # whether an attribute is as it must be
 
 PLAIN = ("builtins.", "numpy.")  # where types come from that skops judges by itself
+NOT_GIVEN = ("deprecated", "warn")  # what scikit-learn has for parameters that it will remove
 DATED = 1980, 1, 1, 0, 0, 0  # the first day of zip files
 
 
@@ -164,9 +165,15 @@ def made(name: str, content: Mapping[str, Any]) -> Any:
     if name not in KINDS:
         raise ValueError(f"the class {name!r} of scikit-learn is unknown here")
     kind = KINDS[name]
-    estimator = kind.cls(**content["parameters"])
-    if parameters := estimator.get_params(deep=False):
+    here = kind.cls().get_params(deep=False) if name != "Pipeline" else content["parameters"]
+    given = dict(content["parameters"])
+    for parameter in sorted(set(given) - set(here)):
+        if given.pop(parameter) not in NOT_GIVEN:
+            raise ValueError(f"a {name} has no {parameter!r} in this version of scikit-learn")
+    estimator = kind.cls(**given)
+    if given:
         # scikit-learn's own check before a fit.
+        parameters = estimator.get_params(deep=False)
         validate_parameter_constraints(estimator._parameter_constraints, parameters, name)
     learnt = content["learnt"]
     if learnt:
@@ -312,7 +319,9 @@ def _check_svc(estimator: Any, packed: Mapping[str, Any], sizes: Sizes) -> None:
         raise ValueError("it has another number of support vectors than it says")
     if d != sizes["features"] or not (estimator.support_ < n).all():
         raise ValueError("its support vectors are none of its points")
-    probable = sizes["pairs"] if estimator._effective_probability else 0
+    # Before scikit-learn 1.9 the parameter says it.
+    asked = getattr(estimator, "_effective_probability", estimator.probability is True)
+    probable = sizes["pairs"] if asked else 0
     if len(estimator._probA) != probable or estimator.kernel == "precomputed":
         raise ValueError("it has a damaged attribute '_probA'")
 
@@ -434,6 +443,7 @@ _KINDS = {
                 type(value) is tuple and len(value) == 2 and all(map(_is_whole, value))
             ),
         },
+        optional=frozenset({"_effective_probability"}),
         build=_check_svc,
     ),
     "KNeighborsClassifier": Kind(
@@ -498,6 +508,12 @@ _KINDS = {
             "validation_score_": array("f", "held-out scores"),
             **dict.fromkeys(("is_categorical_", "_preprocessor", "_is_categorical_remapped"), NONE),
         },
+        optional=frozenset(  # of some versions of scikit-learn only
+            {
+                *("_random_seed", "_use_validation_data", "_label_encoder"),
+                *("is_categorical_", "_preprocessor", "_is_categorical_remapped"),
+            }
+        ),
         left_out=frozenset(
             {"_predictors", "_bin_mapper", "_loss", "_scorer", "_feature_subsample_rng"}
         ),
