@@ -107,6 +107,11 @@ FORGERIES = [
     ("svc", setting(support_vectors_=doubled), "support_vectors_"),
     ("svc", setting(support_vectors_=doubled, support_=doubled), "dual_coef_"),
     ("svc", setting(_n_support=lambda n: n * 1000), "another number of support vectors"),
+    (
+        "svc",
+        setting(support_vectors_=doubled, support_=doubled, _n_support=lambda n: 2 * n),
+        "dual_coef_",
+    ),
     ("svc", setting(_n_support=lambda n: n - n.max()), "another number of support vectors"),
     ("svc", setting(_n_support=lambda n: n[:2]), "_n_support"),
     ("svc", setting(_dual_coef_=lambda a: a[:, :1].copy()), "_dual_coef_"),
