@@ -162,6 +162,11 @@ def files(tmp_path_factory):
     (folder / "bomb" / "class").mkdir(parents=True)
     Image.new("1", (13_000, 13_000)).save(folder / "bomb" / "class" / "b.png")
     (folder / "taken").write_text("a file")
+    (folder / "dangling").symlink_to("nowhere")
+    (folder / "loop").symlink_to("loop")
+    # Of all devices, one beside which no file can be made, whatever the code under test does.
+    (folder / "device").symlink_to(os.ttyname(os.openpty()[1]))
+    os.mkfifo(folder / "pipe")
     return folder
 
 
@@ -265,13 +270,29 @@ COMMANDS = [
     # Where results go.
     ("fit X.npy y.npy -o folder", r"folder is a folder, and a file is to be written"),
     ("fit X.npy y.npy -o taken/m", r"taken/m cannot be written: .*taken is no folder"),
+    ("fit X.npy y.npy -o taken/deep/m", r"m cannot be written: .*taken is no folder"),
+    ("fit X.npy y.npy -o dangling", r"dangling is a link to nowhere, which does not exist"),
+    ("fit X.npy y.npy -o loop", r"loop: cannot be written: Too many levels of symbolic links"),
+    ("fit X.npy y.npy -o pipe", r"pipe is a pipe, and a regular file is to be written"),
+    ("fit X.npy y.npy -o device", r"device is a device, and a regular file is"),
+    (f"fit X.npy y.npy -o {'n' * 300}", r"n: cannot be written: File name too long"),
+    ("encode model.safetensors X.npy -o taken/c.npy", r"taken is no folder"),
+    ("export model.safetensors --onnx pipe", r"pipe is a pipe, and"),
+    ("index codes.npy -o device", r"device is a device, and"),
+    ("demo -o device", r"device is a device, and"),
+    ("reproduce free-codes --scale tiny --output pipe", r"pipe is a pipe, and"),
+    ("reproduce free-codes --scale tiny --numbers folder", r"folder is a folder, and a file"),
     ("fit X.npy y.npy -o ./y.npy", r"y\.npy is what the file is made from, and would be lost"),
     ("encode model.safetensors X.npy -o X.npy", r"X\.npy is what the file is made from"),
     ("index codes.npy -o codes.npy", r"codes\.npy is what the file is made from"),
     ("encode model.safetensors X.npy -o c.csv", r"c\.csv must end in \.npy"),
     # Models.
     ("encode missing X.npy -o c.npy", r"missing: No such file or directory"),
-    ("encode folder X.npy -o c.npy", r"folder: Is a directory"),
+    ("encode folder X.npy -o c.npy", r"folder is a folder, and a model is a file"),
+    ("encode pipe X.npy -o c.npy", r"pipe is a pipe, and a model is a regular file"),
+    ("encode /dev/zero X.npy -o c.npy", r"/dev/zero is a device, and a model is a regular file"),
+    ("inspect pipe", r"pipe is a pipe, and what can be inspected is a regular file"),
+    ("inspect /dev/zero", r"/dev/zero is a device"),
     ("encode empty.safetensors X.npy -o c.npy", r"empty\.safetensors is empty"),
     ("encode foreign.safetensors X.npy -o c.npy", r"a safetensors file, but no model"),
     ("encode huge.safetensors X.npy -o c.npy", r"huge\.safetensors is not a model file"),

@@ -148,6 +148,43 @@ def test_every_truncation(path):
             auxhash.load(path)
 
 
+def lying(**changes):
+    """The file with the safetensors header of one array changed, and the sum as it was."""
+
+    def change(data):
+        header, fields, body = split(data)
+        header["LSH.learnt.hyperplanes_"] |= changes
+        return joined(header, fields, body)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lying(data_offsets=[8, 56]),
+        lying(data_offsets=[1, 49]),
+        lying(data_offsets=[48, 0]),
+        lying(data_offsets=[-48, 0]),
+        lying(data_offsets=[2**63, 2**63 + 48]),
+        lying(shape=[2**32, 2**32, 3, 2]),
+        lying(shape=[2**63, 2]),
+        lying(shape=[-3, -2]),
+        lying(shape=[3, 2, 2**64]),
+        lying(shape=[0, 2**62]),
+        lying(dtype="F4096"),
+        lying(dtype="BF16", shape=[24]),
+        lying(dtype="F8_E4M3", shape=[48]),
+        lying(dtype="BOOL", shape=[48]),
+        lying(dtype="I8", shape=[48]),
+    ],
+)
+def test_a_header_that_lies(change, path):
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(ModelFileError):
+        auxhash.load(path)
+
+
 def flipped(data, rng):
     changed = bytearray(data)
     for at in rng.integers(len(data), size=rng.integers(1, 4)):

@@ -11,7 +11,6 @@ takes back from a process that is killed.
 
 import math
 import os
-import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
@@ -19,21 +18,16 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
 from auxhash import __version__, modelfile
 from auxhash.encoding import decode, encode, register
+from auxhash.files import LockedError, locked
 from auxhash.hashfunctions import HashFunction
 from auxhash.identity import DIGEST
 from auxhash.mac import State, Step
 from auxhash.modelfile import Content, ModelFileError
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
 
 Run = dict[str, str]  # all that a result depends on, each in words
 
@@ -128,12 +122,22 @@ def opened(folder: str | os.PathLike[str], run: Run) -> Iterator[Checkpoint]:
     if path.exists() and not path.is_dir():
         raise NotADirectoryError(f"checkpoint must be a folder, and {path} is a file")
     path.mkdir(parents=True, exist_ok=True)
-    with (path / LOCK).open("a+b") as lock:
-        _hold(lock, path)
-        for left in path.glob(f".{NAME}.*"):  # by a run killed as it wrote
-            left.unlink()
-        _check_writable(path)
-        yield Checkpoint(path, run)
+    for name in (NAME, LOCK):
+        if (path / name).exists() and not (path / name).is_file():
+            raise ValueError(
+                f"{path / name} is no file, as it would be in a checkpoint: take another folder"
+            )
+    try:
+        with locked(path / LOCK):
+            for left in path.glob(f".{NAME}.*"):  # by a run killed as it wrote
+                left.unlink()
+            _check_writable(path)
+            yield Checkpoint(path, run)
+    except LockedError as error:
+        raise ValueError(
+            f"the checkpoint folder {path} is in use by another run: wait for its end, or take "
+            "another folder"
+        ) from error
 
 
 def _check_writable(folder: Path) -> None:
@@ -144,21 +148,6 @@ def _check_writable(folder: Path) -> None:
     except OSError as error:
         said = f"no checkpoint can be written here: {error.strerror}"
         raise OSError(error.errno, said, str(folder)) from error
-
-
-def _hold(lock: BinaryIO, folder: Path) -> None:
-    """Take the lock, which falls to the system when the file is closed or the process ends."""
-    try:
-        if sys.platform == "win32":
-            lock.seek(0)
-            msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError) as error:
-        raise ValueError(
-            f"the checkpoint folder {folder} is in use by another run: wait for its end, or take "
-            "another folder"
-        ) from error
 
 
 def _read(path: Path, run: Run) -> Saved:

@@ -48,6 +48,16 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def numbers(name: str, values: Any, n_axes: int) -> NDArray[np.float64]:
+    """The argument, if it is an array of finite float64 of so many axes, and not empty."""
+    if type(values) is not np.ndarray or values.dtype != np.float64 or values.ndim != n_axes:
+        told = f"{values.dtype} of shape {values.shape}" if hasattr(values, "shape") else values
+        raise ArgumentError(f"{name} must be an array of float64 of {n_axes} axes, got {told!r}")
+    if not values.size or not np.isfinite(values).all():
+        raise ArgumentError(f"{name} must hold finite numbers, and at least one")
+    return values
+
+
 def ids(name: str, values: ArrayLike) -> NDArray[np.int64]:
     """Ids (n,) as int64, if they are whole numbers from 0 to 2^63 - 1."""
     array = np.asarray(values)

@@ -11,7 +11,8 @@ one key, which says what it is:
     {"objects": [[2], ["a", "b"]]}                 an array of Python objects, with its shape
     {"object": ["SVMHash", {...}]}                 an instance of a registered class
     {"generator": {...}}, {"random state": {...}}  where the next draws begin
-    {"classifier": "name"}                         of scikit-learn, by skops
+    {"estimator": ["SVC", {...}]}                  of scikit-learn, of a class that we check
+    {"classifier": "name"}                         any other of scikit-learn, by skops
 
 Decoding makes nothing but these, and of classes only registered ones: no code is ever run that a
 file chose.
@@ -50,7 +51,9 @@ def register(name: str) -> Callable[[Class], Class]:
     """Decorate a frozen dataclass or a NamedTuple to let model files hold its instances.
 
     `name` is what the files call the class, whatever becomes of its module. The fields must be
-    values that can be stored, and a field added later needs a default.
+    values that can be stored, and a field added later needs a default. Where the class has a
+    method `check_read`, it is called on whatever was read, and raises ValueError where a field
+    cannot be right.
     """
 
     def decorate(cls: Class) -> Class:
@@ -77,16 +80,48 @@ def encode(value: Any, name: str = "value") -> tuple[Json, Arrays]:
 def decode(coded: Json, arrays: Mapping[str, NDArray[Any]], trusted: Sequence[str] = ()) -> Any:
     """The value that was encoded. Raises ValueError where JSON and arrays do not fit together.
 
-    `trusted` names types inside scikit-learn classifiers that skops does not trust by itself.
+    `trusted` names the types inside scikit-learn estimators that we cannot check.
     """
     decoder = _Decoder(arrays, trusted)
     try:
+        needed = to_trust(coded, arrays)
+        if others := sorted(needed - set(trusted)):
+            raise ValueError(
+                f"it holds {', '.join(others)}, and a forged file of these could crash the process "
+                "or worse; if you trust whoever made it, load it with "
+                f"trusted={sorted(needed)}"
+            )
         value = decoder.decode(coded)
     except (AttributeError, KeyError, OverflowError, RecursionError, TypeError) as error:
         raise ValueError(f"a value is malformed ({error})") from error
     if decoder.left:
         raise ValueError(f"nothing refers to the array {min(decoder.left)!r}")
     return value
+
+
+def check(value: Any) -> None:
+    """Raise ValueError where a value holds objects that `decode` would refuse."""
+    name = _registered_name(type(value))
+    if name:
+        _check_object(value, name)
+        value = [getattr(value, part) for part in _field_names(type(value))]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            check(part)
+
+
+def to_trust(coded: Json, arrays: Mapping[str, NDArray[Any]]) -> set[str]:
+    """What `trusted` must name for an encoded value to be decoded."""
+    if not isinstance(coded, (dict, list)):
+        return set()
+    if isinstance(coded, dict) and list(coded) == ["classifier"]:
+        name = coded["classifier"]
+        if isinstance(name, str) and name in arrays and arrays[name].dtype == np.uint8:
+            return set(sklearnmodels.types(arrays[name].tobytes()))
+    parts = coded.values() if isinstance(coded, dict) else coded
+    return {name for part in parts for name in to_trust(part, arrays)}
 
 
 def _encode(value: Any, name: str, arrays: Arrays) -> Json:
@@ -114,6 +149,8 @@ def _encode(value: Any, name: str, arrays: Arrays) -> Json:
         state = {**value.get_state(legacy=False)}
         return {"random state": _encode(state, name, arrays)}
     if hasattr(value, "get_params") and hasattr(value, "fit") and not isinstance(value, type):
+        if (known := sklearnmodels.known(value)) is not None:
+            return {"estimator": [known[0], _encode(known[1], name, arrays)]}
         arrays[name] = np.frombuffer(sklearnmodels.to_bytes(value), np.uint8)
         return {"classifier": name}
     raise TypeError(
@@ -155,6 +192,14 @@ def _encode_array(array: NDArray[Any], name: str, arrays: Arrays) -> Json:
     return {"array": [name, array.dtype.name, shape, "F"]}
 
 
+def _check_object(value: Any, name: str) -> None:
+    if hasattr(value, "check_read"):
+        try:
+            value.check_read()
+        except ValueError as error:
+            raise ValueError(f"a {name} is not right: {error}") from error
+
+
 def _registered_name(kind: type) -> str:
     return next((name for name, cls in _CLASSES.items() if cls is kind), "")
 
@@ -191,6 +236,7 @@ class _Decoder:
             "array": self._array,
             "classifier": self._classifier,
             "dict": self._dict,
+            "estimator": self._estimator,
             "float": self._float,
             "generator": self._generator,
             "items": lambda pairs: dict(self.decode(pairs)),
@@ -239,6 +285,10 @@ class _Decoder:
             raise ValueError(f"the array {name!r} holds no classifier")
         return sklearnmodels.from_bytes(data.tobytes(), self.trusted)
 
+    def _estimator(self, content: Any) -> Any:
+        name, parts = content
+        return sklearnmodels.made(name, self.decode(parts))
+
     def _dict(self, content: dict[str, Any]) -> dict[str, Any]:
         return {key: self.decode(part) for key, part in content.items()}
 
@@ -272,7 +322,9 @@ class _Decoder:
         cls = _CLASSES[name]
         if more := set(parts) - set(_field_names(cls)):
             raise ValueError(f"{name} has no field {min(more)!r}")
-        return cls(**self._dict(parts))
+        value = cls(**self._dict(parts))
+        _check_object(value, name)
+        return value
 
     def _generator(self, content: Any) -> np.random.Generator:
         parts = self.decode(content)

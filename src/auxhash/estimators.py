@@ -16,6 +16,7 @@ from auxhash.checkpoint import Checkpoint
 from auxhash.codes import as_codes, pack
 from auxhash.draws import RandomState, generator
 from auxhash.hasher import Hasher, check_pairs, check_stored, fingerprint
+from auxhash.hashfunctions import HashFunction
 from auxhash.identity import in_words
 from auxhash.refine import Refine
 from auxhash.training import Settings, Training
@@ -39,6 +40,12 @@ class AffinityHash(Hasher):
     max_sweeps: int
     C: float
     random_state: RandomState
+
+    hash_function_: HashFunction
+    loss_: float
+    history_: list[mac.Step]
+    n_iter_: int
+    interrupted_: bool
 
     @threads.one_blas_thread()
     def fit(

@@ -1,24 +1,159 @@
-"""Writing a file whole or not at all."""
+"""Writing a file whole or not at all, and holding a lock between processes."""
 
+import errno
 import os
-import tempfile
+import secrets
+import stat
+import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+SHOWN = 50  # characters of a file's name in that of its temporary file, which has a limit, too
+PAUSE = 0.1  # seconds between two attempts to take a lock
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # only writing fails so
+
+
+class LockedError(BlockingIOError):
+    """A lock that another process holds."""
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[Path]:
-    """A temporary file beside `path` to write to; it takes the place of `path` only on success."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    """A temporary file beside `path` to write to; it takes the place of `path` only on success.
+
+    A link stays a link, and what it leads to is replaced. A new file has the permissions that the
+    umask allows, an existing one keeps its own. Raises OSError, which names `path`.
+    """
+    target = destination(path)
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    temporary = target.with_name(f".{target.name[:SHOWN]}.{secrets.token_hex(4)}")
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # The system takes the umask off; nobody else may read what replaces a private file.
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+        os.close(os.open(temporary, flags, 0o666 if mode is None else 0o600))
         yield temporary
-        temporary.chmod(0o644)  # mkstemp hides the file from everyone else
-        with temporary.open("rb") as written:
+        with temporary.open("r+b") as written:
             os.fsync(written.fileno())  # or a power cut could leave the new name without content
-        os.replace(temporary, path)
+        if mode is not None:
+            temporary.chmod(mode)
+        os.replace(temporary, target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        if error.filename in (str(temporary), temporary) or error.errno in FULL:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def destination(path: Path) -> Path:
+    """Where a file of this name goes, links followed; raises OSError where it cannot be written.
+
+    Quick, so that a long computation can ask before it begins.
+    """
+    try:
+        kind = path.stat().st_mode
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise FileNotFoundError(
+                f"{path} is a link to {os.readlink(path)}, which does not exist"
+            ) from None
+        _check_folder(path)
+        return path
+    except NotADirectoryError:
+        above = next(folder for folder in path.absolute().parents if os.path.exists(folder))
+        raise NotADirectoryError(f"{path} cannot be written: {above} is no folder") from None
+    except OSError as error:
+        raise OSError(error.errno, f"cannot be written: {error.strerror}", str(path)) from error
+    if stat.S_ISDIR(kind):
+        raise IsADirectoryError(f"{path} is a folder, and a file is to be written")
+    if not stat.S_ISREG(kind):
+        raise OSError(f"{path} is {_named(kind)}, and a regular file is to be written")
+    target = path.resolve()
+    _check_folder(target)
+    return target
+
+
+def check_regular(path: str | os.PathLike[str], what: str) -> None:
+    """Raise OSError unless `path` is a regular file: reading others could take forever."""
+    kind = os.stat(path).st_mode
+    if stat.S_ISDIR(kind):
+        raise IsADirectoryError(f"{os.fspath(path)} is a folder, and {what} is a file")
+    if not stat.S_ISREG(kind):
+        raise OSError(f"{os.fspath(path)} is {_named(kind)}, and {what} is a regular file")
+
+
+@contextmanager
+def locked(path: Path, wait: bool = False) -> Iterator[None]:
+    """Hold the lock that this file stands for; it is taken back from a process that is killed.
+
+    Where another process holds it, wait for its end, or raise LockedError.
+    """
+    while True:
+        with path.open("a+b") as lock:
+            while not _hold(lock):
+                if not wait:
+                    raise LockedError(errno.EAGAIN, "in use by another process", str(path))
+                time.sleep(PAUSE)
+            if not _still_there(lock, path):
+                continue  # its last holder has removed it
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # Windows removes no file that is open
+                    path.unlink()
+            return
+
+
+def _hold(lock: BinaryIO) -> bool:
+    """Take the lock if it is free; it falls back when the file is closed."""
+    try:
+        if sys.platform == "win32":
+            lock.seek(0)
+            msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def _still_there(lock: BinaryIO, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(lock.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _check_folder(path: Path) -> None:
+    """Raise unless a file can be made in the folder of `path`, or folders down to it."""
+    above = next(folder for folder in path.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise NotADirectoryError(f"{path} cannot be written: {above} is no folder")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise PermissionError(f"{path} cannot be written: no permission in {above}")
+
+
+def _named(mode: int) -> str:
+    kinds = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"))
+    return next((name for test, name in kinds if test(mode)), "a device")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let the new name last; where the system cannot, the file is in its place all the same."""
+    if os.name == "posix":
+        with suppress(OSError):
+            handle = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.checks import flag, whole
 from auxhash.codes import Codes
 from auxhash.encoding import register
 from auxhash.hashfunctions import HashFunction, h_step
@@ -39,7 +40,15 @@ class Step:
     violations: int  # entries of Z that differ from h(X)
     score: float  # validation precision; NaN without validation
     accepted: bool
-    seconds: float
+    seconds: float  # NaN in a model that was loaded: equal models are equal files
+
+    def check_read(self) -> None:
+        for name in ("iteration", "violations"):
+            whole(name, getattr(self, name), 0)
+        for name in ("mu", "loss", "free_loss", "penalized_loss", "score", "seconds"):
+            if not isinstance(getattr(self, name), (int, float)):
+                raise ValueError(f"{name} must be a number, got {getattr(self, name)!r}")
+        flag("accepted", self.accepted)
 
 
 @register("State")

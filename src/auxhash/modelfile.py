@@ -17,7 +17,7 @@ import numpy as np
 
 from auxhash import __version__
 from auxhash.encoding import Arrays, Json
-from auxhash.files import writing
+from auxhash.files import check_regular, writing
 
 FORMAT = 1
 KEY = "auxhash"
@@ -71,6 +71,7 @@ def read(path: str | os.PathLike[str]) -> Content:
     Raises ModelFileError for a file that is foreign, truncated, damaged or of a newer format, and
     OSError where it cannot be opened.
     """
+    check_regular(path, "a model")
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         start, header = _read_header(file, size, path)

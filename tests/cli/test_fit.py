@@ -22,6 +22,13 @@ def test_fit_is_the_library_s(here, run, model):
     assert found.n_jobs is None
 
 
+def test_the_same_command_writes_the_same_file(here, run, model):
+    for n in (1, 2):
+        common = ("fit", "features.npy", "labels.npy", "-o", f"again{n}", "--bits", "12")
+        run(*common, "--similar", "10", "--dissimilar", "20", "--jobs", n)
+        assert (here / f"again{n}").read_bytes() == model.read_bytes()
+
+
 def test_the_help_tells_the_library_s_defaults():
     help_of = {option.name: getattr(option, "help", "") for option in main.commands["fit"].params}
     for name, value in MACHash().get_params().items():

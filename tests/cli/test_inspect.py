@@ -54,3 +54,18 @@ def test_curve():
     assert lines[-1].endswith("0.000 ┤██▁")
     assert curve([2.0, 2.0])[-1].endswith("┤▁▁")
     assert max(map(len, curve(range(1000)))) < 80
+
+
+def test_every_kind_of_model(run, tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    path = tmp_path / "model.safetensors"
+    for hasher in (baselines.BinaryAutoencoder(n_bits=4, random_state=0), baselines.ITQ(n_bits=4)):
+        hasher.fit(X).save(path)
+        shown = run("inspect", path).output
+        told = run("inspect", path, "--json")
+        assert ("E(h, f) over" in shown) == bool(told["history"])
+        assert told["kind"] == type(hasher).__name__
+
+
+def test_models_keep_no_times(here, run, model):
+    assert all("seconds" not in step for step in run("inspect", model, "--json")["history"])

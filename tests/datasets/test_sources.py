@@ -2,6 +2,8 @@ import gzip
 import hashlib
 import io
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,6 +51,28 @@ def test_fetched_once_then_found_in_the_cache(folder):
     assert files.present()
     assert not files.faults()
     assert everything_in(folder.parent) == ["cache/set/one", "cache/set/two"]
+
+
+def test_of_several_at_once_one_fetches(folder):
+    """The others wait, and find the files that it has put there."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow(Made):
+        def members(self, workspace, report):
+            begun.set()
+            go_on.wait(60)
+            yield from super().members(workspace, report)
+
+    source = Slow(CONTENT)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(collection(source).obtain)
+        begun.wait(60)
+        second = pool.submit(collection(source).obtain)
+        assert not wait([second], timeout=0.3).done
+        go_on.set()
+        assert first.result() == second.result() == folder / "set"
+    assert len(source.asked) == 1
+    assert everything_in(folder) == ["set/one", "set/two"]
 
 
 def test_sources_in_their_order(folder):
@@ -149,10 +173,10 @@ def test_official_addresses_keep_what_can_be_resumed(folder, monkeypatch):
     def fetch(address, part, report):
         name = Path(address).name
         if name in broken:
-            part.write_bytes(b"half")
+            part.path.write_bytes(b"half")
             broken.clear()
             raise ConnectionError("broke off")
-        part.write_bytes(packed[name.removesuffix(".gz")])
+        part.path.write_bytes(packed[name.removesuffix(".gz")])
 
     monkeypatch.setattr(download, "_fetch", fetch)
     monkeypatch.setattr(download, "ATTEMPTS", 1)

@@ -41,6 +41,12 @@ class AGH(Unsupervised):
         thresholds_: of the second layer, for the positive and the negative side, (2, eigenvectors).
     """
 
+    anchors_: Array
+    width_: float
+    eigenvalues_: Array
+    weights_: Array
+    thresholds_: Array
+
     def __init__(
         self,
         n_bits: int = 32,

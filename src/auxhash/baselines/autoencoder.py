@@ -21,6 +21,7 @@ from auxhash import checks, hashfunctions, threads
 from auxhash.baselines.itq import quantize
 from auxhash.baselines.method import Array, Unsupervised
 from auxhash.baselines.pca import principal_axes, random_rotation
+from auxhash.checks import numbers
 from auxhash.codes import Codes, sign
 from auxhash.draws import RandomState
 from auxhash.encoding import register
@@ -53,6 +54,10 @@ class Decoder(NamedTuple):
 
     A: Array  # (D, b)
     c: Array  # (D,)
+
+    def check_read(self) -> None:
+        numbers("A", self.A, 2)
+        numbers("c", self.c, 1)
 
     def error(self, X: Array, Z: Codes) -> float:
         """sum_n |x_n - f(z_n)|^2."""
@@ -161,6 +166,12 @@ class BinaryAutoencoder(Unsupervised):
         n_iter_: iterations made.
     """
 
+    hash_function_: HashFunction
+    decoder_: Decoder
+    error_: float
+    history_: list[Step]
+    n_iter_: int
+
     def __init__(
         self,
         n_bits: int = 32,
@@ -195,7 +206,7 @@ class BinaryAutoencoder(Unsupervised):
         Z = first_codes(scaled, self.n_bits, start)
         h = hashfunctions.get(self.hash_function, self.C).prepare(X, centres)
         F = h.features(X, self.n_jobs)
-        self.history_: list[Step] = []
+        self.history_ = []
         self.error_ = np.inf
         for step, new, decoder in self._steps(scaled, F, h, Z):
             self.history_.append(step)

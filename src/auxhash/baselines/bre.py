@@ -49,6 +49,13 @@ class BRE(Method):
         n_iter_: passes made.
     """
 
+    mean_: Array
+    points_: Array
+    width_: float
+    weights_: Array
+    objective_: list[float]
+    n_iter_: int
+
     def __init__(
         self,
         n_bits: int = 32,

@@ -55,6 +55,11 @@ class CCAITQ(Supervised):
         errors_: quantisation error a point, of the first rotation and after each iteration.
     """
 
+    mean_: Array
+    projection_: Array
+    rotation_: Array
+    errors_: list[float]
+
     def __init__(
         self,
         n_bits: int = 32,
@@ -66,9 +71,6 @@ class CCAITQ(Supervised):
         self.n_iter = n_iter
         self.regularization = regularization
         self.random_state = random_state
-
-    mean_: Array
-    projection_: Array
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

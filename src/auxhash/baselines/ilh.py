@@ -42,6 +42,9 @@ class ILH(Pairwise):
         subsets_: the training points of each bit, (n_bits, n_subset).
     """
 
+    hash_function_: hashfunctions.HashFunction
+    subsets_: NDArray[np.int64]
+
     def __init__(
         self,
         n_bits: int = 32,

@@ -50,6 +50,11 @@ class ITQ(Unsupervised):
         errors_: quantisation error a point, of the first rotation and after each iteration.
     """
 
+    mean_: Array
+    axes_: Array
+    rotation_: Array
+    errors_: list[float]
+
     def __init__(
         self, n_bits: int = 32, n_iter: int = 50, random_state: RandomState = None
     ) -> None:

@@ -55,6 +55,13 @@ class KSH(Pairwise):
         n_iter_: accepted steps of the ascent, the start included, of the bit that took the most.
     """
 
+    anchors_: Array
+    width_: float
+    center_: Array
+    weights_: Array
+    objective_: Array
+    n_iter_: int
+
     def __init__(
         self,
         n_bits: int = 32,

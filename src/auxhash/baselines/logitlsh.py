@@ -30,15 +30,16 @@ class LogitLSH(Supervised):
         hyperplanes_: (n_classes, n_bits).
     """
 
+    classifier_: Any
+    mean_: Array
+    hyperplanes_: Array
+
     def __init__(
         self, n_bits: int = 32, classifier: Any = None, random_state: RandomState = None
     ) -> None:
         self.n_bits = n_bits
         self.classifier = classifier
         self.random_state = random_state
-
-    mean_: Array
-    hyperplanes_: Array
 
     def _learn(self, X: Array, y: NDArray[Any], rng: np.random.Generator) -> None:
         seeds, planes = rng.spawn(2)

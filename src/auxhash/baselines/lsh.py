@@ -26,6 +26,9 @@ class LSH(Unsupervised):
         hyperplanes_: their normals (D, n_bits).
     """
 
+    mean_: Array
+    hyperplanes_: Array
+
     def __init__(
         self, n_bits: int = 32, center: bool = True, random_state: RandomState = None
     ) -> None:

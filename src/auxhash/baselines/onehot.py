@@ -68,6 +68,9 @@ class OneHot(Supervised):
         codewords_: of its classes, (n_classes, n_bits).
     """
 
+    classifier_: Any
+    codewords_: Codes
+
     def __init__(
         self, n_bits: int = 32, classifier: Any = None, random_state: RandomState = None
     ) -> None:

@@ -18,6 +18,9 @@ class PCARR(Unsupervised):
         projection_: rotated principal axes (D, n_bits).
     """
 
+    mean_: Array
+    projection_: Array
+
     def __init__(self, n_bits: int = 32, random_state: RandomState = None) -> None:
         self.n_bits = n_bits
         self.random_state = random_state

@@ -41,6 +41,10 @@ class SDH(Supervised):
         objective_: after each round.
     """
 
+    map_: RadialBasis
+    weights_: Array
+    objective_: list[float]
+
     def __init__(
         self,
         n_bits: int = 32,
@@ -73,7 +77,7 @@ class SDH(Supervised):
         B = sign(codes.standard_normal((len(X), self.n_bits))).astype(np.float64)
         gram = F.T @ F
         factor = cho_factor(gram + RIDGE * np.trace(gram) * np.eye(len(gram)))
-        self.objective_: list[float] = []
+        self.objective_ = []
         for _ in range(self.n_iter):
             P = cho_solve(factor, F.T @ B)
             W = np.linalg.solve(B.T @ B + self.lam * np.eye(self.n_bits), B.T @ Y)

@@ -27,6 +27,11 @@ class SH(Unsupervised):
         omega_: k pi / (b - a) of each bit, rising, (n_bits,).
     """
 
+    mean_: Array
+    axes_: Array
+    low_: Array
+    omega_: Array
+
     def __init__(self, n_bits: int = 32) -> None:
         self.n_bits = n_bits
 

@@ -37,6 +37,11 @@ class SPH(Unsupervised):
         converged_: whether the overlaps ended within both tolerances.
     """
 
+    pivots_: Array
+    radii_: Array
+    n_iter_: int
+    converged_: bool
+
     def __init__(
         self,
         n_bits: int = 32,

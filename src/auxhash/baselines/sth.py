@@ -39,6 +39,10 @@ class STH(Method):
         embedding_: eigenvectors of the training points, (n, n_bits).
     """
 
+    hash_function_: hashfunctions.HashFunction
+    eigenvalues_: Array
+    embedding_: Array
+
     def __init__(
         self,
         n_bits: int = 32,

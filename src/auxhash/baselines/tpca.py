@@ -17,6 +17,9 @@ class TPCA(Unsupervised):
         axes_: principal axes (D, n_bits).
     """
 
+    mean_: Array
+    axes_: Array
+
     def __init__(self, n_bits: int = 32) -> None:
         self.n_bits = n_bits
 

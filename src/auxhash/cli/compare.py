@@ -134,9 +134,11 @@ def demo(bits: int, seed: int, output: str, jobs: int | None, as_json: bool) -> 
     Example:
       auxhash demo --bits 16
     """
+    from auxhash.cli import inputs
     from auxhash.demo import ABOUT, run
 
-    found = run(bits, seed, Path(output), jobs, verbose=progress_wanted(as_json))
+    path = inputs.output_path(output)
+    found = run(bits, seed, path, jobs, verbose=progress_wanted(as_json))
     told = f"The same with curves, and what each method retrieves, in pictures: {output}"
     _show_comparison(found, as_json, ABOUT, told, page=output)
 

@@ -11,6 +11,7 @@ from auxhash.codes import Packed, as_packed, common_bits
 from auxhash.datasets import images, rows, tables, taken
 from auxhash.datasets.rows import Rows
 from auxhash.datasets.tables import Header
+from auxhash.files import destination
 from auxhash.hasher import Hasher
 
 Array = NDArray[Any]
@@ -91,17 +92,12 @@ def output_path(path: str, *made_from: str | None, suffix: str | None = None) ->
     Better to know before an hour of work than after.
     """
     found = Path(path).expanduser()
-    if any(other and found.resolve() == Path(other).resolve() for other in made_from):
+    real = os.path.realpath
+    if any(other and real(found) == real(Path(other).expanduser()) for other in made_from):
         raise ValueError(f"{path} is what the file is made from, and would be lost")
-    if found.is_dir():
-        raise IsADirectoryError(f"{path} is a folder, and a file is to be written")
     if suffix is not None and found.suffix != suffix:
         raise ValueError(f"{path} must end in {suffix}")
-    above = next(folder for folder in found.absolute().parents if folder.exists())
-    if not above.is_dir():
-        raise NotADirectoryError(f"{path} cannot be written: {above} is no folder")
-    if not os.access(above, os.W_OK):
-        raise PermissionError(f"{path} cannot be written: no permission in {above}")
+    destination(found)
     return found
 
 

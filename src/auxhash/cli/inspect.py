@@ -32,9 +32,11 @@ def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> No
       auxhash inspect codes.npy --model model.safetensors
       auxhash inspect codes.index
     """
+    from auxhash.files import check_regular
     from auxhash.index.file import MAGIC
 
     path = Path(file).expanduser()
+    check_regular(path, "what can be inspected")
     with path.open("rb") as content:
         start = content.read(len(MAGIC))
     if start == MAGIC:
@@ -69,7 +71,7 @@ def _inspect_model(path: str, as_json: bool) -> None:
         "parameters": parameters,
         "training_codes": bits,
         "loss": getattr(hasher, "loss_", None),
-        "history": [vars(step) for step in history],
+        "history": [_of_step(step) for step in history],
     }
     facts = [
         f"{path}: a {result['kind']}, written by auxhash {result['package']}",
@@ -86,14 +88,23 @@ def _inspect_model(path: str, as_json: bool) -> None:
     show(result, as_json, "\n".join(facts))
 
 
+def _of_step(step: Any) -> dict[str, Any]:
+    """A step in numbers, but for the time, which models do not keep."""
+    values = step._asdict() if hasattr(step, "_asdict") else vars(step)
+    return {name: value for name, value in values.items() if name != "seconds"}
+
+
 def _history_lines(history: Sequence[Any]) -> list[str]:
+    if not hasattr(history[0], "accepted"):  # of an autoencoder
+        lines = [f"E(h, f) over {len(history)} iterations"]
+        return lines + curve([step.error for step in history])
     last = history[-1]
     accepted = sum(step.accepted for step in history)
     lines = [f"L(h) over {len(history) - 1} iterations; the two-step solution is at 0"]
     lines += curve([step.loss for step in history])
     lines.append(
-        f"mu up to {last.mu:.3g}, {accepted} of {len(history)} steps accepted, "
-        f"{sum(step.seconds for step in history):.1f} s; codes and hash function "
+        f"mu up to {last.mu:.3g}, {accepted} of {len(history)} steps accepted; "
+        "codes and hash function "
         + ("agree" if not last.violations else f"differ in {last.violations:,} bits")
     )
     return lines

@@ -36,12 +36,16 @@ def reproduce(figure: str | None, listing: bool, as_json: bool, **options: Any) 
       auxhash reproduce --list
       auxhash reproduce free-codes --scale tiny
     """
+    from auxhash.cli import inputs
     from auxhash.experiments import reproduce
 
     if listing or figure is None:
         figures = reproduce.listed()
         show({"figures": figures}, as_json, table(figures))
         return
+    for name in ("output", "numbers"):
+        if options[name] is not None:
+            options[name] = str(inputs.output_path(options[name]))
     reports = reproduce.main(figure, verbose=progress_wanted(as_json), **options)
     shown = [part for one in reports for part in (table(one["verdicts"]), one["page"])]
     show({"reports": reports}, as_json, *shown)

@@ -30,7 +30,7 @@ from rich.progress import (
 from auxhash.datasets import archives, cache, clients
 from auxhash.datasets.archives import Member
 from auxhash.datasets.download import Report, download
-from auxhash.files import writing
+from auxhash.files import locked, writing
 
 # All that a source which is down, changed or broken can throw at us.
 BROKEN = (
@@ -187,12 +187,21 @@ class Collection:
     def obtain(self, repair: bool = False) -> Path:
         """The folder with all files in it, fetched where missing, and checked.
 
+        Of several processes one fetches, and the others wait for it.
+
         Raises DataError where a file in the cache is wrong (unless `repair`, which fetches it
         anew) and where every source fails.
         """
+        if self._to_fetch(repair):
+            self.home.mkdir(parents=True, exist_ok=True)
+            with locked(self.home / ".lock", wait=True):
+                if names := self._to_fetch(repair):  # still, after waiting
+                    self._fetch(names)
+        return self.home
+
+    def _to_fetch(self, repair: bool) -> set[str]:
+        """Names of missing and wrong files; without `repair`, wrong ones are an error."""
         faults = self.faults()
-        if not faults:
-            return self.home
         wrong = {name: fault for name, fault in faults.items() if fault != "missing"}
         if wrong and not repair:
             listed = "".join(f"\n  {self.home / name}: {fault}" for name, fault in wrong.items())
@@ -200,17 +209,19 @@ class Collection:
                 f"{self.name}: wrong in the cache:{listed}\n"
                 f"`auxhash data get {self.name}` fetches the right files."
             )
+        return set(faults)
+
+    def _fetch(self, names: set[str]) -> None:
+        """Install these files from the first source that has them right."""
         failures = []
         for source in self.sources:
             try:
-                self._install(source, set(faults))
-                return self.home
+                return self._install(source, set(names))
             except BROKEN as error:
                 failures.append(f"\n  {source}: {error}")
-        names = ", ".join(sorted(faults))
         raise DataError(
             f"{self.name}: no source could be reached or none was right:{''.join(failures)}\n"
-            f"With the files at hand, put them into {self.home}: {names}"
+            f"With the files at hand, put them into {self.home}: {', '.join(sorted(names))}"
         )
 
     def _install(self, source: Source, wanted: set[str]) -> None:

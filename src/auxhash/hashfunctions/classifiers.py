@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash import threads
+from auxhash.checks import whole
 from auxhash.encoding import register
 from auxhash.hashfunctions.features import Array, FeatureMap, Scaled
 
@@ -17,6 +18,10 @@ class Constant:
     """The classifier of a bit whose codes are all equal: most others refuse a single class."""
 
     value: float
+
+    def check_read(self) -> None:
+        if self.value not in (-1.0, 1.0):
+            raise ValueError(f"value must be -1 or 1, got {self.value!r}")
 
     def decision_function(self, F: Array) -> Array:
         return np.full(len(F), self.value)
@@ -31,6 +36,12 @@ class ClassifierHash:
     map: FeatureMap = field(default_factory=Scaled)
     seed: int = 0
     fitted: tuple[Any, ...] = ()
+
+    def check_read(self) -> None:
+        whole("seed", self.seed, 0)
+        for each in self.fitted:
+            if not (hasattr(each, "predict") or isinstance(each, Constant)):
+                raise ValueError(f"fitted must be classifiers, got {type(each).__name__}")
 
     def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "ClassifierHash":
         return replace(self, map=self.map.fit(X, rng), seed=int(rng.integers(2**31)))

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.checks import number, numbers, whole
 from auxhash.distances import squared_distances
 from auxhash.encoding import register
 
@@ -32,6 +33,10 @@ class Scaled:
 
     low: float = 0.0
     width: float = 1.0
+
+    def check_read(self) -> None:
+        number("low", self.low, -np.inf)
+        number("width", self.width, 0, strict=True)
 
     def fit(self, X: NDArray[Any], rng: np.random.Generator) -> "Scaled":
         low, high = float(X.min()), float(X.max())
@@ -58,6 +63,14 @@ class RadialBasis:
     scaled: Scaled = field(default_factory=Scaled)
     centers: Array | None = None  # (n_centers, D), scaled
     sigma: float = 1.0
+
+    def check_read(self) -> None:
+        whole("n_centers", self.n_centers, 1)
+        number("sigma", self.sigma, 0, strict=True)
+        if self.centers is not None:
+            numbers("centers", self.centers, 2)
+        if not isinstance(self.scaled, Scaled):
+            raise ValueError("scaled must be a Scaled")
 
     def fit(self, X: NDArray[Any], rng: np.random.Generator) -> "RadialBasis":
         scaled = self.scaled.fit(X, rng)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash import threads
+from auxhash.checks import number, numbers
 from auxhash.encoding import register
 from auxhash.hashfunctions import svm
 from auxhash.hashfunctions.features import Array, FeatureMap, RadialBasis, Scaled
@@ -27,6 +28,12 @@ class SVMHash:
     C: float = 100.0
     W: Array | None = None  # (F + 1, b)
     decay: float = 0.0
+
+    def check_read(self) -> None:
+        number("C", self.C, 0, strict=True)
+        number("decay", self.decay, 0)
+        if self.W is not None:
+            numbers("W", self.W, 2)
 
     def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "SVMHash":
         return replace(self, map=self.map.fit(X, rng))

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash import threads
+from auxhash.checks import number, numbers, whole
 from auxhash.encoding import register
 from auxhash.hashfunctions import svm
 from auxhash.hashfunctions.features import Array, Scaled
@@ -29,6 +30,16 @@ class NetworkHash:
     map: Scaled = field(default_factory=Scaled)
     V: Array | None = None  # (D + 1, n_hidden)
     W: Array | None = None  # (n_hidden + 1, b)
+
+    def check_read(self) -> None:
+        whole("n_hidden", self.n_hidden, 1)
+        number("C", self.C, 0, strict=True)
+        number("decay", self.decay, 0)
+        for name, layer in (("V", self.V), ("W", self.W)):
+            if layer is not None:
+                numbers(name, layer, 2)
+        if not isinstance(self.map, Scaled):
+            raise ValueError("map must be a Scaled")
 
     def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "NetworkHash":
         scaled = self.map.fit(X, rng)
