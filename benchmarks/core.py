@@ -13,8 +13,8 @@ from rich.table import Table
 
 from auxhash import affinity, datasets, hashfunctions, mac, zstep
 from auxhash.codes import pack, to_words
+from auxhash.compute.threads import pool
 from auxhash.hashfunctions import svm
-from auxhash.threads import pool
 from auxhash.zstep import Penalty, Problem, z_step
 from benchmarks import peers
 

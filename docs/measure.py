@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from auxhash import MACHash, TwoStepHash, affinity, baselines, datasets, metrics, neighbors
+from auxhash import MACHash, TwoStepHash, affinity, baselines, datasets, metrics
+from auxhash.affinity import neighbors
 from auxhash.datasets import Dataset
 from auxhash.hasher import Hasher
 from auxhash.refine import Refine

@@ -19,9 +19,10 @@ from PIL import Image
 import auxhash
 from auxhash import HammingIndex, MACHash, affinity, baselines, datasets, losses, metrics
 from auxhash.cli import main
-from auxhash.datasets import tables, write_vectors
+from auxhash.datasets import write_vectors
+from auxhash.datasets.files import tables
+from auxhash.datasets.files.images import image_folder, read_image
 from auxhash.datasets.gist import gist
-from auxhash.datasets.images import image_folder, read_image
 
 X = np.random.default_rng(0).normal(size=(40, 6))
 Y = np.arange(40) % 4

@@ -4,47 +4,88 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from auxhash import affinity, baselines, datasets, index, losses, metrics
+    from auxhash import (
+        affinity,
+        baselines,
+        codes,
+        datasets,
+        hashfunctions,
+        index,
+        losses,
+        mac,
+        metrics,
+        refine,
+        zstep,
+    )
+    from auxhash.affinity import Affinity
     from auxhash.estimators import MACHash, TwoStepHash
     from auxhash.experiments.compare import compare
+    from auxhash.hasher import Hasher
     from auxhash.index import ApproximateIndex, HammingIndex
-    from auxhash.interrupt import TrainingInterrupted
-    from auxhash.loading import load
-    from auxhash.modelfile import ModelFileError
-    from auxhash.onnxgraph import export_onnx
+    from auxhash.models.loading import load
+    from auxhash.models.onnxgraph import export_onnx
+    from auxhash.refine import Refine
+    from auxhash.storage.encoding import register
+    from auxhash.storage.modelfile import ModelFileError
+    from auxhash.training.interrupt import TrainingInterrupted
 
 __version__ = "0.1.0"
 
 # Loaded at first use, so that `import auxhash` stays quick.
 _HOMES = {
+    "Affinity": "auxhash.affinity",
     "ApproximateIndex": "auxhash.index",
     "HammingIndex": "auxhash.index",
+    "Hasher": "auxhash.hasher",
     "MACHash": "auxhash.estimators",
-    "ModelFileError": "auxhash.modelfile",
-    "TrainingInterrupted": "auxhash.interrupt",
+    "ModelFileError": "auxhash.storage.modelfile",
+    "Refine": "auxhash.refine",
+    "TrainingInterrupted": "auxhash.training.interrupt",
     "TwoStepHash": "auxhash.estimators",
     "compare": "auxhash.experiments.compare",
-    "export_onnx": "auxhash.onnxgraph",
-    "load": "auxhash.loading",
+    "export_onnx": "auxhash.models.onnxgraph",
+    "load": "auxhash.models.loading",
+    "register": "auxhash.storage.encoding",
 }
-_MODULES = ("affinity", "baselines", "datasets", "index", "losses", "metrics")
+_MODULES = (
+    "affinity",
+    "baselines",
+    "codes",
+    "datasets",
+    "hashfunctions",
+    "index",
+    "losses",
+    "mac",
+    "metrics",
+    "refine",
+    "zstep",
+)
 
 __all__ = [
+    "Affinity",
     "ApproximateIndex",
     "HammingIndex",
+    "Hasher",
     "MACHash",
     "ModelFileError",
+    "Refine",
     "TrainingInterrupted",
     "TwoStepHash",
     "affinity",
     "baselines",
+    "codes",
     "compare",
     "datasets",
     "export_onnx",
+    "hashfunctions",
     "index",
     "load",
     "losses",
+    "mac",
     "metrics",
+    "refine",
+    "register",
+    "zstep",
 ]
 
 

@@ -4,6 +4,8 @@ A check returns the argument in the form that the code behind it works with, so 
 to convert it again.
 """
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,19 @@ def number(name: str, value: Any, least: float, strict: bool = False, instead: s
         bound = f"above {least}" if strict else f"of at least {least}"
         raise ArgumentError(f"{name} must be a number {bound}{instead}, got {value!r}")
     return float(value)
+
+
+def unknown(argument: str, given: str, known: Iterable[str], otherwise: str = "") -> ArgumentError:
+    """An error that lists the known names and suggests the nearest.
+
+    `otherwise` is what else the argument may be, e.g. "a function of (d, y, b)".
+    """
+    names = {name.lower(): name for name in known}
+    near = get_close_matches(str(given).lower().replace("_", "-"), names, 1)
+    hint = f"; did you mean {names[near[0]]!r}?" if near else ""
+    also = f" or {otherwise}" if otherwise else ""
+    every = ", ".join(names.values())
+    return ArgumentError(f"{argument} must be one of {every}{also}; got {given!r}{hint}")
 
 
 def flag(name: str, value: Any) -> bool:

@@ -9,17 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from auxhash import checkpoint as checkpoints
-from auxhash import checks, hashfunctions, interrupt, losses, mac, threads, zstep
+from auxhash import checks, hashfunctions, losses, mac, zstep
 from auxhash.affinity import Affinity
-from auxhash.checkpoint import Checkpoint
+from auxhash.affinity.draws import RandomState, generator
 from auxhash.codes import as_codes, pack
-from auxhash.draws import RandomState, generator
+from auxhash.compute import threads
 from auxhash.hasher import Hasher, check_pairs, check_stored, fingerprint
 from auxhash.hashfunctions import HashFunction
-from auxhash.identity import in_words
 from auxhash.refine import Refine
-from auxhash.training import Settings, Training
+from auxhash.storage.identity import in_words
+from auxhash.training import Settings, Training, interrupt
+from auxhash.training import checkpoint as checkpoints
+from auxhash.training.checkpoint import Checkpoint
 from auxhash.training.run import PARTS
 from auxhash.training.validation import Points, Validation
 

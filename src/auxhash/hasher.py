@@ -15,11 +15,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from auxhash import checks, modelfile, threads
+from auxhash import checks
 from auxhash.affinity import Affinity
 from auxhash.codes import Codes, Packed, pack, sign
-from auxhash.encoding import check, encode, register, to_trust
+from auxhash.compute import threads
 from auxhash.mac import Step
+from auxhash.storage import modelfile
+from auxhash.storage.encoding import check, encode, register, to_trust
 from auxhash.training.validation import SCORE_K, precision_among
 
 CHUNK = 16384  # points encoded at a time

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash import threads
 from auxhash.affinity import Affinity, Kind, convert
+from auxhash.checks import unknown
 from auxhash.codes import Words, as_codes, pack, popcount, to_words
-from auxhash.kernels import kernel
-from auxhash.names import unknown
+from auxhash.compute import threads
+from auxhash.compute.kernels import kernel
 
 Array = NDArray[np.float64]
 Loss = Callable[[Any, Any, int], Any]

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from auxhash.checks import flag, whole
 from auxhash.codes import Codes
-from auxhash.encoding import register
 from auxhash.hashfunctions import HashFunction, h_step
+from auxhash.storage.encoding import register
 from auxhash.zstep import Penalty, Problem, Solver, z_step
 
 Array = NDArray[np.float64]

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from auxhash import affinity, baselines, losses, threads, zstep
+from auxhash import affinity, baselines, losses, zstep
 from auxhash.baselines.bre import best_weight
 from auxhash.codes import pack, sign, to_words
+from auxhash.compute import threads
 
 
 @pytest.fixture

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from auxhash import TwoStepHash, affinity, baselines, hashfunctions, threads, zstep
+from auxhash import TwoStepHash, affinity, baselines, hashfunctions, zstep
 from auxhash.baselines.stagewise import Stagewise
 from auxhash.codes import pack, sign, to_words
+from auxhash.compute import threads
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ def test_encode_every_kind_of_file(here, run, model):
 
 
 def test_a_fault_in_the_middle_leaves_no_codes(here, run, model, monkeypatch):
-    monkeypatch.setattr("auxhash.datasets.rows.NUMBERS", 64 * 10)
+    monkeypatch.setattr("auxhash.datasets.files.rows.NUMBERS", 64 * 10)
     X = np.load("features.npy")
     X[57, 3] = np.nan
     np.save("hole.npy", X)

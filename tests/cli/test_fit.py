@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import auxhash
 from auxhash import MACHash, affinity, baselines
 from auxhash.cli import main
-from auxhash.datasets import images
+from auxhash.datasets.files import images
 from tests.cli.conftest import FEW
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from auxhash.datasets import cache, entry, mnist
-from auxhash.datasets.sources import Collection, File
+from auxhash.datasets import entry, mnist
+from auxhash.datasets.fetch import cache
+from auxhash.datasets.fetch.sources import Collection, File
 from tests.datasets.made import idx_of
 
 REAL_CACHE = cache.folder()

@@ -6,7 +6,7 @@ import pytest
 
 from auxhash import datasets
 from auxhash.datasets import cifar10
-from auxhash.datasets.sources import Collection, DataError, File, Npm
+from auxhash.datasets.fetch.sources import Collection, DataError, File, Npm
 from tests.datasets.made import everything_in, png_of, tar_of
 
 RECORDS = 10
@@ -84,7 +84,7 @@ def test_the_real_set(real):
 
 def test_gist_tells_the_classes_apart(real):
     real("cifar10")
-    from auxhash.datasets import cache
+    from auxhash.datasets.fetch import cache
 
     if not (cache.folder() / "cifar10-gist" / "gist-320-v1.npy").exists():
         pytest.skip("the GIST features are not in the cache")

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from auxhash import datasets, neighbors
+from auxhash import datasets
+from auxhash.affinity import neighbors
 from auxhash.datasets import cifar10_sift
 
 cv2 = pytest.importorskip("cv2")

@@ -7,8 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from auxhash.cli import main
-from auxhash.datasets import archives, infinite_mnist, mnist
-from auxhash.datasets.sources import Collection, File, Npm
+from auxhash.datasets import infinite_mnist, mnist
+from auxhash.datasets.fetch import archives
+from auxhash.datasets.fetch.sources import Collection, File, Npm
 from tests.datasets.made import idx_of, tar_of
 
 

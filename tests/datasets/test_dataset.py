@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from auxhash import neighbors
+from auxhash.affinity import neighbors
 from auxhash.datasets import Dataset, Points, dataset
 from auxhash.datasets.dataset import draw, ground_truth, split
 

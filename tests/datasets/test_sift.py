@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 
-from auxhash import datasets, neighbors
-from auxhash.datasets import archives, sift, write_vectors
-from auxhash.datasets.sources import Collection, DataError, File, Npm
+from auxhash import datasets
+from auxhash.affinity import neighbors
+from auxhash.datasets import sift, write_vectors
+from auxhash.datasets.fetch import archives
+from auxhash.datasets.fetch.sources import Collection, DataError, File, Npm
 from tests.datasets.made import tar_of
 
 

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from auxhash.datasets.png import read_png
+from auxhash.datasets.files.png import read_png
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.claims import Verdict
 from auxhash.experiments.figures.figure import Content, Section, Table, arrows, average

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from auxhash import threads
 from auxhash.codes import sign
+from auxhash.compute import threads
 from auxhash.hashfunctions import get, is_smooth
 
 

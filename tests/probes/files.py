@@ -68,14 +68,14 @@ def _picture(kind: str) -> Callable[[Path, np.random.Generator], None]:
 
 
 def _read_table(path: Path) -> Any:
-    from auxhash.datasets import rows
+    from auxhash.datasets.files import rows
 
     found = rows.of_file(path)
     return found.all(), found.labels
 
 
 def _read_picture(path: Path) -> Any:
-    from auxhash.datasets import images
+    from auxhash.datasets.files import images
 
     feature = images.gist_feature(16)
     return feature.of([path])
@@ -238,7 +238,7 @@ def forged_index(seed: int, folder: Path) -> None:
 def forged_model(seed: int, folder: Path) -> None:
     """A model file with a right sum and wrong content: refused, or one that encodes."""
     import auxhash
-    from auxhash import modelfile
+    from auxhash.storage import modelfile
 
     rng = np.random.default_rng(seed)
     path = folder / "a.safetensors"

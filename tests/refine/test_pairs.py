@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from auxhash import affinity, losses, threads
+from auxhash import affinity, losses
+from auxhash.compute import threads
 from auxhash.refine.pairs import FreshPairs, GivenPairs, choose
 from auxhash.zstep import Problem
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auxhash import affinity, threads
+from auxhash import affinity
 from auxhash.codes import pack, to_words
+from auxhash.compute import threads
 from auxhash.zstep import Penalty, Problem
 from tests import oracle
 

@@ -14,9 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import checks, neighbors
+from auxhash import checks
+from auxhash.affinity import neighbors
+from auxhash.affinity.draws import RandomState
 from auxhash.baselines.method import Array, Unsupervised
-from auxhash.draws import RandomState
 
 NOTHING = 1e-10  # relative to the largest weight: rounding
 KMEANS_STEPS = 10

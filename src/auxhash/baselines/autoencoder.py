@@ -17,15 +17,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import checks, hashfunctions, threads
+from auxhash import checks, hashfunctions
+from auxhash.affinity.draws import RandomState
 from auxhash.baselines.itq import quantize
 from auxhash.baselines.method import Array, Unsupervised
 from auxhash.baselines.pca import principal_axes, random_rotation
 from auxhash.checks import numbers
 from auxhash.codes import Codes, sign
-from auxhash.draws import RandomState
-from auxhash.encoding import register
+from auxhash.compute import threads
 from auxhash.hashfunctions import HashFunction, Scaled, h_step
+from auxhash.storage.encoding import register
 
 ENUMERATED = 10  # bits up to which the Z step tries every code
 CHUNK = 1024  # points

@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from auxhash import checks, threads, zstep
+from auxhash import checks, zstep
 from auxhash.affinity import Affinity, from_pairs
+from auxhash.affinity.distances import squared_distances
+from auxhash.affinity.draws import RandomState, generator
 from auxhash.baselines.method import Array, Method, doubles, kept_labels
 from auxhash.codes import pack, sign, to_words
-from auxhash.distances import squared_distances
-from auxhash.draws import RandomState, generator
+from auxhash.compute import threads
+from auxhash.compute.kernels import kernel
 from auxhash.hasher import FLOATS, check_pairs
-from auxhash.kernels import kernel
 from auxhash.zstep.problem import ROUNDING, BitProblem
 
 INITIAL = 0.001  # size of the first weights

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from auxhash import checks
+from auxhash.affinity.draws import RandomState
 from auxhash.baselines.itq import quantize
 from auxhash.baselines.method import Array, Supervised
 from auxhash.baselines.pca import random_rotation
-from auxhash.draws import RandomState
 
 
 def canonical_directions(X: Array, y: NDArray[Any], regularization: float) -> Array:

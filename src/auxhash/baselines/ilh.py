@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from auxhash import affinity as affinities
 from auxhash import checks, hashfunctions, zstep
 from auxhash.affinity import Affinity
+from auxhash.affinity.draws import RandomState
 from auxhash.baselines.method import Array, Pairwise
 from auxhash.codes import sign
-from auxhash.draws import RandomState
 
 LOSS = "ksh"  # of one bit, (z z' - y)^2 is the Laplacian loss
 

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash import checks
+from auxhash.affinity.draws import RandomState
 from auxhash.baselines.method import Array, Unsupervised
 from auxhash.baselines.pca import principal_axes, random_rotation
 from auxhash.codes import sign
-from auxhash.draws import RandomState
 
 
 def quantize(V: Array, R: Array, n_iter: int) -> tuple[Array, list[float]]:

@@ -20,10 +20,10 @@ from scipy.sparse import csr_array
 
 from auxhash import checks
 from auxhash.affinity import Affinity, from_labels
+from auxhash.affinity.distances import squared_distances
+from auxhash.affinity.draws import RandomState
 from auxhash.baselines.method import Array, Pairwise
 from auxhash.codes import sign
-from auxhash.distances import squared_distances
-from auxhash.draws import RandomState
 
 Product = Callable[[Array], Array]  # with a symmetric matrix
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash import checks
+from auxhash.affinity.draws import RandomState
 from auxhash.baselines.method import Array, Unsupervised
-from auxhash.draws import RandomState
 
 
 class LSH(Unsupervised):

@@ -7,10 +7,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from auxhash import checks, threads
+from auxhash import checks
 from auxhash.affinity import Affinity
+from auxhash.affinity.draws import RandomState, generator
 from auxhash.codes import pack, sign
-from auxhash.draws import RandomState, generator
+from auxhash.compute import threads
 from auxhash.hasher import FLOATS, Hasher, check_pairs, check_stored, fingerprint
 
 Array = NDArray[np.float64]

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from auxhash.affinity.draws import RandomState
 from auxhash.baselines.method import Array, Supervised
 from auxhash.codes import Codes
-from auxhash.draws import RandomState
 
 
 def class_predictor(classifier: Any, rng: np.random.Generator) -> Any:

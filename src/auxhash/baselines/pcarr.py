@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.affinity.draws import RandomState
 from auxhash.baselines.method import Array, Unsupervised
 from auxhash.baselines.pca import principal_axes, random_rotation
-from auxhash.draws import RandomState
 
 
 class PCARR(Unsupervised):

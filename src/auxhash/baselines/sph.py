@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash import checks
+from auxhash.affinity.distances import squared_distances
+from auxhash.affinity.draws import RandomState
 from auxhash.baselines.method import Array, Unsupervised, middle
-from auxhash.distances import squared_distances
-from auxhash.draws import RandomState
 
 STARTERS = 5  # points whose mean a pivot starts at
 

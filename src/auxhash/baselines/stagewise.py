@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import checks, hashfunctions, mac, threads, zstep
+from auxhash import checks, hashfunctions, mac, zstep
+from auxhash.affinity.draws import RandomState
 from auxhash.codes import Codes, pack, sign, to_words
-from auxhash.draws import RandomState
+from auxhash.compute import threads
 from auxhash.estimators import AffinityHash
 from auxhash.hashfunctions import HashFunction
 from auxhash.training import Settings

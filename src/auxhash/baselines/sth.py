@@ -13,10 +13,12 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from auxhash import checks, hashfunctions, neighbors, threads
+from auxhash import checks, hashfunctions
+from auxhash.affinity import neighbors
+from auxhash.affinity.draws import RandomState, generator
 from auxhash.baselines.method import Array, Method, doubles, kept_labels, middle
 from auxhash.codes import sign
-from auxhash.draws import RandomState, generator
+from auxhash.compute import threads
 from auxhash.hasher import FLOATS
 
 

@@ -68,8 +68,8 @@ def compare(
       auxhash compare digits -m MAC -m ITQ --bits 16
       auxhash compare features.npy labels.npy -m MAC -m OneHot -k 10
     """
-    from auxhash.demo import METHODS as FEW
     from auxhash.experiments.compare import compare
+    from auxhash.experiments.demo import METHODS as FEW
     from auxhash.experiments.entries import METHODS
 
     if "all" in methods and len(methods) > 1:
@@ -135,7 +135,7 @@ def demo(bits: int, seed: int, output: str, jobs: int | None, as_json: bool) -> 
       auxhash demo --bits 16
     """
     from auxhash.cli import inputs
-    from auxhash.demo import ABOUT, run
+    from auxhash.experiments.demo import ABOUT, run
 
     path = inputs.output_path(output)
     found = run(bits, seed, path, jobs, verbose=progress_wanted(as_json))

@@ -22,7 +22,8 @@ def data() -> None:
 @json_option
 def list_data(as_json: bool) -> None:
     """List the data sets, and which of them are on this machine."""
-    from auxhash.datasets import REGISTRY, cache
+    from auxhash.datasets import REGISTRY
+    from auxhash.datasets.fetch import cache
 
     rows = []
     for name, entry in REGISTRY.items():
@@ -67,7 +68,7 @@ def get(name: str, as_json: bool) -> None:
 def verify(names: tuple[str, ...], as_json: bool) -> None:
     """Check the files of the data sets NAMES, or of all that are in the cache, by their sums."""
     from auxhash import datasets
-    from auxhash.datasets import cache
+    from auxhash.datasets.fetch import cache
 
     entries = {name: datasets.entry(name) for name in names or datasets.REGISTRY}
     collections = {entry.files.name: entry.files for entry in entries.values() if entry.files}
@@ -97,7 +98,7 @@ def verify(names: tuple[str, ...], as_json: bool) -> None:
 @json_option
 def where(as_json: bool) -> None:
     """Print the cache folder (AUXHASH_DATA, or the platform's)."""
-    from auxhash.datasets import cache
+    from auxhash.datasets.fetch import cache
 
     folder = str(cache.folder())
     show({"folder": folder}, as_json, folder)

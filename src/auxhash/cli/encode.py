@@ -47,8 +47,8 @@ def encode(
       auxhash encode colours.safetensors photos --features mine:colours -o colours.npy
     """
     from auxhash.cli import inputs
-    from auxhash.datasets.rows import write_npy
-    from auxhash.loading import load
+    from auxhash.datasets.files.rows import write_npy
+    from auxhash.models.loading import load
 
     path = inputs.output_path(output, model, features, suffix=".npy")
     hasher = load(model)
@@ -80,8 +80,8 @@ def export(model: str, output: str, as_json: bool) -> None:
       auxhash export model.safetensors --onnx model.onnx
     """
     from auxhash.cli import inputs
-    from auxhash.loading import load
-    from auxhash.onnxgraph import export_onnx
+    from auxhash.models.loading import load
+    from auxhash.models.onnxgraph import export_onnx
 
     path = inputs.output_path(output, model)
     hasher = load(model)

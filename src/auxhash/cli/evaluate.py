@@ -136,7 +136,7 @@ def _encoded_and_labels(
     import numpy as np
 
     from auxhash.cli import inputs
-    from auxhash.loading import load
+    from auxhash.models.loading import load
 
     hasher = load(model)
     hasher.n_jobs = jobs

@@ -22,7 +22,7 @@ from auxhash.cli.output import (
 
 if TYPE_CHECKING:
     from auxhash.affinity import Affinity
-    from auxhash.datasets.rows import Rows
+    from auxhash.datasets.files.rows import Rows
     from auxhash.estimators import MACHash
     from auxhash.experiments.choose import Choice
 
@@ -114,7 +114,7 @@ def fit(
       auxhash fit photos --features mine:colours -o colours.safetensors
     """
     from auxhash.cli import inputs
-    from auxhash.interrupt import TrainingInterrupted
+    from auxhash.training.interrupt import TrainingInterrupted
 
     path = inputs.output_path(output, features, labels, pairs, checkpoint)
     settings = {name: None if v == "all" else v for name, v in given.items() if v is not None}
@@ -154,7 +154,7 @@ def _start(
     """A hasher to fit, and the points to fit it to."""
     from auxhash.cli import inputs
     from auxhash.estimators import MACHash
-    from auxhash.loading import load
+    from auxhash.models.loading import load
 
     if init is None:
         return MACHash(), inputs.points(features, own, label, jobs, header)

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from auxhash.cli.output import tell
 from auxhash.codes import Packed, as_packed, common_bits
-from auxhash.datasets import images, rows, tables, taken
-from auxhash.datasets.rows import Rows
-from auxhash.datasets.tables import Header
-from auxhash.files import destination
+from auxhash.datasets.files import images, rows, tables, taken
+from auxhash.datasets.files.rows import Rows
+from auxhash.datasets.files.tables import Header
 from auxhash.hasher import Hasher
+from auxhash.storage.files import destination
 
 Array = NDArray[Any]
 

@@ -32,8 +32,8 @@ def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> No
       auxhash inspect codes.npy --model model.safetensors
       auxhash inspect codes.index
     """
-    from auxhash.files import check_regular
     from auxhash.index.file import MAGIC
+    from auxhash.storage.files import check_regular
 
     path = Path(file).expanduser()
     check_regular(path, "what can be inspected")
@@ -48,8 +48,8 @@ def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> No
 
 
 def _inspect_model(path: str, as_json: bool) -> None:
-    from auxhash import modelfile
-    from auxhash.loading import load
+    from auxhash.models.loading import load
+    from auxhash.storage import modelfile
 
     hasher = load(path)
     history = getattr(hasher, "history_", [])
@@ -112,7 +112,7 @@ def _history_lines(history: Sequence[Any]) -> list[str]:
 
 def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool) -> None:
     from auxhash.cli import inputs
-    from auxhash.loading import load
+    from auxhash.models.loading import load
 
     hasher = None if model is None else load(model)
     if hasher is not None and bits is None:

@@ -95,8 +95,8 @@ def search(
     import numpy as np
 
     from auxhash.cli import inputs
-    from auxhash.files import writing
     from auxhash.index import HammingIndex
+    from auxhash.storage.files import writing
 
     path = None if output is None else inputs.output_path(output, index, queries, suffix=".npz")
     found = HammingIndex.load(index, n_jobs=jobs)
@@ -140,7 +140,7 @@ def _encoded(
 
     from auxhash.cli import inputs
     from auxhash.codes import as_packed
-    from auxhash.loading import load
+    from auxhash.models.loading import load
 
     hasher = load(model)
     hasher.n_jobs = jobs

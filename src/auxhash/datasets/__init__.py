@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from auxhash.names import unknown
+from auxhash.checks import unknown
 
 if TYPE_CHECKING:
     from auxhash.datasets.arrays import from_arrays
     from auxhash.datasets.dataset import Dataset, Points
+    from auxhash.datasets.fetch.sources import Collection, DataError
+    from auxhash.datasets.files.vectors import read_vectors, write_vectors
     from auxhash.datasets.infinite_mnist import InfiniteMNIST
-    from auxhash.datasets.sources import Collection, DataError
-    from auxhash.datasets.vectors import read_vectors, write_vectors
 
 __all__ = [
     "REGISTRY",

@@ -8,14 +8,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from auxhash import checks
 from auxhash.datasets.dataset import Dataset, Points, describe, draw, split, within
-from auxhash.datasets.tables import (
+from auxhash.datasets.files.tables import (
     LABEL,
     check_features,
     read_features,
     read_labels,
     take_features,
 )
-from auxhash.datasets.taken import Features
+from auxhash.datasets.files.taken import Features
 
 Given = ArrayLike | str | Path
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.datasets import archives
-from auxhash.datasets.archives import Member
 from auxhash.datasets.dataset import Dataset, Points, describe, split, within
-from auxhash.datasets.png import read_png
-from auxhash.datasets.sources import Collection, File, Npm, Official
+from auxhash.datasets.fetch import archives
+from auxhash.datasets.fetch.archives import Member
+from auxhash.datasets.fetch.sources import Collection, File, Npm, Official
+from auxhash.datasets.files.png import read_png
 
 SIDE = 32
 PIXELS = 3 * SIDE**2

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from auxhash.datasets import cache, cifar10
+from auxhash.datasets import cifar10
 from auxhash.datasets.dataset import Dataset, Points, describe, split, within
+from auxhash.datasets.fetch import cache
 from auxhash.datasets.gist import gist
 
 FILES = cifar10.FILES

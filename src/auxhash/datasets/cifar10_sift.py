@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import threads
-from auxhash.datasets import cache, cifar10
+from auxhash.compute import threads
+from auxhash.datasets import cifar10
 from auxhash.datasets.dataset import Dataset, Points, describe, draw, ground_truth, stream, within
+from auxhash.datasets.fetch import cache
 
 FILES = cifar10.FILES
 PER_IMAGE = 20

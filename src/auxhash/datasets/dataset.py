@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import neighbors, threads
-from auxhash.datasets import cache
+from auxhash.affinity import neighbors
+from auxhash.compute import threads
+from auxhash.datasets.fetch import cache
 
 Array = NDArray[Any]
 Rows = NDArray[np.int64]

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from auxhash.datasets import archives, mnist
+from auxhash.datasets import mnist
 from auxhash.datasets.dataset import Dataset
-from auxhash.datasets.sources import Collection, Debian, File, Official
+from auxhash.datasets.fetch import archives
+from auxhash.datasets.fetch.sources import Collection, Debian, File, Official
 
 PACKED = tuple(f"{name}.gz" for name in mnist.NAMES)
 HOST = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"

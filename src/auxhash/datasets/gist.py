@@ -14,7 +14,7 @@ import numpy as np
 import scipy.fft
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash import threads
+from auxhash.compute import threads
 
 Array = NDArray[np.float32]
 

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash import threads
-from auxhash.datasets import cache, mnist
+from auxhash.affinity.draws import random_bits
+from auxhash.compute import threads
+from auxhash.compute.kernels import kernel
+from auxhash.datasets import mnist
 from auxhash.datasets.dataset import Dataset, Points, describe, draw, within
-from auxhash.draws import random_bits
-from auxhash.kernels import kernel
+from auxhash.datasets.fetch import cache
 
 FILES = mnist.FILES
 SIDE = 28

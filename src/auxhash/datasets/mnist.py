@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.datasets import archives
 from auxhash.datasets.dataset import Dataset, Points, describe, draw, within
-from auxhash.datasets.sources import Collection, File, Npm, Official
+from auxhash.datasets.fetch import archives
+from auxhash.datasets.fetch.sources import Collection, File, Npm, Official
 
 TRAIN_IMAGES, TRAIN_LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 TEST_IMAGES, TEST_LABELS = "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"

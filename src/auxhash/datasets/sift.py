@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from auxhash.datasets import archives
 from auxhash.datasets.dataset import Dataset, Points, describe, draw, ground_truth
-from auxhash.datasets.sources import Collection, File, Official, Pip
-from auxhash.datasets.vectors import read_vectors
+from auxhash.datasets.fetch import archives
+from auxhash.datasets.fetch.sources import Collection, File, Official, Pip
+from auxhash.datasets.files.vectors import read_vectors
 
 CORPUS = "ftp://ftp.irisa.fr/local/texmex/corpus"
 PARTS = ("base.fvecs", "learn.fvecs", "query.fvecs", "groundtruth.ivecs")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.files import writing
+from auxhash.storage.files import writing
 
 Arrays = dict[str, NDArray[Any]]
 Configuration = dict[str, Any]

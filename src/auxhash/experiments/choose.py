@@ -17,10 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import train_test_split
 
 from auxhash import checks
-from auxhash.checks import ArgumentError
+from auxhash.checks import ArgumentError, unknown
 from auxhash.estimators import MACHash
-from auxhash.identity import in_words
-from auxhash.names import unknown
+from auxhash.storage.identity import in_words
 
 Settings = dict[str, Any]
 

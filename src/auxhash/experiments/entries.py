@@ -15,14 +15,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from auxhash import baselines
-from auxhash.checks import ArgumentError
+from auxhash.checks import ArgumentError, unknown
 from auxhash.estimators import PARAMETERS_WITHOUT_EFFECT, MACHash, TwoStepHash
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Configuration
 from auxhash.experiments.runs import Pairs
 from auxhash.hasher import Hasher
-from auxhash.identity import in_words
-from auxhash.names import unknown
+from auxhash.storage.identity import in_words
 
 # The paper's names: cut and quad are the two-step methods, MACcut and MACquad what MAC makes of
 # them, with the paper's schedules. MAC is our own Z step; MACrefined, the default, goes beyond.

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 
-from auxhash.datasets.png import write_png
+from auxhash.datasets.files.png import write_png
 from auxhash.experiments.claims import Verdict
 from auxhash.experiments.figures.figure import Content, Section, Table
 from auxhash.experiments.figures.styles import COLOURS

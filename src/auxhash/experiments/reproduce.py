@@ -17,7 +17,7 @@ from auxhash.experiments.figures import FIGURES, get
 from auxhash.experiments.figures.figure import Figure
 from auxhash.experiments.page import page
 from auxhash.experiments.scales import SCALES, Scale, resolved
-from auxhash.files import writing
+from auxhash.storage.files import writing
 
 
 @dataclass(frozen=True)

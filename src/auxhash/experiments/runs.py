@@ -16,15 +16,16 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from auxhash import __version__, affinity, hashfunctions, losses, metrics, modelfile
+from auxhash import __version__, affinity, hashfunctions, losses, metrics
 from auxhash.affinity import Affinity
 from auxhash.codes import pack, sign, unpack
 from auxhash.datasets.dataset import Dataset
 from auxhash.estimators import PARAMETERS_WITHOUT_EFFECT, AffinityHash
 from auxhash.experiments.cells import Arrays, Configuration
 from auxhash.hasher import CHUNK, NOT_SAVED, Hasher
-from auxhash.identity import in_words
 from auxhash.metrics import Evaluation
+from auxhash.storage import modelfile
+from auxhash.storage.identity import in_words
 
 Facts = dict[str, Any]
 Pairs = tuple[int | None, int | None]  # n_similar and n_dissimilar; None takes all

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import threads
 from auxhash.checks import whole
-from auxhash.encoding import register
+from auxhash.compute import threads
 from auxhash.hashfunctions.features import Array, FeatureMap, Scaled
+from auxhash.storage.encoding import register
 
 
 @register("Constant")

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.affinity.distances import squared_distances
 from auxhash.checks import number, numbers, whole
-from auxhash.distances import squared_distances
-from auxhash.encoding import register
+from auxhash.storage.encoding import register
 
 Array = NDArray[np.float64]
 

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import threads
 from auxhash.checks import number, numbers
-from auxhash.encoding import register
+from auxhash.compute import threads
 from auxhash.hashfunctions import svm
 from auxhash.hashfunctions.features import Array, FeatureMap, RadialBasis, Scaled
 from auxhash.hashfunctions.smooth import SmoothLinear
+from auxhash.storage.encoding import register
 
 CHUNK = 4096  # points whose features are computed at a time
 

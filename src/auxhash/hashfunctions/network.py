@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import threads
 from auxhash.checks import number, numbers, whole
-from auxhash.encoding import register
+from auxhash.compute import threads
 from auxhash.hashfunctions import svm
 from auxhash.hashfunctions.features import Array, Scaled
 from auxhash.hashfunctions.linear import CHUNK, linear
 from auxhash.hashfunctions.smooth import SmoothNetwork
+from auxhash.storage.encoding import register
 
 
 @register("NetworkHash")

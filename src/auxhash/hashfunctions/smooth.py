@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import threads
+from auxhash.compute import threads
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]

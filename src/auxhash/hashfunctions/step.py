@@ -5,13 +5,13 @@ from typing import Any, Protocol, Self, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.checks import unknown
 from auxhash.codes import Codes, sign
 from auxhash.hashfunctions.classifiers import ClassifierHash, boosted_trees
 from auxhash.hashfunctions.features import Array
 from auxhash.hashfunctions.linear import linear, rbf
 from auxhash.hashfunctions.network import network
 from auxhash.hashfunctions.smooth import Smooth
-from auxhash.names import unknown
 
 NAMES = ("linear", "rbf", "network", "trees")
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from auxhash import threads
+from auxhash.compute import threads
 
 Array = NDArray[np.float64]
 

@@ -15,8 +15,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auxhash import checks, threads
+from auxhash import checks
 from auxhash.codes import MOST_BITS, Packed, as_packed
+from auxhash.compute import threads
 from auxhash.index import listfile, scan
 from auxhash.index.hamming import HammingIndex, import_faiss
 from auxhash.index.held import Ids, new_ids

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from auxhash.checks import LARGEST_ID
 from auxhash.codes import MOST_BITS, n_bytes
-from auxhash.files import writing
 from auxhash.index.held import first_twice
+from auxhash.storage.files import writing
 
 MAGIC = b"AUXHIDX1"
 FIELDS = struct.Struct("<8sQQQQI")

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from auxhash.checks import LARGEST_ID
 from auxhash.codes import MOST_BITS, Packed, n_bytes
-from auxhash.files import writing
 from auxhash.index.file import STEP, check_ids
+from auxhash.storage.files import writing
 
 MAGIC = b"AUXHIVF1"
 TRAILER = 64

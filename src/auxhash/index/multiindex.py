@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from auxhash import threads
 from auxhash.codes import Packed, popcount
+from auxhash.compute import threads
+from auxhash.compute.kernels import kernel
 from auxhash.index import scan
-from auxhash.kernels import kernel
 
 PART = 16  # bits
 BUCKETS = 1 << PART

@@ -10,10 +10,11 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash import checks, threads
+from auxhash import checks
+from auxhash.affinity.neighbors import normalized
 from auxhash.codes import unpack
+from auxhash.compute import threads
 from auxhash.index.held import Ids
-from auxhash.neighbors import normalized
 
 CHUNK = 64  # queries
 

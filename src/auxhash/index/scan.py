@@ -18,9 +18,9 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from auxhash import threads
 from auxhash.codes import Packed
-from auxhash.kernels import kernel
+from auxhash.compute import threads
+from auxhash.compute.kernels import kernel
 
 Planes = NDArray[np.uint8]  # (n_bytes, n)
 Distances = NDArray[np.int32]

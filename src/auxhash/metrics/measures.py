@@ -28,8 +28,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from auxhash import checks, threads
+from auxhash import checks
 from auxhash.codes import Packed, as_packed, common_bits, to_words
+from auxhash.compute import threads
 from auxhash.metrics.evaluation import Evaluation
 from auxhash.metrics.tally import Array, Counts, Tally, Ties, take
 

@@ -11,10 +11,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash import checks, threads
+from auxhash import checks
 from auxhash.codes import MOST_BITS, as_packed, common_bits
+from auxhash.compute import threads
+from auxhash.compute.kernels import kernel
 from auxhash.index import scan
-from auxhash.kernels import kernel
 
 Ties = Literal["expected", "index"]
 Counts = NDArray[np.int64]

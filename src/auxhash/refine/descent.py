@@ -17,12 +17,13 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import checks, threads
-from auxhash.encoding import register
+from auxhash import checks
+from auxhash.compute import threads
 from auxhash.hashfunctions import HashFunction, codes, is_smooth
 from auxhash.hashfunctions.smooth import Smooth
 from auxhash.mac import State, Step, Validate
 from auxhash.refine.pairs import Pairs, Single, Source, choose, steepest
+from auxhash.storage.encoding import register
 from auxhash.zstep import Problem
 
 REPORTS = 10  # times that L(h) is measured

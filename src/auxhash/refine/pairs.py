@@ -12,9 +12,10 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import losses, threads
+from auxhash import losses
 from auxhash.affinity import Affinity
-from auxhash.kernels import kernel
+from auxhash.compute import threads
+from auxhash.compute.kernels import kernel
 from auxhash.zstep import Problem
 
 Single = NDArray[np.float32]

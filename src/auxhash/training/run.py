@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash import affinity as affinities
-from auxhash import hashfunctions, interrupt, mac, progress, zstep
+from auxhash import hashfunctions, mac, zstep
 from auxhash.affinity import Affinity
-from auxhash.checkpoint import Checkpoint
 from auxhash.codes import Codes
 from auxhash.hashfunctions import HashFunction
 from auxhash.mac import MAC, State, Step
 from auxhash.refine import REPORTS, Refine
+from auxhash.training import interrupt, progress
+from auxhash.training.checkpoint import Checkpoint
 from auxhash.training.validation import Points, Precision, Validation, hold_out
 
 Steps = Iterable[tuple[Step, State]]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.kernels import kernel
+from auxhash.compute.kernels import kernel
 from auxhash.zstep.maxflow import minimum_cut
 from auxhash.zstep.problem import ROUNDING, Array, BitProblem
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import threads
 from auxhash.codes import Words, popcount
-from auxhash.kernels import kernel
+from auxhash.compute import threads
+from auxhash.compute.kernels import kernel
 from auxhash.zstep.problem import ROUNDING, Array, BitProblem, Graph, Problem
 
 CHUNK = 16  # points of one colour that a thread takes at a time

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.kernels import kernel
+from auxhash.compute.kernels import kernel
 
 
 @kernel

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import threads
 from auxhash.affinity import Affinity
 from auxhash.codes import Codes, Words, pack, popcount, to_words
-from auxhash.kernels import kernel
+from auxhash.compute import threads
+from auxhash.compute.kernels import kernel
 from auxhash.losses import Loss, LossTable, get, sum_pairs, tabulate
 
 Array = NDArray[np.float64]

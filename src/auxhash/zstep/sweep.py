@@ -6,9 +6,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import threads
+from auxhash.checks import unknown
 from auxhash.codes import Codes, Words, pack, to_words, unpack
-from auxhash.names import unknown
+from auxhash.compute import threads
 from auxhash.zstep.cut import Cut
 from auxhash.zstep.descent import BitDescent, Descent
 from auxhash.zstep.problem import ROUNDING, Array, BitProblem, Penalty, Problem

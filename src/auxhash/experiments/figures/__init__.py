@@ -1,5 +1,6 @@
 """The paper's figures, by the labels they have in its source."""
 
+from auxhash.checks import unknown
 from auxhash.experiments.figures.comparison import (
     SUP_COMPARISON,
     SUP_COSINE,
@@ -12,7 +13,6 @@ from auxhash.experiments.figures.free import SUP_FREECODES, UNSUP_FREE
 from auxhash.experiments.figures.nested import SUP_NESTEDERR, UNSUP_NESTEDERR, UNSUP_NESTEDERR1
 from auxhash.experiments.figures.runtime import RUN_TIME
 from auxhash.experiments.figures.sketch import FREE_CODES
-from auxhash.names import unknown
 
 FIGURES: dict[str, Figure] = {
     figure.name: figure

@@ -1,0 +1,197 @@
+"""Affinities from labels, from nearest neighbours, and from pairs that the user gives.
+
+The paper draws, for each point n, kappa+ similar and kappa- dissimilar points m. Every point draws
+equally often, so a point of a rare class has as much say as any other (as far as its class is
+large enough to draw from), while dissimilar points come from the other classes in proportion to
+their size. Nothing else corrects for class imbalance.
+"""
+
+import warnings
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from auxhash import checks
+from auxhash.affinity import draws, neighbors
+from auxhash.affinity.affinity import Affinity, Kind, fold
+from auxhash.affinity.draws import RandomState, Table
+from auxhash.compute import threads
+
+MOST_POINTS = 2**31 - 1  # their numbers are int32
+
+
+def from_labels(
+    y: ArrayLike,
+    n_similar: int | None = 100,
+    n_dissimilar: int | None = 500,
+    random_state: RandomState = None,
+    n_jobs: int | None = None,
+) -> Affinity:
+    """Draw `n_similar` points with the same label and `n_dissimilar` others for each point.
+
+    Args:
+        y: labels (n,), or a binary indicator matrix (n, n_labels) for multi-label data, where
+            two points are similar if they share at least one label.
+        n_similar, n_dissimilar: kappa+ and kappa-; None takes all there are. Points that have
+            fewer use what they have, and one warning says so.
+        random_state: seed or generator of the draws.
+    """
+    labels = checks.labels("y", y)
+    n = len(labels)
+    similar, dissimilar = (
+        _wanted("n_similar", n_similar, n),
+        _wanted("n_dissimilar", n_dissimilar, n),
+    )
+    seed = draws.seed(random_state)
+    groups: NDArray[np.int64] | None = None
+    if labels.ndim == 1:
+        groups = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+        order = np.argsort(groups, kind="stable").astype(np.int32)
+        size = np.bincount(groups)
+        widths = min(similar, size.max() - 1), min(dissimilar, n - size.min())
+        tables = draws.draw(n, widths, n_jobs, draws.by_class, order, groups, np.cumsum(size), seed)
+    else:
+        bits = np.packbits(labels.astype(bool), axis=1)
+        tables = draws.draw(n, (similar, dissimilar), n_jobs, draws.by_shared_label, bits, seed)
+    short = []
+    for name, wanted, table in zip(
+        ("similar", "dissimilar"), (n_similar, n_dissimilar), tables, strict=True
+    ):
+        had = (table >= 0).sum(axis=1)
+        if not had.any():
+            raise ValueError(
+                f"y gives no {name} pairs: it needs at least two classes, and two points that "
+                f"share one (n_samples={n}, n_classes={len(np.unique(labels, axis=0))})"
+            )
+        if wanted is not None and had.min() < wanted:
+            short.append(f"{(had < wanted).sum()} points have fewer than n_{name}={wanted}")
+    if short:
+        message = f"of {n} points, {' and '.join(short)}; all they have are used"
+        warnings.warn(message, stacklevel=2)
+    return _from_signs(*tables, groups)
+
+
+def from_neighbors(
+    X: ArrayLike,
+    n_similar: int | None = 100,
+    n_dissimilar: int | None = 500,
+    metric: neighbors.Metric = "euclidean",
+    values: Literal["sign", "distance"] = "sign",
+    random_state: RandomState = None,
+    n_jobs: int | None = None,
+) -> Affinity:
+    """Pair each point with its `n_similar` nearest neighbours and `n_dissimilar` random others.
+
+    Args:
+        X: features (n, D).
+        metric: "euclidean" or "cosine".
+        values: "sign" gives y = +1 for neighbours and -1 for the others; "distance" gives the
+            squared distance over the largest among the drawn pairs, as BRE takes it.
+        random_state: seed or generator of the draws.
+    """
+    points = np.asarray(X, np.float64)
+    if points.ndim != 2 or len(points) < 3:
+        raise ValueError(f"X must be of shape (n, D) with n >= 3, got shape {points.shape}")
+    if not np.isfinite(points).all():
+        raise ValueError("X must not hold NaN or infinity")
+    if values not in ("sign", "distance"):
+        raise ValueError(f'values must be "sign" or "distance", got {values!r}')
+    n = len(points)
+    if n_similar is None:
+        raise ValueError("n_similar must be a number: all points cannot be near neighbours")
+    if n_similar >= n - 1:
+        warnings.warn(f"n_similar={n_similar} is capped at {n - 2} for {n} points", stacklevel=2)
+    similar = min(_wanted("n_similar", n_similar, n), n - 2)
+    dissimilar = _wanted("n_dissimilar", n_dissimilar, n)
+    near = neighbors.nearest(points, k=similar, metric=metric, n_jobs=n_jobs)[0]
+    near = np.sort(near, axis=1).astype(np.int32)
+    tables = draws.draw(
+        n, (similar, dissimilar), n_jobs, draws.by_rank, near, draws.seed(random_state)
+    )
+    if values == "sign":
+        return _from_signs(*tables, None)
+    i, j = (np.concatenate(part) for part in zip(*map(draws.drawn, tables), strict=True))
+    place = neighbors.normalized(points) if metric == "cosine" else points
+    return from_pairs(i, j, _squared_distances(place, i, j), n, kind="distance")
+
+
+def from_pairs(
+    i: ArrayLike,
+    j: ArrayLike,
+    y: ArrayLike,
+    n_points: int,
+    kind: Kind = "similarity",
+    weight: ArrayLike | None = None,
+) -> Affinity:
+    """Affinities the user gives: y[p] for points i[p] and j[p], in any order, repeats allowed.
+
+    Distances (`kind="distance"`) must not be negative and are divided by the largest.
+    """
+    if not np.size(i):
+        raise ValueError("at least one pair is needed")
+    n_points = checks.whole("n_points", n_points, 1, MOST_POINTS)
+    a, b = _points("i", i, n_points), _points("j", j, n_points)
+    values = _column("y", y)
+    count = np.ones(len(a)) if weight is None else _column("weight", weight)
+    if not len(a) == len(b) == len(values) == len(count):
+        raise ValueError(
+            "i, j, y and weight must have one length, got "
+            f"{len(a)}, {len(b)}, {len(values)}, {len(count)}"
+        )
+    if (a == b).any():
+        raise ValueError(f"pair {np.flatnonzero(a == b)[0]} joins a point with itself")
+    if not np.isfinite(values).all():
+        raise ValueError("y must not hold NaN or infinity")
+    if not (np.isfinite(count).all() and (count > 0).all()):
+        raise ValueError("weight must be positive and finite")
+    if kind not in ("similarity", "distance"):
+        raise ValueError(f'kind must be "similarity" or "distance", got {kind!r}')
+    if kind == "distance":
+        if (values < 0).any():
+            raise ValueError("distances must not be negative")
+        values = values / (values.max() or 1.0)
+    levels, level = np.unique(values, return_inverse=True)
+    return fold(a, b, level, levels, n_points, kind, None, count)
+
+
+def _from_signs(similar: Table, dissimilar: Table, groups: NDArray[np.int64] | None) -> Affinity:
+    i, j = (
+        np.concatenate(p) for p in zip(draws.drawn(dissimilar), draws.drawn(similar), strict=True)
+    )
+    level = np.ones(len(i), np.int8)
+    level[: (dissimilar >= 0).sum()] = 0
+    return fold(i, j, level, np.array([-1.0, 1.0]), len(similar), "similarity", groups, None)
+
+
+def _squared_distances(
+    X: NDArray[np.float64], i: NDArray[np.int32], j: NDArray[np.int32]
+) -> NDArray[np.float64]:
+    """|x_i - x_j|^2 for each pair, without holding all differences at once."""
+    parts = [
+        np.square(X[i[rows]] - X[j[rows]]).sum(axis=1) for rows in threads.chunks(len(i), 1 << 16)
+    ]
+    return np.concatenate(parts)
+
+
+def _wanted(name: str, k: int | None, n: int) -> int:
+    """Number of draws per point: k, or all others for None."""
+    if k is None:
+        return max(0, n - 1)
+    return checks.whole(name, k, 1, instead=" or None (all)")
+
+
+def _column(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    array = np.asarray(values, np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be a 1-D array, got shape {array.shape}")
+    return array
+
+
+def _points(name: str, index: ArrayLike, n: int) -> NDArray[np.int64]:
+    array = np.asarray(index)
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{name} must be a 1-D array of point numbers")
+    if len(array) and not (array.min() >= 0 and array.max() < n):
+        raise ValueError(f"{name} must lie in 0..{n - 1} for n_points={n}")
+    return array.astype(np.int64)

@@ -1,0 +1,173 @@
+"""Random draws of similar and dissimilar points, for each point of a set.
+
+A draw is made by a counter-based generator seeded for each point, so that chunks of points can be
+drawn on any thread.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.compute import threads
+from auxhash.compute.kernels import kernel
+
+RandomState = int | np.random.Generator | np.random.RandomState | None
+Table = NDArray[np.int32]  # (n, k): the points that each point drew, padded with -1
+
+CHUNK = 1024  # points that draw together
+MOST_PAIRS = 2**31 - 1
+
+
+def seed(random_state: RandomState) -> np.uint64:
+    return generator(random_state).integers(0, 2**63, dtype=np.uint64)
+
+
+def generator(random_state: RandomState) -> np.random.Generator:
+    """A Generator from a seed, a Generator, a RandomState or None (fresh entropy)."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**31 - 1))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            "random_state must be None, a whole number of 0 or more, a Generator or a RandomState; "
+            f"got {random_state!r}"
+        ) from error
+
+
+@kernel(inline="always")
+def random_bits(seed: int, counter: int) -> Any:
+    """The counter-th 64 random bits of this seed (splitmix64)."""
+    x = np.uint64(seed) + (np.uint64(counter) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@kernel(inline="always")
+def random_below(seed: int, counter: int, m: int) -> Any:
+    """The counter-th random integer in 0..m-1 of this seed."""
+    x = random_bits(seed, counter) >> np.uint64(32)
+    return np.int64((x * np.uint64(m)) >> np.uint64(32))
+
+
+@kernel
+def sample(m: int, k: int, seed: int, stream: int, taken: Any, out: Any) -> int:
+    """Put min(m, k) distinct integers of 0..m-1 into `out` (Floyd's method); return how many.
+
+    `taken` is a scratch array of m or more False, and is left so.
+    """
+    k = min(m, k)
+    start = np.uint64(stream) << np.uint64(32)
+    for t in range(k):
+        top = m - k + t
+        pick = random_below(seed, start + np.uint64(t), top + 1)
+        if taken[pick]:
+            pick = top
+        taken[pick] = True
+        out[t] = pick
+    for t in range(k):
+        taken[out[t]] = False
+    return k
+
+
+@kernel
+def by_class(
+    first: int, similar: Any, dissimilar: Any, order: Any, groups: Any, stop: Any, seed: int
+) -> None:
+    """`order` lists the points class by class; class c ends at stop[c]."""
+    n = len(order)
+    taken = np.zeros(n, np.bool_)
+    for row in range(len(similar)):
+        point = first + row
+        end = stop[groups[point]]
+        begin = stop[groups[point] - 1] if groups[point] > 0 else 0
+        # Drawn from all but the last of the class, which stands in where the point itself comes up.
+        found = sample(end - begin - 1, similar.shape[1], seed, 2 * point, taken, similar[row])
+        for t in range(found):
+            other = order[begin + similar[row, t]]
+            similar[row, t] = order[end - 1] if other == point else other
+        found = sample(
+            n - (end - begin), dissimilar.shape[1], seed, 2 * point + 1, taken, dissimilar[row]
+        )
+        for t in range(found):
+            place = dissimilar[row, t]
+            dissimilar[row, t] = order[place if place < begin else place + end - begin]
+
+
+@kernel
+def by_shared_label(first: int, similar: Any, dissimilar: Any, bits: Any, seed: int) -> None:
+    """`bits` holds each point's labels, packed."""
+    n = len(bits)
+    taken = np.zeros(n, np.bool_)
+    sharing = np.empty(n, np.int32)
+    others = np.empty(n, np.int32)
+    for row in range(len(similar)):
+        point = first + row
+        n_sharing = n_others = 0
+        for m in range(n):
+            shared = False
+            for w in range(bits.shape[1]):
+                shared |= (bits[point, w] & bits[m, w]) != 0
+            if shared and m != point:
+                sharing[n_sharing] = m
+                n_sharing += 1
+            elif m != point:
+                others[n_others] = m
+                n_others += 1
+        found = sample(n_sharing, similar.shape[1], seed, 2 * point, taken, similar[row])
+        for t in range(found):
+            similar[row, t] = sharing[similar[row, t]]
+        found = sample(n_others, dissimilar.shape[1], seed, 2 * point + 1, taken, dissimilar[row])
+        for t in range(found):
+            dissimilar[row, t] = others[dissimilar[row, t]]
+
+
+@kernel
+def by_rank(first: int, similar: Any, dissimilar: Any, near: Any, seed: int) -> None:
+    """`near` lists each point's nearest neighbours in rising order of index."""
+    n, k = near.shape
+    taken = np.zeros(n, np.bool_)
+    others = np.empty(n, np.int32)
+    for row in range(len(similar)):
+        point = first + row
+        similar[row] = near[point]
+        n_others = at = 0
+        for m in range(n):
+            if at < k and near[point, at] == m:
+                at += 1
+            elif m != point:
+                others[n_others] = m
+                n_others += 1
+        found = sample(n_others, dissimilar.shape[1], seed, 2 * point + 1, taken, dissimilar[row])
+        for t in range(found):
+            dissimilar[row, t] = others[dissimilar[row, t]]
+
+
+def draw(
+    n: int, widths: tuple[int, int], n_jobs: int | None, kernel: Any, *args: Any
+) -> tuple[Table, Table]:
+    """Run a drawing kernel over all points: the similar table, then the dissimilar one."""
+    if n * sum(widths) > MOST_PAIRS:
+        raise ValueError(
+            f"{n} points x {' + '.join(map(str, widths))} draws is more than {MOST_PAIRS} pairs; "
+            "lower n_similar and n_dissimilar"
+        )
+    similar, dissimilar = (np.full((n, width), -1, np.int32) for width in widths)
+
+    def part(rows: slice) -> None:
+        kernel(rows.start, similar[rows], dissimilar[rows], *args)
+
+    with threads.pool(n_jobs) as run:
+        run(part, threads.chunks(n, CHUNK))
+    return similar, dissimilar
+
+
+def drawn(table: Table) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The draws n -> m of a table."""
+    n, k = table.shape
+    source = np.repeat(np.arange(n, dtype=np.int32), k)
+    target = table.ravel()
+    full = target >= 0
+    return (source, target) if full.all() else (source[full], target[full])

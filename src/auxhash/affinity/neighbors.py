@@ -1,0 +1,140 @@
+"""Exact nearest neighbours in feature space, a chunk of queries and a block of points at a time.
+
+A matrix product finds the points that may be among the nearest, and the rounding it may have made;
+their distances are then summed from the differences themselves. So the result is right for points
+that lie far from the origin, or in clusters far apart.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash import checks
+from auxhash.affinity.distances import expanded
+from auxhash.compute import threads
+
+Metric = Literal["euclidean", "cosine"]
+METRICS = ("euclidean", "cosine")
+CHUNK = 512  # queries, and
+BLOCK = 1 << 14  # points whose distances are held at once
+EPSILON = np.finfo(np.float64).eps
+
+Array = NDArray[np.float64]
+
+
+def normalized(X: NDArray[Any]) -> Array:
+    """Rows of X scaled to unit length; a zero row stays zero."""
+    X = np.asarray(X, np.float64)
+    # By the largest entry first: squares of very large or small numbers leave the double range.
+    largest = np.abs(X).max(axis=1, keepdims=True, initial=0.0)
+    X = np.divide(X, largest, out=np.zeros_like(X), where=largest > 0)
+    norm = np.linalg.norm(X, axis=1, keepdims=True)
+    unit: Array = np.divide(X, norm, out=np.zeros_like(X), where=norm > 0)
+    return unit
+
+
+def nearest(
+    X: NDArray[Any],
+    queries: NDArray[Any] | None = None,
+    k: int = 10,
+    metric: Metric = "euclidean",
+    n_jobs: int | None = None,
+) -> tuple[NDArray[np.int64], Array]:
+    """The k nearest rows of X to each query: indices (q, k) and squared distances (q, k).
+
+    Without `queries` the rows of X query each other, each leaving itself out. Cosine distance is
+    the squared Euclidean distance of the normalised rows, halved: 1 - cos. Equal distances are
+    ordered by index. A squared distance beyond the double range is given as infinity.
+    """
+    if metric not in METRICS:
+        raise ValueError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}")
+    X = np.asarray(X)
+    Q = X if queries is None else np.asarray(queries)
+    available = len(X) - (queries is None)
+    if available < 1:
+        raise ValueError(f"X must hold at least {1 + (queries is None)} points, got {len(X)}")
+    k = checks.whole("k", k, 1, available)
+    scale = 1.0 if metric == "cosine" else _scale(X, Q)
+
+    def prepared(rows: NDArray[Any]) -> Array:
+        if metric == "cosine":
+            return normalized(rows)
+        return np.asarray(rows, np.float64) / scale
+
+    blocks = threads.chunks(len(X), max(BLOCK, 2 * k))
+
+    def search(rows: slice) -> tuple[NDArray[np.int64], Array]:
+        q = prepared(Q[rows])
+        index = np.full((len(q), k), -1, np.int64)
+        best = np.full((len(q), k), np.inf)
+        for block in blocks:
+            base = prepared(X[block])
+            distance, margin = _roughly(q, base)
+            if queries is None:
+                same = np.arange(max(rows.start, block.start), min(rows.stop, block.stop))
+                distance[same - rows.start, same - block.start] = np.inf
+            _merge(q, base, distance, margin, block.start, index, best)
+        return index, best
+
+    with threads.pool(n_jobs) as run:
+        found = run(search, threads.chunks(len(Q), CHUNK))
+    if not found:
+        return np.empty((0, k), np.int64), np.empty((0, k))
+    index, distance = (np.concatenate(part) for part in zip(*found, strict=True))
+    with np.errstate(over="ignore"):
+        return index, distance / 2 if metric == "cosine" else distance * scale * scale
+
+
+def _scale(*parts: NDArray[Any]) -> float:
+    """A power of two, which changes no digit, that the numbers are to be divided by.
+
+    1 where their squares stay well within the double range. Raises for NaN and infinity.
+    """
+    largest = 0.0
+    for part in parts:
+        for rows in threads.chunks(len(part), BLOCK):
+            block = np.asarray(part[rows], np.float64)
+            largest = max(largest, block.max(initial=0.0), -block.min(initial=0.0))
+            if not np.isfinite(largest) or np.isnan(block).any():
+                raise ValueError("X and queries must hold finite numbers, not NaN or infinity")
+    if largest == 0 or 1e-100 < largest < 1e100:
+        return 1.0
+    return float(2.0 ** np.clip(np.frexp(largest)[1], -1000, 1000))
+
+
+def _roughly(q: Array, base: Array) -> tuple[Array, Array]:
+    """Squared distances (q, n) by a matrix product, and what rounding can amount to, (q,)."""
+    origin = base.mean(axis=0)
+    q, base = q - origin, base - origin
+    distance, squares, lengths = expanded(q, base)
+    margin: Array = 8 * (q.shape[1] + 8) * EPSILON * (squares.max() + lengths)
+    return distance, margin
+
+
+def _merge(
+    q: Array,
+    base: Array,
+    distance: Array,
+    margin: Array,
+    start: int,
+    index: NDArray[np.int64],
+    best: Array,
+) -> None:
+    """Put what is nearer among these base points, the first of them number `start`, into the
+    k nearest so far. Points come in rising order, so a later one loses every tie."""
+    k = index.shape[1]
+    bound = best[:, -1] + margin
+    if start == 0 and k < distance.shape[1]:
+        bound = np.partition(distance, k - 1, axis=1)[:, k - 1] + 2 * margin
+    for row, values in enumerate(distance):
+        # What is farther than the bound by the matrix product is farther in truth.
+        near = np.flatnonzero(values <= bound[row])
+        if not len(near):
+            continue
+        exact = np.square(base[near] - q[row]).sum(axis=1)
+        exact[values[near] == np.inf] = np.inf  # the query itself
+        merged = np.concatenate([best[row], exact])
+        numbers = np.concatenate([index[row], near + start])
+        order = np.argsort(merged, kind="stable")[:k]
+        index[row], best[row] = numbers[order], merged[order]

@@ -1,0 +1,1 @@
+"""Where numbers are crunched: threads, compiled kernels, and the types of arrays."""

@@ -1,0 +1,1 @@
+"""Fetching the files of named data sets, and checking them."""

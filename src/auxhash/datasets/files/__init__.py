@@ -1,0 +1,1 @@
+"""Reading the user's own files: features, labels, pairs and pictures."""

@@ -1,0 +1,254 @@
+"""Features and labels in .parquet files: which columns are taken, and their values.
+
+The rule never takes an id for a feature where there is something better: a column of lists of
+numbers is the features, and only without one are they the columns of numbers.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.datasets.files import taken
+from auxhash.datasets.files.taken import IDS
+
+Array = NDArray[Any]
+
+INDEX = "__index_level_"  # what pandas calls row numbers that have no name
+LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The columns of a file that hold the features, and those that are not used."""
+
+    features: list[str]
+    are_lists: bool
+    passed: list[str]
+    label: str | None  # where the file has a column called so
+
+    @property
+    def how(self) -> str:
+        """What is said of it."""
+        labels = f"labels: column {self.label}" if self.label is not None else ""
+        return taken.joined(taken.columns(self.features), labels, taken.passed_over(self.passed))
+
+
+class Parquet:
+    """A .parquet file."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            from pyarrow import parquet
+        except ImportError as error:
+            why = "reading .parquet needs pyarrow: pip install 'auxhash[data]'"
+            raise ImportError(why) from error
+        self.path = path
+        with _whole(path):
+            self._file = parquet.ParquetFile(path)
+            self.schema = self._file.schema_arrow
+        self.names: list[str] = self.schema.names
+        if twice := [name for name in self.names if self.names.count(name) > 1]:
+            raise ValueError(f"{path} has two columns called {twice[0]!r}")
+
+    def __len__(self) -> int:
+        return int(self._file.metadata.num_rows)
+
+    def chosen(self, label: str) -> Chosen:
+        """Which columns are the features."""
+        return choose(self.schema, self.path, label)
+
+    def read(self, names: list[str]) -> Any:
+        """These columns, as Arrow's table."""
+        with _whole(self.path):
+            return self._file.read(columns=names)
+
+    def labels(self, name: str) -> Array:
+        """The values of a column, one a point."""
+        return values_of(self.read([name])[name], self.path, name)
+
+    def numbers(self, name: str) -> Array:
+        """The numbers of a column."""
+        column = self.read([name])[name]
+        if not _is_number(column.type):
+            raise ValueError(f"{self.path}: column {name} must hold numbers, got {column.type}")
+        return _numbers(column, self.path, name, 0)
+
+    def chunks(self, chosen: Chosen, size: int) -> Iterator[Array]:
+        """The features, `size` rows at a time."""
+        first, width = 0, 0
+        with _whole(self.path):
+            for batch in self._file.iter_batches(size, columns=chosen.features):
+                if not len(batch):
+                    continue
+                X = features_of(batch, chosen, self.path, first)
+                if first and X.shape[1] != width:
+                    raise ValueError(
+                        f"{self.path}: the lists in column {chosen.features[0]} differ in length: "
+                        f"row 0 has {width}, row {first} has {X.shape[1]}"
+                    )
+                width = X.shape[1]
+                first += len(X)
+                yield X
+
+
+def choose(schema: Any, path: Path, label: str) -> Chosen:
+    """The features' columns: the one of lists of numbers, or else all of numbers.
+
+    A column called id, and the row numbers of pandas, are passed over; so are text and dates. What
+    else is there could be the features in a form that is not read, so that columns of numbers
+    beside it are not taken for them.
+    """
+    lists, numbers, passed, unread = [], [], [], []
+    for field in schema:
+        name, kind = field.name, field.type
+        if name == label:
+            continue
+        if name.lower() == IDS or name.startswith(INDEX):
+            passed.append(name)
+        elif _is_list(kind) and _is_number(_storage(kind).value_type):
+            lists.append(name)
+        elif _is_number(kind):
+            numbers.append(name)
+        elif _is_text(kind) or _is_date(kind):
+            passed.append(name)
+        else:
+            unread.append(f"{name} ({kind})")
+    if len(lists) > 1:
+        raise ValueError(
+            f"{path} has {len(lists)} columns of lists, {', '.join(lists)}, and one is needed"
+        )
+    own = label if label in schema.names else None
+    if lists:
+        rest = [name for name in schema.names if name not in (label, lists[0])]
+        return Chosen(lists, True, rest, own)
+    if unread:
+        raise ValueError(
+            f"{path} must hold one column of lists of numbers, or columns of numbers; "
+            f"it holds {', '.join(unread)}"
+        )
+    if not numbers:
+        raise ValueError(f"{path} must hold one column of lists, or columns of numbers")
+    return Chosen(numbers, False, passed, own)
+
+
+def features_of(table: Any, chosen: Chosen, path: Path, first: int = 0) -> Array:
+    """Features (n, D) of a table or a batch of Arrow's, whose first row is the `first` of all."""
+    if chosen.are_lists:
+        [name] = chosen.features
+        return _matrix(table[name], path, name, first)
+    return np.column_stack([_numbers(table[name], path, name, first) for name in chosen.features])
+
+
+def values_of(column: Any, path: Path, name: str) -> Array:
+    """Labels in a column of Arrow's: numbers, text, dates, or lists of 0 and 1."""
+    import pyarrow as arrow
+
+    _check_nulls(column, path, name, 0)
+    kind = column.type
+    if arrow.types.is_dictionary(kind):
+        kind = kind.value_type
+        column = column.cast(kind)
+    if _is_text(kind):
+        return np.array(column.to_pylist(), np.str_)
+    if _is_number(kind) or arrow.types.is_date(kind) or arrow.types.is_timestamp(kind):
+        return np.asarray(column.to_numpy())
+    if _is_list(kind) and _is_number(_storage(kind).value_type):
+        return _matrix(column, path, name, 0)
+    raise ValueError(f"{path}: column {name} must hold numbers or text, got {kind}")
+
+
+def _matrix(column: Any, path: Path, name: str, first: int) -> Array:
+    """Lists of equal length as an array (n, D), of the type that they hold."""
+    import pyarrow.compute as compute
+
+    parts: list[Array] = []
+    width = None
+    for chunk in getattr(column, "chunks", [column]):
+        if not len(chunk):
+            continue
+        lists = getattr(chunk, "storage", chunk)  # of a tensor, which is a list with a shape
+        _check_nulls(lists, path, name, first)
+        lengths = compute.list_value_length(lists).to_numpy(zero_copy_only=False)
+        width = int(lengths[0]) if width is None else width
+        if (other := np.flatnonzero(lengths != width)).size:
+            raise ValueError(
+                f"{path}: the lists in column {name} differ in length: the first has {width}, "
+                f"that of row {first + other[0]} has {lengths[other[0]]}"
+            )
+        values = lists.flatten()
+        _check_nulls(values, path, name, first, max(1, width))
+        parts.append(_plain(values).reshape(len(chunk), width))
+        first += len(chunk)
+    return np.concatenate(parts) if len(parts) != 1 else parts[0]
+
+
+def _numbers(column: Any, path: Path, name: str, first: int) -> Array:
+    _check_nulls(column, path, name, first)
+    return _plain(column)
+
+
+def _plain(column: Any) -> Array:
+    values = np.asarray(column.to_numpy(zero_copy_only=False))
+    return values.astype(np.uint8) if values.dtype == bool else values
+
+
+def _check_nulls(column: Any, path: Path, name: str, first: int, width: int = 1) -> None:
+    """Raise where a value is missing; there are `width` values in each row."""
+    if column.null_count:
+        missing = column.is_null().to_numpy(zero_copy_only=False)
+        row = first + int(np.flatnonzero(missing)[0]) // width
+        raise ValueError(f"{path}: column {name} must not hold missing values; row {row} does")
+
+
+def _storage(kind: Any) -> Any:
+    """What a tensor is stored as, or else the type itself."""
+    import pyarrow as arrow
+
+    return kind.storage_type if isinstance(kind, arrow.FixedShapeTensorType) else kind
+
+
+def _is_list(kind: Any) -> bool:
+    from pyarrow import types
+
+    stored = _storage(kind)
+    known = (getattr(types, f"is_{name}", None) for name in LISTS)  # views came with pyarrow 16
+    return any(is_kind is not None and is_kind(stored) for is_kind in known)
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return str(kind) in ("string", "large_string", "string_view")
+
+
+def _is_date(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_temporal(kind) or types.is_null(kind))
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """Tell Arrow's errors as a fault of the file."""
+    import pyarrow as arrow
+
+    try:
+        yield
+    except PermissionError:
+        raise
+    except (arrow.ArrowException, OSError) as error:
+        why = " ".join(str(error).split())  # Arrow's messages have several lines
+        raise ValueError(f"{path} is not a whole .parquet file: {why}") from error

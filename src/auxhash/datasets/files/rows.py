@@ -1,0 +1,150 @@
+"""Rows of a file, a chunk at a time: what is larger than memory can be encoded.
+
+.npy, .fvecs and .bvecs files are mapped anew for every chunk, so that pages read before are given
+back; .parquet files and pictures are read as their turn comes. Other files are read as a whole.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash import checks
+from auxhash.compute import threads
+from auxhash.datasets.files import taken
+from auxhash.datasets.files.images import ImageFeature, ImageFolder
+from auxhash.datasets.files.parquetfiles import Parquet
+from auxhash.datasets.files.tables import (
+    FEATURES,
+    LABEL,
+    Header,
+    check_features,
+    check_finite,
+    checked_path,
+    take_features,
+)
+from auxhash.datasets.files.vectors import TYPES, check_dimensions, map_vectors
+from auxhash.storage.files import writing
+
+Array = NDArray[Any]
+
+NUMBERS = 1 << 20  # in a chunk
+BATCH = 4096  # rows of a .parquet file
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """n rows, that `read` gives from the first to the last as arrays (rows, D)."""
+
+    name: str
+    n: int
+    read: Callable[[], Iterable[Array]]
+    read_labels: Callable[[], Array] | None = None  # where they came with the points
+    names: list[str] | None = None  # of pictures
+    feature: str | None = None  # that was computed of them
+    taken: str = ""  # what was taken of the file, in words
+
+    def __len__(self) -> int:
+        return self.n
+
+    @property
+    def labels(self) -> Array | None:
+        """The labels that came with the points, checked; None where there are none."""
+        if self.read_labels is None:
+            return None
+        return checks.labels(f"labels in {self.name}", self.read_labels())
+
+    def chunks(self) -> Iterator[Array]:
+        """All rows in their order, checked for NaN and infinity."""
+        first = 0
+        for chunk in self.read():
+            yield check_finite(chunk, self.name, first)
+            first += len(chunk)
+
+    def all(self) -> Array:
+        """All rows in one array."""
+        return np.concatenate(list(self.chunks()))
+
+
+def of_file(
+    path: str | Path, label: str = LABEL, role: str = "features", header: Header = None
+) -> Rows:
+    """The features of a file; `tables.read_features` says what of it is taken."""
+    path = checked_path(path, role, FEATURES)
+    if path.suffix in TYPES:
+        return _of_vectors(path)
+    if path.suffix == ".parquet":
+        return _of_parquet(path, label)
+    found = take_features(path, label, role, header)
+    X = check_features(found.X, str(path))
+    n, d = X.shape
+    line = taken.features_line(path, n, d, X.dtype, found.how)
+    read = partial(_mapped, path) if path.suffix == ".npy" else X.__getitem__
+    return Rows(str(path), n, lambda: _slices(n, d, read), found.read_labels, taken=line)
+
+
+def of_images(folder: ImageFolder, feature: ImageFeature) -> Rows:
+    """The features of a folder's pictures, with their classes as labels."""
+
+    labels = folder.labels
+    return Rows(
+        str(folder.root),
+        len(folder),
+        partial(feature.chunks, folder.paths),
+        None if labels is None else lambda: labels,
+        folder.names,
+        feature.name,
+        f"{folder}; feature: {feature.name}",
+    )
+
+
+def write_npy(
+    path: str | Path, shape: tuple[int, int], chunks: Iterable[NDArray[np.uint8]]
+) -> None:
+    """Write codes to a .npy file as they come, whole or not at all."""
+    header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+    with writing(Path(path)) as temporary, temporary.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for chunk in chunks:
+            file.write(np.ascontiguousarray(chunk).data)
+
+
+def _slices(n: int, d: int, read: Callable[[slice], Array]) -> Iterator[Array]:
+    for rows in threads.chunks(n, max(1, NUMBERS // d)):
+        yield read(rows)
+
+
+def _mapped(path: Path, rows: slice) -> Array:
+    return np.array(np.load(path, mmap_mode="r", allow_pickle=False)[rows])
+
+
+def _of_vectors(path: Path) -> Rows:
+    def read(rows: slice) -> Array:
+        records = map_vectors(path)[rows]
+        check_dimensions(path, records, rows.start)
+        return np.array(records["vector"])
+
+    vectors = map_vectors(path)["vector"]
+    n, d = vectors.shape
+    line = taken.features_line(path, n, d, vectors.dtype, "")
+    return Rows(str(path), n, lambda: _slices(n, d, read), taken=line)
+
+
+def _of_parquet(path: Path, label: str) -> Rows:
+    file = Parquet(path)
+    chosen = file.chosen(label)
+    if not len(file):
+        raise ValueError(f"{path} holds no rows")
+
+    def read() -> Iterator[Array]:
+        for X in Parquet(path).chunks(chosen, BATCH):
+            yield check_features(X, str(path))
+
+    X = check_features(next(file.chunks(chosen, 1)), str(path))
+    line = taken.features_line(path, len(file), X.shape[1], X.dtype, chosen.how)
+    labels = None if chosen.label is None else partial(file.labels, chosen.label)
+    return Rows(str(path), len(file), read, labels, taken=line)

@@ -1,0 +1,1 @@
+"""Models to take along: any saved estimator loaded, any fitted one as an ONNX graph."""

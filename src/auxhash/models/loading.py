@@ -1,0 +1,52 @@
+"""Load any saved estimator."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from auxhash import __version__, baselines, estimators
+from auxhash.hasher import Hasher, check_whole
+from auxhash.storage import modelfile
+from auxhash.storage.encoding import decode
+from auxhash.storage.modelfile import Content, ModelFileError
+
+
+def load(path: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Hasher:
+    """The estimator that `save` wrote: same parameters, same codes.
+
+    Nothing in the file is run. What it holds is checked: sums, kinds, shapes, that numbers are
+    finite, and that the parts fit together.
+
+    Args:
+        trusted: full names of the types inside a scikit-learn estimator that auxhash cannot check:
+            a forged one could crash the process. Only for files of people you trust.
+
+    Raises ModelFileError for a file that is foreign, damaged, newer than this package or not to
+    be trusted; OSError; ImportError where it takes skops.
+    """
+    model = modelfile.read(path)
+    try:
+        hasher = _made(model, trusted)
+        check_whole(hasher)
+    except ImportError:
+        raise
+    except Exception as error:  # whatever a part that does not fit makes of the others
+        written = f" (of auxhash {model.package})" if model.package != __version__ else ""
+        raise ModelFileError(f"{path}{written} cannot be loaded: {error}") from error
+    return hasher
+
+
+def _made(model: Content, trusted: Sequence[str]) -> Hasher:
+    if model.kind in baselines.__all__:
+        cls: Any = getattr(baselines, model.kind)
+    elif model.kind in ("MACHash", "TwoStepHash"):
+        cls = getattr(estimators, model.kind)
+    else:
+        raise ValueError(f"it holds a {model.kind!r}, which is no estimator of auxhash")
+    content = decode(model.content, model.arrays, trusted)
+    hasher: Hasher = cls(**content["parameters"])
+    for name, value in content["learnt"].items():
+        if hasattr(cls, name) or name in content["parameters"]:
+            raise ValueError(f"{name} is nothing that a {model.kind} learns")
+        setattr(hasher, name, value)
+    return hasher

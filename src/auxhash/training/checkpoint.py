@@ -1,0 +1,185 @@
+"""Checkpoints: a folder that holds what an interrupted run needs to go on.
+
+After each step of MAC the file is written anew, whole or not at all. It holds the steps so far,
+where the algorithm stands after the first, the best and the last of them, and the random
+generators: the next run goes on after the last step as if nothing had happened. A refinement that
+was interrupted starts over, as its generator is its own; at its end the file holds its result.
+
+The file says which run it belongs to. One run at a time holds the folder's lock, which the system
+takes back from a process that is killed.
+"""
+
+import math
+import os
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from auxhash import __version__
+from auxhash.hashfunctions import HashFunction
+from auxhash.mac import State, Step
+from auxhash.storage import modelfile
+from auxhash.storage.encoding import decode, encode, register
+from auxhash.storage.files import LockedError, locked
+from auxhash.storage.identity import DIGEST
+from auxhash.storage.modelfile import Content, ModelFileError
+
+Run = dict[str, str]  # all that a result depends on, each in words
+
+NAME = "checkpoint.safetensors"
+LOCK = "lock"
+KIND = "checkpoint"
+
+
+@register("Checkpoint")
+@dataclass(frozen=True)
+class Saved:
+    """What the file holds."""
+
+    run: Run
+    generators: list[np.random.Generator]  # one a part, as the run began with them
+    rng: np.random.Generator  # MAC's, as the last step left it
+    history: list[Step]
+    pairs: list[tuple[Step, State]]  # the first, the best and the last, those that differ
+    finished: bool
+
+    def after(self, step: Step, state: State) -> "Saved":
+        """This, one step later."""
+        best = min((pair for pair in self.pairs if pair[0].accepted), key=_loss, default=None)
+        if best is None or (step.accepted and step.loss < best[0].loss):
+            best = step, state
+        by_iteration = {pair[0].iteration: pair for pair in (*self.pairs[:1], best, (step, state))}
+        return replace(self, history=[*self.history, step], pairs=list(by_iteration.values()))
+
+
+class Checkpoint:
+    """The checkpoint of a run, held by this process; `saved` is what was found there."""
+
+    def __init__(self, folder: Path, run: Run) -> None:
+        self.path = folder / NAME
+        self.run = run
+        self.saved = _read(self.path, run) if self.path.exists() else None
+        self.began: list[np.random.Generator] = []
+        self.failed = False
+
+    def generators(self, fresh: list[np.random.Generator]) -> list[np.random.Generator]:
+        """Those that the run began with: of the interrupted run, where there was one."""
+        self.began = fresh if self.saved is None else self.saved.generators
+        return deepcopy(self.began)
+
+    def keep(
+        self, steps: Iterable[tuple[Step, State]], rng: np.random.Generator
+    ) -> Iterator[tuple[Step, State]]:
+        """Pass the steps on, those of MAC when they are on disk. `rng` is MAC's."""
+        saved = self.saved or Saved(self.run, self.began, rng, [], [], False)
+        for step, state in steps:
+            if step.iteration >= len(saved.history):  # else it comes from the file
+                saved = saved.after(step, state)
+                if step.iteration == 0:
+                    self.check(state.h)  # fitted, it can hold more
+                if step.mu < math.inf:
+                    self._write(saved)
+            yield step, state
+        if not saved.finished:
+            self._write(replace(saved, finished=True))
+
+    def check(self, h: HashFunction) -> None:
+        """Raise where this hash function could not be read back."""
+        coded, arrays = encode(h, "hash_function")
+        try:
+            decode(coded, arrays)
+        except ValueError as error:
+            raise ValueError(f"no checkpoint can hold this hash_function: {error}") from error
+
+    def _write(self, saved: Saved) -> None:
+        coded, arrays = encode(saved, KIND)
+        try:
+            modelfile.write(self.path, Content(KIND, coded, arrays))
+        except OSError as error:
+            if not self.failed:
+                kept = "the last one stays as it is" if self.path.exists() else "there is none yet"
+                warnings.warn(
+                    f"the checkpoint in {self.path.parent} could not be written "
+                    f"({error.strerror or error}): {kept}, and training goes on",
+                    stacklevel=2,
+                )
+            self.failed = True
+
+
+@contextmanager
+def opened(folder: str | os.PathLike[str], run: Run) -> Iterator[Checkpoint]:
+    """The checkpoint in this folder, made where there is none, for as long as the run takes.
+
+    Raises ValueError for a folder that another run holds, or whose checkpoint is damaged or of
+    another run, and OSError where nothing can be written.
+    """
+    path = Path(folder).expanduser()
+    if path.exists() and not path.is_dir():
+        raise NotADirectoryError(f"checkpoint must be a folder, and {path} is a file")
+    path.mkdir(parents=True, exist_ok=True)
+    for name in (NAME, LOCK):
+        if (path / name).exists() and not (path / name).is_file():
+            raise ValueError(
+                f"{path / name} is no file, as it would be in a checkpoint: take another folder"
+            )
+    try:
+        with locked(path / LOCK):
+            for left in path.glob(f".{NAME}.*"):  # by a run killed as it wrote
+                left.unlink()
+            _check_writable(path)
+            yield Checkpoint(path, run)
+    except LockedError as error:
+        raise ValueError(
+            f"the checkpoint folder {path} is in use by another run: wait for its end, or take "
+            "another folder"
+        ) from error
+
+
+def _check_writable(folder: Path) -> None:
+    """Better to know before an hour of training than after."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as trial:
+            trial.write(b"whether there is permission, and room")
+    except OSError as error:
+        said = f"no checkpoint can be written here: {error.strerror}"
+        raise OSError(error.errno, said, str(folder)) from error
+
+
+def _read(path: Path, run: Run) -> Saved:
+    """The checkpoint, if it is whole and belongs to this run."""
+    anew = f"delete {path} to start anew"
+    try:
+        content = modelfile.read(path)
+        if content.kind != KIND:
+            raise ModelFileError(f"{path} holds a {content.kind}, and no checkpoint")
+        if content.package == __version__:
+            saved = decode(content.content, content.arrays)
+    except ValueError as error:
+        raise ValueError(f"{error}; {anew}") from error
+    if content.package != __version__:
+        raise ValueError(
+            f"{path} was written by auxhash {content.package}, and this is auxhash {__version__}: "
+            f"go on with that version, or {anew}"
+        )
+    differing = [name for name in {**saved.run, **run} if saved.run.get(name) != run.get(name)]
+    if differing:
+        told = ", ".join(_told(name, saved.run.get(name), run.get(name)) for name in differing)
+        raise ValueError(f"{path} belongs to another run: {told}; change it back, or {anew}")
+    found: Saved = saved
+    return found
+
+
+def _told(name: str, was: str | None, now: str | None) -> str:
+    if was is None or now is None or was.startswith(DIGEST) or now.startswith(DIGEST):
+        return f"{name} is not the same"
+    return f"{name} was {was} and is {now}"
+
+
+def _loss(pair: tuple[Step, State]) -> float:
+    return pair[0].loss

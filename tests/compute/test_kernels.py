@@ -1,0 +1,81 @@
+import os
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+from auxhash.compute import kernels
+
+ROOT = Path(kernels.__file__).parents[1]
+CALLED = (
+    "from auxhash.compute.kernels import kernel\nSTEP = {step}\n\n"
+    "@kernel\ndef inner(x):\n    return {body}\n"
+)
+CALLING = (
+    "from auxhash.compute.kernels import kernel\nfrom auxhash.called import inner, STEP\n\n"
+    "@kernel\ndef middle(x):\n    return inner(x) + STEP\n\n"
+    "@kernel\ndef outer(x):\n    return middle(x)\n"
+)
+
+
+def answer(package):
+    code = "from auxhash.calling import outer; print(outer(1.0), len(outer.stats.cache_hits))"
+    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    value, hits = done.stdout.split()
+    return float(value), int(hits)
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A package of the same name, with a kernel that calls one of another file."""
+    made = tmp_path / "auxhash"
+    made.mkdir()
+    (made / "compute").mkdir()
+    (made / "__init__.py").write_text("")
+    (made / "compute/kernels.py").write_text((ROOT / "compute/kernels.py").read_text())
+    (made / "calling.py").write_text(CALLING)
+    (made / "called.py").write_text(CALLED.format(step=10, body="x"))
+    return made
+
+
+def test_a_kernel_notices_changes_in_the_files_it_calls(package):
+    assert answer(package) == (11, 0)
+    assert answer(package) == (11, 1)
+    (package / "called.py").write_text(CALLED.format(step=10, body="x * 2"))
+    assert answer(package) == (12, 0)
+    (package / "called.py").write_text(CALLED.format(step=20, body="x * 2"))
+    assert answer(package) == (22, 0)
+    assert answer(package) == (22, 1)
+
+
+def every_kernel():
+    for path in sorted(ROOT.rglob("*.py")):
+        if "kernel" in path.read_text() and path.stem != "kernels":
+            parts = path.relative_to(ROOT.parent).with_suffix("").parts
+            module: ModuleType = import_module(".".join(parts))
+            for value in vars(module).values():
+                if isinstance(value, Dispatcher) and value.__module__ == module.__name__:
+                    yield value
+
+
+def test_every_kernel_is_defined_after_what_it_calls():
+    """Or changes of that would not be noticed."""
+    found = list(every_kernel())
+    assert len(found) > 30
+    for each in found:
+        stamp = each._cache._cache_file._source_stamp[1]
+        assert stamp == kernels.dependencies(each.py_func), each.__name__
+
+
+def test_kernels_are_compiled_through_this_room_alone():
+    for path in ROOT.rglob("*.py"):
+        if path.stem != "kernels":
+            text = path.read_text()
+            assert "njit" not in text, path.name

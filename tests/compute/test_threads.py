@@ -1,0 +1,192 @@
+import subprocess
+import sys
+import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import joblib
+import pytest
+from threadpoolctl import ThreadpoolController, threadpool_limits
+
+from auxhash.compute import threads
+
+
+def run_python(code):
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2, 4, -1])
+def test_results_come_in_order(n_jobs):
+    with threads.pool(n_jobs) as run:
+        assert run(lambda x: x * x, range(20)) == [x * x for x in range(20)]
+
+
+def test_chunks_cover_the_range():
+    assert threads.chunks(10, 4) == [slice(0, 4), slice(4, 8), slice(8, 10)]
+    assert threads.chunks(0, 4) == []
+
+
+def test_zero_threads_is_an_error():
+    with pytest.raises(ValueError, match="n_jobs"):
+        threads.count(0)
+
+
+def test_errors_come_through():
+    with threads.pool(2) as run, pytest.raises(ZeroDivisionError):
+        run(lambda x: 1 // x, [1, 0])
+
+
+def blas_threads():
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    return {library.filepath: library.num_threads for library in found}
+
+
+@pytest.mark.parametrize("n_jobs", [True, 1.5, "2"])
+def test_n_jobs_must_be_a_whole_number(n_jobs):
+    with pytest.raises(ValueError, match="n_jobs must be a whole number"):
+        threads.count(n_jobs)
+
+
+def test_overlapping_pools_keep_and_then_lift_the_limit():
+    before = blas_threads()
+    first, second = threads.pool(2), threads.pool(2)
+    first.__enter__()
+    assert set(blas_threads().values()) == {1}
+    second.__enter__()
+    first.__exit__(None, None, None)  # not the last to go: the limit stays
+    assert set(blas_threads().values()) == {1}
+    second.__exit__(None, None, None)
+    assert blas_threads() == before
+
+
+def test_the_limit_is_lifted_after_an_error():
+    before = blas_threads()
+    with pytest.raises(ZeroDivisionError), threads.pool(2):
+        raise ZeroDivisionError
+    assert blas_threads() == before
+
+
+def test_many_threads_leave_the_limits_as_they_were():
+    before = blas_threads()
+
+    def work(_):
+        for _ in range(20):
+            with threads.pool(2) as run:
+                run(abs, range(4))
+                assert set(blas_threads().values()) == {1}
+
+    with ThreadPoolExecutor(8) as executor:
+        list(executor.map(work, range(8)))
+    assert blas_threads() == before
+
+
+def test_libraries_that_are_loaded_later_are_held_too():
+    """SciPy brings a BLAS library of its own."""
+    run_python(
+        """
+        import os
+        os.environ["OPENBLAS_NUM_THREADS"] = "2"
+        from auxhash.compute import threads
+        from threadpoolctl import threadpool_info
+        def blas(): return [d["num_threads"] for d in threadpool_info() if d["user_api"] == "blas"]
+        import numpy
+        with threads.pool(1):
+            assert blas() == [1], blas()
+        import scipy.linalg
+        with threads.pool(1):
+            assert blas() == [1, 1], blas()
+            with threads.pool(1):
+                pass
+            assert blas() == [1, 1], blas()
+        assert blas() == [2, 2], blas()
+        """
+    )
+
+
+def test_a_forked_child_is_not_limited():
+    run_python(
+        """
+        import os
+        os.environ["OPENBLAS_NUM_THREADS"] = "2"
+        import numpy
+        from auxhash.compute import threads
+        from threadpoolctl import threadpool_info
+        def blas(): return [d["num_threads"] for d in threadpool_info() if d["user_api"] == "blas"]
+        with threads.pool(1):
+            child = os.fork()
+            if child == 0:
+                with threads.pool(1):
+                    fine = blas() == [1]
+                os._exit(0 if fine and blas() == [2] else 1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert blas() == [2]
+        """
+    )
+
+
+def test_quota_of_a_container(tmp_path, monkeypatch):
+    monkeypatch.setattr(threads, "CGROUP", tmp_path)
+    assert threads._quota() > 10**6
+    for text, cores in (("150000 100000", 2), ("20000 100000", 1), ("400000 100000", 4)):
+        (tmp_path / "cpu.max").write_text(text)
+        assert threads._quota() == cores
+    (tmp_path / "cpu.max").write_text("20000 100000")
+    assert threads.count(None) == threads.count(-1) == 1
+    (tmp_path / "cpu.max").write_text("max 100000")
+    assert threads._quota() > 10**6
+    (tmp_path / "cpu.max").unlink()
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu/cpu.cfs_quota_us").write_text("-1")
+    (tmp_path / "cpu/cpu.cfs_period_us").write_text("100000")
+    assert threads._quota() > 10**6
+    (tmp_path / "cpu/cpu.cfs_quota_us").write_text("300000")
+    assert threads._quota() == 3
+
+
+def test_workers_take_their_share(monkeypatch):
+    monkeypatch.setattr(threads, "cores", lambda: 8)
+    assert threads.count(None) == 8
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")  # as joblib and Dask set it in their processes
+    assert threads.count(None) == 3
+    assert threads.count(-1) == 8
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    nested = joblib.Parallel(2, prefer="threads")(
+        joblib.delayed(threads.count)(None) for _ in range(2)
+    )
+    assert nested == [1, 1]
+
+
+class PerThread:
+    """A stand-in for MKL, whose limit belongs to the thread that sets it."""
+
+    internal_api = "mkl"
+    filepath = "mkl.so"
+
+    def __init__(self):
+        self.limits = threading.local()
+
+    @property
+    def num_threads(self):
+        return getattr(self.limits, "n", 8)
+
+    def set_num_threads(self, n):
+        self.limits.n = n
+
+
+def test_limits_of_a_thread_are_set_in_every_worker(monkeypatch):
+    library = PerThread()
+    monkeypatch.setattr(threads._blas, "libraries", [library])
+    monkeypatch.setattr(threads._blas, "modules", len(sys.modules))
+    with threads.pool(2) as run:
+        assert run(lambda _: library.num_threads, range(4)) == [1] * 4
+        assert library.num_threads == 1
+    assert library.num_threads == 8
+
+
+def test_a_limit_of_the_user_is_put_back():
+    before = blas_threads()
+    with threadpool_limits(1, user_api="blas"):
+        with threads.pool(1):
+            assert set(blas_threads().values()) == {1}
+        assert set(blas_threads().values()) == {1}
+    assert blas_threads() == before
