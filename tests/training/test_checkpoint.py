@@ -172,7 +172,7 @@ def test_threads_and_the_bar_may_change(tmp_path, kill_after, capsys):
 KILLING = """
 import os, random, signal, sys, time
 from pathlib import Path
-from tests.test_checkpoint import X, y, QUICK, bytes_of, hasher_of
+from tests.training.test_checkpoint import X, y, QUICK, bytes_of, hasher_of
 
 folder, kills, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 hasher = lambda: hasher_of(mu=0.001, alpha=1.1, max_iter=40, refine=QUICK)

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from auxhash.checks import unknown
-
 if TYPE_CHECKING:
     from auxhash.datasets.arrays import from_arrays
     from auxhash.datasets.dataset import Dataset, Points
@@ -33,13 +31,13 @@ __all__ = [
 
 # Loaded at first use, so that naming a data set costs nothing.
 _HOMES = {
-    "DataError": "sources",
+    "DataError": "fetch.sources",
     "Dataset": "dataset",
     "InfiniteMNIST": "infinite_mnist",
     "Points": "dataset",
     "from_arrays": "arrays",
-    "read_vectors": "vectors",
-    "write_vectors": "vectors",
+    "read_vectors": "files.vectors",
+    "write_vectors": "files.vectors",
 }
 
 
@@ -86,6 +84,8 @@ def entry(name: str) -> Entry:
     """The registry's entry, or a ValueError that suggests the name that was meant."""
     if name in REGISTRY:
         return REGISTRY[name]
+    from auxhash.checks import unknown  # which takes NumPy, and naming the data sets does not
+
     raise unknown("data set", name, REGISTRY)
 
 

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from auxhash import __version__, baselines
 from auxhash.baselines.logitlsh import LEAST
-from auxhash.estimators import MACHash
+from auxhash.estimators import AffinityHash
 from auxhash.hasher import Hasher
 from auxhash.hashfunctions import NetworkHash, RadialBasis, Scaled, SVMHash
 from auxhash.storage.files import writing
@@ -138,7 +138,7 @@ def outputs(model: Any, X: Name, graph: Graph) -> Name:
     )
 
 
-@outputs.register(MACHash)
+@outputs.register(AffinityHash)
 @outputs.register(baselines.STH)
 @outputs.register(baselines.ILH)
 @outputs.register(baselines.BinaryAutoencoder)
