@@ -181,6 +181,13 @@ def test_limits_of_a_thread_are_set_in_every_worker(monkeypatch):
         assert run(lambda _: library.num_threads, range(4)) == [1] * 4
         assert library.num_threads == 1
     assert library.num_threads == 8
+    first, second = threads.pool(1), threads.pool(1)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)  # not the last to go, as generators may do
+    assert library.num_threads == 1
+    second.__exit__(None, None, None)
+    assert library.num_threads == 8
 
 
 def test_a_limit_of_the_user_is_put_back():

@@ -9,7 +9,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -89,65 +89,80 @@ def _share() -> int:
     return share
 
 
-class _Blas:
-    """Holds every BLAS library of the process to one thread while anyone wants it so.
+class _Limit:
+    """One thread for some BLAS libraries while anyone holds it.
 
-    OpenBLAS and BLIS have one setting for the whole process, so that holders are counted: the
-    first sets it, and the last puts back what was there. MKL, and OpenBLAS on OpenMP, have one
-    setting for each thread.
+    Holders are counted: the first sets the limit, and the last puts back what was there.
+    """
+
+    def __init__(self) -> None:
+        self.holders = 0
+        self.before: dict[str, tuple[Any, int]] = {}  # library and its threads, by its path
+
+    def hold(self, libraries: Iterable[Any]) -> None:
+        self.holders += 1
+        for library in libraries:
+            if library.filepath not in self.before:
+                self.before[library.filepath] = library, library.num_threads
+                _set_threads(library, 1)
+
+    def release(self) -> None:
+        self.holders -= 1
+        if not self.holders:
+            self.lift()
+
+    def lift(self) -> None:
+        for library, n_threads in self.before.values():
+            _set_threads(library, n_threads)
+        self.before.clear()
+
+
+class _Blas:
+    """The limits of all BLAS libraries: of the process, and of each thread.
+
+    OpenBLAS and BLIS have one number of threads for the whole process; MKL, and OpenBLAS on
+    OpenMP, have one for each thread that calls them.
     """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.reset()
-
-    def reset(self) -> None:
-        self.holders = 0
-        self.before: dict[str, tuple[Any, int]] = {}  # library and its threads, by its path
+        self.process = _Limit()
+        self.threads = threading.local()
         self.libraries: list[Any] = []
         self.modules = -1  # imported when the libraries were last looked for
 
-    def hold(self) -> list[tuple[Any, int]]:
-        """Set the limit; return what to `release` with, from the same thread."""
+    def hold(self) -> None:
         with self.lock:
-            self.holders += 1
             if self.modules != len(sys.modules):  # an import may have brought another library
                 self.modules = len(sys.modules)
                 found = ThreadpoolController().select(user_api="blas")
                 self.libraries = found.lib_controllers
-            own = [(each, each.num_threads) for each in self.libraries if _is_per_thread(each)]
-            for library in self.libraries:
-                if _is_per_thread(library):
-                    library.set_num_threads(1)
-                elif library.filepath not in self.before:
-                    self.before[library.filepath] = library, library.num_threads
-                    _set_process_wide(library, 1)
-            return own
+            self.process.hold(each for each in self.libraries if not _is_per_thread(each))
+            self.own.hold(each for each in self.libraries if _is_per_thread(each))
 
-    def release(self, own: list[tuple[Any, int]]) -> None:
+    def release(self) -> None:
         with self.lock:
-            for library, n_threads in own:
-                library.set_num_threads(n_threads)
-            self.holders -= 1
-            if not self.holders:
-                self.lift()
-
-    def lift(self) -> None:
-        for library, n_threads in self.before.values():
-            _set_process_wide(library, n_threads)
-        self.before.clear()
+            self.process.release()
+            self.own.release()
 
     def hold_worker(self) -> None:
-        """Set the limit of a thread that ends before the one that started it releases."""
-        for library in self.libraries:
-            if _is_per_thread(library):
-                library.set_num_threads(1)
+        """Hold the limit of a thread of a pool, which ends before the pool's owner releases."""
+        with self.lock:
+            self.own.hold(each for each in self.libraries if _is_per_thread(each))
+
+    @property
+    def own(self) -> _Limit:
+        """The limit of the thread that asks."""
+        if not hasattr(self.threads, "limit"):
+            self.threads.limit = _Limit()
+        limit: _Limit = self.threads.limit
+        return limit
 
     def after_fork(self) -> None:
-        """The child has none of the threads that held the limit: lift it."""
-        self.lock = threading.Lock()
-        self.lift()
-        self.reset()
+        """The child has none of the other threads that held the limit: lift it."""
+        self.process.lift()
+        self.own.lift()
+        self.__init__()  # type: ignore[misc]
 
 
 def _is_per_thread(library: Any) -> bool:
@@ -155,8 +170,8 @@ def _is_per_thread(library: Any) -> bool:
     return library.internal_api == "mkl" or (library.internal_api == "openblas" and on_openmp)
 
 
-def _set_process_wide(library: Any, n_threads: int) -> None:
-    """Set OpenBLAS's or BLIS's number of threads, from any thread.
+def _set_threads(library: Any, n_threads: int) -> None:
+    """Set a library's number of threads.
 
     threadpoolctl lets only the thread that set OpenBLAS's limit first change it, and ignores
     others. Our first and last holder may be two threads, and we count them ourselves.
@@ -180,11 +195,11 @@ def one_blas_thread() -> Iterator[None]:
 
     Around everything whose result must not depend on the number of cores, or on who else computes.
     """
-    own = _blas.hold()
+    _blas.hold()
     try:
         yield
     finally:
-        _blas.release(own)
+        _blas.release()
 
 
 @contextmanager
