@@ -166,7 +166,7 @@ class MACHash(AffinityHash):
         warm_start: whether fitting again goes on from the hash function learnt before.
         random_state: seed, Generator or RandomState. The same seed gives the same codes on any
             number of threads.
-        n_jobs: threads; None takes every core.
+        n_jobs: threads; None takes every core that this process may use, not 1.
         verbose: 1 shows a progress bar.
 
     Attributes:

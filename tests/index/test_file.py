@@ -9,7 +9,7 @@ import zlib
 import numpy as np
 import pytest
 
-from auxhash import HammingIndex
+from auxhash import ApproximateIndex, HammingIndex
 from auxhash.codes import MOST_BITS
 from auxhash.index import file
 
@@ -146,7 +146,7 @@ def test_unchecked_content_stays_inside_the_arrays(tmp_path):
     make(path, n=20_000, n_bits=65)
     program = f"""
 import numpy as np
-from auxhash import HammingIndex
+from auxhash import ApproximateIndex, HammingIndex
 raw = bytearray(open({str(path)!r}, "rb").read())
 raw[64:] = np.random.default_rng(0).integers(0, 256, len(raw) - 64, dtype=np.uint8).tobytes()
 open({str(path)!r}, "wb").write(raw)
@@ -165,3 +165,12 @@ print("done")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "done\n", done.stderr
+
+
+def test_pipes_and_folders_are_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for load in (HammingIndex.load, ApproximateIndex.load):
+        with pytest.raises(OSError, match="is a pipe, and an index is a regular file"):
+            load(tmp_path / "pipe")
+        with pytest.raises(IsADirectoryError, match="is a folder"):
+            load(tmp_path)

@@ -32,7 +32,7 @@ class AGH(Unsupervised):
         n_anchors: k-means centres m; at most n_samples.
         n_nearest: anchors s that a point is tied to.
         random_state: seed of the anchors.
-        n_jobs: threads; None takes every core.
+        n_jobs: threads; None takes every core that this process may use, not 1.
 
     Attributes:
         anchors_: (m, D).

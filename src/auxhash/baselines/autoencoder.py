@@ -157,7 +157,7 @@ class BinaryAutoencoder(Unsupervised):
         max_iter: iterations at most.
         C: the SVM's cost of a margin violation.
         random_state: seed of the first codes.
-        n_jobs: threads; None takes every core.
+        n_jobs: threads; None takes every core that this process may use, not 1.
 
     Attributes:
         hash_function_: the hash function of the lowest E(h, f).

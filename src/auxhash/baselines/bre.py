@@ -40,7 +40,7 @@ class BRE(Method):
         max_iter: passes over all weights at most.
         tol: a pass that lowers the objective by a smaller share is the last.
         random_state: seed of points, pairs and first weights.
-        n_jobs: threads; None takes every core.
+        n_jobs: threads; None takes every core that this process may use, not 1.
 
     Attributes:
         mean_: (D,).

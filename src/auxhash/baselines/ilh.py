@@ -35,7 +35,7 @@ class ILH(Pairwise):
             takes all.
         C: the SVM's cost of a margin violation.
         random_state: seed, Generator or RandomState.
-        n_jobs: threads; None takes every core.
+        n_jobs: threads; None takes every core that this process may use, not 1.
 
     Attributes:
         hash_function_: the learnt hash function.

@@ -78,7 +78,7 @@ class TwoStepBaseline(AffinityHash):
         max_sweeps: passes over the blocks of a bit (FastHash, stagewise), or over the bits.
         C: the SVM's cost of a margin violation.
         random_state: seed, Generator or RandomState.
-        n_jobs: threads; None takes every core.
+        n_jobs: threads; None takes every core that this process may use, not 1.
 
     Attributes: as of `auxhash.TwoStepHash`.
     """

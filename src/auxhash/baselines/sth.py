@@ -33,7 +33,7 @@ class STH(Method):
         hash_function: "linear", "rbf", "trees" or a scikit-learn classifier, cloned for every bit.
         C: the SVM's cost of a margin violation.
         random_state: seed of the eigensolver's start.
-        n_jobs: threads; None takes every core.
+        n_jobs: threads; None takes every core that this process may use, not 1.
 
     Attributes:
         hash_function_: the learnt hash function.

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from auxhash.checks import LARGEST_ID
 from auxhash.codes import MOST_BITS, n_bytes
 from auxhash.index.held import first_twice
-from auxhash.storage.files import writing
+from auxhash.storage.files import check_regular, writing
 
 MAGIC = b"AUXHIDX1"
 FIELDS = struct.Struct("<8sQQQQI")
@@ -86,6 +86,7 @@ def read(path: str | os.PathLike[str], mmap: bool, check: bool = True) -> Conten
     it must be although its sums are right. Without `check` only the header and the size of the
     file are looked at, and the arrays may hold anything.
     """
+    check_regular(path, "an index")
     with open(path, "rb") as file:
         header = _header(path, file)
         raw: NDArray[np.uint8]

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from auxhash.checks import LARGEST_ID
 from auxhash.codes import MOST_BITS, Packed, n_bytes
 from auxhash.index.file import STEP, check_ids
-from auxhash.storage.files import writing
+from auxhash.storage.files import check_regular, writing
 
 MAGIC = b"AUXHIVF1"
 TRAILER = 64
@@ -68,6 +68,7 @@ def read(path: str | os.PathLike[str], n_bits: int | None) -> Content:
 
     `n_bits` is for files of faiss's own, which count whole bytes, and must agree with others.
     """
+    check_regular(path, "an index")
     with open(path, "rb") as file:
         raw = np.fromfile(file, np.uint8)
     used, next_id, size = _trailer(path, raw)
