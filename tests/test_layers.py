@@ -1,6 +1,7 @@
 """Data flows one way: a room imports only from the rooms above it."""
 
 import ast
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1] / "src" / "auxhash"
@@ -56,3 +57,17 @@ def test_rooms_import_only_from_above():
             continue
         for other in imported_rooms(ast.parse(path.read_text())):
             assert ROOMS.index(other) <= ROOMS.index(room), f"{path.name} imports {other}"
+
+
+def test_no_class_name_means_two_things():
+    """Classes and type aliases, which are written in capitals and small letters, have one home."""
+    homes: dict[str, set[str]] = {}
+    for path in ROOT.rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            names = [node.name] if isinstance(node, ast.ClassDef) else []
+            if isinstance(node, ast.Assign):
+                names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            for name in names:
+                if re.fullmatch(r"[A-Z]+[a-z][A-Za-z]*", name):
+                    homes.setdefault(name, set()).add(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}

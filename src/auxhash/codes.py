@@ -132,6 +132,16 @@ def to_words(packed: Packed) -> Words:
     return wide.view("<u8").astype(np.uint64, copy=False)
 
 
+def codes_to_words(codes: Codes) -> Words:
+    """+-1 codes (n, b) as uint64 (n, ceil(b / 64)): bit k at word k // 64, bit k % 64."""
+    return to_words(pack(codes))
+
+
+def words_to_codes(words: Words, n_bits: int) -> Codes:
+    """The reverse of `codes_to_words`."""
+    return unpack(words.astype("<u8").view(np.uint8)[:, : n_bytes(n_bits)], n_bits)
+
+
 def hamming(a: ArrayLike, b: ArrayLike) -> NDArray[np.int64]:
     """Hamming distances (n_a, n_b) of two sets of codes, packed or +-1."""
     n_bits = common_bits(a=a, b=b)

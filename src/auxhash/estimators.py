@@ -22,7 +22,7 @@ from auxhash.training import Settings, Training, interrupt
 from auxhash.training import checkpoint as checkpoints
 from auxhash.training.checkpoint import Checkpoint
 from auxhash.training.run import PARTS
-from auxhash.training.validation import Points, Validation
+from auxhash.training.validation import TrainingPoints, Validation
 
 PARAMETERS_WITHOUT_EFFECT = ("n_jobs", "verbose")  # on the result: a run can go on with others
 
@@ -71,7 +71,9 @@ class AffinityHash(Hasher):
         `TrainingInterrupted` warning; a second one stops at once.
         """
         self._check_parameters()
-        points = Points(*check_pairs(self, X, y, affinity, reset=not self._going_on()), affinity)
+        points = TrainingPoints(
+            *check_pairs(self, X, y, affinity, reset=not self._going_on()), affinity
+        )
         if checkpoint is None:
             return self._train(points, None)
         # Before any generator among the parameters is drawn from.
@@ -79,7 +81,7 @@ class AffinityHash(Hasher):
         with checkpoints.opened(checkpoint, run) as kept:
             return self._train(points, kept)
 
-    def _train(self, points: Points, kept: Checkpoint | None) -> Self:
+    def _train(self, points: TrainingPoints, kept: Checkpoint | None) -> Self:
         # One generator per part, so that no part's draws depend on another's.
         generators = generator(self.random_state).spawn(PARTS)
         found = Training(self._settings(), points, generators, kept).run()
@@ -104,7 +106,7 @@ class AffinityHash(Hasher):
         """Whether training goes on from a hash function learnt before."""
         return False
 
-    def _in_words(self, points: Points) -> checkpoints.Run:
+    def _in_words(self, points: TrainingPoints) -> checkpoints.RunIdentity:
         """All that the result depends on."""
         parts: dict[str, Any] = {"method": type(self).__name__, **points._asdict()}
         parts |= self.get_params(deep=False)

@@ -143,7 +143,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
                 stacklevel=2,
             )
 
-    def _model(self, without: tuple[str, ...] = NOT_SAVED) -> modelfile.Content:
+    def _model(self, without: tuple[str, ...] = NOT_SAVED) -> modelfile.StoredModel:
         """Parameters and fitted attributes, but for those named."""
         check_is_fitted(self)
         kind = type(self)
@@ -164,7 +164,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
             for name in without:
                 part.pop(name, None)
         coded, arrays = encode(content, kind.__name__)
-        return modelfile.Content(kind.__name__, coded, arrays)
+        return modelfile.StoredModel(kind.__name__, coded, arrays)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

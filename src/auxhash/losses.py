@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from auxhash.affinity import Affinity, Kind, convert
 from auxhash.checks import unknown
-from auxhash.codes import Words, as_codes, pack, popcount, to_words
+from auxhash.codes import Words, as_codes, codes_to_words, popcount
 from auxhash.compute import threads
+from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
 
-Array = NDArray[np.float64]
 Loss = Callable[[Any, Any, int], Any]
 
 MOST_ROWS = 256  # distinct (y, weight) that a table may have; a row number is one byte
@@ -126,7 +126,7 @@ def total(codes: ArrayLike, affinity: Affinity, loss: str | Loss) -> float:
 
 def sum_pairs(Z: NDArray[np.int8], affinity: Affinity, t: LossTable, n_jobs: int | None) -> float:
     """L(Z) from a table made before."""
-    words = to_words(pack(Z))
+    words = codes_to_words(Z)
 
     def chunk(rows: slice) -> float:
         return float(

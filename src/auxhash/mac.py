@@ -12,18 +12,17 @@ from time import perf_counter
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.checks import flag, whole
-from auxhash.codes import Codes
+from auxhash.codes import Codes, sign
+from auxhash.compute.arrays import Array
 from auxhash.hashfunctions import HashFunction, h_step
 from auxhash.storage.encoding import register
 from auxhash.zstep import Penalty, Problem, Solver, z_step
 
-Array = NDArray[np.float64]
 Validate = Callable[[HashFunction], float]
 
-FEW = 0.01
+FIRST_SHARE = 0.01
 LARGEST_MU = 1e150
 
 
@@ -174,7 +173,7 @@ class MAC:
             bits = np.flatnonzero((state.trained != Z).any(axis=0))
         else:
             pull = Z + state.multipliers / (2 * mu)
-            target, weight = np.where(pull >= 0, 1, -1).astype(np.int8), np.abs(pull)
+            target, weight = sign(pull), np.abs(pull)
             bits = np.arange(problem.n_bits)
         h, H = h_step(state.h, state.H, F, target, bits, weight, problem.n_jobs)
         value = found.free_loss + replace(penalty, H=H).value(Z)
@@ -187,8 +186,8 @@ class MAC:
         """mu_1: as given, or where the codes start to give in to the hash function.
 
         The very first code gives in long before the path gets anywhere, so we take the mu at
-        which FEW of the codes that differ from h(X) do, not counting those that change at mu = 0
-        already because the free codes were not at an optimum.
+        which FIRST_SHARE of the codes that differ from h(X) do, not counting those that change at
+        mu = 0 already because the free codes were not at an optimum.
         """
         if self.mu != "auto":
             return float(self.mu)
@@ -198,11 +197,11 @@ class MAC:
         alone = alone[alone > 0]
         if not len(alone):
             return least or problem.last_mu
-        mu = max(least, float(np.quantile(alone, FEW)))
+        mu = max(least, float(np.quantile(alone, FIRST_SHARE)))
         if not getattr(self.solver, "single_flips", False):
             # A solver that moves points together moves them before they would give in alone.
             seed = int(rng.integers(2**63))
-            few = self._given_in(problem, state, 0.0, seed) + FEW * len(alone)
+            few = self._given_in(problem, state, 0.0, seed) + FIRST_SHARE * len(alone)
             while mu / 2 > least and self._given_in(problem, state, mu, seed) > few:
                 mu /= 2
         return mu

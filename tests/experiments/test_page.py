@@ -8,7 +8,7 @@ import pytest
 from auxhash.datasets.files.png import read_png
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.claims import Verdict
-from auxhash.experiments.figures.figure import Content, Section, Table, arrows, average
+from auxhash.experiments.figures.figure import FigureContent, Section, Table, arrows, average
 from auxhash.experiments.figures.nested import SUP_NESTEDERR
 from auxhash.experiments.figures.styles import COLOURS, STYLES, style
 from auxhash.experiments.gallery import FIRST, Gallery, Strip, gallery
@@ -21,7 +21,9 @@ LOOK = Style("blue", "circle")
 
 
 def shown(**parts):
-    content = Content(**{"verdicts": [], "sections": [], "protocol": [], "numbers": [], **parts})
+    content = FigureContent(
+        **{"verdicts": [], "sections": [], "protocol": [], "numbers": [], **parts}
+    )
     figure = SUP_NESTEDERR
     text = page(figure.name, figure.title, figure.about, content, "auxhash <x>")
     return ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>\n")), text

@@ -255,7 +255,7 @@ def changed(path, change, kind=None):
     value = encoding.decode(model.content, model.arrays)
     change(value)
     coded, arrays = encoding.encode(value)
-    modelfile.write(path, modelfile.Content(kind or model.kind, coded, arrays, "0.0.9"))
+    modelfile.write(path, modelfile.StoredModel(kind or model.kind, coded, arrays, "0.0.9"))
 
 
 @pytest.mark.parametrize(

@@ -217,7 +217,7 @@ def forged_index(seed: int, folder: Path) -> None:
     next_id = int(rng.integers(0, 50)) if rng.random() < 0.9 else 2**64 - 1
     path = folder / "a.index"
     try:
-        file.write(path, file.Content(n_bits, planes, ids, next_id))
+        file.write(path, file.IndexContent(n_bits, planes, ids, next_id))
     except ValueError:
         return
     for check in (True, False):

@@ -5,7 +5,7 @@ import pytest
 
 from auxhash import affinity, losses
 from auxhash.compute import threads
-from auxhash.refine.pairs import FreshPairs, GivenPairs, choose
+from auxhash.refine.pairs import FreshPairs, GivenPairs, objective_for
 from auxhash.zstep import Problem
 
 B = 6
@@ -77,7 +77,7 @@ def test_fresh_pairs_are_all_pairs_when_all_are_given():
     rows = np.arange(len(labels))
     with threads.pool(2) as run:
         given = GivenPairs(problem).pull(outputs_of(A), rows, S, run)
-        fresh = choose(problem, "fresh", 1000).pull(outputs_of(A), rows, S, run)
+        fresh = objective_for(problem, "fresh", 1000).pull(outputs_of(A), rows, S, run)
     np.testing.assert_allclose(fresh, given, rtol=1e-3, atol=1e-7)
 
 
@@ -106,7 +106,7 @@ def test_batches_of_fresh_pairs_agree_with_all_pairs_on_average():
     labels = np.repeat([0, 1], [30, 10])
     problem = Problem(affinity.from_labels(labels, 4, 6, 0), "ksh", B)
     A = rng.normal(size=(40, B))
-    fresh = choose(problem, "auto", 1000)
+    fresh = objective_for(problem, "auto", 1000)
     assert isinstance(fresh, FreshPairs)
     everyone = np.arange(40)
     total, count = np.zeros((40, B)), np.zeros((40, 1))
@@ -124,15 +124,15 @@ def test_batches_of_fresh_pairs_agree_with_all_pairs_on_average():
 def test_fresh_pairs_only_where_classes_made_them():
     labels = np.repeat([0, 1], 30)
     drawn = affinity.from_labels(labels, 4, 6, 0)
-    assert isinstance(choose(Problem(drawn, "ksh", B), "auto", 1000), FreshPairs)
-    assert isinstance(choose(Problem(drawn, "ksh", B), "given", 1000), GivenPairs)
+    assert isinstance(objective_for(Problem(drawn, "ksh", B), "auto", 1000), FreshPairs)
+    assert isinstance(objective_for(Problem(drawn, "ksh", B), "given", 1000), GivenPairs)
     # Too many classes for a batch: hardly any point would meet its like.
-    assert isinstance(choose(Problem(drawn, "ksh", B), "auto", 19), GivenPairs)
+    assert isinstance(objective_for(Problem(drawn, "ksh", B), "auto", 19), GivenPairs)
     own = affinity.from_pairs(drawn.i, drawn.j, drawn.y, 60)
-    assert isinstance(choose(Problem(own, "ksh", B), "auto", 1000), GivenPairs)
+    assert isinstance(objective_for(Problem(own, "ksh", B), "auto", 1000), GivenPairs)
     with pytest.raises(ValueError, match="drawn from classes"):
-        choose(Problem(own, "ksh", B), "fresh", 1000)
+        objective_for(Problem(own, "ksh", B), "fresh", 1000)
     y = drawn.y.copy()
     y[0] = -y[0]
     odd = affinity.Affinity(drawn.i, drawn.j, y, drawn.weight, 60, groups=labels)
-    assert isinstance(choose(Problem(odd, "ksh", B), "auto", 1000), GivenPairs)
+    assert isinstance(objective_for(Problem(odd, "ksh", B), "auto", 1000), GivenPairs)

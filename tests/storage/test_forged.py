@@ -231,7 +231,7 @@ def test_labels_of_any_kind(name, labels, tmp_path):
 def test_forged_classifiers_are_refused(tmp_path, monkeypatch):
     paths = []
     with monkeypatch.context() as patch:
-        patch.setattr(classifiers.Kind, "check", lambda self, learnt: {})
+        patch.setattr(classifiers.KnownClass, "check", lambda self, learnt: {})
         for number, (name, change, _) in enumerate(FORGERIES):
             hasher = fitted(name)
             change(hasher.classifier_)

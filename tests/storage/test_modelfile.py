@@ -14,10 +14,10 @@ from safetensors.numpy import save_file
 import auxhash
 from auxhash import baselines
 from auxhash.storage import modelfile
-from auxhash.storage.modelfile import Content, ModelFileError
+from auxhash.storage.modelfile import ModelFileError, StoredModel
 
 X = np.random.default_rng(0).normal(size=(8, 3))
-CONTENT = Content("thing", {"dict": {"a": [1, 2.5]}}, {"W": np.eye(2), "e": np.empty((0, 3))})
+CONTENT = StoredModel("thing", {"dict": {"a": [1, 2.5]}}, {"W": np.eye(2), "e": np.empty((0, 3))})
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from auxhash.cli import main
 from auxhash.refine import Refine
 from auxhash.training import checkpoint
 from auxhash.training import run as training_run
-from auxhash.training.validation import Points
+from auxhash.training.validation import TrainingPoints
 from tests import oracle
 
 KILLS = 40 if os.environ.get("AUXHASH_SOAK") else 4
@@ -291,7 +291,7 @@ def test_a_damaged_file_is_refused(half_way):
 
 def test_one_run_at_a_time(half_way):
     with (
-        checkpoint.opened(half_way, hasher_of()._in_words(Points(X, y, None))),
+        checkpoint.opened(half_way, hasher_of()._in_words(TrainingPoints(X, y, None))),
         pytest.raises(ValueError, match="half is in use by another run: wait for its end"),
     ):
         hasher_of().fit(X, y, checkpoint=half_way)

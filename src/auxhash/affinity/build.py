@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from auxhash import checks
 from auxhash.affinity import draws, neighbors
 from auxhash.affinity.affinity import Affinity, Kind, fold
-from auxhash.affinity.draws import RandomState, Table
+from auxhash.affinity.draws import DrawnTable, RandomState
 from auxhash.compute import threads
 
 MOST_POINTS = 2**31 - 1  # their numbers are int32
@@ -155,7 +155,9 @@ def from_pairs(
     return fold(a, b, level, levels, n_points, kind, None, count)
 
 
-def _from_signs(similar: Table, dissimilar: Table, groups: NDArray[np.int64] | None) -> Affinity:
+def _from_signs(
+    similar: DrawnTable, dissimilar: DrawnTable, groups: NDArray[np.int64] | None
+) -> Affinity:
     i, j = (
         np.concatenate(p) for p in zip(draws.drawn(dissimilar), draws.drawn(similar), strict=True)
     )

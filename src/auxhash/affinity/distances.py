@@ -1,9 +1,8 @@
 """Squared distances of many points at once, as a matrix product."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from auxhash.compute.arrays import Array
 
 
 def squared_distances(A: Array, B: Array) -> Array:

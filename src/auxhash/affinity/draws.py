@@ -13,7 +13,7 @@ from auxhash.compute import threads
 from auxhash.compute.kernels import kernel
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
-Table = NDArray[np.int32]  # (n, k): the points that each point drew, padded with -1
+DrawnTable = NDArray[np.int32]  # (n, k): the points that each point drew, padded with -1
 
 CHUNK = 1024  # points that draw together
 MOST_PAIRS = 2**31 - 1
@@ -147,7 +147,7 @@ def by_rank(first: int, similar: Any, dissimilar: Any, near: Any, seed: int) -> 
 
 def draw(
     n: int, widths: tuple[int, int], n_jobs: int | None, kernel: Any, *args: Any
-) -> tuple[Table, Table]:
+) -> tuple[DrawnTable, DrawnTable]:
     """Run a drawing kernel over all points: the similar table, then the dissimilar one."""
     if n * sum(widths) > MOST_PAIRS:
         raise ValueError(
@@ -164,7 +164,7 @@ def draw(
     return similar, dissimilar
 
 
-def drawn(table: Table) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def drawn(table: DrawnTable) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The draws n -> m of a table."""
     n, k = table.shape
     source = np.repeat(np.arange(n, dtype=np.int32), k)

@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from auxhash import checks
 from auxhash.affinity.distances import expanded
 from auxhash.compute import threads
+from auxhash.compute.arrays import Array
 
 Metric = Literal["euclidean", "cosine"]
 METRICS = ("euclidean", "cosine")
 CHUNK = 512  # queries, and
 BLOCK = 1 << 14  # points whose distances are held at once
 EPSILON = np.finfo(np.float64).eps
-
-Array = NDArray[np.float64]
 
 
 def normalized(X: NDArray[Any]) -> Array:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from auxhash import checks
 from auxhash.affinity import neighbors
 from auxhash.affinity.draws import RandomState
-from auxhash.baselines.method import Array, Unsupervised
+from auxhash.baselines.method import Unsupervised
+from auxhash.compute.arrays import Array
 
 NOTHING = 1e-10  # relative to the largest weight: rounding
 KMEANS_STEPS = 10

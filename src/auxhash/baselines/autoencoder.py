@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from auxhash import checks, hashfunctions
 from auxhash.affinity.draws import RandomState
 from auxhash.baselines.itq import quantize
-from auxhash.baselines.method import Array, Unsupervised
+from auxhash.baselines.method import Unsupervised
 from auxhash.baselines.pca import principal_axes, random_rotation
 from auxhash.checks import numbers
 from auxhash.codes import Codes, sign
 from auxhash.compute import threads
+from auxhash.compute.arrays import Array
 from auxhash.hashfunctions import HashFunction, Scaled, h_step
 from auxhash.storage.encoding import register
 
@@ -32,13 +33,13 @@ ENUMERATED = 10  # bits up to which the Z step tries every code
 CHUNK = 1024  # points
 PASSES = 50  # over the bits, relaxed or not, at most
 SETTLED = 1e-3  # change of a relaxed bit below which it is settled
-FEW = 0.005
+FIRST_CHANGED = 0.005
 ROTATIONS = 50  # of the first codes
 ROUNDING = 1e-12
 
 
 @register("BinaryAutoencoder.Step")
-class Step(NamedTuple):
+class AutoencoderStep(NamedTuple):
     """One iteration: the penalised objective at its start and after each step; E(h, f) at last."""
 
     mu: float
@@ -163,14 +164,14 @@ class BinaryAutoencoder(Unsupervised):
         hash_function_: the hash function of the lowest E(h, f).
         decoder_: its decoder, of features scaled to [0, 1].
         error_: its E(h, f), the error of reconstruction on the training points.
-        history_: list of `Step`, one an iteration.
+        history_: list of `AutoencoderStep`, one an iteration.
         n_iter_: iterations made.
     """
 
     hash_function_: HashFunction
     decoder_: Decoder
     error_: float
-    history_: list[Step]
+    history_: list[AutoencoderStep]
     n_iter_: int
 
     def __init__(
@@ -217,7 +218,7 @@ class BinaryAutoencoder(Unsupervised):
 
     def _steps(
         self, X: Array, F: Array, h: HashFunction, Z: Codes
-    ) -> Iterator[tuple[Step, HashFunction, Decoder]]:
+    ) -> Iterator[tuple[AutoencoderStep, HashFunction, Decoder]]:
         bits = np.arange(self.n_bits)
         h, H = h_step(h, None, F, Z, bits, None, self.n_jobs)
         decoder = f_step(X, Z)
@@ -232,7 +233,11 @@ class BinaryAutoencoder(Unsupervised):
             decoder = f_step(X, Z)
             after_f = penalized(X, decoder, Z, H, mu)
             nested = f_step(X, H)
-            yield Step(mu, start, after_z, after_h, after_f, nested.error(X, H)), h, nested
+            yield (
+                AutoencoderStep(mu, start, after_z, after_h, after_f, nested.error(X, H)),
+                h,
+                nested,
+            )
             if np.array_equal(Z, H):
                 break
             mu *= self.alpha
@@ -258,7 +263,7 @@ def penalized(X: Array, decoder: Decoder, Z: Codes, H: Codes, mu: float) -> floa
 
 
 def first_mu(X: Array, decoder: Decoder, Z: Codes) -> float:
-    """A mu that holds FEW of the codes alone: past it, they stay with h(X) whatever they cost.
+    """A mu past which FIRST_CHANGED of the codes stay with h(X), whatever they cost.
 
     A bit that differs from h(X) flips to it once mu is above what the flip costs, and a bit that
     does not differ flips away while mu is below what that gains: both of this size.
@@ -267,4 +272,4 @@ def first_mu(X: Array, decoder: Decoder, Z: Codes) -> float:
     z = Z.astype(np.float64)
     size = np.abs((X - decoder.c) @ decoder.A - z @ G + z * np.diag(G))
     size = size[size > 0]
-    return float(np.quantile(size, FEW)) if len(size) else 1.0
+    return float(np.quantile(size, FIRST_CHANGED)) if len(size) else 1.0

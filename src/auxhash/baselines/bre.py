@@ -16,9 +16,10 @@ from auxhash import checks, zstep
 from auxhash.affinity import Affinity, from_pairs
 from auxhash.affinity.distances import squared_distances
 from auxhash.affinity.draws import RandomState, generator
-from auxhash.baselines.method import Array, Method, doubles, kept_labels
-from auxhash.codes import pack, sign, to_words
+from auxhash.baselines.method import Method, doubles, kept_labels
+from auxhash.codes import codes_to_words, sign
 from auxhash.compute import threads
+from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
 from auxhash.hasher import FLOATS, check_pairs
 from auxhash.zstep.problem import ROUNDING, BitProblem
@@ -164,7 +165,7 @@ class BRE(Method):
         for _ in range(self.max_iter):
             with threads.pool(self.n_jobs) as run:
                 for k in range(self.n_bits):
-                    bit = problem.bit(to_words(pack(Z)), k, np.zeros(len(Z)), 0.0, run)
+                    bit = problem.bit(codes_to_words(Z), k, np.zeros(len(Z)), 0.0, run)
                     Z[:, k] = improve(bit, K, self.weights_[:, k])
             objective.append(problem.loss(Z))
             if objective[-2] - objective[-1] <= self.tol * objective[-2]:

@@ -18,8 +18,9 @@ from scipy.linalg import eigh
 from auxhash import checks
 from auxhash.affinity.draws import RandomState
 from auxhash.baselines.itq import quantize
-from auxhash.baselines.method import Array, Supervised
+from auxhash.baselines.method import Supervised
 from auxhash.baselines.pca import random_rotation
+from auxhash.compute.arrays import Array
 
 
 def canonical_directions(X: Array, y: NDArray[Any], regularization: float) -> Array:

@@ -15,8 +15,9 @@ from auxhash import affinity as affinities
 from auxhash import checks, hashfunctions, zstep
 from auxhash.affinity import Affinity
 from auxhash.affinity.draws import RandomState
-from auxhash.baselines.method import Array, Pairwise
+from auxhash.baselines.method import Pairwise
 from auxhash.codes import sign
+from auxhash.compute.arrays import Array
 
 LOSS = "ksh"  # of one bit, (z z' - y)^2 is the Laplacian loss
 

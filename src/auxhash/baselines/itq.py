@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from auxhash import checks
 from auxhash.affinity.draws import RandomState
-from auxhash.baselines.method import Array, Unsupervised
+from auxhash.baselines.method import Unsupervised
 from auxhash.baselines.pca import principal_axes, random_rotation
 from auxhash.codes import sign
+from auxhash.compute.arrays import Array
 
 
 def quantize(V: Array, R: Array, n_iter: int) -> tuple[Array, list[float]]:

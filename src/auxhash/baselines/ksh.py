@@ -22,8 +22,9 @@ from auxhash import checks
 from auxhash.affinity import Affinity, from_labels
 from auxhash.affinity.distances import squared_distances
 from auxhash.affinity.draws import RandomState
-from auxhash.baselines.method import Array, Pairwise
+from auxhash.baselines.method import Pairwise
 from auxhash.codes import sign
+from auxhash.compute.arrays import Array
 
 Product = Callable[[Array], Array]  # with a symmetric matrix
 

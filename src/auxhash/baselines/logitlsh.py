@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.affinity.draws import RandomState
-from auxhash.baselines.method import Array, Supervised
+from auxhash.baselines.method import Supervised
 from auxhash.baselines.onehot import class_predictor
+from auxhash.compute.arrays import Array
 
 LEAST = 1e-12  # probability; log(0) has no projection
 

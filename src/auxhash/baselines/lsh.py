@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from auxhash import checks
 from auxhash.affinity.draws import RandomState
-from auxhash.baselines.method import Array, Unsupervised
+from auxhash.baselines.method import Unsupervised
+from auxhash.compute.arrays import Array
 
 
 class LSH(Unsupervised):

@@ -12,9 +12,8 @@ from auxhash.affinity import Affinity
 from auxhash.affinity.draws import RandomState, generator
 from auxhash.codes import pack, sign
 from auxhash.compute import threads
+from auxhash.compute.arrays import Array
 from auxhash.hasher import FLOATS, Hasher, check_pairs, check_stored, fingerprint
-
-Array = NDArray[np.float64]
 
 SMALLEST = 1e-100  # size of the largest feature; its square is far from the end of the range
 

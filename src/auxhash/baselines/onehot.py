@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from auxhash.affinity.draws import RandomState
-from auxhash.baselines.method import Array, Supervised
+from auxhash.baselines.method import Supervised
 from auxhash.codes import Codes
+from auxhash.compute.arrays import Array
 
 
 def class_predictor(classifier: Any, rng: np.random.Generator) -> Any:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from auxhash.baselines.method import Array
+from auxhash.compute.arrays import Array
 
 NOTHING = 1e-12  # variance, relative to the largest: rounding, and no direction of the data
 

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.affinity.draws import RandomState
-from auxhash.baselines.method import Array, Unsupervised
+from auxhash.baselines.method import Unsupervised
 from auxhash.baselines.pca import principal_axes, random_rotation
+from auxhash.compute.arrays import Array
 
 
 class PCARR(Unsupervised):

@@ -16,8 +16,9 @@ from scipy.linalg import cho_factor, cho_solve
 
 from auxhash import checks
 from auxhash.affinity.draws import RandomState
-from auxhash.baselines.method import Array, Supervised
+from auxhash.baselines.method import Supervised
 from auxhash.codes import sign
+from auxhash.compute.arrays import Array
 from auxhash.hashfunctions import RadialBasis
 
 RIDGE = 1e-8  # of the hash function's regression, relative: radial basis functions are collinear

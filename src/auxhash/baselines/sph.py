@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from auxhash import checks
 from auxhash.affinity.distances import squared_distances
 from auxhash.affinity.draws import RandomState
-from auxhash.baselines.method import Array, Unsupervised, middle
+from auxhash.baselines.method import Unsupervised, middle
+from auxhash.compute.arrays import Array
 
 STARTERS = 5  # points whose mean a pivot starts at
 

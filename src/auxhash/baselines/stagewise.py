@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from auxhash import checks, hashfunctions, mac, zstep
 from auxhash.affinity.draws import RandomState
-from auxhash.codes import Codes, pack, sign, to_words
+from auxhash.codes import Codes, codes_to_words, sign
 from auxhash.compute import threads
+from auxhash.compute.arrays import Array
 from auxhash.estimators import AffinityHash
 from auxhash.hashfunctions import HashFunction
 from auxhash.training import Settings
@@ -30,7 +31,7 @@ class Stagewise(mac.MAC):
     def _two_step(
         self,
         problem: zstep.Problem,
-        F: mac.Array,
+        F: Array,
         h: HashFunction,
         Z: Codes,
         rng: np.random.Generator,
@@ -54,7 +55,7 @@ class Stagewise(mac.MAC):
         so_far = zstep.Problem(problem.affinity, self.loss, k + 1, problem.n_jobs)
         z = H[:, k]
         with threads.pool(problem.n_jobs) as run:
-            bit = so_far.bit(to_words(pack(H)), k, np.zeros(len(H)), 0.0, run)
+            bit = so_far.bit(codes_to_words(H), k, np.zeros(len(H)), 0.0, run)
             for _ in range(self.max_sweeps):
                 new = self.solver(bit, z, rng)  # type: ignore[operator]
                 before = bit.energy(z)

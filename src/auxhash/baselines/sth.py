@@ -16,9 +16,10 @@ from sklearn.utils.validation import validate_data
 from auxhash import checks, hashfunctions
 from auxhash.affinity import neighbors
 from auxhash.affinity.draws import RandomState, generator
-from auxhash.baselines.method import Array, Method, doubles, kept_labels, middle
+from auxhash.baselines.method import Method, doubles, kept_labels, middle
 from auxhash.codes import sign
 from auxhash.compute import threads
+from auxhash.compute.arrays import Array
 from auxhash.hasher import FLOATS
 
 

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.baselines.method import Array, Unsupervised
+from auxhash.baselines.method import Unsupervised
 from auxhash.baselines.pca import principal_axes
+from auxhash.compute.arrays import Array
 
 
 class TPCA(Unsupervised):

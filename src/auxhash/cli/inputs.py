@@ -2,22 +2,20 @@
 
 import os
 from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
 
 from auxhash.cli.output import tell
 from auxhash.codes import Packed, as_packed, common_bits
+from auxhash.compute.arrays import AnyArray
 from auxhash.datasets.files import images, rows, tables, taken
 from auxhash.datasets.files.rows import Rows
-from auxhash.datasets.files.tables import Header
+from auxhash.datasets.files.tables import HeaderChoice
 from auxhash.hasher import Hasher
 from auxhash.storage.files import destination
 
-Array = NDArray[Any]
 
-
-def points(path: str, own: str | None, label: str, jobs: int | None, header: Header = None) -> Rows:
+def points(
+    path: str, own: str | None, label: str, jobs: int | None, header: HeaderChoice = None
+) -> Rows:
     """Points to learn from."""
     if not Path(path).is_dir():
         return _of_file(path, own, label, header)
@@ -26,7 +24,7 @@ def points(path: str, own: str | None, label: str, jobs: int | None, header: Hea
 
 
 def points_for(
-    hasher: Hasher, path: str, own: str | None, label: str, header: Header = None
+    hasher: Hasher, path: str, own: str | None, label: str, header: HeaderChoice = None
 ) -> Rows:
     """Points for a model: of pictures, the features that it was learnt from."""
     if not Path(path).is_dir():
@@ -38,14 +36,16 @@ def points_for(
     return _told(rows.of_images(folder, images.remembered(name, own, hasher.n_jobs)))
 
 
-def labels(path: str, label: str, header: Header = None, what: str = "labels") -> Array:
+def labels(path: str, label: str, header: HeaderChoice = None, what: str = "labels") -> AnyArray:
     """The labels, or what else there is one of for each point, of a file."""
     found = tables.take_labels(path, label, what, header)
     tell(taken.labels_line(path, found, what))
     return found.values
 
 
-def labels_of(found: Rows, path: str | None, label: str, header: Header = None) -> Array | None:
+def labels_of(
+    found: Rows, path: str | None, label: str, header: HeaderChoice = None
+) -> AnyArray | None:
     """Labels from a file of their own, or else those that came with the points, if any."""
     if path is None:
         return found.labels
@@ -63,8 +63,8 @@ def labels_of(found: Rows, path: str | None, label: str, header: Header = None) 
 
 
 def needed_labels(
-    found: Rows, path: str | None, label: str, option: str, header: Header = None
-) -> Array:
+    found: Rows, path: str | None, label: str, option: str, header: HeaderChoice = None
+) -> AnyArray:
     """The same where there must be some; `option` is how to give them."""
     labels = labels_of(found, path, label, header)
     if labels is None:
@@ -101,14 +101,14 @@ def output_path(path: str, *made_from: str | None, suffix: str | None = None) ->
     return found
 
 
-def pairs(path: str, header: Header = None) -> tables.Pairs:
+def pairs(path: str, header: HeaderChoice = None) -> tables.PairColumns:
     """Pairs of points, and how similar they are."""
     found = tables.read_pairs(path, header)
     tell(f"{path}: {len(found[0]):,} pairs")
     return found
 
 
-def names(path: str, header: Header = None) -> list[str]:
+def names(path: str, header: HeaderChoice = None) -> list[str]:
     """What the ids 0, 1, ... are called: a list, or a folder of pictures."""
     if Path(path).is_dir():
         return images.image_folder(path).names
@@ -118,7 +118,7 @@ def names(path: str, header: Header = None) -> list[str]:
     return found
 
 
-def comparable(asked: Array, searched: Array) -> None:
+def comparable(asked: AnyArray, searched: AnyArray) -> None:
     """Raise if of two sides' labels one is text and the other numbers: none would be the same."""
     if (asked.dtype.kind in "US") != (searched.dtype.kind in "US"):
         kinds = taken.kind(asked), taken.kind(searched)
@@ -127,7 +127,7 @@ def comparable(asked: Array, searched: Array) -> None:
         )
 
 
-def _of_file(path: str, own: str | None, label: str, header: Header) -> Rows:
+def _of_file(path: str, own: str | None, label: str, header: HeaderChoice) -> Rows:
     if own is not None:
         raise ValueError(f"--features is for folders of pictures, and {path} is none")
     return _told(rows.of_file(path, label, header=header))

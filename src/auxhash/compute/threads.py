@@ -20,7 +20,7 @@ from threadpoolctl import ThreadpoolController
 from auxhash.checks import ArgumentError
 
 Item = TypeVar("Item")
-Result = TypeVar("Result")
+Output = TypeVar("Output")
 
 CGROUP = Path("/sys/fs/cgroup")
 
@@ -29,8 +29,8 @@ class Run(Protocol):
     """Apply a function to every item and return the results in the items' order."""
 
     def __call__(
-        self, function: Callable[[Item], Result], items: Sequence[Item]
-    ) -> list[Result]: ...
+        self, function: Callable[[Item], Output], items: Sequence[Item]
+    ) -> list[Output]: ...
 
 
 def count(n_jobs: int | None) -> int:
@@ -208,7 +208,7 @@ def pool(n_jobs: int | None) -> Iterator[Run]:
     threads = count(n_jobs)
     with one_blas_thread(), ThreadPoolExecutor(threads, initializer=_blas.hold_worker) as executor:
 
-        def run(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        def run(function: Callable[[Item], Output], items: Sequence[Item]) -> list[Output]:
             if threads == 1 or len(items) == 1:  # handing work over costs more than a little of it
                 return [function(item) for item in items]
             return list(executor.map(function, items))

@@ -42,7 +42,7 @@ _HOMES = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class RegistryEntry:
     """A data set's line in the registry; its module is imported when it is needed."""
 
     about: str
@@ -68,19 +68,23 @@ class Entry:
 
 
 REGISTRY = {
-    "digits": Entry("1,797 digits, 8 x 8 pixels, inside scikit-learn", "digits", collection=None),
-    "mnist": Entry("70,000 digits, 28 x 28 pixels", "mnist"),
-    "fashion-mnist": Entry("70,000 pictures of clothes, 28 x 28 pixels", "fashion_mnist"),
-    "infinite-mnist": Entry("1,000,000 deformed digits, 28 x 28 pixels", "infinite_mnist"),
-    "cifar10": Entry("60,000 colour images, 32 x 32 pixels", "cifar10"),
-    "cifar10-gist": Entry("the same in 320 GIST features", "cifar10_gist"),
-    "siftsmall": Entry("10,000 SIFT descriptors", "sift", "load_small", "SMALL"),
-    "sift1m": Entry("1,000,000 SIFT descriptors", "sift", "load", "FULL"),
-    "cifar10-sift": Entry("1,000,000 SIFT descriptors of CIFAR-10 (OpenCV)", "cifar10_sift"),
+    "digits": RegistryEntry(
+        "1,797 digits, 8 x 8 pixels, inside scikit-learn", "digits", collection=None
+    ),
+    "mnist": RegistryEntry("70,000 digits, 28 x 28 pixels", "mnist"),
+    "fashion-mnist": RegistryEntry("70,000 pictures of clothes, 28 x 28 pixels", "fashion_mnist"),
+    "infinite-mnist": RegistryEntry("1,000,000 deformed digits, 28 x 28 pixels", "infinite_mnist"),
+    "cifar10": RegistryEntry("60,000 colour images, 32 x 32 pixels", "cifar10"),
+    "cifar10-gist": RegistryEntry("the same in 320 GIST features", "cifar10_gist"),
+    "siftsmall": RegistryEntry("10,000 SIFT descriptors", "sift", "load_small", "SMALL"),
+    "sift1m": RegistryEntry("1,000,000 SIFT descriptors", "sift", "load", "FULL"),
+    "cifar10-sift": RegistryEntry(
+        "1,000,000 SIFT descriptors of CIFAR-10 (OpenCV)", "cifar10_sift"
+    ),
 }
 
 
-def entry(name: str) -> Entry:
+def entry(name: str) -> RegistryEntry:
     """The registry's entry, or a ValueError that suggests the name that was meant."""
     if name in REGISTRY:
         return REGISTRY[name]

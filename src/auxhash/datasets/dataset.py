@@ -3,17 +3,14 @@
 import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.affinity import neighbors
 from auxhash.compute import threads
+from auxhash.compute.arrays import AnyArray, Numbers
 from auxhash.datasets.fetch import cache
-
-Array = NDArray[Any]
-Rows = NDArray[np.int64]
 
 CHUNK = 8192  # rows worked on at once
 WORTH_KEEPING = 10**8  # distances; ground truth that takes more is kept on disk
@@ -28,9 +25,9 @@ class Points:
     `neighbors` (n, k) the indices of the nearest base points, nearest first (queries alone).
     """
 
-    X: Array
-    y: Array | None = None
-    images: Array | None = None
+    X: AnyArray
+    y: AnyArray | None = None
+    images: AnyArray | None = None
     neighbors: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
@@ -47,7 +44,7 @@ class Points:
         n, d = self.X.shape
         return f"Points({n} x {d} {self.X.dtype}{''.join(', ' + name for name in extra)})"
 
-    def take(self, rows: Array) -> "Points":
+    def take(self, rows: AnyArray) -> "Points":
         """These rows, in this order."""
         parts = (self.y, self.images, self.neighbors)
         return Points(self.X[rows], *(None if part is None else part[rows] for part in parts))
@@ -91,7 +88,7 @@ def stream(seed: int, name: str) -> np.random.Generator:
     return np.random.default_rng([seed, *name.encode()])
 
 
-def draw(n: int, size: int | None, seed: int, name: str) -> Rows:
+def draw(n: int, size: int | None, seed: int, name: str) -> Numbers:
     """`size` of n row numbers, in rising order; None takes all. `name` is the argument's.
 
     A smaller draw of the same seed is part of a larger one.
@@ -105,7 +102,7 @@ def draw(n: int, size: int | None, seed: int, name: str) -> Rows:
 
 def split(
     n: int, n_train: int | None, n_base: int | None, n_query: int, seed: int
-) -> tuple[Rows, Rows, Rows]:
+) -> tuple[Numbers, Numbers, Numbers]:
     """Row numbers of train, base and query: queries leave the pool first, train is in base."""
     query = draw(n, n_query, seed, "n_query")
     rest = np.setdiff1d(np.arange(n), query, assume_unique=True)
@@ -143,7 +140,7 @@ def within(train: Points, base: Points) -> str:
     return "the whole base" if len(train) == len(base) else "a random part of the base"
 
 
-def ground_truth(base: Array, query: Array, k: int, n_jobs: int | None = None) -> Rows:
+def ground_truth(base: AnyArray, query: AnyArray, k: int, n_jobs: int | None = None) -> Numbers:
     """The k nearest base points (q, k), ties by index; kept on disk where it takes long."""
     k = min(k, len(base))
     if len(base) * len(query) < WORTH_KEEPING:
@@ -158,10 +155,10 @@ def ground_truth(base: Array, query: Array, k: int, n_jobs: int | None = None) -
     return np.asarray(cache.made(path, make), np.int64)
 
 
-def _directions(X: Array, mean: NDArray[np.float64]) -> Array:
+def _directions(X: AnyArray, mean: NDArray[np.float64]) -> AnyArray:
     """X minus mean, rows of length 1, float32: on disk if X is there and large."""
 
-    def fill(out: Array) -> None:
+    def fill(out: AnyArray) -> None:
         for rows in threads.chunks(len(X), CHUNK):
             out[rows] = neighbors.normalized(X[rows] - mean)
 
@@ -177,7 +174,7 @@ def _directions(X: Array, mean: NDArray[np.float64]) -> Array:
     return found
 
 
-def _fingerprint(*arrays: Array) -> str:
+def _fingerprint(*arrays: AnyArray) -> str:
     """A sum of the arrays' contents: what was worked out from them is found again by it."""
     total = hashlib.md5(usedforsecurity=False)
     for array in arrays:

@@ -15,8 +15,7 @@ import scipy.fft
 from numpy.typing import ArrayLike, NDArray
 
 from auxhash.compute import threads
-
-Array = NDArray[np.float32]
+from auxhash.compute.arrays import Single
 
 ORIENTATIONS = (8, 8, 4)  # from the finest scale to the coarsest
 GRID = 4
@@ -36,7 +35,7 @@ def gist(
     orientations: Sequence[int] = ORIENTATIONS,
     grid: int = GRID,
     n_jobs: int | None = None,
-) -> Array:
+) -> Single:
     """GIST descriptors (n, sum(orientations) grid^2) of square pictures, float32.
 
     Args:
@@ -67,7 +66,7 @@ def gist(
     return found
 
 
-def gabor_bank(side: int, orientations: Sequence[int]) -> Array:
+def gabor_bank(side: int, orientations: Sequence[int]) -> Single:
     """Transfer functions (filters, side, side) over the frequencies of an FFT.
 
     Each is a bump in one half of the plane, so that the response is analytic: its size is the
@@ -88,7 +87,7 @@ def gabor_bank(side: int, orientations: Sequence[int]) -> Array:
     return transfer
 
 
-def even_contrast(log_intensity: Array) -> Array:
+def even_contrast(log_intensity: Single) -> Single:
     """Pictures (n, side, side) minus their local mean, divided by their local deviation."""
     padded = _padded(log_intensity, CONTRAST_PAD)
     side = padded.shape[1]
@@ -96,17 +95,17 @@ def even_contrast(log_intensity: Array) -> Array:
     f2 = (f**2)[: side // 2 + 1] + (f**2)[:, None]
     blur = (0.5 ** (f2 / CONTRAST_CUTOFF**2)).astype(np.float32)
 
-    def local_mean(a: Array) -> Array:
-        mean: Array = scipy.fft.irfft2(scipy.fft.rfft2(a) * blur, s=(side, side))
+    def local_mean(a: Single) -> Single:
+        mean: Single = scipy.fft.irfft2(scipy.fft.rfft2(a) * blur, s=(side, side))
         return mean
 
-    detail: Array = padded - local_mean(padded)
-    deviation: Array = np.sqrt(np.abs(local_mean(detail**2)))
+    detail: Single = padded - local_mean(padded)
+    deviation: Single = np.sqrt(np.abs(local_mean(detail**2)))
     inside = slice(CONTRAST_PAD, side - CONTRAST_PAD)
     return (detail / (np.float32(CONTRAST_FLOOR) + deviation))[:, inside, inside]
 
 
-def _mean_responses(pictures: Array, pad: int, filters: Array, cells: Array) -> Array:
+def _mean_responses(pictures: Single, pad: int, filters: Single, cells: Single) -> Single:
     """Mean size of each filter's response in each cell: (n, filters x cells)."""
     spectrum = scipy.fft.fft2(_padded(pictures, pad))
     inside = slice(pad, spectrum.shape[1] - pad)
@@ -119,11 +118,11 @@ def _mean_responses(pictures: Array, pad: int, filters: Array, cells: Array) -> 
     return np.hstack(found)
 
 
-def _padded(pictures: Array, pad: int) -> Array:
+def _padded(pictures: Single, pad: int) -> Single:
     return np.pad(pictures, ((0, 0), (pad, pad), (pad, pad)), "symmetric")
 
 
-def _cells(side: int, grid: int) -> Array:
+def _cells(side: int, grid: int) -> Single:
     """The matrix (grid, side) that averages each of `grid` nearly equal stretches."""
     edges = np.linspace(0, side, grid + 1).round().astype(int)
     cells = np.zeros((grid, side), np.float32)

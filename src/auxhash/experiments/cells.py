@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from auxhash.storage.encoding import Arrays
 from auxhash.storage.files import writing
 
-Arrays = dict[str, NDArray[Any]]
 Configuration = dict[str, Any]
 Cell = tuple[dict[str, Any], Arrays]  # facts and arrays
 

@@ -21,7 +21,7 @@ from auxhash.checks import ArgumentError, unknown
 from auxhash.estimators import MACHash
 from auxhash.storage.identity import in_words
 
-Settings = dict[str, Any]
+Parameters = dict[str, Any]
 
 LOSSES = ("ksh", "hinge", "esplh", "ee")  # of labels, bre is a quarter of ksh
 HASH_FUNCTIONS = ("linear", "rbf", "network")
@@ -38,7 +38,7 @@ K = 100
 class Choice:
     """The chosen settings and all that were tried, each with its precision."""
 
-    settings: Settings
+    settings: Parameters
     rows: list[dict[str, Any]]
     protocol: str
 
@@ -46,7 +46,7 @@ class Choice:
 def choose(
     X: NDArray[Any],
     y: ArrayLike,
-    fixed: Settings | None = None,
+    fixed: Parameters | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> Choice:
@@ -62,7 +62,7 @@ def choose(
     k = min(K, _typical_class(labels[train]))
     points = X[train], labels[train], X[held], labels[held]
     rows: dict[str, dict[str, Any]] = {}  # by their settings in words
-    best: Settings = {"n_bits": 32, "loss": "ksh", "hash_function": "linear"}
+    best: Parameters = {"n_bits": 32, "loss": "ksh", "hash_function": "linear"}
     best |= {"n_similar": 100, "n_dissimilar": 500, **fixed}
     for stage in _stages(fixed):
         tried = []
@@ -85,7 +85,7 @@ def choose(
     )
 
 
-def _checked(fixed: Settings | None) -> Settings:
+def _checked(fixed: Parameters | None) -> Parameters:
     given = dict(fixed or {})
     for name in given:
         if name in ("random_state", "n_jobs"):
@@ -95,10 +95,10 @@ def _checked(fixed: Settings | None) -> Settings:
     return given
 
 
-def _stages(fixed: Settings) -> Iterator[list[Settings]]:
+def _stages(fixed: Parameters) -> Iterator[list[Parameters]]:
     """What is varied at one time, from cheap to dear."""
 
-    def open_to(names: Sequence[str], values: Sequence[Any]) -> list[Settings]:
+    def open_to(names: Sequence[str], values: Sequence[Any]) -> list[Parameters]:
         settings = [dict(zip(names, value, strict=True)) for value in values]
         free = [{n: v for n, v in each.items() if n not in fixed} for each in settings]
         return [each for i, each in enumerate(free) if each not in free[:i]]

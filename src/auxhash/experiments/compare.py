@@ -19,9 +19,10 @@ from auxhash.affinity import Affinity
 from auxhash.checks import ArgumentError, whole
 from auxhash.datasets.dataset import Dataset
 from auxhash.experiments import runs
-from auxhash.experiments.cells import Arrays, Cells, Memory
+from auxhash.experiments.cells import Cells, Memory
 from auxhash.experiments.entries import METHODS, Entry, Methods, Shared, entries, in_short, shown
-from auxhash.experiments.runs import Pairs
+from auxhash.experiments.runs import PairNumbers
+from auxhash.storage.encoding import Arrays
 
 OWN = "own"  # the column of what a method brings itself
 NONE = "-"  # in the table, where there is no number
@@ -118,7 +119,7 @@ def compare(
     ranks = _several("k", k, 1)
     cells = Memory() if folder is None else Cells(folder)
     data = datasets.load(dataset) if isinstance(dataset, str) else dataset
-    mark = runs.fingerprint(data)
+    mark = runs.data_identity(data)
     rows = []
     jobs = [(seed, b, entry) for seed in every_seed for b in lengths for entry in chosen]
     told = TextColumn("{task.description}", markup=False)
@@ -138,11 +139,11 @@ def compare(
 class _Drawn:
     """The pairs of one seed at a time, each kind drawn once."""
 
-    def __init__(self, data: Dataset, shared: Pairs, n_jobs: int | None) -> None:
+    def __init__(self, data: Dataset, shared: PairNumbers, n_jobs: int | None) -> None:
         self.data, self.n_jobs = data, n_jobs
         self.shared = shared
         self.seed = -1
-        self.kept: dict[Pairs, Affinity] = {}
+        self.kept: dict[PairNumbers, Affinity] = {}
 
     def turn_to(self, seed: int) -> None:
         """Draw the shared pairs of a seed, unless it is the same as before."""
@@ -150,7 +151,7 @@ class _Drawn:
             self.seed, self.kept = seed, {}
             self.of(self.shared)
 
-    def of(self, pairs: Pairs) -> Affinity:
+    def of(self, pairs: PairNumbers) -> Affinity:
         if pairs not in self.kept:
             self.kept[pairs] = runs.draw_pairs(self.data, pairs, self.seed, self.n_jobs)
         return self.kept[pairs]
@@ -235,7 +236,7 @@ def _protocol(
     return protocol
 
 
-def _numbers(pairs: Pairs) -> str:
+def _numbers(pairs: PairNumbers) -> str:
     similar, dissimilar = ("all" if number is None else str(number) for number in pairs)
     return f"{similar} similar and {dissimilar} dissimilar"
 

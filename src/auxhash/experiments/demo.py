@@ -6,14 +6,15 @@ from tempfile import TemporaryDirectory
 from auxhash import datasets
 from auxhash.datasets.dataset import Dataset
 from auxhash.experiments import runs
-from auxhash.experiments.cells import Arrays, Cells
+from auxhash.experiments.cells import Cells
 from auxhash.experiments.compare import Comparison, compare
 from auxhash.experiments.entries import Shared, entries
-from auxhash.experiments.figures.figure import Content, Section, Table
+from auxhash.experiments.figures.figure import FigureContent, Section, Table
 from auxhash.experiments.figures.styles import style
 from auxhash.experiments.gallery import pictures
 from auxhash.experiments.page import page
 from auxhash.experiments.svg import Plot, Series
+from auxhash.storage.encoding import Arrays
 from auxhash.storage.files import writing
 
 # The paper's two-step method and its MAC, what is best here, and three to be measured against.
@@ -42,7 +43,7 @@ def run(
             for k, shown in ((K, verbose), (CURVE, 0))
         )
         codes = _codes(data, n_bits, seed, Cells(folder))
-    content = Content(
+    content = FigureContent(
         (),
         [_table(found), _precision(curve)],
         [(name, str(value)) for name, value in found.protocol.items()],
@@ -58,7 +59,7 @@ def run(
 
 
 def _codes(data: Dataset, n_bits: int, seed: int, cells: Cells) -> dict[str, Arrays]:
-    mark = runs.fingerprint(data)
+    mark = runs.data_identity(data)
     return {
         entry.name: cells.read(entry.configuration(mark, n_bits, seed))[1]
         for entry in entries(METHODS, Shared("ksh", *PAIRS))

@@ -19,7 +19,7 @@ from auxhash.checks import ArgumentError, unknown
 from auxhash.estimators import PARAMETERS_WITHOUT_EFFECT, MACHash, TwoStepHash
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Configuration
-from auxhash.experiments.runs import Pairs
+from auxhash.experiments.runs import PairNumbers
 from auxhash.hasher import Hasher
 from auxhash.storage.identity import in_words
 
@@ -37,8 +37,8 @@ METHODS = (*OURS, *baselines.__all__)
 SET = ("n_bits", "random_state", *PARAMETERS_WITHOUT_EFFECT)
 LONGEST = 40  # characters of a parameter, where it is shown
 
-Method = str | Hasher
-Methods = Method | Iterable[Method] | Mapping[str, Method]
+MethodLike = str | Hasher
+Methods = MethodLike | Iterable[MethodLike] | Mapping[str, MethodLike]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Shared:
     n_dissimilar: int | None = 500
 
     @property
-    def pairs(self) -> Pairs:
+    def pairs(self) -> PairNumbers:
         return self.n_similar, self.n_dissimilar
 
 
@@ -61,7 +61,7 @@ class Entry:
     name: str
     hasher: Hasher  # with every parameter but those that are SET
     own: dict[str, Any]  # parameters other than its class's defaults and what is shared
-    pairs: Pairs  # drawn for each point, if it learns from pairs
+    pairs: PairNumbers  # drawn for each point, if it learns from pairs
 
     def prepared(self, n_bits: int, seed: int, n_jobs: int | None) -> Hasher:
         """A fresh hasher, to be fitted."""
@@ -138,7 +138,7 @@ def _own(hasher: Hasher, shared: Shared) -> dict[str, Any]:
     }
 
 
-def _told_apart(found: list[tuple[Method, Entry]]) -> list[Entry]:
+def _told_apart(found: list[tuple[MethodLike, Entry]]) -> list[Entry]:
     """Under names that differ: by what not all of that name bring and, if need be, a number."""
     texts = Counter(method for method, _ in found if isinstance(method, str))
     if twice := [name for name, times in texts.items() if times > 1]:

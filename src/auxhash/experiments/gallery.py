@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.datasets.dataset import Dataset
-from auxhash.experiments.cells import Arrays, Cells
+from auxhash.experiments.cells import Cells
 from auxhash.experiments.groups import Group
 from auxhash.index import HammingIndex
+from auxhash.storage.encoding import Arrays
 
 QUERIES = 4
 FIRST = 10  # retrieved points shown

@@ -14,11 +14,12 @@ from auxhash import metrics
 from auxhash.affinity import Affinity
 from auxhash.baselines import BRE, STH
 from auxhash.experiments import runs
-from auxhash.experiments.cells import Arrays, Cells
+from auxhash.experiments.cells import Cells
 from auxhash.experiments.entries import OURS, known
 from auxhash.experiments.runs import Facts
 from auxhash.experiments.scales import Data
 from auxhash.hasher import Hasher
+from auxhash.storage.encoding import Arrays
 
 TWO_STEP_OF = {"cut": "MACcut", "quad": "MACquad"}
 RANKS = (10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000)
@@ -26,7 +27,7 @@ DEEPEST = 5  # ranks go to this part of the base: beyond it every method retriev
 
 
 @dataclass(frozen=True)
-class Training:
+class PlannedRun:
     """One cell: a method trained on a data set with a seed."""
 
     method: str
@@ -103,7 +104,7 @@ class Group:
     hash_functions: tuple[str, ...] = ("linear",)
     n_jobs: int | None = None
 
-    def trainings(self) -> list[Training]:
+    def trainings(self) -> list[PlannedRun]:
         """What must be trained, each once."""
         return list(dict.fromkeys(training for _, training in self._members()))
 
@@ -128,7 +129,7 @@ class Group:
                 return _codes(name, cells.read(training.configuration())[1])
         return None
 
-    def _members(self) -> Iterator[tuple[str, Training]]:
+    def _members(self) -> Iterator[tuple[str, PlannedRun]]:
         for method in self.methods:
             trained = TWO_STEP_OF.get(method, method)
             kinds = self.hash_functions if trained in OURS else ("",)
@@ -138,12 +139,12 @@ class Group:
                     for seed in range(min(seeds, self.seeds)):
                         yield method, self._training(trained, kind, b, seed)
 
-    def _training(self, method: str, kind: str, bits: int, seed: int) -> Training:
-        return Training(
+    def _training(self, method: str, kind: str, bits: int, seed: int) -> PlannedRun:
+        return PlannedRun(
             method, kind, bits, seed, self.data, self.loss, self.pairs, self.mu, self.n_jobs
         )
 
-    def _record(self, method: str, training: Training, cells: Cells) -> Record:
+    def _record(self, method: str, training: PlannedRun, cells: Cells) -> Record:
         facts, arrays = cells.read(training.configuration())
         codes = _codes(method, arrays)
         data, b = self.data.judged(self.n_jobs), training.n_bits
@@ -182,7 +183,7 @@ def _codes(method: str, arrays: Arrays) -> Arrays:
 
 @lru_cache(maxsize=8)
 def _mark(data: Data) -> str:
-    return runs.fingerprint(data.load())
+    return runs.data_identity(data.load())
 
 
 @lru_cache(maxsize=4)

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from auxhash.datasets.files.png import write_png
 from auxhash.experiments.claims import Verdict
-from auxhash.experiments.figures.figure import Content, Section, Table
+from auxhash.experiments.figures.figure import FigureContent, Section, Table
 from auxhash.experiments.figures.styles import COLOURS
 from auxhash.experiments.gallery import Gallery, Strip
 from auxhash.experiments.svg import Plot, Series, draw, key, look
@@ -15,7 +15,7 @@ from auxhash.experiments.svg import Plot, Series, draw, key, look
 MARKS = {True: ("held", "✓"), False: ("failed", "✗"), None: ("untested", "?")}
 
 
-def page(name: str, title: str, about: str, content: Content, command: str) -> str:
+def page(name: str, title: str, about: str, content: FigureContent, command: str) -> str:
     """The whole page; `command` is what made it."""
     body = [
         f"<header><h1>{escape(title)}</h1>",

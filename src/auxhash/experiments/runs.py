@@ -21,14 +21,15 @@ from auxhash.affinity import Affinity
 from auxhash.codes import pack, sign, unpack
 from auxhash.datasets.dataset import Dataset
 from auxhash.estimators import PARAMETERS_WITHOUT_EFFECT, AffinityHash
-from auxhash.experiments.cells import Arrays, Configuration
+from auxhash.experiments.cells import Configuration
 from auxhash.hasher import CHUNK, NOT_SAVED, Hasher
 from auxhash.metrics import Evaluation
 from auxhash.storage import modelfile
+from auxhash.storage.encoding import Arrays
 from auxhash.storage.identity import in_words
 
 Facts = dict[str, Any]
-Pairs = tuple[int | None, int | None]  # n_similar and n_dissimilar; None takes all
+PairNumbers = tuple[int | None, int | None]  # n_similar and n_dissimilar; None takes all
 
 PARTS = ("train", "base", "query")
 TWO_STEP = "two-step "  # before a part's name: the codes of the two-step solution MAC started from
@@ -37,7 +38,7 @@ TWO_STEP = "two-step "  # before a part's name: the codes of the two-step soluti
 TRAINING = ("codes_", "labels_", "affinity_", "history_", "two_step_", "init", "validation")
 
 
-def fingerprint(data: Dataset) -> str:
+def data_identity(data: Dataset) -> str:
     """A digest of what the data set holds: every point and every label."""
     parts = data.train, data.base, data.query
     return in_words([data.name, *((part.X, part.y) for part in parts)])
@@ -57,7 +58,7 @@ def learns_from_pairs(hasher: Hasher) -> bool:
     return bool(has_fit_parameter(hasher, "affinity"))
 
 
-def configuration(mark: str, hasher: Hasher, pairs: Pairs, seed: int) -> Configuration:
+def configuration(mark: str, hasher: Hasher, pairs: PairNumbers, seed: int) -> Configuration:
     """All that a run's result depends on; threads and progress bars are not among it."""
     every = hasher.get_params(deep=False)
     return {
@@ -73,7 +74,7 @@ def configuration(mark: str, hasher: Hasher, pairs: Pairs, seed: int) -> Configu
     }
 
 
-def draw_pairs(data: Dataset, pairs: Pairs, seed: int, n_jobs: int | None) -> Affinity:
+def draw_pairs(data: Dataset, pairs: PairNumbers, seed: int, n_jobs: int | None) -> Affinity:
     """The pairs that every method of a seed learns from: by label, else by nearest neighbours."""
     n_similar, n_dissimilar = pairs
     if data.train.y is not None:

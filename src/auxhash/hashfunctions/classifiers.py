@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from auxhash.checks import whole
 from auxhash.compute import threads
-from auxhash.hashfunctions.features import Array, FeatureMap, Scaled
+from auxhash.compute.arrays import Array
+from auxhash.hashfunctions.features import FeatureMap, Scaled
 from auxhash.storage.encoding import register
 
 

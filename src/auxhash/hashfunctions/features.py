@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from auxhash.affinity.distances import squared_distances
 from auxhash.checks import number, numbers, whole
+from auxhash.compute.arrays import Array
 from auxhash.storage.encoding import register
-
-Array = NDArray[np.float64]
 
 
 class FeatureMap(Protocol):

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from auxhash.checks import number, numbers
 from auxhash.compute import threads
+from auxhash.compute.arrays import Array
 from auxhash.hashfunctions import svm
-from auxhash.hashfunctions.features import Array, FeatureMap, RadialBasis, Scaled
+from auxhash.hashfunctions.features import FeatureMap, RadialBasis, Scaled
 from auxhash.hashfunctions.smooth import SmoothLinear
 from auxhash.storage.encoding import register
 
@@ -54,18 +55,10 @@ class SVMHash:
         weight: Array | None = None,
         n_jobs: int | None = None,
     ) -> "SVMHash":
-        start = None if self.W is None else self.W[:, bits]
-        weight = None if weight is None else weight[:, bits]
-        W = np.zeros((F.shape[1], Z.shape[1])) if self.W is None else self.W.copy()
-        W[:, bits] = svm.fit(F, Z[:, bits], self.C, start, weight, n_jobs)
-        return replace(self, W=W)
+        return replace(self, W=svm.refit(self.W, F, Z, bits, self.C, weight, n_jobs))
 
     def take(self, other: "SVMHash", bits: NDArray[np.int64]) -> "SVMHash":
-        if self.W is None or other.W is None:
-            raise ValueError("both hash functions must be fitted")
-        W = self.W.copy()
-        W[:, bits] = other.W[:, bits]
-        return replace(self, W=W)
+        return replace(self, W=svm.take(self.W, other.W, bits))
 
     def smooth(self, F: Array, rng: np.random.Generator) -> SmoothLinear:
         if self.W is None:

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from auxhash.checks import number, numbers, whole
 from auxhash.compute import threads
+from auxhash.compute.arrays import Array
 from auxhash.hashfunctions import svm
-from auxhash.hashfunctions.features import Array, Scaled
+from auxhash.hashfunctions.features import Scaled
 from auxhash.hashfunctions.linear import CHUNK, linear
 from auxhash.hashfunctions.smooth import SmoothNetwork
 from auxhash.storage.encoding import register
@@ -60,18 +61,10 @@ class NetworkHash:
         n_jobs: int | None = None,
     ) -> "NetworkHash":
         hidden = self._hidden(F, n_jobs)
-        start = None if self.W is None else self.W[:, bits]
-        weight = None if weight is None else weight[:, bits]
-        W = np.zeros((hidden.shape[1], Z.shape[1])) if self.W is None else self.W.copy()
-        W[:, bits] = svm.fit(hidden, Z[:, bits], self.C, start, weight, n_jobs)
-        return replace(self, W=W)
+        return replace(self, W=svm.refit(self.W, hidden, Z, bits, self.C, weight, n_jobs))
 
     def take(self, other: "NetworkHash", bits: NDArray[np.int64]) -> "NetworkHash":
-        if self.W is None or other.W is None:
-            raise ValueError("both hash functions must be fitted")
-        W = self.W.copy()
-        W[:, bits] = other.W[:, bits]
-        return replace(self, W=W)
+        return replace(self, W=svm.take(self.W, other.W, bits))
 
     def decision(self, F: Array, n_jobs: int | None = None) -> Array:
         if self.W is None:

@@ -10,13 +10,9 @@ far coarser.
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import threads
-
-Array = NDArray[np.float64]
-Single = NDArray[np.float32]
-Rows = NDArray[np.int64] | slice
+from auxhash.compute.arrays import Array, Numbers, Single
 
 CHUNK = 2048  # points
 
@@ -26,10 +22,10 @@ class Smooth(Protocol):
 
     parameters: list[Single]
 
-    def outputs(self, rows: Rows, run: threads.Run) -> Single:
+    def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         """Outputs a (rows, b) of these training points."""
 
-    def gradients(self, rows: Rows, pull: Single) -> list[Single]:
+    def gradients(self, rows: Numbers | slice, pull: Single) -> list[Single]:
         """Of sum(a * pull), and of what the hash function adds to it, for each parameter."""
 
     def normalize(self) -> None:
@@ -78,11 +74,11 @@ class SmoothLinear:
         self.W[-1, dead] = 0
         self.normalize()
 
-    def outputs(self, rows: Rows, run: threads.Run) -> Single:
+    def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         X = self.principal.X[rows]
         return np.concatenate(run(lambda part: X[part] @ self.W, threads.chunks(len(X), CHUNK)))
 
-    def gradients(self, rows: Rows, pull: Single) -> list[Single]:
+    def gradients(self, rows: Numbers | slice, pull: Single) -> list[Single]:
         slope: Single = self.principal.X[rows].T @ pull
         slope[:-1] += self.decay * self.W[:-1]
         return [slope]
@@ -110,14 +106,14 @@ class SmoothNetwork:
         self.parameters = [self.V, self.W]
         self.normalize()
 
-    def outputs(self, rows: Rows, run: threads.Run) -> Single:
+    def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         X = self.principal.X[rows]
         parts = run(
             lambda part: self._hidden(X[part]) @ self.W, threads.chunks(len(X), CHUNK // 16)
         )
         return np.concatenate(parts)
 
-    def gradients(self, rows: Rows, pull: Single) -> list[Single]:
+    def gradients(self, rows: Numbers | slice, pull: Single) -> list[Single]:
         X = self.principal.X[rows]
         hidden = self._hidden(X)
         back = pull @ self.W[:-1].T

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from auxhash.checks import unknown
 from auxhash.codes import Codes, sign
+from auxhash.compute.arrays import Array
 from auxhash.hashfunctions.classifiers import ClassifierHash, boosted_trees
-from auxhash.hashfunctions.features import Array
 from auxhash.hashfunctions.linear import linear, rbf
 from auxhash.hashfunctions.network import network
 from auxhash.hashfunctions.smooth import Smooth

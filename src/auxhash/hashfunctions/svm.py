@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from auxhash.compute import threads
-
-Array = NDArray[np.float64]
+from auxhash.compute.arrays import Array
 
 CHUNK = 1024  # points
 TOLERANCE = 1e-5  # estimated distance to the optimum, relative to the objective
@@ -27,7 +26,7 @@ FORCING = 0.1  # how far the residual of a Newton system must fall
 NEWTON_STEPS = 100
 CG_STEPS = 50
 SHORT = 4  # points a feature, below which the products of all points are worth having
-FEW = 100  # without them, points inside the margin are few if their square is below FEW times all
+FEW_INSIDE = 100  # points inside a margin are few if their square is below this times all
 
 
 def fit(
@@ -46,6 +45,32 @@ def fit(
     """
     with threads.pool(n_jobs) as run:
         return _Newton(F, Z, C, weight, run).minimize(start)
+
+
+def refit(
+    W: Array | None,
+    F: Array,
+    Z: NDArray[np.int8],
+    bits: NDArray[np.int64],
+    C: float,
+    weight: Array | None = None,
+    n_jobs: int | None = None,
+) -> Array:
+    """Weights W (F, b), None where there are none yet, with those of the given bits trained."""
+    new = np.zeros((F.shape[1], Z.shape[1])) if W is None else W.copy()
+    start = None if W is None else W[:, bits]
+    weight = None if weight is None else weight[:, bits]
+    new[:, bits] = fit(F, Z[:, bits], C, start, weight, n_jobs)
+    return new
+
+
+def take(W: Array | None, other: Array | None, bits: NDArray[np.int64]) -> Array:
+    """Weights W with the given bits of another."""
+    if W is None or other is None:
+        raise ValueError("both hash functions must be fitted")
+    new = W.copy()
+    new[:, bits] = other[:, bits]
+    return new
 
 
 def objective(
@@ -146,7 +171,7 @@ class _Newton:
         count = np.count_nonzero(inside, axis=0)
         few = count <= len(gradient)
         if self.products is None:
-            few &= count**2 <= FEW * len(inside)
+            few &= count**2 <= FEW_INSIDE * len(inside)
         step = -gradient
 
         def solve(bit: int) -> None:

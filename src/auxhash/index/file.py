@@ -36,14 +36,14 @@ HEADER = 64
 STEP = 1 << 24  # bytes checked or written at once
 
 
-class Content(NamedTuple):
+class IndexContent(NamedTuple):
     n_bits: int
     planes: NDArray[np.uint8]  # (n_bytes, n)
     ids: NDArray[np.int64] | None
     next_id: int
 
 
-def write(path: str | os.PathLike[str], content: Content) -> None:
+def write(path: str | os.PathLike[str], content: IndexContent) -> None:
     """Write beside `path` and move into place, so that no half-written file is ever seen."""
     n = content.planes.shape[1]
     with writing(Path(path)) as temporary, temporary.open("wb") as file:
@@ -58,7 +58,7 @@ def write(path: str | os.PathLike[str], content: Content) -> None:
         file.write(head + struct.pack("<I", zlib.crc32(head)))
 
 
-class Header(NamedTuple):
+class IndexHeader(NamedTuple):
     n_bits: int
     n: int
     next_id: int
@@ -79,7 +79,7 @@ class Header(NamedTuple):
         return self.ids_start + 8 * self.n * self.has_ids
 
 
-def read(path: str | os.PathLike[str], mmap: bool, check: bool = True) -> Content:
+def read(path: str | os.PathLike[str], mmap: bool, check: bool = True) -> IndexContent:
     """Read a file; with `mmap` its arrays stay on disk until they are used.
 
     Raises ValueError for a file that is foreign, damaged or truncated, or whose content is not as
@@ -111,7 +111,7 @@ def read(path: str | os.PathLike[str], mmap: bool, check: bool = True) -> Conten
             raise ValueError(f"{path} is damaged: the bytes between codes and ids are not 0")
         if ids is not None:
             check_ids(path, ids, header.next_id)
-    return Content(header.n_bits, planes, ids, header.next_id)
+    return IndexContent(header.n_bits, planes, ids, header.next_id)
 
 
 def check_ids(path: str | os.PathLike[str], ids: NDArray[np.int64], next_id: int) -> None:
@@ -126,7 +126,7 @@ def check_ids(path: str | os.PathLike[str], ids: NDArray[np.int64], next_id: int
         raise ValueError(f"{path} is damaged: it has two codes of id {twice}")
 
 
-def _header(path: str | os.PathLike[str], file: BinaryIO) -> Header:
+def _header(path: str | os.PathLike[str], file: BinaryIO) -> IndexHeader:
     """The header, if it is whole, makes sense and fits the size of the file."""
     start = file.read(HEADER)
     if start[: len(MAGIC)] != MAGIC:
@@ -134,7 +134,7 @@ def _header(path: str | os.PathLike[str], file: BinaryIO) -> Header:
     head, check, rest = start[: FIELDS.size], start[FIELDS.size : SUMMED], start[SUMMED:]
     if len(start) < HEADER or struct.unpack("<I", check)[0] != zlib.crc32(head) or any(rest):
         raise ValueError(f"{path} has a damaged or truncated header")
-    header = Header(*FIELDS.unpack(head)[1:])
+    header = IndexHeader(*FIELDS.unpack(head)[1:])
     if not 1 <= header.n_bits <= MOST_BITS:
         raise ValueError(f"{path} has codes of {header.n_bits} bits, not of 1 to {MOST_BITS}")
     if header.has_ids > 1 or not header.n <= header.next_id <= LARGEST_ID + 1:
@@ -164,7 +164,7 @@ def _sum(raw: NDArray[np.uint8]) -> int:
     return check
 
 
-def _parts(content: Content) -> list[memoryview]:
+def _parts(content: IndexContent) -> list[memoryview]:
     planes = np.ascontiguousarray(content.planes).reshape(-1)
     parts = [planes.data, memoryview(bytes(_padded(planes.size) - planes.size))]
     if content.ids is not None:

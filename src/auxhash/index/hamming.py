@@ -104,7 +104,7 @@ class HammingIndex:
         """Write the index to a file (`auxhash.index.file` tells its format), all or nothing."""
         held = self._held
         planes = held.planes[:, : held.n]
-        file.write(path, file.Content(self.n_bits, planes, held.own_ids, held.next_id))
+        file.write(path, file.IndexContent(self.n_bits, planes, held.own_ids, held.next_id))
 
     @classmethod
     def load(

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from auxhash.checks import LARGEST_ID
 from auxhash.codes import MOST_BITS, Packed, n_bytes
 from auxhash.index.file import STEP, check_ids
+from auxhash.index.held import Ids
 from auxhash.storage.files import check_regular, writing
 
 MAGIC = b"AUXHIVF1"
@@ -35,10 +36,8 @@ TRAILER = 64
 FIELDS = struct.Struct("<8sQQQI")
 SUMMED = FIELDS.size + 4
 
-Ids = NDArray[np.int64]
 
-
-class Content(NamedTuple):
+class ListsContent(NamedTuple):
     """What an index holds: list i has the codes and ids `lists[i]`, filed under `centres[i]`."""
 
     n_bits: int
@@ -63,7 +62,7 @@ def write(path: str | os.PathLike[str], faiss: Any, index: Any, n_bits: int, nex
             file.write(head.ljust(TRAILER, b"\0"))
 
 
-def read(path: str | os.PathLike[str], n_bits: int | None) -> Content:
+def read(path: str | os.PathLike[str], n_bits: int | None) -> ListsContent:
     """Read a file and check all of it; ValueError says what is wrong with it.
 
     `n_bits` is for files of faiss's own, which count whole bytes, and must agree with others.
@@ -86,7 +85,7 @@ def read(path: str | os.PathLike[str], n_bits: int | None) -> Content:
     check_ids(path, ids, next_id)
     if used % 8 and any(codes[:, -1].max(initial=0) >> (used % 8) for codes, _ in lists):
         raise ValueError(f"{path} is damaged: padding bits beyond n_bits={used} are set")
-    return Content(used, centres, lists, next_id)
+    return ListsContent(used, centres, lists, next_id)
 
 
 def _trailer(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from auxhash.compute.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

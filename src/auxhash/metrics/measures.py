@@ -31,12 +31,13 @@ from scipy.special import gammaln
 from auxhash import checks
 from auxhash.codes import Packed, as_packed, common_bits, to_words
 from auxhash.compute import threads
+from auxhash.compute.arrays import Array
 from auxhash.metrics.evaluation import Evaluation
-from auxhash.metrics.tally import Array, Counts, Tally, Ties, take
+from auxhash.metrics.tally import Counts, Tally, Ties, take
 
 DivideBy = Literal["possible", "relevant", "found"]
 
-FEW = 64  # ranks that are looked at one by one
+MOST_SEPARATE = 64  # ranks that are looked at one by one
 
 __all__ = [
     "Evaluation",
@@ -287,7 +288,7 @@ def evaluate(
     """
     n_base = len(np.asarray(base_codes))
     ranks = _ranks(k, n_base, drop=True)
-    few = len(ranks) <= FEW
+    few = len(ranks) <= MOST_SEPARATE
     tally = take(
         query_codes,
         base_codes,
@@ -352,7 +353,7 @@ def _hits(tally: Tally, ranks: Counts, weight: Array) -> Array:
         return summed
     share = _share(tally)
     before = tally.before
-    if len(ranks) <= FEW:
+    if len(ranks) <= MOST_SEPARATE:
         wanted = (np.clip(rank - before, 0, tally.found) for rank in ranks)
         return np.array([weight @ (some * share).sum(axis=1) for some in wanted])
     # Hits rise by r / n a place inside a bucket: add up where the slope changes.

@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from auxhash import checks
 from auxhash.codes import MOST_BITS, as_packed, common_bits
 from auxhash.compute import threads
+from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
 from auxhash.index import scan
 
 Ties = Literal["expected", "index"]
 Counts = NDArray[np.int64]
-Array = NDArray[np.float64]
 
 CHUNK = 16  # queries
 BATCH = 16  # chunks whose rankings are added up together

@@ -8,7 +8,7 @@ from auxhash import __version__, baselines, estimators
 from auxhash.hasher import Hasher, check_whole
 from auxhash.storage import modelfile
 from auxhash.storage.encoding import decode
-from auxhash.storage.modelfile import Content, ModelFileError
+from auxhash.storage.modelfile import ModelFileError, StoredModel
 
 
 def load(path: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Hasher:
@@ -36,7 +36,7 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Hasher:
     return hasher
 
 
-def _made(model: Content, trusted: Sequence[str]) -> Hasher:
+def _made(model: StoredModel, trusted: Sequence[str]) -> Hasher:
     if model.kind in baselines.__all__:
         cls: Any = getattr(baselines, model.kind)
     elif model.kind in ("MACHash", "TwoStepHash"):

@@ -33,7 +33,7 @@ ABOUT = (
 Name = str  # of a value in the graph
 
 
-class Graph:
+class OnnxGraph:
     """Nodes and constants, in the order they are added."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ def export_onnx(
     if dtype not in ("float32", "float64"):
         raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}')
     types = onnx.TensorProto
-    graph = Graph()
+    graph = OnnxGraph()
     Y = outputs(hasher, graph.add("Cast", "features", to=types.DOUBLE), graph)
     bits = graph.add("GreaterOrEqual", Y, graph.constant(0.0))
     place = np.arange(hasher.n_bits)
@@ -130,7 +130,7 @@ def export_onnx(
 
 
 @singledispatch
-def outputs(model: Any, X: Name, graph: Graph) -> Name:
+def outputs(model: Any, X: Name, graph: OnnxGraph) -> Name:
     """Add what computes a model's real-valued outputs of X to the graph; the name of the result."""
     raise TypeError(
         f"{type(model).__name__} cannot be exported to ONNX: only hash functions made of matrix "
@@ -142,19 +142,19 @@ def outputs(model: Any, X: Name, graph: Graph) -> Name:
 @outputs.register(baselines.STH)
 @outputs.register(baselines.ILH)
 @outputs.register(baselines.BinaryAutoencoder)
-def _with_hash_function(model: Any, X: Name, graph: Graph) -> Name:
+def _with_hash_function(model: Any, X: Name, graph: OnnxGraph) -> Name:
     return outputs(model.hash_function_, X, graph)
 
 
 @outputs.register
-def _svm(model: SVMHash, X: Name, graph: Graph) -> Name:
+def _svm(model: SVMHash, X: Name, graph: OnnxGraph) -> Name:
     if model.W is None:
         raise ValueError("the hash function is not fitted")
     return graph.affine(outputs(model.map, X, graph), model.W)
 
 
 @outputs.register
-def _network(model: NetworkHash, X: Name, graph: Graph) -> Name:
+def _network(model: NetworkHash, X: Name, graph: OnnxGraph) -> Name:
     if model.V is None or model.W is None:
         raise ValueError("the hash function is not fitted")
     layer = graph.affine(outputs(model.map, X, graph), model.V)
@@ -162,58 +162,58 @@ def _network(model: NetworkHash, X: Name, graph: Graph) -> Name:
 
 
 @outputs.register
-def _scaled(model: Scaled, X: Name, graph: Graph) -> Name:
+def _scaled(model: Scaled, X: Name, graph: OnnxGraph) -> Name:
     return graph.over(graph.minus(X, model.low), model.width)
 
 
 @outputs.register
-def _radial_basis(model: RadialBasis, X: Name, graph: Graph) -> Name:
+def _radial_basis(model: RadialBasis, X: Name, graph: OnnxGraph) -> Name:
     distance = graph.squared_distances(outputs(model.scaled, X, graph), model.centers)
     return graph.add("Exp", graph.over(distance, -2 * model.sigma**2))
 
 
 @outputs.register
-def _tpca(model: baselines.TPCA, X: Name, graph: Graph) -> Name:
+def _tpca(model: baselines.TPCA, X: Name, graph: OnnxGraph) -> Name:
     return graph.matrix(graph.minus(X, model.mean_), model.axes_)
 
 
 @outputs.register
-def _lsh(model: baselines.LSH, X: Name, graph: Graph) -> Name:
+def _lsh(model: baselines.LSH, X: Name, graph: OnnxGraph) -> Name:
     return graph.matrix(graph.minus(X, model.mean_), model.hyperplanes_)
 
 
 @outputs.register
-def _itq(model: baselines.ITQ, X: Name, graph: Graph) -> Name:
+def _itq(model: baselines.ITQ, X: Name, graph: OnnxGraph) -> Name:
     return graph.matrix(graph.minus(X, model.mean_), model.axes_ @ model.rotation_)
 
 
 @outputs.register(baselines.PCARR)
 @outputs.register(baselines.CCAITQ)
-def _projection(model: Any, X: Name, graph: Graph) -> Name:
+def _projection(model: Any, X: Name, graph: OnnxGraph) -> Name:
     return graph.matrix(graph.minus(X, model.mean_), model.projection_)
 
 
 @outputs.register
-def _sh(model: baselines.SH, X: Name, graph: Graph) -> Name:
+def _sh(model: baselines.SH, X: Name, graph: OnnxGraph) -> Name:
     place = graph.minus(graph.matrix(graph.minus(X, model.mean_), model.axes_), model.low_)
     return graph.add("Cos", graph.times(place, model.omega_))
 
 
 @outputs.register
-def _sph(model: baselines.SPH, X: Name, graph: Graph) -> Name:
+def _sph(model: baselines.SPH, X: Name, graph: OnnxGraph) -> Name:
     radii = graph.constant(model.radii_)
     return graph.add("Sub", radii, graph.squared_distances(X, model.pivots_))
 
 
 @outputs.register
-def _ksh(model: baselines.KSH, X: Name, graph: Graph) -> Name:
+def _ksh(model: baselines.KSH, X: Name, graph: OnnxGraph) -> Name:
     distance = graph.squared_distances(X, model.anchors_)
     kernel = graph.add("Exp", graph.over(distance, -2 * model.width_))
     return graph.matrix(graph.minus(kernel, model.center_), model.weights_)
 
 
 @outputs.register
-def _bre(model: baselines.BRE, X: Name, graph: Graph) -> Name:
+def _bre(model: baselines.BRE, X: Name, graph: OnnxGraph) -> Name:
     centred = graph.minus(X, model.mean_)
     if model.kernel == "linear":
         kernel = graph.matrix(centred, model.points_.T)
@@ -224,12 +224,12 @@ def _bre(model: baselines.BRE, X: Name, graph: Graph) -> Name:
 
 
 @outputs.register
-def _sdh(model: baselines.SDH, X: Name, graph: Graph) -> Name:
+def _sdh(model: baselines.SDH, X: Name, graph: OnnxGraph) -> Name:
     return graph.matrix(outputs(model.map_, X, graph), model.weights_)
 
 
 @outputs.register
-def _agh(model: baselines.AGH, X: Name, graph: Graph) -> Name:
+def _agh(model: baselines.AGH, X: Name, graph: OnnxGraph) -> Name:
     k = graph.constant([model._nearest()], np.int64)
     last = graph.constant([-1], np.int64)
     distance = graph.squared_distances(X, model.anchors_)
@@ -250,33 +250,33 @@ def _agh(model: baselines.AGH, X: Name, graph: Graph) -> Name:
 
 
 @outputs.register
-def _one_hot(model: baselines.OneHot, X: Name, graph: Graph) -> Name:
+def _one_hot(model: baselines.OneHot, X: Name, graph: OnnxGraph) -> Name:
     predicted = graph.add("ArgMax", outputs(model.classifier_, X, graph), axis=1, keepdims=0)
     return graph.add("Gather", graph.constant(model.codewords_), predicted)
 
 
 @outputs.register
-def _logit_lsh(model: baselines.LogitLSH, X: Name, graph: Graph) -> Name:
+def _logit_lsh(model: baselines.LogitLSH, X: Name, graph: OnnxGraph) -> Name:
     probability = graph.add("Softmax", outputs(model.classifier_, X, graph), axis=1)
     logits = graph.add("Log", graph.add("Max", probability, graph.constant(LEAST)))
     return graph.matrix(graph.minus(logits, model.mean_), model.hyperplanes_)
 
 
 @outputs.register
-def _pipeline(model: Pipeline, X: Name, graph: Graph) -> Name:
+def _pipeline(model: Pipeline, X: Name, graph: OnnxGraph) -> Name:
     for step in model:
         X = outputs(step, X, graph)
     return X
 
 
 @outputs.register
-def _standard(model: StandardScaler, X: Name, graph: Graph) -> Name:
+def _standard(model: StandardScaler, X: Name, graph: OnnxGraph) -> Name:
     mean = model.mean_ if model.with_mean else 0.0
     return graph.over(graph.minus(X, mean), model.scale_ if model.with_std else 1.0)
 
 
 @outputs.register
-def _logistic(model: LogisticRegression, X: Name, graph: Graph) -> Name:
+def _logistic(model: LogisticRegression, X: Name, graph: OnnxGraph) -> Name:
     """Logits of the classes, (n, n_classes)."""
     if model.solver == "liblinear" and len(model.classes_) > 2:
         raise TypeError("logistic regression by liblinear, class by class, cannot be exported")

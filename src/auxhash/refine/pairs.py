@@ -1,4 +1,4 @@
-"""The pairs of a gradient step, and how the smooth loss pulls at the outputs of their points.
+"""The affinity-based loss as an objective of the smooth core, over given pairs or fresh ones.
 
 With u = tanh(s a) in the place of a code, d = (b - u_i'u_j) / 2 is real; the slope of the loss
 there is interpolated from its table, so any loss will do. For ksh and bre that is exact, and no
@@ -6,8 +6,8 @@ pair has to be looked at: their slope is a line, A + B u_i'u_j, and so the sum o
 j of a class takes nothing but its sum of u_j and its sum of u_j u_j'.
 """
 
-from collections.abc import Callable
-from typing import Any, Literal, Protocol
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,33 +15,23 @@ from numpy.typing import NDArray
 from auxhash import losses
 from auxhash.affinity import Affinity
 from auxhash.compute import threads
+from auxhash.compute.arrays import Numbers, Single
 from auxhash.compute.kernels import kernel
+from auxhash.refine.gradient import Objective, Outputs, shuffled
 from auxhash.zstep import Problem
 
-Single = NDArray[np.float32]
-Rows = NDArray[np.int64]
-Outputs = Callable[[Rows | slice], Single]
-Source = Literal["auto", "given", "fresh"]
+PairSource = Literal["auto", "given", "fresh"]
 
+BATCH = 2000  # points in a step
 CHUNK = 128  # points of a batch that a thread takes at a time
 MOST_VALUES = 256  # of y, whose slopes are looked at
 PARTNERS = 10  # of its class in a batch, on average, that a point must have
 
 
-class Pairs(Protocol):
-    """Where pairs come from."""
-
-    def pull(self, outputs: Outputs, rows: Rows, s: np.float32, run: threads.Run) -> Single:
-        """Gradient (rows, b) of the mean loss of a pair, with respect to the outputs of the rows.
-
-        Over batches of `rows` its mean is n / len(rows) times smaller than the whole gradient's.
-        """
-
-
-def choose(problem: Problem, source: Source, batch: int) -> Pairs:
-    """The pairs that `source` asks for; "auto" takes fresh ones where there is a choice."""
+def objective_for(problem: Problem, source: PairSource, batch: int) -> Objective:
+    """The loss over the pairs that `source` asks for; "auto" takes fresh ones where it can."""
     if source == "given":
-        return GivenPairs(problem)
+        return GivenPairs(problem, batch)
     classes = _classes(problem.affinity)
     if source == "fresh":
         if classes is None:
@@ -49,13 +39,13 @@ def choose(problem: Problem, source: Source, batch: int) -> Pairs:
                 'pairs="fresh" needs an affinity drawn from classes (affinity.from_labels with '
                 'one label a point); use "given"'
             )
-        return FreshPairs(problem, classes)
+        return FreshPairs(problem, classes, batch)
     if classes is None or min(batch, problem.n_points) < PARTNERS * (classes.max() + 1):
-        return GivenPairs(problem)
-    return FreshPairs(problem, classes)
+        return GivenPairs(problem, batch)
+    return FreshPairs(problem, classes, batch)
 
 
-def _classes(affinity: Affinity) -> Rows | None:
+def _classes(affinity: Affinity) -> Numbers | None:
     """Each point's class 0, 1, ... where y is +1 within the groups and -1 between them."""
     groups = affinity.groups
     if groups is None or affinity.kind != "similarity":
@@ -69,8 +59,9 @@ def _classes(affinity: Affinity) -> Rows | None:
 class FreshPairs:
     """All pairs of a batch, each weighted as the given pairs of its two classes on average."""
 
-    def __init__(self, problem: Problem, classes: Rows) -> None:
+    def __init__(self, problem: Problem, classes: Numbers, batch: int = BATCH) -> None:
         affinity = problem.affinity
+        self.batch, self.unit = batch, steepest(problem)
         size = np.bincount(classes)
         cell = classes[affinity.i] * len(size) + classes[affinity.j]
         weight = np.bincount(cell, affinity.weight, len(size) ** 2).reshape(len(size), len(size))
@@ -84,7 +75,13 @@ class FreshPairs:
         same = np.eye(len(size), dtype=np.int64)
         self.line = None if line is None else [self.weight * side[same] for side in line]
 
-    def pull(self, outputs: Outputs, rows: Rows, s: np.float32, run: threads.Run) -> Single:
+    def batches(self, rng: np.random.Generator) -> Iterator[Numbers]:
+        return shuffled(len(self.classes), self.batch, rng)
+
+    def scale(self, rows: Numbers) -> float:
+        return len(self.classes) / len(rows) / self.unit
+
+    def pull(self, outputs: Outputs, rows: Numbers, s: np.float32, run: threads.Run) -> Single:
         U = np.tanh(s * outputs(rows))
         classes = self.classes[rows]
         if self.line is None:
@@ -96,7 +93,7 @@ class FreshPairs:
         pull *= s * (1 - U * U)
         return pull
 
-    def _pair_by_pair(self, U: Single, classes: Rows, run: threads.Run) -> Single:
+    def _pair_by_pair(self, U: Single, classes: Numbers, run: threads.Run) -> Single:
         def part(chunk: slice) -> Single:
             S: Single = U[chunk] @ U.T
             _class_pulls(S, chunk.start, classes, self.weight, self.slope)
@@ -105,7 +102,7 @@ class FreshPairs:
 
         return np.concatenate(run(part, threads.chunks(len(U), CHUNK)))
 
-    def _class_by_class(self, U: Single, classes: Rows, A: Single, B: Single) -> Single:
+    def _class_by_class(self, U: Single, classes: Numbers, A: Single, B: Single) -> Single:
         """The same where weight times slope is A + B u_i'u_j, A and B (classes, classes)."""
         order = np.argsort(classes, kind="stable")
         members = np.split(order, np.cumsum(np.bincount(classes, minlength=len(A)))[:-1])
@@ -121,13 +118,21 @@ class FreshPairs:
 class GivenPairs:
     """Every pair of the affinity that the rows are part of."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, batch: int = BATCH) -> None:
+        self.batch, self.unit = batch, steepest(problem)
+        self.n_points = problem.n_points
         self.graph = problem.graph
         total = problem.affinity.weight.sum()
         self.slope = _slope(problem.table.table / total)
         self.basis = _slope(problem.table.basis / total)
 
-    def pull(self, outputs: Outputs, rows: Rows, s: np.float32, run: threads.Run) -> Single:
+    def batches(self, rng: np.random.Generator) -> Iterator[Numbers]:
+        return shuffled(self.n_points, self.batch, rng)
+
+    def scale(self, rows: Numbers) -> float:
+        return self.n_points / len(rows) / self.unit
+
+    def pull(self, outputs: Outputs, rows: Numbers, s: np.float32, run: threads.Run) -> Single:
         U = np.tanh(s * outputs(slice(None)))
         graph = self.graph
         pull = np.empty((len(rows), U.shape[1]), np.float32)

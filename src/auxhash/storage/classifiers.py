@@ -107,7 +107,7 @@ def _check_nothing(estimator: Any, packed: Mapping[str, Any], sizes: Sizes) -> N
 
 
 @dataclass(frozen=True)
-class Kind:
+class KnownClass:
     """A class that we know: where it is, and what its fitted instances hold."""
 
     module: str
@@ -388,13 +388,15 @@ def _forest(tree: str) -> dict[str, Form]:
 
 
 _KINDS = {
-    "LogisticRegression": Kind("sklearn.linear_model", LINEAR),
-    "LinearSVC": Kind("sklearn.svm", LINEAR),
-    "SGDClassifier": Kind(
+    "LogisticRegression": KnownClass("sklearn.linear_model", LINEAR),
+    "LinearSVC": KnownClass("sklearn.svm", LINEAR),
+    "SGDClassifier": KnownClass(
         "sklearn.linear_model", STOCHASTIC, left_out=frozenset({"_loss_function_"})
     ),
-    "Perceptron": Kind("sklearn.linear_model", STOCHASTIC, left_out=frozenset({"_loss_function_"})),
-    "RidgeClassifier": Kind(
+    "Perceptron": KnownClass(
+        "sklearn.linear_model", STOCHASTIC, left_out=frozenset({"_loss_function_"})
+    ),
+    "RidgeClassifier": KnownClass(
         "sklearn.linear_model",
         {
             **LINEAR,
@@ -406,7 +408,7 @@ _KINDS = {
             "_label_binarizer": instance("LabelBinarizer"),
         },
     ),
-    "GaussianNB": Kind(
+    "GaussianNB": KnownClass(
         "sklearn.naive_bayes",
         {
             "n_features_in_": FEATURES,
@@ -418,7 +420,7 @@ _KINDS = {
             "class_prior_": array("f", "classes", least=0),
         },
     ),
-    "SVC": Kind(
+    "SVC": KnownClass(
         "sklearn.svm",
         {
             "n_features_in_": FEATURES,
@@ -446,7 +448,7 @@ _KINDS = {
         optional=frozenset({"_effective_probability"}),
         build=_check_svc,
     ),
-    "KNeighborsClassifier": Kind(
+    "KNeighborsClassifier": KnownClass(
         "sklearn.neighbors",
         {
             "n_features_in_": FEATURES,
@@ -462,7 +464,7 @@ _KINDS = {
         left_out=frozenset({"_tree"}),
         build=_check_neighbors,
     ),
-    "MLPClassifier": Kind(
+    "MLPClassifier": KnownClass(
         "sklearn.neural_network",
         {
             "n_features_in_": FEATURES,
@@ -492,7 +494,7 @@ _KINDS = {
         ),
         build=_check_layers,
     ),
-    "HistGradientBoostingClassifier": Kind(
+    "HistGradientBoostingClassifier": KnownClass(
         "sklearn.ensemble",
         {
             "n_features_in_": FEATURES,
@@ -520,25 +522,25 @@ _KINDS = {
         pack=_pack_boosted,
         build=_build_boosted,
     ),
-    "DecisionTreeClassifier": Kind(
+    "DecisionTreeClassifier": KnownClass(
         "sklearn.tree", TREE, left_out=frozenset({"tree_"}), pack=_pack_tree, build=_build_tree
     ),
-    "ExtraTreeClassifier": Kind(
+    "ExtraTreeClassifier": KnownClass(
         "sklearn.tree", TREE, left_out=frozenset({"tree_"}), pack=_pack_tree, build=_build_tree
     ),
-    "RandomForestClassifier": Kind(
+    "RandomForestClassifier": KnownClass(
         "sklearn.ensemble",
         _forest("DecisionTreeClassifier"),
         left_out=frozenset({"_sample_weight"}),
         build=_check_forest,
     ),
-    "ExtraTreesClassifier": Kind(
+    "ExtraTreesClassifier": KnownClass(
         "sklearn.ensemble",
         _forest("ExtraTreeClassifier"),
         left_out=frozenset({"_sample_weight"}),
         build=_check_forest,
     ),
-    "LabelBinarizer": Kind(
+    "LabelBinarizer": KnownClass(
         "sklearn.preprocessing",
         {
             "classes_": classes,
@@ -546,8 +548,8 @@ _KINDS = {
             "sparse_input_": one_of(False),
         },
     ),
-    "LabelEncoder": Kind("sklearn.preprocessing", {"classes_": classes}),
-    "StandardScaler": Kind(
+    "LabelEncoder": KnownClass("sklearn.preprocessing", {"classes_": classes}),
+    "StandardScaler": KnownClass(
         "sklearn.preprocessing",
         {
             "n_features_in_": FEATURES,
@@ -557,7 +559,7 @@ _KINDS = {
             "n_samples_seen_": either(number, array("iuf", "features", least=0)),
         },
     ),
-    "Pipeline": Kind("sklearn.pipeline"),
+    "Pipeline": KnownClass("sklearn.pipeline"),
 }
 
 
@@ -565,7 +567,7 @@ def _is_whole(value: Any) -> bool:
     return whole()(value, {})
 
 
-KINDS = {name: Kind(**{**vars(kind), "name": name}) for name, kind in _KINDS.items()}
+KINDS = {name: KnownClass(**{**vars(kind), "name": name}) for name, kind in _KINDS.items()}
 
 
 def to_bytes(estimator: Any) -> bytes:

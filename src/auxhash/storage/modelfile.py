@@ -29,21 +29,21 @@ class ModelFileError(ValueError):
     """A file that is no model, or damaged, or newer than this package."""
 
 
-class Content(NamedTuple):
+class StoredModel(NamedTuple):
     kind: str
     content: Json
     arrays: Arrays
     package: str = __version__  # that wrote the file
 
 
-def write(path: str | os.PathLike[str], model: Content) -> None:
+def write(path: str | os.PathLike[str], model: StoredModel) -> None:
     """Write a model file, whole or not at all."""
     data = to_bytes(model)
     with writing(Path(path)) as temporary:
         temporary.write_bytes(data)
 
 
-def to_bytes(model: Content) -> bytes:
+def to_bytes(model: StoredModel) -> bytes:
     """The content of a model file; equal models give equal bytes."""
     from safetensors.numpy import save
 
@@ -65,7 +65,7 @@ def to_bytes(model: Content) -> bytes:
     return data
 
 
-def read(path: str | os.PathLike[str]) -> Content:
+def read(path: str | os.PathLike[str]) -> StoredModel:
     """Read a model file.
 
     Raises ModelFileError for a file that is foreign, truncated, damaged or of a newer format, and
@@ -84,7 +84,7 @@ def read(path: str | os.PathLike[str]) -> Content:
         raise ModelFileError(f"{path} is damaged: its content does not match its checksum")
     if not all(isinstance(fields.get(name), str) for name in ("kind", "package")):
         raise ModelFileError(f"{path} does not say what it holds")
-    return Content(fields["kind"], fields.get("content"), arrays, fields["package"])
+    return StoredModel(fields["kind"], fields.get("content"), arrays, fields["package"])
 
 
 def _read_header(

@@ -28,9 +28,9 @@ from auxhash.storage import modelfile
 from auxhash.storage.encoding import decode, encode, register
 from auxhash.storage.files import LockedError, locked
 from auxhash.storage.identity import DIGEST
-from auxhash.storage.modelfile import Content, ModelFileError
+from auxhash.storage.modelfile import ModelFileError, StoredModel
 
-Run = dict[str, str]  # all that a result depends on, each in words
+RunIdentity = dict[str, str]  # all that a result depends on, each in words
 
 NAME = "checkpoint.safetensors"
 LOCK = "lock"
@@ -42,7 +42,7 @@ KIND = "checkpoint"
 class Saved:
     """What the file holds."""
 
-    run: Run
+    run: RunIdentity
     generators: list[np.random.Generator]  # one a part, as the run began with them
     rng: np.random.Generator  # MAC's, as the last step left it
     history: list[Step]
@@ -61,7 +61,7 @@ class Saved:
 class Checkpoint:
     """The checkpoint of a run, held by this process; `saved` is what was found there."""
 
-    def __init__(self, folder: Path, run: Run) -> None:
+    def __init__(self, folder: Path, run: RunIdentity) -> None:
         self.path = folder / NAME
         self.run = run
         self.saved = _read(self.path, run) if self.path.exists() else None
@@ -100,7 +100,7 @@ class Checkpoint:
     def _write(self, saved: Saved) -> None:
         coded, arrays = encode(saved, KIND)
         try:
-            modelfile.write(self.path, Content(KIND, coded, arrays))
+            modelfile.write(self.path, StoredModel(KIND, coded, arrays))
         except OSError as error:
             if not self.failed:
                 kept = "the last one stays as it is" if self.path.exists() else "there is none yet"
@@ -113,7 +113,7 @@ class Checkpoint:
 
 
 @contextmanager
-def opened(folder: str | os.PathLike[str], run: Run) -> Iterator[Checkpoint]:
+def opened(folder: str | os.PathLike[str], run: RunIdentity) -> Iterator[Checkpoint]:
     """The checkpoint in this folder, made where there is none, for as long as the run takes.
 
     Raises ValueError for a folder that another run holds, or whose checkpoint is damaged or of
@@ -151,7 +151,7 @@ def _check_writable(folder: Path) -> None:
         raise OSError(error.errno, said, str(folder)) from error
 
 
-def _read(path: Path, run: Run) -> Saved:
+def _read(path: Path, run: RunIdentity) -> Saved:
     """The checkpoint, if it is whole and belongs to this run."""
     anew = f"delete {path} to start anew"
     try:

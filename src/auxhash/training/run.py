@@ -23,7 +23,7 @@ from auxhash.mac import MAC, State, Step
 from auxhash.refine import REPORTS, Refine
 from auxhash.training import interrupt, progress
 from auxhash.training.checkpoint import Checkpoint
-from auxhash.training.validation import Points, Precision, Validation, hold_out
+from auxhash.training.validation import Precision, TrainingPoints, Validation, hold_out
 
 Steps = Iterable[tuple[Step, State]]
 
@@ -68,7 +68,7 @@ class Training:
     def __init__(
         self,
         settings: Settings,
-        points: Points,
+        points: TrainingPoints,
         generators: list[np.random.Generator],
         checkpoint: Checkpoint | None = None,
     ) -> None:

@@ -1,4 +1,4 @@
-"""Points held out of the training, and the precision that they are searched with."""
+"""TrainingPoints held out of the training, and the precision that they are searched with."""
 
 from typing import Any, NamedTuple
 
@@ -16,22 +16,22 @@ SCORE_K = 100
 Validation = float | tuple[NDArray[Any], NDArray[Any]] | None
 
 
-class Points(NamedTuple):
+class TrainingPoints(NamedTuple):
     """Points to learn from: features (n, D), labels and affinity, as far as they are known."""
 
     X: NDArray[Any]
     y: NDArray[Any] | None
     affinity: Affinity | None
 
-    def take(self, rows: NDArray[np.int64]) -> "Points":
+    def take(self, rows: NDArray[np.int64]) -> "TrainingPoints":
         y = None if self.y is None else self.y[rows]
         affinity = None if self.affinity is None else self.affinity.subset(rows)
-        return Points(self.X[rows], y, affinity)
+        return TrainingPoints(self.X[rows], y, affinity)
 
 
 def hold_out(
-    points: Points, validation: Validation, rng: np.random.Generator
-) -> tuple[Points, tuple[NDArray[Any], NDArray[Any]] | None]:
+    points: TrainingPoints, validation: Validation, rng: np.random.Generator
+) -> tuple[TrainingPoints, tuple[NDArray[Any], NDArray[Any]] | None]:
     """The points to learn from, and the (X, y) to validate on.
 
     `validation` is None, (X, y) held out already, or the fraction of the points to hold out.

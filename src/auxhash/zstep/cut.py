@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
 from auxhash.zstep.maxflow import minimum_cut
-from auxhash.zstep.problem import ROUNDING, Array, BitProblem
+from auxhash.zstep.problem import ROUNDING, BitProblem
 
 
 class Cut:

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from auxhash.codes import Words, popcount
 from auxhash.compute import threads
+from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
-from auxhash.zstep.problem import ROUNDING, Array, BitProblem, Graph, Problem
+from auxhash.zstep.problem import ROUNDING, BitProblem, Graph, Problem
 
 CHUNK = 16  # points of one colour that a thread takes at a time
 

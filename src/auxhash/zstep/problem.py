@@ -20,12 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.affinity import Affinity
-from auxhash.codes import Codes, Words, pack, popcount, to_words
+from auxhash.codes import Codes, Words, codes_to_words, popcount
 from auxhash.compute import threads
+from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
 from auxhash.losses import Loss, LossTable, get, sum_pairs, tabulate
-
-Array = NDArray[np.float64]
 
 CHUNK = 1 << 18  # edges that a thread takes at a time
 ROUNDING = 1e-12  # relative; a change in E below it is no change
@@ -136,7 +135,7 @@ class Problem:
 
     def fields(self, Z: Codes) -> Array:
         """S (n, b): for every bit S_n = (1/2) sum_j a_nj z_j, so that g = S + c."""
-        words = to_words(pack(Z))
+        words = codes_to_words(Z)
         S = np.empty(Z.shape)
         with threads.pool(self.n_jobs) as run:
             for k in range(self.n_bits):

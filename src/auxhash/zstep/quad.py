@@ -10,7 +10,8 @@ from scipy.optimize import Bounds, minimize
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from auxhash.codes import sign
-from auxhash.zstep.problem import Array, BitProblem
+from auxhash.compute.arrays import Array
+from auxhash.zstep.problem import BitProblem
 
 ITERATIONS = 30  # of L-BFGS-B, as in two-step hashing's own program
 

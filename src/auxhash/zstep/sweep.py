@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.checks import unknown
-from auxhash.codes import Codes, Words, pack, to_words, unpack
+from auxhash.codes import Codes, Words, codes_to_words, words_to_codes
 from auxhash.compute import threads
+from auxhash.compute.arrays import Array
 from auxhash.zstep.cut import Cut
 from auxhash.zstep.descent import BitDescent, Descent
-from auxhash.zstep.problem import ROUNDING, Array, BitProblem, Penalty, Problem
+from auxhash.zstep.problem import ROUNDING, BitProblem, Penalty, Problem
 from auxhash.zstep.quad import Quad
 
 
@@ -73,7 +74,7 @@ def z_step(
     rng: np.random.Generator,
 ) -> ZStep:
     """Lower L_P(Z) for a given hash function, from Z, by at most `max_sweeps` sweeps."""
-    words = to_words(pack(Z))
+    words = codes_to_words(Z)
     c = penalty.linear()
     changed, sweeps = 1, 0
     with threads.pool(problem.n_jobs) as run:
@@ -83,7 +84,7 @@ def z_step(
             else:
                 changed = _sweep_bits(problem, words, c, penalty.mu, solver, run, rng)
             sweeps += 1
-    Z = unpack(words.astype("<u8").view(np.uint8)[:, : -(-problem.n_bits // 8)], problem.n_bits)
+    Z = words_to_codes(words, problem.n_bits)
     free_loss = problem.loss(Z)
     return ZStep(Z, free_loss + penalty.value(Z), free_loss, sweeps, not changed)
 

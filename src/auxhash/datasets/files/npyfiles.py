@@ -6,15 +6,14 @@ import math
 import os
 import zipfile
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from auxhash.compute.arrays import AnyArray
 
 
-def map_npy(path: Path) -> Array:
+def map_npy(path: Path) -> AnyArray:
     """The array of a .npy file, left on the disk until it is used."""
     with path.open("rb") as file:
         start = file.read(len(np.lib.format.MAGIC_PREFIX))
@@ -23,7 +22,7 @@ def map_npy(path: Path) -> Array:
             raise ValueError(f"{path} is not a whole .npy file: {why}")
         file.seek(0)
         _check(file, path.stat().st_size, f"{path} is not a whole .npy file", str(path))
-    mapped: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    mapped: AnyArray = np.load(path, mmap_mode="r", allow_pickle=False)
     return mapped
 
 
@@ -47,7 +46,7 @@ class Archive:
         """What the arrays are called, in their order."""
         return list(self.members)
 
-    def read(self, name: str) -> Array:
+    def read(self, name: str) -> AnyArray:
         """One array; its size is looked at before anything is unpacked."""
         info = self.members[name]
         fault = f"{self.path} is not a whole .npz file of arrays"
@@ -61,7 +60,7 @@ class Archive:
                 with archive.open(info) as file:
                     _check(file, info.file_size, fault, f"{self.path}: array {name}")
                 with archive.open(info) as file:
-                    array: Array = np.lib.format.read_array(file, allow_pickle=False)
+                    array: AnyArray = np.lib.format.read_array(file, allow_pickle=False)
                     file.read()  # to the end, where the checksum is compared
                     return array
         except (PermissionError, MemoryError):

@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from auxhash.compute.arrays import AnyArray
 from auxhash.datasets.files import taken
 from auxhash.datasets.files.taken import IDS
-
-Array = NDArray[Any]
 
 INDEX = "__index_level_"  # what pandas calls row numbers that have no name
 LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
@@ -67,18 +65,18 @@ class Parquet:
         with _whole(self.path):
             return self._file.read(columns=names)
 
-    def labels(self, name: str) -> Array:
+    def labels(self, name: str) -> AnyArray:
         """The values of a column, one a point."""
         return values_of(self.read([name])[name], self.path, name)
 
-    def numbers(self, name: str) -> Array:
+    def numbers(self, name: str) -> AnyArray:
         """The numbers of a column."""
         column = self.read([name])[name]
         if not _is_number(column.type):
             raise ValueError(f"{self.path}: column {name} must hold numbers, got {column.type}")
         return _numbers(column, self.path, name, 0)
 
-    def chunks(self, chosen: Chosen, size: int) -> Iterator[Array]:
+    def chunks(self, chosen: Chosen, size: int) -> Iterator[AnyArray]:
         """The features, `size` rows at a time."""
         first, width = 0, 0
         with _whole(self.path):
@@ -136,7 +134,7 @@ def choose(schema: Any, path: Path, label: str) -> Chosen:
     return Chosen(numbers, False, passed, own)
 
 
-def features_of(table: Any, chosen: Chosen, path: Path, first: int = 0) -> Array:
+def features_of(table: Any, chosen: Chosen, path: Path, first: int = 0) -> AnyArray:
     """Features (n, D) of a table or a batch of Arrow's, whose first row is the `first` of all."""
     if chosen.are_lists:
         [name] = chosen.features
@@ -144,7 +142,7 @@ def features_of(table: Any, chosen: Chosen, path: Path, first: int = 0) -> Array
     return np.column_stack([_numbers(table[name], path, name, first) for name in chosen.features])
 
 
-def values_of(column: Any, path: Path, name: str) -> Array:
+def values_of(column: Any, path: Path, name: str) -> AnyArray:
     """Labels in a column of Arrow's: numbers, text, dates, or lists of 0 and 1."""
     import pyarrow as arrow
 
@@ -162,11 +160,11 @@ def values_of(column: Any, path: Path, name: str) -> Array:
     raise ValueError(f"{path}: column {name} must hold numbers or text, got {kind}")
 
 
-def _matrix(column: Any, path: Path, name: str, first: int) -> Array:
+def _matrix(column: Any, path: Path, name: str, first: int) -> AnyArray:
     """Lists of equal length as an array (n, D), of the type that they hold."""
     import pyarrow.compute as compute
 
-    parts: list[Array] = []
+    parts: list[AnyArray] = []
     width = None
     for chunk in getattr(column, "chunks", [column]):
         if not len(chunk):
@@ -187,12 +185,12 @@ def _matrix(column: Any, path: Path, name: str, first: int) -> Array:
     return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
 
-def _numbers(column: Any, path: Path, name: str, first: int) -> Array:
+def _numbers(column: Any, path: Path, name: str, first: int) -> AnyArray:
     _check_nulls(column, path, name, first)
     return _plain(column)
 
 
-def _plain(column: Any) -> Array:
+def _plain(column: Any) -> AnyArray:
     values = np.asarray(column.to_numpy(zero_copy_only=False))
     return values.astype(np.uint8) if values.dtype == bool else values
 

@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auxhash import checks
 from auxhash.compute import threads
+from auxhash.compute.arrays import AnyArray
 from auxhash.datasets.files import taken
 from auxhash.datasets.files.images import ImageFeature, ImageFolder
 from auxhash.datasets.files.parquetfiles import Parquet
 from auxhash.datasets.files.tables import (
     FEATURES,
     LABEL,
-    Header,
+    HeaderChoice,
     check_features,
     check_finite,
     checked_path,
@@ -29,8 +29,6 @@ from auxhash.datasets.files.tables import (
 )
 from auxhash.datasets.files.vectors import TYPES, check_dimensions, map_vectors
 from auxhash.storage.files import writing
-
-Array = NDArray[Any]
 
 NUMBERS = 1 << 20  # in a chunk
 BATCH = 4096  # rows of a .parquet file
@@ -42,8 +40,8 @@ class Rows:
 
     name: str
     n: int
-    read: Callable[[], Iterable[Array]]
-    read_labels: Callable[[], Array] | None = None  # where they came with the points
+    read: Callable[[], Iterable[AnyArray]]
+    read_labels: Callable[[], AnyArray] | None = None  # where they came with the points
     names: list[str] | None = None  # of pictures
     feature: str | None = None  # that was computed of them
     taken: str = ""  # what was taken of the file, in words
@@ -52,26 +50,26 @@ class Rows:
         return self.n
 
     @property
-    def labels(self) -> Array | None:
+    def labels(self) -> AnyArray | None:
         """The labels that came with the points, checked; None where there are none."""
         if self.read_labels is None:
             return None
         return checks.labels(f"labels in {self.name}", self.read_labels())
 
-    def chunks(self) -> Iterator[Array]:
+    def chunks(self) -> Iterator[AnyArray]:
         """All rows in their order, checked for NaN and infinity."""
         first = 0
         for chunk in self.read():
             yield check_finite(chunk, self.name, first)
             first += len(chunk)
 
-    def all(self) -> Array:
+    def all(self) -> AnyArray:
         """All rows in one array."""
         return np.concatenate(list(self.chunks()))
 
 
 def of_file(
-    path: str | Path, label: str = LABEL, role: str = "features", header: Header = None
+    path: str | Path, label: str = LABEL, role: str = "features", header: HeaderChoice = None
 ) -> Rows:
     """The features of a file; `tables.read_features` says what of it is taken."""
     path = checked_path(path, role, FEATURES)
@@ -113,17 +111,17 @@ def write_npy(
             file.write(np.ascontiguousarray(chunk).data)
 
 
-def _slices(n: int, d: int, read: Callable[[slice], Array]) -> Iterator[Array]:
+def _slices(n: int, d: int, read: Callable[[slice], AnyArray]) -> Iterator[AnyArray]:
     for rows in threads.chunks(n, max(1, NUMBERS // d)):
         yield read(rows)
 
 
-def _mapped(path: Path, rows: slice) -> Array:
+def _mapped(path: Path, rows: slice) -> AnyArray:
     return np.array(np.load(path, mmap_mode="r", allow_pickle=False)[rows])
 
 
 def _of_vectors(path: Path) -> Rows:
-    def read(rows: slice) -> Array:
+    def read(rows: slice) -> AnyArray:
         records = map_vectors(path)[rows]
         check_dimensions(path, records, rows.start)
         return np.array(records["vector"])
@@ -140,7 +138,7 @@ def _of_parquet(path: Path, label: str) -> Rows:
     if not len(file):
         raise ValueError(f"{path} holds no rows")
 
-    def read() -> Iterator[Array]:
+    def read() -> Iterator[AnyArray]:
         for X in Parquet(path).chunks(chosen, BATCH):
             yield check_features(X, str(path))
 

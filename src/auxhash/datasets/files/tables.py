@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash import checks
+from auxhash.compute.arrays import AnyArray
 from auxhash.datasets.files import taken, textfiles
 from auxhash.datasets.files.npyfiles import Archive, map_npy
 from auxhash.datasets.files.parquetfiles import Parquet, features_of
 from auxhash.datasets.files.taken import Features, Labels
 from auxhash.datasets.files.vectors import TYPES, read_vectors
 
-Array = NDArray[Any]
-Header = bool | None  # whether line 1 of a text holds names; None: it is looked at
-Pairs = tuple[Array, Array, Array]
+HeaderChoice = bool | None  # whether line 1 of a text holds names; None: it is looked at
+PairColumns = tuple[AnyArray, AnyArray, AnyArray]
 
 LABEL = "y"  # what labels are called inside a file
 PAIR = ("i", "j", "y")
@@ -30,8 +29,8 @@ EXACT = 2**53  # whole numbers up to it are exact as floats
 
 
 def read_features(
-    path: str | Path, label: str = LABEL, role: str = "features", header: Header = None
-) -> tuple[Array, Array | None]:
+    path: str | Path, label: str = LABEL, role: str = "features", header: HeaderChoice = None
+) -> tuple[AnyArray, AnyArray | None]:
     """Features (n, D) and, where the file holds them under the name `label`, labels (n,).
 
     In .npz the array X (or the only one) is taken; in .parquet the column of lists of numbers, or
@@ -47,8 +46,8 @@ def read_features(
 
 
 def read_labels(
-    path: str | Path, label: str = LABEL, role: str = "labels", header: Header = None
-) -> Array:
+    path: str | Path, label: str = LABEL, role: str = "labels", header: HeaderChoice = None
+) -> AnyArray:
     """Labels: the array of a .npy, or what is called `label`, or the only one, in the others.
 
     In .csv and .txt they are int64 or float64 where those print as the cells do, or else text. By
@@ -57,7 +56,7 @@ def read_labels(
     return take_labels(path, label, role, header).values
 
 
-def read_pairs(path: str | Path, header: Header = None) -> Pairs:
+def read_pairs(path: str | Path, header: HeaderChoice = None) -> PairColumns:
     """i, j and y of pairs: named so in .npz, .parquet and .csv, or three columns in this order."""
     path = checked_path(path, "pairs", (".npy", ".npz", ".csv", ".parquet"))
     columns = _PAIRS[path.suffix](path, header)
@@ -67,7 +66,7 @@ def read_pairs(path: str | Path, header: Header = None) -> Pairs:
     return _whole(path, "i", i), _whole(path, "j", j), y
 
 
-def read_names(path: str | Path, header: Header = None) -> list[str]:
+def read_names(path: str | Path, header: HeaderChoice = None) -> list[str]:
     """What things are called, one a row: text as it stands, in a column called name."""
     path = checked_path(path, "names", LABELS)
     if path.suffix in (".csv", ".txt"):
@@ -80,7 +79,7 @@ def read_names(path: str | Path, header: Header = None) -> list[str]:
 
 
 def take_features(
-    path: str | Path, label: str = LABEL, role: str = "features", header: Header = None
+    path: str | Path, label: str = LABEL, role: str = "features", header: HeaderChoice = None
 ) -> Features:
     """`read_features`, with what they were taken from."""
     path = checked_path(path, role, FEATURES)
@@ -88,7 +87,7 @@ def take_features(
 
 
 def take_labels(
-    path: str | Path, label: str = LABEL, role: str = "labels", header: Header = None
+    path: str | Path, label: str = LABEL, role: str = "labels", header: HeaderChoice = None
 ) -> Labels:
     """`read_labels`, with what they were taken from."""
     path = checked_path(path, role, LABELS)
@@ -96,7 +95,7 @@ def take_labels(
     return Labels(checks.labels(f"{role} in {path}", found.values), found.how)
 
 
-def check_features(X: Array, role: str) -> Array:
+def check_features(X: AnyArray, role: str) -> AnyArray:
     """X, if it is of shape (n, D), not empty, and of real numbers."""
     if X.ndim != 2 or not X.size:
         raise ValueError(f"{role} must be of shape (n, D) and not empty, got shape {X.shape}")
@@ -105,7 +104,7 @@ def check_features(X: Array, role: str) -> Array:
     return X
 
 
-def check_finite(X: Array, role: str, first: int = 0) -> Array:
+def check_finite(X: AnyArray, role: str, first: int = 0) -> AnyArray:
     """X, if no number of it is NaN or infinite; its first row is the `first` of the role."""
     if np.issubdtype(X.dtype, np.floating):
         bad = ~np.isfinite(X).all(axis=1)
@@ -130,11 +129,11 @@ def checked_path(path: str | Path, role: str, suffixes: Sequence[str] | dict[str
 # Features.
 
 
-def _features_of_npy(path: Path, label: str, header: Header) -> Features:
+def _features_of_npy(path: Path, label: str, header: HeaderChoice) -> Features:
     return Features(map_npy(path))
 
 
-def _features_of_npz(path: Path, label: str, header: Header) -> Features:
+def _features_of_npz(path: Path, label: str, header: HeaderChoice) -> Features:
     held = Archive(path)
     names = [name for name in held.names if name != label]
     if "X" not in names and len(names) != 1:
@@ -148,7 +147,7 @@ def _features_of_npz(path: Path, label: str, header: Header) -> Features:
     return Features(held.read(name), labels, taken.joined(f"array {name}", said, rest))
 
 
-def _features_of_parquet(path: Path, label: str, header: Header) -> Features:
+def _features_of_parquet(path: Path, label: str, header: HeaderChoice) -> Features:
     file = Parquet(path)
     chosen = file.chosen(label)
     if not len(file):
@@ -158,37 +157,37 @@ def _features_of_parquet(path: Path, label: str, header: Header) -> Features:
     return Features(X, labels, chosen.how)
 
 
-def _features_of_vectors(path: Path, label: str, header: Header) -> Features:
+def _features_of_vectors(path: Path, label: str, header: HeaderChoice) -> Features:
     return Features(read_vectors(path))
 
 
 # Labels.
 
 
-def _labels_of_npy(path: Path, label: str, header: Header) -> Labels:
+def _labels_of_npy(path: Path, label: str, header: HeaderChoice) -> Labels:
     return Labels(np.array(map_npy(path)))
 
 
-def _labels_of_npz(path: Path, label: str, header: Header) -> Labels:
+def _labels_of_npz(path: Path, label: str, header: HeaderChoice) -> Labels:
     held = Archive(path)
     name = _only(path, label, held.names)
     return Labels(held.read(name), f"array {name}")
 
 
-def _labels_of_parquet(path: Path, label: str, header: Header) -> Labels:
+def _labels_of_parquet(path: Path, label: str, header: HeaderChoice) -> Labels:
     file = Parquet(path)
     name = _only(path, label, file.names)
     return Labels(file.labels(name), f"column {name}")
 
 
-def _labels_of_text(path: Path, label: str, header: Header) -> Labels:
+def _labels_of_text(path: Path, label: str, header: HeaderChoice) -> Labels:
     text = textfiles.read_text(path, label, header, only=True)
     name = _only(path, label, text.names)
     of = f"column {name}" if text.header else ""
     return Labels(text.values(text.names.index(name)), taken.joined(of, text.how))
 
 
-def _labels_of_vectors(path: Path, label: str, header: Header) -> Labels:
+def _labels_of_vectors(path: Path, label: str, header: HeaderChoice) -> Labels:
     return Labels(read_vectors(path))
 
 
@@ -203,43 +202,45 @@ def _only(path: Path, label: str, names: Iterable[str]) -> str:
     return found[0]
 
 
-# Pairs.
+# PairColumns.
 
 
-def _pairs_of_npy(path: Path, header: Header) -> dict[str, Array]:
+def _pairs_of_npy(path: Path, header: HeaderChoice) -> dict[str, AnyArray]:
     return dict(zip(PAIR, _three(path, map_npy(path)), strict=True))
 
 
-def _pairs_of_npz(path: Path, header: Header) -> dict[str, Array]:
+def _pairs_of_npz(path: Path, header: HeaderChoice) -> dict[str, AnyArray]:
     held = Archive(path)
     return {name: held.read(name) for name in PAIR if name in held.names}
 
 
-def _pairs_of_parquet(path: Path, header: Header) -> dict[str, Array]:
+def _pairs_of_parquet(path: Path, header: HeaderChoice) -> dict[str, AnyArray]:
     file = Parquet(path)
     return {name: file.numbers(name) for name in PAIR if name in file.names}
 
 
-def _pairs_of_text(path: Path, header: Header) -> dict[str, Array]:
+def _pairs_of_text(path: Path, header: HeaderChoice) -> dict[str, AnyArray]:
     text = textfiles.read_text(path, None, header)
     at = {name: text.names.index(name) for name in PAIR if name in text.names}
     if not at:
         if len(text.names) != len(PAIR):
             raise ValueError(f"{path} must have three columns, for i, j and y; got {text.names}")
         at = dict(zip(PAIR, range(3), strict=True))
-    columns: dict[str, Array] = {name: text.points(at[name]) for name in ("i", "j") if name in at}
+    columns: dict[str, AnyArray] = {
+        name: text.points(at[name]) for name in ("i", "j") if name in at
+    }
     if "y" in at:
         columns["y"] = text.numbers([at["y"]])[:, 0]
     return columns
 
 
-def _three(path: Path, pairs: Array) -> Array:
+def _three(path: Path, pairs: AnyArray) -> AnyArray:
     if pairs.ndim != 2 or pairs.shape[1] != 3:
         raise ValueError(f"{path} must be of shape (n, 3), for i, j and y; got {pairs.shape}")
     return pairs.T
 
 
-def _whole(path: Path, name: str, values: Array) -> Array:
+def _whole(path: Path, name: str, values: AnyArray) -> AnyArray:
     """Numbers of points, which a table that also holds y may hold as floats."""
     if values.dtype.kind in "iu":
         return values
@@ -249,14 +250,14 @@ def _whole(path: Path, name: str, values: Array) -> Array:
     return values.astype(np.int64)
 
 
-FEATURES: dict[str, Callable[[Path, str, Header], Features]] = {
+FEATURES: dict[str, Callable[[Path, str, HeaderChoice], Features]] = {
     ".npy": _features_of_npy,
     ".npz": _features_of_npz,
     ".csv": textfiles.read_features,
     ".parquet": _features_of_parquet,
     **dict.fromkeys(TYPES, _features_of_vectors),
 }
-LABELS: dict[str, Callable[[Path, str, Header], Labels]] = {
+LABELS: dict[str, Callable[[Path, str, HeaderChoice], Labels]] = {
     ".npy": _labels_of_npy,
     ".npz": _labels_of_npz,
     ".csv": _labels_of_text,
@@ -264,7 +265,7 @@ LABELS: dict[str, Callable[[Path, str, Header], Labels]] = {
     ".parquet": _labels_of_parquet,
     ".ivecs": _labels_of_vectors,
 }
-_PAIRS: dict[str, Callable[[Path, Header], dict[str, Array]]] = {
+_PAIRS: dict[str, Callable[[Path, HeaderChoice], dict[str, AnyArray]]] = {
     ".npy": _pairs_of_npy,
     ".npz": _pairs_of_npz,
     ".csv": _pairs_of_text,

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from auxhash.compute.arrays import AnyArray
 
 NAMED = 4  # as many names are told one by one
 IDS = "id"  # a column called so, in any case, is never a feature
@@ -20,12 +19,12 @@ class Features:
     Labels are read when they are asked for: to encode points, they may be missing or wrong.
     """
 
-    X: Array
-    read_labels: Callable[[], Array] | None = None
+    X: AnyArray
+    read_labels: Callable[[], AnyArray] | None = None
     how: str = ""
 
     @property
-    def labels(self) -> Array | None:
+    def labels(self) -> AnyArray | None:
         """The labels, or None where the file holds none."""
         return None if self.read_labels is None else self.read_labels()
 
@@ -34,7 +33,7 @@ class Features:
 class Labels:
     """Labels (n,), or (n, n_labels) of 0 and 1; `how` says which part of a file they were."""
 
-    values: Array
+    values: AnyArray
     how: str = ""
 
 
@@ -53,7 +52,7 @@ def labels_line(name: Any, labels: Labels, what: str = "labels") -> str:
     return joined(f"{name}: {len(values):,} {what}{classes}, {kind(values)}", labels.how)
 
 
-def kind(values: Array) -> str:
+def kind(values: AnyArray) -> str:
     """Text, or the type of the numbers."""
     return "text" if values.dtype.kind in "USO" else values.dtype.name
 

@@ -10,14 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.compute.arrays import AnyArray
 from auxhash.datasets.files import taken
-
-Array = NDArray[Any]
 
 DELIMITERS = ",;\t"
 NUMERAL = frozenset("0123456789+-.eE")  # what float() takes besides is no number here
@@ -74,7 +72,7 @@ class Text:
             raise ValueError(f"{self._place(cells.index(''), column)} is empty")
         return cells
 
-    def values(self, column: int) -> Array:
+    def values(self, column: int) -> AnyArray:
         """A column of labels: int64 or float64 where these print as the cells do, or else text."""
         cells = self.text(column)
         kinds = set(cells)

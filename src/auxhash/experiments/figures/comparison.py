@@ -13,13 +13,7 @@ from auxhash.experiments.claims import (
     only_ones_ahead,
 )
 from auxhash.experiments.entries import OURS
-from auxhash.experiments.figures.figure import (
-    GroupFigure,
-    Section,
-    of,
-    precision_plot,
-    recall_plot,
-)
+from auxhash.experiments.figures.figure import GroupFigure, Section, of, precision_plot, recall_plot
 from auxhash.experiments.groups import Group, Record
 from auxhash.experiments.scales import Data, Scale
 

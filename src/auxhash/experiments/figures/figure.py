@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from auxhash.experiments import claims
-from auxhash.experiments.cells import Arrays, Cells
+from auxhash.experiments.cells import Cells
 from auxhash.experiments.claims import Claim, Verdict
 from auxhash.experiments.figures.styles import label, style
 from auxhash.experiments.gallery import Gallery, gallery
@@ -16,6 +16,7 @@ from auxhash.experiments.groups import Group, Record
 from auxhash.experiments.runs import Facts
 from auxhash.experiments.scales import Scale
 from auxhash.experiments.svg import Arrow, Plot, Series, Style
+from auxhash.storage.encoding import Arrays
 
 ARROWS = {"cut": "MACcut", "quad": "MACquad"}  # from the two-step method to what MAC makes of it
 APART = 0.03  # of their x, from one arrow to the next
@@ -48,7 +49,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Content:
+class FigureContent:
     """All that a page shows, and the numbers for a file."""
 
     verdicts: Sequence[Verdict]
@@ -74,7 +75,9 @@ class Figure(Protocol):
     def jobs(self, scale: Scale, n_jobs: int | None, data: str | None) -> Sequence[Job]:
         """What has to be run, all of it or what concerns one data set."""
 
-    def content(self, scale: Scale, cells: Cells, n_jobs: int | None, data: str | None) -> Content:
+    def content(
+        self, scale: Scale, cells: Cells, n_jobs: int | None, data: str | None
+    ) -> FigureContent:
         """What can be told from the cells there are; nothing is trained."""
 
 
@@ -96,12 +99,14 @@ class GroupFigure:
         trainings = dict.fromkeys(t for group in groups for t in group.trainings())
         return sorted(trainings, key=lambda training: training.seed)
 
-    def content(self, scale: Scale, cells: Cells, n_jobs: int | None, data: str | None) -> Content:
+    def content(
+        self, scale: Scale, cells: Cells, n_jobs: int | None, data: str | None
+    ) -> FigureContent:
         groups = self._groups(scale, n_jobs, data)
         records = [record for group in groups for record in group.records(cells)]
         galleries = [gallery(group, cells) for group in groups] if self.pictures else []
         shown = {found.why_none or found.title: found for found in galleries if found is not None}
-        return Content(
+        return FigureContent(
             claims.judge(self.claims, records),
             self.sections(groups, records),
             list(_protocol(groups, cells)),

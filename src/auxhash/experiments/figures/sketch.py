@@ -17,16 +17,17 @@ from numpy.typing import NDArray
 from auxhash import __version__, affinity, datasets, hashfunctions, mac, zstep
 from auxhash.affinity import Affinity
 from auxhash.baselines.pca import principal_axes
+from auxhash.compute.arrays import Array
 from auxhash.experiments import claims, runs
-from auxhash.experiments.cells import Arrays, Cells
+from auxhash.experiments.cells import Cells
 from auxhash.experiments.claims import Verdict
-from auxhash.experiments.figures.figure import Content, Section
+from auxhash.experiments.figures.figure import FigureContent, Section
 from auxhash.experiments.figures.styles import DASHES
 from auxhash.experiments.scales import Scale
 from auxhash.experiments.svg import Plot, Series, Style
 from auxhash.hashfunctions import HashFunction
+from auxhash.storage.encoding import Arrays
 
-Array = NDArray[np.float64]
 Signs = NDArray[np.int8]
 
 CLASSES = (1, 2, 7)
@@ -298,11 +299,13 @@ class Sketch:
     def jobs(self, scale: Scale, n_jobs: int | None, data: str | None) -> Sequence[Draw]:
         return [Draw(seed) for seed in range(scale.sketches)]
 
-    def content(self, scale: Scale, cells: Cells, n_jobs: int | None, data: str | None) -> Content:
+    def content(
+        self, scale: Scale, cells: Cells, n_jobs: int | None, data: str | None
+    ) -> FigureContent:
         draws = [draw for draw in self.jobs(scale, n_jobs, data) if draw.configuration() in cells]
         every = [cells.read(draw.configuration()) for draw in draws]
         facts = [found for found, _ in every]
-        return Content(
+        return FigureContent(
             verdicts(facts),
             [_section(every)] if every else [],
             _protocol(facts),

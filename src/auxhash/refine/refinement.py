@@ -1,12 +1,8 @@
 """Refinement: minimise L(h) itself, with a smooth step in the place of the sign.
 
 MAC ends where Z = h(X), at an optimum that its path led to. From there we go down the gradient of
-
-    L(u),  u_n = tanh(s a(x_n)),
-
-a(x) being the outputs of the hash function, while the steepness s grows: tanh turns into the sign
-and L(u) into L(h). L(h) itself is measured now and then, and the lowest is what counts, so that
-refinement never raises it.
+the smooth loss while its steepness grows (`gradient`). L(h) itself is measured now and then, and
+the lowest is what counts, so that refinement never raises it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,19 +11,18 @@ from itertools import pairwise
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash import checks
 from auxhash.compute import threads
+from auxhash.compute.arrays import Array
 from auxhash.hashfunctions import HashFunction, codes, is_smooth
-from auxhash.hashfunctions.smooth import Smooth
 from auxhash.mac import State, Step, Validate
-from auxhash.refine.pairs import Pairs, Single, Source, choose, steepest
+from auxhash.refine.gradient import GradientDescent
+from auxhash.refine.pairs import BATCH, PairSource, objective_for
 from auxhash.storage.encoding import register
 from auxhash.zstep import Problem
 
 REPORTS = 10  # times that L(h) is measured
-FIRST, SECOND = 0.9, 0.999  # memory of Adam's mean and of its mean square
 
 
 @register("Refine")
@@ -46,8 +41,8 @@ class Refine:
     """
 
     n_steps: int = 1000
-    batch: int = 2000
-    pairs: Source = "auto"
+    batch: int = BATCH
+    pairs: PairSource = "auto"
     steepness: tuple[float, float] = (2.0, 20.0)
     rate: float = 0.02
 
@@ -64,14 +59,13 @@ class Refine:
         """Raise, before anything is trained, where there would be no way to refine h."""
         if not is_smooth(h):
             raise TypeError(f"{type(h).__name__} has no gradient to refine it by; set refine=None")
-        choose(problem, self.pairs, self.batch)
-        steepest(problem)
+        objective_for(problem, self.pairs, self.batch)
 
     def after(
         self,
         steps: Iterable[tuple[Step, State]],
         problem: Problem,
-        F: NDArray[np.float64],
+        F: Array,
         rng: np.random.Generator,
         validate: Validate | None = None,
     ) -> Iterator[tuple[Step, State]]:
@@ -91,7 +85,7 @@ class Refine:
     def steps(
         self,
         problem: Problem,
-        F: NDArray[np.float64],
+        F: Array,
         step: Step,
         state: State,
         rng: np.random.Generator,
@@ -99,13 +93,13 @@ class Refine:
     ) -> Iterator[tuple[Step, State]]:
         """Go on from `state`, which `step` led to. As Z = h(X) throughout, mu is infinite."""
         clock = perf_counter()
-        pairs = choose(problem, self.pairs, self.batch)
+        objective = objective_for(problem, self.pairs, self.batch)
         h = state.h
         if not is_smooth(h):
             raise TypeError(f"{type(h).__name__} has no gradient to refine it by")
         with threads.pool(problem.n_jobs):
             smooth = h.smooth(F, rng)
-        descent = _Adam(self, smooth, pairs, steepest(problem), problem.n_points, rng)
+        descent = GradientDescent(smooth, objective, self.n_steps, self.steepness, self.rate, rng)
         ends = np.linspace(0, self.n_steps, REPORTS + 1).astype(int)
         for iteration, (start, stop) in enumerate(pairwise(ends), step.iteration + 1):
             with threads.pool(problem.n_jobs) as run:
@@ -124,50 +118,3 @@ class Refine:
                 state,
             )
             clock = perf_counter()
-
-
-class _Adam:
-    """Stochastic gradient steps, each coordinate scaled by its root mean square."""
-
-    def __init__(
-        self,
-        settings: Refine,
-        smooth: Smooth,
-        pairs: Pairs,
-        unit: float,
-        n: int,
-        rng: np.random.Generator,
-    ) -> None:
-        self.settings, self.smooth, self.pairs, self.n = settings, smooth, pairs, n
-        self.mean: list[Single] = [np.zeros_like(p) for p in smooth.parameters]
-        self.square: list[Single] = [np.zeros_like(p) for p in smooth.parameters]
-        self.batches = _batches(n, min(n, settings.batch), rng)
-        self.unit = unit
-
-    def move(self, t: int, run: threads.Run) -> None:
-        settings, smooth = self.settings, self.smooth
-        done = t / settings.n_steps
-        low, high = settings.steepness
-        s = np.float32(low * (high / low) ** done)
-        rows = next(self.batches)
-        pull = self.pairs.pull(lambda rows: smooth.outputs(rows, run), rows, s, run)
-        # The mean over batches is to be the whole gradient, in units that decay is told in.
-        pull *= np.float32(self.n / len(rows) / self.unit)
-        gradients = smooth.gradients(rows, pull)
-        length = settings.rate * (1 - done) / (1 - FIRST ** (t + 1))
-        unbiased = np.float32(1 / (1 - SECOND ** (t + 1)))
-        moving = zip(smooth.parameters, gradients, self.mean, self.square, strict=True)
-        for parameter, gradient, mean, square in moving:
-            mean += np.float32(1 - FIRST) * (gradient - mean)
-            square += np.float32(1 - SECOND) * (gradient * gradient - square)
-            root = np.sqrt(unbiased * square)
-            parameter -= np.float32(length) * mean / np.where(root > 0, root, np.float32(1))
-        smooth.normalize()
-
-
-def _batches(n: int, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Batches of points without end; each round is another order of all points."""
-    while True:
-        order = rng.permutation(n)
-        for start in range(0, n - size + 1, size):
-            yield order[start : start + size]

@@ -1,0 +1,86 @@
+"""The smooth core: a hash function moved down the gradient of an objective.
+
+In the place of the codes stand u = tanh(s a(x)), a(x) being the outputs of the hash function. The
+steepness s grows from step to step, so that tanh turns into the sign. An objective says which
+points a step looks at and how it pulls at their outputs; the hash function (`Smooth`) says what
+that means for its parameters. Neither knows the other.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import numpy as np
+
+from auxhash.compute import threads
+from auxhash.compute.arrays import Numbers, Single
+from auxhash.hashfunctions.smooth import Smooth
+
+FIRST, SECOND = 0.9, 0.999  # memory of Adam's mean and of its mean square
+
+Outputs = Callable[[Numbers | slice], Single]  # a(x) of these training points, (points, b)
+
+
+class Objective(Protocol):
+    """A smooth function of the outputs, seen through batches of points."""
+
+    def batches(self, rng: np.random.Generator) -> Iterator[Numbers]:
+        """The points of one step after another, without end."""
+
+    def pull(self, outputs: Outputs, rows: Numbers, s: np.float32, run: threads.Run) -> Single:
+        """The gradient (rows, b) with respect to the outputs of a batch, at steepness s."""
+
+    def scale(self, rows: Numbers) -> float:
+        """What `pull` is multiplied by, so that its mean over batches is the whole gradient.
+
+        In units of the steepest slope: in these, hash functions state their weight decay.
+        """
+
+
+class GradientDescent:
+    """Stochastic gradient steps with Adam: each coordinate is scaled by its root mean square.
+
+    The steepness grows geometrically; the length of the steps falls linearly to 0.
+    """
+
+    def __init__(
+        self,
+        smooth: Smooth,
+        objective: Objective,
+        n_steps: int,
+        steepness: tuple[float, float],
+        rate: float,
+        rng: np.random.Generator,
+    ) -> None:
+        self.smooth, self.objective = smooth, objective
+        self.n_steps, self.steepness, self.rate = n_steps, steepness, rate
+        self.mean: list[Single] = [np.zeros_like(p) for p in smooth.parameters]
+        self.square: list[Single] = [np.zeros_like(p) for p in smooth.parameters]
+        self.batches = objective.batches(rng)
+
+    def move(self, t: int, run: threads.Run) -> None:
+        """Step t of 0..n_steps - 1."""
+        smooth, done = self.smooth, t / self.n_steps
+        low, high = self.steepness
+        s = np.float32(low * (high / low) ** done)
+        rows = next(self.batches)
+        pull = self.objective.pull(lambda rows: smooth.outputs(rows, run), rows, s, run)
+        pull *= np.float32(self.objective.scale(rows))
+        gradients = smooth.gradients(rows, pull)
+        length = self.rate * (1 - done) / (1 - FIRST ** (t + 1))
+        unbiased = np.float32(1 / (1 - SECOND ** (t + 1)))
+        moving = zip(smooth.parameters, gradients, self.mean, self.square, strict=True)
+        for parameter, gradient, mean, square in moving:
+            mean += np.float32(1 - FIRST) * (gradient - mean)
+            square += np.float32(1 - SECOND) * (gradient * gradient - square)
+            root = np.sqrt(unbiased * square)
+            parameter -= np.float32(length) * mean / np.where(root > 0, root, np.float32(1))
+        smooth.normalize()
+
+
+def shuffled(n: int, size: int, rng: np.random.Generator) -> Iterator[Numbers]:
+    """Batches of `size` of n points without end; each round is another order of all points."""
+    size = min(n, size)
+    while True:
+        order = rng.permutation(n)
+        for start in range(0, n - size + 1, size):
+            yield order[start : start + size]
