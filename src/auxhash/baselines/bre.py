@@ -212,7 +212,7 @@ def best_weight(bit: BitProblem, rest: Array, kernel: Array) -> float:
     moving, at = moving[order], at[order]
     z = sign(rest)
     z[moving] = -sign(kernel[moving])  # w far below every event
-    after = _lowest(moving, z, bit.field(z), bit.graph.indptr, bit.graph.indices, bit.a)
+    after = _lowest(moving, z, bit.field(z), bit.graph.edges, bit.a)
     if after == 0:
         return float(at[0] - 1)
     if after == len(at):
@@ -221,8 +221,9 @@ def best_weight(bit: BitProblem, rest: Array, kernel: Array) -> float:
 
 
 @kernel
-def _lowest(moving: Any, z: Any, g: Any, indptr: Any, indices: Any, a: Any) -> int:
+def _lowest(moving: Any, z: Any, g: Any, edges: Any, a: Any) -> int:
     """Flip the points in turn; after how many flips E is lowest. g = (1/2) Az."""
+    indptr, indices = edges.indptr, edges.indices
     change = lowest = 0.0
     after = 0
     for t in range(len(moving)):

@@ -134,14 +134,11 @@ class GivenPairs:
 
     def pull(self, outputs: Outputs, rows: Numbers, s: np.float32, run: threads.Run) -> Single:
         U = np.tanh(s * outputs(slice(None)))
-        graph = self.graph
+        edges = self.graph.edges
         pull = np.empty((len(rows), U.shape[1]), np.float32)
 
         def part(chunk: slice) -> None:
-            _given_pulls(
-                rows[chunk], graph.indptr, graph.indices, graph.row, self.slope, graph.coef,
-                self.basis, U, pull[chunk],
-            )  # fmt: skip
+            _given_pulls(rows[chunk], edges, self.slope, self.basis, U, pull[chunk])
 
         run(part, threads.chunks(len(rows), CHUNK))
         U = U[rows]
@@ -202,10 +199,8 @@ def _class_pulls(S: Any, first: int, classes: Any, weight: Any, slope: Any) -> N
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def _given_pulls(
-    rows: Any, indptr: Any, indices: Any, row: Any, slope: Any, coef: Any, basis: Any,
-    U: Any, out: Any,
-) -> None:  # fmt: skip
+def _given_pulls(rows: Any, edges: Any, slope: Any, basis: Any, U: Any, out: Any) -> None:
+    indptr, indices, row, coef = edges.indptr, edges.indices, edges.row, edges.coef
     b = U.shape[1]
     pull = np.empty(b, np.float32)
     for q in range(len(rows)):

@@ -45,10 +45,7 @@ def survey(bit: BitProblem, z: NDArray[np.int8]) -> tuple[Array, Array, bool]:
     codes = z.astype(np.float64)
 
     def part(rows: slice) -> bool:
-        repels: bool = _survey(
-            rows.start, rows.stop, graph.indptr, graph.within, graph.indices, bit.a,
-            codes, bit.c, u, slack,
-        )  # fmt: skip
+        repels: bool = _survey(rows.start, rows.stop, graph.edges, bit.a, codes, bit.c, u, slack)
         return repels
 
     return u, slack, any(bit.run(part, graph.chunks))
@@ -62,10 +59,7 @@ def blocks(bit: BitProblem, repels: bool, rng: np.random.Generator) -> NDArray[n
         return np.unique(groups, return_inverse=True)[1]
     order = rng.permutation(n)
     order = order[np.argsort(groups[order], kind="stable")]
-    graph = bit.graph
-    block: NDArray[np.int64] = _grow(
-        order, groups, graph.indptr, graph.within, graph.indices, bit.a
-    )
+    block: NDArray[np.int64] = _grow(order, groups, bit.graph.edges, bit.a)
     return block
 
 
@@ -82,22 +76,19 @@ def solve_block(
     `known` is the slack of every point where blocks are whole groups, empty otherwise.
     """
     old = z[members]
-    graph = bit.graph
-    inner = graph.indptr, graph.within, graph.indices, bit.a
-    field, free = _settle(members, block, z, u, known, *inner)
+    edges = bit.graph.edges
+    field, free = _settle(members, block, z, u, known, edges, bit.a)
     if free.any():
         left = members[free]
-        source, target, coupling = _pairs_among(left, *inner)
+        source, target, coupling = _pairs_among(left, edges, bit.a)
         z[left] = minimum_cut(source, target, coupling, field[free])
     changed = members[z[members] != old]
-    _move(changed, z, u, *inner)
+    _move(changed, z, u, edges, bit.a)
 
 
 @kernel(fastmath={"reassoc"})
-def _survey(
-    start: int, stop: int, indptr: Any, within: Any, indices: Any, a: Any,
-    z: Any, c: Any, u: Any, slack: Any,
-) -> bool:  # fmt: skip
+def _survey(start: int, stop: int, edges: Any, a: Any, z: Any, c: Any, u: Any, slack: Any) -> bool:
+    indptr, within, indices = edges.indptr, edges.within, edges.indices
     most = 0.0
     for n in range(start, stop):
         inside = 0.0
@@ -113,8 +104,9 @@ def _survey(
 
 
 @kernel
-def _grow(order: Any, groups: Any, indptr: Any, within: Any, indices: Any, a: Any) -> Any:
+def _grow(order: Any, groups: Any, edges: Any, a: Any) -> Any:
     """Number each point's block: greedily, within its group, no repelling pair inside a block."""
+    indptr, within, indices = edges.indptr, edges.within, edges.indices
     n = len(order)
     block = np.full(n, -1, np.int64)
     repelled_by = np.full(n, -1, np.int64)
@@ -139,15 +131,13 @@ def _grow(order: Any, groups: Any, indptr: Any, within: Any, indices: Any, a: An
 
 
 @kernel
-def _settle(
-    members: Any, block: Any, z: Any, u: Any, known: Any,
-    indptr: Any, within: Any, indices: Any, a: Any,
-) -> Any:  # fmt: skip
+def _settle(members: Any, block: Any, z: Any, u: Any, known: Any, edges: Any, a: Any) -> Any:
     """Give every point of a block that is decided its value.
 
     Returns the linear term of each member, with all settled and outside points folded in, and
     which members are left undecided.
     """
+    indptr, within, indices = edges.indptr, edges.within, edges.indices
     number = block[members[0]]
     size = len(members)
     place = np.empty(len(z), np.int64)  # of each member; the rest is never read
@@ -199,16 +189,18 @@ def _settle(
 
 
 @kernel
-def _move(changed: Any, z: Any, u: Any, indptr: Any, within: Any, indices: Any, a: Any) -> None:
+def _move(changed: Any, z: Any, u: Any, edges: Any, a: Any) -> None:
     """Fold points that changed sign into the u of their partners in other groups."""
+    indptr, within, indices = edges.indptr, edges.within, edges.indices
     for n in changed:
         for e in range(within[n], indptr[n + 1]):
             u[indices[e]] += a[e] * z[n]
 
 
 @kernel
-def _pairs_among(points: Any, indptr: Any, within: Any, indices: Any, a: Any) -> Any:
+def _pairs_among(points: Any, edges: Any, a: Any) -> Any:
     """The pairs among some points of a group, by their place in `points`, and half their a."""
+    indptr, within, indices = edges.indptr, edges.within, edges.indices
     place = np.full(len(within), -1)
     most = 0
     for t in range(len(points)):

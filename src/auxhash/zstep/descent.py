@@ -35,9 +35,8 @@ class Descent:
 
         def descend(points: NDArray[np.int32]) -> int:
             flips: int = _descend_points(
-                points, words, c, tolerance, graph.indptr, graph.indices, graph.row,
-                problem.difference, graph.coef, problem.basis_difference,
-            )  # fmt: skip
+                points, words, c, tolerance, graph.edges, problem.differences
+            )
             return flips
 
         flips = 0
@@ -58,21 +57,22 @@ class BitDescent:
         graph = bit.graph
         largest = np.diff(graph.indptr).max() * np.abs(bit.a).max(initial=0.0)
         tolerance = ROUNDING * float(largest + np.abs(bit.c).max())
-        while _descend_bit(z, bit.c, tolerance, graph.indptr, graph.indices, bit.a):
+        while _descend_bit(z, bit.c, tolerance, graph.edges, bit.a):
             pass
         return z
 
 
 def _by_colour(graph: Graph) -> list[NDArray[np.int32]]:
     """The points of each colour, in order."""
-    colour = _colour(graph.indptr, graph.indices)
+    colour = _colour(graph.edges)
     order = np.argsort(colour, kind="stable").astype(np.int32)
     return np.split(order, np.cumsum(np.bincount(colour))[:-1])
 
 
 @kernel
-def _colour(indptr: Any, indices: Any) -> Any:
+def _colour(edges: Any) -> Any:
     """Greedy colouring: each point in turn takes the first colour none of its partners has."""
+    indptr, indices = edges.indptr, edges.indices
     n = len(indptr) - 1
     colour = np.full(n, -1, np.int64)
     seen_by = np.full(n + 1, -1, np.int64)  # the last point that found this colour taken
@@ -88,7 +88,7 @@ def _colour(indptr: Any, indices: Any) -> Any:
 
 
 @kernel
-def _gains(row: Any, difference: Any, coef: Any, basis: Any, d: Any, gain: Any) -> float:
+def _gains(row: Any, coef: Any, differences: Any, d: Any, gain: Any) -> float:
     """For each neighbour at distance d: what z_n z_m a_nm is where a bit agrees, summed, and how
     much it changes (`gain`) where the bit differs instead.
 
@@ -97,11 +97,11 @@ def _gains(row: Any, difference: Any, coef: Any, basis: Any, d: Any, gain: Any) 
     """
     agree = 0.0
     for e in range(len(d)):
-        same = difference[row[e], d[e] + np.uint64(1)]
-        other = difference[row[e], d[e]]
+        same = differences.table[row[e], d[e] + np.uint64(1)]
+        other = differences.table[row[e], d[e]]
         for r in range(coef.shape[1]):
-            same += coef[e, r] * basis[r, d[e] + np.uint64(1)]
-            other += coef[e, r] * basis[r, d[e]]
+            same += coef[e, r] * differences.basis[r, d[e] + np.uint64(1)]
+            other += coef[e, r] * differences.basis[r, d[e]]
         agree += same
         gain[e] = -other - same
     return agree
@@ -117,9 +117,9 @@ def _sum_where_set(differ: Any, shift: Any, gain: Any) -> float:
 
 @kernel
 def _descend_points(
-    points: Any, words: Any, c: Any, tolerance: float, indptr: Any, indices: Any,
-    row: Any, difference: Any, coef: Any, basis: Any,
-) -> int:  # fmt: skip
+    points: Any, words: Any, c: Any, tolerance: float, edges: Any, differences: Any
+) -> int:
+    indptr, indices = edges.indptr, edges.indices
     n_words, n_bits = words.shape[1], c.shape[1]
     most = 0
     for n in points:
@@ -129,7 +129,7 @@ def _descend_points(
     gain_all = np.empty(most)
     flips = 0
     for n in points:
-        edges = slice(indptr[n], indptr[n + 1])
+        row, coef = edges.row[indptr[n] : indptr[n + 1]], edges.coef[indptr[n] : indptr[n + 1]]
         degree = indptr[n + 1] - indptr[n]
         differ, d, gain = differ_all[:, :degree], d_all[:degree], gain_all[:degree]
         d[:] = 0
@@ -137,7 +137,7 @@ def _descend_points(
             for e in range(degree):
                 differ[w, e] = words[n, w] ^ words[indices[indptr[n] + e], w]
                 d[e] += popcount(differ[w, e])
-        agree = _gains(row[edges], difference, coef[edges], basis, d, gain)
+        agree = _gains(row, coef, differences, d, gain)
         for k in range(n_bits):
             word, shift = k // 64, np.uint64(k % 64)
             z = 1.0 if (words[n, word] >> shift) & np.uint64(1) else -1.0
@@ -150,13 +150,14 @@ def _descend_points(
                         2
                     )
                     differ[word, e] ^= np.uint64(1) << shift
-                agree = _gains(row[edges], difference, coef[edges], basis, d, gain)
+                agree = _gains(row, coef, differences, d, gain)
     return flips
 
 
 @kernel
-def _descend_bit(z: Any, c: Any, tolerance: float, indptr: Any, indices: Any, a: Any) -> bool:
+def _descend_bit(z: Any, c: Any, tolerance: float, edges: Any, a: Any) -> bool:
     """One pass over the points; True if a bit flipped."""
+    indptr, indices = edges.indptr, edges.indices
     changed = False
     for n in range(len(z)):
         field = 0.0

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,19 +51,43 @@ class Penalty:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Graph:
-    """The pairs as neighbour lists: edges indptr[n]..indptr[n+1] lead from n to its partners.
-
-    Those up to within[n] come first: they stay in n's group (one group, where none are known).
-    """
+class Edges(NamedTuple):
+    """Neighbour lists, as kernels take them: edges indptr[n]..indptr[n+1] lead from n to its
+    partners. Those up to within[n] come first: they stay in n's group (one group, where none are
+    known)."""
 
     indptr: NDArray[np.int64]  # (n + 1,)
     within: NDArray[np.int64]  # (n,)
-    indices: NDArray[np.uint32]  # (edges,)
+    indices: NDArray[np.uint32]  # (edges,), the partners
     row: NDArray[np.uint8]  # (edges,), as in LossTable
     coef: Array  # (edges, R)
+
+
+class Differences(NamedTuple):
+    """loss(d') - loss(d'+1) at column d' + 1, of the table's rows and of its basis.
+
+    The outer columns are never really used, but let kernels look up both neighbours of any d
+    without a test.
+    """
+
+    table: Array  # (rows, b + 2)
+    basis: Array  # (R, b + 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The pairs as neighbour lists."""
+
+    edges: Edges
     memo: dict[str, Any] = field(default_factory=dict)  # what solvers derive from it, once
+
+    @property
+    def indptr(self) -> NDArray[np.int64]:
+        return self.edges.indptr
+
+    @property
+    def indices(self) -> NDArray[np.uint32]:
+        return self.edges.indices
 
     @cached_property
     def chunks(self) -> list[slice]:
@@ -94,14 +118,15 @@ class Problem:
         groups = affinity.groups
         if groups is None:
             groups = np.zeros(affinity.n_points, np.int64)
-        self.graph = Graph(
-            *_neighbour_lists(groups, affinity.i, affinity.j, self.table.row, self.table.coef)
+        lists = _neighbour_lists(groups, affinity.i, affinity.j, self.table.row, self.table.coef)
+        self.graph = Graph(Edges(*lists))
+        self.differences = Differences(
+            *(
+                np.pad(-np.diff(part), ((0, 0), (1, 1)))
+                for part in (self.table.table, self.table.basis)
+            )
         )
-        # Column d' + 1 holds loss(d') - loss(d'+1); the outer columns are never really used, but
-        # let kernels look up both neighbours of any d without a test.
-        self.difference = np.pad(-np.diff(self.table.table), ((0, 0), (1, 1)))
         self._couplings = np.empty(len(self.graph.indices))
-        self.basis_difference = np.pad(-np.diff(self.table.basis), ((0, 0), (1, 1)))
 
     @property
     def n_points(self) -> int:
@@ -125,10 +150,7 @@ class Problem:
         others[k // 64] ^= np.uint64(1 << (k % 64))
 
         def couple(rows: slice) -> None:
-            _couplings(
-                rows.start, rows.stop, others, words, self.graph.indptr, self.graph.indices,
-                self.graph.row, self.difference, self.graph.coef, self.basis_difference, a,
-            )  # fmt: skip
+            _couplings(rows.start, rows.stop, others, words, self.graph.edges, self.differences, a)
 
         run(couple, self.graph.chunks)
         return BitProblem(self.graph, a, c, mu, self.affinity.groups, run)
@@ -146,12 +168,7 @@ class Problem:
     @cached_property
     def last_mu(self) -> float:
         """A mu past which every code gives in: (1/4) max_n sum_j max_d' |a_nj(d')|."""
-        return float(
-            _last_mu(
-                self.graph.indptr, self.graph.row, self.difference,
-                self.graph.coef, self.basis_difference,
-            )
-        )  # fmt: skip
+        return float(_last_mu(self.graph.edges, self.differences))
 
     def giving_in(self, Z: Codes, H: Codes) -> Array:
         """For each z_n != h_n, the mu past which flipping it to h_n lowers L_P: h_n S_n / 2."""
@@ -180,7 +197,7 @@ class BitProblem:
         S = np.empty(len(z))
 
         def multiply(rows: slice) -> None:
-            _field(rows.start, rows.stop, self.graph.indptr, self.graph.indices, self.a, z, S)
+            _field(rows.start, rows.stop, self.graph.edges, self.a, z, S)
 
         self.run(multiply, self.graph.chunks)
         return S
@@ -223,13 +240,13 @@ def _neighbour_lists(groups: Any, i: Any, j: Any, row: Any, coef: Any) -> Any:
 
 @kernel
 def _couplings(
-    start: int, stop: int, others: Any, words: Any, indptr: Any, indices: Any,
-    row: Any, difference: Any, coef: Any, basis: Any, out: Any,
-) -> None:  # fmt: skip
+    start: int, stop: int, others: Any, words: Any, edges: Any, differences: Any, out: Any
+) -> None:
     """a_ij along the edges of points start..stop; `others` masks the bit in question out.
 
     The terms of a pair that carries several y stand side by side: the first gets their sum.
     """
+    indptr, indices, row, coef = edges.indptr, edges.indices, edges.row, edges.coef
     for n in range(start, stop):
         first = indptr[n]
         for e in range(indptr[n], indptr[n + 1]):
@@ -237,9 +254,9 @@ def _couplings(
             d = popcount((words[n, 0] ^ words[m, 0]) & others[0]) + np.uint64(1)
             for w in range(1, words.shape[1]):
                 d += popcount((words[n, w] ^ words[m, w]) & others[w])
-            value = difference[row[e], d]
+            value = differences.table[row[e], d]
             for r in range(coef.shape[1]):
-                value += coef[e, r] * basis[r, d]
+                value += coef[e, r] * differences.basis[r, d]
             if indices[first] == m and first < e:
                 out[first] += value
                 out[e] = 0.0
@@ -249,7 +266,8 @@ def _couplings(
 
 
 @kernel(fastmath={"reassoc"})
-def _field(start: int, stop: int, indptr: Any, indices: Any, a: Any, z: Any, out: Any) -> None:
+def _field(start: int, stop: int, edges: Any, a: Any, z: Any, out: Any) -> None:
+    indptr, indices = edges.indptr, edges.indices
     for n in range(start, stop):
         total = 0.0
         for e in range(indptr[n], indptr[n + 1]):
@@ -258,16 +276,17 @@ def _field(start: int, stop: int, indptr: Any, indices: Any, a: Any, z: Any, out
 
 
 @kernel
-def _last_mu(indptr: Any, row: Any, difference: Any, coef: Any, basis: Any) -> float:
+def _last_mu(edges: Any, differences: Any) -> float:
+    indptr, row, coef = edges.indptr, edges.row, edges.coef
     largest = 0.0
     for n in range(len(indptr) - 1):
         total = 0.0
         for e in range(indptr[n], indptr[n + 1]):
             most = 0.0
-            for d in range(1, difference.shape[1] - 1):
-                value = difference[row[e], d]
+            for d in range(1, differences.table.shape[1] - 1):
+                value = differences.table[row[e], d]
                 for r in range(coef.shape[1]):
-                    value += coef[e, r] * basis[r, d]
+                    value += coef[e, r] * differences.basis[r, d]
                 most = max(most, abs(value))
             total += most
         largest = max(largest, total)
