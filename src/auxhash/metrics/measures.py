@@ -1,19 +1,8 @@
-"""Retrieval measured from one histogram of Hamming distances a query.
+"""Retrieval metrics, from one histogram of Hamming distances per query.
 
 Codes tie heavily, and the order of ties is arbitrary: every measure here is, by default, its
-expected value over all orders of the ties, exactly and with no sorting; `ties="index"` keeps ties
-in the order of the base instead. The base points at distance d of a query are a bucket of n
-points, r of them relevant, behind N nearer points, H of them relevant. In a random order:
-
-- the first k points hold, of a bucket that they cut, (k - N) r / n relevant ones;
-- the point at place j = 1..n of the bucket is relevant with probability r / n, and then has
-  (j - 1) a relevant ones before it in the bucket, a = (r - 1) / (n - 1). So the places 1..m add
-
-      (r / n) sum_j (H + 1 + (j - 1) a) / (N + j)
-          = (r / n) (a m + (H + 1 - a (N + 1)) (h(N + m) - h(N)))
-
-  to the sum of average precision, with harmonic numbers h. All buckets have m = n, but the one
-  that rank K cuts, which has m = K - N.
+expected value over all orders of the ties, exactly and with no sorting (`counted` has the
+formulas); `ties="index"` keeps ties in the order of the base instead.
 
 What is relevant to a query comes by label, query_labels and base_labels of shape (n,) or
 indicators (n, n_labels) where one shared label is enough, or as `neighbors` (n_queries, K), the
@@ -22,22 +11,19 @@ relevant point counts as 0 everywhere.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln
 
 from auxhash import checks
 from auxhash.codes import Packed, as_packed, common_bits, to_words
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
+from auxhash.metrics import counted
+from auxhash.metrics.counted import MOST_SEPARATE, DivideBy
 from auxhash.metrics.evaluation import Evaluation
-from auxhash.metrics.tally import Counts, Tally, Ties, take
-
-DivideBy = Literal["possible", "relevant", "found"]
-
-MOST_SEPARATE = 64  # ranks that are looked at one by one
+from auxhash.metrics.tally import Counts, Ties, take
 
 __all__ = [
     "Evaluation",
@@ -98,15 +84,9 @@ def precision_at_k(
     k is one number (the result is a float), several (an array), or None: all of 1..n_base.
     """
     tally = take(
-        query_codes,
-        base_codes,
-        query_labels,
-        base_labels,
-        neighbors,
-        ties=ties,
-        n_jobs=n_jobs,
+        query_codes, base_codes, query_labels, base_labels, neighbors, ties=ties, n_jobs=n_jobs
     )
-    values = _precision(tally, _ranks(k, tally.n_base))
+    values = counted.precision(tally, _ranks(k, tally.n_base))
     return float(values[0]) if isinstance(k, (int, np.integer)) else values
 
 
@@ -123,15 +103,9 @@ def recall_at_k(
 ) -> float | Array:
     """Mean share of the relevant points that the k nearest hold; k as in precision_at_k."""
     tally = take(
-        query_codes,
-        base_codes,
-        query_labels,
-        base_labels,
-        neighbors,
-        ties=ties,
-        n_jobs=n_jobs,
+        query_codes, base_codes, query_labels, base_labels, neighbors, ties=ties, n_jobs=n_jobs
     )
-    values = _recall(tally, _ranks(k, tally.n_base))
+    values = counted.recall(tally, _ranks(k, tally.n_base))
     return float(values[0]) if isinstance(k, (int, np.integer)) else values
 
 
@@ -150,15 +124,9 @@ def precision_recall_by_radius(
     Where nothing lies within a radius, the query's precision is 0, as the paper demands.
     """
     tally = take(
-        query_codes,
-        base_codes,
-        query_labels,
-        base_labels,
-        neighbors,
-        n_bits,
-        n_jobs=n_jobs,
+        query_codes, base_codes, query_labels, base_labels, neighbors, n_bits, n_jobs=n_jobs
     )
-    return _by_radius(tally)
+    return counted.by_radius(tally)
 
 
 def mean_average_precision(
@@ -194,7 +162,7 @@ def mean_average_precision(
         cuts=[cut],
         n_jobs=n_jobs,
     )
-    return _mean_average_precision(tally, cut, divide_by)
+    return counted.average_precision(tally, cut, divide_by)
 
 
 def distance_histogram(
@@ -258,7 +226,7 @@ def bit_correlation(
     n, ones = len(bits), np.diag(both)
     spread = np.sqrt(ones * (n - ones))  # n times the standard deviation, of whole numbers
     scale = np.outer(spread, spread)
-    correlation = _ratio(n * both - np.outer(ones, ones), scale)
+    correlation = counted.ratio(n * both - np.outer(ones, ones), scale)
     np.fill_diagonal(correlation, 1.0)
     return correlation
 
@@ -302,17 +270,17 @@ def evaluate(
     )
     n_bits = tally.found.shape[1] - 1
     correlation = np.abs(bit_correlation(base_codes, n_bits, n_jobs))[~np.eye(n_bits, dtype=bool)]
-    radius_precision, radius_recall = _by_radius(tally)
+    radius_precision, radius_recall = counted.by_radius(tally)
     return Evaluation(
         k=ranks,
-        precision=_precision(tally, ranks),
-        recall=_recall(tally, ranks),
+        precision=counted.precision(tally, ranks),
+        recall=counted.recall(tally, ranks),
         average_precision=np.array(
-            [_mean_average_precision(tally, int(cut), divide_by) for cut in ranks]
+            [counted.average_precision(tally, int(cut), divide_by) for cut in ranks]
         )
         if few
         else None,
-        mean_average_precision=_mean_average_precision(tally, n_base, divide_by),
+        mean_average_precision=counted.average_precision(tally, n_base, divide_by),
         radius_precision=radius_precision,
         radius_recall=radius_recall,
         retrieved=np.cumsum(tally.found, axis=1).mean(axis=0),
@@ -332,110 +300,6 @@ def evaluate(
             "average_precision_over": divide_by,
         },
     )
-
-
-# The measures of one tally.
-
-
-def _precision(tally: Tally, ranks: Counts) -> Array:
-    return _hits(tally, ranks, np.ones(len(tally.found))) / (ranks * len(tally.found))
-
-
-def _recall(tally: Tally, ranks: Counts) -> Array:
-    return _hits(tally, ranks, _ratio(1.0, tally.relevant)) / len(tally.found)
-
-
-def _hits(tally: Tally, ranks: Counts, weight: Array) -> Array:
-    """Relevant points among the first `ranks`, summed over the queries with weights 1 or 1/R."""
-    if tally.walk is not None:
-        at = tally.walk.hits if (weight == 1).all() else tally.walk.gains
-        summed: Array = np.cumsum(at)[ranks - 1].astype(np.float64)
-        return summed
-    share = _share(tally)
-    before = tally.before
-    if len(ranks) <= MOST_SEPARATE:
-        wanted = (np.clip(rank - before, 0, tally.found) for rank in ranks)
-        return np.array([weight @ (some * share).sum(axis=1) for some in wanted])
-    # Hits rise by r / n a place inside a bucket: add up where the slope changes.
-    change, places = (weight[:, None] * share).ravel(), tally.n_base + 1
-    slope = np.zeros(places)
-    slope += np.bincount(before.ravel(), change, places)
-    slope -= np.bincount((before + tally.found).ravel(), change, places)
-    curve: Array = np.cumsum(np.cumsum(slope[:-1]))[ranks - 1]
-    return curve
-
-
-def _share(tally: Tally) -> Array:
-    """r / n of every bucket, 0 for an empty one."""
-    return _ratio(tally.hits, tally.found)
-
-
-def _by_radius(tally: Tally) -> tuple[Array, Array]:
-    found, hits = np.cumsum(tally.found, axis=1), np.cumsum(tally.hits, axis=1)
-    precision: Array = _ratio(hits, found).mean(axis=0)
-    recall: Array = _ratio(hits, tally.relevant[:, None]).mean(axis=0)
-    return precision, recall
-
-
-def _mean_average_precision(tally: Tally, cut: int, divide_by: DivideBy) -> float:
-    relevant = tally.relevant
-    over = np.minimum(relevant, cut) if divide_by == "possible" else relevant
-    whole = cut >= tally.n_base
-    if tally.walk is not None:
-        column = int(np.flatnonzero(tally.cuts == cut)[0])
-        sums = tally.walk.precisions[:, column]
-        if divide_by == "found":
-            over = tally.walk.seen[:, column]
-    elif divide_by == "found" and not whole:
-        return float(np.mean([_average_over_found(tally, q, cut) for q in range(len(relevant))]))
-    else:
-        sums = _precision_sums(tally, cut).sum(axis=1)
-    return float(_ratio(sums, over).mean())
-
-
-def _precision_sums(tally: Tally, cut: int) -> Array:
-    """What each bucket (n_queries, n_bits + 1) adds to the sum of average precision, expected."""
-    n, r, N = tally.found, tally.hits, tally.before
-    H = np.cumsum(r, axis=1) - r
-    m = np.clip(cut - N, 0, n)
-    a = _ratio(r - 1, n - 1)
-    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, tally.n_base + 1))])
-    rise = harmonic[N + m] - harmonic[N]
-    sums: Array = _share(tally) * (a * m + (H + 1 - a * (N + 1)) * rise)
-    return sums
-
-
-def _average_over_found(tally: Tally, q: int, cut: int) -> float:
-    """Expected average precision of one query over the relevant points found up to the cut.
-
-    Their number is random where the cut goes through a bucket: x of its r relevant points come to
-    lie in its first m places with hypergeometric probability. Given x, those m places are a
-    bucket of their own, and what comes before does not depend on x.
-    """
-    n, r = tally.found[q], tally.hits[q]
-    before = np.cumsum(n) - n
-    d = int(np.flatnonzero((before < cut) & (n > 0))[-1])  # the bucket of rank `cut`
-    N, H, m = before[d], r[:d].sum(), cut - before[d]
-    one = Tally(n[None], r[None], tally.n_base, tally.rule, None, tally.cuts)
-    whole = _precision_sums(one, cut)[0, :d].sum()
-    x = np.arange(max(0, m - (n[d] - r[d])), min(r[d], m) + 1)
-    chance = np.exp(_choose(r[d], x) + _choose(n[d] - r[d], m - x) - _choose(n[d], m))
-    a = (x - 1) / max(1, m - 1)
-    rise = (1 / np.arange(N + 1, cut + 1)).sum()
-    sums = whole + (x / m) * (a * m + (H + 1 - a * (N + 1)) * rise)
-    return float(chance @ _ratio(sums, H + x))
-
-
-def _choose(n: Any, k: Any) -> Any:
-    """Logarithm of the binomial coefficient."""
-    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-
-
-def _ratio(part: Any, counts: NDArray[Any]) -> Array:
-    """part / counts, and 0 where the count is 0."""
-    shape = np.broadcast_shapes(np.shape(part), counts.shape)
-    ratio: Array = np.divide(part, counts, out=np.zeros(shape), where=counts > 0)
-    return ratio
 
 
 def _ranks(k: int | Sequence[int] | NDArray[Any] | None, n_base: int, drop: bool = False) -> Counts:
