@@ -14,9 +14,10 @@ from auxhash.affinity import Affinity
 from auxhash.affinity.draws import RandomState, generator
 from auxhash.codes import as_codes, pack
 from auxhash.compute import threads
-from auxhash.hasher import Hasher, check_pairs, check_stored, fingerprint
+from auxhash.hasher import Hasher, check_pairs, fingerprint
 from auxhash.hashfunctions import HashFunction
 from auxhash.refine import Refine
+from auxhash.storage.fitted import check_stored
 from auxhash.storage.identity import in_words
 from auxhash.training import Settings, Training, interrupt
 from auxhash.training import checkpoint as checkpoints

@@ -1,13 +1,8 @@
 """What every method that learns codes offers once it is fitted."""
 
 import hashlib
-import math
 import os
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,40 +14,12 @@ from auxhash import checks
 from auxhash.affinity import Affinity
 from auxhash.codes import Codes, Packed, pack, sign
 from auxhash.compute import threads
-from auxhash.mac import Step
-from auxhash.storage import modelfile
-from auxhash.storage.encoding import check, encode, register, to_trust
+from auxhash.storage import fitted
 from auxhash.training.validation import SCORE_K, precision_among
 
 CHUNK = 16384  # points encoded at a time
 FLOATS = [np.float64, np.float32]
-# Of the fitted attributes: the pairs, large and no use without the points; where MAC started.
-NOT_SAVED = ("affinity_", "two_step_")
 MARKED_ROWS = 1000  # that a fingerprint reads
-MOST_FEATURES = 1 << 22  # beyond, trying a model out would take too much memory
-GIST_SIDES = range(16, 65)  # of the squares that GIST of pictures is computed on
-# What scikit-learn sets, and whether it is right.
-SKLEARN: dict[str, Callable[[Any], bool]] = {
-    "n_features_in_": lambda n: type(n) is int and 1 <= n <= MOST_FEATURES,
-    "feature_names_in_": lambda names: (
-        isinstance(names, np.ndarray) and names.ndim == 1 and all(type(n) is str for n in names)
-    ),
-    "_sklearn_output_config": lambda config: (
-        type(config) is dict and config.get("transform") in (None, "default", "pandas", "polars")
-    ),
-}
-
-
-@register("ByName")
-@dataclass(frozen=True)
-class ByName:
-    """In a loaded model, a parameter that its file knows by name only: a function, a solver."""
-
-    name: str
-
-    def check_read(self) -> None:
-        if not isinstance(self.name, str):
-            raise ValueError(f"name must be text, got {self.name!r}")
 
 
 class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -128,43 +95,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         Raises NotFittedError, TypeError for what cannot be stored, ValueError for a model that
         `load` would refuse, because a parameter was changed after fitting, and OSError.
         """
-        model = self._model()
-        try:
-            check_whole(self)
-        except Exception as error:  # whatever a part that does not fit makes of the others
-            raise ValueError(
-                f"this {model.kind} is not as it was fitted and cannot be saved: {error}"
-            ) from error
-        modelfile.write(path, model)
-        if trusted := sorted(to_trust(model.content, model.arrays)):
-            warnings.warn(
-                f"{os.fspath(path)} holds a scikit-learn estimator that auxhash cannot check; "
-                f"whoever loads it has to say auxhash.load(..., trusted={trusted})",
-                stacklevel=2,
-            )
-
-    def _model(self, without: tuple[str, ...] = NOT_SAVED) -> modelfile.StoredModel:
-        """Parameters and fitted attributes, but for those named."""
-        check_is_fitted(self)
-        kind = type(self)
-        if not kind.__module__.startswith("auxhash."):
-            raise TypeError(
-                f"{kind.__name__} is a class of your own, which auxhash.load would not know; "
-                "only auxhash's estimators can be saved"
-            )
-        parameters = self.get_params(deep=False)
-        learnt = {name: value for name, value in vars(self).items() if name not in parameters}
-        if "history_" in learnt:
-            learnt["history_"] = [_without_time(step) for step in learnt["history_"]]
-        content = {
-            "parameters": {name: _or_name(value) for name, value in parameters.items()},
-            "learnt": learnt,
-        }
-        for part in content.values():
-            for name in without:
-                part.pop(name, None)
-        coded, arrays = encode(content, kind.__name__)
-        return modelfile.StoredModel(kind.__name__, coded, arrays)
+        fitted.save(self, path)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -174,110 +105,6 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     @property
     def _n_features_out(self) -> int:
         return int(self.n_bits)
-
-
-def _without_time(step: Any) -> Any:
-    return replace(step, seconds=math.nan) if isinstance(step, Step) else step
-
-
-def check_whole(hasher: Hasher) -> None:
-    """Raise unless parameters and learnt attributes are as a fit leaves them.
-
-    All are of their kinds, numbers are finite, and the parts fit together: the model encodes, and
-    its training codes are codes.
-    """
-    parameters = hasher.get_params(deep=False)
-    given = {name: v for name, v in parameters.items() if not isinstance(v, ByName)}
-    type(hasher)(**given)._check_parameters()
-    _check_learnt(hasher, set(vars(hasher)) - set(parameters) - set(NOT_SAVED))
-    n_bits, n_features = int(hasher.n_bits), hasher.n_features_in_
-    for n in (1, 2):  # a part of a wrong shape could be stretched to one of them, not to both
-        with np.errstate(all="ignore"):
-            outputs = hasher._decide(np.zeros((n, n_features)))
-        if outputs.shape == (n, outputs.size // n) and outputs.size != n * n_bits:
-            raise ValueError(f"n_bits is {n_bits}, but it was fitted to {outputs.size // n} bits")
-        if outputs.shape != (n, n_bits) or outputs.dtype != np.float64:
-            raise ValueError(f"its outputs are of shape {outputs.shape} for {n} points")
-    codes, labels = hasher.codes_, hasher.labels_
-    if codes.shape[1:] != (-(-n_bits // 8),) or (codes[:, -1] >> (n_bits - 1) % 8 > 1).any():
-        raise ValueError(f"codes_, of shape {codes.shape}, are no codes of {n_bits} bits")
-    if labels is not None and len(labels) != len(codes):
-        raise ValueError(f"it has {len(labels)} labels for {len(codes)} training points")
-
-
-def _check_learnt(hasher: Hasher, names: set[str]) -> None:
-    """Raise unless the attributes of these names are declared by the class, and of that kind."""
-    declared = get_type_hints(type(hasher))
-    for name in sorted(names):
-        value = getattr(hasher, name)
-        if name in SKLEARN:
-            fine = SKLEARN[name](value)
-        elif name not in declared or not name.endswith("_"):
-            raise ValueError(f"{name} is nothing that a {type(hasher).__name__} learns")
-        else:
-            fine = _fits(value, declared[name])
-            check(value)
-        if not fine:
-            told = f"{value.dtype} of shape {value.shape}" if hasattr(value, "shape") else value
-            raise ValueError(f"{name} is not right: {told!r}")
-    if names >= {"feature_names_in_"} and len(hasher.feature_names_in_) != hasher.n_features_in_:
-        n = len(hasher.feature_names_in_)
-        raise ValueError(f"it has {n} feature names for {hasher.n_features_in_} features")
-    if "image_feature_" in names and not _is_feature(hasher.image_feature_):
-        raise ValueError(
-            f'image_feature_ must be "gist:SIDE" with a side from {GIST_SIDES[0]} to '
-            f'{GIST_SIDES[-1]}, or "module:function", got {hasher.image_feature_!r}'
-        )
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of the kind that a class declares; numbers must be finite."""
-    origin, parts = get_origin(hint), get_args(hint)
-    if origin is np.ndarray:
-        [kind] = get_args(parts[1])
-        if not isinstance(value, np.ndarray) or (kind is not Any and value.dtype != kind):
-            return False
-        return kind is Any or value.dtype.kind != "f" or bool(np.isfinite(value).all())
-    if origin is list:
-        return isinstance(value, list) and all(_fits(part, parts[0]) for part in value)
-    if origin is UnionType:
-        return any(_fits(value, part) for part in parts)
-    if hint is float:
-        number = isinstance(value, (int, float, np.integer, np.floating))
-        return number and not isinstance(value, bool) and math.isfinite(value)
-    if hint is int:
-        return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if hint is bool:
-        return isinstance(value, (bool, np.bool_))
-    if hint is Any or getattr(hint, "_is_protocol", False):
-        return True
-    return isinstance(value, hint)
-
-
-def _is_feature(name: str) -> bool:
-    kind, _, rest = name.partition(":")
-    if kind == "gist" and rest.isdecimal():
-        return int(rest) in GIST_SIDES
-    return all(part.isidentifier() for part in (*kind.split("."), rest))
-
-
-def _or_name(value: Any) -> Any:
-    """A parameter's value or, where that cannot be stored, its name."""
-    try:
-        encode(value)
-    except TypeError:
-        return ByName(getattr(value, "__qualname__", type(value).__qualname__))
-    return value
-
-
-def check_stored(hasher: Hasher) -> None:
-    """Raise where a parameter of a loaded model is known by name only."""
-    for name, value in hasher.get_params(deep=False).items():
-        if isinstance(value, ByName):
-            raise ValueError(
-                f"{name} was {value.name!r}, which the model file holds by name only; give it "
-                f"again, by set_params({name}=...), before fitting"
-            )
 
 
 def fingerprint(X: NDArray[Any], y: NDArray[Any] | None) -> str:

@@ -21,12 +21,12 @@ from sklearn.linear_model import LogisticRegression
 import auxhash
 from auxhash import MACHash, ModelFileError, TwoStepHash, baselines
 from auxhash.datasets.files import images
-from auxhash.hasher import GIST_SIDES, NOT_SAVED
 from auxhash.hashfunctions import ClassifierHash, RadialBasis, Scaled, linear
 from auxhash.hashfunctions.classifiers import Constant
 from auxhash.refine import Refine
 from auxhash.storage import classifiers as sklearnmodels
 from auxhash.storage import encoding, modelfile
+from auxhash.storage.fitted import GIST_SIDES, NOT_SAVED
 from tests.baselines.test_contract import VARIANTS, label, make
 
 FEW = {"n_similar": 10, "n_dissimilar": 20, "random_state": 0, "n_jobs": 1}

@@ -34,6 +34,7 @@ from sklearn.tree import DecisionTreeClassifier
 import auxhash
 from auxhash import baselines
 from auxhash.storage import classifiers, modelfile
+from auxhash.storage.fitted import stored
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -236,7 +237,7 @@ def test_forged_classifiers_are_refused(tmp_path, monkeypatch):
             hasher = fitted(name)
             change(hasher.classifier_)
             paths.append(tmp_path / f"{number}")
-            modelfile.write(paths[-1], hasher._model())
+            modelfile.write(paths[-1], stored(hasher))
     command = [sys.executable, "-c", textwrap.dedent(LOAD), *map(str, paths)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     lines = done.stdout.splitlines()

@@ -13,7 +13,8 @@ from auxhash.affinity.draws import RandomState, generator
 from auxhash.codes import pack, sign
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
-from auxhash.hasher import FLOATS, Hasher, check_pairs, check_stored, fingerprint
+from auxhash.hasher import FLOATS, Hasher, check_pairs, fingerprint
+from auxhash.storage.fitted import check_stored
 
 SMALLEST = 1e-100  # size of the largest feature; its square is far from the end of the range
 

@@ -22,10 +22,11 @@ from auxhash.codes import pack, sign, unpack
 from auxhash.datasets.dataset import Dataset
 from auxhash.estimators import PARAMETERS_WITHOUT_EFFECT, AffinityHash
 from auxhash.experiments.cells import Configuration
-from auxhash.hasher import CHUNK, NOT_SAVED, Hasher
+from auxhash.hasher import CHUNK, Hasher
 from auxhash.metrics import Evaluation
 from auxhash.storage import modelfile
 from auxhash.storage.encoding import Arrays
+from auxhash.storage.fitted import NOT_SAVED, stored
 from auxhash.storage.identity import in_words
 
 Facts = dict[str, Any]
@@ -152,6 +153,6 @@ def _two_step(hasher: AffinityHash, X: NDArray[Any]) -> NDArray[np.uint8]:
 def _model(hasher: Hasher, without: tuple[str, ...] = NOT_SAVED) -> bytes | None:
     """A model file's bytes; None for what cannot be saved."""
     try:
-        return modelfile.to_bytes(hasher._model(without))
+        return modelfile.to_bytes(stored(hasher, without))
     except (TypeError, ImportError):  # a hasher of the user's own; no skops
         return None

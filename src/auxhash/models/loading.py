@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from auxhash import __version__, baselines, estimators
-from auxhash.hasher import Hasher, check_whole
+from auxhash.hasher import Hasher
 from auxhash.storage import modelfile
 from auxhash.storage.encoding import decode
+from auxhash.storage.fitted import check_whole
 from auxhash.storage.modelfile import ModelFileError, StoredModel
 
 
