@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from auxhash.checks import number, numbers
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
+from auxhash.compute.parts import Chunks
 from auxhash.hashfunctions import svm
 from auxhash.hashfunctions.features import FeatureMap, RadialBasis, Scaled
 from auxhash.hashfunctions.smooth import SmoothLinear
@@ -45,7 +46,8 @@ class SVMHash:
             return np.hstack([F, np.ones((len(F), 1))])
 
         with threads.pool(n_jobs) as run:
-            return np.concatenate(run(compute, threads.chunks(len(X), CHUNK)))
+            features: Array = Chunks(len(X), CHUNK, run).join(compute)
+        return features
 
     def refit(
         self,
@@ -73,8 +75,8 @@ class SVMHash:
             raise ValueError("the hash function is not fitted")
         W = self.W
         with threads.pool(n_jobs) as run:
-            parts = run(lambda rows: F[rows] @ W, threads.chunks(len(F), CHUNK))
-        return np.concatenate(parts)
+            outputs: Array = Chunks(len(F), CHUNK, run).join(lambda rows: F[rows] @ W)
+        return outputs
 
 
 def linear(C: float = 100.0) -> SVMHash:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from auxhash.checks import number, numbers, whole
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
+from auxhash.compute.parts import Chunks
 from auxhash.hashfunctions import svm
 from auxhash.hashfunctions.features import Scaled
 from auxhash.hashfunctions.linear import CHUNK, linear
@@ -91,7 +92,8 @@ class NetworkHash:
             return hidden if W is None else hidden @ W
 
         with threads.pool(n_jobs) as run:
-            return np.concatenate(run(compute, threads.chunks(len(F), CHUNK)))
+            layer: Array = Chunks(len(F), CHUNK, run).join(compute)
+        return layer
 
 
 def network(C: float = 100.0, n_hidden: int = 256) -> NetworkHash:

@@ -13,6 +13,7 @@ import numpy as np
 
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Numbers, Single
+from auxhash.compute.parts import Chunks
 
 CHUNK = 2048  # points
 
@@ -76,7 +77,8 @@ class SmoothLinear:
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         X = self.principal.X[rows]
-        return np.concatenate(run(lambda part: X[part] @ self.W, threads.chunks(len(X), CHUNK)))
+        outputs: Single = Chunks(len(X), CHUNK, run).join(lambda part: X[part] @ self.W)
+        return outputs
 
     def gradients(self, rows: Numbers | slice, pull: Single) -> list[Single]:
         slope: Single = self.principal.X[rows].T @ pull
@@ -108,10 +110,9 @@ class SmoothNetwork:
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         X = self.principal.X[rows]
-        parts = run(
-            lambda part: self._hidden(X[part]) @ self.W, threads.chunks(len(X), CHUNK // 16)
-        )
-        return np.concatenate(parts)
+        parts = Chunks(len(X), CHUNK // 16, run)
+        outputs: Single = parts.join(lambda part: self._hidden(X[part]) @ self.W)
+        return outputs
 
     def gradients(self, rows: Numbers | slice, pull: Single) -> list[Single]:
         X = self.principal.X[rows]

@@ -19,6 +19,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
+from auxhash.compute.parts import Chunks, Parts
 
 CHUNK = 1024  # points
 TOLERANCE = 1e-5  # estimated distance to the optimum, relative to the objective
@@ -92,13 +93,13 @@ class _Newton:
         self, F: Array, Z: NDArray[np.int8], C: float, weight: Array | None, run: threads.Run
     ) -> None:
         self.F, self.C, self.run = F, C, run
+        self.parts: Parts = Chunks(len(F), CHUNK, run)
         self.Z = Z.astype(np.float64)
         self.s = np.ones((1, 1)) if weight is None else weight
-        self.chunks = threads.chunks(len(F), CHUNK)
-        self.gram = self._sum(lambda rows: F[rows].T @ F[rows])
+        self.gram = self.parts.sum(lambda rows: F[rows].T @ F[rows])
         self.products = None  # of any two points
         if len(F) <= SHORT * F.shape[1]:
-            self.products = np.vstack(run(lambda rows: F[rows] @ F.T, self.chunks))
+            self.products = self.parts.join(lambda rows: F[rows] @ F.T)
         self.rho = 0.0  # of the preconditioner at hand
         self.inverse = np.empty(0)
 
@@ -107,7 +108,7 @@ class _Newton:
         W = np.zeros((n_features, n_bits)) if start is None else start.copy()
         M = np.zeros(self.Z.shape)
         if start is not None:
-            self._each(lambda rows: np.multiply(self.Z[rows], self.F[rows] @ W, out=M[rows]))
+            self.parts.each(lambda rows: np.multiply(self.Z[rows], self.F[rows] @ W, out=M[rows]))
         todo = np.arange(n_bits)  # columns of W that the columns of Z and M stand for
         inside = np.empty(M.shape)
         for _ in range(NEWTON_STEPS):
@@ -132,14 +133,6 @@ class _Newton:
             W[:, todo] += step * self._search(W[:, todo], M, step)
         return W
 
-    def _each(self, function) -> None:  # type: ignore[no-untyped-def]
-        self.run(function, self.chunks)
-
-    def _sum(self, function) -> Array:  # type: ignore[no-untyped-def]
-        """Sum of function(rows) over the chunks, always in the same order."""
-        total: Array = sum(self.run(function, self.chunks))
-        return total
-
     def _weight(self, rows: slice) -> Array:
         return self.s if len(self.s) == 1 else self.s[rows]
 
@@ -153,7 +146,7 @@ class _Newton:
             slope = self.F[rows].T @ (self.Z[rows] * weighted)
             return np.vstack([slope, (weighted * slack).sum(0)])
 
-        total = self._sum(part)
+        total = self.parts.sum(part)
         return 0.5 * (W * W).sum(0) + self.C * total[-1], W - 2 * self.C * total[:-1]
 
     def _precondition(self, rho: float) -> None:
@@ -202,7 +195,7 @@ class _Newton:
                 outputs *= inside[rows]
                 return self.F[rows].T @ outputs
 
-            product = p + (2 * self.C) * self._sum(part)
+            product = p + (2 * self.C) * self.parts.sum(part)
             along = np.divide(size, (p * product).sum(0), out=np.zeros_like(size), where=size > 0)
             step += along * p
             r = r - along * product
@@ -216,7 +209,9 @@ class _Newton:
     def _search(self, W: Array, M: Array, step: Array) -> Array:
         """The best length (b,) of each step, by Newton's method in one variable; moves M along."""
         change = np.empty(M.shape)
-        self._each(lambda rows: np.multiply(self.Z[rows], self.F[rows] @ step, out=change[rows]))
+        self.parts.each(
+            lambda rows: np.multiply(self.Z[rows], self.F[rows] @ step, out=change[rows])
+        )
         slope, curve = (W * step).sum(0), (step * step).sum(0)
         length = np.ones(step.shape[1])
         for _ in range(4):
@@ -226,7 +221,7 @@ class _Newton:
                 pull = change[rows] * self._weight(rows)
                 return np.stack([(slack * pull).sum(0), ((slack > 0) * pull * change[rows]).sum(0)])
 
-            first, second = 2 * self.C * self._sum(part)
+            first, second = 2 * self.C * self.parts.sum(part)
             length = length - (slope + length * curve - first) / (curve + second)
-        self._each(lambda rows: np.add(M[rows], length * change[rows], out=M[rows]))
+        self.parts.each(lambda rows: np.add(M[rows], length * change[rows], out=M[rows]))
         return length

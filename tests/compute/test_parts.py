@@ -1,0 +1,21 @@
+import numpy as np
+import pytest
+
+from auxhash.compute import threads
+from auxhash.compute.parts import Chunks
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_local_to_a_part_or_a_sum_over_parts(n_jobs):
+    X = np.random.default_rng(0).normal(size=(103, 4))
+    out = np.zeros(103)
+    with threads.pool(n_jobs) as run:
+        parts = Chunks(len(X), 10, run)
+        parts.each(lambda rows: np.sum(X[rows], axis=1, out=out[rows]))
+        np.testing.assert_array_equal(out, X.sum(axis=1))
+        np.testing.assert_array_equal(parts.join(lambda rows: 2 * X[rows]), 2 * X)
+        gram = parts.sum(lambda rows: X[rows].T @ X[rows])
+    np.testing.assert_allclose(gram, X.T @ X)
+    with threads.pool(1) as run:  # the parts define the sum, not the threads
+        again = Chunks(len(X), 10, run).sum(lambda rows: X[rows].T @ X[rows])
+    np.testing.assert_array_equal(gram, again)
