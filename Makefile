@@ -2,11 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BASE := $(VENV)/.base
 READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test soak bench docs clean
 
-demo: $(READY)  ## learn codes for handwritten digits and compare
+demo: $(BASE)  ## learn codes for handwritten digits and compare
 	$(BIN)/auxhash demo
 
 test: $(READY)  ## style, types, tests
@@ -24,14 +26,18 @@ docs: $(VENV)/.docs  ## the documentation, docs/_build/index.html; warnings are 
 bench: $(READY)  ## ratios measured side by side
 	$(BIN)/python -m benchmarks
 
-$(READY): pyproject.toml
+$(BASE): pyproject.toml  # what users get, and nothing more
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or later is needed"'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PIP) --editable .
+	touch $(BASE)
+
+$(READY): $(BASE)
+	$(PIP) --editable '.[dev]'
 	touch $(READY)
 
 $(VENV)/.docs: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(PIP) --editable '.[docs]'
 	touch $(VENV)/.docs
 
 clean:

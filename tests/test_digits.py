@@ -1,4 +1,7 @@
-"""The paper's claim on real data: MAC ends below the two-step loss, and retrieval gains by it."""
+"""The paper's claim on real data: MAC ends below the two-step loss, and retrieval gains by it.
+
+`two_step_` is what TwoStepHash learns, bit for bit (test_estimators), and need not be learnt twice.
+"""
 
 import itertools
 import os
@@ -7,9 +10,12 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from auxhash import MACHash, TwoStepHash
+from auxhash import MACHash, hashfunctions, metrics
+from auxhash.codes import sign
 
-SEEDS = range(10 if os.environ.get("AUXHASH_SOAK") else 3)
+SOAK = bool(os.environ.get("AUXHASH_SOAK"))
+SEEDS = range(10 if SOAK else 3)
+BITS = (16, 32) if SOAK else (16,)
 
 
 @pytest.mark.parametrize("loss", ["ksh", "esplh"])
@@ -17,29 +23,33 @@ SEEDS = range(10 if os.environ.get("AUXHASH_SOAK") else 3)
 def test_mac_is_better_than_two_steps(hash_function, loss):
     X, y = load_digits(return_X_y=True)
     gains = []
-    for z_step, n_bits, seed in itertools.product(["cut", "quad"], [16, 32], SEEDS):
+    for z_step, n_bits, seed in itertools.product(["cut", "quad"], BITS, SEEDS):
         order = np.random.default_rng(seed).permutation(len(X))
         train, test = order[:600], order[600:]
-        settings = {
-            "n_bits": n_bits,
-            "loss": loss,
-            "z_step": z_step,
-            "hash_function": hash_function,
-            "n_similar": 15,
-            "n_dissimilar": 40,
-            "mu": 0.05,
-            "max_sweeps": 1,
-            "refine": None,
-            "random_state": seed,
+        mac = MACHash(
+            n_bits=n_bits,
+            loss=loss,
+            z_step=z_step,
+            hash_function=hash_function,
+            n_similar=15,
+            n_dissimilar=40,
+            mu=0.05,
+            max_sweeps=1,
+            refine=None,
+            random_state=seed,
             # Kernels fit the training points all too well: the paper's early stopping for them.
-            "validation": None if hash_function == "linear" else 0.2,
-        }
-        two = TwoStepHash(**settings).fit(X[train], y[train])
-        mac = MACHash(**settings).fit(X[train], y[train])
-        assert mac.loss_ <= two.loss_
+            validation=None if hash_function == "linear" else 0.2,
+        ).fit(X[train], y[train])
+        two_step = mac.history_[0].loss
+        assert mac.loss_ <= two_step
         if hash_function == "linear":
-            assert mac.loss_ < two.loss_
-        gains.append(mac.score(X[test], y[test], k=20) - two.score(X[test], y[test], k=20))
+            assert mac.loss_ < two_step
+
+        def precision(h, train=train, test=test):
+            queries, base = (sign(hashfunctions.outputs(h, X[rows])) for rows in (test, train))
+            return metrics.precision_at_k(queries, base, y[test], y[train], 20)
+
+        gains.append(precision(mac.hash_function_) - precision(mac.two_step_))
     standard_error = np.std(gains, ddof=1) / np.sqrt(len(gains))
     assert np.mean(gains) >= -standard_error
     if hash_function == "linear":
