@@ -8,13 +8,13 @@
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from time import perf_counter
 from typing import Literal
 
 import numpy as np
 
 from auxhash.checks import flag, whole
 from auxhash.codes import Codes, sign
+from auxhash.compute import clock
 from auxhash.compute.arrays import Array
 from auxhash.hashfunctions import HashFunction, h_step
 from auxhash.storage.encoding import register
@@ -97,12 +97,12 @@ class MAC:
             validate: precision of a hash function on held-out data; a step that lowers it is not
                 accepted: the state stays as it was, and the next mu is tried.
         """
-        clock = perf_counter()
+        began = clock.seconds()
         state, free_loss = self._two_step(problem, F, h, Z, rng, free)
         state = replace(state, score=validate(state.h) if validate else math.nan)
         loss = problem.loss(state.H)
         violations = int((state.Z != state.H).sum())
-        seconds = perf_counter() - clock
+        seconds = clock.seconds() - began
         step = Step(0, 0.0, loss, free_loss, free_loss, violations, state.score, True, seconds)
         yield step, state
         yield from self.path(problem, F, step, state, rng, validate)
@@ -121,7 +121,7 @@ class MAC:
         for iteration in range(step.iteration + 1, self.max_iter + 1):
             if state.matched:
                 break
-            clock = perf_counter()
+            began = clock.seconds()
             mu = mu * self.alpha if iteration > 1 else self.first_mu(problem, state, rng)
             if mu > LARGEST_MU:  # products with it would leave the double range
                 break
@@ -133,7 +133,7 @@ class MAC:
             accepted = not new.score < state.score
             if accepted:
                 state = new
-            seconds = perf_counter() - clock
+            seconds = clock.seconds() - began
             step = Step(
                 iteration, mu, loss, free_loss, value, violations, new.score, accepted, seconds
             )

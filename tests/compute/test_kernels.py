@@ -39,7 +39,8 @@ def package(tmp_path):
     made.mkdir()
     (made / "compute").mkdir()
     (made / "__init__.py").write_text("")
-    (made / "compute/kernels.py").write_text((ROOT / "compute/kernels.py").read_text())
+    for name in ("clock", "kernels"):
+        (made / f"compute/{name}.py").write_text((ROOT / f"compute/{name}.py").read_text())
     (made / "calling.py").write_text(CALLING)
     (made / "called.py").write_text(CALLED.format(step=10, body="x"))
     return made

@@ -1,7 +1,6 @@
 """fit: from points to a model."""
 
 import warnings
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +18,7 @@ from auxhash.cli.output import (
     show,
     table,
 )
+from auxhash.compute import clock
 
 if TYPE_CHECKING:
     from auxhash.affinity import Affinity
@@ -127,10 +127,10 @@ def fit(
     settings |= choice.settings if choice else {}
     hasher.set_params(**settings, random_state=seed, n_jobs=jobs)
     hasher.verbose = progress_wanted(as_json)
-    clock = perf_counter()
+    began = clock.seconds()
     warnings.simplefilter("ignore", TrainingInterrupted)  # told below, in other words
     hasher.fit(X, y, affinity=known, checkpoint=checkpoint)
-    seconds = perf_counter() - clock
+    seconds = clock.seconds() - began
     if found.feature is not None:
         hasher.image_feature_ = found.feature
     # How it was fitted is no part of the model: the same file on any number of threads.

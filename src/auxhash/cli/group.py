@@ -1,6 +1,7 @@
 """What all commands share: problems told in one line, and help with names."""
 
 import errno
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,9 @@ from typing import Any
 
 import click
 
+from auxhash.compute.clock import announce_compiling
+
+COMPILING = "Compiling, once on this machine; no time below counts it."
 INTERRUPTED = 130  # exit code, as of any program that Ctrl-C stops
 
 
@@ -29,6 +33,8 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         if ctx.parent is not None:
             return super().invoke(ctx)
+        if sys.stderr.isatty():
+            announce_compiling(lambda: click.echo(COMPILING, err=True))
         with problems_in_one_line(debug=ctx.params["debug"]):
             return super().invoke(ctx)
 

@@ -13,8 +13,24 @@ from types import CodeType, ModuleType
 from typing import Any
 
 import numba
+from numba.core import event
+
+from auxhash.compute.clock import compiling
 
 PACKAGE = str(Path(__file__).parents[1])
+
+
+class _Listener(event.Listener):  # type: ignore[misc]
+    """Stops the clock while Numba compiles; what comes from its cache is no compiling."""
+
+    def on_start(self, event: Any) -> None:
+        compiling.start()
+
+    def on_end(self, event: Any) -> None:
+        compiling.stop()
+
+
+event.register("numba:compile", _Listener())
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:

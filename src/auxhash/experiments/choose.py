@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from sklearn.model_selection import train_test_split
 
 from auxhash import checks
 from auxhash.checks import ArgumentError, unknown
+from auxhash.compute import clock
 from auxhash.estimators import MACHash
 from auxhash.storage.identity import in_words
 
@@ -111,11 +111,11 @@ def _stages(fixed: Parameters) -> Iterator[list[Parameters]]:
 def _measured(
     hasher: MACHash, X: Any, y: Any, held: Any, held_labels: Any, k: int
 ) -> dict[str, float]:
-    clock = perf_counter()
+    began = clock.seconds()
     with warnings.catch_warnings():  # that classes are small need not be said at every trial
         warnings.filterwarnings("ignore", "of .* points have fewer than n_")
         hasher.fit(X, y)
-    seconds = perf_counter() - clock
+    seconds = clock.seconds() - began
     return {"precision": hasher.score(held, held_labels, k), "seconds": seconds}
 
 

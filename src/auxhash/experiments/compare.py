@@ -229,7 +229,11 @@ def _protocol(
         "pairs": pairs,
         "loss": loss,
     }
-    protocol |= {"ties": "expected value over all orders", "seeds": list(seeds)}
+    protocol |= {
+        "ties": "expected value over all orders",
+        "times": "of training and encoding; compiling is not counted",
+        "seeds": list(seeds),
+    }
     if beyond := [rank for rank in k if rank > len(data.base)]:
         ranks = ", ".join(f"p@{rank}" for rank in beyond)
         protocol["not measured"] = f"{ranks}: the base has {len(data.base)} points"

@@ -8,7 +8,6 @@ import platform
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from sklearn.utils.validation import has_fit_parameter
 from auxhash import __version__, affinity, hashfunctions, losses, metrics
 from auxhash.affinity import Affinity
 from auxhash.codes import pack, sign, unpack
+from auxhash.compute import clock
 from auxhash.datasets.dataset import Dataset
 from auxhash.estimators import PARAMETERS_WITHOUT_EFFECT, AffinityHash
 from auxhash.experiments.cells import Configuration
@@ -91,13 +91,13 @@ def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays
     MAC's two-step codes are kept beside its own, so that the two-step method needs no run.
     """
     options = {"affinity": pairs} if learns_from_pairs(hasher) else {}
-    clock = perf_counter()
+    began = clock.seconds()
     hasher.fit(data.train.X, data.train.y, **options)
-    trained = perf_counter() - clock
+    trained = clock.seconds() - began
     points = {name: getattr(data, name).X for name in PARTS}
-    clock = perf_counter()
+    began = clock.seconds()
     codes: Arrays = {name: hasher.encode(X) for name, X in points.items()}
-    seconds = perf_counter() - clock
+    seconds = clock.seconds() - began
     history = [asdict(step) for step in hasher.history_] if isinstance(hasher, AffinityHash) else []
     if len(history) > 1:
         codes |= {TWO_STEP + name: _two_step(hasher, X) for name, X in points.items()}

@@ -8,12 +8,11 @@ the lowest is what counts, so that refinement never raises it.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from time import perf_counter
 
 import numpy as np
 
 from auxhash import checks
-from auxhash.compute import threads
+from auxhash.compute import clock, threads
 from auxhash.compute.arrays import Array
 from auxhash.hashfunctions import HashFunction, codes, is_smooth
 from auxhash.mac import State, Step, Validate
@@ -92,7 +91,7 @@ class Refine:
         validate: Validate | None = None,
     ) -> Iterator[tuple[Step, State]]:
         """Go on from `state`, which `step` led to. As Z = h(X) throughout, mu is infinite."""
-        clock = perf_counter()
+        began = clock.seconds()
         objective = objective_for(problem, self.pairs, self.batch)
         h = state.h
         if not is_smooth(h):
@@ -112,9 +111,9 @@ class Refine:
             accepted = not new_score < state.score
             if accepted:
                 state = replace(state, h=h, H=H, Z=H, trained=H, score=new_score)
-            seconds = perf_counter() - clock
+            seconds = clock.seconds() - began
             yield (
                 Step(iteration, np.inf, loss, loss, loss, 0, new_score, accepted, seconds),
                 state,
             )
-            clock = perf_counter()
+            began = clock.seconds()

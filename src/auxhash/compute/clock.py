@@ -1,0 +1,52 @@
+"""A clock that stands still while kernels are compiled.
+
+A kernel is compiled at its first call on a machine, and kept on disk after that. These seconds
+belong to no method: whatever is timed here does not count them.
+"""
+
+import threading
+from collections.abc import Callable
+from time import perf_counter
+
+
+class _Compiling:
+    """How long kernels have been compiled, on however many threads, nested or not."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.running = 0
+        self.began = 0.0
+        self.total = 0.0
+        self.say: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        with self.lock:
+            say, self.say = self.say, None
+            if not self.running:
+                self.began = perf_counter()
+            self.running += 1
+        if say is not None:
+            say()
+
+    def stop(self) -> None:
+        with self.lock:
+            self.running -= 1
+            if not self.running:
+                self.total += perf_counter() - self.began
+
+    def until_now(self) -> float:
+        with self.lock:
+            return self.total + (perf_counter() - self.began if self.running else 0.0)
+
+
+compiling = _Compiling()
+
+
+def seconds() -> float:
+    """Seconds since some moment, less those of compiling: for differences of two calls."""
+    return perf_counter() - compiling.until_now()
+
+
+def announce_compiling(say: Callable[[], None]) -> None:
+    """Call `say` once, when the next kernel begins to be compiled."""
+    compiling.say = say

@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from auxhash.compute import clock
+from auxhash.compute.kernels import kernel
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """A clock that has seen no compiling, and a time that passes when we say so."""
+    time = [100.0]
+    monkeypatch.setattr(clock, "perf_counter", lambda: time[0])
+    monkeypatch.setattr(clock, "compiling", clock._Compiling())
+    return clock.compiling, time
+
+
+def test_the_clock_stands_still_while_something_is_compiled(fresh):
+    compiling, time = fresh
+    began = clock.seconds()
+    time[0] += 1
+    compiling.start()
+    time[0] += 10
+    compiling.start()  # nested, or on another thread
+    time[0] += 20
+    compiling.stop()
+    time[0] += 30
+    assert clock.seconds() - began == 1
+    compiling.stop()
+    time[0] += 2
+    assert clock.seconds() - began == 3
+    assert compiling.total == 60
+
+
+def test_compiling_a_kernel_stops_the_clock_and_is_announced_once():
+    said = []
+    clock.announce_compiling(lambda: said.append("compiling"))
+
+    @kernel
+    def add(x, y):
+        return (x + y).sum()
+
+    before = clock.compiling.total
+    add(np.ones(3), np.ones(3))
+    between = clock.compiling.total
+    add(np.ones(3, np.float32), np.ones(3))
+    assert said == ["compiling"]
+    assert before < between < clock.compiling.total
+    last = clock.compiling.total
+    add(np.ones(3), np.ones(3))  # compiled already
+    assert clock.compiling.total == last
