@@ -1,4 +1,4 @@
-"""What every compared method promises."""
+"""The contract that every baseline must meet."""
 
 import numpy as np
 import pytest
@@ -246,7 +246,7 @@ def test_small_integers_of_numpy(name, changes, data):
 @every_variant
 @pytest.mark.parametrize("scale", [1e-170, 1e-60, 1e60, 1e160])
 def test_scales_are_dealt_with_or_refused(name, changes, data, scale):
-    """A single code for all points would be a silent wrong answer."""
+    """No scale may silently give all points the same code."""
     X, y = data
     hasher = make(name, 8, **changes)
     if name not in ("TSH", "FastHash") and not 1e-100 < scale < 1e100:
@@ -260,7 +260,7 @@ def test_scales_are_dealt_with_or_refused(name, changes, data, scale):
 
 @every_variant
 def test_far_from_the_origin(name, changes, data):
-    """Centred or not, rounding must not make the codes: they are those of X, nearly all."""
+    """Rounding must not change the codes: far from the origin nearly all bits are the same."""
     X, y = data
     near = make(name, 8, **changes).fit(X, y).transform(X)
     far = make(name, 8, **changes).fit(X + 1e7, y).transform(X + 1e7)

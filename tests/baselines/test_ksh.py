@@ -1,4 +1,4 @@
-"""Supervised hashing with kernels: y'Sy, and the matrix S that is never formed."""
+"""Supervised hashing with kernels: products with S, the ascent, and the objective y'Ry."""
 
 import numpy as np
 import pytest

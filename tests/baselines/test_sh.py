@@ -1,4 +1,4 @@
-"""Spectral hashing against the Laplacian that its eigenfunctions are of."""
+"""Spectral hashing against the eigenvectors of a Laplacian, computed numerically."""
 
 import numpy as np
 from scipy.linalg import eigh

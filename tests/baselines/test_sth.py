@@ -63,7 +63,7 @@ def test_supervised_neighbours_share_their_label():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((90, 4)), np.repeat([0, 1, 2], 30)
     hasher = baselines.STH(2, n_neighbors=5, supervised=True, random_state=0).fit(X, y)
-    # One part of the graph a class: two more eigenvalues 0, whose vectors tell the classes apart.
+    # One part of the graph per class: two more eigenvalues 0, whose vectors separate the classes.
     np.testing.assert_allclose(hasher.eigenvalues_, 0, atol=1e-9)
     spread = [np.ptp(hasher.embedding_[y == label], axis=0).max() for label in range(3)]
     assert max(spread) < 1e-6

@@ -1,4 +1,4 @@
-"""TSH and FastHash: two-step hashing, reused, and its stagewise form."""
+"""TSH and FastHash: the same as TwoStepHash, or its stagewise form."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_a_stage_lowers_the_loss_of_the_bits_so_far(solver, data):
     seen = []
 
     class Watched:
-        """Notes what each stage starts from and arrives at."""
+        """Records the start and the result of each stage."""
 
         def __call__(self, bit, z, rng):
             new = zstep.get(solver)(bit, z, rng)

@@ -1,4 +1,4 @@
-"""ApproximateIndex: the face of HammingIndex, exact once it looks into every list."""
+"""ApproximateIndex: used like HammingIndex, and exact when it searches every list."""
 
 import faiss
 import numpy as np

@@ -1,4 +1,4 @@
-"""No file, however damaged or forged, gives a wrong answer or leads outside an array."""
+"""Damaged or forged files are refused; unchecked ones never lead outside an array."""
 
 import os
 import struct
@@ -25,7 +25,7 @@ def make(path, with_ids=True, n=40, n_bits=12):
 
 
 def forge(good, body=None, **fields):
-    """A file with other fields or content and with the sums that belong to them."""
+    """A file with other fields or content, and with matching checksums."""
     names = ("magic", "n_bits", "n", "next_id", "has_ids", "sum")
     head = dict(zip(names, file.FIELDS.unpack(good[: file.FIELDS.size]), strict=True))
     body = good[file.HEADER :] if body is None else body
@@ -141,7 +141,7 @@ def test_a_trusted_file_is_not_read_through(tmp_path):
 
 
 def test_unchecked_content_stays_inside_the_arrays(tmp_path):
-    """Padding bits and ids of any value, in a process of its own so that a crash is seen."""
+    """Padding bits and ids of any value, in a separate process so that a crash is noticed."""
     path = tmp_path / "i"
     make(path, n=20_000, n_bits=65)
     program = f"""

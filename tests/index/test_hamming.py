@@ -16,7 +16,7 @@ BITS = (1, 7, 8, 9, 63, 64, 65, 128, 256)
 
 
 def random_codes(rng, n, n_bits, tied=False):
-    """Packed codes; tied ones are drawn from few, so that nearly all distances tie."""
+    """Packed codes; `tied` draws them from only 5, so that nearly all distances tie."""
     if tied:
         few = rng.choice([-1, 1], (5, n_bits))
         return pack(few[rng.integers(0, len(few), n)])
@@ -89,7 +89,7 @@ def test_the_most_bits_there_may_be():
 
 
 def test_sorted_base_that_misleads_the_guess():
-    """Far codes in every sampled run, near ones between: the first guess is too low or too high."""
+    """Near codes only in the sampled runs (the guess is too low), or only outside (too high)."""
     n, k = 200_000, 2000
     place = np.arange(n) % (scan.SAMPLE * scan.RUN)
     rng = np.random.default_rng(0)

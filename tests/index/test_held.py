@@ -1,4 +1,4 @@
-"""One state at a time: what a search sees belongs together, whatever other threads do."""
+"""A search sees one consistent state of the index, whatever other threads do."""
 
 import copy
 import os
@@ -17,7 +17,7 @@ ROUNDS = 600 if os.environ.get("AUXHASH_SOAK") else 60
 
 
 def code_of(ids):
-    """A code (n, 3) that tells its id."""
+    """Codes (n, 3) that spell the ids in binary."""
     ids = np.asarray(ids)
     return np.stack([(ids >> shift) & 255 for shift in (0, 8, 16)], axis=-1).astype(np.uint8)
 
@@ -29,7 +29,7 @@ def check_pairs(query, distances, ids):
 
 @pytest.fixture
 def hurried():
-    """Threads take turns as often as they can."""
+    """Let Python switch between threads as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -37,7 +37,7 @@ def hurried():
 
 
 def hammer(index, reads):
-    """Add and remove in one thread, and read in others, until the rounds are over."""
+    """Add and remove in one thread for ROUNDS rounds, while other threads read."""
     index.add(code_of(np.arange(3000)), np.arange(3000))
     failures, over = [], threading.Event()
 
@@ -157,7 +157,7 @@ def test_what_is_given_out_is_a_copy():
 
 
 def test_more_neighbours_than_codes():
-    """k is capped: 10^9 neighbours of 100 codes must not be given room for."""
+    """k is capped: no memory is allocated for 10^9 neighbours among 100 codes."""
     codes = code_of(np.arange(100))
     for index in (HammingIndex(24), ApproximateIndex(24, n_lists=2, n_probe=2)):
         distances, ids = index.add(codes).search(codes[:2], 10**9)

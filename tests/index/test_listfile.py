@@ -24,12 +24,12 @@ def make(path, n_lists=4):
 
 
 def plain(good):
-    """The part that is faiss's own."""
+    """The part that faiss wrote."""
     return good[: -listfile.TRAILER]
 
 
 def forge(inner, **fields):
-    """A file with a trailer whose sums are right."""
+    """A file with a trailer whose checksums are right."""
     values = {"magic": listfile.MAGIC, "n_bits": 12, "next_id": 1000, "size": len(inner)}
     values |= {"sum": zlib.crc32(inner), **fields}
     head = listfile.FIELDS.pack(*values.values())
@@ -144,7 +144,7 @@ def test_forged_trailers(tmp_path):
 
 
 def places(inner):
-    """Where the fields of faiss's part are: offset and form of each, with 4 lists."""
+    """Offset and struct format of each field of faiss's part, for an index of 4 lists."""
     centres = 41
     lists = inner.index(b"ilar")
     return {
@@ -171,7 +171,7 @@ VALUES = (0, 1, 2, 3, 5, 2**31 - 1, 2**40, 2**61, 2**63 - 1, 2**63, 2**64 - 1)
 
 
 def test_forged_lists_never_reach_faiss(tmp_path):
-    """In a process of its own, so that a crash is seen."""
+    """In a separate process, so that a crash is noticed."""
     inner = plain(make(tmp_path / "i"))
     made = 0
     for at, form in places(inner).values():
@@ -217,7 +217,7 @@ def test_forged_ids(tmp_path, ids, message):
 
 
 def test_lists_named_wrongly(tmp_path):
-    """A file that tells only of lists that are not empty."""
+    """In a file that gives the sizes of nonempty lists only."""
     inner = faiss.IndexBinaryIVF(faiss.IndexBinaryFlat(16), 16, 40)
     inner.cp.min_points_per_centroid = 1
     inner.train(CODES)

@@ -1,4 +1,4 @@
-"""Metrics against a naive ranking that sorts, over all or many orders of the ties."""
+"""Metrics against a naive ranking by sorting, over all or many orders of the ties."""
 
 import itertools
 import json
@@ -25,7 +25,7 @@ def by_label(query_labels, base_labels):
 
 
 def measure_one(relevant, k):
-    """All measures at k of one ranking, given the relevance of its points in order."""
+    """All MEASURES at k of one ranking, given the relevance of its points in order."""
     top, total = relevant[:k], relevant.sum()
     precisions = np.cumsum(relevant) / np.arange(1, len(relevant) + 1)
     summed = precisions[:k][top].sum()
@@ -84,7 +84,7 @@ TRUTHS = ("single", "multi", "neighbors")
 
 
 def make_truth(kind, labels, rng):
-    """Ground truth for our side, and as a matrix."""
+    """Ground truth as arguments of the metrics, and as a matrix (n_queries, n_base)."""
     n_queries, n_base = len(labels[0]), len(labels[1])
     if kind == "single":
         return {"query_labels": labels[0], "base_labels": labels[1]}, by_label(*labels)

@@ -1,4 +1,4 @@
-"""What is compared is checked: codes of both sides, labels of both sides, neighbours."""
+"""Input is checked: codes and labels of both queries and base, and neighbours."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ def test_both_sides_have_the_same_bits():
 
 
 def test_padding_bits_of_queries_do_not_crash():
-    """In a process of its own: this used to write outside an array."""
+    """In a separate process: this used to write outside an array."""
     program = """
 import numpy as np
 from auxhash import metrics

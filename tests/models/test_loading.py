@@ -1,4 +1,4 @@
-"""Every estimator, saved and loaded."""
+"""Every estimator is saved and loaded; wrong files and models are refused."""
 
 import math
 import subprocess
@@ -124,7 +124,7 @@ def test_fitting_goes_on(path):
 def test_a_generator_goes_on_where_it_stood(seeded, path):
     hasher = MACHash(n_bits=4, **{**FEW, "random_state": seeded(5)}).fit(X, y)
     found = through_file(hasher, path)
-    for _ in range(2):  # it is used up as it goes: a second fit differs from the first
+    for _ in range(2):  # each fit draws from the generator: the second differs from the first
         np.testing.assert_array_equal(found.fit(X, y).codes_, hasher.fit(X, y).codes_)
 
 
@@ -152,7 +152,7 @@ def test_functions_are_kept_by_name(changes, path):
 
 
 class Mine:
-    """A hash function of one's own that nobody registered."""
+    """A user's hash function that was not registered."""
 
     def __init__(self, h):
         self.h = h
@@ -202,7 +202,7 @@ def test_a_registered_hash_function(path, monkeypatch):
 
 
 def test_a_damaged_classifier_is_refused(path):
-    """Also where the file's sum was taken anew: skops's archive has sums of its own."""
+    """Even with a correct checksum of the file: skops's archive has checksums of its own."""
     trees = AdaBoostClassifier(n_estimators=2)
     hasher = TwoStepHash(n_bits=2, hash_function=trees, **FEW).fit(X, y)
     with pytest.warns(UserWarning, match="cannot check"):
@@ -250,7 +250,7 @@ def test_an_estimator_of_one_s_own_is_not_saved(path):
 
 
 def changed(path, change, kind=None):
-    """Write the file anew with its content changed, and a sum that fits."""
+    """Rewrite the file with its content changed and a checksum that matches."""
     model = modelfile.read(path)
     value = encoding.decode(model.content, model.arrays)
     change(value)
@@ -419,7 +419,7 @@ TWICE = """
 
 
 def test_two_fits_give_the_same_file(tmp_path):
-    """In two processes, one of them with other things in memory, at another time."""
+    """In two processes, one after the other, one of them with other data in memory."""
     names = ["MAC", "MAC-network", "logistic", "trees", "OneHot", "ITQ", "BinaryAutoencoder"]
     for number, before in enumerate(["", "held = [bytearray(i) for i in range(9999)]"]):
         (tmp_path / str(number)).mkdir()

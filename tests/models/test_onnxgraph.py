@@ -19,7 +19,7 @@ from auxhash import MACHash, TwoStepHash, baselines
 from tests.baselines.test_contract import VARIANTS, label, make
 
 FEW = {"n_similar": 10, "n_dissimilar": 20, "random_state": 0, "n_jobs": 1, "max_iter": 3}
-NOTHING = 1e-9  # of an output, relative to the largest: rounding
+NOTHING = 1e-9  # outputs up to this, relative to the largest, are within rounding of zero
 
 X, y = make_blobs(160, 16, centers=4, cluster_std=4.0, random_state=3)
 HASHERS = {
@@ -33,7 +33,7 @@ HASHERS = {
 
 
 def queries(dtype):
-    """Points like the training points, and among them."""
+    """Training points with noise, and the training points themselves."""
     rng = np.random.default_rng(0)
     noise = rng.normal(scale=2.0, size=(2000, 16))
     return np.concatenate([X[rng.integers(len(X), size=2000)] + noise, X]).astype(dtype)
@@ -59,7 +59,7 @@ def test_the_same_bytes(name, dtype, tmp_path, record_property):
     record_property("points with an output within rounding of zero", int(near.sum()))
     record_property("exceptions among them", int(other.sum()))
     assert not (other & ~near).any()
-    assert near.mean() < 0.01 or name.startswith("AGH")  # whose outputs can be 0
+    assert near.mean() < 0.01 or name.startswith("AGH")  # AGH's outputs can be 0
 
 
 def test_it_says_what_it_is(tmp_path):

@@ -1,7 +1,7 @@
-"""The methods that the paper compares with, and the ones a sceptic asks for.
+"""Baselines: the methods that the paper compares with, and further ones for comparison.
 
-Every one is a hasher with the face of `auxhash.MACHash`. Unsupervised ones take no notice of
-labels; supervised ones demand labels or, where they learn from pairs, an affinity.
+Each is a hasher that is used like `auxhash.MACHash`. Unsupervised ones ignore labels; supervised
+ones demand labels or, where they learn from pairs, an affinity.
 """
 
 from importlib import import_module

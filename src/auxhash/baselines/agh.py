@@ -1,12 +1,12 @@
 """AGH: hashing with anchor graphs (Liu et al. 2011).
 
-Each point is tied to its s nearest of m anchors by Z (n, m), kernels normalised to sum 1. The graph
+Z (n, m) ties each point to the s nearest of m anchors, by kernels normalised to sum 1. The graph
 A = Z Lambda^-1 Z', Lambda = diag(Z'1), has the eigenvectors Z W, from an m x m problem:
 
     M = Lambda^-1/2 Z'Z Lambda^-1/2 = V Sigma V',   W = sqrt(n) Lambda^-1/2 V Sigma^-1/2
 
 and Z W is defined for any x: the bits are its signs. The two-layer form takes half as many
-eigenvectors and cuts each side of the first threshold once more.
+eigenvectors and cuts each of them a second time, on either side of the first threshold.
 """
 
 from typing import Any, Literal
@@ -20,18 +20,18 @@ from auxhash.affinity.draws import RandomState
 from auxhash.baselines.method import Unsupervised
 from auxhash.compute.arrays import Array
 
-NOTHING = 1e-10  # relative to the largest weight: rounding
+NOTHING = 1e-10  # rounding: eigenvalues, curvatures, and weights relative to the largest
 KMEANS_STEPS = 10
 
 
 class AGH(Unsupervised):
-    """Anchor-graph hashing. Fewer bits than anchors (twice as many with two layers).
+    """Anchor-graph hashing. At most m - 1 bits per layer, with m anchors.
 
     Args:
         n_bits: length of the codes.
         layers: 1 or 2.
-        n_anchors: k-means centres m; at most n_samples.
-        n_nearest: anchors s that a point is tied to.
+        n_anchors: number m of k-means centres; n_samples, if that is less.
+        n_nearest: number s of anchors that each point is tied to.
         random_state: seed of the anchors.
         n_jobs: threads; None takes every core that this process may use, not 1.
 
@@ -93,9 +93,9 @@ class AGH(Unsupervised):
         return min(self.n_nearest, len(self.anchors_))
 
     def _ties(self, X: NDArray[Any]) -> Array:
-        """Z (n, m), s entries a row, which sum to 1."""
+        """Z (n, m), with s entries per row, which sum to 1."""
         near, distance = neighbors.nearest(self.anchors_, X, self._nearest(), n_jobs=self.n_jobs)
-        # Relative to the nearest anchor, so that a point far from all is still tied to some.
+        # Relative to the nearest anchor, so that a point far from all anchors is tied to some.
         kernel = np.exp((distance[:, :1] - distance) / self.width_**2)
         Z = np.zeros((len(X), len(self.anchors_)))
         np.put_along_axis(Z, near, kernel / kernel.sum(axis=1, keepdims=True), axis=1)
@@ -111,9 +111,9 @@ class AGH(Unsupervised):
 
 
 def anchor_graph_eigenvectors(Z: Array, n: int) -> tuple[Array, Array]:
-    """The n largest eigenvalues but the trivial one, and W: the columns of Z W are eigenvectors."""
+    """The n largest eigenvalues but for the trivial one, and W: Z W holds the eigenvectors."""
     mass = Z.sum(axis=0)
-    # An anchor that no point is tied to has no say.
+    # An anchor that no point is tied to gets weight 0.
     root = np.divide(1.0, np.sqrt(mass), out=np.zeros_like(mass), where=mass > 0)
     M = root[:, None] * (Z.T @ Z) * root
     trivial = np.sqrt(mass / mass.sum())
@@ -122,17 +122,16 @@ def anchor_graph_eigenvectors(Z: Array, n: int) -> tuple[Array, Array]:
     safe = value > NOTHING
     scale = np.where(safe, np.sqrt(len(Z) / np.where(safe, value, 1.0)), 0.0)
     W = root[:, None] * V * scale
-    # A part of the graph that an eigenvector does not touch has its weight 0, not rounding noise.
+    # Where an eigenvector is 0 on a part of the graph, its weights are 0, not rounding noise.
     W[np.abs(W) < NOTHING * np.abs(W).max(axis=0)] = 0.0
     return value, W
 
 
 def second_thresholds(Z: Array, Y: Array) -> Array:
-    """(2, b): where to cut the positive and the negative part of each eigenvector.
+    """Thresholds t+ and t- (2, b) of the positive and the negative part of each eigenvector y.
 
     The cut vector f is y - t+ on the positive side and t- - y on the negative one. Among the
-    thresholds that balance it (sum f = 0) these have the least f'(I - A)f, a quadratic in one
-    variable.
+    thresholds that balance it (sum f = 0) these minimise f'(I - A)f, a quadratic in one variable.
     """
     mass = Z.sum(axis=0)
     inverse = np.divide(1.0, mass, out=np.zeros_like(mass), where=mass > 0)

@@ -3,11 +3,11 @@
     min over h, f  sum_n |x_n - f(h(x_n))|^2,   f(z) = A z + c a linear decoder, h a hash function
 
 With auxiliary coordinates z_n in the place of h(x_n) and a quadratic penalty mu |z_n - h(x_n)|^2,
-the Z step falls apart into one small binary problem a point,
+the Z step separates into one small binary problem per point,
 
     min z'Gz - 2 z'r,   G = A'A,   r = A'(x - c) + mu h(x)
 
-the h step into one classifier a bit, and the f step is a linear regression. mu grows until
+the h step into one classifier per bit, and the f step is a linear regression. mu grows until
 Z = h(X).
 """
 
@@ -32,15 +32,15 @@ from auxhash.storage.encoding import register
 ENUMERATED = 10  # bits up to which the Z step tries every code
 CHUNK = 1024  # points
 PASSES = 50  # over the bits, relaxed or not, at most
-SETTLED = 1e-3  # change of a relaxed bit below which it is settled
-FIRST_CHANGED = 0.005
-ROTATIONS = 50  # of the first codes
+SETTLED = 1e-3  # largest change of a relaxed bit at which the descent stops
+FIRST_CHANGED = 0.005  # share of the bits that the first mu holds at h(X)
+ROTATIONS = 50  # iterations of ITQ for the first codes
 ROUNDING = 1e-12
 
 
 @register("BinaryAutoencoder.Step")
 class AutoencoderStep(NamedTuple):
-    """One iteration: the penalised objective at its start and after each step; E(h, f) at last."""
+    """One iteration: the penalised objective at its start and after each step; then E(h, f)."""
 
     mu: float
     start: float
@@ -70,7 +70,7 @@ def f_step(X: Array, Z: Codes) -> Decoder:
     """The linear decoder of least error."""
     bias = np.column_stack([Z, np.ones(len(Z))]).astype(np.float64)
     gram = bias.T @ bias
-    # Codes can have equal bits: of all decoders equally good, the smallest.
+    # Where bits are equal, many decoders are equally good: take the smallest.
     A = np.linalg.pinv(gram, hermitian=True) @ (bias.T @ X)
     return Decoder(A[:-1].T, A[-1])
 
@@ -78,7 +78,7 @@ def f_step(X: Array, Z: Codes) -> Decoder:
 def z_step(
     X: Array, decoder: Decoder, Z: Codes, H: Codes, mu: float, n_jobs: int | None = None
 ) -> Codes:
-    """Codes of a lower or equal penalised objective: for few bits, of the lowest."""
+    """Codes whose penalised objective is no higher than Z's; for few bits, the lowest of all."""
     G = decoder.A.T @ decoder.A
     solve = enumerate_codes if Z.shape[1] <= ENUMERATED else alternate
 
@@ -94,14 +94,14 @@ def z_step(
 
 
 def energy(G: Array, R: Array, Z: NDArray[Any]) -> Array:
-    """z'Gz - 2 z'r of every point, (n,)."""
+    """z'Gz - 2 z'r per point, (n,)."""
     Z = Z.astype(np.float64)
     value: Array = ((Z @ G - 2 * R) * Z).sum(axis=1)
     return value
 
 
 def enumerate_codes(G: Array, R: Array, mu: float, Z: Codes) -> Codes:
-    """The best of all codes for every point."""
+    """The best of all 2^b codes for each point."""
     b = len(G)
     number = np.arange(2**b)[:, None] >> np.arange(b)
     every = (2 * (number & 1) - 1).astype(np.int8)
@@ -152,20 +152,21 @@ class BinaryAutoencoder(Unsupervised):
 
     Args:
         n_bits: length of the codes.
-        hash_function: "linear", "rbf", "trees" or a scikit-learn classifier, cloned for every bit.
+        hash_function: "linear", "rbf", "network", "trees" or a scikit-learn classifier, cloned for
+            every bit.
         mu: the first mu, or "auto": so small that the codes are nearly free.
         alpha: factor from one mu to the next.
-        max_iter: iterations at most.
+        max_iter: maximum number of iterations.
         C: the SVM's cost of a margin violation.
         random_state: seed of the first codes.
         n_jobs: threads; None takes every core that this process may use, not 1.
 
     Attributes:
         hash_function_: the hash function of the lowest E(h, f).
-        decoder_: its decoder, of features scaled to [0, 1].
+        decoder_: its decoder, for features scaled to [0, 1].
         error_: its E(h, f), the error of reconstruction on the training points.
-        history_: list of `AutoencoderStep`, one an iteration.
-        n_iter_: iterations made.
+        history_: list of `AutoencoderStep`, one per iteration.
+        n_iter_: number of iterations made.
     """
 
     hash_function_: HashFunction
@@ -248,7 +249,7 @@ class BinaryAutoencoder(Unsupervised):
 
 
 def first_codes(X: Array, n_bits: int, rng: np.random.Generator) -> Codes:
-    """ITQ's codes, a good if suboptimal binary autoencoder's; beyond n_features, random ones."""
+    """ITQ's codes, a good if suboptimal start; bits beyond n_features are random projections."""
     n = min(n_bits, X.shape[1])
     mean, axes = principal_axes(X, n, "BinaryAutoencoder")
     V = (X - mean) @ axes
@@ -263,10 +264,10 @@ def penalized(X: Array, decoder: Decoder, Z: Codes, H: Codes, mu: float) -> floa
 
 
 def first_mu(X: Array, decoder: Decoder, Z: Codes) -> float:
-    """A mu past which FIRST_CHANGED of the codes stay with h(X), whatever they cost.
+    """The mu from which on a share FIRST_CHANGED of the bits stays at h(X), whatever it costs.
 
-    A bit that differs from h(X) flips to it once mu is above what the flip costs, and a bit that
-    does not differ flips away while mu is below what that gains: both of this size.
+    A bit that differs from h(X) flips to it once mu is above the cost of the flip, and a bit that
+    equals h(X) flips away while mu is below the gain of that: `size` is both cost and gain.
     """
     G = decoder.A.T @ decoder.A
     z = Z.astype(np.float64)

@@ -1,9 +1,9 @@
 """BRE: binary reconstructive embedding (Kulis and Darrell 2009).
 
-The Hamming distances should be those of the points: minimise the sum over pairs of
-(d/b - y)^2, y in [0, 1], over hash functions h_k(x) = sign(sum_q w_kq K(x_kq, x)) of a few kernel
-points each. As one weight moves, points change sign one after another: the best value of a weight,
-all others fixed, is found exactly by going through these events in order.
+The Hamming distances d should reconstruct the distances y of the points: minimise the sum over
+pairs of (d/b - y)^2, y in [0, 1], over hash functions h_k(x) = sign(sum_q w_kq K(x_kq, x)) with a
+few kernel points each. As one weight grows, points change sign one after another: the best value
+of a weight, all others fixed, is found exactly by going through these events in order.
 """
 
 from typing import Any, Literal, Self
@@ -33,12 +33,12 @@ class BRE(Method):
     Args:
         n_bits: length of the codes.
         n_train: training points learnt from, drawn at random.
-        n_kernel: kernel points a bit.
+        n_kernel: number of kernel points per bit.
         kernel: "linear" (of centred X) or "rbf".
         pairs: pairs drawn for each point, as a share of the points learnt from.
-        supervised: False takes the squared distances of X over their maximum for y, and no notice
-            of labels; True demands labels: y is 0 where they agree and 1 elsewhere.
-        max_iter: passes over all weights at most.
+        supervised: False ignores labels: y is the squared distance of the points, divided by the
+            largest. True demands labels: y is 0 where they agree and 1 elsewhere.
+        max_iter: maximum number of passes over all weights.
         tol: a pass that lowers the objective by a smaller share is the last.
         random_state: seed of points, pairs and first weights.
         n_jobs: threads; None takes every core that this process may use, not 1.
@@ -46,9 +46,9 @@ class BRE(Method):
     Attributes:
         mean_: (D,).
         points_: training points learnt from (n_train, D), centred.
-        weights_: of each of these for each bit, (n_train, n_bits); 0 but for n_kernel a bit.
+        weights_: of these points (n_train, n_bits); n_kernel per bit are not 0.
         objective_: the loss at the start and after each pass.
-        n_iter_: passes made.
+        n_iter_: number of passes made.
     """
 
     mean_: Array
@@ -152,14 +152,14 @@ class BRE(Method):
         return from_pairs(i, j, distance, n, kind="distance")
 
     def _kernels(self, centred: Array) -> Array:
-        """Kernels (n, n_train) of centred points with those learnt from."""
+        """Kernels (n, n_train) between centred points and the points learnt from."""
         if self.kernel == "linear":
             return np.asarray(centred @ self.points_.T, np.float64)
         kernels: Array = np.exp(squared_distances(centred, self.points_) / (-2 * self.width_))
         return kernels
 
     def _descend(self, problem: zstep.Problem, K: Array) -> list[float]:
-        """Coordinate descent on the weights; the loss after each pass."""
+        """Coordinate descent on the weights; returns the loss at the start and after each pass."""
         Z = sign(K @ self.weights_)
         objective = [problem.loss(Z)]
         for _ in range(self.max_iter):
@@ -183,7 +183,7 @@ class BRE(Method):
 
 
 def improve(bit: BitProblem, K: Array, w: Array) -> NDArray[np.int8]:
-    """Give each weight of a bit that is not 0 its best value, in place; return the codes."""
+    """Set each nonzero weight of a bit to its best value, in place; return the bit's codes."""
     own = np.flatnonzero(w)
     columns = np.asfortranarray(K[:, own])
     v = w[own]
@@ -195,7 +195,7 @@ def improve(bit: BitProblem, K: Array, w: Array) -> NDArray[np.int8]:
         new_outputs = outputs + columns[:, q] * (best - v[q])
         new = sign(new_outputs)
         new_energy = bit.energy(new)
-        # A weight of exactly 0 would not be looked at again.
+        # A weight of exactly 0 would never be improved again.
         if best != 0 and new_energy < energy - ROUNDING * abs(energy):
             v[q], outputs, z, energy = best, new_outputs, new, new_energy
     w[own] = v
@@ -222,7 +222,7 @@ def best_weight(bit: BitProblem, rest: Array, kernel: Array) -> float:
 
 @kernel
 def _lowest(moving: Any, z: Any, g: Any, edges: Any, a: Any) -> int:
-    """Flip the points in turn; after how many flips E is lowest. g = (1/2) Az."""
+    """Flip the points in turn; return after how many flips E is lowest. g = (1/2) Az."""
     indptr, indices = edges.indptr, edges.indices
     change = lowest = 0.0
     after = 0

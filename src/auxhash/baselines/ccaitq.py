@@ -4,9 +4,9 @@ Canonical correlation analysis of X and the class indicators Y takes the place o
 
     Cxy Cyy^-1 Cyx w = rho^2 (Cxx + regularisation) w
 
-Each direction is scaled by its correlation rho, so that directions that say nothing of the labels
-count for nothing. There are at most n_classes - 1 that do; the rotation spreads them over any
-number of bits.
+Each direction is scaled by its correlation rho, so that directions unrelated to the labels count
+for nothing. At most n_classes - 1 directions are related to them; the rotation spreads these over
+any number of bits.
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ def canonical_directions(X: Array, y: NDArray[Any], regularization: float) -> Ar
     within += regularization * scale * np.eye(len(within))
     n = max(1, min(len(classes) - 1, X.shape[1]))
     squared, W = eigh(between, within, subset_by_index=(X.shape[1] - n, X.shape[1] - 1))
-    # Unit variance times rho, for every component.
+    # Each component is scaled to unit variance, then by rho.
     scaled: Array = W * np.sqrt(np.maximum(squared, 0.0) * len(X))
     return scaled[:, ::-1]
 
@@ -45,7 +45,7 @@ class CCAITQ(Supervised):
 
     Args:
         n_bits: any number.
-        n_iter: rotations.
+        n_iter: number of iterations, each of which updates the rotation.
         regularization: added to the covariance of X, relative to its mean variance.
         random_state: seed of the first rotation.
 
@@ -53,7 +53,7 @@ class CCAITQ(Supervised):
         mean_: (D,).
         projection_: (D, n_bits), rotation included.
         rotation_: R (n_bits, n_bits).
-        errors_: quantisation error a point, of the first rotation and after each iteration.
+        errors_: quantisation error per point, at the start and after each iteration.
     """
 
     mean_: Array

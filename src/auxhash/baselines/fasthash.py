@@ -1,10 +1,10 @@
-"""FastHash (Lin et al. 2014): two-step hashing, the codes from graph cuts."""
+"""FastHash (Lin et al. 2014): two-step hashing with codes from graph cuts."""
 
 from auxhash.baselines.stagewise import TwoStepBaseline
 
 
 class FastHash(TwoStepBaseline):
-    """Two-step hashing with the cut solver, for boosted trees above all.
+    """Two-step hashing with the cut solver, meant above all for boosted trees.
 
     Parameters and attributes are those of `TwoStepBaseline`.
     """

@@ -1,8 +1,8 @@
 """ILH: independent Laplacian hashing (Carreira-Perpinan and Raziperchikolaei 2016).
 
-The bits know nothing of each other: each is two-step hashing of one bit, whose loss is
--y z z' summed over pairs, on a training set of its own (the form called ILHt). Different training
-sets are all that makes the bits differ, and that is enough.
+The bits are learnt independently: each is two-step hashing of one bit, whose loss is -y z z'
+summed over pairs, on a training set of its own (the form called ILHt). Only their training sets
+make the bits differ, and that is enough.
 """
 
 import warnings
@@ -19,7 +19,7 @@ from auxhash.baselines.method import Pairwise
 from auxhash.codes import sign
 from auxhash.compute.arrays import Array
 
-LOSS = "ksh"  # of one bit, (z z' - y)^2 is the Laplacian loss
+LOSS = "ksh"  # for one bit, (z z' - y)^2 is 2 (-y z z') plus a constant
 
 
 class ILH(Pairwise):
@@ -27,13 +27,14 @@ class ILH(Pairwise):
 
     Args:
         n_bits: length of the codes.
-        n_subset: training points of a bit. Subsets are disjoint as long as there are points
-            enough; then a new round through all points begins. With no more points than that,
-            the bits differ by their draws and starts alone.
-        hash_function: "linear", "rbf", "trees" or a scikit-learn classifier, cloned for every bit.
+        n_subset: training points per bit. Subsets are disjoint as long as there are enough points;
+            then all points are drawn from again. With n_subset points or fewer in all, the bits
+            differ only by their draws of pairs and their starts.
+        hash_function: "linear", "rbf", "network", "trees" or a scikit-learn classifier, cloned for
+            every bit.
         z_step: "cut", "quad", "descent" or a solver.
-        n_similar, n_dissimilar: kappa+ and kappa-, drawn for each point from its subset; None
-            takes all.
+        n_similar, n_dissimilar: kappa+ and kappa-, the points drawn for each point from its subset;
+            None takes all.
         C: the SVM's cost of a margin violation.
         random_state: seed, Generator or RandomState.
         n_jobs: threads; None takes every core that this process may use, not 1.
@@ -109,7 +110,7 @@ class ILH(Pairwise):
                 raise ValueError(f"affinity has no pairs among {len(rows)} points: raise n_subset")
         else:
             with warnings.catch_warnings():
-                # A subset is often too small for kappa+ and kappa-, by intent.
+                # A subset is often too small for kappa+ and kappa-: no reason to warn.
                 warnings.filterwarnings("ignore", ".*points have fewer than n_")
                 pairs = affinities.from_labels(
                     np.asarray(y)[rows], self.n_similar, self.n_dissimilar, draws, self.n_jobs
@@ -125,7 +126,7 @@ class ILH(Pairwise):
 
 
 def subsets(n: int, n_bits: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """(n_bits, size) points, in rounds: no point twice before every other had its turn."""
+    """Subsets (n_bits, size) of 0..n-1, drawn in rounds of n // size disjoint subsets."""
     size = min(size, n)
     a_round = n // size
     rounds = [

@@ -1,6 +1,6 @@
 """ITQ: iterative quantisation (Gong and Lazebnik 2011).
 
-Rotate the principal components V so that their signs are near to them:
+Rotate the principal components V so that they are near to their signs B:
 
     min |B - V R|^2   over B in {-1,+1} and R orthogonal, in turn
 
@@ -21,7 +21,10 @@ from auxhash.compute.arrays import Array
 
 
 def quantize(V: Array, R: Array, n_iter: int) -> tuple[Array, list[float]]:
-    """The rotation after `n_iter` iterations from R, and the mean error |B - V R|^2 at each."""
+    """The rotation after `n_iter` iterations from R, and the error at the start and after each.
+
+    The error is |B - V R|^2 per point.
+    """
     errors = [_error(V, R)]
     for _ in range(n_iter):
         B = sign(V @ R).astype(np.float64)
@@ -41,14 +44,14 @@ class ITQ(Unsupervised):
 
     Args:
         n_bits: length of the codes.
-        n_iter: rotations.
+        n_iter: number of iterations, each of which updates the rotation.
         random_state: seed of the first rotation.
 
     Attributes:
         mean_: (D,).
         axes_: principal axes (D, n_bits).
         rotation_: R (n_bits, n_bits).
-        errors_: quantisation error a point, of the first rotation and after each iteration.
+        errors_: quantisation error per point, at the start and after each iteration.
     """
 
     mean_: Array

@@ -5,9 +5,9 @@ Bit by bit, with R = b S - sum of y y' over the bits so far,
 
     max y'Ry   over y = sign(K a),   a'K'Ka = n
 
-K holds centred kernels of the points with a few anchors. Without the sign this is an eigenproblem;
-from its solution, gradient ascent with the sign smoothed to 2 / (1 + exp(-x)) - 1 goes on, and its
-result is taken where it is better with the sign itself.
+K holds centred kernels of the points with a few anchors. Without the sign this is an eigenproblem.
+Gradient ascent, with the sign smoothed to 2 / (1 + exp(-x)) - 1, starts from its solution, and its
+result is taken if y'Ry, with the sign itself, is then higher.
 """
 
 from collections.abc import Callable
@@ -29,22 +29,22 @@ from auxhash.compute.arrays import Array
 Product = Callable[[Array], Array]  # with a symmetric matrix
 
 NOTHING = 1e-10  # eigenvalue of K'K, relative to the largest: rounding
-DRAWN = 100, 500  # similar and dissimilar points, where not all pairs are learnt from
-GAIN = 2e-4  # relative; ascent stops where a step gains less
-LONGER = 1.2  # the next step, where the last one was accepted
-SHORTEST = 1e-2  # step, relative to the first
+DRAWN = 100, 500  # similar and dissimilar points per point, where not all pairs are learnt from
+GAIN = 2e-4  # relative gain that a step needs to be accepted
+LONGER = 1.2  # factor of the step length after an accepted step
+SHORTEST = 1e-2  # step length at which the ascent stops, relative to the first
 
 
 class KSH(Pairwise):
     """Supervised hashing with kernels. Any number of bits.
 
-    From labels (n,) all pairs are learnt from; with several labels a point, 100 similar and 500
-    dissimilar ones for each. Of an affinity, pairs without a value count as neither.
+    With labels (n,), all pairs are learnt from; with several labels per point, 100 similar and 500
+    dissimilar points are drawn for each point. With an affinity, all other pairs have S = 0.
 
     Args:
         n_bits: length of the codes.
-        n_anchors: training points, drawn at random, that the kernels are centred at.
-        max_iter: steps of the gradient ascent at most.
+        n_anchors: number of kernel centres, drawn at random from the training points.
+        max_iter: maximum number of steps of the gradient ascent.
         random_state: seed of the anchors.
 
     Attributes:
@@ -52,8 +52,8 @@ class KSH(Pairwise):
         width_: sigma of the kernel exp(-d^2 / (2 sigma)), the mean squared distance.
         center_: mean kernel of each anchor.
         weights_: a of each bit, (n_anchors, n_bits).
-        objective_: y'Ry of each bit from the eigenvector and in the end, (n_bits, 2).
-        n_iter_: accepted steps of the ascent, the start included, of the bit that took the most.
+        objective_: y'Ry of each bit, for the eigenvector and at the end, (n_bits, 2).
+        n_iter_: accepted steps of the ascent, the start included: the most of all bits.
     """
 
     anchors_: Array
@@ -103,7 +103,7 @@ class KSH(Pairwise):
         self.weights_ = T @ weights
 
     def _bits(self, U: Array, S: Product) -> tuple[Array, Array]:
-        """Weights (., b) of U, bit by bit, and the objective of each before and after ascent."""
+        """Weights (., b) of the columns of U, and each bit's objective before and after ascent."""
         b = self.n_bits
         self.n_iter_ = 0
         weights, objective = np.empty((U.shape[1], b)), np.empty((b, 2))
@@ -140,7 +140,7 @@ def _codes(U: Array, weights: tuple[Array, ...]) -> list[tuple[Array, Array]]:
 
 
 def whitened(K: Array) -> tuple[Array, Array]:
-    """U = K T with U'U = n I: the constraint a'K'Ka = n becomes a unit length."""
+    """U = K T with U'U = n I, and T: the constraint a'K'Ka = n becomes a unit length."""
     size, directions = np.linalg.eigh(K.T @ K)
     kept = size > NOTHING * max(size[-1], np.finfo(float).tiny)
     if not kept.any():
@@ -150,19 +150,19 @@ def whitened(K: Array) -> tuple[Array, Array]:
 
 
 def ascend(U: NDArray[Any], R: Product, start: Array, max_iter: int) -> list[tuple[Array, float]]:
-    """Accelerated gradient ascent (Nesterov's) of phi(Ua)'R phi(Ua), phi(x) = 2/(1+exp(-x)) - 1.
+    """Nesterov's accelerated gradient ascent on phi(Ua)'R phi(Ua), phi(x) = 2/(1+exp(-x)) - 1.
 
-    U may be in single precision, which halves the time: gains below GAIN count for nothing anyway.
-    Returns the accepted steps, the start included: weights and objective, which always rises.
+    Returns weights and objective of the accepted steps, the start included; the objective always
+    rises. U may be in single precision, which halves the time: gains below GAIN do not count.
     """
 
     def smooth(output: Array) -> tuple[float, Array]:
-        """The objective at U a = output, and its gradient there, still to be multiplied by U'."""
+        """The objective at U a = output, and its gradient with respect to U a."""
         z = np.tanh(output / 2)
         Rz = R(z)
         return float(z @ Rz), Rz * (1 - z * z)
 
-    # Products with U are what costs: U a is carried along with every a.
+    # Products with U cost the most time: U a is updated along with every a.
     a, Ua = start, (U @ start.astype(U.dtype)).astype(np.float64)
     value, pull = smooth(Ua)
     steps = [(a, value)]
@@ -180,7 +180,7 @@ def ascend(U: NDArray[Any], R: Product, start: Array, max_iter: int) -> list[tup
             steps.append((a, value))
             pull = smooth(U_ahead)[1]
             length *= LONGER
-        elif ahead is not a:  # the momentum overshot: go on from the best point without it
+        elif ahead is not a:  # the momentum overshot: restart from the best point without it
             ahead, U_ahead, pull, momentum = a, Ua, a_pull, 1.0
         elif length > SHORTEST * longest:
             length /= 4
@@ -190,7 +190,7 @@ def ascend(U: NDArray[Any], R: Product, start: Array, max_iter: int) -> list[tup
 
 
 def similarity_of_labels(y: NDArray[Any]) -> Product:
-    """The product with S, S_ij = +1 where labels agree and -1 where not, never formed."""
+    """The product with S, S_ij = +1 where labels agree and -1 elsewhere; S is never formed."""
     groups = np.unique(y, return_inverse=True)[1]
     member = csr_array((np.ones(len(y)), (groups, np.arange(len(y)))))
 

@@ -1,6 +1,6 @@
 """LogitLSH: random projections of class log-probabilities.
 
-Unlike a predicted class, the log-probabilities order the points of one class, too.
+Unlike the predicted class, the log-probabilities also tell apart points of the same class.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from auxhash.baselines.method import Supervised
 from auxhash.baselines.onehot import class_predictor
 from auxhash.compute.arrays import Array
 
-LEAST = 1e-12  # probability; log(0) has no projection
+LEAST = 1e-12  # smaller probabilities are raised to it, since log(0) is infinite
 
 
 class LogitLSH(Supervised):

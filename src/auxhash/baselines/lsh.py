@@ -1,6 +1,6 @@
 """LSH: random hyperplanes (Charikar 2002).
 
-Two points at an angle t share a bit with probability 1 - t/pi.
+Two points at angle t agree in a bit with probability 1 - t/pi.
 """
 
 from typing import Any
@@ -15,11 +15,11 @@ from auxhash.compute.arrays import Array
 
 
 class LSH(Unsupervised):
-    """The side of `n_bits` random hyperplanes through the origin, or through the mean.
+    """Random hyperplanes through the mean or the origin; a bit is the side of one hyperplane.
 
     Args:
         n_bits: any number.
-        center: whether angles are measured about the mean of the training points, not about 0.
+        center: True measures angles about the mean of the training points, False about 0.
         random_state: seed of the hyperplanes.
 
     Attributes:

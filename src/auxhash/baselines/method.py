@@ -1,4 +1,4 @@
-"""The skeleton of a compared method: check, learn, encode the training points."""
+"""Base classes of the baselines, whose `fit` checks, learns and encodes the training points."""
 
 from typing import Any, Self
 
@@ -16,7 +16,7 @@ from auxhash.compute.arrays import Array
 from auxhash.hasher import FLOATS, Hasher, check_pairs, fingerprint
 from auxhash.storage.fitted import check_stored
 
-SMALLEST = 1e-100  # size of the largest feature; its square is far from the end of the range
+SMALLEST = 1e-100  # the largest number of X lies between this and 1 / this: squares stay in range
 
 
 class Method(Hasher):
@@ -40,7 +40,7 @@ class Unsupervised(Method):
 
     @threads.one_blas_thread()
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Learn from features X (n, D); y plays no part, and is only kept for `score`."""
+        """Learn from features X (n, D); y is not learnt from, only kept for `score`."""
         self._check_parameters()
         points = validate_data(self, X, dtype=FLOATS, ensure_min_samples=2)
         labels = kept_labels(points, y)
@@ -81,7 +81,7 @@ class Pairwise(Method):
     ) -> Self:
         """Learn from features X (n, D) and labels y, or from an affinity of the n points.
 
-        With both, the affinity is learnt from and y only serves `score`.
+        With both, the affinity is learnt from and y is only kept for `score`.
         """
         self._check_parameters()
         points, labels = check_pairs(self, X, y, affinity)
@@ -106,7 +106,7 @@ class Pairwise(Method):
 
 
 def doubles(X: NDArray[Any]) -> Array:
-    """X in double precision, if squares of its numbers stay well within the double range."""
+    """X in double precision; ValueError unless squares of its numbers are well within range."""
     points = np.asarray(X, np.float64)
     largest = max(points.max(), -points.min())
     if not (largest == 0 or SMALLEST < largest < 1 / SMALLEST):
@@ -118,7 +118,7 @@ def doubles(X: NDArray[Any]) -> Array:
 
 
 def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | None:
-    """Labels that are not learnt from, for `score`; there must be one a point."""
+    """Labels that are not learnt from, for `score`; there must be one per point."""
     if y is None:
         return None
     check_consistent_length(points, y)
@@ -126,7 +126,7 @@ def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | Non
 
 
 def middle(values: Array) -> Array:
-    """The median of each column, halfway between two points: no point sits on the threshold."""
+    """A median per column, halfway between two values so that no point lies on the threshold."""
     ordered = np.sort(values, axis=0)
     half = len(values) // 2
     between: Array = (ordered[half - 1] + ordered[half]) / 2

@@ -1,4 +1,4 @@
-"""OneHot: the predicted class is the code. What any supervised hashing has to be better than."""
+"""OneHot: the code is the predicted class, the baseline that supervised hashing has to beat."""
 
 import warnings
 from typing import Any
@@ -14,7 +14,7 @@ from auxhash.compute.arrays import Array
 
 
 def class_predictor(classifier: Any, rng: np.random.Generator) -> Any:
-    """A clone of the classifier, or logistic regression of standardised features."""
+    """A clone of the classifier, or logistic regression of standardised features if None."""
     if classifier is None:
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
@@ -35,10 +35,10 @@ def class_predictor(classifier: Any, rng: np.random.Generator) -> Any:
 
 
 def codewords(n_classes: int, n_bits: int) -> Codes:
-    """A codeword (n_classes, n_bits) a class: one-hot and repeated, where there are bits enough.
+    """One codeword per class (n_classes, n_bits): one-hot, repeated to fill the bits.
 
-    With fewer bits than classes, the class's number in binary; where even these are too short,
-    classes share codewords, and a warning says so.
+    With fewer bits than classes, it is the number of the class in binary, repeated likewise; with
+    too few bits even for that, classes share codewords, and a warning says so.
     """
     bit = np.arange(n_bits)
     number = np.arange(n_classes)[:, None]

@@ -1,17 +1,17 @@
-"""Principal axes, where many of the compared methods start."""
+"""Principal axes and random rotations, which several baselines start from."""
 
 import numpy as np
 
 from auxhash.compute.arrays import Array
 
-NOTHING = 1e-12  # variance, relative to the largest: rounding, and no direction of the data
+NOTHING = 1e-12  # variance, relative to the largest, up to which it is only rounding
 
 
 def principal_axes(X: Array, n: int, method: str) -> tuple[Array, Array]:
-    """Mean (D,) and the n principal axes (D, n) of X, the most varied first.
+    """Mean (D,) and the n principal axes (D, n) of X, by falling variance.
 
     The entry of an axis that is largest in size is positive. An axis without variance is zero, so
-    that its bit is constant rather than rounding noise. Raises where X has fewer than n axes.
+    that its bit is constant rather than rounding noise. ValueError if X has fewer than n features.
     """
     n_samples, n_features = X.shape
     if n > n_features:

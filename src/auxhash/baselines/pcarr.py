@@ -12,7 +12,7 @@ from auxhash.compute.arrays import Array
 
 
 class PCARR(Unsupervised):
-    """Signs of randomly rotated principal components: where ITQ starts.
+    """Signs of randomly rotated principal components, from which ITQ starts.
 
     Attributes:
         mean_: (D,).

@@ -1,6 +1,6 @@
 """SDH: supervised discrete hashing (Shen et al. 2015).
 
-Good codes B make the classes Y linearly separable, and are near to what the hash function gives:
+Good codes B make the classes Y linearly separable and are near to the hash function's outputs F P:
 
     min |Y - B W|^2 + lambda |W|^2 + nu |B - F P|^2   over B in {-1,+1}, W and P
 
@@ -21,8 +21,8 @@ from auxhash.codes import sign
 from auxhash.compute.arrays import Array
 from auxhash.hashfunctions import RadialBasis
 
-RIDGE = 1e-8  # of the hash function's regression, relative: radial basis functions are collinear
-PASSES = 10  # over the bits at most, in one B step
+RIDGE = 1e-8  # of the regression for P, relative: radial basis functions are nearly collinear
+PASSES = 10  # over the bits, at most, per B step
 
 
 class SDH(Supervised):
@@ -30,16 +30,16 @@ class SDH(Supervised):
 
     Args:
         n_bits: length of the codes.
-        n_anchors: centres of the radial basis functions, drawn from the training points.
-        lam: lambda, the price of large W.
-        nu: the price of codes that the hash function does not give.
-        n_iter: rounds over the three steps.
+        n_anchors: number of centres of the radial basis functions, drawn from the training points.
+        lam: lambda, the penalty on large W.
+        nu: the penalty on codes that differ from the hash function's outputs.
+        n_iter: number of rounds over the three steps.
         random_state: seed of the centres and the first codes.
 
     Attributes:
         map_: the radial basis functions.
         weights_: P (n_anchors, n_bits).
-        objective_: after each round.
+        objective_: the objective after each round.
     """
 
     map_: RadialBasis

@@ -1,7 +1,7 @@
 """SH: spectral hashing (Weiss, Torralba and Fergus 2008).
 
-Take the data for uniform on a box along its principal axes. The Laplacian's eigenfunctions on an
-interval [a, b] are then known,
+Assume that the data are uniform on a box along their principal axes. The Laplacian's
+eigenfunctions on an interval [a, b] are then known,
 
     cos(k pi (x - a) / (b - a)),   k = 1, 2, ...,   of eigenvalue rising with k / (b - a)
 
@@ -19,7 +19,7 @@ from auxhash.compute.arrays import Array
 
 
 class SH(Unsupervised):
-    """Spectral hashing. Any number of bits: axes get higher modes.
+    """Spectral hashing. Any number of bits: an axis can give several, with k = 1, 2, ...
 
     Attributes:
         mean_: (D,).
@@ -41,7 +41,7 @@ class SH(Unsupervised):
         V = (X - self.mean_) @ axes
         low, width = V.min(axis=0), np.ptp(V, axis=0)
         modes = np.arange(1, self.n_bits + 1)[:, None]
-        # An axis of no width has no eigenfunctions but the constant one.
+        # An axis without width has only the constant eigenfunction.
         omega = np.divide(
             modes * np.pi, width, out=np.full((self.n_bits, len(width)), np.inf), where=width > 0
         )

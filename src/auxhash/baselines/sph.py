@@ -1,8 +1,8 @@
 """SPH: spherical hashing (Heo et al. 2012).
 
-A bit is +1 inside a sphere. The radius is the median distance of the training points to the pivot,
-so that every bit is balanced; for independence, the spheres i and j should share N/4 points. Where
-they share o_ij, the pivots push each other away (or pull) with the force
+Each bit is +1 inside a sphere around a pivot. Its radius is the median distance of the training
+points to the pivot, so that the bit is balanced; for independence, the spheres i and j should share
+N/4 points. Where they share o_ij, the pivots repel (or attract) each other with the force
 
     f_i<-j = (1/2) (o_ij - N/4) / (N/4) (p_i - p_j)
 """
@@ -18,7 +18,7 @@ from auxhash.affinity.draws import RandomState
 from auxhash.baselines.method import Unsupervised, middle
 from auxhash.compute.arrays import Array
 
-STARTERS = 5  # points whose mean a pivot starts at
+STARTERS = 5  # each pivot starts at the mean of so many points
 
 
 class SPH(Unsupervised):
@@ -26,15 +26,15 @@ class SPH(Unsupervised):
 
     Args:
         n_bits: length of the codes.
-        mean_tolerance: of the mean of |o_ij - N/4|, relative to N/4.
-        spread_tolerance: of the standard deviation of o_ij, relative to N/4.
-        max_iter: moves of the pivots at most.
+        mean_tolerance: largest mean of |o_ij - N/4| to stop at, relative to N/4.
+        spread_tolerance: largest standard deviation of o_ij to stop at, relative to N/4.
+        max_iter: maximum number of moves of the pivots.
         random_state: seed of the first pivots.
 
     Attributes:
         pivots_: (n_bits, D).
-        radii_: squared, (n_bits,).
-        n_iter_: moves made.
+        radii_: squared radii (n_bits,).
+        n_iter_: number of moves made.
         converged_: whether the overlaps ended within both tolerances.
     """
 

@@ -1,8 +1,8 @@
-"""The stagewise form of two-step hashing, as the authors' own programs work.
+"""The stagewise form of two-step hashing, as in the authors' own programs.
 
 For each bit in turn: infer its codes given the bits before it, train its classifier, and replace
-the codes by the classifier's output, so that the next bits make up for its mistakes. The loss is
-that of codes as long as the bits so far.
+the codes by the classifier's output, so that later bits make up for its mistakes. At bit k the loss
+is that of codes of k bits, the bits so far.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from auxhash.zstep.problem import ROUNDING
 
 @dataclass(frozen=True)
 class Stagewise(mac.MAC):
-    """MAC whose two-step solution is found bit by bit; `max_sweeps` passes for each."""
+    """MAC whose two-step solution is found bit by bit, with `max_sweeps` passes per bit."""
 
     loss: Any = "ksh"
 
@@ -38,7 +38,7 @@ class Stagewise(mac.MAC):
         free: bool,
     ) -> tuple[mac.State, float]:
         Z = np.ones(Z.shape, np.int8)
-        # Trained on the codes it starts with, h has every bit from the beginning.
+        # Trained on the first codes, all +1, h has all bits from the beginning.
         h = h.refit(F, Z, np.arange(problem.n_bits), None, problem.n_jobs)
         H = np.ones_like(Z)
         for k in range(problem.n_bits):
@@ -50,7 +50,7 @@ class Stagewise(mac.MAC):
     def _infer(
         self, problem: zstep.Problem, H: Codes, rng: np.random.Generator
     ) -> NDArray[np.int8]:
-        """Codes of the last bit of H, all +1 yet, given the others."""
+        """Codes of the last bit of H, starting from its +1, given the other bits."""
         k = H.shape[1] - 1
         so_far = zstep.Problem(problem.affinity, self.loss, k + 1, problem.n_jobs)
         z = H[:, k]
@@ -66,22 +66,22 @@ class Stagewise(mac.MAC):
 
 
 class TwoStepBaseline(AffinityHash):
-    """What TSH and FastHash share: two-step hashing, or its stagewise form.
+    """Base of TSH and FastHash: two-step hashing, or its stagewise form.
 
     Args:
         n_bits: any number.
         loss: "ksh", "esplh", "bre", "ee", "hinge" or a function of (d, y, b).
-        hash_function: "linear", "rbf", "trees" (200 boosted ones of depth 4) or a scikit-learn
-            classifier, cloned for every bit.
+        hash_function: "linear", "rbf", "network", "trees" (200 boosted ones of depth 4) or a
+            scikit-learn classifier, cloned for every bit.
         stagewise: True trains a bit's classifier before the codes of the next bit are inferred;
             False infers all codes first.
-        n_similar, n_dissimilar: kappa+ and kappa-, drawn for each point; None takes all.
-        max_sweeps: passes over the blocks of a bit (FastHash, stagewise), or over the bits.
+        n_similar, n_dissimilar: kappa+ and kappa-, points drawn for each point; None takes all.
+        max_sweeps: passes over the blocks of each bit (FastHash, stagewise), or over the bits.
         C: the SVM's cost of a margin violation.
         random_state: seed, Generator or RandomState.
         n_jobs: threads; None takes every core that this process may use, not 1.
 
-    Attributes: as of `auxhash.TwoStepHash`.
+    Attributes: those of `auxhash.TwoStepHash`.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """STH: self-taught hashing (Zhang et al. 2010).
 
-Codes first: the eigenvectors of a nearest-neighbour graph's Laplacian, L v = lambda D v, cut at
-their medians. Then a linear SVM a bit, which learns the codes to give them to new points.
+The codes come first: the eigenvectors of a nearest-neighbour graph's Laplacian, L v = lambda D v,
+cut at their medians. Then one linear SVM per bit learns them, for the codes of new points.
 """
 
 from typing import Any, Self
@@ -28,10 +28,11 @@ class STH(Method):
 
     Args:
         n_bits: length of the codes.
-        n_neighbors: of each point in the graph.
-        supervised: False takes no notice of labels; True demands them, and a point's neighbours
-            are its nearest ones of the same label.
-        hash_function: "linear", "rbf", "trees" or a scikit-learn classifier, cloned for every bit.
+        n_neighbors: number of nearest neighbours of each point in the graph.
+        supervised: False ignores labels; True demands them, and a point's neighbours are its
+            nearest points of the same label.
+        hash_function: "linear", "rbf", "network", "trees" or a scikit-learn classifier, cloned for
+            every bit.
         C: the SVM's cost of a margin violation.
         random_state: seed of the eigensolver's start.
         n_jobs: threads; None takes every core that this process may use, not 1.
@@ -39,7 +40,7 @@ class STH(Method):
     Attributes:
         hash_function_: the learnt hash function.
         eigenvalues_: of the Laplacian, rising, without the trivial 0, (n_bits,).
-        embedding_: eigenvectors of the training points, (n, n_bits).
+        embedding_: the eigenvectors, for the training points, (n, n_bits).
     """
 
     hash_function_: hashfunctions.HashFunction
@@ -119,9 +120,9 @@ class STH(Method):
 def neighbour_graph(
     X: Array, members: NDArray[np.int64], n_neighbors: int, n_jobs: int | None
 ) -> csr_array:
-    """1 where one point is among the nearest of the other, of the given points; symmetric.
+    """Symmetric graph on the points `members`: 1 where either is among the other's nearest.
 
-    A point without any other has an edge to itself, so that every degree is positive.
+    A single member has an edge to itself, so that every degree is positive.
     """
     n = len(X)
     k = min(n_neighbors, len(members) - 1)
@@ -137,8 +138,9 @@ def neighbour_graph(
 def laplacian_eigenmap(W: csr_array, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """The n smallest eigenvalues of L v = lambda D v but for the trivial one, and the v (., n).
 
-    These are the largest of N = D^-1/2 W D^-1/2. Its trivial eigenvector is known, and is sent to
-    the far end of the spectrum; a graph in several parts has more eigenvalues 0, which we want.
+    1 - lambda are the largest eigenvalues of N = D^-1/2 W D^-1/2. Its trivial eigenvector is known
+    and moved to the far end of the spectrum; the further eigenvalues lambda = 0 of a graph in
+    several parts are kept.
     """
     root = np.sqrt(W.sum(axis=1))
     trivial = root / np.linalg.norm(root)

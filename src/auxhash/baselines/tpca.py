@@ -1,4 +1,4 @@
-"""TPCA: thresholded PCA, a bit the sign of a principal component."""
+"""TPCA: thresholded PCA; each bit is the sign of one principal component."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""TSH: two-step hashing (Lin et al. 2013), the codes from a relaxed quadratic program."""
+"""TSH: two-step hashing (Lin et al. 2013) with codes from a relaxed quadratic program."""
 
 from auxhash.baselines.stagewise import TwoStepBaseline
 

@@ -1,4 +1,4 @@
-"""Search codes: exactly with HammingIndex, or through faiss's lists; then order more finely."""
+"""Search over codes: HammingIndex (exact), ApproximateIndex (faiss's lists), and re-ranking."""
 
 from auxhash.index import rerank
 from auxhash.index.approximate import ApproximateIndex

@@ -1,8 +1,8 @@
-"""Approximate search over very large sets, with the face of HammingIndex and faiss inside.
+"""ApproximateIndex: approximate search over very large sets by faiss, used like HammingIndex.
 
-Codes are filed under the nearest of `n_lists` centres (IndexBinaryIVF), and a query looks into
-`n_probe` of the lists. Of faiss's structures it won: HNSW takes many times longer to build and is
-no quicker at equal recall, MultiHash is slower where the neighbours are not very near.
+An IndexBinaryIVF puts each code into the list of the nearest of `n_lists` centres; a query looks
+into `n_probe` lists. It was the best of faiss's structures: HNSW takes many times longer to build
+and is no quicker at equal recall, MultiHash is slower where the neighbours are not very near.
 """
 
 import os
@@ -22,7 +22,7 @@ from auxhash.index import listfile, scan
 from auxhash.index.hamming import HammingIndex, import_faiss
 from auxhash.index.held import Ids, new_ids
 
-TRAINING = 64  # points a list is learned from
+TRAINING = 64  # training points per list
 ROUNDS = 8  # of k-means
 
 
@@ -32,7 +32,7 @@ class ApproximateIndex:
     Args:
         n_lists: number of lists, learned from the first codes added (so add many, in random
             order); by default the power of 2 nearest to the root of their number.
-        n_probe: lists a query looks into; more is slower and finds more. May be changed any time.
+        n_probe: lists searched per query; more is slower and finds more. May be changed any time.
 
     Distances are exact, but some of the nearest codes may be missing, and ties come in any order.
     Any thread may call any method at any time; calls wait for each other.
@@ -63,7 +63,7 @@ class ApproximateIndex:
     def from_exact(
         cls, index: HammingIndex, n_lists: int | None = None, n_probe: int = 16
     ) -> "ApproximateIndex":
-        """The codes and ids of a HammingIndex."""
+        """An ApproximateIndex of the codes and ids of a HammingIndex."""
         held = index._held
         found = cls(index.n_bits, n_lists, n_probe, index.n_jobs).add(held.packed, held.ids)
         found._next_id = held.next_id
@@ -72,7 +72,7 @@ class ApproximateIndex:
     def add(self, codes: ArrayLike, ids: ArrayLike | None = None) -> Self:
         """Add codes; ids are whole numbers from 0 to 2^63 - 1, none twice.
 
-        Without ids, codes are numbered on from the largest id so far.
+        Without ids, the numbering of codes goes on from the largest id so far.
         """
         packed = as_packed(codes, n_bits=self.n_bits)
         with self._using:
@@ -86,15 +86,16 @@ class ApproximateIndex:
         return self
 
     def remove(self, ids: ArrayLike) -> int:
-        """Remove the codes with these ids, as far as they are here, and return how many were."""
+        """Remove the codes with these ids and return their number; unknown ids are ignored."""
         gone = checks.ids("ids", ids)
         with self._using, self._faiss():
             return 0 if self._index is None else int(self._index.remove_ids(gone))
 
     def search(self, codes: ArrayLike, k: int) -> tuple[scan.Distances, Ids]:
-        """Distances int32 and ids int64, each (n_queries, k), -1 where the lists held fewer.
+        """Distances int32 and ids int64 of near codes, both (n_queries, k).
 
-        Of an index of n < k codes both are (n_queries, n).
+        Both are -1 where the lists searched held fewer codes. With n < k codes in the index, both
+        are (n_queries, n).
         """
         k = checks.whole("k", k, 1)
         with self._searching(codes) as queries:
@@ -102,7 +103,7 @@ class ApproximateIndex:
         return np.where(ids >= 0, distances, -1).astype(np.int32), ids
 
     def radius_search(self, codes: ArrayLike, r: int) -> tuple[list[scan.Distances], list[Ids]]:
-        """Distances and ids of codes at distance r or less, nearest first: an array per query."""
+        """Distances and ids of codes at distance r or less, nearest first: one array per query."""
         r = min(checks.whole("r", r, 0), self.n_bits)
         with self._searching(codes) as queries:
             stops, distances, ids = self._index.range_search(queries, r + 1)  # faiss's is strict
@@ -114,7 +115,7 @@ class ApproximateIndex:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a file, all or nothing; faiss can read it as its own.
 
-        `auxhash.index.listfile` tells its format.
+        `auxhash.index.listfile` describes the format.
         """
         with self._using:
             if self._index is None:
@@ -131,8 +132,8 @@ class ApproximateIndex:
     ) -> "ApproximateIndex":
         """Read a file of `save`, or an IndexBinaryIVF of faiss, and check all of it.
 
-        faiss counts whole bytes, so for a file of its own `n_bits` tells how many bits are used;
-        codes added without ids are then numbered on from the largest id in the file. Its centres
+        A file written by faiss knows only whole bytes: `n_bits` says how many bits are used, and
+        the numbering of codes added without ids goes on from the largest id in it. Its centres
         must be in an IndexBinaryFlat.
         """
         if n_bits is not None:
@@ -162,7 +163,7 @@ class ApproximateIndex:
         return np.concatenate([np.empty(0, np.int64), *views])
 
     def _learn(self, packed: Packed) -> Any:
-        """An empty faiss index whose centres are learned from a spread of the codes."""
+        """An empty faiss index whose centres are learned from evenly spaced codes."""
         n_lists = self.n_lists or 1 << round(np.log2(len(packed)) / 2)
         if n_lists > len(packed):
             raise ValueError(
@@ -176,7 +177,7 @@ class ApproximateIndex:
 
     @contextmanager
     def _searching(self, codes: ArrayLike) -> Iterator[Packed]:
-        """The queries, with the index to oneself and ready to be asked."""
+        """The packed queries, while the index is locked and ready to be searched."""
         queries = as_packed(codes, n_bits=self.n_bits)
         with self._using:
             if not len(self):
@@ -188,7 +189,7 @@ class ApproximateIndex:
 
     @contextmanager
     def _faiss(self) -> Iterator[None]:
-        """faiss on n_jobs threads; the number that others in this thread have set comes back."""
+        """Run faiss on n_jobs threads, and restore its number of threads afterwards."""
         faiss, count = import_faiss(), threads.count(self.n_jobs)
         before = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(count)
@@ -203,6 +204,6 @@ def _empty(d: int, n_lists: int) -> Any:
     faiss = import_faiss()
     quantizer = faiss.IndexBinaryFlat(d)
     index = faiss.IndexBinaryIVF(quantizer, d, n_lists)
-    quantizer.this.disown()  # the index keeps it
+    quantizer.this.disown()  # the index owns it
     index.own_fields = True
     return index

@@ -3,7 +3,7 @@
     0   8 bytes   b"AUXHIDX1"
     8   uint64    n_bits
     16  uint64    n, number of codes
-    24  uint64    next_id, the id that a code added without one gets
+    24  uint64    next_id, the id of the next code added without one
     32  uint64    1 where ids follow, 0 where the ids are 0..n-1
     40  uint32    CRC-32 of everything after the header
     44  uint32    CRC-32 of bytes 0..43
@@ -11,7 +11,7 @@
     64  uint8     (n_bytes, n): byte p of every code, then byte p + 1; n_bytes = ceil(n_bits / 8)
     ..  zeros up to a multiple of 64, then int64 (n,): the ids
 
-All numbers are little-endian. Nothing in the file is ever run. Ids are unique, at least 0 and below
+All numbers are little-endian. Nothing in the file is executed. Ids are unique, at least 0 and below
 next_id; the bits that pad a code to whole bytes are 0.
 """
 
@@ -82,17 +82,17 @@ class IndexHeader(NamedTuple):
 def read(path: str | os.PathLike[str], mmap: bool, check: bool = True) -> IndexContent:
     """Read a file; with `mmap` its arrays stay on disk until they are used.
 
-    Raises ValueError for a file that is foreign, damaged or truncated, or whose content is not as
-    it must be although its sums are right. Without `check` only the header and the size of the
-    file are looked at, and the arrays may hold anything.
+    Raises ValueError for a file that is foreign, damaged or truncated, or whose content is invalid
+    although its checksums are right. Without `check` only the header and the size of the file are
+    checked, and the arrays may hold anything.
     """
     check_regular(path, "an index")
     with open(path, "rb") as file:
         header = _header(path, file)
         raw: NDArray[np.uint8]
         if mmap:
-            # Copy on write, which never reaches the file: kernels would be compiled anew for
-            # read-only arrays.
+            # Copy on write, which never reaches the file: for read-only arrays, kernels would be
+            # compiled again.
             raw = np.asarray(np.memmap(file, np.uint8, "c"))
         else:
             file.seek(0)
@@ -127,7 +127,7 @@ def check_ids(path: str | os.PathLike[str], ids: NDArray[np.int64], next_id: int
 
 
 def _header(path: str | os.PathLike[str], file: BinaryIO) -> IndexHeader:
-    """The header, if it is whole, makes sense and fits the size of the file."""
+    """The header; ValueError unless it is whole, valid and fits the size of the file."""
     start = file.read(HEADER)
     if start[: len(MAGIC)] != MAGIC:
         raise ValueError(f"{path} is not an index saved by auxhash")
@@ -157,7 +157,7 @@ def _check_codes(path: str | os.PathLike[str], planes: NDArray[np.uint8], n_bits
 
 
 def _sum(raw: NDArray[np.uint8]) -> int:
-    """CRC-32, a step at a time: Ctrl-C is heard in between."""
+    """CRC-32, computed STEP bytes at a time so that Ctrl-C works in between."""
     check = 0
     for i in range(0, len(raw), STEP):
         check = zlib.crc32(raw[i : i + STEP].data, check)

@@ -18,8 +18,8 @@ class HammingIndex:
 
     Codes are packed uint8 (n, ceil(n_bits / 8)) or +-1 (n, n_bits), in every method. Results come
     nearest first; codes at equal distance come in the order in which they were added, whatever
-    the number of threads. Any thread may call any method at any time: a search sees the index as
-    it was before an `add` or `remove` of another thread, or as it is after it.
+    the number of threads. Any thread may call any method at any time: a search sees the index
+    either before or after an `add` or `remove` of another thread, never in between.
 
     >>> index = HammingIndex(n_bits=3).add([[1, 1, 1], [1, 1, -1], [-1, -1, -1]])
     >>> index.search([[1, 1, 1]], k=2)
@@ -46,7 +46,7 @@ class HammingIndex:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.n_bits, self.n_jobs = state["n_bits"], state["n_jobs"]
         planes, ids, next_id = state["held"]
-        # A copy of its own: two indexes must not grow into the same room.
+        # Copied, because two indexes must not grow into the same array.
         self._held = Held(np.array(planes, order="C"), planes.shape[1], ids, next_id)
         self._changing = threading.Lock()
 
@@ -61,14 +61,14 @@ class HammingIndex:
         return self._held.packed
 
     def codes(self, ids: ArrayLike) -> Packed:
-        """The packed codes (..., n_bytes) of some ids, of any shape."""
+        """The packed codes (..., n_bytes) of ids (...), an array of any shape."""
         held = self._held
         return np.moveaxis(held.planes[:, held.positions(ids)], 0, -1)
 
     def add(self, codes: ArrayLike, ids: ArrayLike | None = None) -> Self:
         """Add codes; ids are whole numbers from 0 to 2^63 - 1, none twice.
 
-        Without ids, codes are numbered on from the largest id so far (0, 1, 2, ...).
+        Without ids, codes are numbered 0, 1, 2, ..., or on from the largest id so far.
         """
         packed = as_packed(codes, n_bits=self.n_bits)
         with self._changing:
@@ -77,9 +77,9 @@ class HammingIndex:
         return self
 
     def remove(self, ids: ArrayLike) -> int:
-        """Remove the codes with these ids, as far as they are here, and return how many were.
+        """Remove the codes with these ids and return their number; unknown ids are ignored.
 
-        The others keep their ids and their order; an id that is free again may be given again.
+        The other codes keep their ids and order; a removed id may be given again in `add`.
         """
         gone = checks.ids("ids", ids)
         with self._changing:
@@ -101,7 +101,7 @@ class HammingIndex:
         return held.within(queries, min(checks.whole("r", r, 0), self.n_bits), self.n_jobs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the index to a file (`auxhash.index.file` tells its format), all or nothing."""
+        """Write the index to a file (`auxhash.index.file` has the format), all or nothing."""
         held = self._held
         planes = held.planes[:, : held.n]
         file.write(path, file.IndexContent(self.n_bits, planes, held.own_ids, held.next_id))
@@ -117,13 +117,13 @@ class HammingIndex:
         """Read an index from a file, and check it: a damaged file raises ValueError.
 
         Args:
-            mmap: leave the codes on the disk, from where processes share them; the first `add` or
+            mmap: leave the codes on the disk, where processes can share them; the first `add` or
                 `remove` makes a copy in memory and leaves the file alone. The file must not be
-                written to or cut short while it is mapped (`save` does neither: it puts a new
-                file in the place of the old one).
-            check: False skips what has to read the whole file, its sum above all, so that a large
-                file opens at once. Answers from a damaged file may then be wrong: it must be one
-                that you trust.
+                written to or truncated while it is mapped (`save` does neither: it replaces the
+                old file by a new one).
+            check: False skips all checks that read the whole file (its checksum above all), so
+                that a large file opens at once. Results from a damaged file may then be wrong:
+                use it only for files that you trust.
         """
         content = file.read(path, checks.flag("mmap", mmap), checks.flag("check", check))
         index = cls(content.n_bits, n_jobs)
@@ -137,7 +137,7 @@ class HammingIndex:
         held = self._held
         flat = faiss.IndexBinaryFlat(8 * len(held.planes))
         index = faiss.IndexBinaryIDMap(flat)
-        flat.this.disown()  # the map keeps it
+        flat.this.disown()  # the map owns it
         index.own_fields = True
         index.add_with_ids(held.packed, held.ids)
         return index
@@ -146,9 +146,9 @@ class HammingIndex:
     def from_faiss(
         cls, index: Any, n_bits: int | None = None, n_jobs: int | None = None
     ) -> "HammingIndex":
-        """Codes and ids of a binary faiss index that can give its codes back.
+        """A HammingIndex of the codes and ids of an IndexBinaryFlat, or IndexBinaryIDMap of one.
 
-        faiss counts whole bytes: `n_bits` tells how many of them are used (all, by default).
+        faiss knows only whole bytes: `n_bits` says how many bits are used (all, by default).
         """
         faiss = import_faiss()
         index = faiss.downcast_IndexBinary(index)
@@ -168,7 +168,7 @@ class HammingIndex:
         return found.add(packed, ids)
 
     def _asked(self, codes: ArrayLike) -> tuple[Held, Packed]:
-        """What is searched, the same throughout a search, and the queries."""
+        """The state to search, fixed for the whole search, and the packed queries."""
         held = self._held
         if not held.n:
             raise ValueError("the index is empty: add codes before searching")

@@ -1,7 +1,7 @@
-"""What a HammingIndex holds at one moment: codes, ids and tables that belong together.
+"""Held: the state of a HammingIndex at one moment: its codes, ids and tables.
 
-A search works on one `Held` from beginning to end. An index that changes puts another in its
-place, so that a search in another thread sees the state before or after, never a mixture.
+A search works on one `Held` from beginning to end. A change of the index replaces it by another
+one, so that a search in another thread sees the state before or after, never a mixture.
 """
 
 import threading
@@ -19,17 +19,17 @@ Ids = NDArray[np.int64]
 
 
 class Held:
-    """The first n codes of `planes` (n_bytes, room) and their ids, which never change.
+    """The first n codes of `planes` (n_bytes, capacity) and their ids, which never change.
 
     Args:
-        ids: (room,), or None where the ids are the positions.
-        next_id: what a code added without an id is called; above all ids there ever were.
+        ids: (capacity,), or None where the ids are the positions.
+        next_id: the id of the next code added without one; above all ids there ever were.
     """
 
     def __init__(self, planes: scan.Planes, n: int, ids: Ids | None, next_id: int) -> None:
         self.planes, self.n, self._ids, self.next_id = planes, n, ids, next_id
         self.tables: MultiIndex | None = None  # for small radii, once they pay
-        self._asked = 0  # queries of a small radius
+        self._asked = 0  # radius queries so far
         self._counting = threading.Lock()
 
     @property
@@ -60,7 +60,7 @@ class Held:
         return distances, [self._named(found) for found in positions]
 
     def positions(self, ids: ArrayLike) -> NDArray[np.int64]:
-        """Where the codes of these ids are; ids of any shape."""
+        """Positions of the codes with these ids, an array of any shape; ValueError if unknown."""
         array = np.asarray(ids)
         wanted = checks.ids("ids", array.ravel()).reshape(array.shape)
         if self._ids is None:
@@ -78,14 +78,14 @@ class Held:
         return found
 
     def new_ids(self, ids: ArrayLike | None, n: int) -> Ids:
-        """Ids for n more codes, checked, or numbered on from the largest there ever was."""
+        """Ids for n more codes: the given ones, checked, or the next ones from `next_id` on."""
         return new_ids(ids, n, self.next_id, lambda: self.ids)
 
     def plus(self, packed: Packed, ids: Ids, numbered: bool) -> "Held":
-        """With more codes; `numbered` says that no ids were given for them.
+        """The state with more codes; `numbered` says that no ids were given for them.
 
-        Codes go into the room behind the first n, which nobody who searches `self` looks at. So
-        only the newest `Held` may grow.
+        The codes are written behind the first n, where no search of `self` looks. Both states
+        can share the array, so only the newest `Held` may grow.
         """
         if not len(packed):
             return self
@@ -104,7 +104,7 @@ class Held:
         return Held(planes, stop, names, max(self.next_id, int(ids.max(initial=-1)) + 1))
 
     def without(self, ids: Ids) -> "Held":
-        """Without the codes of these ids, as far as they are here; the others keep their order."""
+        """The state without the codes of these ids, where present; the others keep their order."""
         names = self.ids
         kept = ~np.isin(names, ids)
         if kept.all():
@@ -113,7 +113,7 @@ class Held:
         return Held(planes, planes.shape[1], names[kept], self.next_id)
 
     def _tables_for(self, n_queries: int, r: int, n_jobs: int | None) -> MultiIndex | None:
-        with self._counting:  # one thread makes the tables; the others wait, and use them
+        with self._counting:  # one thread makes the tables; the others wait for them
             self._asked += n_queries
             if self.tables is None and MultiIndex.pays(self.n, self._asked, r, len(self.planes)):
                 self.tables = MultiIndex(self.planes, self.n, n_jobs)
@@ -138,7 +138,7 @@ def new_ids(ids: ArrayLike | None, n: int, next_id: int, present: Callable[[], I
     twice = first_twice(new)
     if twice is not None:
         raise ValueError(f"ids must not name a code twice, {twice} does")
-    # Ids above all others are new, and need no search.
+    # Ids of next_id and above are new for certain.
     if n and new.min() < next_id:
         taken = np.isin(new, present())
         if taken.any():
@@ -147,7 +147,7 @@ def new_ids(ids: ArrayLike | None, n: int, next_id: int, present: Callable[[], I
 
 
 def first_twice(ids: Ids) -> int | None:
-    """The smallest id that is there more than once, if any."""
+    """The smallest id that occurs more than once, or None."""
     if (ids[1:] > ids[:-1]).all():
         return None
     rising = np.sort(ids)

@@ -3,17 +3,17 @@
 faiss reads such a file as its own and does not look at the 64 bytes:
 
     0   8 bytes   b"AUXHIVF1"
-    8   uint64    n_bits, of the bytes of a code
-    16  uint64    next_id, the id that a code added without one gets
-    24  uint64    size of what is before
-    32  uint32    CRC-32 of what is before
+    8   uint64    n_bits, the bits that are used of the bytes of a code
+    16  uint64    next_id, the id of the next code added without one
+    24  uint64    size of faiss's part, in bytes
+    32  uint32    CRC-32 of faiss's part
     36  uint32    CRC-32 of bytes 0..35
     40  zeros
 
-A file of faiss's own, without them, can be read as well. (So can one of ours that was cut just
-before them: it has all of its codes, but has forgotten n_bits and next_id.) faiss itself trusts
-what it reads, and a damaged file can crash it: it is never given a file here, but arrays taken from
-one and checked.
+A file that faiss wrote, without them, can be read as well. (So can one of ours that was cut just
+before them: it has all of its codes, but neither n_bits nor next_id.) faiss itself trusts what it
+reads, and a damaged file can crash it: here it never reads a file, but gets arrays that were read
+and checked by this module.
 """
 
 import os
@@ -38,7 +38,7 @@ SUMMED = FIELDS.size + 4
 
 
 class ListsContent(NamedTuple):
-    """What an index holds: list i has the codes and ids `lists[i]`, filed under `centres[i]`."""
+    """Content of an index: list i has centre `centres[i]` and the codes and ids `lists[i]`."""
 
     n_bits: int
     centres: Packed
@@ -51,7 +51,7 @@ def write(path: str | os.PathLike[str], faiss: Any, index: Any, n_bits: int, nex
     with writing(Path(path)) as temporary:
         try:
             faiss.write_index_binary(index, str(temporary))
-        except RuntimeError as error:  # faiss's word for a full disk
+        except RuntimeError as error:  # what faiss raises for a full disk
             raise OSError(f"{path} cannot be written: {error}") from error
         with temporary.open("r+b") as file:
             check, size = 0, 0
@@ -65,7 +65,8 @@ def write(path: str | os.PathLike[str], faiss: Any, index: Any, n_bits: int, nex
 def read(path: str | os.PathLike[str], n_bits: int | None) -> ListsContent:
     """Read a file and check all of it; ValueError says what is wrong with it.
 
-    `n_bits` is for files of faiss's own, which count whole bytes, and must agree with others.
+    `n_bits` is for files written by faiss, which knows only whole bytes; where the file has its
+    own n_bits, the two must agree.
     """
     check_regular(path, "an index")
     with open(path, "rb") as file:
@@ -91,7 +92,7 @@ def read(path: str | os.PathLike[str], n_bits: int | None) -> ListsContent:
 def _trailer(
     path: str | os.PathLike[str], raw: NDArray[np.uint8]
 ) -> tuple[int | None, int | None, int]:
-    """n_bits, next_id and where faiss's bytes end; None for what a file of its own lacks."""
+    """n_bits, next_id and the size of faiss's part; None for both if faiss wrote the file."""
     last = raw[-TRAILER:].tobytes()
     if last[: len(MAGIC)] != MAGIC:
         return None, None, len(raw)
@@ -107,7 +108,7 @@ def _trailer(
 
 
 class _Reader:
-    """Takes numbers and arrays off the front of a file, never more than it has."""
+    """Reads numbers and arrays of a file in order, never beyond its end."""
 
     def __init__(self, path: str | os.PathLike[str], raw: NDArray[np.uint8]) -> None:
         self.path, self.raw, self.at = path, raw, 0
@@ -122,7 +123,7 @@ class _Reader:
         return struct.unpack("<" + form, self.take(struct.calcsize("<" + form)).tobytes())
 
     def name(self) -> str:
-        """Four letters, which faiss begins its parts with."""
+        """The four letters with which faiss begins each part."""
         return self.take(4).tobytes().decode("latin-1")
 
     def count(self) -> int:
@@ -162,7 +163,7 @@ def _lists(file: _Reader) -> tuple[Packed, list[tuple[Packed, Ids]]]:
 
 
 def _head(file: _Reader) -> tuple[int, int]:
-    """Bytes of a code and number of codes, which every binary index of faiss begins with."""
+    """Bytes per code and number of codes, from the head of a binary index of faiss."""
     d, width, n, trained, _ = file.fields("iiqBi")  # and the metric
     if not (1 <= width <= n_bytes(MOST_BITS) and n >= 0):
         raise file.wrong(f"it says {n} codes of {width} bytes")
@@ -180,7 +181,7 @@ def _flat(file: _Reader) -> Packed:
 
 
 def _skip_direct_map(file: _Reader, n: int) -> None:
-    """Where to find an id, which some files have: an array of n numbers, or n pairs."""
+    """Skip the map from ids to places, which some files have: n numbers, or n pairs."""
     kind, count = file.fields("BQ")
     if kind > 2:
         raise file.wrong(f"it has a map of an unknown kind, {kind}")
@@ -192,7 +193,7 @@ def _skip_direct_map(file: _Reader, n: int) -> None:
 
 
 def _sizes(file: _Reader, n_lists: int) -> list[int]:
-    """How many codes each list has: of all lists, or of those that have any, with their numbers."""
+    """Number of codes per list; the file has all, or pairs (list, size) of nonempty lists."""
     kind, count = file.name(), file.count()
     if kind == "full":
         file.expect(n_lists, "the number of its lists", count)

@@ -1,9 +1,10 @@
-"""Multi-index hashing: radius search that looks up instead of scanning, for small radii.
+"""Multi-index hashing: radius search by table look-up instead of a scan, for small radii.
 
-Cut a code into m parts of 16 bits. Two codes at distance r or less agree in one part up to
-r // m bits, so a table a part finds every one of them: one bucket a part for r < m, and the 16
-buckets one bit away as well for r < 2m. What the buckets hold is then measured; a query whose
-buckets hold too much (learned codes crowd) is scanned instead, so the result is always exact.
+Cut a code into m parts of 16 bits. Two codes at distance r or less differ in at most r // m bits
+of some part, so one table per part finds all of them: one bucket per part for r < m, and also the
+16 buckets one bit away for r < 2m. The distances of the codes in these buckets are then computed.
+A query whose buckets hold too many codes (learned codes crowd) is scanned instead. The result is
+always exact.
 """
 
 from typing import Any
@@ -17,14 +18,14 @@ from auxhash.index import scan
 
 PART = 16  # bits
 BUCKETS = 1 << PART
-FEWEST = 1 << 17  # codes; over fewer, a scan is as quick
+FEWEST = 1 << 17  # codes; with fewer, a scan is as quick
 BUILD = 40  # scans that take as long as making one table
-CROWD = 512  # looking a code up costs as much as scanning this many
+CROWD = 512  # codes that are scanned in the time of looking up one
 CHUNK = 64  # queries
 
 
 class MultiIndex:
-    """Tables over the first n codes of `planes` (n_bytes, room)."""
+    """Tables over the first n codes of `planes` (n_bytes, capacity)."""
 
     def __init__(self, planes: scan.Planes, n: int, n_jobs: int | None = None) -> None:
         m = n_parts(len(planes))
@@ -40,12 +41,12 @@ class MultiIndex:
 
     @property
     def farthest(self) -> int:
-        """The largest radius that the tables serve."""
+        """The largest radius that the tables can answer."""
         return 2 * len(self.start) - 1
 
     @staticmethod
     def pays(n: int, n_queries: int, radius: int, n_bytes: int) -> bool:
-        """Whether making the tables and looking `n_queries` up is quicker than scanning."""
+        """Whether making the tables and using them for `n_queries` is quicker than scanning."""
         m = n_parts(n_bytes)
         return FEWEST <= n < 1 << 32 and radius < 2 * m and n_queries >= BUILD * m
 
@@ -78,13 +79,13 @@ class MultiIndex:
 
 
 def n_parts(n_bytes: int) -> int:
-    """Parts of 16 bits; an odd last byte is in none of them, which costs no exactness."""
+    """Number of parts of 16 bits; an odd last byte is in none, and results are still exact."""
     return n_bytes // 2
 
 
 @kernel
 def _table(low: Any, high: Any, n: int, start: Any, order: Any) -> None:
-    """Codes in the order of their keys; those of key v are start[v]..start[v + 1] - 1."""
+    """Sort codes by their keys into `order`: those of key v are order[start[v]:start[v + 1]]."""
     for i in range(n):
         start[np.int64(low[i]) + 256 * np.int64(high[i]) + 1] += 1
     for v in range(BUCKETS):
@@ -98,7 +99,7 @@ def _table(low: Any, high: Any, n: int, start: Any, order: Any) -> None:
 
 @kernel
 def _distance(planes: Any, code: int, query: Any, first: int, last: int, most: int) -> Any:
-    """Distance over the bytes first..last-1, or something larger than `most`."""
+    """Distance over the bytes first..last-1, or any number above `most` if it exceeds `most`."""
     d = np.uint64(0)
     for p in range(first, last):
         d += popcount(np.uint64(planes[p, code] ^ query[p]))
@@ -109,7 +110,7 @@ def _distance(planes: Any, code: int, query: Any, first: int, last: int, most: i
 
 @kernel
 def _bucket(query: Any, part: int, probe: int) -> Any:
-    """The query's own bucket for probe 0, one bit away for probes 1..16."""
+    """The query's own bucket for probe 0; the buckets one bit away for probes 1..16."""
     key = np.int64(query[2 * part]) + 256 * np.int64(query[2 * part + 1])
     return key if probe == 0 else key ^ (1 << (probe - 1))
 
@@ -118,7 +119,7 @@ def _bucket(query: Any, part: int, probe: int) -> Any:
 def _look_up(
     planes: Any, queries: Any, radius: int, reach: int, start: Any, order: Any, cost: Any
 ) -> Any:
-    """Stops, distances and positions as `scan._within`; cost -1 marks a query left to a scan."""
+    """Where each query's results stop, their distances and positions; cost -1 asks for a scan."""
     m, n, n_bytes = len(start), order.shape[1], len(planes)
     probes = 1 + PART * reach
     stops = np.zeros(len(queries), np.int64)

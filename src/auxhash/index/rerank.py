@@ -1,8 +1,8 @@
-"""Put the first candidates of a search into a finer order than whole Hamming distances give.
+"""Re-rank the candidates of a search by distances finer than Hamming distances.
 
 Both functions take the ids of a search (n_queries, n_candidates), -1 for none, and return
-(distances, ids), nearest first; equal distances keep the order of the search, and what is -1
-comes last at distance infinity.
+(distances, ids), nearest first; equal distances keep the order of the search, and ids of -1
+come last, at distance infinity.
 """
 
 from typing import Any, Literal, Protocol
@@ -36,11 +36,11 @@ def by_vectors(
     k: int | None = None,
     metric: Literal["euclidean", "cosine"] = "euclidean",
 ) -> tuple[Floats, Ids]:
-    """Order by the original vectors: vectors[id] is the point of that id.
+    """Re-rank by the distances of the original vectors: vectors[id] is the point of that id.
 
     Args:
         queries: (n_queries, D).
-        vectors: (n, D), or anything that takes an array of ids in brackets, such as a memory map.
+        vectors: (n, D), or anything indexed by an array of ids, such as a memory map.
         k: how many to keep; all, by default.
     """
     candidates = _candidates(ids)
@@ -71,10 +71,10 @@ def by_vectors(
 def by_outputs(
     ids: ArrayLike, outputs: ArrayLike, index: Coded, k: int | None = None
 ) -> tuple[Floats, Ids]:
-    """Order by the asymmetric distance: the query's real-valued outputs against the codes.
+    """Re-rank by the asymmetric distance of the query's real-valued outputs to the codes.
 
-    `outputs` (n_queries, n_bits) are what the hash function takes the sign of; a bit of the code
-    that differs from its sign costs |output|, so that bits the query is unsure of cost little.
+    The query's code is the sign of its `outputs` (n_queries, n_bits). A bit in which a code
+    differs from it costs |output|, so that bits of which the query is unsure cost little.
     """
     candidates = _candidates(ids)
     real = _finite("outputs", outputs)
@@ -117,9 +117,9 @@ def _reorder(ids: Ids, distance: Any, k: int | None) -> tuple[Floats, Ids]:
         real = some >= 0
         if not real.any():
             continue
-        # A stand-in for what is missing, so that all queries of a chunk go in one array.
+        # Missing ids are replaced by another id, so that a whole chunk goes in one array.
         measured = np.where(real, distance(rows, np.where(real, some, some[real][0])), np.inf)
-        # What is missing comes last, even behind a distance so large that it is infinite.
+        # Missing ids come last, even after a distance that overflows to infinity.
         order = np.lexsort((measured, ~real), axis=1)[:, :kept]
         near[rows] = np.take_along_axis(measured, order, axis=1)
         found[rows] = np.take_along_axis(some, order, axis=1)

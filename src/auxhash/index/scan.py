@@ -1,13 +1,13 @@
 """Exact Hamming search by scanning: the kernels of the index and of the metrics.
 
-Codes are kept byte by byte: plane p holds byte p of every code. The distances of one query then
-come out of a plain loop over bytes (exclusive or, count, add), sixteen codes or more an
-instruction and with no sums across lanes, several times faster than word by word. What is nearest
-is found by counting distances, never by a heap: the cost hardly grows with k, and ties come out
-in the order of the base.
+Codes are kept byte by byte: plane p holds byte p of every code. The distances of one query are
+then computed by a plain loop over bytes (exclusive or, count, add), for sixteen or more codes per
+instruction and without sums across lanes, several times faster than word by word. The nearest
+codes are found by counting distances, never by a heap: the cost hardly grows with k, and ties come
+out in the order of the base.
 
-Counts have room for every distance that bytes can have, whatever bits of them a code is said to
-use: no content of `planes` makes a kernel write outside its arrays.
+Arrays of counts have room for every distance that whole bytes can have, even if fewer bits are
+used: no content of `planes` makes a kernel write outside its arrays.
 """
 
 from typing import Any
@@ -28,13 +28,13 @@ Positions = NDArray[np.int64]
 
 BLOCK = 8192  # codes whose distances are held at once: they and their planes stay in the cache
 STRIP = 128  # codes that are passed over together where none is near enough
-SAMPLE, RUN = 16, 512  # a guess looks at one run of codes in SAMPLE runs
+SAMPLE, RUN = 16, 512  # a guess looks at RUN codes of every SAMPLE * RUN
 GROUP = 16  # queries that share a block while it is in the cache
-SHARE = 1 << 20  # fewest distances worth a thread of their own
+SHARE = 1 << 20  # fewest distances per thread: less work is not shared
 
 
 def to_planes(packed: Packed) -> Planes:
-    """Packed codes (n, n_bytes) byte by byte: (n_bytes, n)."""
+    """Packed codes (n, n_bytes) as planes (n_bytes, n): plane p holds byte p of every code."""
     return np.ascontiguousarray(packed.T)
 
 
@@ -51,7 +51,7 @@ def nearest(
     groups, pieces, n_jobs = _shares(n, len(queries), n_jobs)
     shape = (len(pieces), len(queries), k)
     alone = len(pieces) == 1
-    # A piece may hold fewer than k codes: -1 marks the rest.
+    # A piece may hold fewer than k codes: the rest is -1.
     near = distances[None] if alone else np.full(shape, -1, np.int32)
     where = positions[None] if alone else np.empty(shape, np.int64)
 
@@ -70,7 +70,7 @@ def nearest(
 
     with threads.pool(n_jobs) as run:
         run(search, [(rows, p) for rows in groups for p in range(len(pieces))])
-    if not alone:  # few queries: the threads have shared the base
+    if not alone:  # few queries: each thread has searched a piece of the base
         _, bins = scratch(widest)
         for q in range(len(queries)):
             full = near[:, q] >= 0
@@ -81,7 +81,7 @@ def nearest(
 def within(
     planes: Planes, n: int, queries: Packed, radius: int, n_jobs: int | None = None
 ) -> tuple[list[Distances], list[Positions]]:
-    """Distances and positions of the first n codes that lie within `radius`, an array per query.
+    """Distances and positions of those of the first n codes within `radius`, an array per query.
 
     Nearest first, equal distances by position.
     """
@@ -109,7 +109,7 @@ def within(
 
 
 def _shares(n: int, n_queries: int, n_jobs: int | None) -> tuple[list[slice], list[slice], int]:
-    """Groups of queries and pieces of the base: the result is the same however they are cut."""
+    """Groups of queries, pieces of the base, number of threads; no result depends on them."""
     count = max(1, min(threads.count(n_jobs), n * n_queries // SHARE))
     share = -(-n_queries // count)
     groups = threads.chunks(n_queries, max(1, min(GROUP, share)))
@@ -119,16 +119,14 @@ def _shares(n: int, n_queries: int, n_jobs: int | None) -> tuple[list[slice], li
 
 
 def scratch(most: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Room for a block of distances up to `most`, in the smallest type that holds them, and for
-    counts of them.
-    """
+    """Arrays for a block of distances up to `most`, in the smallest type, and for their counts."""
     block = np.empty(BLOCK, np.uint8 if most < 255 else np.uint16)
     return block, np.empty(most + 1, np.int64)
 
 
 @intrinsic
 def _count(typing_context: Any, total: Any, a: Any, b: Any) -> Any:
-    """total + number of bits in which two bytes differ, in eight bits throughout."""
+    """total + number of bits in which two bytes differ, in 8-bit arithmetic."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         ctpop = builder.module.declare_intrinsic("llvm.ctpop", [ir.IntType(8)])
@@ -139,7 +137,7 @@ def _count(typing_context: Any, total: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def _lowest_byte(typing_context: Any, word: Any) -> Any:
-    """Number of the lowest byte of a uint64 that is not 0."""
+    """Number of the lowest nonzero byte of a uint64."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         zeros = builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
@@ -148,7 +146,7 @@ def _lowest_byte(typing_context: Any, word: Any) -> Any:
     return types.int64(types.uint64), emit
 
 
-# Rows come in as contiguous arrays of their own: only then are these loops vectorised.
+# Each plane is passed as a contiguous array of its own: only then are these loops vectorised.
 
 
 @kernel
@@ -209,8 +207,8 @@ def measure(planes: Any, a: int, z: int, query: Any, out: Any) -> None:
 def _append(
     block: Any, n: int, start: int, limit: Any, mask: Any, near: Any, where: Any, count: int
 ) -> int:
-    """Append the first n distances below `limit`, and where they are, to `near` and `where`."""
-    block[n : n + STRIP] = limit  # so that the last strip is whole
+    """Append those of n distances that are below `limit` to `near`, their positions to `where`."""
+    block[n : n + STRIP] = limit  # fills up the last strip
     marks = mask.view(np.uint64)
     for first in range(0, n, STRIP):
         strip = block[first : first + STRIP]
@@ -234,7 +232,7 @@ def _append(
 
 @kernel
 def _bound(near: Any, count: int, k: int, bins: Any) -> Any:
-    """The k-th smallest distance, and how many of that distance are among the k smallest."""
+    """The k-th smallest distance, and how many of the k smallest are equal to it."""
     bins[:] = 0
     for i in range(count):
         bins[near[i]] += 1
@@ -248,7 +246,7 @@ def _bound(near: Any, count: int, k: int, bins: Any) -> Any:
 
 @kernel
 def _keep(near: Any, where: Any, count: int, k: int, bins: Any) -> Any:
-    """Keep the k nearest, in the order they have; return how many, and the bound for others."""
+    """Keep the k nearest, in their order; return how many, and the limit for further codes."""
     if count < k:
         return count, len(bins)
     bound, ties = _bound(near, count, k, bins)
@@ -265,7 +263,7 @@ def _keep(near: Any, where: Any, count: int, k: int, bins: Any) -> Any:
 
 @kernel
 def _rank(near: Any, where: Any, bins: Any, distances: Any, positions: Any) -> None:
-    """Write the nearest in rising order of distance; equal ones in the order they have."""
+    """Sort stably by distance, and write as many of the nearest as `distances` has room for."""
     bins[:] = 0
     for i in range(len(near)):
         bins[near[i]] += 1
@@ -283,12 +281,12 @@ def _rank(near: Any, where: Any, bins: Any, distances: Any, positions: Any) -> N
 
 @kernel
 def _guess(planes: Any, first: int, last: int, query: Any, k: int, block: Any, bins: Any) -> Any:
-    """A distance that very likely holds the k nearest and not many more, from one run in SAMPLE.
+    """A radius that very likely holds the k nearest and not many more, from one run in SAMPLE.
 
-    The k nearest of a large set would otherwise be sifted over and over while the limit falls.
+    Without it, the candidates of a large k would be sifted again and again as the limit falls.
     """
     if k < RUN:
-        return len(bins) - 1  # cheaper to let the first block tell
+        return len(bins) - 1  # no limit: cheaper to take it from the first block
     wanted = k / SAMPLE + 4 * np.sqrt(k / SAMPLE)
     bins[:] = 0
     for start in range(first, last, SAMPLE * RUN):
@@ -307,16 +305,16 @@ def _guess(planes: Any, first: int, last: int, query: Any, k: int, block: Any, b
 def _sift(
     planes: Any, first: int, last: int, queries: Any, k: int, limit: Any, block: Any, bins: Any
 ) -> Any:
-    """Candidates for the k nearest below the limits: their distances, positions and numbers."""
+    """Candidates for the k nearest, below `limit`: distances, positions, and counts per query."""
     n = last - first
-    crowd = min(n, k + max(k, 64))  # candidates that are worth sifting
+    crowd = min(n, k + max(k, 64))  # candidates from which on all but k are dropped
     near = np.empty((len(queries), min(n, crowd + len(block))), block.dtype)
     where = np.empty(near.shape, np.int64)
     count = np.zeros(len(queries), np.int64)
     mask = np.empty(STRIP, np.uint8)
     start = first
     while start < last:
-        # The first blocks are short: all they hold is taken, until there is a limit.
+        # The first blocks are short: all their codes are taken, until there is a limit.
         stop = min(last, start + min(len(block), max(RUN, start - first)))
         for q in range(len(queries)):
             measure(planes, start, stop, queries[q], block)
@@ -360,7 +358,7 @@ def _nearest(
 
 @kernel
 def _within(planes: Any, first: int, last: int, queries: Any, radius: int, block: Any) -> Any:
-    """For all queries together: where each one's results stop, their distances and positions."""
+    """Stops, distances and positions of all queries; those of q are [stops[q]:stops[q + 1]]."""
     room = 2 * len(block)
     near, where = np.empty(room, np.int32), np.empty(room, np.int64)
     owner = np.empty(room, np.int32)
@@ -394,7 +392,7 @@ def _within(planes: Any, first: int, last: int, queries: Any, radius: int, block
 
 @kernel
 def grown(array: Any) -> Any:
-    """A copy with as much room again."""
+    """A copy with twice the room."""
     larger = np.empty(2 * len(array), array.dtype)
     larger[: len(array)] = array
     return larger

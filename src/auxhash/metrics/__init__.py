@@ -1,4 +1,4 @@
-"""Retrieval measured beyond doubt: from one histogram pass, ties by their exact expectation."""
+"""Retrieval metrics from one histogram pass, with ties counted by their exact expectation."""
 
 from auxhash.metrics.evaluation import Evaluation
 from auxhash.metrics.measures import (

@@ -1,17 +1,17 @@
-"""Measures computed from the counts of one tally, ties by their exact expectation.
+"""Measures computed from the counts of one tally, with ties counted by their exact expectation.
 
-The base points at distance d of a query are a bucket of n points, r of them relevant, behind N
-nearer points, H of them relevant. In a random order of the ties:
+The base points at distance d from a query are a bucket of n points, r of them relevant, behind N
+nearer points, H of them relevant. In a random order of the ties, expected values are:
 
-- the first k points hold, of a bucket that they cut, (k - N) r / n relevant ones;
-- the point at place j = 1..n of the bucket is relevant with probability r / n, and then has
-  (j - 1) a relevant ones before it in the bucket, a = (r - 1) / (n - 1). So the places 1..m add
+- where rank k lies in the bucket, the first k points hold (k - N) r / n of its relevant points;
+- the point at place j = 1..n of the bucket is relevant with probability r / n; before it the bucket
+  then has a (j - 1) relevant points, a = (r - 1) / (n - 1). So the places 1..m add
 
       (r / n) sum_j (H + 1 + (j - 1) a) / (N + j)
           = (r / n) (a m + (H + 1 - a (N + 1)) (h(N + m) - h(N)))
 
-  to the sum of average precision, with harmonic numbers h. All buckets have m = n, but the one
-  that rank K cuts, which has m = K - N.
+  to the sum of average precision, with harmonic numbers h. Up to rank K, a bucket before K has
+  m = n, the bucket that K cuts has m = K - N, and buckets beyond it have m = 0.
 """
 
 from typing import Any, Literal
@@ -25,7 +25,7 @@ from auxhash.metrics.tally import Counts, Tally
 
 DivideBy = Literal["possible", "relevant", "found"]
 
-MOST_SEPARATE = 64  # ranks that are looked at one by one
+MOST_SEPARATE = 64  # ranks that are computed one by one; more are read off a whole curve
 
 
 def precision(tally: Tally, ranks: Counts) -> Array:
@@ -39,7 +39,7 @@ def recall(tally: Tally, ranks: Counts) -> Array:
 
 
 def _hits(tally: Tally, ranks: Counts, weight: Array) -> Array:
-    """Relevant points among the first `ranks`, summed over the queries with weights 1 or 1/R."""
+    """Relevant points up to each rank, summed over the queries with weights 1 or 1/R."""
     if tally.walk is not None:
         at = tally.walk.hits if (weight == 1).all() else tally.walk.gains
         summed: Array = np.cumsum(at)[ranks - 1].astype(np.float64)
@@ -49,7 +49,7 @@ def _hits(tally: Tally, ranks: Counts, weight: Array) -> Array:
     if len(ranks) <= MOST_SEPARATE:
         wanted = (np.clip(rank - before, 0, tally.found) for rank in ranks)
         return np.array([weight @ (some * share).sum(axis=1) for some in wanted])
-    # Hits rise by r / n a place inside a bucket: add up where the slope changes.
+    # Inside a bucket, hits rise by r / n per place: sum up the changes of this slope.
     change, places = (weight[:, None] * share).ravel(), tally.n_base + 1
     slope = np.zeros(places)
     slope += np.bincount(before.ravel(), change, places)
@@ -72,7 +72,7 @@ def by_radius(tally: Tally) -> tuple[Array, Array]:
 
 
 def average_precision(tally: Tally, cut: int, divide_by: DivideBy) -> float:
-    """Its mean over the queries (mAP), up to the rank `cut`."""
+    """Mean over the queries of the average precision (mAP) up to rank `cut`."""
     relevant = tally.relevant
     over = np.minimum(relevant, cut) if divide_by == "possible" else relevant
     whole = cut >= tally.n_base
@@ -89,7 +89,7 @@ def average_precision(tally: Tally, cut: int, divide_by: DivideBy) -> float:
 
 
 def _precision_sums(tally: Tally, cut: int) -> Array:
-    """What each bucket (n_queries, n_bits + 1) adds to the sum of average precision, expected."""
+    """Expected part of each bucket (n_queries, n_bits + 1) in the sum of average precision."""
     n, r, N = tally.found, tally.hits, tally.before
     H = np.cumsum(r, axis=1) - r
     m = np.clip(cut - N, 0, n)
@@ -101,11 +101,11 @@ def _precision_sums(tally: Tally, cut: int) -> Array:
 
 
 def _average_over_found(tally: Tally, q: int, cut: int) -> float:
-    """Expected average precision of one query over the relevant points found up to the cut.
+    """Expected average precision of query q; its divisor is the relevant points found up to `cut`.
 
-    Their number is random where the cut goes through a bucket: x of its r relevant points come to
-    lie in its first m places with hypergeometric probability. Given x, those m places are a
-    bucket of their own, and what comes before does not depend on x.
+    Their number is random where the cut goes through a bucket: x of its r relevant points are in
+    its first m places, with hypergeometric probability. Given x, those m places are a bucket of
+    their own, and the buckets before do not depend on x.
     """
     n, r = tally.found[q], tally.hits[q]
     before = np.cumsum(n) - n

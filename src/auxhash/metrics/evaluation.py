@@ -1,4 +1,4 @@
-"""What an evaluation measured, together with how: no number leaves without its protocol."""
+"""Evaluation: the results of `metrics.evaluate`, always together with their protocol."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -17,15 +17,15 @@ class Evaluation:
     k: NDArray[np.int64]
     precision: Array  # at k
     recall: Array  # at k
-    average_precision: Array | None  # its mean over the queries (mAP), at k; not for many k
+    average_precision: Array | None  # mAP at k; None for more than 64 k
     mean_average_precision: float  # over the whole base
     radius_precision: Array
     radius_recall: Array
-    retrieved: Array  # mean number of points within a radius
+    retrieved: Array  # mean number of points within each radius
     utilization: float  # effective bits of the base
     utilization_bound: float
-    balance: Array  # share of +1, a bit
-    correlation: float  # mean absolute correlation of two bits
+    balance: Array  # share of +1, per bit
+    correlation: float  # mean absolute correlation over the pairs of bits
     protocol: dict[str, Any]
 
     def __str__(self) -> str:
@@ -53,14 +53,14 @@ class Evaluation:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers, the protocol among them."""
+        """All fields as plain lists and numbers, the protocol included."""
         return {
             name: value.tolist() if isinstance(value, np.ndarray) else value
             for name, value in asdict(self).items()
         }
 
     def to_json(self, indent: int | None = None) -> str:
-        """to_dict as JSON; a value of the protocol that JSON does not know becomes a string."""
+        """`to_dict` as JSON; protocol values that JSON cannot hold become strings."""
         return json.dumps(self.to_dict(), indent=indent, default=_plain)
 
     def to_frame(self) -> Any:
@@ -117,7 +117,7 @@ class Evaluation:
 
 
 def _spread(n: int) -> NDArray[np.int64]:
-    """About a dozen places among n, evenly by ratio."""
+    """About a dozen of the places 0..n-1, evenly spaced on a logarithmic scale."""
     return np.unique(np.geomspace(1, n, 12).round().astype(np.int64)) - 1
 
 

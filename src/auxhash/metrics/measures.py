@@ -1,13 +1,13 @@
 """Retrieval metrics, from one histogram of Hamming distances per query.
 
-Codes tie heavily, and the order of ties is arbitrary: every measure here is, by default, its
-expected value over all orders of the ties, exactly and with no sorting (`counted` has the
-formulas); `ties="index"` keeps ties in the order of the base instead.
+Many codes tie, and the order of ties is arbitrary: by default, every measure is its exact expected
+value over all orders of the ties, computed without sorting (`counted` has the formulas);
+`ties="index"` keeps ties in the order of the base instead.
 
-What is relevant to a query comes by label, query_labels and base_labels of shape (n,) or
-indicators (n, n_labels) where one shared label is enough, or as `neighbors` (n_queries, K), the
-positions in the base of the query's nearest neighbours in the original space. A query without any
-relevant point counts as 0 everywhere.
+Which points are relevant to a query is given by labels or by neighbours. query_labels and
+base_labels are of shape (n,), or indicators (n, n_labels), where one shared label is enough;
+`neighbors` (n_queries, K) are the positions in the base of the query's nearest neighbours in the
+original space. A query without any relevant point counts as 0 in every measure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -79,9 +79,9 @@ def precision_at_k(
     neighbors: ArrayLike | None = None,
     ties: Ties = "expected",
 ) -> float | Array:
-    """Mean share of relevant points among the k nearest, in Hamming distance.
+    """Mean share of relevant points among the k nearest in Hamming distance.
 
-    k is one number (the result is a float), several (an array), or None: all of 1..n_base.
+    k is one number (the result is a float), several (an array), or None for all of 1..n_base.
     """
     tally = take(
         query_codes, base_codes, query_labels, base_labels, neighbors, ties=ties, n_jobs=n_jobs
@@ -101,7 +101,7 @@ def recall_at_k(
     neighbors: ArrayLike | None = None,
     ties: Ties = "expected",
 ) -> float | Array:
-    """Mean share of the relevant points that the k nearest hold; k as in precision_at_k."""
+    """Mean share of the relevant points that are among the k nearest; k as in precision_at_k."""
     tally = take(
         query_codes, base_codes, query_labels, base_labels, neighbors, ties=ties, n_jobs=n_jobs
     )
@@ -119,9 +119,9 @@ def precision_recall_by_radius(
     neighbors: ArrayLike | None = None,
     n_bits: int | None = None,
 ) -> tuple[Array, Array]:
-    """Mean precision and recall (n_bits + 1,) of what lies within Hamming radius 0..n_bits.
+    """Mean precision and recall (n_bits + 1,) of the points within Hamming radius 0..n_bits.
 
-    Where nothing lies within a radius, the query's precision is 0, as the paper demands.
+    Where no point lies within a radius, the query's precision is 0, as the paper demands.
     """
     tally = take(
         query_codes, base_codes, query_labels, base_labels, neighbors, n_bits, n_jobs=n_jobs
@@ -143,10 +143,10 @@ def mean_average_precision(
 ) -> float:
     """Mean over the queries of the average precision (mAP) of the k nearest; None takes all.
 
-    The precisions at the ranks of relevant points, up to k, are added and divided by the number
-    of relevant points: all there are ("relevant"), as many as k places can hold ("possible": k or
-    all, whichever is less), or those among the k nearest ("found", as much published code does).
-    For k = None the three are one.
+    Average precision is the sum of the precisions at the ranks of relevant points, up to k, divided
+    by the number of relevant points: all ("relevant"), k or all, whichever is less ("possible"),
+    or those among the k nearest ("found", as much published code does). For k = None the three
+    are the same.
     """
     if divide_by not in ("possible", "relevant", "found"):
         raise ValueError(f'divide_by must be "possible", "relevant" or "found", got {divide_by!r}')
@@ -175,9 +175,9 @@ def distance_histogram(
     neighbors: ArrayLike | None = None,
     n_bits: int | None = None,
 ) -> tuple[Counts, Counts]:
-    """How many base points, and how many relevant ones, lie at each distance of each query.
+    """Number of base points, and of relevant ones, at each distance from each query.
 
-    Both of shape (n_queries, n_bits + 1).
+    Both are of shape (n_queries, n_bits + 1).
     """
     tally = take(
         query_codes, base_codes, query_labels, base_labels, neighbors, n_bits, n_jobs=n_jobs
@@ -188,8 +188,7 @@ def distance_histogram(
 def code_utilization(codes: ArrayLike) -> float:
     """Effective number of bits b_eff: the entropy, in bits, of the codes' distribution.
 
-    At most min(n_bits, log2 n), see `utilization_bound`; a code of which all points are alike
-    has 0.
+    It is at most min(n_bits, log2 n), see `utilization_bound`, and 0 where all codes are equal.
     """
     words = to_words(_some(as_packed(codes)))
     whole = words[:, 0] if words.shape[1] == 1 else words.view(f"V{8 * words.shape[1]}").ravel()
@@ -199,13 +198,13 @@ def code_utilization(codes: ArrayLike) -> float:
 
 
 def utilization_bound(n_bits: int, n: int) -> float:
-    """What code_utilization cannot exceed for n codes of n_bits bits."""
+    """The largest possible code_utilization of n codes of n_bits bits."""
     n_bits, n = checks.whole("n_bits", n_bits, 1), checks.whole("n", n, 1)
     return float(min(n_bits, np.log2(n)))
 
 
 def bit_balance(codes: ArrayLike, n_bits: int | None = None) -> Array:
-    """Share of the codes (n_bits,) in which each bit is +1; 1/2 is balanced."""
+    """Per bit (n_bits,), the share of the codes in which it is +1; 1/2 is balanced."""
     share: Array = _bits(codes, n_bits).mean(axis=0)
     return share
 
@@ -213,7 +212,7 @@ def bit_balance(codes: ArrayLike, n_bits: int | None = None) -> Array:
 def bit_correlation(
     codes: ArrayLike, n_bits: int | None = None, n_jobs: int | None = None
 ) -> Array:
-    """Correlations (n_bits, n_bits) of the bits; a bit that is constant has 0 with all others."""
+    """Correlations (n_bits, n_bits) of the bits; 0 between a constant bit and any other."""
     bits = _bits(codes, n_bits)
 
     def count(rows: slice) -> NDArray[np.float32]:
@@ -224,7 +223,7 @@ def bit_correlation(
     with threads.pool(n_jobs) as run:
         both = np.sum(run(count, threads.chunks(len(bits), 1 << 13)), axis=0, dtype=np.float64)
     n, ones = len(bits), np.diag(both)
-    spread = np.sqrt(ones * (n - ones))  # n times the standard deviation, of whole numbers
+    spread = np.sqrt(ones * (n - ones))  # n times the standard deviation, from whole numbers
     scale = np.outer(spread, spread)
     correlation = counted.ratio(n * both - np.outer(ones, ones), scale)
     np.fill_diagonal(correlation, 1.0)
@@ -245,14 +244,14 @@ def evaluate(
     protocol: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
 ) -> Evaluation:
-    """Every measure from one pass, in an object that tells how it was measured.
+    """All measures from one pass, in an `Evaluation` that also says how they were measured.
 
     Args:
         k: ranks; those beyond the base are left out, and None takes all of 1..n_base. mAP at k
-            is given for up to 64 ranks.
-        n_bits: bits of packed codes that are used; all, by default.
-        protocol: what the numbers need to be compared: data_set, split, overlap (of base and
-            training points), seed, and whatever else. What is missing is shown as "not given".
+            is computed for up to 64 ranks.
+        n_bits: number of bits used of packed codes; all, by default.
+        protocol: what is needed to compare the numbers: data_set, split, overlap (of base and
+            training points), seed, and anything else. Of the four, missing ones are "not given".
     """
     n_base = len(np.asarray(base_codes))
     ranks = _ranks(k, n_base, drop=True)
@@ -303,7 +302,7 @@ def evaluate(
 
 
 def _ranks(k: int | Sequence[int] | NDArray[Any] | None, n_base: int, drop: bool = False) -> Counts:
-    """Rising ranks; `drop` leaves out those beyond the base instead of refusing them."""
+    """k as an array of ranks; `drop` sorts them and leaves out those beyond the base."""
     if k is None:
         return np.arange(1, n_base + 1)
     ranks = np.atleast_1d(np.asarray(k))
@@ -317,7 +316,7 @@ def _ranks(k: int | Sequence[int] | NDArray[Any] | None, n_base: int, drop: bool
 
 
 def _bits(codes: ArrayLike, n_bits: int | None) -> NDArray[np.uint8]:
-    """0 and 1, (n, n_bits)."""
+    """The codes as bits 0 and 1, (n, n_bits)."""
     n_bits = common_bits(codes=codes) if n_bits is None else n_bits
     packed = _some(as_packed(codes, n_bits=n_bits))
     return np.unpackbits(packed, axis=1, count=n_bits, bitorder="little")

@@ -1,7 +1,7 @@
-"""One pass over the base for each query: how many points, and how many relevant ones, at each d.
+"""One pass over the base per query, which counts points and relevant points at each distance.
 
-Everything in `metrics` is computed from these counts. Only where ties are to be kept in the order
-of the base is that not enough, and the pass also walks down each ranking.
+All retrieval measures are computed from these counts. Only where ties are to be kept in the order
+of the base are they not enough: then the pass also walks down each ranking.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ Counts = NDArray[np.int64]
 CHUNK = 16  # queries
 BATCH = 16  # chunks whose rankings are added up together
 
-# Kinds of labels, by NumPy's letter for a type, that can be compared with each other.
+# Kinds of labels, by NumPy's letter for a type; labels of the same kind can be compared.
 _KINDS = {
     **dict.fromkeys("biuf", "numbers"),
     "U": "text",
@@ -61,7 +61,7 @@ class Truth:
         if query.ndim == 1:
             self.rule = "same label"
             number = _numbered(query, base)
-            # Few classes are compared as bytes: sixteen and more at once.
+            # In a type as small as possible: bytes are compared sixteen and more at once.
             number = number.astype(np.min_scalar_type(int(number.max(initial=0))))
             self.query, self.base = number[:n_queries], number[n_queries:]
         else:
@@ -73,7 +73,7 @@ class Truth:
             self.query, self.base = _label_sets(query), _label_sets(base)
 
     def relevant(self, rows: slice) -> NDArray[np.uint8]:
-        """1 where a base point is relevant: (rows, n_base)."""
+        """1 where a base point is relevant to a query, else 0: (rows, n_base)."""
         if self.neighbors is not None:
             found = self.neighbors[rows]
             mask = np.zeros((len(found), self.n_base), np.uint8)
@@ -91,24 +91,24 @@ class Truth:
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """Rankings with ties in index order, as far as the measures need them."""
+    """Sums over rankings with ties in index order, as the measures need them."""
 
     hits: Counts  # (n_base,) relevant points at each rank, over all queries
-    gains: Array  # (n_base,) the same, each over its query's number of relevant points
-    precisions: Array  # (n_queries, n_cuts) sum of the precisions at the relevant ranks up to a cut
-    seen: Counts  # (n_queries, n_cuts) relevant points up to a cut
+    gains: Array  # (n_base,) the same, each divided by its query's number of relevant points
+    precisions: Array  # (n_queries, n_cuts) sum of the precisions at relevant ranks up to each cut
+    seen: Counts  # (n_queries, n_cuts) relevant points up to each cut
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Counts (n_queries, n_bits + 1) of points at each distance of each query."""
+    """Counts (n_queries, n_bits + 1) of points at each distance from each query."""
 
-    found: Counts
-    hits: Counts
+    found: Counts  # all points
+    hits: Counts  # relevant points
     n_base: int
     rule: str  # what makes a point relevant
-    walk: Walk | None  # with ties in index order
-    cuts: Counts  # ranks at which the walk took notes
+    walk: Walk | None  # only for ties in index order
+    cuts: Counts  # ranks at which the walk records its sums
 
     @property
     def relevant(self) -> Counts:
@@ -118,7 +118,7 @@ class Tally:
 
     @property
     def before(self) -> Counts:
-        """Points nearer than d."""
+        """Number of points nearer than each distance."""
         return np.cumsum(self.found, axis=1) - self.found
 
 
@@ -133,9 +133,10 @@ def take(
     cuts: Sequence[int] | Counts = (),
     n_jobs: int | None = None,
 ) -> Tally:
-    """Count. Codes are packed uint8 or +-1; labels (n,) or indicators (n, n_labels).
+    """Count points and relevant points at each distance from each query.
 
-    `cuts` are the ranks at which a walk with ties in index order takes notes.
+    Codes are packed uint8 or +-1; labels (n,) or indicators (n, n_labels). `cuts` are the rising
+    ranks at which the walk (with ties in index order) records its sums.
     """
     if n_bits is None:
         n_bits = common_bits(query_codes=query_codes, base_codes=base_codes)
@@ -201,7 +202,7 @@ def _neighbors(neighbors: ArrayLike, n_base: int) -> Counts:
 
 
 def _numbered(query: NDArray[Any], base: NDArray[Any]) -> Counts:
-    """Labels as numbers 0, 1, ... of all queries, then of the base: equal ones exactly if equal."""
+    """Labels of queries, then base, as numbers 0, 1, ...: equal exactly where the labels are."""
     kinds = [_KINDS[labels.dtype.kind] for labels in (query, base)]
     if kinds[0] != kinds[1]:
         raise ValueError(f"query_labels are {kinds[0]} and base_labels {kinds[1]}: none are alike")
@@ -210,7 +211,7 @@ def _numbered(query: NDArray[Any], base: NDArray[Any]) -> Counts:
     if common.kind != "f" or not any(wide):
         joined = np.concatenate([query, base])
         return np.asarray(np.unique(joined, return_inverse=True)[1])
-    # 64-bit whole numbers beside others would be rounded; Python compares them exactly.
+    # As a common float type, 64-bit whole numbers would be rounded; Python compares exactly.
     number: dict[Any, int] = {}
     parts = []
     for labels in (query, base):
@@ -221,9 +222,9 @@ def _numbered(query: NDArray[Any], base: NDArray[Any]) -> Counts:
 
 
 def _label_sets(labels: NDArray[Any]) -> NDArray[Any]:
-    """Sets of labels as bits, in words as narrow as they can be: (n, n_words)."""
+    """Sets of labels as bits, in words as narrow as possible: (n, n_words)."""
     packed = np.packbits(labels.astype(bool), axis=1)
-    width = min(8, 1 << max(0, packed.shape[1] - 1).bit_length())  # bytes a word
+    width = min(8, 1 << max(0, packed.shape[1] - 1).bit_length())  # bytes per word
     padded = np.zeros((len(packed), -(-packed.shape[1] // width) * width), np.uint8)
     padded[:, : packed.shape[1]] = packed
     return padded.view(f"u{width}")
@@ -238,9 +239,9 @@ def _same_length(name: str, n: int, other: str, m: int) -> None:
 def _add(block: Any, relevant: Any, key: Any, bins: Any, found: Any, hits: Any) -> None:
     """Add a block of distances to the counts.
 
-    Four tables in turn: neighbouring points often share a distance, and one table would make
-    each addition wait for the last. Four keys are read as one word. A key is at most
-    2 * n_bits + 1, which MOST_BITS keeps to 16 bits.
+    Points are counted in four tables in turn: neighbouring points often share a distance, and in
+    one table each addition would wait for the last. Four keys are read as one word. A key is at
+    most 2 * n_bits + 1, which MOST_BITS keeps to 16 bits.
     """
     n, width = len(relevant), len(found)
     for i in range(n):
@@ -287,7 +288,7 @@ def _walk(
     precisions: Any,
     seen: Any,
 ) -> Any:
-    """Count, then walk down each ranking; rising `cuts`."""
+    """Count, then walk down each ranking; `cuts` must rise."""
     n = planes.shape[1]
     rank_hits, gains = np.zeros(n, np.int64), np.zeros(n)
     ranked = np.empty(n, np.uint8)

@@ -1,1 +1,1 @@
-"""Models to take along: any saved estimator loaded, any fitted one as an ONNX graph."""
+"""Load a saved estimator of any kind, or export a fitted one as an ONNX graph."""

@@ -15,15 +15,15 @@ from auxhash.storage.modelfile import ModelFileError, StoredModel
 def load(path: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Hasher:
     """The estimator that `save` wrote: same parameters, same codes.
 
-    Nothing in the file is run. What it holds is checked: sums, kinds, shapes, that numbers are
-    finite, and that the parts fit together.
+    Nothing in the file is executed. Its content is checked: checksums, types, shapes, that numbers
+    are finite, and that the parts fit together.
 
     Args:
         trusted: full names of the types inside a scikit-learn estimator that auxhash cannot check:
             a forged one could crash the process. Only for files of people you trust.
 
     Raises ModelFileError for a file that is foreign, damaged, newer than this package or not to
-    be trusted; OSError; ImportError where it takes skops.
+    be trusted; OSError; ImportError where skops is needed but missing.
     """
     model = modelfile.read(path)
     try:
@@ -31,7 +31,7 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Hasher:
         check_whole(hasher)
     except ImportError:
         raise
-    except Exception as error:  # whatever a part that does not fit makes of the others
+    except Exception as error:  # of any type: parts that do not fit together fail anywhere
         written = f" (of auxhash {model.package})" if model.package != __version__ else ""
         raise ModelFileError(f"{path}{written} cannot be loaded: {error}") from error
     return hasher

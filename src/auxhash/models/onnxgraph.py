@@ -1,8 +1,8 @@
 """A fitted hasher as an ONNX graph: raw features in, packed codes out.
 
 The graph computes in double precision, as the hasher does, so that codes agree wherever an output
-is not within rounding of zero. `outputs` says how each model is computed, one function a model;
-a hash function of your own takes one more, `@outputs.register`.
+is not within rounding of zero. `outputs` has one function per model, which adds its computation to
+the graph; for a hash function of your own, add one with `@outputs.register`.
 """
 
 import os
@@ -41,7 +41,7 @@ class OnnxGraph:
         self.constants: list[Any] = []
 
     def add(self, operation: str, *inputs: Name, **attributes: Any) -> Name:
-        """A new node; the name of its (first) result."""
+        """Add a node; return the name of its first result."""
         return self.several(operation, 1, *inputs, **attributes)[0]
 
     def several(
@@ -75,7 +75,7 @@ class OnnxGraph:
         return self.add("Add", self.matrix(X, W[:-1]), self.constant(W[-1]))
 
     def squared_distances(self, X: Name, points: Any) -> Name:
-        """|x - p|^2 for all rows of X and of the constant points, as `distances` computes it."""
+        """|x - p|^2 for all rows of X and of the constant points, as in `affinity.distances`."""
         origin = points.mean(axis=0)
         X, points = self.minus(X, origin), points - origin
         axis = self.constant([1], np.int64)
@@ -92,8 +92,8 @@ def export_onnx(
 ) -> None:
     """Write a fitted hasher as an ONNX model: input "features", of `dtype`, output "codes".
 
-    Raises TypeError for a hasher that no graph is known for, NotFittedError, and ImportError
-    without the package onnx.
+    Raises TypeError for a hasher that cannot be exported, NotFittedError, and ImportError where
+    the package onnx is missing.
     """
     onnx = _onnx()
     check_is_fitted(hasher)
@@ -131,7 +131,7 @@ def export_onnx(
 
 @singledispatch
 def outputs(model: Any, X: Name, graph: OnnxGraph) -> Name:
-    """Add what computes a model's real-valued outputs of X to the graph; the name of the result."""
+    """Add the computation of a model's real-valued outputs of X; return the result's name."""
     raise TypeError(
         f"{type(model).__name__} cannot be exported to ONNX: only hash functions made of matrix "
         'products and kernels can ("linear", "rbf", "network"), not scikit-learn classifiers'
@@ -234,7 +234,7 @@ def _agh(model: baselines.AGH, X: Name, graph: OnnxGraph) -> Name:
     last = graph.constant([-1], np.int64)
     distance = graph.squared_distances(X, model.anchors_)
     near, which = graph.several("TopK", 2, distance, k, largest=0)
-    # A softmax is the kernels relative to the nearest anchor's, over their sum.
+    # The kernels over their sum are a softmax.
     tie = graph.add("Softmax", graph.over(near, -(model.width_**2)), axis=-1)
     rows = graph.add("Gather", graph.constant(model.weights_), which)  # (n, k, eigenvectors)
     products = graph.add("Mul", rows, graph.add("Unsqueeze", tie, last))
@@ -281,7 +281,7 @@ def _logistic(model: LogisticRegression, X: Name, graph: OnnxGraph) -> Name:
     if model.solver == "liblinear" and len(model.classes_) > 2:
         raise TypeError("logistic regression by liblinear, class by class, cannot be exported")
     W, bias = model.coef_, model.intercept_
-    if len(W) == 1:  # of two classes, the first one's are 0
+    if len(W) == 1:  # two classes: the logits of the first are 0
         W, bias = np.vstack([0 * W, W]), np.append(0.0, bias)
     return graph.add("Add", graph.matrix(X, W.T), graph.constant(bias))
 
