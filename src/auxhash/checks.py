@@ -1,7 +1,7 @@
 """Checks of arguments: every message names the argument, what came, and what would be right.
 
-A check returns the argument in the form that the code behind it works with, so that no room needs
-to convert it again.
+A check returns the argument in the form that the rest of the code works with, so that no other
+module needs to convert it again.
 """
 
 from collections.abc import Iterable
@@ -17,8 +17,7 @@ LARGEST_ID = 2**63 - 1
 class ArgumentError(ValueError, TypeError):
     """An argument of the wrong kind or with a wrong value.
 
-    Both a ValueError and a TypeError, as scikit-learn's: callers need not know which of the two
-    a fault is taken for.
+    Both a ValueError and a TypeError, as in scikit-learn: callers can catch either.
     """
 
 
@@ -44,7 +43,7 @@ def number(name: str, value: Any, least: float, strict: bool = False, instead: s
 
 
 def unknown(argument: str, given: str, known: Iterable[str], otherwise: str = "") -> ArgumentError:
-    """An error that lists the known names and suggests the nearest.
+    """An error, to be raised, that lists the known names and suggests the nearest.
 
     `otherwise` is what else the argument may be, e.g. "a function of (d, y, b)".
     """
@@ -64,7 +63,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def numbers(name: str, values: Any, n_axes: int) -> NDArray[np.float64]:
-    """The argument, if it is an array of finite float64 of so many axes, and not empty."""
+    """The argument, if it is a float64 array of `n_axes` axes, finite and not empty."""
     if type(values) is not np.ndarray or values.dtype != np.float64 or values.ndim != n_axes:
         told = f"{values.dtype} of shape {values.shape}" if hasattr(values, "shape") else values
         raise ArgumentError(f"{name} must be an array of float64 of {n_axes} axes, got {told!r}")

@@ -1,7 +1,7 @@
-"""Binary codes: +-1 int8 in the mathematics, packed bytes at the edges, 64-bit words in kernels.
+"""Binary codes: +-1 int8 in formulas, packed bytes in files and indexes, 64-bit words in kernels.
 
-Bit k of a code sits at byte k // 8, bit k % 8 (little), which is what faiss and most others take;
-+1 packs to bit 1 and padding bits are 0.
+Bit k of a code is bit k % 8 of byte k // 8 (little-endian), as in faiss and most other libraries;
++1 is packed as 1, -1 as 0, and padding bits are 0.
 """
 
 from typing import Any
@@ -27,8 +27,8 @@ MOST_BITS = (1 << 15) - 1
 def popcount(typing_context: Any, word: Any) -> Any:
     """Number of set bits in a uint64, as a uint64; Numba does not compile np.bitwise_count.
 
-    Kernels index with unsigned integers where they can: a signed index costs a test for negative
-    ones. Mixing the two in one expression would make it a float.
+    Kernels index with unsigned integers where they can: a signed index needs a test for negative
+    values. An expression that mixes the two would become a float.
     """
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -72,17 +72,17 @@ def unpack(packed: ArrayLike, n_bits: int) -> Codes:
 
 
 def n_bytes(n_bits: int) -> int:
-    """Bytes of a packed code."""
+    """Bytes per packed code."""
     return -(-n_bits // 8)
 
 
 def as_packed(codes: ArrayLike, name: str = "codes", n_bits: int | None = None) -> Packed:
-    """Packed codes (n, n_bytes) from packed ones, which are uint8, or from +-1 of any other type.
+    """Packed codes (n, n_bytes), from packed codes (uint8) or from +-1 codes (any other type).
 
-    With `n_bits` the codes must be of that many bits, and 0 in the bits that pad packed ones to
-    whole bytes: a padding bit that is set would count as a difference. Without, packed codes may
-    use all of their bits. (Bits 0 and 1 in a uint8 each are codes of 8 times as many bits, most of
-    them 0, at the same distances: only `n_bits` tells that something else was meant.)
+    With `n_bits` the codes must be of that many bits, and the padding bits of packed codes must be
+    0: a padding bit that is set would count as a difference. Without, packed codes may use all of
+    their bits. (Unpacked bits 0 and 1 as uint8 are read as packed codes of 8 times as many bits,
+    at the same distances: only `n_bits` reveals the mistake.)
     """
     array = np.asarray(codes)
     plain = array.dtype != np.uint8
@@ -106,10 +106,10 @@ def as_packed(codes: ArrayLike, name: str = "codes", n_bits: int | None = None) 
 
 
 def common_bits(**sides: ArrayLike) -> int:
-    """How many bits codes have that are to be compared; each is given under its name.
+    """The number of bits of sets of codes that are to be compared, each given by its name.
 
-    Codes of +-1 tell it, and must agree. Packed codes do not: if all are packed, it is all of
-    their bits. Whether packed codes fit the number is for `as_packed` to check.
+    It is the width of the +-1 codes, which must agree. If all codes are packed, all of their bits
+    count. Whether packed codes fit the number is for `as_packed` to check.
     """
     arrays = {name: np.asarray(codes) for name, codes in sides.items()}
     for name, array in arrays.items():

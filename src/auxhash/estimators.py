@@ -1,4 +1,4 @@
-"""MACHash and TwoStepHash: the scikit-learn face of the algorithm."""
+"""MACHash and TwoStepHash: the algorithm as scikit-learn estimators."""
 
 import os
 import warnings
@@ -31,7 +31,7 @@ PARAMETERS_WITHOUT_EFFECT = ("n_jobs", "verbose")  # on the result: a run can go
 class AffinityHash(Hasher):
     """A hasher that minimises an affinity-based loss, over pairs drawn from labels or given.
 
-    A subclass says in `_settings` what its training is to do.
+    A subclass returns in `_settings` what its training is to do.
     """
 
     loss: Any
@@ -65,8 +65,8 @@ class AffinityHash(Hasher):
             checkpoint: a folder to keep the state of the training in. If the process is killed,
                 the same call with the same data and parameters goes on where it stopped and ends
                 with the same codes, to the last bit; after the end it gives the result at once.
-                A refinement that was interrupted starts over. A loss, a solver or a
-                hash function of your own is recognised by its code and what it holds.
+                A refinement that was interrupted starts over. A loss, a solver or a hash function
+                of your own counts as the same if its code and the values it holds are the same.
 
         Ctrl-C stops after the current step with the best hash function so far, and a
         `TrainingInterrupted` warning; a second one stops at once.
@@ -108,7 +108,7 @@ class AffinityHash(Hasher):
         return False
 
     def _in_words(self, points: TrainingPoints) -> checkpoints.RunIdentity:
-        """All that the result depends on."""
+        """All that the result depends on, by name, each as a text."""
         parts: dict[str, Any] = {"method": type(self).__name__, **points._asdict()}
         parts |= self.get_params(deep=False)
         if self._going_on():
@@ -155,17 +155,17 @@ class MACHash(AffinityHash):
         n_similar, n_dissimilar: kappa+ and kappa-, drawn for each point; None takes all.
         mu: mu_1, the first positive mu, or "auto".
         alpha: factor from one mu to the next.
-        max_iter: iterations at most, after the two-step solution.
-        max_sweeps: sweeps over the bits in a Z step at most.
+        max_iter: the most iterations, after the two-step solution.
+        max_sweeps: the most sweeps over the bits per Z step.
         penalty: "quadratic" or "augmented" (Lagrangian).
         validation: None; the fraction of the points to hold out; or (X, y) held out already.
-            A step that lowers precision at 100 of these queries among the training points is
-            not accepted.
+            These are queries among the training points: a step that lowers their precision at 100
+            is not accepted.
         C: the SVM's cost of a margin violation.
         refine: "auto" refines the hash function after MAC wherever it has a gradient ("linear",
-            "rbf", "network"); `auxhash.refine.Refine(...)` does so with settings of your own;
+            "rbf", "network"); `auxhash.Refine(...)` does so with settings of your own;
             None leaves it as MAC made it, as in the paper. Refinement never raises L(h).
-        init: codes (n, n_bits) of -1 and +1 to begin with, in place of those of mu = 0.
+        init: codes (n, n_bits) of -1 and +1 to start from, in place of the free codes of mu = 0.
         warm_start: whether fitting again goes on from the hash function learnt before.
         random_state: seed, Generator or RandomState. The same seed gives the same codes on any
             number of threads.
@@ -176,12 +176,12 @@ class MACHash(AffinityHash):
         hash_function_: the learnt hash function, of the lowest L(h) among the accepted steps.
         loss_: its L(h) on the training affinities.
         two_step_: the hash function at mu = 0, which is what two-step hashing would have found.
-        history_: list of `mac.Step`, one an iteration; those of the refinement, where Z = h(X),
+        history_: list of `mac.Step`, one per iteration; those of the refinement, where Z = h(X),
             have an infinite mu.
         n_iter_: steps made, the one at mu = 0 included.
         affinity_: the training affinities; neither files nor pickles hold them.
         codes_: packed codes of the training points, in their order.
-        interrupted_: whether Ctrl-C stopped the training; what was learnt is the best up to there.
+        interrupted_: whether Ctrl-C stopped the training; the model is the best found until then.
     """
 
     def __init__(
@@ -284,8 +284,8 @@ class MACHash(AffinityHash):
 class TwoStepHash(MACHash):
     """Two-step hashing: codes first, then a hash function for them. MAC that stops at mu = 0.
 
-    With z_step="quad" this is TSH, with "cut" FastHash. The parameters are MACHash's, and those of
-    the iterations after mu = 0 are of no consequence.
+    With z_step="quad" this is TSH, with "cut" FastHash. The parameters are those of MACHash; mu,
+    alpha, max_iter, penalty and refine, which are for the time after mu = 0, have no effect.
     """
 
     def _settings(self) -> Settings:

@@ -1,4 +1,4 @@
-"""What every method that learns codes offers once it is fitted."""
+"""`Hasher`, the base class of all estimators: what they offer once they are fitted."""
 
 import hashlib
 import os
@@ -19,14 +19,15 @@ from auxhash.training.validation import SCORE_K, precision_among
 
 CHUNK = 16384  # points encoded at a time
 FLOATS = [np.float64, np.float32]
-MARKED_ROWS = 1000  # that a fingerprint reads
+MARKED_ROWS = 1000  # a fingerprint reads at least so many, or all
 
 
 class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """decision_function, transform, encode and score, from `_outputs`.
+    """Base class: decision_function, transform, encode, score and save.
 
-    A subclass has a parameter `n_bits`, implements `_outputs`, and in `fit` sets `codes_`, the
-    packed codes of the training points, `labels_`, their labels or None, and `fingerprint_`.
+    A subclass has a parameter `n_bits`, implements `_outputs` and `_check_parameters`, and in `fit`
+    sets `codes_` (the packed codes of the training points), `labels_` (their labels or None) and
+    `fingerprint_`.
     """
 
     n_bits: int
@@ -34,14 +35,14 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     codes_: Packed
     labels_: NDArray[Any] | None
     fingerprint_: str
-    image_feature_: str  # what X was computed from pictures by, where whoever fitted set it
+    image_feature_: str  # how X was computed from pictures; set by the caller of fit, if at all
 
     def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Real-valued outputs (n, n_bits) for a chunk of checked points."""
         raise NotImplementedError
 
     def _check_parameters(self) -> None:
-        """Raise where a parameter cannot be right."""
+        """Raise if a parameter is not valid."""
         raise NotImplementedError
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -84,16 +85,16 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file, for `auxhash.load`.
 
-        The file holds the parameters and everything learnt but `affinity_` and `two_step_`, and of
-        `history_` no times: equal models are equal files. A parameter that only code can make (a
-        loss given as a function, a solver) is kept by name: the loaded model encodes as this one
-        does, but must be given it again to be fitted. A Generator is kept as it stands now.
+        The file holds the parameters and everything learnt except `affinity_`, `two_step_` and the
+        times in `history_`: equal models give equal files. A parameter that is code (a loss given
+        as a function, a solver) is stored by name only: the loaded model encodes as this one does,
+        but must be given it again before it is fitted. A Generator is stored in its current state.
 
         The usual scikit-learn classifiers are stored in a form that `load` checks. Any other is
         stored through skops, and `load` will need `trusted`; a warning says so.
 
-        Raises NotFittedError, TypeError for what cannot be stored, ValueError for a model that
-        `load` would refuse, because a parameter was changed after fitting, and OSError.
+        Raises NotFittedError; TypeError for what cannot be stored; ValueError for a model that
+        `load` would refuse, as when a parameter was changed after fitting; and OSError.
         """
         fitted.save(self, path)
 
@@ -108,7 +109,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
 
 
 def fingerprint(X: NDArray[Any], y: NDArray[Any] | None) -> str:
-    """A digest that tells training sets apart: their shapes, all labels, a thousand points."""
+    """A digest that tells training sets apart: their shape, all labels, 1000 points or more."""
     step = max(1, len(X) // MARKED_ROWS)
     digest = hashlib.sha256(f"{X.dtype} {X.shape}".encode())
     digest.update(np.ascontiguousarray(X[::step]).tobytes())
@@ -121,7 +122,7 @@ def fingerprint(X: NDArray[Any], y: NDArray[Any] | None) -> str:
 def check_pairs(
     hasher: Hasher, X: ArrayLike, y: ArrayLike | None, affinity: Affinity | None, reset: bool = True
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Checked points and labels of a method that learns from labels y or from an affinity."""
+    """X and y, checked, for a method that learns from labels y or from an affinity."""
     if affinity is not None and not isinstance(affinity, Affinity):
         raise TypeError(
             "affinity must be an auxhash.affinity.Affinity "

@@ -2,10 +2,11 @@
 
 d, the Hamming distance of two b-bit codes; y, their affinity; s = b - 2 d, their inner product.
 
-That is the whole interface: any function of the same form is a loss of the same standing. Set its
-attribute `reads = "distance"` to be given y as a distance in [0, 1] rather than as a similarity.
+That is the whole interface: any function of this form can be used as a loss. Set its attribute
+`reads = "distance"` to be given y as a distance in [0, 1] rather than as a similarity.
 
-`tabulate` evaluates a loss once for all distances; the kernels only ever look values up.
+`tabulate` evaluates a loss once for all distances; kernels only look values up.
+Equations are numbered as in the paper.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from auxhash.compute.kernels import kernel
 Loss = Callable[[Any, Any, int], Any]
 
 MOST_ROWS = 256  # distinct (y, weight) that a table may have; a row number is one byte
-CHUNK = 1 << 16  # pairs
+CHUNK = 1 << 16  # pairs per task of a thread
 
 
 def ksh(d: Array, y: Array, b: int) -> Array:
@@ -34,7 +35,7 @@ def ksh(d: Array, y: Array, b: int) -> Array:
 
 
 def esplh(d: Array, y: Array, b: int) -> Array:
-    """Exponential SPLH: exp(-y s/b)."""
+    """Exponential SPLH (eSPLH): exp(-y s/b)."""
     return np.exp(-y * (b - 2 * d) / b)
 
 
@@ -82,9 +83,9 @@ class LossTable:
 
         table[row[p], d] + sum_r coef[p, r] basis[r, d]        (+ its share of `constant`)
 
-    With few distinct (y, weight) every one has its row and there is no basis. With many, as for
-    real-valued y, the loss is a short sum of products of a function of y and a function of d
-    (two for ksh and bre, one for ee, about twelve for esplh), found numerically.
+    With few distinct (y, weight) each has a row in the table, and there is no basis. With many, as
+    for real-valued y, the loss is written as a sum of R products of a function of y and a function
+    of d (R is two for ksh and bre, one for ee, about twelve for esplh), found numerically.
     """
 
     n_bits: int
@@ -110,14 +111,14 @@ def tabulate(affinity: Affinity, loss: str | Loss, n_bits: int) -> LossTable:
 
 
 def curves(loss: str | Loss, y: ArrayLike, n_bits: int, kind: Kind = "similarity") -> Array:
-    """The loss (len(y), b + 1) at d = 0..b for each y, which are of that kind."""
+    """The loss (len(y), b + 1) at d = 0..b for each y; `kind` says what the y are."""
     function = get(loss)
     values = convert(np.asarray(y, np.float64), kind, getattr(function, "reads", "similarity"))
     return _evaluate(function, values, n_bits)
 
 
 def total(codes: ArrayLike, affinity: Affinity, loss: str | Loss) -> float:
-    """L(Z): the weighted loss summed over the pairs, of +-1 codes (n_points, b)."""
+    """L(Z), eq. (10): the weighted loss of +-1 codes (n_points, b), summed over the pairs."""
     Z = as_codes(codes)
     if len(Z) != affinity.n_points:
         raise ValueError(f"{len(Z)} codes do not fit an affinity of {affinity.n_points} points")
@@ -125,7 +126,7 @@ def total(codes: ArrayLike, affinity: Affinity, loss: str | Loss) -> float:
 
 
 def sum_pairs(Z: NDArray[np.int8], affinity: Affinity, t: LossTable, n_jobs: int | None) -> float:
-    """L(Z) from a table made before."""
+    """L(Z), eq. (10), from a table made by `tabulate`."""
     words = codes_to_words(Z)
 
     def chunk(rows: slice) -> float:
@@ -188,7 +189,7 @@ def _factorize(function: Loss, y: Array, weight: Array, n_bits: int) -> tuple[Ar
 
 @kernel
 def _distinct(y: Array, weight: Array, most: int) -> tuple[Array, NDArray[np.uint8]]:
-    """The distinct (y, weight) and each pair's number among them; none if more than `most`."""
+    """The distinct (y, weight) and the row of each pair among them; no rows if more than `most`."""
     rows = np.empty((most, 2))
     number = np.zeros(len(y), np.uint8)
     found = last = 0

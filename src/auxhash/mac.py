@@ -3,6 +3,7 @@
     for mu = 0 < mu_1 < mu_1 alpha < ...:  Z step; stop if Z = h(X); h step
 
 `MAC.steps` is a generator. Progress bars, checkpoints and plots consume it; it knows none of them.
+Equations and figures are numbered as in the paper.
 """
 
 import math
@@ -22,20 +23,20 @@ from auxhash.zstep import Penalty, Problem, Solver, z_step
 
 Validate = Callable[[HashFunction], float]
 
-FIRST_SHARE = 0.01
+FIRST_SHARE = 0.01  # of the entries of Z that differ from h(X): those that flip at mu_1
 LARGEST_MU = 1e150
 
 
 @register("Step")
 @dataclass(frozen=True)
 class Step:
-    """One iteration in numbers."""
+    """The numbers of one iteration."""
 
     iteration: int  # 0 is the two-step solution, at mu = 0
     mu: float
-    loss: float  # L(h), of the codes h(X)
-    free_loss: float  # L(Z)
-    penalized_loss: float  # L_P(Z, h; mu)
+    loss: float  # L(h), eq. (1): the loss of the codes h(X)
+    free_loss: float  # L(Z), eq. (10)
+    penalized_loss: float  # L_P(h, Z; mu), eq. (5)
     violations: int  # entries of Z that differ from h(X)
     score: float  # validation precision; NaN without validation
     accepted: bool
@@ -58,18 +59,18 @@ class State:
     h: HashFunction
     H: Codes  # h(X)
     Z: Codes
-    trained: Codes  # the codes that each bit of h was last trained on
+    trained: Codes  # (n, b): the targets that each bit of h was last trained on
     multipliers: Array | None  # of the augmented Lagrangian
     score: float = math.nan  # validation precision of h
-    matched: bool = False  # whether the last Z step ended at h(X): the path's end
+    matched: bool = False  # whether the last Z step ended with Z = h(X), where MAC stops
 
 
 @dataclass(frozen=True)
 class MAC:
     """The algorithm's settings.
 
-    `mu` is mu_1, or "auto": where the codes start to give in, raised where necessary so that
-    `max_iter` iterations reach the mu past which nothing can change.
+    `mu` is mu_1, or "auto": the mu at which Z starts to change towards h(X), raised where necessary
+    so that `max_iter` iterations reach the mu past which nothing can change.
     """
 
     solver: Solver
@@ -92,8 +93,8 @@ class MAC:
         """Run from codes Z and features F = h.features(X); yield each step and its state.
 
         Args:
-            free: whether Z is only where the Z step at mu = 0 starts. If False, Z takes the
-                place of that step's result.
+            free: whether the Z step at mu = 0 is made, starting from Z. If False, Z is taken as
+                its result.
             validate: precision of a hash function on held-out data; a step that lowers it is not
                 accepted: the state stays as it was, and the next mu is tried.
         """
@@ -165,7 +166,7 @@ class MAC:
         penalty = Penalty(state.H, mu, state.multipliers)
         found = z_step(problem, state.Z, penalty, self.solver, self.max_sweeps, rng)
         Z = found.Z
-        # After the Z step, not after the h step: codes cut short can still have moves to make.
+        # Not after the h step: a Z step that max_sweeps cut short can still have flips to make.
         if np.array_equal(Z, state.H):
             return replace(state, Z=Z, matched=True), found.free_loss, found.value
         if state.multipliers is None:
@@ -183,10 +184,10 @@ class MAC:
         return State(h, H, Z, target, multipliers), found.free_loss, value
 
     def first_mu(self, problem: Problem, state: State, rng: np.random.Generator) -> float:
-        """mu_1: as given, or where the codes start to give in to the hash function.
+        """mu_1: as given, or the mu at which entries of Z start to flip to those of h(X).
 
-        The very first code gives in long before the path gets anywhere, so we take the mu at
-        which FIRST_SHARE of the codes that differ from h(X) do, not counting those that change at
+        The first entry flips at a mu too small to be of use, so we take the mu at which
+        FIRST_SHARE of the entries that differ from h(X) flip, not counting those that flip at
         mu = 0 already because the free codes were not at an optimum.
         """
         if self.mu != "auto":
@@ -199,7 +200,7 @@ class MAC:
             return least or problem.last_mu
         mu = max(least, float(np.quantile(alone, FIRST_SHARE)))
         if not getattr(self.solver, "single_flips", False):
-            # A solver that moves points together moves them before they would give in alone.
+            # A solver that flips several points together does so at a lower mu than one by one.
             seed = int(rng.integers(2**63))
             few = self._given_in(problem, state, 0.0, seed) + FIRST_SHARE * len(alone)
             while mu / 2 > least and self._given_in(problem, state, mu, seed) > few:
@@ -207,7 +208,7 @@ class MAC:
         return mu
 
     def _given_in(self, problem: Problem, state: State, mu: float, seed: int) -> int:
-        """How many codes one sweep at this mu moves to h(X)."""
+        """How many entries of Z one sweep at this mu flips to those of h(X)."""
         penalty = Penalty(state.H, mu, state.multipliers)
         Z = z_step(problem, state.Z, penalty, self.solver, 1, np.random.default_rng(seed)).Z
         return int(((Z == state.H) & (state.Z != state.H)).sum())

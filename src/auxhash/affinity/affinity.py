@@ -16,8 +16,8 @@ class Affinity:
     """Pairs i < j of `n_points` points with values y and weights.
 
     `kind` says how to read y: as similarities (+1 similar, -1 dissimilar, or any real number) or
-    as distances in [0, 1]. A pair drawn with two different y stands twice. `groups`, where known,
-    holds one class number a point; blocks of the cut solver start from it.
+    as distances in [0, 1]. A pair drawn with two different y is listed twice. `groups`, if known,
+    holds one class number per point; the blocks of the cut solver start from it.
     """
 
     i: NDArray[np.int32]
@@ -29,7 +29,7 @@ class Affinity:
     groups: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        """Kernels read these arrays without checks of their own."""
+        """Check the arrays: kernels read them without checks of their own."""
         if not len(self.i) == len(self.j) == len(self.y) == len(self.weight):
             raise ValueError("i, j, y and weight must have one length")
         fine = self.i.min(initial=0) >= 0 and self.j.max(initial=0) < self.n_points
@@ -82,7 +82,7 @@ class Affinity:
 
 
 def convert(y: NDArray[np.float64], given: Kind, wanted: Kind) -> NDArray[np.float64]:
-    """Values of one kind as those of the other: similarity = 1 - 2 distance."""
+    """Values y of the kind `given` as the kind `wanted`: similarity = 1 - 2 distance."""
     if given == wanted:
         return y
     return 1 - 2 * y if wanted == "similarity" else (1 - y) / 2
@@ -102,7 +102,7 @@ def fold(
     key = np.minimum(i, j).astype(np.int64)
     key *= n
     key += np.maximum(i, j)
-    pairs = None  # the keys of the pairs, where key holds their places in it
+    pairs = None  # or the distinct keys of pairs, of which `key` then holds the indices
     if n * n * len(levels) > MOST_KEYS:
         pairs, key = np.unique(key, return_inverse=True)
     key *= len(levels)

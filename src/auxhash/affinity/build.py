@@ -1,9 +1,9 @@
 """Affinities from labels, from nearest neighbours, and from pairs that the user gives.
 
 The paper draws, for each point n, kappa+ similar and kappa- dissimilar points m. Every point draws
-equally often, so a point of a rare class has as much say as any other (as far as its class is
-large enough to draw from), while dissimilar points come from the other classes in proportion to
-their size. Nothing else corrects for class imbalance.
+equally often, so a point of a rare class counts as much as any other (if its class is large enough
+to draw from), while dissimilar points come from the other classes in proportion to their size.
+Nothing else corrects for class imbalance.
 """
 
 import warnings
@@ -124,7 +124,7 @@ def from_pairs(
     kind: Kind = "similarity",
     weight: ArrayLike | None = None,
 ) -> Affinity:
-    """Affinities the user gives: y[p] for points i[p] and j[p], in any order, repeats allowed.
+    """Affinity given by the user: y[p] for points i[p] and j[p], in any order, repeats allowed.
 
     Distances (`kind="distance"`) must not be negative and are divided by the largest.
     """

@@ -1,7 +1,7 @@
 """Random draws of similar and dissimilar points, for each point of a set.
 
-A draw is made by a counter-based generator seeded for each point, so that chunks of points can be
-drawn on any thread.
+The random numbers come from a counter-based generator. Each point has a range of counters of its
+own, so that any thread can draw for any chunk of points.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from auxhash.compute.kernels import kernel
 RandomState = int | np.random.Generator | np.random.RandomState | None
 DrawnTable = NDArray[np.int32]  # (n, k): the points that each point drew, padded with -1
 
-CHUNK = 1024  # points that draw together
+CHUNK = 1024  # points per task of a thread
 MOST_PAIRS = 2**31 - 1
 
 
@@ -56,7 +56,7 @@ def random_below(seed: int, counter: int, m: int) -> Any:
 def sample(m: int, k: int, seed: int, stream: int, taken: Any, out: Any) -> int:
     """Put min(m, k) distinct integers of 0..m-1 into `out` (Floyd's method); return how many.
 
-    `taken` is a scratch array of m or more False, and is left so.
+    `taken` is a scratch array of at least m entries, all False before and after.
     """
     k = min(m, k)
     start = np.uint64(stream) << np.uint64(32)
@@ -76,14 +76,17 @@ def sample(m: int, k: int, seed: int, stream: int, taken: Any, out: Any) -> int:
 def by_class(
     first: int, similar: Any, dissimilar: Any, order: Any, groups: Any, stop: Any, seed: int
 ) -> None:
-    """`order` lists the points class by class; class c ends at stop[c]."""
+    """Draw similar points from the same class, dissimilar ones from the others.
+
+    `order` lists the points class by class; class c ends at stop[c].
+    """
     n = len(order)
     taken = np.zeros(n, np.bool_)
     for row in range(len(similar)):
         point = first + row
         end = stop[groups[point]]
         begin = stop[groups[point] - 1] if groups[point] > 0 else 0
-        # Drawn from all but the last of the class, which stands in where the point itself comes up.
+        # Drawn from all but the last of the class, which replaces the point itself if drawn.
         found = sample(end - begin - 1, similar.shape[1], seed, 2 * point, taken, similar[row])
         for t in range(found):
             other = order[begin + similar[row, t]]
@@ -98,7 +101,10 @@ def by_class(
 
 @kernel
 def by_shared_label(first: int, similar: Any, dissimilar: Any, bits: Any, seed: int) -> None:
-    """`bits` holds each point's labels, packed."""
+    """Draw similar points that share a label, dissimilar ones that share none.
+
+    `bits` holds each point's labels, packed.
+    """
     n = len(bits)
     taken = np.zeros(n, np.bool_)
     sharing = np.empty(n, np.int32)
@@ -126,7 +132,10 @@ def by_shared_label(first: int, similar: Any, dissimilar: Any, bits: Any, seed: 
 
 @kernel
 def by_rank(first: int, similar: Any, dissimilar: Any, near: Any, seed: int) -> None:
-    """`near` lists each point's nearest neighbours in rising order of index."""
+    """Take the nearest neighbours as similar, and draw dissimilar points from the others.
+
+    `near` lists each point's nearest neighbours in rising order of index.
+    """
     n, k = near.shape
     taken = np.zeros(n, np.bool_)
     others = np.empty(n, np.int32)
@@ -165,7 +174,7 @@ def draw(
 
 
 def drawn(table: DrawnTable) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The draws n -> m of a table."""
+    """The draws n -> m of a table: all n, and all m."""
     n, k = table.shape
     source = np.repeat(np.arange(n, dtype=np.int32), k)
     target = table.ravel()

@@ -1,8 +1,8 @@
 """Exact nearest neighbours in feature space, a chunk of queries and a block of points at a time.
 
-A matrix product finds the points that may be among the nearest, and the rounding it may have made;
-their distances are then summed from the differences themselves. So the result is right for points
-that lie far from the origin, or in clusters far apart.
+A matrix product with a bound on its rounding errors finds the points that may be among the nearest;
+their distances are then summed from the differences themselves. So the result is right even for
+points that lie far from the origin, or in clusters far apart.
 """
 
 from typing import Any, Literal
@@ -17,8 +17,8 @@ from auxhash.compute.arrays import Array
 
 Metric = Literal["euclidean", "cosine"]
 METRICS = ("euclidean", "cosine")
-CHUNK = 512  # queries, and
-BLOCK = 1 << 14  # points whose distances are held at once
+CHUNK = 512  # queries per task of a thread
+BLOCK = 1 << 14  # points whose distances from these queries are held at once
 EPSILON = np.finfo(np.float64).eps
 
 
@@ -86,7 +86,7 @@ def nearest(
 
 
 def _scale(*parts: NDArray[Any]) -> float:
-    """A power of two, which changes no digit, that the numbers are to be divided by.
+    """The power of two to divide all numbers by, which changes no digit.
 
     1 where their squares stay well within the double range. Raises for NaN and infinity.
     """
@@ -103,7 +103,7 @@ def _scale(*parts: NDArray[Any]) -> float:
 
 
 def _roughly(q: Array, base: Array) -> tuple[Array, Array]:
-    """Squared distances (q, n) by a matrix product, and what rounding can amount to, (q,)."""
+    """Squared distances (q, n) by a matrix product, and bounds (q,) on their rounding errors."""
     origin = base.mean(axis=0)
     q, base = q - origin, base - origin
     distance, squares, lengths = expanded(q, base)
@@ -120,14 +120,14 @@ def _merge(
     index: NDArray[np.int64],
     best: Array,
 ) -> None:
-    """Put what is nearer among these base points, the first of them number `start`, into the
-    k nearest so far. Points come in rising order, so a later one loses every tie."""
+    """Update the k nearest so far, in place, with these base points, which are numbered from
+    `start`. Points come in rising order, so a later one loses every tie."""
     k = index.shape[1]
     bound = best[:, -1] + margin
     if start == 0 and k < distance.shape[1]:
         bound = np.partition(distance, k - 1, axis=1)[:, k - 1] + 2 * margin
     for row, values in enumerate(distance):
-        # What is farther than the bound by the matrix product is farther in truth.
+        # A point whose approximate distance exceeds the bound cannot be among the nearest.
         near = np.flatnonzero(values <= bound[row])
         if not len(near):
             continue

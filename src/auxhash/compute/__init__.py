@@ -1,1 +1,1 @@
-"""Where numbers are crunched: threads, compiled kernels, and the types of arrays."""
+"""How computations are run: threads, parts of the data, compiled kernels, types of arrays."""

@@ -1,4 +1,4 @@
-"""The types of arrays: what they hold stands in a comment where they are declared."""
+"""Types of arrays. Where one is declared, a comment says what it holds."""
 
 from typing import Any
 
@@ -8,4 +8,4 @@ from numpy.typing import NDArray
 AnyArray = NDArray[Any]
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
-Numbers = NDArray[np.int64]  # of points, of rows, of bits
+Numbers = NDArray[np.int64]  # indices of points, rows or bits

@@ -1,7 +1,8 @@
 """Numba's compiler for kernels: no interpreter lock, compiled once and kept on disk.
 
-Numba's cache looks at the file of a function alone. A kernel that calls one of another file, or
-reads a constant of one, would keep its old code after an edit there. Here all of these count.
+Numba's cache is valid as long as the file of a function is unchanged. A kernel that calls a
+function of another file, or reads a constant of one, would keep its old machine code after an edit
+there. Here such files and constants count, too.
 """
 
 import hashlib
@@ -42,25 +43,25 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     file = getattr(cache, "_cache_file", None)
     if file is None:
         return compiled
-    if not hasattr(file, "_source_stamp"):  # another Numba: better slow than stale
+    if not hasattr(file, "_source_stamp"):  # an unknown version of Numba: do without the cache
         return numba.njit(nogil=True, **options)(function)
     file._source_stamp = (file._source_stamp, dependencies(function))
     return compiled
 
 
 def dependencies(function: Callable[..., Any]) -> str:
-    """A digest of everything outside of a kernel's file that its machine code depends on.
+    """A digest of everything outside a kernel's own file that its machine code depends on.
 
-    What a kernel calls must be defined before it, or it is not seen here.
+    Functions that a kernel calls must be defined before it, or they are not found here.
     """
     found: dict[str, str] = {}
     _collect(function, found, set())
-    found.pop(function.__code__.co_filename, None)  # which Numba looks at itself
+    found.pop(function.__code__.co_filename, None)  # which Numba checks itself
     return hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()
 
 
 def _collect(function: Callable[..., Any], found: dict[str, str], seen: set[Any]) -> None:
-    """Add the files of our functions that this one uses, and the values of its constants."""
+    """Add to `found` the files of auxhash's functions that this one uses, and its constants."""
     if function in seen:
         return
     seen.add(function)
@@ -82,6 +83,6 @@ def _collect(function: Callable[..., Any], found: dict[str, str], seen: set[Any]
 
 
 def _names(code: CodeType) -> set[str]:
-    """All names that a function and those inside of it look up."""
+    """All names that a function and the functions defined inside it look up."""
     inner = [const for const in code.co_consts if isinstance(const, CodeType)]
     return set(code.co_names).union(*map(_names, inner))

@@ -1,9 +1,9 @@
-"""The points of a training, cut into fixed parts.
+"""The training points, cut into fixed parts.
 
-Everything that training needs of the data is local to a part (features, outputs, margins) or a
-sum over the parts (gradients, products with the Hessian). Code written with `Parts` knows nothing
-of where a part lies: here the parts are chunks of rows on threads; elsewhere they could be on
-other machines. The parts define the result, to the last bit, and not who works on them.
+Everything that training computes from the data is local to a part (features, outputs, margins) or
+a sum over the parts (gradients, products with the Hessian). Code written with `Parts` does not know
+where a part is: here parts are chunks of rows, one per task of a thread; they could be on other
+machines. The result depends, to the last bit, on the parts alone, not on who computes them.
 """
 
 from collections.abc import Callable
@@ -15,20 +15,20 @@ from auxhash.compute import threads
 
 
 class Parts(Protocol):
-    """What can be asked of the parts; a function is given the rows of one part."""
+    """Operations over the parts; the function is called with the rows of one part."""
 
     def each(self, function: Callable[[slice], Any]) -> None:
-        """Call the function for every part, for what it writes."""
+        """Call the function for every part, for its side effects."""
 
     def join(self, function: Callable[[slice], Any]) -> Any:
-        """The function's arrays, one row per point, one part after another."""
+        """The function's arrays of all parts, one row per point, joined in order."""
 
     def sum(self, function: Callable[[slice], Any]) -> Any:
         """The sum of the function's arrays over the parts, always in the same order."""
 
 
 class Chunks:
-    """Parts of `size` rows of n on the threads of a pool."""
+    """n rows in parts of `size`, computed on the threads of a pool."""
 
     def __init__(self, n: int, size: int, run: threads.Run) -> None:
         self.rows, self.run = threads.chunks(n, size), run

@@ -1,8 +1,8 @@
-"""Fixed chunks of work on several threads: the chunks, never the threads, define a result.
+"""Fixed chunks of work on several threads: results depend on the chunks, never on the threads.
 
 Kernels release the interpreter's lock, so a thread pool is all the parallelism we need. Matrix
-products run on one BLAS thread each, since their sums depend on how many there are, and our chunks
-feed the cores.
+products run on one BLAS thread each: their sums depend on the number of BLAS threads, and our
+chunks keep the cores busy already.
 """
 
 import math
@@ -51,7 +51,7 @@ def count(n_jobs: int | None) -> int:
 
 
 def cores() -> int:
-    """The cores that this process may use: by affinity, and by its container's CPU quota."""
+    """Number of cores that this process may use, by CPU affinity and by its container's quota."""
     if hasattr(os, "sched_getaffinity"):
         available = len(os.sched_getaffinity(0))
     else:
@@ -60,7 +60,7 @@ def cores() -> int:
 
 
 def _quota() -> int:
-    """Cores' worth of time that the control group grants, rounded up."""
+    """Number of cores that the control group's CPU quota amounts to, rounded up."""
     try:
         if (CGROUP / "cpu.max").exists():
             most, period = (CGROUP / "cpu.max").read_text().split()
@@ -74,7 +74,7 @@ def _quota() -> int:
 
 
 def _share() -> int:
-    """The cores, divided by the workers that share them.
+    """Number of cores for this worker, where several share the machine.
 
     joblib's and Dask's worker processes state their share in OMP_NUM_THREADS; joblib's worker
     threads have one thread each.
@@ -90,14 +90,14 @@ def _share() -> int:
 
 
 class _Limit:
-    """One thread for some BLAS libraries while anyone holds it.
+    """A limit of one thread on some BLAS libraries, in force while anyone holds it.
 
-    Holders are counted: the first sets the limit, and the last puts back what was there.
+    Holders are counted: the first sets the limit, and the last restores the numbers before it.
     """
 
     def __init__(self) -> None:
         self.holders = 0
-        self.before: dict[str, tuple[Any, int]] = {}  # library and its threads, by its path
+        self.before: dict[str, tuple[Any, int]] = {}  # path: library, its threads before
 
     def hold(self, libraries: Iterable[Any]) -> None:
         self.holders += 1
@@ -118,7 +118,7 @@ class _Limit:
 
 
 class _Blas:
-    """The limits of all BLAS libraries: of the process, and of each thread.
+    """The limits on all BLAS libraries, for the process and for each thread.
 
     OpenBLAS and BLIS have one number of threads for the whole process; MKL, and OpenBLAS on
     OpenMP, have one for each thread that calls them.
@@ -129,7 +129,7 @@ class _Blas:
         self.process = _Limit()
         self.threads = threading.local()
         self.libraries: list[Any] = []
-        self.modules = -1  # imported when the libraries were last looked for
+        self.modules = -1  # how many were imported when libraries were last looked for
 
     def hold(self) -> None:
         with self.lock:
@@ -146,20 +146,20 @@ class _Blas:
             self.own.release()
 
     def hold_worker(self) -> None:
-        """Hold the limit of a thread of a pool, which ends before the pool's owner releases."""
+        """Hold the limit in a pool's thread. Never released: the thread ends with its pool."""
         with self.lock:
             self.own.hold(each for each in self.libraries if _is_per_thread(each))
 
     @property
     def own(self) -> _Limit:
-        """The limit of the thread that asks."""
+        """The limit of the calling thread."""
         if not hasattr(self.threads, "limit"):
             self.threads.limit = _Limit()
         limit: _Limit = self.threads.limit
         return limit
 
     def after_fork(self) -> None:
-        """The child has none of the other threads that held the limit: lift it."""
+        """Lift the limits in a forked child: the threads that held them do not exist there."""
         self.process.lift()
         self.own.lift()
         self.__init__()  # type: ignore[misc]
@@ -173,8 +173,8 @@ def _is_per_thread(library: Any) -> bool:
 def _set_threads(library: Any, n_threads: int) -> None:
     """Set a library's number of threads.
 
-    threadpoolctl lets only the thread that set OpenBLAS's limit first change it, and ignores
-    others. Our first and last holder may be two threads, and we count them ourselves.
+    threadpoolctl lets only the thread that first set OpenBLAS's limit change it, and ignores
+    others. Our first and last holder may be different threads, so we lift that restriction.
     """
     disown = getattr(library, "clear_controlling_thread", None)
     if disown is not None:
@@ -193,7 +193,7 @@ if hasattr(os, "register_at_fork"):
 def one_blas_thread() -> Iterator[None]:
     """Hold BLAS to one thread, whatever other threads of the process do meanwhile.
 
-    Around everything whose result must not depend on the number of cores, or on who else computes.
+    For everything whose result must not depend on the number of cores or on other computations.
     """
     _blas.hold()
     try:
@@ -209,7 +209,7 @@ def pool(n_jobs: int | None) -> Iterator[Run]:
     with one_blas_thread(), ThreadPoolExecutor(threads, initializer=_blas.hold_worker) as executor:
 
         def run(function: Callable[[Item], Output], items: Sequence[Item]) -> list[Output]:
-            if threads == 1 or len(items) == 1:  # handing work over costs more than a little of it
+            if threads == 1 or len(items) == 1:  # a handover would cost more
                 return [function(item) for item in items]
             return list(executor.map(function, items))
 

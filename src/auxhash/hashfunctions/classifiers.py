@@ -1,4 +1,4 @@
-"""Any scikit-learn classifier as a hash function: one clone of it a bit."""
+"""Any scikit-learn classifier as a hash function: one clone of it per bit."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,7 +16,7 @@ from auxhash.storage.encoding import register
 @register("Constant")
 @dataclass(frozen=True)
 class Constant:
-    """The classifier of a bit whose codes are all equal: most others refuse a single class."""
+    """The classifier of a bit that is equal for all points: most others refuse a single class."""
 
     value: float
 
@@ -31,7 +31,7 @@ class Constant:
 @register("ClassifierHash")
 @dataclass(frozen=True)
 class ClassifierHash:
-    """b clones of `classifier`; a bit is +1 where its clone's decision value is not negative."""
+    """One clone of `classifier` per bit: +1 where its decision value is not negative."""
 
     classifier: Any
     map: FeatureMap = field(default_factory=Scaled)
@@ -102,7 +102,7 @@ class ClassifierHash:
 
 
 def boosted_trees(n_rounds: int = 200, depth: int = 4) -> ClassifierHash:
-    """Boosted decision trees a bit, as many and as deep as in FastHash."""
+    """Boosted decision trees for each bit, as many and as deep as in FastHash."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     trees = HistGradientBoostingClassifier(max_iter=n_rounds, max_depth=depth, early_stopping=False)

@@ -1,7 +1,7 @@
-"""What a hash function sees of X: scaled features, or radial basis functions of them.
+"""The features that a hash function computes from X: X scaled, or radial basis functions of it.
 
-Every map takes raw X. Scaling by one global range keeps the features' relative sizes, and puts
-the SVM's C and the bias on the same footing for any data.
+Every map takes raw X. Scaling by one global range keeps the relative sizes of the features, and
+gives the SVM's C and the bias the same meaning for any data.
 """
 
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ class FeatureMap(Protocol):
     """A map from raw X (n, D) to features (n, F)."""
 
     def fit(self, X: NDArray[Any], rng: np.random.Generator) -> "FeatureMap":
-        """A map learnt from the training points."""
+        """A new map, learnt from the training points."""
 
     def __call__(self, X: NDArray[Any]) -> Array: ...
 
@@ -28,7 +28,7 @@ class FeatureMap(Protocol):
 @register("Scaled")
 @dataclass(frozen=True)
 class Scaled:
-    """X scaled to [0, 1] by the training set's one global range."""
+    """X scaled by one range for all features, that of the training set, to [0, 1]."""
 
     low: float = 0.0
     width: float = 1.0
@@ -55,7 +55,7 @@ class Scaled:
 class RadialBasis:
     """exp(-|x-c|^2 / (2 sigma^2)) for centres c drawn from the training set.
 
-    sigma is the mean distance among the first 300 training points, as the paper sets it.
+    sigma is the mean distance among the first 300 training points, as in the paper.
     """
 
     n_centers: int = 500

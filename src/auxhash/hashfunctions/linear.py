@@ -1,4 +1,4 @@
-"""Hash functions whose bits are linear SVMs, of X itself or of its radial basis functions."""
+"""Hash functions of one linear SVM per bit, of X itself or of radial basis functions of it."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +15,7 @@ from auxhash.hashfunctions.features import FeatureMap, RadialBasis, Scaled
 from auxhash.hashfunctions.smooth import SmoothLinear
 from auxhash.storage.encoding import register
 
-CHUNK = 4096  # points whose features are computed at a time
+CHUNK = 4096  # points per task of a thread
 
 
 @register("SVMHash")
@@ -23,7 +23,7 @@ CHUNK = 4096  # points whose features are computed at a time
 class SVMHash:
     """h(x) = sign(W'f(x)), f a feature map with a 1 appended for the bias.
 
-    `decay` is of the weights in refinement, as `C` is of the margin in the h step.
+    `C` is the cost of a margin violation in the h step, `decay` the weight decay in refinement.
     """
 
     map: FeatureMap
@@ -80,10 +80,10 @@ class SVMHash:
 
 
 def linear(C: float = 100.0) -> SVMHash:
-    """A linear SVM a bit."""
+    """One linear SVM per bit."""
     return SVMHash(Scaled(), C, decay=0.005)
 
 
 def rbf(C: float = 100.0, n_centers: int = 500) -> SVMHash:
-    """A kernel SVM a bit: a linear SVM of `n_centers` radial basis functions."""
+    """One kernel SVM per bit: a linear SVM of `n_centers` radial basis functions."""
     return SVMHash(RadialBasis(n_centers), C)

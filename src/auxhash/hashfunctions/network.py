@@ -22,8 +22,8 @@ from auxhash.storage.encoding import register
 class NetworkHash:
     """h(x) = sign(W'[relu(V'f(x)), 1]), f(x) the scaled features with a 1 appended.
 
-    The h step trains W alone, as SVMs over a random hidden layer; refinement trains both layers,
-    with a decay of their weights.
+    The h step trains W alone, as one SVM per bit over a random hidden layer; refinement trains both
+    layers, with weight decay.
     """
 
     n_hidden: int = 256
@@ -46,7 +46,7 @@ class NetworkHash:
     def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "NetworkHash":
         scaled = self.map.fit(X, rng)
         F = scaled(X)
-        # Units of unit deviation on the training set, centred on its mean.
+        # Each unit's input has mean 0 and a standard deviation of about 1 on the training set.
         V = rng.standard_normal((F.shape[1], self.n_hidden)) / (np.sqrt(F.var(axis=0).sum()) or 1.0)
         return replace(self, map=scaled, V=np.vstack([V, -F.mean(axis=0) @ V]))
 

@@ -1,10 +1,10 @@
 """The outputs of a hash function as a smooth function of its parameters, for refinement.
 
-Parameters live in the principal coordinates of the features, scaled to unit mean variance: there a
-step of one length suits any data, and Adam, which scales each coordinate for itself, meets hardly
-correlated ones. There, too, weights decay: by an amount that is relative to the steepest slope of
-the loss, so that it suits any loss and number of bits. Single precision: gradients of a sample are
-far coarser.
+Parameters are weights of the principal coordinates of the features, scaled to unit mean variance:
+so the same step length suits any data, and Adam, which scales each coordinate by itself, works on
+coordinates that are hardly correlated. Weight decay acts on these parameters, in units of the
+steepest slope of the loss, so that it suits any loss and number of bits. Single precision is
+enough: the gradients of a batch are far less exact.
 """
 
 from typing import Protocol
@@ -15,11 +15,11 @@ from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Numbers, Single
 from auxhash.compute.parts import Chunks
 
-CHUNK = 2048  # points
+CHUNK = 2048  # points per task of a thread
 
 
 class Smooth(Protocol):
-    """Outputs with parameters to be moved, in place; each bit's outputs have unit deviation."""
+    """Outputs, and parameters to be changed in place; each bit's outputs have unit deviation."""
 
     parameters: list[Single]
 
@@ -27,17 +27,17 @@ class Smooth(Protocol):
         """Outputs a (rows, b) of these training points."""
 
     def gradients(self, rows: Numbers | slice, pull: Single) -> list[Single]:
-        """Of sum(a * pull), and of what the hash function adds to it, for each parameter."""
+        """Gradients of sum(a * pull) plus the weight decay term, for each parameter."""
 
     def normalize(self) -> None:
         """Scale each bit's outputs to unit deviation again."""
 
     def weights(self) -> list[Array]:
-        """The parameters in terms of the features themselves."""
+        """The parameters as weights of the features themselves."""
 
 
 class Principal:
-    """Principal coordinates of features F (n, D + 1), the last a constant 1, which stays."""
+    """Principal coordinates of features F (n, D + 1); the last feature, a constant 1, is kept."""
 
     def __init__(self, F: Array) -> None:
         body = F[:, :-1]
@@ -51,7 +51,7 @@ class Principal:
         self.X = np.hstack([X, np.ones((len(X), 1))]).astype(np.float32)
 
     def enter(self, W: Array) -> Single:
-        """Weights of the coordinates that give what W (D + 1, any) gives of the features."""
+        """Weights of the coordinates that give the outputs of W (D + 1, any) on the features."""
         bias = W[-1] + self.mean @ W[:-1]
         return np.vstack([self.scale * (self.axes.T @ W[:-1]), bias]).astype(np.float32)
 
@@ -69,7 +69,7 @@ class SmoothLinear:
         self.principal = Principal(F)
         self.W = self.principal.enter(W)
         self.parameters = [self.W]
-        # A bit that is the same for all points has no direction to go on from.
+        # A bit that is the same for all points starts anew, in a random direction.
         dead = ~(self._deviation() > 1e-6 * np.abs(self.W[-1]))
         self.W[:-1, dead] = rng.standard_normal((len(self.W) - 1, int(dead.sum())))
         self.W[-1, dead] = 0

@@ -1,4 +1,4 @@
-"""The h step: b classifiers of X onto the columns of Z."""
+"""The h step: train one classifier per bit, from X to the columns of Z."""
 
 from typing import Any, Protocol, Self, TypeGuard
 
@@ -17,13 +17,13 @@ NAMES = ("linear", "rbf", "network", "trees")
 
 
 class HashFunction(Protocol):
-    """b one-bit classifiers of common features. Objects are values: fitting returns a new one."""
+    """b one-bit classifiers of the same features. Immutable: fitting returns a new one."""
 
     def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> Self:
-        """Learn from raw X (n, D) whatever turns it into features: scaling, centres."""
+        """Learn from raw X (n, D) how to compute features from it: scaling, centres."""
 
     def features(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
-        """Features (n, F) of raw X, computed once for a training set."""
+        """Features (n, F) of raw X; of a training set they are computed once."""
 
     def refit(
         self,
@@ -57,7 +57,7 @@ def is_smooth(h: HashFunction) -> TypeGuard[SmoothHashFunction]:
 
 
 def get(hash_function: Any, C: float) -> HashFunction:
-    """The hash function of that name, a scikit-learn classifier's, or the given one itself."""
+    """A hash function from its name or from a scikit-learn classifier, or the given one itself."""
     if isinstance(hash_function, str):
         if hash_function not in NAMES:
             raise unknown("hash_function", hash_function, NAMES, "a scikit-learn classifier")
@@ -96,11 +96,11 @@ def h_step(
     weight: Array | None = None,
     n_jobs: int | None = None,
 ) -> tuple[HashFunction, Codes]:
-    """Refit the given bits of h to Z; return the hash function and its codes of the F.
+    """Refit the given bits of h to Z; return the new hash function and its codes for features F.
 
-    H holds the codes of the old h. The SVM is a surrogate for the number of misclassified points,
-    and can misclassify more of them than the classifier it would replace: then the bit keeps its
-    old one, so that the h step never raises L_P.
+    H holds the codes of the old h. The SVM minimises a surrogate of the number of misclassified
+    points, and can misclassify more of them than the old classifier of the bit: then the bit keeps
+    the old one, so that the h step never raises L_P, eq. (5).
     """
     if not len(bits) and H is not None:
         return h, H

@@ -5,12 +5,12 @@ For each bit, with features f_n (bias included, and regularised, as in LIBLINEAR
     min_w  |w|^2 / 2 + C sum_n s_n max(0, 1 - z_n w'f_n)^2
 
 The bits share the features, so products with all of them are matrix products, and they share a
-preconditioner: the inverse of I + 2 C rho F'F, with rho the mean weight of the points inside the
-margin. A handful of conjugate gradient steps then solves each Newton system. Where fewer points
-than features are inside a bit's margin, as when classes lie well apart, the preconditioner is a
-poor guess; then the system is solved exactly, in as many variables as there are such points.
-Double precision throughout: radial basis functions are nearly collinear, and single precision
-breaks down on them.
+preconditioner: the inverse of I + 2 C rho F'F, with rho the mean over points and bits of s_n where
+the point is inside the margin and 0 where it is not. A few conjugate gradient steps then solve each
+Newton system. If fewer points than features are inside a bit's margin, as when classes are well
+separated, the preconditioner is a poor one; then the system is solved exactly, with one variable
+per such point. Double precision throughout: radial basis functions are nearly collinear, and single
+precision fails on them.
 """
 
 import numpy as np
@@ -21,13 +21,13 @@ from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.parts import Chunks, Parts
 
-CHUNK = 1024  # points
+CHUNK = 1024  # points per task of a thread
 TOLERANCE = 1e-5  # estimated distance to the optimum, relative to the objective
-FORCING = 0.1  # how far the residual of a Newton system must fall
+FORCING = 0.1  # relative residual at which a Newton system counts as solved
 NEWTON_STEPS = 100
 CG_STEPS = 50
-SHORT = 4  # points a feature, below which the products of all points are worth having
-FEW_INSIDE = 100  # points inside a margin are few if their square is below this times all
+SHORT = 4  # points per feature, up to which the products of all pairs of points are kept
+FEW_INSIDE = 100  # m points inside a margin are few if m^2 is at most this times all points
 
 
 def fit(
@@ -57,7 +57,7 @@ def refit(
     weight: Array | None = None,
     n_jobs: int | None = None,
 ) -> Array:
-    """Weights W (F, b), None where there are none yet, with those of the given bits trained."""
+    """Weights (F, b): W, or zeros if None, with the given bits trained anew, from W."""
     new = np.zeros((F.shape[1], Z.shape[1])) if W is None else W.copy()
     start = None if W is None else W[:, bits]
     weight = None if weight is None else weight[:, bits]
@@ -66,7 +66,7 @@ def refit(
 
 
 def take(W: Array | None, other: Array | None, bits: NDArray[np.int64]) -> Array:
-    """Weights W with the given bits of another."""
+    """Weights W, with the given bits replaced by those of `other`."""
     if W is None or other is None:
         raise ValueError("both hash functions must be fitted")
     new = W.copy()
@@ -77,7 +77,7 @@ def take(W: Array | None, other: Array | None, bits: NDArray[np.int64]) -> Array
 def objective(
     W: Array, F: Array, Z: NDArray[np.int8], C: float, weight: Array | None = None
 ) -> Array:
-    """The objective of each bit, (b,)."""
+    """The SVM objective of each bit, (b,)."""
     slack = np.maximum(0.0, 1.0 - Z * (F @ W))
     slack *= slack
     if weight is not None:
@@ -87,7 +87,7 @@ def objective(
 
 
 class _Newton:
-    """The bits still to be solved are the columns of Z, s and the margins M = Z * (F W)."""
+    """Columns of Z, s and the margins M = Z * (F W) are the bits that are not solved yet."""
 
     def __init__(
         self, F: Array, Z: NDArray[np.int8], C: float, weight: Array | None, run: threads.Run
@@ -97,10 +97,10 @@ class _Newton:
         self.Z = Z.astype(np.float64)
         self.s = np.ones((1, 1)) if weight is None else weight
         self.gram = self.parts.sum(lambda rows: F[rows].T @ F[rows])
-        self.products = None  # of any two points
+        self.products = None  # (n, n), of all pairs of points
         if len(F) <= SHORT * F.shape[1]:
             self.products = self.parts.join(lambda rows: F[rows] @ F.T)
-        self.rho = 0.0  # of the preconditioner at hand
+        self.rho = 0.0  # of the current preconditioner
         self.inverse = np.empty(0)
 
     def minimize(self, start: Array | None) -> Array:
@@ -109,7 +109,7 @@ class _Newton:
         M = np.zeros(self.Z.shape)
         if start is not None:
             self.parts.each(lambda rows: np.multiply(self.Z[rows], self.F[rows] @ W, out=M[rows]))
-        todo = np.arange(n_bits)  # columns of W that the columns of Z and M stand for
+        todo = np.arange(n_bits)  # the column of W for each column of Z and M
         inside = np.empty(M.shape)
         for _ in range(NEWTON_STEPS):
             value, gradient = self._evaluate(W[:, todo], M, inside)
@@ -137,7 +137,7 @@ class _Newton:
         return self.s if len(self.s) == 1 else self.s[rows]
 
     def _evaluate(self, W: Array, M: Array, inside: Array) -> tuple[Array, Array]:
-        """Objective (b,) and gradient (F, b); `inside` becomes s_n where the margin is violated."""
+        """Objective (b,) and gradient (F, b); `inside` becomes s_n inside the margin, else 0."""
 
         def part(rows: slice) -> Array:
             slack = np.maximum(0.0, 1.0 - M[rows])
@@ -207,7 +207,7 @@ class _Newton:
         return step
 
     def _search(self, W: Array, M: Array, step: Array) -> Array:
-        """The best length (b,) of each step, by Newton's method in one variable; moves M along."""
+        """The best length (b,) of each step, by Newton's method in one variable; updates M."""
         change = np.empty(M.shape)
         self.parts.each(
             lambda rows: np.multiply(self.Z[rows], self.F[rows] @ step, out=change[rows])

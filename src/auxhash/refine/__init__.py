@@ -1,8 +1,8 @@
 """The smooth core, and refinement by it: lower L(h) after MAC.
 
-gradient    steps down an objective, for any hash function whose outputs have gradients
+gradient    gradient steps on an objective, for any hash function whose outputs have gradients
 pairs       the objective of an affinity: its loss over given or fresh pairs
-refinement  from MAC's best step on
+refinement  the steps that follow MAC, starting from its best step
 """
 
 from auxhash.refine.refinement import REPORTS, Refine

@@ -1,9 +1,9 @@
-"""The smooth core: a hash function moved down the gradient of an objective.
+"""The smooth core: gradient descent on an objective over the parameters of a hash function.
 
-In the place of the codes stand u = tanh(s a(x)), a(x) being the outputs of the hash function. The
-steepness s grows from step to step, so that tanh turns into the sign. An objective says which
-points a step looks at and how it pulls at their outputs; the hash function (`Smooth`) says what
-that means for its parameters. Neither knows the other.
+Codes are replaced by u = tanh(s a(x)), where a(x) are the outputs of the hash function. The
+steepness s grows from step to step, so that tanh approaches the sign. An objective chooses the
+points of a step and gives the gradient for their outputs (the "pull"); the hash function (`Smooth`)
+turns it into gradients for its parameters. Neither knows the other.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,16 +15,16 @@ from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers, Single
 from auxhash.hashfunctions.smooth import Smooth
 
-FIRST, SECOND = 0.9, 0.999  # memory of Adam's mean and of its mean square
+FIRST, SECOND = 0.9, 0.999  # Adam's decay rates of the mean gradient and of its mean square
 
 Outputs = Callable[[Numbers | slice], Single]  # a(x) of these training points, (points, b)
 
 
 class Objective(Protocol):
-    """A smooth function of the outputs, seen through batches of points."""
+    """A smooth function of the outputs, with gradients for batches of points."""
 
     def batches(self, rng: np.random.Generator) -> Iterator[Numbers]:
-        """The points of one step after another, without end."""
+        """The points of each step, without end."""
 
     def pull(self, outputs: Outputs, rows: Numbers, s: np.float32, run: threads.Run) -> Single:
         """The gradient (rows, b) with respect to the outputs of a batch, at steepness s."""
@@ -32,12 +32,12 @@ class Objective(Protocol):
     def scale(self, rows: Numbers) -> float:
         """What `pull` is multiplied by, so that its mean over batches is the whole gradient.
 
-        In units of the steepest slope: in these, hash functions state their weight decay.
+        In units of the steepest slope of the loss, as is the weight decay of hash functions.
         """
 
 
 class GradientDescent:
-    """Stochastic gradient steps with Adam: each coordinate is scaled by its root mean square.
+    """Stochastic gradient steps with Adam: each coordinate over its root mean square gradient.
 
     The steepness grows geometrically; the length of the steps falls linearly to 0.
     """
@@ -78,7 +78,10 @@ class GradientDescent:
 
 
 def shuffled(n: int, size: int, rng: np.random.Generator) -> Iterator[Numbers]:
-    """Batches of `size` of n points without end; each round is another order of all points."""
+    """Batches of `size` of n points, without end: a new random order of all points per round.
+
+    Points that are left over at the end of a round, fewer than `size`, are not used in it.
+    """
     size = min(n, size)
     while True:
         order = rng.permutation(n)

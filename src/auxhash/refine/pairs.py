@@ -1,9 +1,9 @@
-"""The affinity-based loss as an objective of the smooth core, over given pairs or fresh ones.
+"""The affinity-based loss as an objective of the smooth core, over given or fresh pairs.
 
-With u = tanh(s a) in the place of a code, d = (b - u_i'u_j) / 2 is real; the slope of the loss
-there is interpolated from its table, so any loss will do. For ksh and bre that is exact, and no
-pair has to be looked at: their slope is a line, A + B u_i'u_j, and so the sum over the partners
-j of a class takes nothing but its sum of u_j and its sum of u_j u_j'.
+With u = tanh(s a) in place of a code, d = (b - u_i'u_j) / 2 is a real number; the slope of the loss
+there is interpolated from its table, so any loss can be used. For ksh and bre that is exact, and no
+single pair has to be computed: their slope is a line, A + B u_i'u_j, so the sum over the partners j
+of a class needs only the class's sum of u_j and its sum of u_j u_j'.
 """
 
 from collections.abc import Iterator
@@ -22,10 +22,10 @@ from auxhash.zstep import Problem
 
 PairSource = Literal["auto", "given", "fresh"]
 
-BATCH = 2000  # points in a step
-CHUNK = 128  # points of a batch that a thread takes at a time
-MOST_VALUES = 256  # of y, whose slopes are looked at
-PARTNERS = 10  # of its class in a batch, on average, that a point must have
+BATCH = 2000  # points per step
+CHUNK = 128  # points of a batch per task of a thread
+MOST_VALUES = 256  # of y: the steepest slope is sought among at most so many
+PARTNERS = 10  # points per class that a batch must hold on average, for "auto" to take fresh pairs
 
 
 def objective_for(problem: Problem, source: PairSource, batch: int) -> Objective:
@@ -46,7 +46,7 @@ def objective_for(problem: Problem, source: PairSource, batch: int) -> Objective
 
 
 def _classes(affinity: Affinity) -> Numbers | None:
-    """Each point's class 0, 1, ... where y is +1 within the groups and -1 between them."""
+    """Each point's class 0, 1, ... if y is +1 within the groups and -1 between them, else None."""
     groups = affinity.groups
     if groups is None or affinity.kind != "similarity":
         return None
@@ -57,7 +57,7 @@ def _classes(affinity: Affinity) -> Numbers | None:
 
 
 class FreshPairs:
-    """All pairs of a batch, each weighted as the given pairs of its two classes on average."""
+    """All pairs of a batch, each with the mean weight in the affinity of a pair of its classes."""
 
     def __init__(self, problem: Problem, classes: Numbers, batch: int = BATCH) -> None:
         affinity = problem.affinity
@@ -88,7 +88,7 @@ class FreshPairs:
             pull = self._pair_by_pair(U, classes, run)
         else:
             pull = self._class_by_class(U, classes, *self.line)
-        # Only so many of a row's partners are in the batch.
+        # The batch holds only this share of a row's partners.
         pull *= np.float32((len(self.classes) - 1) / max(len(rows) - 1, 1))
         pull *= s * (1 - U * U)
         return pull
@@ -103,7 +103,7 @@ class FreshPairs:
         return np.concatenate(run(part, threads.chunks(len(U), CHUNK)))
 
     def _class_by_class(self, U: Single, classes: Numbers, A: Single, B: Single) -> Single:
-        """The same where weight times slope is A + B u_i'u_j, A and B (classes, classes)."""
+        """The same for a weight times slope of A + B u_i'u_j, A and B (classes, classes)."""
         order = np.argsort(classes, kind="stable")
         members = np.split(order, np.cumsum(np.bincount(classes, minlength=len(A)))[:-1])
         level = A @ np.stack([U[own].sum(axis=0) for own in members])
@@ -116,7 +116,7 @@ class FreshPairs:
 
 
 class GivenPairs:
-    """Every pair of the affinity that the rows are part of."""
+    """All pairs of the affinity that a point of the batch is part of."""
 
     def __init__(self, problem: Problem, batch: int = BATCH) -> None:
         self.batch, self.unit = batch, steepest(problem)
@@ -147,10 +147,10 @@ class GivenPairs:
 
 
 def steepest(problem: Problem) -> float:
-    """The steepest slope of the loss among the y that the affinity holds (a sample of many)."""
+    """The steepest slope of the loss over the y of the affinity (a sample, if there are many)."""
     affinity = problem.affinity
     values = np.array([affinity.y.min(), affinity.y.max()])
-    if not np.isin(affinity.y, values).all():  # more than two; and sorting takes its time
+    if not np.isin(affinity.y, values).all():  # more than two: only then sort, which is slow
         values = np.unique(affinity.y)
     if len(values) > MOST_VALUES:
         values = np.quantile(values, np.linspace(0, 1, MOST_VALUES))
@@ -159,7 +159,7 @@ def steepest(problem: Problem) -> float:
 
 
 def _slope(curves: NDArray[np.float64]) -> Single:
-    """-(1/2) d loss / d d at d = 0..b: what multiplies u_j in the gradient for u_i."""
+    """-(1/2) d loss / d d at d = 0..b: the factor of u_j in the gradient for u_i."""
     if not len(curves):
         return curves.astype(np.float32)
     order: Any = min(2, curves.shape[1] - 1)
@@ -177,7 +177,7 @@ def _line(slope: Single) -> tuple[Single, Single] | None:
 
 @kernel(inline="always")
 def _place(s: Any, b: int) -> Any:
-    """The whole number below d = (b - s) / 2, at most b - 1, and what is left of d."""
+    """The integer part of d = (b - s) / 2, at most b - 1, and the rest of d."""
     d = np.float32(0.5) * (np.float32(b) - s)
     d = max(np.float32(0), min(np.float32(b), d))
     at = min(np.int32(d), np.int32(b - 1))
@@ -186,7 +186,7 @@ def _place(s: Any, b: int) -> Any:
 
 @kernel(fastmath={"reassoc", "contract"})
 def _class_pulls(S: Any, first: int, classes: Any, weight: Any, slope: Any) -> None:
-    """Turn inner products S of rows first.. with the batch into the factors of the u_j."""
+    """Turn S, inner products of rows first.. with the batch, into the factors of the u_j."""
     b = slope.shape[1] - 1
     for i in range(len(S)):
         own = classes[first + i]

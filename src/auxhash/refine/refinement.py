@@ -1,8 +1,8 @@
-"""Refinement: minimise L(h) itself, with a smooth step in the place of the sign.
+"""Refinement: minimise L(h) itself, eq. (1), with tanh in place of the sign.
 
-MAC ends where Z = h(X), at an optimum that its path led to. From there we go down the gradient of
-the smooth loss while its steepness grows (`gradient`). L(h) itself is measured now and then, and
-the lowest is what counts, so that refinement never raises it.
+It starts from the accepted step of MAC with the lowest L(h), and follows the gradient of the smooth
+loss while the steepness of tanh grows (`gradient`). L(h) itself is measured REPORTS times, and the
+lowest, MAC's included, is what counts, so that refinement never raises it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,10 +31,10 @@ class Refine:
 
     Args:
         n_steps: gradient steps.
-        batch: points in a step.
-        pairs: "given"; "fresh", which takes all pairs of a batch, weighted as the draws are in
-            expectation, and generalises better; or "auto": fresh where the affinity was drawn
-            from few enough classes.
+        batch: points per step.
+        pairs: "given" takes the pairs of the affinity; "fresh" all pairs of a batch, with the
+            weights that draws have in expectation, and generalises better; "auto" is "fresh" if
+            the affinity was drawn from few enough classes, else "given".
         steepness: s in the first step and in the last; it grows geometrically.
         rate: length of the first step; it falls linearly to 0.
     """
@@ -55,7 +55,7 @@ class Refine:
         checks.number("rate", self.rate, 0, strict=True)
 
     def check(self, h: HashFunction, problem: Problem) -> None:
-        """Raise, before anything is trained, where there would be no way to refine h."""
+        """Raise, before anything is trained, if h could not be refined."""
         if not is_smooth(h):
             raise TypeError(f"{type(h).__name__} has no gradient to refine it by; set refine=None")
         objective_for(problem, self.pairs, self.batch)

@@ -1,1 +1,1 @@
-"""What is kept on disk: whole files, values as JSON and arrays, model files, a run's identity."""
+"""Storage: writing files whole, values as JSON and arrays, model files, the identity of a run."""

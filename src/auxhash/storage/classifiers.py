@@ -1,11 +1,11 @@
 """scikit-learn estimators in model files: the classes that we know, and all others.
 
-Of the classes in `KINDS` a file holds parameters and fitted attributes as plain values. What is
-read is checked against the class's table before scikit-learn sees it: its compiled code trusts
+For the classes in `KINDS` a file holds parameters and fitted attributes as plain values. What is
+read is checked against the table of the class before scikit-learn gets it: its compiled code trusts
 links, indices and sizes, and would crash on forged ones.
 
-All other classes are stored through skops, never as a pickle. skops looks at types, not at what is
-in them, so such a file is loaded only where the user trusts each type by name.
+All other classes are stored through skops, never as a pickle. skops checks types, not their
+content, so such a file is loaded only if the user trusts each type by name.
 """
 
 import io
@@ -19,16 +19,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Sizes = dict[str, int]  # what the names in shapes stand for; each is set by its first use
-Form = Callable[[Any, Sizes], bool]  # whether an attribute is as it must be
+Sizes = dict[str, int]  # the value of each name in a shape, set by its first use
+Form = Callable[[Any, Sizes], bool]  # whether an attribute is valid
 
-PLAIN = ("builtins.", "numpy.")  # where types come from that skops judges by itself
-NOT_GIVEN = ("deprecated", "warn")  # what scikit-learn has for parameters that it will remove
-DATED = 1980, 1, 1, 0, 0, 0  # the first day of zip files
+PLAIN = ("builtins.", "numpy.")  # modules whose types are left to skops to judge
+NOT_GIVEN = ("deprecated", "warn")  # defaults of parameters that scikit-learn will remove
+DATED = 1980, 1, 1, 0, 0, 0  # the earliest date that a zip file can hold
 
 
 def whole(size: str | None = None) -> Form:
-    """A whole number, of 1 or more if it is a size."""
+    """A whole number; with `size`, at least 1 and equal to the size of that name."""
 
     def fits(value: Any, sizes: Sizes) -> bool:
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
@@ -39,7 +39,7 @@ def whole(size: str | None = None) -> Form:
 
 
 def array(kinds: str, *shape: str | int, least: float | None = None) -> Form:
-    """An array of this shape, of finite numbers; `kinds` are NumPy's letters, or a type's name."""
+    """A finite array of this shape; `kinds` are NumPy's letters for kinds, or a type's name."""
 
     def fits(value: Any, sizes: Sizes) -> bool:
         if type(value) is not np.ndarray or value.ndim != len(shape):
@@ -58,7 +58,7 @@ def array(kinds: str, *shape: str | int, least: float | None = None) -> Form:
 
 
 def classes(value: Any, sizes: Sizes) -> bool:
-    """Two classes or more, in order; linear models have one row for two of them."""
+    """Two or more classes, sorted; for two of them, linear models have a single row."""
     if not array("biufUO", "classes")(value, sizes) or len(value) < 2:
         return False
     if value.dtype == object and not all(type(name) is str for name in value):
@@ -83,7 +83,7 @@ def number(value: Any, sizes: Sizes) -> bool:
 
 
 def instance(name: str) -> Form:
-    """An estimator of a class that we know, itself checked."""
+    """An estimator of the known class `name`, which has been checked itself."""
     return lambda value, sizes: type(value) is KINDS[name].cls
 
 
@@ -108,14 +108,14 @@ def _check_nothing(estimator: Any, packed: Mapping[str, Any], sizes: Sizes) -> N
 
 @dataclass(frozen=True)
 class KnownClass:
-    """A class that we know: where it is, and what its fitted instances hold."""
+    """A class that we can check: its module, and what its fitted instances hold."""
 
     module: str
     learnt: Mapping[str, Form] = field(default_factory=dict)
-    optional: frozenset[str] = frozenset()  # of those
-    left_out: frozenset[str] = frozenset()  # of what an instance has: no need, or remade by `build`
-    pack: Callable[[Any], dict[str, Any]] = _nothing  # what is kept of them
-    # Sets what was packed, and checks whatever the table does not say; raises ValueError.
+    optional: frozenset[str] = frozenset()  # those of `learnt` that may be missing
+    left_out: frozenset[str] = frozenset()  # attributes not stored: not needed, or set by `build`
+    pack: Callable[[Any], dict[str, Any]] = _nothing  # what `build` sets them from
+    # Sets what was packed, and checks what `learnt` does not cover; raises ValueError.
     build: Callable[[Any, Mapping[str, Any], Sizes], None] = _check_nothing
     name: str = ""
 
@@ -124,7 +124,7 @@ class KnownClass:
         return getattr(import_module(self.module), self.name)
 
     def check(self, learnt: Mapping[str, Any]) -> Sizes:
-        """The sizes of attributes that are as they must be; raises ValueError for others."""
+        """Check all attributes and return their sizes; raises ValueError if one is not valid."""
         if more := set(learnt) - set(self.learnt):
             raise ValueError(f"a {self.name} has no attribute {min(more)!r}")
         if less := set(self.learnt) - set(learnt) - self.optional:
@@ -137,7 +137,7 @@ class KnownClass:
 
 
 def known(estimator: Any) -> tuple[str, dict[str, Any]] | None:
-    """The class and the content of an estimator that we can check, in plain values, or None."""
+    """Class name and content, in plain values, of an estimator that we can check, else None."""
     name = type(estimator).__name__
     kind = KINDS.get(name)
     if kind is None or type(estimator) is not kind.cls:
@@ -152,14 +152,14 @@ def known(estimator: Any) -> tuple[str, dict[str, Any]] | None:
     if learnt:
         try:
             kind.check(learnt)
-        except ValueError:  # fitted in a way that is rare: sparse, by categories, with names
+        except ValueError:  # a rare kind of fit: sparse, categories, feature names
             return None
     packed = kind.pack(estimator) if learnt else {}
     return name, {"parameters": parameters, "learnt": learnt, "packed": packed}
 
 
 def made(name: str, content: Mapping[str, Any]) -> Any:
-    """The estimator that `known` gave the content of; raises ValueError where it is not right."""
+    """The estimator of a content that `known` returned; raises ValueError if it is not valid."""
     from sklearn.utils._param_validation import validate_parameter_constraints
 
     if name not in KINDS:
@@ -185,10 +185,10 @@ def made(name: str, content: Mapping[str, Any]) -> Any:
 
 
 def _records(nodes: NDArray[Any]) -> dict[str, Any]:
-    """An array of records as bytes, the same for equal records, with what they mean."""
+    """An array of records as bytes, equal for equal records, and a description of their fields."""
     clean = np.zeros(len(nodes), nodes.dtype)
     for name in nodes.dtype.names or ():
-        clean[name] = nodes[name]  # not the bytes between them, which are arbitrary
+        clean[name] = nodes[name]  # without the bytes between fields, which are arbitrary
     return {"fields": _fields(nodes.dtype), "bytes": clean.view(np.uint8).reshape(len(nodes), -1)}
 
 
@@ -203,12 +203,12 @@ def _read_records(packed: Mapping[str, Any], dtype: np.dtype[Any]) -> NDArray[An
 
 
 def _fields(dtype: np.dtype[Any]) -> list[str]:
-    """Each field in words: its name, type and place."""
+    """Each field as a text: its name, type and offset."""
     return [f"{name} {part[0].str} {part[1]}" for name, part in (dtype.fields or {}).items()]
 
 
 def _check_links(inner: NDArray[np.bool_], *sides: NDArray[Any]) -> None:
-    """Raise unless every link of an inner node leads to a later node: there is an end to each."""
+    """Raise unless every link of an inner node leads to a later node, so that every path ends."""
     own = np.flatnonzero(inner)
     for side in sides:
         to = side[inner].astype(np.int64)
@@ -253,7 +253,7 @@ def _build_boosted(estimator: Any, packed: Mapping[str, Any], sizes: Sizes) -> N
     estimator._predictors = [trees[at : at + per_round] for at in range(0, len(trees), per_round)]
     two = sizes["classes"] == 2
     estimator._loss = HalfBinomialLoss() if two else HalfMultinomialLoss(n_classes=sizes["classes"])
-    # Prediction asks it which features are categories: none.
+    # Prediction only asks it which features are categories: none.
     estimator._bin_mapper = _BinMapper()
     estimator._bin_mapper.is_categorical_ = np.zeros(sizes["features"], np.uint8)
     estimator._bin_mapper.bin_thresholds_ = []
@@ -319,7 +319,7 @@ def _check_svc(estimator: Any, packed: Mapping[str, Any], sizes: Sizes) -> None:
         raise ValueError("it has another number of support vectors than it says")
     if d != sizes["features"] or not (estimator.support_ < n).all():
         raise ValueError("its support vectors are none of its points")
-    # Before scikit-learn 1.9 the parameter says it.
+    # Before scikit-learn 1.9 only the parameter says whether there are probabilities.
     asked = getattr(estimator, "_effective_probability", estimator.probability is True)
     probable = sizes["pairs"] if asked else 0
     if len(estimator._probA) != probable or estimator.kernel == "precomputed":
@@ -332,7 +332,7 @@ def _check_neighbors(estimator: Any, packed: Mapping[str, Any], sizes: Sizes) ->
     if estimator._y.max() >= sizes["classes"]:
         raise ValueError("it has points of no class")
     estimator._tree = None
-    if estimator._fit_method != "brute":  # remade: what a file says of a tree would be trusted
+    if estimator._fit_method != "brute":  # remade: a tree from a file could be forged
         kind = KDTree if estimator._fit_method == "kd_tree" else BallTree
         metric = estimator.effective_metric_
         estimator._tree = kind(estimator._fit_X, estimator.leaf_size, metric=metric)
@@ -353,7 +353,7 @@ def _check_layers(estimator: Any, packed: Mapping[str, Any], sizes: Sizes) -> No
 
 
 def _layer(*shape: str) -> Form:
-    """A layer's array; layers have sizes of their own."""
+    """The array of one layer; each layer has sizes of its own."""
     return lambda value, sizes: array("f", *shape)(value, {})
 
 
@@ -573,8 +573,8 @@ KINDS = {name: KnownClass(**{**vars(kind), "name": name}) for name, kind in _KIN
 def to_bytes(estimator: Any) -> bytes:
     """An estimator of any class in skops's format; raises ImportError without skops.
 
-    skops numbers objects by where they are in memory and notes the time of day. Both are replaced,
-    so that equal estimators give equal bytes.
+    skops numbers objects by their address in memory and stores the time. Both are replaced, so that
+    equal estimators give equal bytes.
     """
     with zipfile.ZipFile(io.BytesIO(_skops().dumps(estimator))) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}

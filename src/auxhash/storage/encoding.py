@@ -14,8 +14,8 @@ one key, which says what it is:
     {"estimator": ["SVC", {...}]}                  of scikit-learn, of a class that we check
     {"classifier": "name"}                         any other of scikit-learn, by skops
 
-Decoding makes nothing but these, and of classes only registered ones: no code is ever run that a
-file chose.
+Decoding makes nothing but these, and instances of registered classes only: a file cannot choose
+what code is run.
 """
 
 import math
@@ -37,11 +37,11 @@ TYPES = (
     *("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64"),
     *("uint8", "uint16", "uint32", "uint64"),
 )
-TEXT = re.compile(r"<U([1-9][0-9]{0,6})")  # a NumPy type: text of so many characters
+TEXT = re.compile(r"<U([1-9][0-9]{0,6})")  # a NumPy type: text, and its number of characters
 LAST_CHARACTER = 0x10FFFF
-LARGEST = 2**1024  # of an int
+LARGEST = 2**1024  # bound on the size of an int
 GENERATORS = ("PCG64", "PCG64DXSM", "SFC64", "MT19937", "Philox")
-# NumPy does not check these numbers of a state, which point into its arrays.
+# Indices into arrays in the state of a generator, which NumPy does not check.
 MOST = {"pos": 624, "buffer_pos": 4}
 
 _CLASSES: dict[str, type] = {}
@@ -50,10 +50,10 @@ _CLASSES: dict[str, type] = {}
 def register(name: str) -> Callable[[Class], Class]:
     """Decorate a frozen dataclass or a NamedTuple to let model files hold its instances.
 
-    `name` is what the files call the class, whatever becomes of its module. The fields must be
-    values that can be stored, and a field added later needs a default. Where the class has a
-    method `check_read`, it is called on whatever was read, and raises ValueError where a field
-    cannot be right.
+    `name` is the name of the class in files, even if its module changes. The fields must be values
+    that can be stored, and a field added later needs a default. If the class has a method
+    `check_read`, it is called on every instance that is read, and must raise ValueError if a field
+    is not valid.
     """
 
     def decorate(cls: Class) -> Class:
@@ -69,7 +69,7 @@ def register(name: str) -> Callable[[Class], Class]:
 
 
 def encode(value: Any, name: str = "value") -> tuple[Json, Arrays]:
-    """What JSON can hold of a value, and its arrays; `name` begins the names of these.
+    """A value as JSON, and its arrays, whose names begin with `name`.
 
     Raises TypeError for what cannot be stored, and says where in the value it is.
     """
@@ -78,7 +78,7 @@ def encode(value: Any, name: str = "value") -> tuple[Json, Arrays]:
 
 
 def decode(coded: Json, arrays: Mapping[str, NDArray[Any]], trusted: Sequence[str] = ()) -> Any:
-    """The value that was encoded. Raises ValueError where JSON and arrays do not fit together.
+    """The value that was encoded. Raises ValueError if JSON and arrays do not fit together.
 
     `trusted` names the types inside scikit-learn estimators that we cannot check.
     """
@@ -100,7 +100,7 @@ def decode(coded: Json, arrays: Mapping[str, NDArray[Any]], trusted: Sequence[st
 
 
 def check(value: Any) -> None:
-    """Raise ValueError where a value holds objects that `decode` would refuse."""
+    """Raise ValueError if a value holds objects that `decode` would refuse."""
     name = _registered_name(type(value))
     if name:
         _check_object(value, name)
@@ -113,7 +113,7 @@ def check(value: Any) -> None:
 
 
 def to_trust(coded: Json, arrays: Mapping[str, NDArray[Any]]) -> set[str]:
-    """What `trusted` must name for an encoded value to be decoded."""
+    """The types that `trusted` must name for an encoded value to be decoded."""
     if not isinstance(coded, (dict, list)):
         return set()
     if isinstance(coded, dict) and list(coded) == ["classifier"]:
@@ -182,7 +182,7 @@ def _encode_array(array: NDArray[Any], name: str, arrays: Arrays) -> Json:
     if array.dtype.name not in TYPES:
         raise TypeError(f"{name} is an array of {array.dtype}, which cannot be stored")
     array = array.astype(array.dtype.newbyteorder("<"), order="K", copy=False)
-    # The order matters to the last bit of a matrix product, and codes must not change.
+    # The order in memory can change the last bit of a matrix product, and codes must not change.
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         array = array.copy(order="K")
     if array.flags.c_contiguous or not array.flags.f_contiguous:
@@ -211,7 +211,7 @@ def _field_names(cls: Any) -> list[str]:
 
 
 def _generator_parts(generator: np.random.Generator, name: str) -> dict[str, Any]:
-    """State, and the seed that spawned generators come from."""
+    """The state, and the seed from which further generators are spawned."""
     source = generator.bit_generator
     seed = getattr(source, "seed_seq", None)
     kind = type(source).__name__
@@ -227,7 +227,7 @@ def _generator_parts(generator: np.random.Generator, name: str) -> dict[str, Any
 
 
 class _Decoder:
-    """Takes the arrays out as they are referred to, each once."""
+    """Decodes values; each array must be referred to exactly once."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], trusted: Sequence[str]) -> None:
         self.left = dict(arrays)
@@ -309,7 +309,7 @@ class _Decoder:
         if math.prod(shape) != len(items):
             raise ValueError(f"{len(items)} objects do not fill an array of shape {tuple(shape)}")
         array = np.empty(len(items), object)
-        for i, item in enumerate(items):  # at once, lists among them would become axes
+        for i, item in enumerate(items):  # one by one: lists among them would become axes
             array[i] = item
         return array.reshape(shape)
 
@@ -347,7 +347,7 @@ class _Decoder:
 
 
 def _text(array: NDArray[Any], name: str, width: int) -> NDArray[Any]:
-    """The text whose characters are the numbers along the last axis."""
+    """Text from its character codes, which are along the last axis."""
     if array.dtype != np.uint32 or not array.ndim or array.shape[-1] != width:
         raise ValueError(f"the array {name!r} holds no text of {width} characters")
     if array.max(initial=0) > LAST_CHARACTER:

@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all, and holding a lock between processes."""
+"""Writing a file whole or not at all, and locks between processes."""
 
 import errno
 import os
@@ -16,9 +16,9 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-SHOWN = 50  # characters of a file's name in that of its temporary file, which has a limit, too
+SHOWN = 50  # characters of a file's name in the name of its temporary file: names have a limit
 PAUSE = 0.1  # seconds between two attempts to take a lock
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # only writing fails so
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors that only writing raises
 
 
 class LockedError(BlockingIOError):
@@ -29,15 +29,15 @@ class LockedError(BlockingIOError):
 def writing(path: Path) -> Iterator[Path]:
     """A temporary file beside `path` to write to; it takes the place of `path` only on success.
 
-    A link stays a link, and what it leads to is replaced. A new file has the permissions that the
-    umask allows, an existing one keeps its own. Raises OSError, which names `path`.
+    A link stays a link, and its target is replaced. A new file gets the permissions that the umask
+    allows, an existing one keeps its own. Raises OSError, which names `path`.
     """
     target = destination(path)
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
     temporary = target.with_name(f".{target.name[:SHOWN]}.{secrets.token_hex(4)}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        # The system takes the umask off; nobody else may read what replaces a private file.
+        # The system applies the umask; nobody else may read what replaces a private file.
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
         os.close(os.open(temporary, flags, 0o666 if mode is None else 0o600))
         yield temporary
@@ -56,9 +56,9 @@ def writing(path: Path) -> Iterator[Path]:
 
 
 def destination(path: Path) -> Path:
-    """Where a file of this name goes, links followed; raises OSError where it cannot be written.
+    """The path that writing to `path` replaces, links followed; OSError if it cannot be written.
 
-    Quick, so that a long computation can ask before it begins.
+    Quick, so that a long computation can check before it begins.
     """
     try:
         kind = path.stat().st_mode
@@ -94,9 +94,9 @@ def check_regular(path: str | os.PathLike[str], what: str) -> None:
 
 @contextmanager
 def locked(path: Path, wait: bool = False) -> Iterator[None]:
-    """Hold the lock that this file stands for; it is taken back from a process that is killed.
+    """Hold the lock of this file; the system releases it when a process is killed.
 
-    Where another process holds it, wait for its end, or raise LockedError.
+    If another process holds it, wait until it is free, or raise LockedError.
     """
     while True:
         with path.open("a+b") as lock:
@@ -115,7 +115,7 @@ def locked(path: Path, wait: bool = False) -> Iterator[None]:
 
 
 def _hold(lock: BinaryIO) -> bool:
-    """Take the lock if it is free; it falls back when the file is closed."""
+    """Take the lock if it is free; closing the file releases it."""
     try:
         if sys.platform == "win32":
             lock.seek(0)
@@ -135,7 +135,7 @@ def _still_there(lock: BinaryIO, path: Path) -> bool:
 
 
 def _check_folder(path: Path) -> None:
-    """Raise unless a file can be made in the folder of `path`, or folders down to it."""
+    """Raise unless a file can be made in the folder of `path`, which may have to be made itself."""
     above = next(folder for folder in path.absolute().parents if folder.exists())
     if not above.is_dir():
         raise NotADirectoryError(f"{path} cannot be written: {above} is no folder")
@@ -149,7 +149,7 @@ def _named(mode: int) -> str:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Let the new name last; where the system cannot, the file is in its place all the same."""
+    """Write the folder to disk, so that the new name survives a power cut, if the system can."""
     if os.name == "posix":
         with suppress(OSError):
             handle = os.open(folder, os.O_RDONLY)

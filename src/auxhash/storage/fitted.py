@@ -1,7 +1,7 @@
-"""A fitted estimator as a stored model: what of it is kept, and whether all of it is right.
+"""A fitted estimator as a stored model: what is stored of it, and whether all of it is valid.
 
-Of an estimator we only know what scikit-learn's conventions say, and that it encodes: this room
-lies below all estimators.
+This module is below all estimators and imports none: of an estimator it relies only on
+scikit-learn's conventions, and on what every `Hasher` has.
 """
 
 import math
@@ -19,11 +19,11 @@ from auxhash.storage import modelfile
 from auxhash.storage.encoding import check, encode, register, to_trust
 from auxhash.storage.modelfile import StoredModel
 
-# Of the fitted attributes: the pairs, large and no use without the points; where MAC started.
+# Fitted attributes: the pairs, which are large and useless without the points; MAC's start.
 NOT_SAVED = ("affinity_", "two_step_")
-MOST_FEATURES = 1 << 22  # beyond, trying a model out would take too much memory
-GIST_SIDES = range(16, 65)  # of the squares that GIST of pictures is computed on
-# What scikit-learn sets, and whether it is right.
+MOST_FEATURES = 1 << 22  # with more, trying a model out would take too much memory
+GIST_SIDES = range(16, 65)  # in pixels, of the square pictures that GIST is computed on
+# Attributes that scikit-learn sets, and whether a value of theirs is valid.
 SKLEARN: dict[str, Callable[[Any], bool]] = {
     "n_features_in_": lambda n: type(n) is int and 1 <= n <= MOST_FEATURES,
     "feature_names_in_": lambda names: (
@@ -38,7 +38,7 @@ SKLEARN: dict[str, Callable[[Any], bool]] = {
 @register("ByName")
 @dataclass(frozen=True)
 class ByName:
-    """In a loaded model, a parameter that its file knows by name only: a function, a solver."""
+    """In a loaded model, a parameter that the file holds by name only: a function, a solver."""
 
     name: str
 
@@ -52,7 +52,7 @@ def save(hasher: Any, path: str | os.PathLike[str]) -> None:
     model = stored(hasher)
     try:
         check_whole(hasher)
-    except Exception as error:  # whatever a part that does not fit makes of the others
+    except Exception as error:  # parts that do not fit together can raise anything
         raise ValueError(
             f"this {model.kind} is not as it was fitted and cannot be saved: {error}"
         ) from error
@@ -66,7 +66,7 @@ def save(hasher: Any, path: str | os.PathLike[str]) -> None:
 
 
 def stored(hasher: Any, without: tuple[str, ...] = NOT_SAVED) -> StoredModel:
-    """Parameters and fitted attributes of a fitted estimator, but for those named."""
+    """Parameters and fitted attributes of a fitted estimator, except those in `without`."""
     check_is_fitted(hasher)
     kind = type(hasher)
     if not kind.__module__.startswith("auxhash."):
@@ -96,8 +96,8 @@ def _without_time(step: Any) -> Any:
 def check_whole(hasher: Any) -> None:
     """Raise unless parameters and learnt attributes are as a fit leaves them.
 
-    All are of their kinds, numbers are finite, and the parts fit together: the model encodes, and
-    its training codes are codes.
+    All must be of the declared types, numbers finite, and the parts must fit together: the model
+    encodes, and its training codes have the right number of bits.
     """
     parameters = hasher.get_params(deep=False)
     given = {name: v for name, v in parameters.items() if not isinstance(v, ByName)}
@@ -119,7 +119,7 @@ def check_whole(hasher: Any) -> None:
 
 
 def _check_learnt(hasher: Any, names: set[str]) -> None:
-    """Raise unless the attributes of these names are declared by the class, and of that kind."""
+    """Raise unless the attributes of these names are declared by the class, and of that type."""
     declared = get_type_hints(type(hasher))
     for name in sorted(names):
         value = getattr(hasher, name)
@@ -144,7 +144,7 @@ def _check_learnt(hasher: Any, names: set[str]) -> None:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of the kind that a class declares; numbers must be finite."""
+    """Whether a value is of the type that a class declares; numbers must be finite."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin is np.ndarray:
         [kind] = get_args(parts[1])
@@ -175,7 +175,7 @@ def _is_feature(name: str) -> bool:
 
 
 def _or_name(value: Any) -> Any:
-    """A parameter's value or, where that cannot be stored, its name."""
+    """A parameter's value or, if that cannot be stored, its name."""
     try:
         encode(value)
     except TypeError:
@@ -184,7 +184,7 @@ def _or_name(value: Any) -> Any:
 
 
 def check_stored(hasher: Any) -> None:
-    """Raise where a parameter of a loaded model is known by name only."""
+    """Raise if a parameter of a loaded model is known by name only."""
     for name, value in hasher.get_params(deep=False).items():
         if isinstance(value, ByName):
             raise ValueError(

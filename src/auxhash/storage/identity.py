@@ -1,9 +1,9 @@
-"""What a value is, in words: the same in every process, and others wherever the value is another.
+"""The identity of a value as a text: the same in every process, and different for other values.
 
-Checkpoints and kept runs are found again by such words, so two runs that differ anywhere must not
-share them. Arrays count by every byte, functions by what they do, other objects by what they hold.
-A run too many is harmless, a stale result is not: where two values cannot be told to be equal,
-their words differ.
+Checkpoints and kept runs are found again by such texts ("words"), so two runs that differ anywhere
+must not share them. Arrays count by every byte, functions by their code, other objects by their
+content. An unnecessary run is harmless, a stale result is not: if two values are not known to be
+equal, their words differ.
 """
 
 import functools
@@ -21,23 +21,23 @@ from numpy.typing import NDArray
 
 from auxhash.storage.encoding import encode
 
-LONGEST = 60  # characters of a value in words; longer ones are digests
+LONGEST = 60  # characters of the words of a value; longer ones are replaced by a digest
 DIGEST = "sha256 "
 OF_A_FUNCTION = 24  # hexadecimal digits that tell functions of one name apart
-BLOCK = 1 << 24  # bytes copied at a time of an array that is not in order
+BLOCK = 1 << 24  # bytes copied at a time of an array that is not contiguous
 PLAIN = (type(None), bool, int, float, complex, str, bytes, range, type(...))
 CONTAINERS = (list, tuple, set, frozenset, dict, MappingProxyType)
 CACHED = type(functools.lru_cache(len))
-PACKAGES = {"site-packages", "dist-packages"}  # folders of what is installed
+PACKAGES = {"site-packages", "dist-packages"}  # folders of installed packages
 
 
 def in_words(value: Any) -> str:
-    """A text, the same in every process, that differs where values do.
+    """A text that identifies a value: the same in every process, different for different values.
 
-    A Python function is told by its name, its code, its defaults, what it closes over and the
-    global values that it names; a class likewise by the code of its methods. Functions and classes
-    that it uses are followed, unless they are part of Python, of auxhash or of an installed
-    package: those count by name, as compiled functions do.
+    A Python function is identified by its name, its code, its defaults, the variables it closes
+    over and the global values that it names; a class likewise by the code of its methods. Functions
+    and classes that it uses are followed, unless they are part of Python, of auxhash or of an
+    installed package: those count by name, as compiled functions do.
     """
     return _Words().short(value)
 
@@ -48,8 +48,8 @@ class _Words:
     def __init__(
         self, met: dict[int, tuple[int, Any]] | None = None, around: Iterable[int] = ()
     ) -> None:
-        # Functions and objects are described once, and after that called by their number: they
-        # refer to each other in circles. Each is kept, lest another come to have its id.
+        # Functions and objects are described once, and after that named by a number, as they may
+        # refer to each other in circles. Each is kept, so that no other object gets its id.
         self.met = dict(met or {})
         self.around = list(around)  # ids of the containers that the value is in
 
@@ -93,11 +93,11 @@ class _Words:
         return text
 
     def _apart(self, value: Any) -> str:
-        """The words of a value among others that have no order."""
+        """The words of a member of an unordered container, independent of the other members."""
         return _Words(self.met, self.around).short(value)
 
     def _array(self, value: Any) -> str | None:
-        """The words of an array, a sparse matrix or a data frame; None of anything else."""
+        """The words of an array, a sparse matrix or a data frame; None for anything else."""
         if isinstance(value, np.ma.MaskedArray):
             return f"masked {self.short([value.data, np.ma.getmaskarray(value)])}"
         if isinstance(value, type):
@@ -116,7 +116,7 @@ class _Words:
         kind = f"{array.dtype} {array.shape}"
         if array.dtype.hasobject:
             return f"{kind} {self.short(array.ravel().tolist())}"
-        if array.dtype.names:  # of what lies between the fields, nothing is known
+        if array.dtype.names:  # the bytes between the fields are arbitrary
             return f"{kind} {self.short([array[name] for name in array.dtype.names])}"
         digest = hashlib.sha256()
         for block in _blocks(array):
@@ -132,7 +132,7 @@ class _Words:
         return f"{name} ({_hex(self.short(parts))[:OF_A_FUNCTION]})"
 
     def _members(self, kind: type) -> dict[str, Any]:
-        """What a class holds, but for what Python notes about it."""
+        """The methods and attributes of a class, without those that Python adds."""
         methods = FunctionType, staticmethod, classmethod, property
         return {
             name: member
@@ -172,7 +172,7 @@ class _Words:
         return f"{function.__qualname__} ({_hex(self.short(parts))[:OF_A_FUNCTION]})"
 
     def _reached(self, function: FunctionType, name: str) -> Any:
-        """What a global name stands for; of a module of the user's own, the parts in use."""
+        """The value of a global name; of a module of the user's own, the parts that are used."""
         value = function.__globals__[name]
         if not isinstance(value, Module) or _installed(value.__name__):
             return value
@@ -180,7 +180,7 @@ class _Words:
         return [(part, vars(value)[part]) for part in used]
 
     def _code(self, code: CodeType) -> str:
-        """All that runs, and nothing of where it stands: no file, no line."""
+        """All that determines what the code does; not its file and lines."""
         counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
         names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
         parts = [code.co_code, code.co_exceptiontable, counts, names, code.co_consts]

@@ -1,10 +1,10 @@
-"""The model file: a safetensors file, its metadata a header in JSON that says what the arrays are.
+"""The model file: a safetensors file whose metadata says, in JSON, what its arrays are.
 
     "auxhash": {"format": 1, "kind": "MACHash", "package": "0.1.0", "content": ..., "sha256": "..."}
 
-`content` is what `encoding` makes of a value. The sum covers every other field and every array:
-its name, type, shape and bytes. Reading runs nothing, allocates no more than the file's own size,
-and refuses whatever is not whole.
+`content` is a value, encoded by `encoding`. The checksum covers every other field and the name,
+type, shape and bytes of every array. Reading executes nothing from the file, allocates no more than
+the file's own size, and refuses a file that is not whole.
 """
 
 import hashlib
@@ -26,14 +26,14 @@ MOST_HEADER = 1 << 26  # bytes
 
 
 class ModelFileError(ValueError):
-    """A file that is no model, or damaged, or newer than this package."""
+    """A file that is not a model, or is damaged, or of a newer format than this package reads."""
 
 
 class StoredModel(NamedTuple):
     kind: str
     content: Json
     arrays: Arrays
-    package: str = __version__  # that wrote the file
+    package: str = __version__  # the version of auxhash that wrote the file
 
 
 def write(path: str | os.PathLike[str], model: StoredModel) -> None:
@@ -54,7 +54,7 @@ def to_bytes(model: StoredModel) -> bytes:
         "content": model.content,
     }
     header = json.dumps({**fields, "sha256": _sum(fields, model.arrays)}, allow_nan=False)
-    # safetensors writes several entries of the metadata in any order; one it cannot.
+    # One entry only: safetensors writes several entries of the metadata in arbitrary order.
     data: bytes = save(model.arrays, metadata={KEY: header})
     length = int.from_bytes(data[:LENGTH], "little")
     if length > MOST_HEADER:
@@ -110,7 +110,7 @@ def _read_header(
 
 
 def _read_fields(header: dict[str, Any], path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Our part of the header, of a format that we know."""
+    """auxhash's part of the header, if it is of a known format."""
     metadata = header.get("__metadata__")
     if not isinstance(metadata, dict) or not isinstance(metadata.get(KEY), str):
         raise ModelFileError(f"{path} is a safetensors file, but no model of auxhash")
@@ -156,7 +156,7 @@ def _read_arrays(data: bytes, path: str | os.PathLike[str]) -> Arrays:
 
 
 def _parsed(text: str | bytes) -> dict[str, Any]:
-    """A JSON object, with every key once and no number that is none."""
+    """A JSON object, in which no key occurs twice and no number is NaN or infinite."""
     try:
         parsed = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
     except RecursionError as error:

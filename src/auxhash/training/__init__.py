@@ -1,4 +1,4 @@
-"""A run of training: points held out, the start, the steps and who consumes them, the result."""
+"""A run of training: points held out, first codes, steps and their consumers, the result."""
 
 from auxhash.training.run import Result, Settings, Training
 

@@ -1,12 +1,13 @@
 """Checkpoints: a folder that holds what an interrupted run needs to go on.
 
-After each step of MAC the file is written anew, whole or not at all. It holds the steps so far,
-where the algorithm stands after the first, the best and the last of them, and the random
-generators: the next run goes on after the last step as if nothing had happened. A refinement that
-was interrupted starts over, as its generator is its own; at its end the file holds its result.
+After each step of MAC the file is written anew, whole or not at all. It holds the numbers of all
+steps so far, the states after the first, the best and the last of them, and the random generators:
+the next run goes on after the last step as if nothing had happened. A refinement that was
+interrupted starts over, which it can, as its generator is its own; at its end the file holds its
+result.
 
 The file says which run it belongs to. One run at a time holds the folder's lock, which the system
-takes back from a process that is killed.
+releases when a process is killed.
 """
 
 import math
@@ -30,7 +31,7 @@ from auxhash.storage.files import LockedError, locked
 from auxhash.storage.identity import DIGEST
 from auxhash.storage.modelfile import ModelFileError, StoredModel
 
-RunIdentity = dict[str, str]  # all that a result depends on, each in words
+RunIdentity = dict[str, str]  # all that a result depends on, by name, each as a text
 
 NAME = "checkpoint.safetensors"
 LOCK = "lock"
@@ -40,17 +41,17 @@ KIND = "checkpoint"
 @register("Checkpoint")
 @dataclass(frozen=True)
 class Saved:
-    """What the file holds."""
+    """The content of the file."""
 
     run: RunIdentity
-    generators: list[np.random.Generator]  # one a part, as the run began with them
+    generators: list[np.random.Generator]  # one per part, as the run began
     rng: np.random.Generator  # MAC's, as the last step left it
     history: list[Step]
-    pairs: list[tuple[Step, State]]  # the first, the best and the last, those that differ
+    pairs: list[tuple[Step, State]]  # the first, the best and the last, each once
     finished: bool
 
     def after(self, step: Step, state: State) -> "Saved":
-        """This, one step later."""
+        """The content after one more step."""
         best = min((pair for pair in self.pairs if pair[0].accepted), key=_loss, default=None)
         if best is None or (step.accepted and step.loss < best[0].loss):
             best = step, state
@@ -59,7 +60,7 @@ class Saved:
 
 
 class Checkpoint:
-    """The checkpoint of a run, held by this process; `saved` is what was found there."""
+    """The checkpoint of a run, locked by this process; `saved` is what the file held before."""
 
     def __init__(self, folder: Path, run: RunIdentity) -> None:
         self.path = folder / NAME
@@ -69,20 +70,20 @@ class Checkpoint:
         self.failed = False
 
     def generators(self, fresh: list[np.random.Generator]) -> list[np.random.Generator]:
-        """Those that the run began with: of the interrupted run, where there was one."""
+        """The generators to begin with: those of the interrupted run, if there was one."""
         self.began = fresh if self.saved is None else self.saved.generators
         return deepcopy(self.began)
 
     def keep(
         self, steps: Iterable[tuple[Step, State]], rng: np.random.Generator
     ) -> Iterator[tuple[Step, State]]:
-        """Pass the steps on, those of MAC when they are on disk. `rng` is MAC's."""
+        """Pass the steps on, those of MAC once they are on disk. `rng` is MAC's generator."""
         saved = self.saved or Saved(self.run, self.began, rng, [], [], False)
         for step, state in steps:
             if step.iteration >= len(saved.history):  # else it comes from the file
                 saved = saved.after(step, state)
                 if step.iteration == 0:
-                    self.check(state.h)  # fitted, it can hold more
+                    self.check(state.h)  # again: fitted, it holds more
                 if step.mu < math.inf:
                     self._write(saved)
             yield step, state
@@ -90,7 +91,7 @@ class Checkpoint:
             self._write(replace(saved, finished=True))
 
     def check(self, h: HashFunction) -> None:
-        """Raise where this hash function could not be read back."""
+        """Raise if this hash function could not be read back."""
         coded, arrays = encode(h, "hash_function")
         try:
             decode(coded, arrays)
@@ -142,7 +143,7 @@ def opened(folder: str | os.PathLike[str], run: RunIdentity) -> Iterator[Checkpo
 
 
 def _check_writable(folder: Path) -> None:
-    """Better to know before an hour of training than after."""
+    """Raise OSError if nothing can be written there: better before training than after."""
     try:
         with tempfile.TemporaryFile(dir=folder) as trial:
             trial.write(b"whether there is permission, and room")

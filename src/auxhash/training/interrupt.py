@@ -13,7 +13,7 @@ SAID = b"\nStopping after this step; Ctrl-C again stops at once.\n"
 
 
 class TrainingInterrupted(UserWarning):
-    """Training was stopped by Ctrl-C, and the model is the best up to there."""
+    """Training was stopped by Ctrl-C; the model is the best found until then."""
 
 
 class Watch:
@@ -27,7 +27,7 @@ class Watch:
         if self.pressed:
             raise KeyboardInterrupt
         self.pressed = True
-        os.write(2, SAID)  # print could meet itself inside a signal handler
+        os.write(2, SAID)  # print is not safe in a signal handler: it may interrupt itself
 
     def until_pressed(self, steps: Iterable[tuple[Step, State]]) -> Iterator[tuple[Step, State]]:
         """Pass the steps on, at least the first."""
@@ -39,9 +39,9 @@ class Watch:
 
 @contextmanager
 def watching() -> Iterator[Watch]:
-    """Watch out for Ctrl-C, where it would do what Python does by default.
+    """Watch for Ctrl-C, if this is the main thread and Python's own handler is in place.
 
-    Only the main thread can; a program that handles the signal itself goes on to do so.
+    Other threads cannot, and a program that handles the signal itself continues to do so.
     """
     watch = Watch()
     main = threading.current_thread() is threading.main_thread()

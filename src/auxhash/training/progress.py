@@ -18,7 +18,7 @@ from auxhash.mac import State, Step
 def show(
     steps: Iterable[tuple[Step, State]], last_mu: float, alpha: float, max_iter: int, more: int
 ) -> Iterator[tuple[Step, State]]:
-    """Pass the steps on, with a bar that tells mu, L(h), violations, precision and time left.
+    """Pass the steps on, and show mu, L(h), violations, precision and time left in a bar.
 
     `more` steps of refinement come after those of MAC.
     """
@@ -33,7 +33,7 @@ def show(
     )
     with bar:
         task = bar.add_task("mu = 0", total=max_iter + more)
-        last = max_iter  # iteration of MAC, as far as is known
+        last = max_iter  # iteration of MAC, as estimated so far
         for step, state in steps:
             if 0 < step.mu < math.inf:
                 # The schedule ends, at the latest, past last_mu.
@@ -48,7 +48,7 @@ def show(
 
 
 def describe(step: Step) -> str:
-    """One step in a line."""
+    """One step in one line of text."""
     where = "refined" if step.mu == math.inf else f"mu {step.mu:.3g}"
     text = f"{where}  L(h) {step.loss:.6g}  violations {step.violations}"
     if not math.isnan(step.score):

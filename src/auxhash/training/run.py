@@ -32,7 +32,7 @@ PARTS = 6  # of a run that draw random numbers, each from a generator of its own
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run is to do. The estimator has checked every part."""
+    """What a run is to do. The estimator has checked every field."""
 
     n_bits: int
     loss: Any
@@ -43,14 +43,14 @@ class Settings:
     refine: Refine | Literal["auto"] | None = None
     two_step: bool = False  # whether to stop at mu = 0
     going_on: bool = False  # whether hash_function was learnt before
-    init: Codes | None = None  # in the place of the free codes
+    init: Codes | None = None  # in place of the free codes of mu = 0
     validation: Validation = None
     n_jobs: int | None = None
     verbose: int = 0
 
 
 class Result(NamedTuple):
-    """What a run arrived at."""
+    """The result of a run."""
 
     h: HashFunction  # of the lowest L(h) among the accepted steps
     codes: Codes  # h(X) of the training points
@@ -63,7 +63,7 @@ class Result(NamedTuple):
 
 
 class Training:
-    """A run whose parts are all there: what can be refused has been, and nothing is trained yet."""
+    """A run that is ready to start: everything has been checked, and nothing is trained yet."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Training:
         found = state.h, state.H, step.loss
         if self.settings.going_on and self.settings.init is None:
             loss = self.problem.loss(self.Z)
-            if loss <= step.loss:  # no step was better than what there was
+            if loss <= step.loss:  # no step was better than the hash function before
                 found = self.h, self.Z, loss
         return Result(*found, first[0], history, self.points.y, self.affinity, watch.pressed)
 
@@ -129,7 +129,7 @@ class Training:
         return steps
 
     def _consumed(self) -> Steps:
-        """The steps, as the checkpoint and the progress bar pass them on."""
+        """The steps, passed through the checkpoint and the progress bar, if there are any."""
         steps = self._steps()
         if self.checkpoint is not None:
             steps = self.checkpoint.keep(steps, self.solving)
@@ -151,7 +151,7 @@ class Training:
         )
 
     def _first_codes(self, rng: np.random.Generator) -> Codes:
-        """Given ones, those of the hash function to go on from, or random ones."""
+        """The codes `init`, those of the hash function to go on from, or random ones."""
         settings, shape = self.settings, (len(self.points.X), self.settings.n_bits)
         if settings.init is not None:
             if settings.init.shape != shape:
@@ -190,7 +190,7 @@ class Training:
 def _record(
     steps: Steps, history: list[Step], first: list[HashFunction]
 ) -> Iterator[tuple[Step, State]]:
-    """Pass the steps on; append those that an interrupted run has not made to the history."""
+    """Pass the steps on; append to `history` those not in it yet, to `first` the h of mu = 0."""
     for step, state in steps:
         if step.iteration == 0:
             first.append(state.h)

@@ -1,4 +1,4 @@
-"""TrainingPoints held out of the training, and the precision that they are searched with."""
+"""Points held out of the training, and their precision as queries among the training points."""
 
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ Validation = float | tuple[NDArray[Any], NDArray[Any]] | None
 
 
 class TrainingPoints(NamedTuple):
-    """Points to learn from: features (n, D), labels and affinity, as far as they are known."""
+    """Points to learn from: features (n, D), labels and affinity, each None if not given."""
 
     X: NDArray[Any]
     y: NDArray[Any] | None
@@ -52,7 +52,7 @@ def hold_out(
 
 
 class Precision:
-    """Precision of held-out queries among the training points, for any hash function."""
+    """Precision at SCORE_K of held-out queries among the training points, for any hash function."""
 
     def __init__(
         self,

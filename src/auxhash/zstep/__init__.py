@@ -1,4 +1,4 @@
-"""The Z step: optimise the codes given the hash function."""
+"""The Z step: optimise the codes Z given the hash function h."""
 
 from auxhash.zstep.problem import BitProblem, Penalty, Problem
 from auxhash.zstep.sweep import SOLVERS, BitSolver, Solver, SweepSolver, ZStep, get, z_step

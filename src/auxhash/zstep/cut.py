@@ -1,9 +1,9 @@
 """cut: blocks of points inside which every coupling attracts, each minimised exactly.
 
-Inside a block E is submodular, so a minimum cut minimises it (GraphCut, after FastHash).
-Hardly anything needs a max-flow, though: a point whose linear term outweighs all its couplings to
-undecided points has its optimal value already, whatever they become. Fixing it may decide its
-neighbours, and so on; only what is left over goes to max-flow.
+Inside a block E is submodular, so a minimum cut minimises it (GraphCut, after FastHash). Few points
+need a max-flow, though: where the linear term of a point outweighs all its couplings to undecided
+points, it decides the point's optimal value, whatever they become. Fixing that point may decide its
+neighbours, and so on; only the points that remain undecided go to max-flow.
 """
 
 from typing import Any
@@ -18,10 +18,11 @@ from auxhash.zstep.problem import ROUNDING, BitProblem
 
 
 class Cut:
-    """Blocks in random order: one a group where the affinity knows groups, else grown greedily.
+    """Minimise over the blocks in random order: one block per group, if the affinity has groups.
 
-    Submodularity is tested on the couplings of the bit at hand: a group that is not submodular
-    (real-valued y, a pair that carries both signs) falls apart into blocks that are.
+    Whether a group is submodular is tested on the couplings of the current bit. One that is not
+    (real-valued y, a pair with both signs) is split greedily into blocks that are. Without groups,
+    all points count as one.
     """
 
     def __call__(
@@ -38,8 +39,8 @@ class Cut:
 
 
 def survey(bit: BitProblem, z: NDArray[np.int8]) -> tuple[Array, Array, bool]:
-    """What c and the other groups make of each point (u), how strongly its own group holds it
-    (slack, half its |couplings|), and whether any pair of a group repels."""
+    """u: the linear term c plus the couplings to points of other groups, (n,); slack: half the sum
+    of |couplings| to points of the same group, (n,); and whether any pair of a group repels."""
     u, slack = np.empty(len(z)), np.empty(len(z))
     graph = bit.graph
     codes = z.astype(np.float64)
@@ -71,9 +72,9 @@ def solve_block(
     u: Array,
     known: Array,
 ) -> None:
-    """Minimise E over z[members], in place, the other points fixed; keeps u up to date.
+    """Minimise E over z[members], in place, the other points fixed; updates u as well.
 
-    `known` is the slack of every point where blocks are whole groups, empty otherwise.
+    `known` is the slack of every point if blocks are whole groups, empty otherwise.
     """
     old = z[members]
     edges = bit.graph.edges
@@ -105,7 +106,7 @@ def _survey(start: int, stop: int, edges: Any, a: Any, z: Any, c: Any, u: Any, s
 
 @kernel
 def _grow(order: Any, groups: Any, edges: Any, a: Any) -> Any:
-    """Number each point's block: greedily, within its group, no repelling pair inside a block."""
+    """The number of each point's block, grown greedily in its group without any repelling pair."""
     indptr, within, indices = edges.indptr, edges.within, edges.indices
     n = len(order)
     block = np.full(n, -1, np.int64)
@@ -132,17 +133,17 @@ def _grow(order: Any, groups: Any, edges: Any, a: Any) -> Any:
 
 @kernel
 def _settle(members: Any, block: Any, z: Any, u: Any, known: Any, edges: Any, a: Any) -> Any:
-    """Give every point of a block that is decided its value.
+    """Set z of every point of a block whose optimal value is decided.
 
-    Returns the linear term of each member, with all settled and outside points folded in, and
-    which members are left undecided.
+    Returns the linear term of each member, its couplings to decided and outside points added, and
+    which members are undecided.
     """
     indptr, within, indices = edges.indptr, edges.within, edges.indices
     number = block[members[0]]
     size = len(members)
-    place = np.empty(len(z), np.int64)  # of each member; the rest is never read
+    place = np.empty(len(z), np.int64)  # of each member in `members`; the rest is never read
     field = np.empty(size)
-    slack = np.empty(size)  # sum of |couplings| to members not yet settled
+    slack = np.empty(size)  # half the sum of |couplings| to undecided members
     for t in range(size):
         n = members[t]
         place[n] = t
@@ -174,7 +175,7 @@ def _settle(members: Any, block: Any, z: Any, u: Any, known: Any, edges: Any, a:
         if field[t] != 0:
             z[n] = -1 if field[t] > 0 else 1
         free[t] = False
-        if last == size:  # every member is decided: nobody has to be told
+        if last == size:  # every member is decided already
             continue
         for e in range(indptr[n], within[n]):
             if block[indices[e]] == number and not queued[place[indices[e]]]:
@@ -190,7 +191,7 @@ def _settle(members: Any, block: Any, z: Any, u: Any, known: Any, edges: Any, a:
 
 @kernel
 def _move(changed: Any, z: Any, u: Any, edges: Any, a: Any) -> None:
-    """Fold points that changed sign into the u of their partners in other groups."""
+    """Update the u of the partners in other groups of points that changed sign."""
     indptr, within, indices = edges.indptr, edges.within, edges.indices
     for n in changed:
         for e in range(within[n], indptr[n + 1]):
@@ -199,7 +200,7 @@ def _move(changed: Any, z: Any, u: Any, edges: Any, a: Any) -> None:
 
 @kernel
 def _pairs_among(points: Any, edges: Any, a: Any) -> Any:
-    """The pairs among some points of a group, by their place in `points`, and half their a."""
+    """The pairs among some points of a group, as indices into `points`, and half of their a."""
     indptr, within, indices = edges.indptr, edges.within, edges.indices
     place = np.full(len(within), -1)
     most = 0

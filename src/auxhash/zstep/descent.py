@@ -1,9 +1,9 @@
 """descent: flip any bit that lowers L_P, until none does.
 
-Point by point, a point's neighbour codes are gathered once for all its bits. Points that share no
-pair can move at the same time exactly as they would one after another, so the points are coloured
-(no pair within a colour) and the colours take turns. The colouring depends on the pairs alone:
-the result is the same on any number of threads.
+Points are visited one by one, so that the codes of a point's neighbours are gathered once for all
+its bits. Points that form no pair do not affect each other and can be visited at the same time. So
+the points are coloured (no pair within a colour), and the colours take turns. The colouring depends
+on the pairs alone: the result is the same on any number of threads.
 """
 
 from typing import Any
@@ -21,9 +21,9 @@ CHUNK = 16  # points of one colour that a thread takes at a time
 
 
 class Descent:
-    """Whole sweeps, point by point."""
+    """A solver that makes whole sweeps: all bits of one point, then the next point."""
 
-    single_flips = True  # a bit gives in to h only on its own
+    single_flips = True  # it flips one entry of Z at a time, never several together
 
     def sweep(
         self, problem: Problem, words: Words, c: Array, run: threads.Run, rng: np.random.Generator
@@ -46,7 +46,7 @@ class Descent:
 
 
 class BitDescent:
-    """The same for one bit of all points: a solver of the bit problem."""
+    """The same for one bit of all points, as a solver of the bit problem."""
 
     single_flips = True
 
@@ -63,7 +63,7 @@ class BitDescent:
 
 
 def _by_colour(graph: Graph) -> list[NDArray[np.int32]]:
-    """The points of each colour, in order."""
+    """One array per colour: its points, in rising order."""
     colour = _colour(graph.edges)
     order = np.argsort(colour, kind="stable").astype(np.int32)
     return np.split(order, np.cumsum(np.bincount(colour))[:-1])
@@ -89,11 +89,11 @@ def _colour(edges: Any) -> Any:
 
 @kernel
 def _gains(row: Any, coef: Any, differences: Any, d: Any, gain: Any) -> float:
-    """For each neighbour at distance d: what z_n z_m a_nm is where a bit agrees, summed, and how
-    much it changes (`gain`) where the bit differs instead.
+    """Sum over the neighbours m of z_n z_m a_nm, for a bit in which all of them agree with n;
+    `gain` becomes what each neighbour adds to that sum if it differs in the bit instead.
 
-    A bit that agrees leaves d' = d to the other bits and contributes +a(d); one that differs
-    leaves d' = d - 1 and contributes -a(d - 1). Neither depends on which bit it is.
+    Let d be the distance to a neighbour. If the bit agrees, the other bits have d' = d, and the
+    term is +a(d); if it differs, d' = d - 1, and it is -a(d - 1), whichever bit it is.
     """
     agree = 0.0
     for e in range(len(d)):

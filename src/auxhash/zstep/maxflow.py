@@ -1,8 +1,8 @@
 """Minimum cuts by push-relabel, in floating point.
 
 Libraries take integer capacities of 32 bits; scaling real couplings to them costs precision, and
-their sums wrap around silently. This one works on the real numbers, and on the dense little
-graphs that blocks leave over it is several times faster (benchmarks/core.py).
+their sums wrap around silently. This one works on the real numbers, and on the small dense graphs
+that remain of the blocks it is several times faster (benchmarks/core.py).
 """
 
 from typing import Any
@@ -18,8 +18,8 @@ def minimum_cut(source: Any, target: Any, coupling: Any, u: Any) -> NDArray[np.i
     """Minimise sum_p coupling_p z_source z_target + u'z over +-1, every coupling <= 0.
 
     Unequal z cost 2 |coupling| more than equal ones: that is the pair's capacity. A point with
-    u < 0 holds an excess of 2 |u| to get rid of, one with u > 0 can take in 2 u. What excess
-    cannot drain through the pairs stays on points that are better off at +1.
+    u < 0 has an excess of 2 |u|, one with u > 0 has room for 2 u. Excess flows through the pairs
+    to where there is room; points that cannot reach any in the end are +1, the others -1.
     """
     n = len(u)
     indptr, head, back, residual = _arcs(n, source, target, coupling)
@@ -66,7 +66,7 @@ def minimum_cut(source: Any, target: Any, coupling: Any, u: Any) -> NDArray[np.i
 
 @kernel
 def _arcs(n: int, source: Any, target: Any, coupling: Any) -> Any:
-    """Both directions of every pair, by the point they leave, and where the other one stands."""
+    """Both directions of every pair as arcs, by the point they leave; `back`: the reverse arcs."""
     indptr = np.zeros(n + 1, np.int64)
     for p in range(len(source)):
         indptr[source[p] + 1] += 1
@@ -97,7 +97,7 @@ def _heights(
     height: Any,
     queue: Any,
 ) -> None:
-    """Arcs from each point to the nearest one with room left; n where none can be reached."""
+    """Set `height`: number of arcs to the nearest point with room left, n if there is none."""
     n = len(room)
     last = 0
     for i in range(n):

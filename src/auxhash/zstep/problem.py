@@ -1,10 +1,10 @@
-"""The Z step's objective, and the only home of its constants.
+"""The Z step's objective: eq. (5) of the paper, with multipliers l, and with all its constants.
 
     L_P(Z) = sum over pairs w loss(d, y, b) + sum_n mu |z_n - h_n|^2 + l_n'(z_n - h_n)
 
-with h_n = h(x_n) and multipliers l (zero for the quadratic penalty). For bit k with the other bits
-fixed, let d' be the distance over the other bits and a_ij = w (loss(d') - loss(d'+1)). Up to a
-constant, eqs. (6)-(8) of the paper become
+with h_n = h(x_n) and l = 0 for the quadratic penalty. For bit k with the other bits fixed, let d'
+be the distance over the other bits and a_ij = w (loss(d') - loss(d'+1)). Up to a constant, eqs.
+(6)-(8) of the paper become
 
     E(z) = (1/4) z'Az + c'z,   c = l - 2 mu h
     g(z) = (1/2) Az + c        flipping z_n changes L_P by -2 z_n g_n
@@ -26,13 +26,13 @@ from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
 from auxhash.losses import Loss, LossTable, get, sum_pairs, tabulate
 
-CHUNK = 1 << 18  # edges that a thread takes at a time
-ROUNDING = 1e-12  # relative; a change in E below it is no change
+CHUNK = 1 << 18  # edges per task of a thread
+ROUNDING = 1e-12  # a relative change in E that is smaller counts as none
 
 
 @dataclass(frozen=True)
 class Penalty:
-    """mu |z - h|^2 + l'(z - h), the price of codes that are not the hash function's."""
+    """mu |z - h|^2 + l'(z - h): the penalty of eq. (5) on codes that differ from h(X)."""
 
     H: Codes  # (n, b), h(X)
     mu: float
@@ -53,8 +53,8 @@ class Penalty:
 
 class Edges(NamedTuple):
     """Neighbour lists, as kernels take them: edges indptr[n]..indptr[n+1] lead from n to its
-    partners. Those up to within[n] come first: they stay in n's group (one group, where none are
-    known)."""
+    partners. Those before within[n] lead to partners in n's own group (without groups, all points
+    are one group)."""
 
     indptr: NDArray[np.int64]  # (n + 1,)
     within: NDArray[np.int64]  # (n,)
@@ -64,10 +64,10 @@ class Edges(NamedTuple):
 
 
 class Differences(NamedTuple):
-    """loss(d') - loss(d'+1) at column d' + 1, of the table's rows and of its basis.
+    """loss(d') - loss(d'+1) in column d' + 1, for the rows of the loss table and for its basis.
 
-    The outer columns are never really used, but let kernels look up both neighbours of any d
-    without a test.
+    The first and the last column are padding: kernels can read columns d and d + 1 for every
+    d = 0..b without a test.
     """
 
     table: Array  # (rows, b + 2)
@@ -79,7 +79,7 @@ class Graph:
     """The pairs as neighbour lists."""
 
     edges: Edges
-    memo: dict[str, Any] = field(default_factory=dict)  # what solvers derive from it, once
+    memo: dict[str, Any] = field(default_factory=dict)  # what solvers derive from it, kept
 
     @property
     def indptr(self) -> NDArray[np.int64]:
@@ -91,14 +91,14 @@ class Graph:
 
     @cached_property
     def chunks(self) -> list[slice]:
-        """Runs of points with about CHUNK edges each."""
+        """Slices of consecutive points with about CHUNK edges each."""
         n = len(self.indptr) - 1
         cuts = np.searchsorted(self.indptr, np.arange(CHUNK, self.indptr[-1], CHUNK))
         bounds = np.unique([0, *cuts, n])
         return [slice(int(a), int(b)) for a, b in pairwise(bounds)]
 
     def derive(self, name: str, make: Callable[[], Any]) -> Any:
-        """What `make` returned when it was first asked for `name`."""
+        """The result of make(), called only the first time that `name` is asked for."""
         if name not in self.memo:
             self.memo[name] = make()
         return self.memo[name]
@@ -133,17 +133,17 @@ class Problem:
         return self.affinity.n_points
 
     def loss(self, Z: Codes) -> float:
-        """L(Z)."""
+        """L(Z), eq. (10)."""
         return sum_pairs(Z, self.affinity, self.table, self.n_jobs)
 
     def penalized(self, Z: Codes, penalty: Penalty) -> float:
-        """L_P(Z)."""
+        """L_P(Z), eq. (5)."""
         return self.loss(Z) + penalty.value(Z)
 
     def bit(self, words: Words, k: int, c: Array, mu: float, run: threads.Run) -> "BitProblem":
-        """The problem of bit k, the other bits as in `words`; c (n,) is its linear term.
+        """The problem of bit k, eq. (8), the other bits as in `words`; c (n,) is its linear term.
 
-        Its couplings stand in a buffer that the next call writes over.
+        Its couplings are in a buffer that the next call overwrites.
         """
         a = self._couplings
         others = np.full(words.shape[1], ~np.uint64(0))
@@ -167,7 +167,7 @@ class Problem:
 
     @cached_property
     def last_mu(self) -> float:
-        """A mu past which every code gives in: (1/4) max_n sum_j max_d' |a_nj(d')|."""
+        """A mu past which every flip to h(X) lowers L_P: (1/4) max_n sum_j max_d' |a_nj(d')|."""
         return float(_last_mu(self.graph.edges, self.differences))
 
     def giving_in(self, Z: Codes, H: Codes) -> Array:
@@ -203,11 +203,11 @@ class BitProblem:
         return S
 
     def energy(self, z: NDArray[Any]) -> float:
-        """E(z), exact for +-1 codes up to a constant that no solver sees."""
+        """E(z), which for +-1 codes is L_P up to a constant."""
         return float(0.5 * (z @ self.field(z)) + self.c @ z)
 
     def relaxed(self, z: Array) -> tuple[float, Array]:
-        """E(z) + mu |z|^2 and its gradient: inside the box, mu |z - h|^2 is not linear."""
+        """E(z) + mu |z|^2 and its gradient, for z in the box: there |z|^2 is not constant."""
         S = self.field(z)
         return float(0.5 * (z @ S) + self.c @ z + self.mu * (z @ z)), S + self.c + 2 * self.mu * z
 
@@ -216,7 +216,7 @@ class BitProblem:
 def _neighbour_lists(groups: Any, i: Any, j: Any, row: Any, coef: Any) -> Any:
     n = len(groups)
     indptr = np.zeros(n + 1, np.int64)
-    within = np.zeros(n, np.int64)  # so far, the number of edges; in the end, where they stop
+    within = np.zeros(n, np.int64)  # first the number of edges, in the end where they stop
     for p in range(len(i)):
         same = groups[i[p]] == groups[j[p]]
         for point in (i[p], j[p]):
@@ -242,9 +242,9 @@ def _neighbour_lists(groups: Any, i: Any, j: Any, row: Any, coef: Any) -> Any:
 def _couplings(
     start: int, stop: int, others: Any, words: Any, edges: Any, differences: Any, out: Any
 ) -> None:
-    """a_ij along the edges of points start..stop; `others` masks the bit in question out.
+    """a_ij, eq. (8), along the edges of points start..stop; `others` masks out the bit in question.
 
-    The terms of a pair that carries several y stand side by side: the first gets their sum.
+    The edges of a pair with several y are adjacent: the first gets the sum of their terms.
     """
     indptr, indices, row, coef = edges.indptr, edges.indices, edges.row, edges.coef
     for n in range(start, stop):

@@ -1,7 +1,7 @@
 """quad: the quadratic surrogate, a relaxed quadratic program on the box, rounded.
 
-The relaxed problem is not convex and needs a start: the smallest eigenvector of the paper's
-bordered matrix B where there is no linear term (mu = 0), and the current codes afterwards.
+The relaxed problem is not convex and needs a start: the eigenvector of the smallest eigenvalue of
+B, eq. (9) of the paper, if there is no linear term (mu = 0), and the current codes otherwise.
 """
 
 import numpy as np
@@ -13,11 +13,11 @@ from auxhash.codes import sign
 from auxhash.compute.arrays import Array
 from auxhash.zstep.problem import BitProblem
 
-ITERATIONS = 30  # of L-BFGS-B, as in two-step hashing's own program
+ITERATIONS = 30  # of L-BFGS-B, as in the original program of two-step hashing
 
 
 class Quad:
-    """L-BFGS-B on z'Az/4 + mu |z-h|^2 over [-1,1]^n, then the sign."""
+    """L-BFGS-B on z'Az/4 + mu |z-h|^2 + l'z over [-1,1]^n, then the sign."""
 
     def __call__(
         self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
@@ -35,10 +35,10 @@ class Quad:
 
 
 def smallest_eigenvector(bit: BitProblem, rng: np.random.Generator) -> Array:
-    """The relaxed spectral solution of E on the box, from B = [[A/4, c/2], [c'/2, 0]].
+    """The spectral solution of E, eq. (9): the smallest eigenvector of B = [[A/4, c/2], [c'/2, 0]].
 
-    Scaled to norm sqrt(n + 1); its sign makes the last entry positive (or, where that is 0, the
-    first that is not); clipped to the box.
+    Scaled to norm sqrt(n + 1), with the sign that makes the last entry positive (or, if that is 0,
+    the first that is not), without that last entry, clipped to the box.
     """
     n = len(bit.c)
     half = bit.c / 2

@@ -1,4 +1,4 @@
-"""One Z step: sweeps over the bits until nothing changes, an update that raises L_P skipped."""
+"""One Z step: sweeps over the bits, in which an update that does not lower L_P is skipped."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -17,7 +17,7 @@ from auxhash.zstep.quad import Quad
 
 
 class BitSolver(Protocol):
-    """Lowers E(z) for one bit of all points, from the current z; need not succeed."""
+    """Returns a z of lower E(z) for one bit of all points, starting from z; it need not succeed."""
 
     def __call__(
         self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
@@ -26,7 +26,7 @@ class BitSolver(Protocol):
 
 @runtime_checkable
 class SweepSolver(Protocol):
-    """Makes a whole sweep itself: changes `words` in place, never raises L_P, counts the flips."""
+    """Makes a whole sweep itself: changes `words` in place, never raises L_P, returns the flips."""
 
     def sweep(
         self, problem: Problem, words: Words, c: Array, run: threads.Run, rng: np.random.Generator
@@ -56,7 +56,7 @@ def get(solver: "str | Solver") -> Solver:
 
 @dataclass(frozen=True)
 class ZStep:
-    """What a Z step arrived at."""
+    """The result of a Z step."""
 
     Z: Codes
     value: float  # L_P
@@ -73,7 +73,7 @@ def z_step(
     max_sweeps: int,
     rng: np.random.Generator,
 ) -> ZStep:
-    """Lower L_P(Z) for a given hash function, from Z, by at most `max_sweeps` sweeps."""
+    """Lower L_P(Z), eq. (5), for a fixed hash function, by at most `max_sweeps` sweeps from Z."""
     words = codes_to_words(Z)
     c = penalty.linear()
     changed, sweeps = 1, 0
@@ -98,7 +98,7 @@ def _sweep_bits(
     run: threads.Run,
     rng: np.random.Generator,
 ) -> int:
-    """Solve the bits in turn; return how many entries changed."""
+    """Solve the problem of each bit in turn, eq. (8); return how many entries of Z changed."""
     changed = 0
     for k in range(problem.n_bits):
         word, mask = k // 64, np.uint64(1 << (k % 64))
