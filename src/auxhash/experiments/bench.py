@@ -24,9 +24,10 @@ def bench(
     n_queries: int = 200,
     n_jobs: int | None = None,
 ) -> list[dict[str, Any]]:
-    """One row a job: what, how much of it, seconds (the median of three), and a rate.
+    """One row per job: what it is, how much, seconds (median of three runs), and a rate.
 
-    Points are drawn around ten centres, codes at random. Compilation is not counted.
+    The row on learning is the last step of one fit. Points are drawn around ten centres, codes at
+    random. Compilation is not counted.
     """
     checks.whole("points", n_points, 10 * CLASSES)
     checks.whole("codes", n_codes, 1)

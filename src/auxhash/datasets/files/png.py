@@ -1,6 +1,6 @@
-"""Just enough PNG: read what a mirror packs its images in, write small pictures for a page.
+"""Just enough PNG: read the images of a mirror, write small pictures for a page.
 
-8 bits a channel, not interlaced.
+Only 8 bits per channel, not interlaced.
 """
 
 import struct
