@@ -133,7 +133,7 @@ def fit(
     seconds = perf_counter() - clock
     if found.feature is not None:
         hasher.image_feature_ = found.feature
-    # Threads and progress are no part of the model: the file is the same on any machine.
+    # How it was fitted is no part of the model: the file is the same on any number of threads.
     hasher.set_params(n_jobs=None, verbose=0, warm_start=False).save(path)
     _show_fitted(output, hasher, seconds, choice, as_json)
     if hasher.interrupted_:
