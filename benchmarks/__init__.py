@@ -1,1 +1,1 @@
-"""Measurements, each run by `python -m benchmarks.<name>`."""
+"""Measurements, run by `python -m benchmarks NAME`."""

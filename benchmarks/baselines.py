@@ -1,4 +1,4 @@
-"""Training time and precision of every compared method, on made data.
+"""Training time and precision of all baselines, on synthetic data.
 
 python -m benchmarks baselines
 """
@@ -30,7 +30,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def make_data(n: int, dim: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Classes that overlap, each of several lumps, with a falling spectrum as features have."""
+    """Overlapping classes, each of three clusters; the spectrum falls as that of real features."""
     lumps = rng.standard_normal((CLASSES, 3, dim))
     y, lump = rng.integers(0, CLASSES, n), rng.integers(0, 3, n)
     X = (lumps[y, lump] + 2 * rng.standard_normal((n, dim))) / np.sqrt(np.arange(1, dim + 1))
@@ -45,7 +45,7 @@ def hashers(n_bits: int) -> Iterator[tuple[str, Hasher]]:
 
 
 def measure(n: int, dim: int, n_bits: int) -> Iterator[tuple[str, float, float, float]]:
-    """Each method's name, seconds to train, points encoded a second, precision at 100."""
+    """Each method's name, seconds to train, points encoded per second, precision at 100."""
     X, y = make_data(n + QUERIES, dim, np.random.default_rng(SEED))
     train, labels, queries, wanted = X[:n], y[:n], X[n:], y[n:]
     for label, hasher in hashers(n_bits):
@@ -67,7 +67,7 @@ def main(small: bool = False) -> None:
         f"Made data: {n} training points, which are the base as well, {QUERIES} queries, {dim} "
         f"features, {CLASSES} classes; {n_bits} bits, seed {SEED}; ties by their expected value."
     )
-    table = Table("method", "seconds", "share", "points encoded a second", "precision at 100")
+    table = Table("method", "seconds", "share", "points encoded per second", "precision at 100")
     total = 0.0
     for label, seconds, speed, precision in measure(n, dim, n_bits):
         total += seconds

@@ -1,4 +1,4 @@
-"""Speed of the core, side by side with its peers: make bench."""
+"""Speed of the core beside plain loops and public libraries: python -m benchmarks core."""
 
 import resource
 import sys
@@ -28,7 +28,7 @@ def timed(function: Any) -> tuple[Any, float]:
 
 
 def main(small: bool = False) -> None:
-    """Print one table: what was measured, ours, the peer's, the ratio, and what we aim at."""
+    """Print one table: what was measured, ours, the peer's, the ratio, and the aim."""
     b, kappa = (8, (20, 60)) if small else (48, (100, 500))
     source, X, y = features(small)
     n = len(X)
@@ -40,7 +40,7 @@ def main(small: bool = False) -> None:
     F = h.features(X)
     table = Table("measured", "ours", "peer", "ratio", "aim")
     warm_up(problem, Z, F)
-    bench_mac(table, problem, F, h, Z)  # first: the peak of memory is to be its own
+    bench_mac(table, problem, F, h, Z)  # first, so that the memory peak is its own
     free = bench_free_codes(table, problem, Z)
     bench_h_step(table, F, free, 2 if small else 6)
     bench_cut(table, problem, Z, free)
@@ -52,7 +52,7 @@ def main(small: bool = False) -> None:
 
 
 def features(small: bool) -> tuple[str, Any, Any]:
-    """CIFAR's GIST features where they are in the cache, made ones otherwise."""
+    """CIFAR's GIST features if they are in the cache, or else synthetic ones."""
     if small:
         return "made features", *peers.decaying(600, 40, 0)
     files = datasets.entry("cifar10-gist").files
@@ -127,7 +127,7 @@ def bench_free_codes(table: Table, problem: Problem, Z: Any) -> Any:
 
 
 def bench_h_step(table: Table, F: Any, Z: Any, n_bits: int) -> None:
-    """All bits against LinearSVC for some of them, scaled up to all."""
+    """Our SVMs of all bits, beside LinearSVC on some bits, its time scaled up to all."""
     results = [timed(lambda: svm.fit(F, Z, C)) for _ in range(3)]
     W = results[0][0]
     ours = median(seconds for _, seconds in results)
@@ -150,7 +150,7 @@ def bench_h_step(table: Table, F: Any, Z: Any, n_bits: int) -> None:
 
 
 def bench_cut(table: Table, problem: Problem, Z: Any, free: Any) -> None:
-    """Every bit once, the same blocks in the same order, from the same codes."""
+    """Our cut beside max-flow: every bit once, the same blocks and order, from the same codes."""
     for name, start in (("random codes", Z), ("free codes", free)):
         ours = theirs = 0.0
         gap = 0.0

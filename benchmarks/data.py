@@ -1,4 +1,4 @@
-"""Speed of what the data sets are made with: GIST descriptors and deformed digits."""
+"""Speed of making the data sets: GIST descriptors and deformed digits."""
 
 from time import perf_counter
 

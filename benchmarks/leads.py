@@ -1,4 +1,4 @@
-"""Other ways to go on from MAC, tried and not built in: see the last table of `optima`."""
+"""Alternatives to refinement, tried and not built in: see the last table of `optima`."""
 
 from dataclasses import replace
 from typing import Any, Literal
@@ -13,7 +13,7 @@ from auxhash.refine import Refine
 
 
 class Lead(Hasher):
-    """Ends with `hash_function_`, whatever way it goes."""
+    """A method that ends with a `hash_function_`, found in any way."""
 
     def __init__(self, n_bits: int = 32, n_steps: int = 1000, random_state: int = 0) -> None:
         self.n_bits, self.n_steps, self.random_state = n_bits, n_steps, random_state
@@ -38,7 +38,7 @@ class Lead(Hasher):
 
 
 class Restarted(Lead):
-    """The lowest L(h) of three runs with other seeds."""
+    """The lowest L(h) of three runs with different seeds."""
 
     def fit(self, X: Any, y: Any, affinity: Affinity) -> "Restarted":
         runs = [
@@ -50,7 +50,7 @@ class Restarted(Lead):
 
 
 class Again(Lead):
-    """Refined, changed, and refined again; the lower L(h) of the two.
+    """Refined, changed, and refined again; the lowest L(h) is kept.
 
     The change is noise of half the weights' own size, or random directions for the quarter of the
     bits that correlate most with another.
@@ -128,7 +128,7 @@ class Redrawn(Lead):
 
 
 def leads() -> dict[str, Hasher]:
-    """One change at a time."""
+    """All that was tried: one change at a time."""
     return {
         "MAC": MACHash(refine=None),
         "MAC, alpha 1.1": MACHash(alpha=1.1, max_iter=150, refine=None),

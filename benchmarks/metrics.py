@@ -41,7 +41,7 @@ def main(small: bool = False) -> None:
     }
     seconds = dict(zip(sides, in_turn(*sides.values(), runs=runs), strict=True))
     clock = perf_counter()
-    theirs()  # once: it takes long enough
+    theirs()  # one run is enough: it takes long
     other = perf_counter() - clock
     table = Table(
         "",

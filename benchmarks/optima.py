@@ -1,4 +1,4 @@
-"""Better optima than the paper's: MAC refined, against MACcut and against other ways to go on.
+"""Better optima than the paper's: MAC refined, beside MACcut and the alternatives in `leads`.
 
 Every table is a `compare`; codes are kept in results/, so that an interrupted run goes on. The
 ratio is that of L(h) to MACcut's, from the same pairs.
@@ -41,7 +41,7 @@ class Kernel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class PairsOnly(Hasher):
-    """A method that is told the pairs, but not the labels that they were drawn from."""
+    """A method that is given the pairs, but not the labels that they were drawn from."""
 
     def __init__(self, method: Hasher, n_bits: int = 32, random_state: int = 0) -> None:
         self.method, self.n_bits, self.random_state = method, n_bits, random_state
@@ -99,7 +99,7 @@ def kernel() -> dict[str, Hasher]:
 
 
 def one_hot(C: float, *features: Any) -> Hasher:
-    """The strongest of its kind: these C have the most precision on CIFAR's very queries."""
+    """OneHot at its strongest: C was chosen for the highest precision on CIFAR's own queries."""
     classifier = LogisticRegression(C=C, max_iter=1000, tol=1e-3)
     return baselines.OneHot(classifier=make_pipeline(*features, StandardScaler(), classifier))
 
@@ -174,7 +174,7 @@ def _images(small: bool) -> Dataset:
 
 
 def held_out(data: Dataset) -> Dataset:
-    """Train without some classes; let only them be asked for, among all."""
+    """Train without some classes; query only these, in a base of all classes."""
     train = data.train.take(~np.isin(data.train.y, HELD_OUT))
     query = data.query.take(np.isin(data.query.y, HELD_OUT))
     protocol = f"{data.protocol} Classes {HELD_OUT} are not trained on; only they are queried."

@@ -57,8 +57,8 @@ def liblinear(F: NDArray[np.float64], z: NDArray[np.int8], C: float) -> NDArray[
 
 
 def decaying(n: int, d: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Made features that look like GIST to a linear model: ten overlapping classes, positive,
-    strongly correlated."""
+    """Synthetic features that look like GIST to a linear model: ten overlapping classes,
+    positive, strongly correlated."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 10, n)
     spread = diags_array(1 / np.sqrt(1 + np.arange(d)))

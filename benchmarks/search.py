@@ -1,6 +1,7 @@
-"""HammingIndex beside faiss's exact index, multi-index tables beside the scan, lists beside both.
+"""HammingIndex beside faiss's exact index, multi-index tables beside the scan, ApproximateIndex
+beside HammingIndex.
 
-Random codes, the same number of threads for both, medians of runs in turn.
+The same number of threads for both sides, medians of runs that take turns.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ def random_codes(n: int, n_bits: int, seed: int) -> Packed:
 
 
 def learned_codes(n: int, n_bits: int, seed: int) -> Packed:
-    """Signs of projections of a thousand clusters: crowded, as learned codes are."""
+    """Signs of projections of a thousand clusters: many codes are alike, as learned ones are."""
     fixed, rng = np.random.default_rng(0), np.random.default_rng(seed)
     centres, W = fixed.standard_normal((1000, 24)), fixed.standard_normal((24, n_bits))
     X = centres[rng.integers(0, 1000, n)] + 0.6 * rng.standard_normal((n, 24))
@@ -33,7 +34,7 @@ def learned_codes(n: int, n_bits: int, seed: int) -> Packed:
 
 
 def row(table: Table, name: str, queries: int, ours: float, theirs: float, *more: str) -> None:
-    """Milliseconds a query, and how many times faster we are."""
+    """Add a row: milliseconds per query, and how many times faster we are."""
     each = (f"{1000 * seconds / queries:.3f}" for seconds in (ours, theirs))
     table.add_row(name, str(queries), *each, f"{theirs / ours:.2f}", *more)
 

@@ -1,4 +1,4 @@
-"""Medians of runs that take turns, so that both sides meet the same moments of a machine."""
+"""Medians of runs that take turns, so that slow moments of the machine affect both sides."""
 
 from collections.abc import Callable, Sequence
 from statistics import median

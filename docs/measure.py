@@ -136,7 +136,7 @@ def _tried(
 
 
 class _Signs:
-    """One bit a feature: is it above its mean?"""
+    """One bit per feature: is it above its mean?"""
 
     def fit(self, X: Any) -> "_Signs":
         self.mean = X.mean(axis=0)
@@ -177,7 +177,7 @@ def _quantised(data: Dataset, n_bits: int) -> Iterator[tuple[str, Any]]:
     """Product quantisation: the distance of the query itself to the quantised points."""
     import faiss
 
-    for each in (4, 8):  # bits a part of the vector; 2^bits centres for it
+    for each in (4, 8):  # bits per part of the vector; 2^bits centres for it
         index = faiss.IndexPQ(data.base.X.shape[1], n_bits // each, each)
         index.pq.cp.min_points_per_centroid = 1
         index.train(data.train.X.astype(np.float32))

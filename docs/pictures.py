@@ -134,7 +134,7 @@ def compared() -> list[Plot]:
 
 
 def _each(found: list[dict[str, Any]], over: str, bits: int | None, k: str | None) -> list[Series]:
-    """One series a method over bits or over k, the other one fixed."""
+    """One series per method over bits or over k, the other one fixed."""
     series = []
     for method, told in COMPARED.items():
         points = [

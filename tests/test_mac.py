@@ -108,7 +108,7 @@ def test_automatic_mu_starts_where_codes_start_to_give_in(setting):
     problem, steps = run(setting, max_sweeps=50)
     first = steps[1][0].mu
     state = steps[0][1]
-    alone = problem.giving_in(state.Z, state.H)
+    alone = problem.flip_thresholds(state.Z, state.H)
     assert 0 < (alone < first).mean() < 0.05
     # With few iterations it starts higher, so that they still reach the end.
     _, short = run(setting, max_iter=4)
@@ -120,7 +120,7 @@ def test_automatic_mu_starts_where_codes_start_to_give_in(setting):
 def test_automatic_mu_allows_for_points_that_move_together(setting, solver):
     problem, steps = run(setting, solver)
     state = steps[0][1]
-    alone = problem.giving_in(state.Z, state.H)
+    alone = problem.flip_thresholds(state.Z, state.H)
     assert steps[1][0].mu <= np.quantile(alone[alone > 0], 0.01) + 1e-12
 
 

@@ -194,7 +194,7 @@ class MAC:
             return float(self.mu)
         # Below this, max_iter iterations would not reach the mu past which nothing changes.
         least = problem.last_mu * self.alpha ** (1 - self.max_iter)
-        alone = problem.giving_in(state.Z, state.H)
+        alone = problem.flip_thresholds(state.Z, state.H)
         alone = alone[alone > 0]
         if not len(alone):
             return least or problem.last_mu
@@ -202,12 +202,12 @@ class MAC:
         if not getattr(self.solver, "single_flips", False):
             # A solver that flips several points together does so at a lower mu than one by one.
             seed = int(rng.integers(2**63))
-            few = self._given_in(problem, state, 0.0, seed) + FIRST_SHARE * len(alone)
-            while mu / 2 > least and self._given_in(problem, state, mu, seed) > few:
+            few = self._flipped(problem, state, 0.0, seed) + FIRST_SHARE * len(alone)
+            while mu / 2 > least and self._flipped(problem, state, mu, seed) > few:
                 mu /= 2
         return mu
 
-    def _given_in(self, problem: Problem, state: State, mu: float, seed: int) -> int:
+    def _flipped(self, problem: Problem, state: State, mu: float, seed: int) -> int:
         """How many entries of Z one sweep at this mu flips to those of h(X)."""
         penalty = Penalty(state.H, mu, state.multipliers)
         Z = z_step(problem, state.Z, penalty, self.solver, 1, np.random.default_rng(seed)).Z

@@ -67,16 +67,16 @@ def test_past_the_last_mu_every_code_gives_in(A, name, seed):
     rng = np.random.default_rng(seed)
     Z, H = oracle.codes(rng, A.n_points, 4), oracle.codes(rng, A.n_points, 4)
     problem = Problem(A, oracle.ALL_LOSSES[name], 4)
-    alone = problem.giving_in(Z, H)
+    alone = problem.flip_thresholds(Z, H)
     assert len(alone) == (Z != H).sum()
     assert (alone <= problem.last_mu * (1 + 1e-9)).all()
 
 
-def test_giving_in_is_where_a_single_flip_starts_to_pay():
+def test_flip_thresholds_are_where_a_single_flip_starts_to_pay():
     A = affinity.from_labels(np.arange(20) % 3, 4, 8, random_state=0)
     rng = np.random.default_rng(1)
     Z, H = oracle.codes(rng, 20, 3), oracle.codes(rng, 20, 3)
-    alone = Problem(A, "ksh", 3).giving_in(Z, H)
+    alone = Problem(A, "ksh", 3).flip_thresholds(Z, H)
     for (n, k), mu in zip(np.argwhere(Z != H), alone, strict=True):
         flipped = Z.copy()
         flipped[n, k] *= -1

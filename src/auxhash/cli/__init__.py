@@ -1,4 +1,4 @@
-"""The command line. Everything heavy is imported inside a command: --help must be quick."""
+"""The command line. Heavy modules are imported inside the commands: --help must be quick."""
 
 import click
 
@@ -33,13 +33,13 @@ def main(debug: bool) -> None:
       auxhash index codes.npy -o codes.index
       auxhash search codes.index queries.npy --model model.safetensors -k 5
     \b
-    The same from a folder of pictures, one folder a class:
+    The same from a folder of pictures, with one folder per class:
       auxhash fit photos -o photos.safetensors
       auxhash encode photos.safetensors photos -o photos.npy
 
     Files are .npy, .npz, .csv, .parquet, .fvecs or .bvecs. Every command has a --help with
-    examples, and --json for results that machines read. Exit codes: 0 all went well, 1 a problem,
-    told in one line, 2 a wrong use of the command line, 130 stopped by Ctrl-C.
+    examples, and --json for results that machines read. Exit codes: 0 success, 1 a problem, told in
+    one line, 2 wrong use of the command line, 130 stopped by Ctrl-C.
     """
 
 

@@ -58,10 +58,10 @@ def compare(
     jobs: int | None,
     as_json: bool,
 ) -> None:
-    """Compare methods on DATA: a data set's name (auxhash data list), or your FEATURES and LABELS.
+    """Compare methods on DATA: a data set's name (auxhash data list), or your features and LABELS.
 
-    All methods that learn from pairs learn from the same ones. Of your own data, a tenth become
-    queries, the others are searched.
+    All methods that learn from pairs learn from the same ones. Of your own data, a tenth
+    (at most 2,000 points) become queries, and the others are searched.
 
     \b
     Examples:
@@ -98,7 +98,7 @@ def compare(
 @jobs_option
 @json_option
 def bench(points: int, codes: int, bits: int, jobs: int | None, as_json: bool) -> None:
-    """Time learning, encoding, searching and measuring on this machine, with made data.
+    """Time learning, encoding, searching and measuring on this machine, with synthetic data.
 
     \b
     Example:

@@ -66,7 +66,7 @@ def get(name: str, as_json: bool) -> None:
 @click.argument("names", nargs=-1)
 @json_option
 def verify(names: tuple[str, ...], as_json: bool) -> None:
-    """Check the files of the data sets NAMES, or of all that are in the cache, by their sums."""
+    """Check the files of the data sets NAMES, or of all in the cache, by their checksums."""
     from auxhash import datasets
     from auxhash.datasets.fetch import cache
 
@@ -97,7 +97,7 @@ def verify(names: tuple[str, ...], as_json: bool) -> None:
 @data.command()
 @json_option
 def where(as_json: bool) -> None:
-    """Print the cache folder (AUXHASH_DATA, or the platform's)."""
+    """Print the cache folder: AUXHASH_DATA, or else the platform's."""
     from auxhash.datasets.fetch import cache
 
     folder = str(cache.folder())

@@ -1,4 +1,4 @@
-"""encode and export: what a model is for."""
+"""encode and export: from a model to codes, or to ONNX."""
 
 from time import perf_counter
 
@@ -36,9 +36,9 @@ def encode(
 ) -> None:
     """Encode FEATURES with MODEL into packed codes.
 
-    CODES is a uint8 array with one row a point, bit k of a code at byte k // 8, bit k % 8. Files
-    in .npy, .parquet, .fvecs and .bvecs, and folders of pictures, may be larger than memory: they
-    are encoded a chunk at a time.
+    CODES is a uint8 array with one row per point; bit k of a code is bit k % 8 of byte k // 8.
+    Files in .npy, .parquet, .fvecs and .bvecs, and folders of pictures, may be larger than memory:
+    they are encoded chunk by chunk.
 
     \b
     Examples:

@@ -45,8 +45,8 @@ def evaluate(
 ) -> None:
     """Measure how many of the nearest in BASE share the label of each of QUERIES.
 
-    Without a model both are codes. With one they are points, and without BASE the model's own
-    training points are searched. Ties count by their expected value over all orders.
+    Without --model, QUERIES and BASE are codes. With it they are points; if BASE is left out, the
+    model's own training points are searched. Ties count by their expected value over all orders.
 
     \b
     Examples:
@@ -132,7 +132,7 @@ def _encoded_and_labels(
     header: bool | None,
     jobs: int | None,
 ) -> Any:
-    """The same of points that a model encodes."""
+    """`_codes_and_labels`, for points that a model encodes."""
     import numpy as np
 
     from auxhash.cli import inputs

@@ -95,8 +95,8 @@ def fit(
 ) -> None:
     """Learn a model from FEATURES and LABELS.
 
-    FEATURES is a .npy, .npz, .csv, .parquet or .fvecs file, one row a point, or a folder of
-    pictures, one folder a class. LABELS may be left out where FEATURES holds them (a column y, or
+    FEATURES is a .npy, .npz, .csv, .parquet or .fvecs file with one row per point, or a folder
+    of pictures, one folder per class. LABELS may be left out if FEATURES holds them (a column y, or
     the folders' names). Pairs say which rows i and j are similar (y = 1) or dissimilar (y = -1).
 
     Ctrl-C stops after the current step and writes the best model so far (exit code 130). With
@@ -128,12 +128,12 @@ def fit(
     hasher.set_params(**settings, random_state=seed, n_jobs=jobs)
     hasher.verbose = progress_wanted(as_json)
     began = clock.seconds()
-    warnings.simplefilter("ignore", TrainingInterrupted)  # told below, in other words
+    warnings.simplefilter("ignore", TrainingInterrupted)  # the user is told below
     hasher.fit(X, y, affinity=known, checkpoint=checkpoint)
     seconds = clock.seconds() - began
     if found.feature is not None:
         hasher.image_feature_ = found.feature
-    # How it was fitted is no part of the model: the same file on any number of threads.
+    # How it was fitted is no part of the model: the file is the same on any number of threads.
     hasher.set_params(n_jobs=None, verbose=0, warm_start=False).save(path)
     _show_fitted(output, hasher, seconds, choice, as_json)
     if hasher.interrupted_:
@@ -172,7 +172,7 @@ def _start(
 def _similarity(
     found: "Rows", labels: str | None, pairs: str | None, label: str, header: bool | None
 ) -> "tuple[Any, Affinity | None]":
-    """Labels, or pairs and perhaps labels to validate by."""
+    """Labels and None, or with `pairs` the labels, if any, and the affinity of the pairs."""
     from auxhash import affinity
     from auxhash.cli import inputs
 

@@ -17,7 +17,7 @@ INTERRUPTED = 130  # exit code, as of any program that Ctrl-C stops
 
 
 class Commands(click.Group):
-    """A group of commands that suggests the command that was meant."""
+    """A group of commands that suggests a command if a name is misspelt."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order in which they are needed, not by name."""
@@ -43,7 +43,7 @@ class Commands(click.Group):
 def problems_in_one_line(debug: bool) -> Iterator[None]:
     """Turn errors into messages, and warnings into notes; with `debug`, errors stay what they are.
 
-    What the user gave wrong raises one of a few kinds of errors. Any other kind is a fault of
+    Wrong input raises one of a few kinds of errors. Any other kind is a fault of
     auxhash, and the message says so.
     """
     with warnings.catch_warnings():
@@ -61,7 +61,7 @@ def problems_in_one_line(debug: bool) -> Iterator[None]:
             if debug or isinstance(error, (click.ClickException, click.Abort)):
                 raise
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
-                raise  # whoever read the output has gone, which click knows how to take
+                raise  # the reader of the output has gone: click handles it
             raise click.ClickException(_message(error)) from error
 
 

@@ -20,24 +20,24 @@ def points(
     if not Path(path).is_dir():
         return _of_file(path, own, label, header)
     folder = images.image_folder(path)
-    return _told(rows.of_images(folder, images.feature_for(folder, own, jobs)))
+    return _announced(rows.of_images(folder, images.feature_for(folder, own, jobs)))
 
 
 def points_for(
     hasher: Hasher, path: str, own: str | None, label: str, header: HeaderChoice = None
 ) -> Rows:
-    """Points for a model: of pictures, the features that it was learnt from."""
+    """Points for a model: for pictures, the same features that it was learnt from."""
     if not Path(path).is_dir():
         return _of_file(path, own, label, header)
     name = getattr(hasher, "image_feature_", None)
     if name is None:
         raise ValueError(f"{path} is a folder, and the model was not learnt from pictures")
     folder = images.image_folder(path)
-    return _told(rows.of_images(folder, images.remembered(name, own, hasher.n_jobs)))
+    return _announced(rows.of_images(folder, images.remembered(name, own, hasher.n_jobs)))
 
 
 def labels(path: str, label: str, header: HeaderChoice = None, what: str = "labels") -> AnyArray:
-    """The labels, or what else there is one of for each point, of a file."""
+    """The labels in a file, or other values (`what`) of which there is one per point."""
     found = tables.take_labels(path, label, what, header)
     tell(taken.labels_line(path, found, what))
     return found.values
@@ -65,7 +65,7 @@ def labels_of(
 def needed_labels(
     found: Rows, path: str | None, label: str, option: str, header: HeaderChoice = None
 ) -> AnyArray:
-    """The same where there must be some; `option` is how to give them."""
+    """`labels_of`, but it raises if there are none; `option` says how to give them."""
     labels = labels_of(found, path, label, header)
     if labels is None:
         raise ValueError(f"{found.name} holds no labels called {label!r}: give {option}")
@@ -73,7 +73,7 @@ def needed_labels(
 
 
 def codes(path: str, n_bits: int | None) -> tuple[Packed, int]:
-    """Packed codes of a .npy file, and their bits; packed codes alone do not tell all of these."""
+    """Packed codes of a .npy file, and their number of bits, which bytes alone do not tell."""
     file = tables.checked_path(path, "codes", (".npy",))
     array, _ = tables.read_features(file)
     if array.ndim != 2 or not array.size or array.dtype.kind not in "iu":
@@ -87,9 +87,9 @@ def codes(path: str, n_bits: int | None) -> tuple[Packed, int]:
 
 
 def output_path(path: str, *made_from: str | None, suffix: str | None = None) -> Path:
-    """A path that can be written to, and is none of what the file is made from.
+    """The path, if it can be written to and is none of the files that it is made from.
 
-    Better to know before an hour of work than after.
+    Checked before an hour of work, not after.
     """
     found = Path(path).expanduser()
     real = os.path.realpath
@@ -109,7 +109,7 @@ def pairs(path: str, header: HeaderChoice = None) -> tables.PairColumns:
 
 
 def names(path: str, header: HeaderChoice = None) -> list[str]:
-    """What the ids 0, 1, ... are called: a list, or a folder of pictures."""
+    """The names of the ids 0, 1, ...: from a list, or from a folder of pictures."""
     if Path(path).is_dir():
         return images.image_folder(path).names
     found = tables.read_names(path, header)
@@ -119,7 +119,7 @@ def names(path: str, header: HeaderChoice = None) -> list[str]:
 
 
 def comparable(asked: AnyArray, searched: AnyArray) -> None:
-    """Raise if of two sides' labels one is text and the other numbers: none would be the same."""
+    """Raise if one side's labels are text and the other's numbers: none would be the same."""
     if (asked.dtype.kind in "US") != (searched.dtype.kind in "US"):
         kinds = taken.kind(asked), taken.kind(searched)
         raise ValueError(
@@ -130,9 +130,9 @@ def comparable(asked: AnyArray, searched: AnyArray) -> None:
 def _of_file(path: str, own: str | None, label: str, header: HeaderChoice) -> Rows:
     if own is not None:
         raise ValueError(f"--features is for folders of pictures, and {path} is none")
-    return _told(rows.of_file(path, label, header=header))
+    return _announced(rows.of_file(path, label, header=header))
 
 
-def _told(found: Rows) -> Rows:
+def _announced(found: Rows) -> Rows:
     tell(found.taken)
     return found

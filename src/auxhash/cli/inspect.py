@@ -1,4 +1,4 @@
-"""inspect: what a file is, how it came about, and whether its codes make use of their bits."""
+"""inspect: what a file is, how it was made, and whether its codes use all their bits."""
 
 import math
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ MOST_COLUMNS = 60
 def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> None:
     """Tell what FILE is: a model, codes or an index.
 
-    Of a model: how it was trained, with the curve of its loss. Of codes: how even the bits are (1/2
-    is best) and how many of them are effective (the entropy of the codes), beside the same at
-    training time if the model is given.
+    For a model: how it was trained, with the curve of its loss. For codes: how balanced the bits
+    are (+1 in 1/2 of the codes is best) and how many are effective (the entropy of the codes); with
+    --model, also the same for the codes of its training points.
 
     \b
     Examples:
@@ -54,7 +54,7 @@ def _inspect_model(path: str, as_json: bool) -> None:
     hasher = load(path)
     history = getattr(hasher, "history_", [])
     parameters = {
-        name: _told(value)
+        name: _describe(value)
         for name, value in hasher.get_params(deep=False).items()
         if name not in ("n_jobs", "verbose")
     }
@@ -89,7 +89,7 @@ def _inspect_model(path: str, as_json: bool) -> None:
 
 
 def _of_step(step: Any) -> dict[str, Any]:
-    """A step in numbers, but for the time, which models do not keep."""
+    """The values of a step, without its time, which models do not keep."""
     values = step._asdict() if hasattr(step, "_asdict") else vars(step)
     return {name: value for name, value in values.items() if name != "seconds"}
 
@@ -171,7 +171,7 @@ def _bit_lines(bits: dict[str, Any]) -> list[str]:
 
 
 def curve(values: Sequence[float]) -> list[str]:
-    """Bars of eighths of a line, one column a value (or several, for a long list), with an axis."""
+    """Bars in eighths of a line, with an axis; one column per value, or several values if many."""
     shown = [value for value in values if math.isfinite(value)]
     step = -(-len(shown) // MOST_COLUMNS)
     shown = [min(shown[at : at + step]) for at in range(0, len(shown), step)]
@@ -187,10 +187,10 @@ def curve(values: Sequence[float]) -> list[str]:
     return lines
 
 
-def _told(value: Any) -> Any:
-    """A parameter in a word: an array by its shape."""
+def _describe(value: Any) -> Any:
+    """A parameter in short: an array by its shape."""
     if isinstance(value, tuple):
-        return tuple(_told(part) for part in value)
+        return tuple(_describe(part) for part in value)
     if hasattr(value, "shape"):
         return f"array {tuple(value.shape)}"
     return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)

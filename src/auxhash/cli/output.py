@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 TOLD = "auxhash.told"  # where click's context keeps what was told
-WIDE = 160  # columns, where the output is no terminal
+WIDE = 160  # columns, if the output is no terminal
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
 jobs_option = click.option("--jobs", type=int, help="Threads; by default, all cores.")
@@ -48,7 +48,7 @@ own_feature_option = click.option(
 
 
 def show(result: Mapping[str, Any], as_json: bool, *shown: "RenderableType") -> None:
-    """Print `result` as JSON, with what was told, or else what is shown of it."""
+    """Print `result` as JSON, with the lines of `tell`; or else print `shown`."""
     if as_json:
         context = click.get_current_context(silent=True)
         told = context.meta.get(TOLD) if context else None
@@ -66,7 +66,7 @@ def show(result: Mapping[str, Any], as_json: bool, *shown: "RenderableType") -> 
 
 
 def tell(line: str) -> None:
-    """Say at once, on stderr, what was read; with --json, `show` prints it as "read"."""
+    """Say on stderr, at once, what was read; with --json, `show` prints it later, as "read"."""
     context = click.get_current_context(silent=True)
     if context is not None and context.params.get("as_json"):
         context.meta.setdefault(TOLD, []).append(line)
@@ -75,12 +75,12 @@ def tell(line: str) -> None:
 
 
 def progress_wanted(as_json: bool) -> int:
-    """Whether someone looks on: what `verbose` is to be."""
+    """The value for `verbose`: 1 if the output is a terminal and not JSON, else 0."""
     return int(sys.stdout.isatty() and not as_json)
 
 
 def table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> "Table":
-    """Rows of equal keys, the keys as headings; numbers to the right."""
+    """A table of rows with the same keys, which are its headings; numbers to the right."""
     from rich.table import Table
 
     found = Table(title=title, title_justify="left")
@@ -103,7 +103,7 @@ def number(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Only what JSON knows; a number that is none becomes null."""
+    """The value in the types that JSON has; NaN and infinity become null."""
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
     if hasattr(value, "tolist"):  # NumPy's

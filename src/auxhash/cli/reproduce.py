@@ -29,7 +29,7 @@ from auxhash.cli.output import jobs_option, json_option, progress_wanted, show, 
 def reproduce(figure: str | None, listing: bool, as_json: bool, **options: Any) -> None:
     """Make FIGURE of the paper from runs of your own; FIGURE is a name of --list, or all.
 
-    What was run before is kept and not run again, so an interrupted run goes on.
+    Runs are kept and never repeated, so that an interrupted command goes on where it stopped.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""index and search: from codes to what is near."""
+"""index and search: from codes to their nearest neighbours."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ SHOWN = 10  # queries and neighbours, on the terminal
 @click.argument("codes")
 @click.option("-o", "--output", required=True, metavar="INDEX", help="The index to write.")
 @bits_option
-@click.option("--ids", metavar="FILE", help="Whole numbers to call the codes by, one a code.")
+@click.option("--ids", metavar="FILE", help="Whole numbers to call the codes by, one per code.")
 @header_option
 @json_option
 def index(
@@ -83,8 +83,8 @@ def search(
     """Find the k codes of INDEX that are nearest to each of QUERIES.
 
     QUERIES are codes or, with --model, points: whatever `auxhash encode` takes. The ids are those
-    that the index was given, or else the rows of its codes. Ties come in the order of the codes.
-    Of an index with fewer than k codes, all are found.
+    that the index was given, or else the row numbers of its codes. Ties come in the order of the
+    codes. If the index has fewer than k codes, all are found.
 
     \b
     Examples:
@@ -144,7 +144,7 @@ def _encoded(
 
     hasher = load(model)
     hasher.n_jobs = jobs
-    if hasher.n_bits != index.n_bits:  # an index of whole bytes is right if it pads with zeros
+    if hasher.n_bits != index.n_bits:  # an index of whole bytes fits if its padding is zeros
         try:
             as_packed(index.packed, n_bits=hasher.n_bits)
         except ValueError as error:
@@ -157,7 +157,7 @@ def _encoded(
 
 
 def _names(path: str, header: bool | None, index: "HammingIndex") -> list[str]:
-    """What the ids 0, 1, ... are called."""
+    """The names of the ids 0, 1, ..."""
     from auxhash.cli import inputs
 
     names = inputs.names(path, header)

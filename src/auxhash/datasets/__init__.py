@@ -29,7 +29,7 @@ __all__ = [
     "write_vectors",
 ]
 
-# Loaded at first use, so that naming a data set costs nothing.
+# Imported at first use: to look up the name of a data set imports nothing heavy.
 _HOMES = {
     "DataError": "fetch.sources",
     "Dataset": "dataset",
@@ -43,7 +43,7 @@ _HOMES = {
 
 @dataclass(frozen=True)
 class RegistryEntry:
-    """A data set's line in the registry; its module is imported when it is needed."""
+    """One data set of the registry; its module is imported when it is needed."""
 
     about: str
     module: str
@@ -60,7 +60,7 @@ class RegistryEntry:
 
     @property
     def files(self) -> "Collection | None":
-        """What has to be in the cache; None where nothing does."""
+        """The files that must be in the cache; None if the data set needs none."""
         if self.collection is None:
             return None
         files: Collection = self._part(self.collection)
@@ -88,7 +88,7 @@ def entry(name: str) -> RegistryEntry:
     """The registry's entry, or a ValueError that suggests the name that was meant."""
     if name in REGISTRY:
         return REGISTRY[name]
-    from auxhash.checks import unknown  # which takes NumPy, and naming the data sets does not
+    from auxhash.checks import unknown  # here, since it imports NumPy
 
     raise unknown("data set", name, REGISTRY)
 
@@ -100,10 +100,11 @@ def load(name: str, cosine: bool = False, **options: Any) -> "Dataset":
         name: see `REGISTRY`, or `auxhash data list`.
         cosine: centre by the mean of the training points and normalise, so that Euclidean
             distance is cosine distance.
-        options: what the set takes of n_train, n_base, n_query (None: all), seed, n_jobs.
+        options: n_train, n_base, n_query (None: all), seed and n_jobs, those that the set has;
+            cifar10-sift also has n_neighbors.
 
     Raises ValueError for unknown names, TypeError for options the set does not have, and
-    DataError where files are wrong or cannot be had.
+    DataError if files are wrong or cannot be fetched.
     """
     loader = entry(name).load
     known = inspect.signature(loader).parameters

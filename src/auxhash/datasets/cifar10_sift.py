@@ -1,7 +1,8 @@
-"""A million real SIFT descriptors out of CIFAR-10, for runs at the scale of SIFT1M.
+"""A million real SIFT descriptors of CIFAR-10, for runs at the scale of SIFT1M.
 
-Every image gives the same number, so that no image dominates: its strongest keypoints, and where
-it has too few of them, points of a regular grid. Needs OpenCV: `pip install 'auxhash[sift]'`.
+Every image gives the same number of descriptors, so that no image dominates: those of its
+strongest keypoints and, if it has too few, of points on a regular grid. Needs OpenCV:
+`pip install 'auxhash[sift]'`.
 """
 
 from collections.abc import Callable
@@ -18,11 +19,11 @@ from auxhash.datasets.fetch import cache
 
 FILES = cifar10.FILES
 PER_IMAGE = 20
-TRAINING_IMAGES = 50_000  # the base is made of these, the queries of the 10,000 tests
+TRAINING_IMAGES = 50_000  # they make the base; the 10,000 test images make the queries
 DIMENSION = 128
-ENLARGED = 2  # times, before keypoints are looked for: at 32 pixels there are too few
+ENLARGED = 2  # factor on an image before keypoints are sought: at 32 pixels there are too few
 GRID = 5  # points along a side, where keypoints run out
-GRID_SIZE = 16.0  # pixels a grid point describes
+GRID_SIZE = 16.0  # diameter in pixels that a grid point describes
 CHUNK = 500  # images
 
 
@@ -34,9 +35,9 @@ def load(
     n_neighbors: int = 100,
     n_jobs: int | None = None,
 ) -> Dataset:
-    """20 descriptors of each of 50,000 training images; queries one of each of the test images.
+    """Base: 20 descriptors per training image, of 50,000; queries: one per test image.
 
-    `n_neighbors` nearest base points of each query are the ground truth; 0 leaves it out.
+    The ground truth is the `n_neighbors` nearest base points of each query; 0 leaves it out.
     """
     found = descriptors(n_jobs)
     split = TRAINING_IMAGES * PER_IMAGE
@@ -95,7 +96,7 @@ def _run(work: Callable[[slice], None], n: int, n_jobs: int | None) -> None:
 
 
 def _single_threaded(cv2: Any, work: Callable[[], None]) -> None:
-    """Hold OpenCV to one thread a call: our chunks feed the cores."""
+    """Run `work` with one thread per call of OpenCV: our own chunks already use all cores."""
     before = cv2.getNumThreads()
     cv2.setNumThreads(1)
     try:

@@ -14,7 +14,7 @@ from auxhash.datasets.fetch import cache
 
 CHUNK = 8192  # rows worked on at once
 WORTH_KEEPING = 10**8  # distances; ground truth that takes more is kept on disk
-LARGE = 10**8  # numbers; what is derived from more, mapped from disk, stays on disk
+LARGE = 10**8  # numbers; what is derived from a larger array on disk goes to disk, too
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +22,7 @@ class Points:
     """Features X (n, D), and what else is known of each point.
 
     `y` holds labels (n,), `images` uint8 (n, height, width) or (n, height, width, 3), and
-    `neighbors` (n, k) the indices of the nearest base points, nearest first (queries alone).
+    `neighbors` (n, k) the indices of the nearest base points, nearest first (only for queries).
     """
 
     X: AnyArray
@@ -89,7 +89,7 @@ def stream(seed: int, name: str) -> np.random.Generator:
 
 
 def draw(n: int, size: int | None, seed: int, name: str) -> Numbers:
-    """`size` of n row numbers, in rising order; None takes all. `name` is the argument's.
+    """`size` of n row numbers, in rising order; None takes all. `name` is the argument's name.
 
     A smaller draw of the same seed is part of a larger one.
     """
@@ -103,7 +103,7 @@ def draw(n: int, size: int | None, seed: int, name: str) -> Numbers:
 def split(
     n: int, n_train: int | None, n_base: int | None, n_query: int, seed: int
 ) -> tuple[Numbers, Numbers, Numbers]:
-    """Row numbers of train, base and query: queries leave the pool first, train is in base."""
+    """Row numbers of train, base and query: queries first, base from the rest, train from base."""
     query = draw(n, n_query, seed, "n_query")
     rest = np.setdiff1d(np.arange(n), query, assume_unique=True)
     if not len(rest):
@@ -156,7 +156,7 @@ def ground_truth(base: AnyArray, query: AnyArray, k: int, n_jobs: int | None = N
 
 
 def _directions(X: AnyArray, mean: NDArray[np.float64]) -> AnyArray:
-    """X minus mean, rows of length 1, float32: on disk if X is there and large."""
+    """X minus mean, rows scaled to length 1, float32; on disk if X is on disk and large."""
 
     def fill(out: AnyArray) -> None:
         for rows in threads.chunks(len(X), CHUNK):
@@ -175,7 +175,7 @@ def _directions(X: AnyArray, mean: NDArray[np.float64]) -> AnyArray:
 
 
 def _fingerprint(*arrays: AnyArray) -> str:
-    """A sum of the arrays' contents: what was worked out from them is found again by it."""
+    """A digest of the arrays' contents, by which what was computed from them is found again."""
     total = hashlib.md5(usedforsecurity=False)
     for array in arrays:
         total.update(f"{array.dtype} {array.shape}".encode())

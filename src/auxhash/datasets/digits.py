@@ -8,7 +8,7 @@ from auxhash.datasets.dataset import Dataset, Points, describe, split, within
 def load(
     n_train: int | None = None, n_base: int | None = None, n_query: int = 297, seed: int = 0
 ) -> Dataset:
-    """1,797 digits: queries drawn at random, the others base and training set."""
+    """1,797 digits: queries are drawn at random, the others are base and training set."""
     from sklearn.datasets import load_digits
 
     found = load_digits()

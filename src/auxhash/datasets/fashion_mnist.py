@@ -1,4 +1,4 @@
-"""Fashion-MNIST: 70,000 pictures of clothes, in MNIST's form."""
+"""Fashion-MNIST: 70,000 pictures of clothes, in MNIST's file format."""
 
 from pathlib import Path
 

@@ -1,9 +1,9 @@
 """GIST: the spatial envelope of a picture (Oliva and Torralba, 2001).
 
-A picture is taken in log intensity, its local contrast made even, and passed through a bank of
-Gabor-like filters, at each scale one an orientation. The mean size of each filter's response in
-each cell of a grid is the descriptor: scale by scale, orientation by orientation, the cells row
-by row. For 32 x 32 grey pictures, 8 + 8 + 4 orientations on a 4 x 4 grid, that is 320 numbers.
+The log intensity of a picture, its local contrast evened out, is passed through a bank of
+Gabor-like filters, one per scale and orientation. The mean magnitude of each filter's response
+in each cell of a grid is the descriptor: scale by scale, orientation by orientation, the cells
+row by row. For 32 x 32 grey pictures, 8 + 8 + 4 orientations on a 4 x 4 grid, that is 320 numbers.
 """
 
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ from auxhash.compute.arrays import Single
 
 ORIENTATIONS = (8, 8, 4)  # from the finest scale to the coarsest
 GRID = 4
-CHUNK_PIXELS = 1 << 18  # of pictures worked on at once: what fits a core's cache
+CHUNK_PIXELS = 1 << 18  # worked on at once: what fits a core's cache
 
-FINEST = 0.3  # cycles a pixel at the centre of the finest filters
-SCALE_STEP = 1.85  # from one scale to the next
+FINEST = 0.3  # cycles per pixel at the centre of the finest filters
+SCALE_STEP = 1.85  # factor on the wavelength from one scale to the next
 RADIAL = 3.5  # filters fall as exp(-RADIAL (f / centre - 1)^2)
 ANGULAR = 8.0  # and as exp(-2 pi (m angle / ANGULAR)^2) for m orientations
-CONTRAST_CUTOFF = 4.0  # cycles a picture at which the local mean has fallen to half
+CONTRAST_CUTOFF = 4.0  # cycles per picture at which the local mean has fallen to half
 CONTRAST_PAD = 5  # pixels
 CONTRAST_FLOOR = 0.2  # in units of log intensity: below it, a flat region is not amplified
 
@@ -40,7 +40,7 @@ def gist(
 
     Args:
         images: grey (n, side, side) or colour (n, side, side, channels), intensities 0..255. A
-            colour picture's descriptor is that of each channel, one after the other.
+            colour picture's descriptor joins those of its channels.
         orientations: filters at each scale, from fine to coarse.
         grid: cells along a side.
         n_jobs: threads.
@@ -69,9 +69,9 @@ def gist(
 def gabor_bank(side: int, orientations: Sequence[int]) -> Single:
     """Transfer functions (filters, side, side) over the frequencies of an FFT.
 
-    Each is a bump in one half of the plane, so that the response is analytic: its size is the
-    local energy, whatever the phase. Filter j of m answers to waves that run at angle pi j / m to
-    the x axis.
+    Each is a bump in one half of the plane, so that the response is analytic: its magnitude
+    is the local energy, whatever the phase. Filter j of m answers to waves that run at angle
+    pi j / m to the x axis.
     """
     f = np.fft.fftfreq(side)
     radius, angle = np.hypot(f, f[:, None]), np.arctan2(f[:, None], f)
@@ -91,7 +91,7 @@ def even_contrast(log_intensity: Single) -> Single:
     """Pictures (n, side, side) minus their local mean, divided by their local deviation."""
     padded = _padded(log_intensity, CONTRAST_PAD)
     side = padded.shape[1]
-    f = np.fft.fftfreq(side, 1 / side)  # cycles a picture
+    f = np.fft.fftfreq(side, 1 / side)  # cycles per picture
     f2 = (f**2)[: side // 2 + 1] + (f**2)[:, None]
     blur = (0.5 ** (f2 / CONTRAST_CUTOFF**2)).astype(np.float32)
 
@@ -106,12 +106,12 @@ def even_contrast(log_intensity: Single) -> Single:
 
 
 def _mean_responses(pictures: Single, pad: int, filters: Single, cells: Single) -> Single:
-    """Mean size of each filter's response in each cell: (n, filters x cells)."""
+    """Mean magnitude of each filter's response in each cell: (n, filters x cells)."""
     spectrum = scipy.fft.fft2(_padded(pictures, pad))
     inside = slice(pad, spectrum.shape[1] - pad)
     found = []
     for transfer in filters:
-        # One axis, then the other, where the padding of the first need not be carried along.
+        # Invert one axis and cut off its padding, then invert the other.
         columns = scipy.fft.ifft(spectrum * transfer, axis=1)[:, inside]
         size = np.abs(scipy.fft.ifft(columns, axis=2)[:, :, inside])
         found.append((cells @ size @ cells.T).reshape(len(pictures), -1))

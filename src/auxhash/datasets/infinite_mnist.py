@@ -91,9 +91,9 @@ def load(
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> Dataset:
-    """Base: images 0..n_base-1 deformed from MNIST's training images; queries from its tests.
+    """Base: images 0..n_base-1, of MNIST's training images; queries: deformed test images.
 
-    The base lies on disk, one byte a pixel, and is mapped into memory, never read as a whole.
+    The base lies on disk, one byte per pixel, and is mapped into memory, never read as a whole.
     """
     if n_base < 1 or n_query < 1:
         raise ValueError(f"n_base and n_query must be positive, got {n_base} and {n_query}")
@@ -145,7 +145,7 @@ def _two_uniform(bits: int) -> tuple[Any, Any]:
 
 @kernel
 def _smooth(field: Any, kernel: Any, wide: Any, across: Any) -> None:
-    """Convolve a field with the Gaussian in place; it wraps around, so it is alike everywhere."""
+    """Convolve a field with the Gaussian in place; it wraps around at the edges."""
     side = len(field)
     reach = len(kernel) // 2
     for row in range(side):  # along x
@@ -171,7 +171,7 @@ def _pixel(digit: Any, row: int, x: int) -> Any:
 
 @kernel
 def _deform(digits: Any, numbers: Any, seed: int, kernel: Any, out: Any) -> None:
-    """Draw image after image: where each pixel comes from, and the four pixels around there."""
+    """Draw the images: each pixel is interpolated from the four around the place it comes from."""
     side = digits.shape[1]
     middle = np.float32((side - 1) / 2)
     across = np.empty((side, side), np.float32)

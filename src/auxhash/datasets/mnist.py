@@ -42,7 +42,7 @@ def load(
 def in_idx_files(
     name: str, home: Path, n_train: int | None, n_base: int | None, n_query: int, seed: int
 ) -> Dataset:
-    """MNIST, or a set that took over its form."""
+    """MNIST, or a set in files of the same names and format."""
     pool, tests = training_images(home), held_out_images(home)
     base = pool.take(draw(len(pool), n_base, seed, "n_base"))
     train = base.take(draw(len(base), n_train, seed, "n_train"))

@@ -35,7 +35,7 @@ SMALL = Collection(
     ),
 )
 
-# No sums are published; the sizes follow from the format.
+# No checksums are published; the sizes follow from the format.
 FULL = Collection(
     "sift1m",
     (
@@ -68,7 +68,7 @@ def load(
 def corpus(
     files: Collection, n_train: int | None, n_base: int | None, n_query: int | None, seed: int
 ) -> Dataset:
-    """A TEXMEX corpus. Its ground truth holds for the whole base, and is found anew for a part."""
+    """A TEXMEX corpus. Its ground truth is that of the whole base; for a part, it is computed."""
     home = files.obtain()
     base, learn, query, truth = (read_vectors(home / file.name) for file in files.files)
     queries = Points(query, neighbors=truth.astype(np.int64))

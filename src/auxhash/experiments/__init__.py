@@ -1,1 +1,1 @@
-"""Runs that are kept: `compare` and what it is made of. A run writes codes; reports only read."""
+"""Experiments with stored runs: `compare` and the figures. Runs write codes, reports only read."""

@@ -1,8 +1,8 @@
-"""Results on disk, one cell a file, named after what was run: never the same run twice.
+"""Results on disk, one file per cell, named after what was run, so that no run is made twice.
 
 A cell's name is a digest of its configuration, so that a changed setting is another cell, and an
-interrupted run goes on where it stopped. A cell is written whole or not at all; one that was
-damaged since counts as not there, and its run is made again.
+interrupted run goes on where it stopped. A cell is written whole or not at all; a damaged one
+counts as missing, and its run is made again.
 """
 
 import hashlib
@@ -73,7 +73,7 @@ class Cells:
 
 
 class Memory:
-    """Cells that last as long as this object."""
+    """Cells in memory, for as long as this object lives."""
 
     def __init__(self) -> None:
         self.kept: dict[str, Cell] = {}

@@ -1,8 +1,8 @@
 """choose: settings for a data set, by precision on points held out of it.
 
-One thing after another, each at the best values so far: first the loss together with the hash
-function, then how many pairs to draw, then the number of bits. Of two settings about as good, the
-cheaper one is taken: more bits nearly always help a little.
+One choice after another, each with the best values so far: first the loss together with the hash
+function, then how many pairs to draw, then the number of bits. Of settings that are about
+equally good the cheapest is taken, since more bits nearly always help a little.
 """
 
 import warnings
@@ -23,11 +23,11 @@ from auxhash.storage.identity import in_words
 
 Parameters = dict[str, Any]
 
-LOSSES = ("ksh", "hinge", "esplh", "ee")  # of labels, bre is a quarter of ksh
+LOSSES = ("ksh", "hinge", "esplh", "ee")  # on labels, bre is a quarter of ksh
 HASH_FUNCTIONS = ("linear", "rbf", "network")
 PAIRS = ((20, 100), (100, 500), (200, 1000))  # similar and dissimilar, for each point
 BITS = (8, 16, 32, 64)
-MOST_POINTS = 5_000  # learnt from, to choose
+MOST_POINTS = 5_000  # training points of a trial
 MOST_QUERIES = 1_000
 HELD_OUT = 0.2
 ABOUT_AS_GOOD = 0.01  # of precision
@@ -53,7 +53,7 @@ def choose(
     """Choose n_bits, loss, hash_function, n_similar and n_dissimilar of MACHash for X and y.
 
     Args:
-        fixed: parameters that are settled, with their values; of the five, they are not varied.
+        fixed: values of parameters that are not to be varied, of these five or any others.
     """
     fixed = _checked(fixed)
     labels = checks.labels("y", y, len(X))
@@ -96,7 +96,7 @@ def _checked(fixed: Parameters | None) -> Parameters:
 
 
 def _stages(fixed: Parameters) -> Iterator[list[Parameters]]:
-    """What is varied at one time, from cheap to dear."""
+    """The settings to try at each stage, from cheap to expensive."""
 
     def open_to(names: Sequence[str], values: Sequence[Any]) -> list[Parameters]:
         settings = [dict(zip(names, value, strict=True)) for value in values]
@@ -112,7 +112,7 @@ def _measured(
     hasher: MACHash, X: Any, y: Any, held: Any, held_labels: Any, k: int
 ) -> dict[str, float]:
     began = clock.seconds()
-    with warnings.catch_warnings():  # that classes are small need not be said at every trial
+    with warnings.catch_warnings():  # do not warn of small classes at every trial
         warnings.filterwarnings("ignore", "of .* points have fewer than n_")
         hasher.fit(X, y)
     seconds = clock.seconds() - began
@@ -120,7 +120,7 @@ def _measured(
 
 
 def _split(n: int, labels: NDArray[Any], seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Row numbers to learn from, and held out."""
+    """Row numbers to learn from, and those held out."""
     n_held = min(MOST_QUERIES, round(HELD_OUT * n))
     if not 1 <= n_held <= n - 2:
         raise ValueError(f"{n} points are too few to hold some out and choose by them")

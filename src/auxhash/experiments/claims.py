@@ -1,8 +1,8 @@
 """The paper's claims as functions of what was measured: held, not held, or not tested.
 
-A test takes records and gives (held, the numbers in a sentence); held is None where the records
-do not say. A case is one (group, hash function, bits); methods are compared with the seeds that
-both were run with, by their means over these.
+A test takes records and gives (held, the numbers in a sentence); held is None if the records
+cannot tell. A case is one (group, hash function, bits); two methods are compared by their means
+over the seeds that both were run with.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +26,7 @@ UNTESTED: Outcome = (None, "This run has no numbers for it.")
 
 @dataclass(frozen=True)
 class Claim:
-    """What is claimed, and how it is tested; `ours` where it is not the paper that says it."""
+    """What is claimed, and how it is tested; `ours` if the claim is not from the paper."""
 
     words: str
     test: Test
@@ -97,7 +97,7 @@ def lower_loss(a: str, b: str, share: float = ALWAYS) -> Test:
 
 
 def better_precision(a: str, b: str, share: float = NEARLY_ALWAYS) -> Test:
-    """Precision at k of a above that of b in this share of the cases and k; mAP is told along."""
+    """Precision at k of a above that of b in this share of the cases and k."""
 
     def test(records: Sequence[Record]) -> Outcome:
         pairs = at_ranks(records, a, b)
@@ -149,7 +149,7 @@ def beats_all(
 
 
 def only_ones_ahead(ours: Sequence[str], others: Sequence[str], of: str) -> Test:
-    """With the most bits, in every group: mean precision of all of ours above `of`, of no other."""
+    """With the most bits, in every group: ours, and no others, above `of` in mean precision."""
 
     def test(records: Sequence[Record]) -> Outcome:
         every = _most_bits(records)
@@ -189,7 +189,7 @@ def larger_gain_for_linear(a: str, b: str, share: float = USUALLY) -> Test:
 
 
 def gain_like_a_kernel(a: str, b: str, share: float = OFTEN) -> Test:
-    """Precision that a gains over b, both linear, is at least half of what a kernel gains b."""
+    """Precision that a gains over b, both linear, is at least half of what b gains by a kernel."""
 
     def test(records: Sequence[Record]) -> Outcome:
         gained = _gains(records, a, b, "linear")
@@ -268,7 +268,7 @@ def iterations(low: int, high: int) -> Test:
 
 
 def progress_at_the_beginning(records: Sequence[Record]) -> Outcome:
-    """Half of the way down is made in the first half of the iterations, usually."""
+    """Usually, half of the decrease in L(h) is made in the first half of the iterations."""
     paths = [[step["loss"] for step in record.history] for record in _macs(records)]
     paths = [path for path in paths if len(path) > 2 and min(path) < path[0]]
     if not paths:
@@ -292,7 +292,7 @@ def later_are_faster(records: Sequence[Record]) -> Outcome:
     later = [float(np.mean([s["seconds"] for s in record.history[1:]])) for record in macs]
     faster = sum(x < y for x, y in zip(later, first, strict=True))
     return faster == len(macs), (
-        f"{np.mean(later):.2f} s an iteration against {np.mean(first):.2f} s for the two-step "
+        f"{np.mean(later):.2f} s per iteration against {np.mean(first):.2f} s for the two-step "
         f"solution, on average; faster in {faster} of {len(macs)} runs."
     )
 
@@ -368,7 +368,7 @@ def few_two_steps(records: Sequence[Record]) -> Outcome:
 
 
 def largest_effective(method: str, share: float = USUALLY) -> Test:
-    """The method's effective bits of the base are the largest of all, by number of bits."""
+    """The method has the most effective bits on the base, at this share of the numbers of bits."""
 
     def test(records: Sequence[Record]) -> Outcome:
         means = _means(records, lambda r: r.effective.get("base", float("nan")))
@@ -388,7 +388,7 @@ def largest_effective(method: str, share: float = USUALLY) -> Test:
 
 
 def low_precision(method: str) -> Test:
-    """The method's mean precision lies in the lower half of all methods', in most cases."""
+    """The method's mean precision is in the lower half of all, at two thirds of numbers of bits."""
 
     def test(records: Sequence[Record]) -> Outcome:
         means = _means(records, _mean_precision)
@@ -406,11 +406,11 @@ def low_precision(method: str) -> Test:
     return test
 
 
-SOME = 0.2  # rank correlation that counts as one
+SOME = 0.2  # the least rank correlation that counts
 
 
 def utilization_goes_with_precision(records: Sequence[Record]) -> Outcome:
-    """Rank correlation over the methods of effective bits and precision: SOME on average."""
+    """Rank correlation of effective bits and precision over the methods, on average, >= SOME."""
     effective = _means(records, lambda r: r.effective.get("base", float("nan")))
     precision = _means(records, _mean_precision)
     found = {}
@@ -446,7 +446,7 @@ def _means(records: Sequence[Record], value: Value) -> dict[int, dict[str, float
 
 
 def paired(records: Sequence[Record], a: str, b: str, value: Value) -> list[Pair]:
-    """Both methods in every case that both were run in; one without hash functions fits any."""
+    """Both methods in every case that both were run in; one of a fixed hash function fits any."""
     found = []
     kinds = dict.fromkeys(r.hash_function for r in records if r.method in (a, b))
     groups = dict.fromkeys((r.group, r.bits) for r in records)
@@ -470,7 +470,7 @@ def paired(records: Sequence[Record], a: str, b: str, value: Value) -> list[Pair
 
 
 def at_ranks(records: Sequence[Record], a: str, b: str) -> list[Pair]:
-    """paired, for precision at every k."""
+    """`paired`, for the precision at every k."""
     found = []
     for k in sorted({k for record in records for k in record.precision}):
         having = [record for record in records if k in record.precision]

@@ -24,13 +24,13 @@ from auxhash.experiments.entries import METHODS, Entry, Methods, Shared, entries
 from auxhash.experiments.runs import PairNumbers
 from auxhash.storage.encoding import Arrays
 
-OWN = "own"  # the column of what a method brings itself
+OWN = "own"  # the column of a method's own parameters
 NONE = "-"  # in the table, where there is no number
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One row for each method, number of bits and seed; a row of a method that failed says why.
+    """One row per method, number of bits and seed; if the method failed, its row says why.
 
     `own` lists the parameters that a method was given as a hasher and that are neither its class's
     defaults nor what all share. L(h) is the shared loss over the shared pairs in every row.
@@ -59,7 +59,7 @@ class Comparison:
             brought = [same[0][OWN]] if owned else []
             cells = [_shown([row[name] for row in same]) for name in measures]
             texts = [key[0], str(key[1]), *brought, *cells, _why(same)]
-            table.add_row(*map(Text, texts))  # as it is: a bracket in it is no markup
+            table.add_row(*map(Text, texts))  # as Text: a bracket in it is no markup
         return table
 
     def to_frame(self) -> Any:
@@ -97,16 +97,17 @@ def compare(
 
     Args:
         dataset: a name that `datasets.load` knows, or a Dataset.
-        methods: names (see `entries.METHODS`) or hashers, or either by the names they are to go
-            by. Hashers of one class are told apart by their parameters, equal ones by a number.
+        methods: names (see `auxhash.experiments.entries.METHODS`) or hashers, or a mapping from
+            names of your own to either. Hashers of one class are told apart by their
+            parameters, equal ones by a number.
         bits, seeds: one or several.
         k: ranks at which precision is measured, one or several. Beyond the number of base points
             there is none: the table has a dash there, the rows NaN, and the protocol says so.
-        loss: of the methods given by name that minimise one. The column L(h) is always this loss
-            over the shared pairs, whatever a method minimised itself.
-        n_similar, n_dissimilar: pairs drawn for each training point; None takes all.
+        loss: what methods given by name minimise, if they minimise a loss. The column L(h) is
+            always this loss over the shared pairs, whatever a method minimised itself.
+        n_similar, n_dissimilar: pairs drawn per training point; None takes all.
         folder: where codes are kept: what is there is not trained again, and an interrupted run
-            goes on. A temporary memory if None.
+            goes on. None keeps them in memory only.
 
     Raises ValueError, before anything is trained, for arguments that are wrong.
     """
@@ -159,7 +160,7 @@ class _Drawn:
 
 @dataclass(frozen=True)
 class _Job:
-    """One row to be: a method with a number of bits and a seed."""
+    """What makes one row: a method with a number of bits and a seed."""
 
     entry: Entry
     n_bits: int
@@ -179,7 +180,7 @@ class _Job:
         try:
             facts, codes = self._trained(cells, drawn)
             return row | self._measured(facts, codes, drawn.of(drawn.shared)) | {"failed": ""}
-        except Exception as error:  # one method must not take the others with it
+        except Exception as error:  # one method that fails must not stop the others
             why = traceback.format_exception_only(error)[-1].strip()
             return row | dict.fromkeys(measures, float("nan")) | {"failed": why}
 
@@ -205,7 +206,7 @@ class _Job:
             "mAP": found.mean_average_precision,
             "b_eff": found.utilization,
             "train s": facts["seconds"],
-            "codes/s": facts["codes_a_second"],
+            "codes/s": facts["codes_per_second"],
             "model bytes": facts["bytes"],
         }
 
@@ -213,7 +214,7 @@ class _Job:
 def _protocol(
     data: Dataset, shared: Shared, chosen: Sequence[Entry], seeds: Sequence[int], k: Sequence[int]
 ) -> dict[str, Any]:
-    """What a reader must know; whatever is not the same for all is told with its name."""
+    """What a reader must know; methods with a loss or pairs of their own are named."""
     pairs = f"{_numbers(shared.pairs)} for each training point"
     pairs += ", the same for all methods that learn from pairs"
     for entry in chosen:
@@ -259,7 +260,7 @@ def _several(name: str, values: Any, least: int) -> tuple[int, ...]:
 
 
 def _why(rows: Sequence[dict[str, Any]]) -> str:
-    """Why the first of these failed that did, and which it was where not all of them did."""
+    """Why the first run that failed did, and with which seed unless all failed."""
     failed = [row for row in rows if row["failed"]]
     if not failed:
         return ""

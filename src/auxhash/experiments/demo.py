@@ -35,7 +35,7 @@ def run(
     """Train and measure every method; write a page about it to `output`."""
     data = datasets.load("digits", seed=seed)
     with TemporaryDirectory() as folder:
-        # The second reads what the first has run.
+        # The second call trains nothing: it reads the runs of the first.
         found, curve = (
             compare(
                 data, METHODS, (n_bits,), (seed,), k, "ksh", *PAIRS, folder, n_jobs, verbose=shown

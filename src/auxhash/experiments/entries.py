@@ -1,4 +1,4 @@
-"""The methods of a comparison: what each is called, and what it brings itself.
+"""The methods of a comparison: what each is called, and which parameters are its own.
 
 A name stands for a method under the settings that the comparison shares. A hasher is the user's,
 and keeps every parameter of its own: only n_bits, random_state, n_jobs are set.
@@ -23,8 +23,9 @@ from auxhash.experiments.runs import PairNumbers
 from auxhash.hasher import Hasher
 from auxhash.storage.identity import in_words
 
-# The paper's names: cut and quad are the two-step methods, MACcut and MACquad what MAC makes of
-# them, with the paper's schedules. MAC is our own Z step; MACrefined, the default, goes beyond.
+# The paper's names: cut and quad are two-step methods, MACcut and MACquad are MAC started from
+# them, with the paper's schedules. MAC has our own Z step; MACrefined, the default, adds
+# refinement.
 OURS: dict[str, Callable[[], Hasher]] = {
     "MACrefined": lambda: MACHash(),
     "MAC": lambda: MACHash(refine=None),
@@ -35,7 +36,7 @@ OURS: dict[str, Callable[[], Hasher]] = {
 }
 METHODS = (*OURS, *baselines.__all__)
 SET = ("n_bits", "random_state", *PARAMETERS_WITHOUT_EFFECT)
-LONGEST = 40  # characters of a parameter, where it is shown
+LONGEST = 40  # characters shown of a parameter's value
 
 MethodLike = str | Hasher
 Methods = MethodLike | Iterable[MethodLike] | Mapping[str, MethodLike]
@@ -43,7 +44,7 @@ Methods = MethodLike | Iterable[MethodLike] | Mapping[str, MethodLike]
 
 @dataclass(frozen=True)
 class Shared:
-    """What all methods of a comparison have in common, unless they bring their own."""
+    """What all methods of a comparison have in common, unless they have their own."""
 
     loss: Any = "ksh"
     n_similar: int | None = 100
@@ -127,7 +128,7 @@ def _entry(method: Any, shared: Shared, name: str = "") -> Entry:
 
 
 def _own(hasher: Hasher, shared: Shared) -> dict[str, Any]:
-    """In the order of the class's own signature, which begins with what matters most."""
+    """Parameters other than the defaults and what is shared, in the order of the signature."""
     values = hasher.get_params(deep=False)
     signature = inspect.signature(type(hasher)).parameters
     usual = {name: parameter.default for name, parameter in signature.items()} | vars(shared)
@@ -139,7 +140,7 @@ def _own(hasher: Hasher, shared: Shared) -> dict[str, Any]:
 
 
 def _told_apart(found: list[tuple[MethodLike, Entry]]) -> list[Entry]:
-    """Under names that differ: by what not all of that name bring and, if need be, a number."""
+    """The entries under distinct names: with parameters that differ and, if needed, a number."""
     texts = Counter(method for method, _ in found if isinstance(method, str))
     if twice := [name for name, times in texts.items() if times > 1]:
         raise ArgumentError(f"methods must be named once each, got {twice[0]!r} twice")
@@ -161,7 +162,7 @@ def _told_apart(found: list[tuple[MethodLike, Entry]]) -> list[Entry]:
 
 
 def _special(entry: Entry, alike: list[Entry]) -> dict[str, Any]:
-    """What an entry brings itself that not all of these do."""
+    """Own parameters of an entry that not all of these have with the same value."""
     nothing = object()
     return {
         name: value
@@ -179,12 +180,12 @@ def _is_fitted(hasher: Hasher) -> bool:
 
 
 def in_short(parameters: Mapping[str, Any]) -> str:
-    """Parameters as they would be written in a call, as far as that is short."""
+    """Parameters as they would be written in a call, long values cut off."""
     return ", ".join(f"{name}={shown(value)}" for name, value in parameters.items())
 
 
 def shown(value: Any) -> str:
-    """A value, as far as it is short."""
+    """A value as text, cut off if it is long."""
     if isinstance(value, partial):
         parts = [shown(part) for part in (value.func, *value.args)]
         text = f"partial({', '.join([*parts, *filter(None, [in_short(value.keywords)])])})"

@@ -1,4 +1,4 @@
-"""Some queries and what each method retrieves first for them: right ones and wrong ones."""
+"""Some queries and what each method retrieves first for them: what is right and what is wrong."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Strip:
 
 @dataclass(frozen=True)
 class Gallery:
-    """For each query its own picture, and a strip a method; or why there is none."""
+    """For each query its own picture and one strip per method; or why there are no pictures."""
 
     title: str
     queries: Sequence[tuple[Strip, Sequence[Strip]]] = ()
@@ -36,7 +36,7 @@ class Gallery:
 
 
 def gallery(group: Group, cells: Cells) -> Gallery | None:
-    """Queries of the group's middle number of bits; None where nothing was trained."""
+    """A gallery at the group's middle number of bits; None if nothing was trained."""
     bits = group.bits[len(group.bits) // 2]
     codes = {method: group.codes(method, bits, cells) for method in group.methods}
     trained = {method: found for method, found in codes.items() if found is not None}
@@ -47,7 +47,7 @@ def gallery(group: Group, cells: Cells) -> Gallery | None:
 
 
 def pictures(title: str, data: Dataset, codes: Mapping[str, Arrays], bits: int) -> Gallery:
-    """A few queries, and what comes first by each method's codes."""
+    """A few queries, and what each method's codes retrieve first."""
     if data.query.images is None or data.base.images is None:
         return Gallery(title, why_none=f"{data.name} holds descriptors, not images to be shown.")
     chosen = _chosen(data)

@@ -23,7 +23,7 @@ from auxhash.storage.encoding import Arrays
 
 TWO_STEP_OF = {"cut": "MACcut", "quad": "MACquad"}
 RANKS = (10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000)
-DEEPEST = 5  # ranks go to this part of the base: beyond it every method retrieves by chance
+DEEPEST = 5  # ranks go up to 1/5 of the base: beyond, every method retrieves by chance
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class PlannedRun:
     """One cell: a method trained on a data set with a seed."""
 
     method: str
-    hash_function: str  # of ours; "" for a method that has its own
+    hash_function: str  # of our methods; "" for one with a fixed hash function
     n_bits: int
     seed: int
     data: Data
@@ -71,7 +71,7 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Record:
-    """What was measured of one method with one seed; a claim looks at nothing else."""
+    """What was measured of one method with one seed: all that a claim looks at."""
 
     group: str
     method: str
@@ -105,16 +105,16 @@ class Group:
     n_jobs: int | None = None
 
     def trainings(self) -> list[PlannedRun]:
-        """What must be trained, each once."""
+        """The runs to train, each once."""
         return list(dict.fromkeys(training for _, training in self._members()))
 
     def records(self, cells: Cells) -> list[Record]:
-        """What was measured, as far as it has been trained."""
+        """What was measured, of the runs that have been trained."""
         members = [pair for pair in self._members() if pair[1].configuration() in cells]
         return [self._record(method, training, cells) for method, training in members]
 
     def facts(self, cells: Cells) -> list[Facts]:
-        """The facts of every training there is."""
+        """The facts of every run that has been trained."""
         return [
             cells.read(training.configuration())[0]
             for training in self.trainings()
@@ -169,7 +169,7 @@ class Group:
 
 
 def _method(name: str, labelled: bool) -> Hasher:
-    """BRE and STH learn from labels where there are any, as the paper has them do."""
+    """The method of that name; BRE and STH learn from labels if there are any, as in the paper."""
     if labelled and name in ("BRE", "STH"):
         return BRE(supervised=True) if name == "BRE" else STH(supervised=True)
     return known(name)

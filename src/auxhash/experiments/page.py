@@ -1,4 +1,4 @@
-"""A figure's report: one HTML page that needs nothing else, in light and in dark."""
+"""A figure's report: one self-contained HTML page, in light and dark colours."""
 
 import base64
 from collections.abc import Iterable, Sequence
@@ -82,7 +82,7 @@ def _legend(plots: Iterable[Plot]) -> str:
 
 
 def _behind(plot: Plot) -> str:
-    """The plot's numbers: a row a method, a column an x where all have the same."""
+    """The plot's numbers: one row per method and, if all have the same x, one column per x."""
     same = len({tuple(series.x) for series in plot.series}) == 1
     head = f"<h3>{escape(plot.title)}: {escape(plot.y_label)}</h3>"
     if same:

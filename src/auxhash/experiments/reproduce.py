@@ -1,4 +1,4 @@
-"""reproduce: run what a figure needs, then report on it. The report reads, and never trains."""
+"""reproduce: run what a figure needs, then report on it. The report only reads, it never trains."""
 
 import json
 import traceback
@@ -32,14 +32,14 @@ class Reproduction:
 
     @property
     def command(self) -> str:
-        """What made this, for the reader who wants to make it again."""
+        """The command that made this, for readers who want to repeat it."""
         usual = SCALES[self.scale.name].seeds
         seeds = f" --seeds {self.scale.seeds}" if self.scale.seeds != usual else ""
         only = f" --data {self.data}" if self.data else ""
         return f"auxhash reproduce {self.figure.name} --scale {self.scale.name}{seeds}{only}"
 
     def run(self, console: Console, verbose: int = 1) -> list[str]:
-        """Run what is not in the cells yet; tell what failed, which stops nothing else."""
+        """Run what is not in the cells yet; return what failed, which does not stop the rest."""
         jobs = self.figure.jobs(self.scale, self.n_jobs, self.data)
         failed = []
         columns = (
@@ -87,7 +87,7 @@ class Reproduction:
 
 
 def _compact(found: dict[str, Any]) -> str:
-    """JSON with a line for each result: short, and a change of one number is one line's."""
+    """JSON with one line per result: short, and one changed number changes one line."""
     head = json.dumps({k: v for k, v in found.items() if k != "results"}, indent=1)
     results = ",\n  ".join(json.dumps(result, allow_nan=False) for result in found["results"])
     return f'{head.removesuffix("}").rstrip()},\n "results": [\n  {results}\n ]\n}}\n'
@@ -99,7 +99,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def listed() -> list[dict[str, str]]:
-    """The figures."""
+    """Names and titles of the figures."""
     return [{"figure": one.name, "what it shows": one.title} for one in FIGURES.values()]
 
 
@@ -116,7 +116,7 @@ def main(
     jobs: int | None,
     verbose: int = 1,
 ) -> list[dict[str, Any]]:
-    """The command: run and report one figure, or all of them; where the pages are, and verdicts."""
+    """Run and report one figure, or all; return where the pages are, and the verdicts."""
     every = list(FIGURES.values()) if figure == "all" else [get(figure)]
     if len(every) > 1 and (output or numbers or only):
         raise ValueError("--output, --numbers and --data are for one figure, not for all")

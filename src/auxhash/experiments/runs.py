@@ -1,6 +1,6 @@
-"""One training, and what is kept and measured of it: what compare and the figures share.
+"""One training run, what is kept of it and what is measured: shared by compare and the figures.
 
-A run keeps codes, the model and facts, never features: every measure comes from the codes later.
+A run keeps codes, the model and facts, never features: all measures are computed from the codes.
 """
 
 import os
@@ -35,7 +35,7 @@ PairNumbers = tuple[int | None, int | None]  # n_similar and n_dissimilar; None 
 PARTS = ("train", "base", "query")
 TWO_STEP = "two-step "  # before a part's name: the codes of the two-step solution MAC started from
 
-# What a fitted method keeps of its training, and does not need to encode.
+# What a fitted method keeps from its training and does not need for encoding.
 TRAINING = ("codes_", "labels_", "affinity_", "history_", "two_step_", "init", "validation")
 
 
@@ -60,7 +60,7 @@ def learns_from_pairs(hasher: Hasher) -> bool:
 
 
 def configuration(mark: str, hasher: Hasher, pairs: PairNumbers, seed: int) -> Configuration:
-    """All that a run's result depends on; threads and progress bars are not among it."""
+    """All that a run's result depends on, so neither threads nor progress bars."""
     every = hasher.get_params(deep=False)
     return {
         "data": mark,
@@ -86,9 +86,9 @@ def draw_pairs(data: Dataset, pairs: PairNumbers, seed: int, n_jobs: int | None)
 
 
 def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays]:
-    """Fit; give facts, packed codes of train, base and query, and the bytes of a model file.
+    """Fit; return facts, packed codes of train, base and query, and the bytes of a model file.
 
-    MAC's two-step codes are kept beside its own, so that the two-step method needs no run.
+    The two-step codes that MAC started from are kept, too: the two-step method needs no run.
     """
     options = {"affinity": pairs} if learns_from_pairs(hasher) else {}
     began = clock.seconds()
@@ -106,7 +106,7 @@ def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays
         codes["model"] = np.frombuffer(kept, np.uint8)
     facts = {
         "seconds": trained,
-        "codes_a_second": sum(len(X) for X in points.values()) / seconds,
+        "codes_per_second": sum(len(X) for X in points.values()) / seconds,
         "bytes": float("nan") if needed is None else len(needed),
         "history": history,
         "machine": machine(),
@@ -118,7 +118,7 @@ def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays
 def measure(
     codes: Arrays, n_bits: int, data: Dataset, k: Sequence[int], n_jobs: int | None = None
 ) -> Evaluation:
-    """Every measure of retrieval: the queries' codes searched for among those of the base."""
+    """All measures of retrieval, of searching the base's codes for those of the queries."""
     labels = (data.query.y, data.base.y) if data.query.neighbors is None else (None, None)
     return metrics.evaluate(
         codes["query"][: len(data.query)],
@@ -151,7 +151,7 @@ def _two_step(hasher: AffinityHash, X: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def _model(hasher: Hasher, without: tuple[str, ...] = NOT_SAVED) -> bytes | None:
-    """A model file's bytes; None for what cannot be saved."""
+    """A model file's bytes; None if the hasher cannot be saved."""
     try:
         return modelfile.to_bytes(stored(hasher, without))
     except (TypeError, ImportError):  # a hasher of the user's own; no skops

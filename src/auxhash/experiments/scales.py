@@ -1,4 +1,4 @@
-"""How large the figures are run: the paper's size, a few minutes, or seconds for the tests."""
+"""The scales of the figures: the paper's sizes, some minutes' work, or seconds for the tests."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,7 +14,7 @@ SIFT, STAND_IN = "sift1m", "cifar10-sift"
 
 @dataclass(frozen=True)
 class Data:
-    """A data set as a figure uses it; sizes of None are the set's own."""
+    """A data set as a figure uses it; None stands for the set's own size."""
 
     name: str
     n_train: int
@@ -35,7 +35,7 @@ class Data:
         return _load(replace(self, n_true=0, n_judged=None))
 
     def judged(self, n_jobs: int | None = None) -> Dataset:
-        """The same with ground truth, and only the queries that are measured with."""
+        """The same with ground truth, and only the queries that precision is measured with."""
         return _judged(self, n_jobs)
 
 
@@ -82,7 +82,7 @@ class Scale:
     bits_descriptors: tuple[int, ...]
     pairs: tuple[int, int]  # kappa+, kappa-
     pairs_far: tuple[int, int]  # with more dissimilar points, for unsup-nestederr1
-    mu: float  # factor on the paper's mu_1: as the pairs a point has, relative to the paper's
+    mu: float  # factor on the paper's mu_1: pairs per point, relative to the paper's
     seeds: int
     seeds_quad: int  # quad takes so much longer that it gets fewer
     sketches: int  # problems small enough to enumerate, for free-codes
@@ -143,7 +143,7 @@ SCALES = {scale.name: scale for scale in (PAPER, SMALL, TINY)}
 
 
 def resolved(scale: Scale) -> Scale:
-    """With the stand-in for SIFT1M where its files are not in the cache."""
+    """The scale, with the stand-in for SIFT1M if its files are not in the cache."""
     files = datasets.entry(SIFT).files
     if scale.descriptors.name != SIFT or (files is not None and files.present()):
         return scale

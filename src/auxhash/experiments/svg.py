@@ -1,4 +1,4 @@
-"""Line plots as SVG that takes its colours from the page, so that one plot does for light and dark.
+"""Line plots as SVG that takes its colours from the page, so that one plot fits light and dark.
 
 Colours are those of Okabe and Ito, which colour-blind readers can tell apart; the page defines
 them as CSS variables, next to the rules of `look`.
@@ -24,12 +24,12 @@ class Style:
     colour: str  # name of a CSS variable of the page
     marker: str = ""
     dashes: str = ""
-    joined: bool = True  # by a line, or only markers
+    joined: bool = True  # by a line; else only markers
 
 
 @dataclass(frozen=True)
 class Series:
-    """Points (x, y), and where several seeds were run the lowest and highest y at each."""
+    """Points (x, y) and, if several seeds were run, the lowest and highest y at each."""
 
     label: str
     style: Style
@@ -195,7 +195,7 @@ def _places(
 
 
 def _marker(shape: str, x: float, y: float) -> str:
-    """A marker of about the same area whatever its shape; open ones end in "-open"."""
+    """An SVG marker; all shapes have about the same area; open ones end in "-open"."""
     r, kind = MARK, "open" if shape.endswith("-open") else "solid"
     corners = {
         "square": ((-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)),
@@ -218,7 +218,7 @@ def _marker(shape: str, x: float, y: float) -> str:
 
 def _arrow(arrow: Arrow, across: Axis, up: Axis) -> str:
     x, start, end = across.place(arrow.x), up.place(arrow.start), up.place(arrow.end)
-    if abs(end - start) < HEAD:  # nothing but a head would be left of it
+    if abs(end - start) < HEAD:  # only its head would be left
         return ""
     back = HEAD if end < start else -HEAD
     return (

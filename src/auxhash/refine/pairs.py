@@ -37,7 +37,7 @@ def objective_for(problem: Problem, source: PairSource, batch: int) -> Objective
         if classes is None:
             raise ValueError(
                 'pairs="fresh" needs an affinity drawn from classes (affinity.from_labels with '
-                'one label a point); use "given"'
+                'one label per point); use "given"'
             )
         return FreshPairs(problem, classes, batch)
     if classes is None or min(batch, problem.n_points) < PARTNERS * (classes.max() + 1):

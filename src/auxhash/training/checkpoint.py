@@ -170,13 +170,13 @@ def _read(path: Path, run: RunIdentity) -> Saved:
         )
     differing = [name for name in {**saved.run, **run} if saved.run.get(name) != run.get(name)]
     if differing:
-        told = ", ".join(_told(name, saved.run.get(name), run.get(name)) for name in differing)
+        told = ", ".join(_describe(name, saved.run.get(name), run.get(name)) for name in differing)
         raise ValueError(f"{path} belongs to another run: {told}; change it back, or {anew}")
     found: Saved = saved
     return found
 
 
-def _told(name: str, was: str | None, now: str | None) -> str:
+def _describe(name: str, was: str | None, now: str | None) -> str:
     if was is None or now is None or was.startswith(DIGEST) or now.startswith(DIGEST):
         return f"{name} is not the same"
     return f"{name} was {was} and is {now}"

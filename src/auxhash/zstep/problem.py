@@ -170,7 +170,7 @@ class Problem:
         """A mu past which every flip to h(X) lowers L_P: (1/4) max_n sum_j max_d' |a_nj(d')|."""
         return float(_last_mu(self.graph.edges, self.differences))
 
-    def giving_in(self, Z: Codes, H: Codes) -> Array:
+    def flip_thresholds(self, Z: Codes, H: Codes) -> Array:
         """For each z_n != h_n, the mu past which flipping it to h_n lowers L_P: h_n S_n / 2."""
         differ = Z != H
         needed: Array = (H * self.fields(Z))[differ] / 2

@@ -21,13 +21,13 @@ def from_tar(archive: Path, names: Collection[str]) -> Iterator[Member]:
 
 
 def from_deb(package: Path, names: Collection[str]) -> Iterator[Member]:
-    """The same of a Debian package, through dpkg-deb, which knows every compression."""
+    """`from_tar` of a Debian package, through dpkg-deb, which knows every compression."""
     command = ["dpkg-deb", "--fsys-tarfile", str(package)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         with tarfile.open(fileobj=process.stdout, mode="r|") as tar:
             yield from _wanted(tar, names)
         assert process.stdout is not None
-        while process.stdout.read(1 << 16):  # the padding, or dpkg-deb dies of a broken pipe
+        while process.stdout.read(1 << 16):  # read to the end, or dpkg-deb dies of a broken pipe
             pass
     if process.returncode:
         raise OSError(f"dpkg-deb could not read {package.name}")

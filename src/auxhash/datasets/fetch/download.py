@@ -46,7 +46,7 @@ def download(address: str, path: Path, report: Report = lambda done, total: None
 
 
 class _Part:
-    """What is there of a file, and beside it where that came from: bytes of two must not mix."""
+    """The part of a file fetched so far, and a note of its source: bytes of two must not mix."""
 
     def __init__(self, path: Path) -> None:
         self.whole = path
@@ -87,7 +87,7 @@ def _fetch(address: str, part: _Part, report: Report) -> None:
     if have:
         headers["Range"] = f"bytes={have}-"
     if version:
-        headers["If-Range"] = version  # of a file that has changed, all is sent
+        headers["If-Range"] = version  # if the file has changed, all of it is sent
     request = urllib.request.Request(address, headers=headers)
     try:
         answer = urllib.request.urlopen(request, timeout=TIMEOUT)
@@ -96,7 +96,7 @@ def _fetch(address: str, part: _Part, report: Report) -> None:
             if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
                 raise
             if error.headers.get("Content-Range") == f"bytes */{have}":
-                return  # the part is the whole: a process was killed before it could say so
+                return  # the part is the whole file: a process was killed before it could rename it
         part.drop()  # not a beginning of this file
         raise ConnectionError("the server's file is shorter than the part we had") from error
     with answer:
@@ -119,13 +119,13 @@ def _fetch(address: str, part: _Part, report: Report) -> None:
 
 
 def _version(headers: Message) -> str:
-    """What If-Range takes: the ETag, if it stands for the very bytes, or the time of a change."""
+    """The value for If-Range: the ETag, if it is a strong one, else the time of the last change."""
     tag = headers.get("ETag", "")
     return str(tag if tag.startswith('"') else headers.get("Last-Modified", ""))
 
 
 def _mark(path: Path) -> tuple[int, ...] | None:
-    """Differs where another file is in this place."""
+    """What identifies the file at `path`, or None: it differs once another file is there."""
     try:
         found = path.stat()
     except FileNotFoundError:

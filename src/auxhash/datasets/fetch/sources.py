@@ -1,6 +1,6 @@
 """Where the files of a data set come from: the cache, the official address, then a mirror.
 
-A file is checked against its sum before every use. One that is wrong in the cache is an error,
+A file is checked against its checksum before every use. One that is wrong in the cache is an error,
 never loaded and never replaced behind the user's back; `auxhash data get` replaces it.
 """
 
@@ -32,7 +32,7 @@ from auxhash.datasets.fetch.archives import Member
 from auxhash.datasets.fetch.download import Report, download
 from auxhash.storage.files import locked, writing
 
-# All that a source which is down, changed or broken can throw at us.
+# All errors that a source may raise if it is down, changed or broken.
 BROKEN = (
     OSError,
     EOFError,
@@ -45,12 +45,12 @@ BROKEN = (
 
 
 class DataError(RuntimeError):
-    """A data set that cannot be had, or whose files are not what they should be."""
+    """A data set that cannot be fetched, or whose files are not what they should be."""
 
 
 @dataclass(frozen=True)
 class File:
-    """A file as it should be: its size where we know no sum."""
+    """What a file should be: its md5 sum or, where none is known, its size."""
 
     name: str
     md5: str | None = None
@@ -69,7 +69,7 @@ class File:
 
 
 class Source(Protocol):
-    """One way to the files."""
+    """One way to get the files."""
 
     def members(self, workspace: Path, report: Report) -> Iterator[Member]:
         """Fetch into `workspace`, and yield names and contents of files.
@@ -161,7 +161,7 @@ class Debian:
 
 @dataclass(frozen=True)
 class Collection:
-    """The files of a data set: a folder in the cache, what belongs there, and where it is had."""
+    """The files of a data set: a folder in the cache, what belongs there, and its sources."""
 
     name: str
     files: tuple[File, ...]
@@ -212,7 +212,7 @@ class Collection:
         return set(faults)
 
     def _fetch(self, names: set[str]) -> None:
-        """Install these files from the first source that has them right."""
+        """Install these files from the first source whose files pass the check."""
         failures = []
         for source in self.sources:
             try:

@@ -30,7 +30,7 @@ GIST = "gist"
 SMALLEST, LARGEST = 16, 64  # sides of the squares that GIST is computed on
 LOOKED_AT = 100  # pictures, to choose that side
 CHUNK = 256  # pictures given to a feature at a time
-HELD_PIXELS = 64 * 10**6  # of these, where they are given whole; one picture may have more
+HELD_PIXELS = 64 * 10**6  # in such a chunk, if pictures are held whole; one picture may have more
 MOST_PIXELS = 100 * 10**6  # of a picture that is read
 ENOUGH = 4  # times the side of GIST's square: a JPEG is decoded no larger than it need be
 SIXTEEN = ("I;16", "I;16L", "I;16B", "I;16N")  # Pillow's names for 16 bits of grey
@@ -108,7 +108,7 @@ class ImageFeature:
 
 
 def image_folder(root: str | Path) -> ImageFolder:
-    """The pictures in the folders of `root`, one folder a class; or those in `root` itself.
+    """The pictures in the folders of `root`, one folder per class; or those in `root` itself.
 
     Files that are no pictures by their ending, and hidden ones, are passed over.
     """
@@ -131,7 +131,7 @@ def image_folder(root: str | Path) -> ImageFolder:
         outside = found[inside.index(False)].name
         raise ValueError(
             f"{root} holds both pictures, such as {outside}, and folders of pictures; "
-            "pictures by class are all in folders, one a class"
+            "pictures by class are all in folders, one folder per class"
         )
     classes = [path.relative_to(root).parts[0] for path in found]
     return ImageFolder(root, found, np.array(classes))
@@ -140,9 +140,9 @@ def image_folder(root: str | Path) -> ImageFolder:
 def read_image(path: Path) -> Picture:
     """A picture's pixels (height, width, 3), turned upright.
 
-    Of several frames, the first is taken; of 16 bits a channel, the upper 8; transparency is left
-    out, so that the colours beneath it count. 32 bits a channel are refused: nobody knows which
-    number is white.
+    Of several frames, the first is taken; of 16 bits per channel, the upper 8; transparency is
+    left out, so that the colours beneath it count. 32 bits per channel are refused: it is not known
+    which number is white.
     """
     with _opened(path) as image:
         return _pixels(image)
@@ -182,7 +182,7 @@ def gist_feature(side: int, n_jobs: int | None = None) -> ImageFeature:
     """GIST of the largest centred square, in grey, scaled to `side` pixels.
 
     A JPEG of more than `ENOUGH` times the side is decoded at a half, a quarter or an eighth of its
-    size, as long as it stays so large.
+    size, as long as that is no less than `ENOUGH` times the side.
     """
 
     def function(squares: list[Picture]) -> NDArray[np.float32]:
@@ -254,7 +254,7 @@ def _pixels(image: Any) -> Picture:
     image_module, operations = _pillow()
     grey16 = image.mode in SIXTEEN or (image.mode == "I" and image.format == "PNG")
     if image.mode in ("I", "F") and not grey16:
-        raise ValueError("it has 32 bits a channel, and 8 or 16 are needed")
+        raise ValueError("it has 32 bits per channel, and 8 or 16 are needed")
     upright = operations.exif_transpose(image)
     if grey16:
         upright = image_module.fromarray((np.asarray(upright) >> 8).astype(np.uint8))
@@ -262,7 +262,7 @@ def _pixels(image: Any) -> Picture:
 
 
 def _batches(paths: Sequence[Path], whole: bool) -> Iterator[Sequence[Path]]:
-    """At most `CHUNK` pictures at a time; if they are held whole, of `HELD_PIXELS` in all."""
+    """At most `CHUNK` pictures at a time and, if they are held whole, `HELD_PIXELS` in all."""
     if not whole:
         yield from (paths[rows] for rows in threads.chunks(len(paths), CHUNK))
         return

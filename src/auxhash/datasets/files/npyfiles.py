@@ -65,7 +65,7 @@ class Archive:
                     return array
         except (PermissionError, MemoryError):
             raise
-        except Exception as error:  # each way to pack has its own errors for what is damaged
+        except Exception as error:  # each compression has its own errors for damaged data
             if isinstance(error, ValueError) and str(error).startswith(str(self.path)):
                 raise
             raise ValueError(f"{fault}: array {name}: {error}") from error
@@ -95,7 +95,7 @@ def _check(file: IO[bytes], size: int, fault: str, name: str) -> None:
 
 
 def _memory() -> int:
-    """Bytes of memory that this machine has; where that is not told, no bound."""
+    """Bytes of memory that this machine has; if unknown, no bound."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

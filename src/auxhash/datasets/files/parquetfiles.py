@@ -1,7 +1,7 @@
 """Features and labels in .parquet files: which columns are taken, and their values.
 
-The rule never takes an id for a feature where there is something better: a column of lists of
-numbers is the features, and only without one are they the columns of numbers.
+A column of lists of numbers is the features; only without one are they all columns of numbers.
+So an id is not taken for a feature if there is a column of lists.
 """
 
 from collections.abc import Iterator
@@ -27,11 +27,11 @@ class Chosen:
     features: list[str]
     are_lists: bool
     passed: list[str]
-    label: str | None  # where the file has a column called so
+    label: str | None  # None if the file has no such column
 
     @property
     def how(self) -> str:
-        """What is said of it."""
+        """What the user is told about it."""
         labels = f"labels: column {self.label}" if self.label is not None else ""
         return taken.joined(taken.columns(self.features), labels, taken.passed_over(self.passed))
 
@@ -66,7 +66,7 @@ class Parquet:
             return self._file.read(columns=names)
 
     def labels(self, name: str) -> AnyArray:
-        """The values of a column, one a point."""
+        """The values of a column, one per point."""
         return values_of(self.read([name])[name], self.path, name)
 
     def numbers(self, name: str) -> AnyArray:
@@ -95,11 +95,11 @@ class Parquet:
 
 
 def choose(schema: Any, path: Path, label: str) -> Chosen:
-    """The features' columns: the one of lists of numbers, or else all of numbers.
+    """The columns of features: the one of lists of numbers, or else all columns of numbers.
 
-    A column called id, and the row numbers of pandas, are passed over; so are text and dates. What
-    else is there could be the features in a form that is not read, so that columns of numbers
-    beside it are not taken for them.
+    A column called id, and the row numbers of pandas, are passed over; so are text and dates. If
+    there is no column of lists, any other type is an error: it may hold the features in a form
+    that is not read.
     """
     lists, numbers, passed, unread = [], [], [], []
     for field in schema:
@@ -135,7 +135,7 @@ def choose(schema: Any, path: Path, label: str) -> Chosen:
 
 
 def features_of(table: Any, chosen: Chosen, path: Path, first: int = 0) -> AnyArray:
-    """Features (n, D) of a table or a batch of Arrow's, whose first row is the `first` of all."""
+    """Features (n, D) of an Arrow table or batch, whose first row is row `first` of the file."""
     if chosen.are_lists:
         [name] = chosen.features
         return _matrix(table[name], path, name, first)
@@ -143,7 +143,7 @@ def features_of(table: Any, chosen: Chosen, path: Path, first: int = 0) -> AnyAr
 
 
 def values_of(column: Any, path: Path, name: str) -> AnyArray:
-    """Labels in a column of Arrow's: numbers, text, dates, or lists of 0 and 1."""
+    """Labels in an Arrow column: numbers, text, dates, or lists of 0 and 1."""
     import pyarrow as arrow
 
     _check_nulls(column, path, name, 0)
@@ -240,7 +240,7 @@ def _is_date(kind: Any) -> bool:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[None]:
-    """Tell Arrow's errors as a fault of the file."""
+    """Turn Arrow's errors into a ValueError that says what is wrong with the file."""
     import pyarrow as arrow
 
     try:

@@ -1,6 +1,6 @@
-"""Just enough PNG: read what a mirror packs its images in, write small pictures for a page.
+"""Just enough PNG: read the images of a mirror, write small pictures for a page.
 
-8 bits a channel, not interlaced.
+Only 8 bits per channel, not interlaced.
 """
 
 import struct
@@ -29,7 +29,7 @@ def read_png(data: bytes) -> NDArray[np.uint8]:
         raise ValueError("PNG file is damaged")
     width, height, depth, colour, _, _, interlaced = struct.unpack(HEADER, chunks[0][1])
     if depth != 8 or interlaced or colour not in CHANNELS:
-        raise ValueError("only PNG of 8 bits a channel, no palette and not interlaced, is read")
+        raise ValueError("only PNG of 8 bits per channel, no palette and not interlaced, is read")
     channels = CHANNELS[colour]
     packed = b"".join(content for kind, content in chunks if kind == b"IDAT")
     stride = width * channels

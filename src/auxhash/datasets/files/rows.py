@@ -1,7 +1,7 @@
-"""Rows of a file, a chunk at a time: what is larger than memory can be encoded.
+"""Rows of a file, chunk by chunk, so that files larger than memory can be encoded.
 
-.npy, .fvecs and .bvecs files are mapped anew for every chunk, so that pages read before are given
-back; .parquet files and pictures are read as their turn comes. Other files are read as a whole.
+.npy, .fvecs and .bvecs files are mapped anew for every chunk, so that the memory of earlier chunks
+is released; .parquet files and pictures are read chunk by chunk. Other files are read as a whole.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -30,21 +30,21 @@ from auxhash.datasets.files.tables import (
 from auxhash.datasets.files.vectors import TYPES, check_dimensions, map_vectors
 from auxhash.storage.files import writing
 
-NUMBERS = 1 << 20  # in a chunk
-BATCH = 4096  # rows of a .parquet file
+NUMBERS = 1 << 20  # per chunk
+BATCH = 4096  # rows of a .parquet file read at once
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """n rows, that `read` gives from the first to the last as arrays (rows, D)."""
+    """n rows; `read` gives them from the first to the last as arrays (rows, D)."""
 
     name: str
     n: int
     read: Callable[[], Iterable[AnyArray]]
-    read_labels: Callable[[], AnyArray] | None = None  # where they came with the points
+    read_labels: Callable[[], AnyArray] | None = None  # if they came with the points
     names: list[str] | None = None  # of pictures
-    feature: str | None = None  # that was computed of them
-    taken: str = ""  # what was taken of the file, in words
+    feature: str | None = None  # computed from the pictures
+    taken: str = ""  # what was taken from the file, in words
 
     def __len__(self) -> int:
         return self.n
@@ -71,7 +71,7 @@ class Rows:
 def of_file(
     path: str | Path, label: str = LABEL, role: str = "features", header: HeaderChoice = None
 ) -> Rows:
-    """The features of a file; `tables.read_features` says what of it is taken."""
+    """The features of a file; `tables.read_features` says which part of it is taken."""
     path = checked_path(path, role, FEATURES)
     if path.suffix in TYPES:
         return _of_vectors(path)
@@ -103,7 +103,7 @@ def of_images(folder: ImageFolder, feature: ImageFeature) -> Rows:
 def write_npy(
     path: str | Path, shape: tuple[int, int], chunks: Iterable[NDArray[np.uint8]]
 ) -> None:
-    """Write codes to a .npy file as they come, whole or not at all."""
+    """Write codes to a .npy file chunk by chunk; the file appears whole or not at all."""
     header = {"descr": "|u1", "fortran_order": False, "shape": shape}
     with writing(Path(path)) as temporary, temporary.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)

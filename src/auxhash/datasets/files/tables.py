@@ -1,8 +1,8 @@
 """Features, labels and pairs in files: .npy, .npz, .csv, .parquet, .fvecs and .bvecs.
 
 Nothing in a file is run: pickles are refused, and an archive's members are read where they are,
-whatever paths they name. `read_...` gives the values; `take_...` also says what they were taken
-from, for the user to see.
+whatever paths they name. `read_...` gives the values; `take_...` also says where in the
+file they were, for the user to see.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +20,7 @@ from auxhash.datasets.files.parquetfiles import Parquet, features_of
 from auxhash.datasets.files.taken import Features, Labels
 from auxhash.datasets.files.vectors import TYPES, read_vectors
 
-HeaderChoice = bool | None  # whether line 1 of a text holds names; None: it is looked at
+HeaderChoice = bool | None  # whether line 1 of a text holds names; None decides by its cells
 PairColumns = tuple[AnyArray, AnyArray, AnyArray]
 
 LABEL = "y"  # what labels are called inside a file
@@ -67,21 +67,21 @@ def read_pairs(path: str | Path, header: HeaderChoice = None) -> PairColumns:
 
 
 def read_names(path: str | Path, header: HeaderChoice = None) -> list[str]:
-    """What things are called, one a row: text as it stands, in a column called name."""
+    """Names, one per row: text as it stands, in the column called name or the only one."""
     path = checked_path(path, "names", LABELS)
     if path.suffix in (".csv", ".txt"):
         text = textfiles.read_text(path, "name", header, only=True)
         return text.text(text.names.index(_only(path, "name", text.names)))
     values = take_labels(path, "name", "names").values
     if values.ndim != 1:
-        raise ValueError(f"{path} must hold one name a row, got shape {values.shape}")
+        raise ValueError(f"{path} must hold one name per row, got shape {values.shape}")
     return [name.decode() if isinstance(name, bytes) else str(name) for name in values.tolist()]
 
 
 def take_features(
     path: str | Path, label: str = LABEL, role: str = "features", header: HeaderChoice = None
 ) -> Features:
-    """`read_features`, with what they were taken from."""
+    """`read_features`, with the words on where in the file they were."""
     path = checked_path(path, role, FEATURES)
     return FEATURES[path.suffix](path, label, header)
 
@@ -89,7 +89,7 @@ def take_features(
 def take_labels(
     path: str | Path, label: str = LABEL, role: str = "labels", header: HeaderChoice = None
 ) -> Labels:
-    """`read_labels`, with what they were taken from."""
+    """`read_labels`, with the words on where in the file they were."""
     path = checked_path(path, role, LABELS)
     found = LABELS[path.suffix](path, label, header)
     return Labels(checks.labels(f"{role} in {path}", found.values), found.how)
@@ -105,7 +105,7 @@ def check_features(X: AnyArray, role: str) -> AnyArray:
 
 
 def check_finite(X: AnyArray, role: str, first: int = 0) -> AnyArray:
-    """X, if no number of it is NaN or infinite; its first row is the `first` of the role."""
+    """X, if none of its numbers is NaN or infinite; in the error, its rows count from `first`."""
     if np.issubdtype(X.dtype, np.floating):
         bad = ~np.isfinite(X).all(axis=1)
         if bad.any():
@@ -202,7 +202,7 @@ def _only(path: Path, label: str, names: Iterable[str]) -> str:
     return found[0]
 
 
-# PairColumns.
+# Pairs.
 
 
 def _pairs_of_npy(path: Path, header: HeaderChoice) -> dict[str, AnyArray]:
@@ -241,7 +241,7 @@ def _three(path: Path, pairs: AnyArray) -> AnyArray:
 
 
 def _whole(path: Path, name: str, values: AnyArray) -> AnyArray:
-    """Numbers of points, which a table that also holds y may hold as floats."""
+    """Row numbers of points, as integers: with y in the same table, they may be floats."""
     if values.dtype.kind in "iu":
         return values
     fine = values.dtype.kind == "f" and (values == np.rint(values)).all()

@@ -1,4 +1,4 @@
-"""What was taken of a file, in words: a wrong guess has to be seen before an hour of training."""
+"""What was taken from a file, in words: a wrong guess must be seen before an hour of training."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 
 from auxhash.compute.arrays import AnyArray
 
-NAMED = 4  # as many names are told one by one
+NAMED = 4  # up to so many names are listed one by one
 IDS = "id"  # a column called so, in any case, is never a feature
 
 
@@ -16,7 +16,7 @@ IDS = "id"  # a column called so, in any case, is never a feature
 class Features:
     """Features and, where the file holds them, labels; `how` says which parts of it they were.
 
-    Labels are read when they are asked for: to encode points, they may be missing or wrong.
+    Labels are read only when asked for: to encode points, they may be missing or wrong.
     """
 
     X: AnyArray
@@ -38,13 +38,13 @@ class Labels:
 
 
 def features_line(name: Any, n: int, d: int, dtype: Any, how: str) -> str:
-    """What is said of a file of features."""
+    """What the user is told about a file of features."""
     features = "feature" if d == 1 else "features"
     return joined(f"{name}: {n:,} points of {d} {features}, {np.dtype(dtype).name}", how)
 
 
 def labels_line(name: Any, labels: Labels, what: str = "labels") -> str:
-    """What is said of a file of labels, or of other values, one a point."""
+    """What the user is told about a file of labels, or of other values, one per point."""
     values = labels.values
     if values.ndim == 2:
         return joined(f"{name}: {len(values):,} points, {values.shape[1]} {what} each", labels.how)
@@ -58,7 +58,7 @@ def kind(values: AnyArray) -> str:
 
 
 def columns(names: Sequence[str], one: str = "column") -> str:
-    """Some columns, named: all of few, the first and the last of many."""
+    """The names of columns in words: all of a few, the first and the last of many."""
     if len(names) == 1:
         return f"{one} {names[0]}"
     if len(names) <= NAMED:
@@ -67,7 +67,7 @@ def columns(names: Sequence[str], one: str = "column") -> str:
 
 
 def passed_over(names: Sequence[str]) -> str:
-    """The parts that were not used, named."""
+    """The names of the parts that were not used, in words."""
     if len(names) <= 2 * NAMED:
         return f"passed over: {', '.join(names)}" if names else ""
     return f"passed over: {', '.join(names[: 2 * NAMED])} and {len(names) - 2 * NAMED} more"

@@ -1,4 +1,4 @@
-"""Tables of text: .csv and .txt files, and what of their cells is a number.
+"""Tables of text: .csv and .txt files, and which of their cells are numbers.
 
 A cell that a conversion would change stays text: 007, 1_1 and 9223372036854775808 are names. The
 first line holds the columns' names only where there is no doubt about it.
@@ -18,12 +18,12 @@ from auxhash.compute.arrays import AnyArray
 from auxhash.datasets.files import taken
 
 DELIMITERS = ",;\t"
-NUMERAL = frozenset("0123456789+-.eE")  # what float() takes besides is no number here
+NUMERAL = frozenset("0123456789+-.eE")  # what else float() accepts is no number here
 MISSING = frozenset(("", "na", "n/a", "nan", "-nan", "null", "none", "inf", "-inf"))
 WHOLE = re.compile(r"0|-?[1-9][0-9]*")  # as str() writes it
 ROW = re.compile(r"([+-]?[0-9]{1,18})(\.0*)?")  # the number of a point, perhaps written as a float
 EXACT = 2**53  # whole numbers up to it are exact as floats
-COUNTED = 3  # columns from which on a first line 0, 1, 2, ... is likely to be names
+COUNTED = 3  # from so many columns on, a first line 0, 1, 2, ... is likely to be names
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Text:
 
     @property
     def how(self) -> str:
-        """What is said of the first line."""
+        """What the user is told about the first line."""
         return "line 1 names the columns" if self.header else "no line of names"
 
     def numbers(self, columns: Sequence[int]) -> NDArray[np.float64]:
@@ -106,7 +106,7 @@ class Text:
         return ValueError(f"{self._place(at, column)}: {_short(cell)} is no number{hint}")
 
     def _doubt(self, at: int) -> str:
-        """How to say that line 1 is no data, if that may be the fault."""
+        """A hint that --header makes line 1 a line of names, if that may be the mistake."""
         return "" if at or self.header or self.sure else " (if line 1 holds names: --header)"
 
 
@@ -115,10 +115,10 @@ def read_text(path: Path, label: str | None, header: bool | None, only: bool = F
 
     Args:
         label: the name of the column of labels, if there can be one.
-        header: whether line 1 holds the columns' names; None looks. It does if `label` is among
-            its cells or if none of them is a number; of a single column, with `only`, just if
-            it is called `label`.
-        only: whether labels or names are wanted, of which the first may be any text.
+        header: whether line 1 holds the columns' names. None decides by its cells: it does if
+            `label` is among them or if none of them is a number; with `only`, a single column
+            has a name only if that is `label`.
+        only: whether the file holds only labels or names: then the first may be any text.
 
     Raises ValueError for what is no such table.
     """
@@ -142,7 +142,7 @@ def read_text(path: Path, label: str | None, header: bool | None, only: bool = F
 
 
 def read_features(path: Path, label: str, header: bool | None) -> taken.Features:
-    """All columns of numbers but `label` and id."""
+    """All columns but `label` and id; they must be of numbers."""
     text = read_text(path, label, header)
     passed = [name for name in text.names if name.lower() == taken.IDS and name != label]
     kept = [at for at, name in enumerate(text.names) if name != label and name not in passed]
@@ -178,7 +178,7 @@ def _are_names(path: Path, first: list[str], label: str | None, only: bool) -> b
     """Whether a first line holds the columns' names."""
     if label and label in first and not is_number(label):
         return True
-    if only and len(first) == 1:  # of several columns one is found by its name, or none is
+    if only and len(first) == 1:  # several columns need names, a single one does not
         return False
     if len(first) >= COUNTED and first == [str(column) for column in range(len(first))]:
         raise ValueError(
@@ -190,7 +190,7 @@ def _are_names(path: Path, first: list[str], label: str | None, only: bool) -> b
 
 
 def _table(path: Path) -> tuple[list[int], list[list[str]]]:
-    """Lines' numbers and cells, as many in every line."""
+    """Line numbers and cells of all lines, which must have equally many cells."""
     try:
         found = list(_records(path, _delimiter(path)))
     except (UnicodeDecodeError, csv.Error) as error:
@@ -233,7 +233,7 @@ def _without_nul(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _delimiter(path: Path) -> str:
-    """What cuts line 1 into the most cells; of several that do, the one that cuts all alike."""
+    """What cuts line 1 into the most cells; in a tie, what cuts all lines into equally many."""
     widths = {mark: _width(path, mark) for mark in DELIMITERS}
     most = max(widths.values())
     if most < 2:
@@ -249,7 +249,7 @@ def _delimiter(path: Path) -> str:
 
 
 def _width(path: Path, delimiter: str) -> int:
-    """Cells of the first record; 0 where it cannot be cut so."""
+    """Number of cells in the first record; 0 if this delimiter makes it unreadable."""
     try:
         return len(next(_records(path, delimiter), (1, []))[1])
     except csv.Error:

@@ -51,7 +51,7 @@ def map_vectors(path: str | Path) -> NDArray[Any]:
     record = np.dtype([("dimension", "<i4"), ("vector", kind, (d,))])
     records = np.memmap(path, record, "r", shape=(size // width,))
     if size % width:
-        check_dimensions(path, records)  # it may be another fault than a missing end
+        check_dimensions(path, records)  # raises if that is the fault, not a missing end
         raise ValueError(
             f"{path} is truncated: {size} bytes are no multiple of {width}, a vector of {d}"
         )

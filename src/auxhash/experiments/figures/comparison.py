@@ -18,7 +18,7 @@ from auxhash.experiments.groups import Group, Record
 from auxhash.experiments.scales import Data, Scale
 
 MACS = ("MACcut", "MACquad")
-OTHERS = ("cut", "quad", "KSH", "BRE", "STH")  # of the paper, ITQ apart
+OTHERS = ("cut", "quad", "KSH", "BRE", "STH")  # the paper's, except ITQ
 BESIDE = ("ITQ", "CCAITQ", "OneHot")
 ADDED = tuple(name for name in OURS if name not in (*MACS, "cut", "quad"))
 WITHOUT_LABELS = ("TPCA", "ITQ", "BinaryAutoencoder", "SH", "AGH", "SPH")

@@ -1,4 +1,4 @@
-"""Effective number of bits: how well the codes that there are get used."""
+"""Effective number of bits: how evenly the possible codes are used."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -18,8 +18,8 @@ from auxhash.experiments.scales import Scale
 from auxhash.experiments.svg import Arrow, Plot, Series, Style
 from auxhash.storage.encoding import Arrays
 
-ARROWS = {"cut": "MACcut", "quad": "MACquad"}  # from the two-step method to what MAC makes of it
-APART = 0.03  # of their x, from one arrow to the next
+ARROWS = {"cut": "MACcut", "quad": "MACquad"}  # from the two-step method to MAC
+APART = 0.03  # share of x between one arrow and the next
 
 
 class Job(Protocol):
@@ -78,7 +78,7 @@ class Figure(Protocol):
     def content(
         self, scale: Scale, cells: Cells, n_jobs: int | None, data: str | None
     ) -> FigureContent:
-        """What can be told from the cells there are; nothing is trained."""
+        """What the existing cells can tell; nothing is trained."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class GroupFigure:
 
     def jobs(self, scale: Scale, n_jobs: int | None, data: str | None) -> Sequence[Job]:
         groups = self._groups(scale, n_jobs, data)
-        # By seed, so that pairs are drawn once; the first seed of everything comes first.
+        # Seed by seed, so that pairs are drawn once; seed 0 of all runs comes first.
         trainings = dict.fromkeys(t for group in groups for t in group.trainings())
         return sorted(trainings, key=lambda training: training.seed)
 
@@ -132,7 +132,7 @@ def curves(
     points: Callable[[Record], Curve],
     kinds: bool = True,
 ) -> list[Series]:
-    """A series a method and hash function, from a curve of each record."""
+    """One series per method and hash function, from the curve of each record."""
     found = []
     for method, kind in dict.fromkeys((r.method, r.hash_function) for r in records):
         own = [points(record) for record in of(records, method=method, hash_function=kind)]
@@ -144,7 +144,7 @@ def curves(
 def over_bits(
     records: Sequence[Record], value: Callable[[Record], float], kinds: bool = True
 ) -> list[Series]:
-    """A series a method and hash function, with one value a number of bits."""
+    """One series per method and hash function, with one value per number of bits."""
     found = []
     for method, kind in dict.fromkeys((r.method, r.hash_function) for r in records):
         own = of(records, method=method, hash_function=kind)
@@ -156,9 +156,9 @@ def over_bits(
 
 
 def average(name: str, look: Style, every: Sequence[Curve]) -> Series:
-    """The mean of a seed's curves, place by place, and their least and greatest.
+    """The mean of the curves of several seeds, point by point, and their least and greatest.
 
-    A shorter curve goes on at its end: MAC that has stopped stays where it is.
+    A shorter curve is continued by its last value: where MAC has stopped, it stays.
     """
     longest = max(every, key=len)
     full = [[*curve, *([curve[-1]] * (len(longest) - len(curve)))] for curve in every]
@@ -169,7 +169,7 @@ def average(name: str, look: Style, every: Sequence[Curve]) -> Series:
 
 
 def arrows(records: Sequence[Record], value: Callable[[Record], float], x: float) -> list[Arrow]:
-    """Arrows at about x from each two-step method to what MAC made of it."""
+    """Arrows at about x from each two-step method to the MAC that started from it."""
     found = []
     kinds = dict.fromkeys(r.hash_function for r in records if r.method in ARROWS)
     for at, (kind, two_step) in enumerate(product(kinds, ARROWS)):
@@ -194,7 +194,7 @@ def precision_plot(title: str, records: Sequence[Record], kinds: bool = True) ->
 
 
 def recall_plot(title: str, records: Sequence[Record], kinds: bool = True) -> Plot:
-    """Precision over recall, one point a Hamming radius."""
+    """Precision over recall, one point per Hamming radius."""
     series = curves(records, lambda r: r.radius, kinds)
     return Plot(title, "recall", "precision", series)
 
@@ -245,7 +245,7 @@ def _notes(groups: Sequence[Group], cells: Cells) -> Iterable[str]:
 
 
 def _numbers(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Means over the seeds, compact: one entry a group, method, hash function and bits."""
+    """The numbers for a file: one entry per group, method, hash function and number of bits."""
     keys = dict.fromkeys((r.group, r.method, r.hash_function, r.bits) for r in records)
     found = []
     for group, method, kind, bits in keys:

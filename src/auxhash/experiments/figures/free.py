@@ -37,7 +37,7 @@ def sections(groups: Sequence[Group], records: Sequence[Record]) -> list[Section
 
 
 def _plot(title: str, records: Sequence[Record]) -> Plot:
-    """One point a number of bits: E(Z) of the free codes, L(h) of cut and MACcut."""
+    """One point per number of bits: E(Z) of the free codes, L(h) of cut and MACcut."""
     free = [
         Record(r.group, FREE, "", r.bits, r.seed, r.history[0]["free_loss"])
         for r in of(records, method="MACcut", hash_function="linear")

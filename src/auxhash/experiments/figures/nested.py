@@ -43,7 +43,7 @@ def nested_group(
     methods: tuple[str, ...],
     pairs: tuple[int, int],
 ) -> Group:
-    """One loss, both kinds of hash function."""
+    """A group with one loss and both kinds of hash function."""
     return Group(
         LOSSES[loss],
         data,
@@ -104,7 +104,7 @@ def sections(groups: Sequence[Group], records: Sequence[Record]) -> list[Section
 
 
 def loss_plot(title: str, records: Sequence[Record]) -> Plot:
-    """L(h) over the iterations; one value for methods that have none."""
+    """L(h) over the iterations; a level line for methods without iterations."""
     last = max((len(r.history) for r in records), default=2) - 1
 
     def path(record: Record) -> list[tuple[float, float]]:

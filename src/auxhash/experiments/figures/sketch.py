@@ -1,8 +1,8 @@
 """free-codes: the paper's sketch of code space, drawn from problems small enough to enumerate.
 
 A few digits of three classes, in the plane of their first two principal components, get 2 bits.
-All codes there are, and all that a linear hash function can produce, are gone through one by one;
-so the free codes, the codes realizable by hash functions and the best of these are exact. Beside
+All possible codes, and all that a linear hash function can produce, are enumerated; so the free
+codes, the codes realizable by hash functions and the best of these are exact. Beside
 them stand what two-step hashing and MAC find.
 """
 
@@ -58,7 +58,7 @@ def points(seed: int) -> tuple[Array, NDArray[np.int64]]:
 
 
 def dichotomies(X: Array) -> Dichotomies:
-    """Sort the points along a direction between any two at which their order changes."""
+    """All dichotomies: every cut of the points sorted along a direction, one for each order."""
     turns = [np.arctan2(*(X[j] - X[i])) for i, j in combinations(range(len(X)), 2)]
     angles = np.unique(np.mod(np.negative(turns), np.pi))
     between = (angles + np.append(angles[1:], angles[0] + np.pi)) / 2
@@ -77,10 +77,10 @@ def dichotomies(X: Array) -> Dichotomies:
 
 
 def energies(bits: Signs, others: Signs, pairs: Affinity) -> Array:
-    """KSH loss of all codes (z, z') of 2 bits with z from the rows of one, z' from the other.
+    """KSH loss of all codes (z, z') of 2 bits with z a row of `bits`, z' of `others`.
 
     With p, p' = +-1 the products of a pair's two signs, ((p + p') / 2 - y)^2 is
-    (1 + p p') / 2 - y (p + p') + y^2: one matrix product does for all of them.
+    (1 + p p') / 2 - y (p + p') + y^2: one matrix product computes them all.
     """
     p, q = (z[:, pairs.i].astype(np.float64) * z[:, pairs.j] for z in (bits, others))
     w, y = pairs.weight, pairs.y
@@ -92,7 +92,7 @@ def energies(bits: Signs, others: Signs, pairs: Affinity) -> Array:
 def distances(free: Signs, bits: Signs, others: Signs) -> NDArray[np.int64]:
     """Bits in which the free codes (2, n) differ from all (z, z'), as `energies` takes them.
 
-    Bits can change places and be turned around without changing E, so the least over these counts.
+    Swapping bits or turning one around does not change E, so the least distance over these counts.
     """
 
     def apart(signs: Signs) -> NDArray[np.int64]:
@@ -225,7 +225,7 @@ def plane_plot(arrays: Arrays) -> Plot:
 
 
 def clipped(line: Array, box: Array) -> Array:
-    """The two points where a line leaves the box, or none: it need not pass it."""
+    """The two points where a line leaves the box, or none if it misses the box."""
     a, b, c = line
     found = [(x, -(a * x + c) / b) for x in box[:, 0] if b]
     found += [(-(b * y + c) / a, y) for y in box[:, 1] if a]

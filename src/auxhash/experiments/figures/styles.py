@@ -1,4 +1,4 @@
-"""One look for each method in every figure: the paper's colours in Okabe and Ito's."""
+"""One look per method in all figures: the paper's colours, in the palette of Okabe and Ito."""
 
 from auxhash.experiments.svg import Style
 
@@ -9,7 +9,7 @@ COLOURS = {
     "sky": ("#3ba0da", "#56b4e9"),
     "green": ("#009e73", "#22c096"),
     "orange": ("#e69f00", "#f2b632"),
-    "yellow": ("#b5a400", "#f0e442"),  # as bright as theirs it cannot be seen on white
+    "yellow": ("#b5a400", "#f0e442"),  # darker than theirs, which cannot be seen on white
     "ink": ("#1b1f24", "#e8eaed"),
     "muted": ("#6b7280", "#9aa3ae"),
 }
