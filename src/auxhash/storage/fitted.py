@@ -145,6 +145,8 @@ def _check_learnt(hasher: Any, names: set[str]) -> None:
 
 def _fits(value: Any, hint: Any) -> bool:
     """Whether a value is of the type that a class declares; numbers must be finite."""
+    if hasattr(get_origin(hint), "__value__"):  # NDArray[...] itself is an alias from NumPy 2.5 on
+        hint = get_origin(hint).__value__[get_args(hint)]
     origin, parts = get_origin(hint), get_args(hint)
     if origin is np.ndarray:
         [kind] = get_args(parts[1])
