@@ -96,7 +96,10 @@ def inline_math(self: Any, node: nodes.math) -> None:
 
 
 def block_math(self: Any, node: nodes.math_block) -> None:
-    self.body.append(f'<div class="math">{mathml(node, block=True)}</div>')
+    """The formula; each of its parts (between \\quad) may stand on a line of its own."""
+    parts = re.split(r"\\q?quad", node.astext())
+    drawn = "".join(mathml(nodes.math_block("", part.strip()), block=True) for part in parts)
+    self.body.append(f'<div class="math">{drawn}</div>')
     raise nodes.SkipNode
 
 

@@ -107,13 +107,6 @@ COMPARED = {
 }
 EDGE, PAPER = ("#d8dbdf", "#343a40"), ("#fdfdfc", "#14171a")  # light, dark
 
-DRAWN: dict[str, Callable[[], list[Plot]]] = {
-    "path": path,
-    "curves": curves,
-    "sketch": sketch,
-    "refined": refined,
-}
-
 
 def html(plots: Iterable[Plot]) -> str:
     """The plots side by side, and one legend for them all."""
@@ -171,6 +164,15 @@ def standalone(plots: Sequence[Plot]) -> str:
         '<rect fill="var(--paper)" width="100%" height="100%"/>'
         f"{''.join(panels)}{''.join(legend)}</svg>\n"
     )
+
+
+DRAWN: dict[str, Callable[[], list[Plot]]] = {
+    "compared": compared,
+    "path": path,
+    "curves": curves,
+    "sketch": sketch,
+    "refined": refined,
+}
 
 
 def main(names: Sequence[str]) -> None:

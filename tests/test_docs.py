@@ -4,6 +4,7 @@ import re
 import runpy
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -80,6 +81,20 @@ def test_readme_shows_the_results_there_are():
     made = script("pictures")
     drawn = made["standalone"](made["compared"]())
     assert (DOCS / "pictures" / "readme.svg").read_text("utf-8") == drawn
+    first_page = made["html"](made["compared"]())
+    assert (DOCS / "pictures" / "compared.html").read_text("utf-8") == first_page
+
+
+def test_parts_of_a_formula_may_stand_below_one_another():
+    """So that a phone shows all of it."""
+    nodes = pytest.importorskip("docutils.nodes")
+    pytest.importorskip("sphinx")
+    writer = SimpleNamespace(body=[])
+    with pytest.raises(nodes.SkipNode):
+        script("conf")["block_math"](writer, nodes.math_block("", r"a = b, \qquad c = d \quad e"))
+    [drawn] = writer.body
+    assert drawn.startswith('<div class="math"><math')
+    assert drawn.count("<math") == 3
 
 
 def test_verdicts_are_those_of_the_results():

@@ -1,5 +1,8 @@
 """compare and bench; the examples run demo."""
 
+import re
+from xml.etree import ElementTree
+
 import numpy as np
 
 
@@ -40,6 +43,61 @@ def test_compare_where_all_fail(here, run):
     np.save("same.npy", np.zeros(120, int))
     result = run("compare", "features.npy", "same.npy", "-m", "SDH", "--jobs", "1", code=1)
     assert "every method failed" in result.output or "no dissimilar pairs" in result.output
+
+
+METHODS = ("-m", "ITQ", "-m", "LSH", "-m", "TPCA")
+
+
+def test_compare_writes_a_page(here, run):
+    arguments = ("compare", "features.npy", "labels.npy", *METHODS, "--bits", "8", "--bits", "100")
+    arguments = (*arguments, "--seed", "0", "--seed", "1", "-k", "5", "--jobs", "1")
+    told = run(*arguments, "--html", "compared.html", "--json")
+    plain = run(*arguments, "--json")
+    timed = ("train s", "codes/s")
+    for row, other in zip(told["rows"], plain["rows"], strict=True):
+        assert {n: v for n, v in row.items() if n not in timed} == {
+            n: v for n, v in other.items() if n not in timed
+        }
+    assert told["page"] == "compared.html"
+    assert told["protocol"] == plain["protocol"]
+    text = (here / "compared.html").read_text("utf-8")
+    assert not re.search(r"""https?:|["'(]//|@import|<script|<link""", text)
+    page = ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
+    command = "auxhash compare features.npy labels.npy --method ITQ --method LSH --method TPCA"
+    assert page.find(".//code").text.startswith(f"{command} --bits 8 --bits 100 --seed 0")
+    # The first table is that of the terminal; TPCA has no 100 bits, and its row says so.
+    [head, *rows] = page.find(".//table").iter("tr")
+    assert [cell.text for cell in head] == [
+        *("method", "bits", "L(h)", "p@5", "mAP", "b_eff", "train s", "codes/s", "model bytes"),
+        "failed",
+    ]
+    shown = run(*arguments).output
+    for row in rows:
+        method, bits, loss, precision = [cell.text for cell in row][:4]
+        line = rf"{method} +│ {bits} +│ {re.escape(loss)} +│ {re.escape(precision)} "
+        assert re.search(line, shown), (line, shown)
+    assert rows[-1][-1].text.startswith("ValueError")
+    titles = [svg.get("aria-label") for svg in page.iter("svg") if svg.get("class") == "plot"]
+    assert titles == ["8 bits", "100 bits", "k = 5"]
+    series = [title.text for title in page.iter("title")][1:]
+    assert series == ["ITQ", "LSH", "TPCA", "LSH", "ITQ", "LSH", "TPCA"]
+
+
+def test_compare_shows_pictures_where_there_are_any(here, run):
+    arguments = (
+        "compare",
+        "digits",
+        "-m",
+        "LSH",
+        "--bits",
+        "8",
+        "--train",
+        "50",
+        "--html",
+        "d.html",
+    )
+    assert "The same with curves: d.html" in run(*arguments, "--jobs", "1").output
+    assert "data:image/png" in (here / "d.html").read_text("utf-8")
 
 
 def test_bench(run):

@@ -1,21 +1,26 @@
 import base64
+import math
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from auxhash.datasets.files.png import read_png
+from auxhash.experiments import demo
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.claims import Verdict
+from auxhash.experiments.entries import METHODS
+from auxhash.experiments.figures import FIGURES
 from auxhash.experiments.figures.figure import FigureContent, Section, Table, arrows, average
 from auxhash.experiments.figures.nested import SUP_NESTEDERR
 from auxhash.experiments.figures.styles import COLOURS, STYLES, style
 from auxhash.experiments.gallery import FIRST, Gallery, Strip, gallery
 from auxhash.experiments.groups import Group, Record
 from auxhash.experiments.page import page
-from auxhash.experiments.scales import Data
-from auxhash.experiments.svg import Plot, Series, Style
+from auxhash.experiments.scales import PAPER, Data
+from auxhash.experiments.svg import WIDER, WIDTH, Plot, Series, Style
 
 LOOK = Style("blue", "circle")
 
@@ -34,12 +39,14 @@ def test_verdicts_are_told_by_word_and_not_by_colour_alone():
         Verdict("a < b", False, True, "1 of 1."),
         Verdict("b & c", True, False, "0 of 1."),
         Verdict("d", False, None, ""),
+        Verdict("e", False, False, "0 of 1.", judged=False),
+        Verdict("f", False, None, "", judged=False),
     ]
     root, text = shown(verdicts=verdicts)
     rows = root.findall(".//table[@class='verdicts']/tbody/tr")
-    assert [row.get("class") for row in rows] == ["held", "failed", "untested"]
+    assert [row.get("class") for row in rows] == ["held", "failed", *["untested"] * 3]
     words = ["".join(row.find("td").itertext()).split(maxsplit=1)[1] for row in rows]
-    assert words == ["held", "not held", "not tested"]
+    assert words == ["held", "not held", "not tested", "not judged", "not tested"]
     assert "asked by us" in "".join(rows[1].itertext())
     assert "auxhash &lt;x&gt;" in text
 
@@ -51,13 +58,79 @@ def test_the_table_behind_a_plot_has_its_values():
         "precision",
         [Series("a", LOOK, [10, 20], [0.5, 0.25], [0.4, 0.2], [0.6, 0.3])],
     )
-    root, _ = shown(sections=[Section("s", [same], note="n")])
+    root, _ = shown(sections=[Section("s", [[same]], note="n")])
     cells = [cell.text for cell in root.findall(".//details//tbody/tr/td")]
     assert cells == ["a", "0.5 (0.4 to 0.6)", "0.25 (0.2 to 0.3)"]
     mixed = Plot("t", "x", "y", [Series("a", LOOK, [1], [2]), Series("b", LOOK, [3, 4], [5, 6])])
-    root, _ = shown(sections=[Section("s", [mixed], Table(["one"], [["two"]]))])
+    root, _ = shown(sections=[Section("s", [[mixed]], Table(["one"], [["two"]]))])
     assert "3, 5; 4, 6" in [cell.text for cell in root.findall(".//details//td")]
     assert len(root.findall(".//ul[@class='legend']/li")) == 2
+
+
+def test_numbers_have_no_exponents():
+    values = Series("a", LOOK, [10, 20], [689_704.4, math.nan], [1e6, 2], [1.5e6, 3])
+    rows = [["cut", "689,704"], ["ITQ", "-"]]
+    table = Table(["method", "L(h)"], rows)
+    root, text = shown(sections=[Section("s", [[Plot("p", "k", "L(h)", [values])]], table)])
+    cells = [cell.text for cell in root.findall(".//details//td")]
+    assert cells == ["a", "689,704 (1,000,000 to 1,500,000)", "- (2 to 3)"]
+    right = [cell.text for cell in root.iter() if cell.get("class") == "number"]
+    assert right[:3] == ["L(h)", "689,704", "-"]
+    assert "e+0" not in text
+
+
+def plots(root):
+    [grid] = root.findall(".//div[@class='plots']")
+    return grid.get("style"), {svg.get("viewBox").split()[2] for svg in grid.iter("svg")}
+
+
+def test_rows_of_plots_have_one_legend_and_fill_the_page():
+    one = Plot("p", "x", "y", [Series("a", LOOK, [1, 2], [3, 4])])
+    root, _ = shown(sections=[Section("s", [[one, one, one], [one, one, one]])])
+    assert len(root.findall(".//ul[@class='legend']/li")) == 1
+    assert plots(root) == ("--columns:3", {str(WIDTH)})
+    root, _ = shown(sections=[Section("s", [[one], [one]])])
+    assert plots(root) == ("--columns:2", {str(WIDER[2])})  # in one row
+    root, _ = shown(sections=[Section("s", [[one]])])
+    assert plots(root) == ("--columns:1", {str(WIDER[1])})
+    assert root.find(".//div[@class='drawn alone']/ul[@class='legend']") is not None
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_methods_of_a_panel_have_colours_of_their_own(name):
+    for group in getattr(FIGURES[name], "groups", lambda _: [])(PAPER):
+        colours = [style(method).colour for method in group.methods]
+        assert len(set(colours)) == len(colours), group.name
+
+
+def test_looks_can_be_told_apart():
+    assert len(set(STYLES.values())) == len(STYLES)
+    assert {*METHODS, *demo.METHODS} <= set(STYLES)
+    demonstrated = [style(method).colour for method in demo.METHODS]
+    assert len(set(demonstrated)) == len(demonstrated)
+    for theme in zip(*COLOURS.values(), strict=True):
+        places = np.array([oklab(colour) for colour in theme])
+        apart = np.linalg.norm(places[:, None] - places, axis=2) + np.eye(len(places))
+        assert apart.min() > 0.1
+
+
+def oklab(colour):
+    """A colour as Ottosson's Oklab has it: equal distances look equally far apart."""
+    rgb = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)]) / 255
+    rgb = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    cones = [[0.41222, 0.53633, 0.05145], [0.21190, 0.68070, 0.10740], [0.08830, 0.28172, 0.62998]]
+    axes = [
+        [0.21045, 0.79362, -0.00407],
+        [1.97800, -2.42859, 0.45059],
+        [0.02590, 0.78277, -0.80868],
+    ]
+    return np.array(axes) @ np.cbrt(np.array(cones) @ rgb)
+
+
+def test_the_documentation_has_the_same_colours():
+    text = (Path(__file__).parents[2] / "docs" / "_static" / "plots.css").read_text("utf-8")
+    for name, (light, dark) in COLOURS.items():
+        assert f"--{name}: light-dark({light}, {dark});" in text
 
 
 def test_both_themes_know_every_colour():

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -9,8 +10,10 @@ from click.testing import CliRunner
 
 from auxhash.cli import main
 from auxhash.experiments import runs
+from auxhash.experiments.cells import Cells
 from auxhash.experiments.figures import FIGURES, sketch
-from auxhash.experiments.scales import TINY
+from auxhash.experiments.reproduce import Reproduction
+from auxhash.experiments.scales import PAPER, SCALES, TINY
 
 NAMES = [
     "free-codes",
@@ -72,7 +75,12 @@ def test_a_figure_from_the_command_to_the_page(name, tmp_path, monkeypatch):
     verdicts = page.findall(".//table[@class='verdicts']/tbody/tr")
     found = json.loads(numbers.read_text())
     assert len(verdicts) == len(found["verdicts"]) >= 3
-    assert {v["verdict"] for v in found["verdicts"]} <= {"held", "not held", "not tested"}
+    assert {v["verdict"] for v in found["verdicts"]} <= {"not judged", "not tested"}
+    assert {row.get("class") for row in verdicts} == {"untested"}
+    assert page.find("body/main/p[@class='notice']").text == found["notes"][0]
+    assert "proves nothing" in found["notes"][0]
+    heads = [head.text for head in page.iter("h2")]
+    assert not any(re.search("CIFAR|MNIST|SIFT", head) and "digits" not in head for head in heads)
     assert found["command"] == " ".join(["auxhash reproduce", name, "--scale tiny", *seeds])
     assert found["results"]
     assert found["protocol"]
@@ -82,6 +90,32 @@ def test_a_figure_from_the_command_to_the_page(name, tmp_path, monkeypatch):
     again = ["--report-only", "--output", str(tmp_path / "again.html")]
     reproduce(tmp_path, name, *seeds, *again)
     assert (tmp_path / "again.html").read_text() == text
+
+
+def test_only_the_tiny_scale_judges_nothing(tmp_path):
+    reproduce(tmp_path, "free-codes", "--run-only")
+    sizes = TINY, replace(TINY, proves_nothing="")
+    first, second = (
+        Reproduction(FIGURES["free-codes"], size, Cells(tmp_path)).report(tmp_path / "page.html")
+        for size in sizes
+    )
+    assert {verdict.word for verdict in first.verdicts} == {"not judged"}
+    assert {verdict.word for verdict in second.verdicts} == {"held", "not held"}
+    assert [v.held for v in first.verdicts] == [v.held for v in second.verdicts]
+    assert (first.notes, second.notes) == ([TINY.proves_nothing], ())
+    assert not any(scale.proves_nothing for scale in SCALES.values() if scale is not TINY)
+
+
+def test_panels_name_the_data_that_was_used():
+    names = {
+        size.name: [g.name for g in FIGURES["sup-comparison"].groups(size)]
+        for size in (PAPER, TINY)
+    }
+    assert names["paper"] == ["CIFAR", "Infinite MNIST"]
+    assert names["tiny"] == [
+        "digits in the place of CIFAR",
+        "digits in the place of Infinite MNIST",
+    ]
 
 
 def test_an_interrupted_run_goes_on(tmp_path, trained):

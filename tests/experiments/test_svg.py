@@ -5,7 +5,10 @@ from xml.etree import ElementTree
 import pytest
 
 from auxhash.experiments.svg import (
+    LEFT,
     MOST_MARKS,
+    RIGHT,
+    WIDTH,
     Arrow,
     Axis,
     Plot,
@@ -83,6 +86,32 @@ def test_what_is_not_a_number_is_left_out():
     plot = Plot("t", "x", "y", [Series("a", LOOK, [0, 1, 2], [1, math.nan, 3])])
     assert len(places(plot)) == 2
     draw(Plot("empty", "x", "y", []))
+
+
+def test_dashed_lines_are_above_solid_ones():
+    dashed, solid = (
+        Series("d", Style("blue", dashes="5 3"), [0, 1], [1, 2]),
+        Series("s", LOOK, [0], [1]),
+    )
+    drawn = plotted(Plot("t", "x", "y", [dashed, solid, dashed]))
+    assert [group.find("title").text for group in drawn.iter("g")] == ["s", "d", "d"]
+
+
+def test_a_wider_plot_is_wide():
+    plot = Plot("t", "x", "y", [Series("a", LOOK, [0, 1], [1, 2])])
+    wide = ElementTree.fromstring(draw(plot, 500))
+    assert wide.get("viewBox").split()[2] == "500"
+    [left, right] = [float(circle.get("cx")) for circle in wide.iter("circle")]
+    assert right - left == pytest.approx(places(plot)[1][0] - left + 500 - WIDTH)
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_a_single_place_is_in_the_middle(log):
+    plot = Plot("t", "x", "y", [Series("a", LOOK, [6], [y]) for y in (1, 2)], x_log=log)
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    assert [x for x, _ in places(plot)] == [middle, middle]
+    told = [text.text for text in plotted(plot).iter("text") if text.get("x") == str(middle)]
+    assert told == ["6", "x", "t"]
 
 
 def test_a_long_line_has_few_markers_and_a_cloud_all():

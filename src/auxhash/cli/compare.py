@@ -16,11 +16,17 @@ from auxhash.cli.output import (
     seed_option,
     show,
     table,
+    used_command,
 )
 
 if TYPE_CHECKING:
     from auxhash.datasets import Dataset
     from auxhash.experiments.compare import Comparison
+
+
+COLUMNS = """\
+L(h) is the loss over the training pairs; p@k the share of a query's k nearest that are right, mAP
+the same over all ranks; b_eff how many bits are effective. Means over the seeds."""
 
 
 @click.command()
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
 )
 @click.option("--train", "n_train", type=int, help="Training points; by default the data set's.")
 @click.option("--folder", metavar="FOLDER", help="Keep runs here, and never run one twice.")
+@click.option("--html", metavar="FILE", help="Also write a page about it: the table, and curves.")
 @own_feature_option
 @label_option
 @header_option
@@ -52,6 +59,7 @@ def compare(
     loss: str,
     n_train: int | None,
     folder: str | None,
+    html: str | None,
     own: str | None,
     label: str,
     header: bool | None,
@@ -66,27 +74,28 @@ def compare(
     \b
     Examples:
       auxhash compare digits -m MAC -m ITQ --bits 16
-      auxhash compare features.npy labels.npy -m MAC -m OneHot -k 10
+      auxhash compare features.npy labels.npy -m MAC -m OneHot -k 10 --html compared.html
     """
+    from auxhash.cli import inputs
     from auxhash.experiments.compare import compare
+    from auxhash.experiments.comparepage import Compared, PageHead
     from auxhash.experiments.demo import METHODS as FEW
     from auxhash.experiments.entries import METHODS
 
     if "all" in methods and len(methods) > 1:
         raise ValueError("-m all takes every method there is: leave out any other -m")
     chosen = METHODS if "all" in methods else methods or FEW
-    found = compare(
-        _dataset(data, labels, n_train, own, label, header, seeds[0], jobs),
-        chosen,
-        bits,
-        seeds,
-        k,
-        loss,
-        folder=folder,
-        n_jobs=jobs,
-        verbose=progress_wanted(as_json),
-    )
-    _show_comparison(found, as_json)
+    page = inputs.output_path(html, data, labels) if html else None
+    dataset = _dataset(data, labels, n_train, own, label, header, seeds[0], jobs)
+    what, verbose = (dataset, chosen, bits, seeds, k, loss), progress_wanted(as_json)
+    if page is None:
+        found = compare(*what, folder=folder, n_jobs=jobs, verbose=verbose)
+        _show_comparison(found, as_json)
+    else:
+        title = f"Methods compared on {dataset.name}"
+        head = PageHead("auxhash compare", title, "", used_command(), COLUMNS)
+        found = Compared(*what).run(page, head, folder, jobs, verbose)
+        _show_comparison(found, as_json, f"The same with curves: {html}", page=str(html))
     if all(row["failed"] for row in found.rows):
         raise click.ClickException("every method failed")
 

@@ -2,11 +2,13 @@
 
 import json
 import math
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -72,6 +74,24 @@ def tell(line: str) -> None:
         context.meta.setdefault(TOLD, []).append(line)
     else:
         click.echo(line, err=True)
+
+
+def used_command() -> str:
+    """The command line that is being run, as it could be typed again."""
+    context = click.get_current_context()
+    words = ["auxhash", str(context.info_name)]
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        given = context.params[name]
+        values = given if parameter.multiple else [given]
+        for value in values:
+            option = parameter.opts[-1] if isinstance(parameter, click.Option) else ""
+            if value is False:
+                option = parameter.secondary_opts[-1]
+            words += [option] if isinstance(value, bool) else [*filter(None, [option]), str(value)]
+    return shlex.join(words)
 
 
 def progress_wanted(as_json: bool) -> int:

@@ -47,5 +47,9 @@ def reproduce(figure: str | None, listing: bool, as_json: bool, **options: Any) 
         if options[name] is not None:
             options[name] = str(inputs.output_path(options[name]))
     reports = reproduce.main(figure, verbose=progress_wanted(as_json), **options)
-    shown = [part for one in reports for part in (table(one["verdicts"]), one["page"])]
+    shown = [
+        part
+        for one in reports
+        for part in (table(one["verdicts"]), *one["notes"], f"The page: {one['page']}")
+    ]
     show({"reports": reports}, as_json, *shown)

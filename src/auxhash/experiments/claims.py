@@ -41,9 +41,12 @@ class Verdict:
     ours: bool
     held: bool | None
     numbers: str
+    judged: bool = True  # False where the runs are too small to prove anything
 
     @property
     def word(self) -> str:
+        if self.held is not None and not self.judged:
+            return "not judged"
         return {True: "held", False: "not held", None: "not tested"}[self.held]
 
 

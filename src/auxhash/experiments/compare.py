@@ -25,6 +25,7 @@ from auxhash.experiments.runs import PairNumbers
 from auxhash.storage.encoding import Arrays
 
 OWN = "own"  # the column of a method's own parameters
+FAILED = "failed"  # the column that says why, if any method failed
 NONE = "-"  # in the table, where there is no number
 
 
@@ -45,22 +46,40 @@ class Comparison:
         protocol = "\n".join(f"{name}: {value}" for name, value in self.protocol.items())
         return f"{protocol}\n{console.export_text()}"
 
-    def table(self) -> Table:
-        """The mean over the seeds of each method and number of bits."""
-        hidden = ["method", "bits", OWN, "seed", "failed"]
+    def texts(self) -> tuple[list[str], list[list[str]]]:
+        """Columns and rows of text: the mean over the seeds of each method and number of bits."""
+        hidden = ["method", "bits", OWN, "seed", FAILED]
         measures = [name for name in self.rows[0] if name not in hidden]
-        owned = [OWN] if any(row[OWN] for row in self.rows) else []
-        wide = ["method", *owned, "failed"]
-        table = Table()
-        for name in ("method", "bits", *owned, *measures, "failed"):
-            table.add_column(name, overflow="fold" if name in wide else "ellipsis")
+        owned, failed = (
+            [name] if any(r[name] for r in self.rows) else [] for name in (OWN, FAILED)
+        )
+        rows = []
         for key in dict.fromkeys((row["method"], row["bits"]) for row in self.rows):
             same = [row for row in self.rows if (row["method"], row["bits"]) == key]
             brought = [same[0][OWN]] if owned else []
             cells = [_shown([row[name] for row in same]) for name in measures]
-            texts = [key[0], str(key[1]), *brought, *cells, _why(same)]
+            rows.append([key[0], str(key[1]), *brought, *cells, *([_why(same)] if failed else [])])
+        return ["method", "bits", *owned, *measures, *failed], rows
+
+    def table(self) -> Table:
+        """The same as a table for the terminal."""
+        columns, rows = self.texts()
+        table = Table()
+        for name in columns:
+            wide = name in ("method", OWN, FAILED)
+            table.add_column(name, overflow="fold" if wide else "ellipsis")
+        for texts in rows:
             table.add_row(*map(Text, texts))  # as Text: a bracket in it is no markup
         return table
+
+    def at(self, k: Iterable[int]) -> "Comparison":
+        """The same with precision at these ranks alone."""
+        wanted = {f"p@{rank}" for rank in k}
+        rows = [
+            {name: value for name, value in row.items() if name in wanted or name[:2] != "p@"}
+            for row in self.rows
+        ]
+        return Comparison(rows, self.protocol)
 
     def to_frame(self) -> Any:
         """The rows as a pandas frame, the protocol in its `attrs`."""

@@ -1,6 +1,8 @@
 """A figure's report: one self-contained HTML page, in light and dark colours."""
 
 import base64
+import math
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
@@ -10,9 +12,15 @@ from auxhash.experiments.claims import Verdict
 from auxhash.experiments.figures.figure import FigureContent, Section, Table
 from auxhash.experiments.figures.styles import COLOURS
 from auxhash.experiments.gallery import Gallery, Strip
-from auxhash.experiments.svg import Plot, Series, draw, key, look
+from auxhash.experiments.svg import WIDER, WIDTH, Plot, Series, draw, key, look
 
-MARKS = {True: ("held", "✓"), False: ("failed", "✗"), None: ("untested", "?")}
+MARKS = {
+    "held": ("held", "✓"),
+    "not held": ("failed", "✗"),
+    "not tested": ("untested", "?"),
+    "not judged": ("untested", "\N{EN DASH}"),
+}
+NUMBER = re.compile(r"[-+]?[\d.,]+%?|-|")
 
 
 def page(name: str, title: str, about: str, content: FigureContent, command: str) -> str:
@@ -47,7 +55,7 @@ def _verdicts(verdicts: Sequence[Verdict]) -> str:
         return ""
     rows = []
     for verdict in verdicts:
-        kind, mark = MARKS[verdict.held]
+        kind, mark = MARKS[verdict.word]
         asked = ' <span class="asked">(asked by us)</span>' if verdict.ours else ""
         rows.append(
             f'<tr class="{kind}"><td class="verdict"><span aria-hidden="true">{mark}</span> '
@@ -63,16 +71,18 @@ def _verdicts(verdicts: Sequence[Verdict]) -> str:
 
 def _section(section: Section) -> str:
     note = f'<p class="note">{escape(section.note)}</p>' if section.note else ""
-    plots = "".join(f"<figure>{draw(plot)}</figure>" for plot in section.plots)
+    # One plot per row would be a column beside an empty page: then all stand in one row.
+    columns = max(map(len, section.rows), default=0)
+    columns = min(columns if columns > 1 else len(section.plots), 4)
+    width = WIDER.get(columns, WIDTH)
+    plots = "".join(f"<figure>{draw(plot, width)}</figure>" for plot in section.plots)
     tables = "".join(_behind(plot) for plot in section.plots)
     behind = f"<details><summary>The numbers</summary>{tables}</details>" if tables else ""
     table = _table(section.table) if section.table else ""
-    columns = min(len(section.plots), 4)
     grid = f'<div class="plots" style="--columns:{columns}">{plots}</div>' if plots else ""
-    return (
-        f"<section><h2>{escape(section.title)}</h2>{note}{_legend(section.plots)}"
-        f"{grid}{table}{behind}</section>"
-    )
+    kind = "drawn alone" if columns == 1 else "drawn"
+    drawn = f'<div class="{kind}">{_legend(section.plots)}{grid}</div>' if plots else ""
+    return f"<section><h2>{escape(section.title)}</h2>{note}{drawn}{table}{behind}</section>"
 
 
 def _legend(plots: Iterable[Plot]) -> str:
@@ -86,30 +96,48 @@ def _behind(plot: Plot) -> str:
     same = len({tuple(series.x) for series in plot.series}) == 1
     head = f"<h3>{escape(plot.title)}: {escape(plot.y_label)}</h3>"
     if same:
-        columns = [plot.x_label, *(f"{x:g}" for x in plot.series[0].x)]
+        columns = [plot.x_label, *map(_number, plot.series[0].x)]
         rows = [[s.label, *(_value(s, at) for at in range(len(s.y)))] for s in plot.series]
     else:
         columns = ["", f"({plot.x_label}, {plot.y_label})"]
         rows = [
-            [s.label, "; ".join(f"{x:.4g}, {y:.4g}" for x, y in zip(s.x, s.y, strict=True))]
+            [
+                s.label,
+                "; ".join(f"{_number(x)}, {_number(y)}" for x, y in zip(s.x, s.y, strict=True)),
+            ]
             for s in plot.series
         ]
     return head + _table(Table(columns, rows))
 
 
 def _value(series: Series, at: int) -> str:
-    text = f"{series.y[at]:.4g}"
+    text = _number(series.y[at])
     if len(series.low):
-        text += f" ({series.low[at]:.4g} to {series.high[at]:.4g})"
+        text += f" ({_number(series.low[at])} to {_number(series.high[at])})"
     return text
 
 
+def _number(value: float) -> str:
+    """Digits without an exponent, as tables on the terminal have them."""
+    if not math.isfinite(value):
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 def _table(table: Table) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows
-    )
-    whole = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    """The table; columns of numbers stand to the right."""
+    right = [
+        ' class="number"' if all(NUMBER.fullmatch(row[at]) for row in table.rows) else ""
+        for at in range(len(table.columns))
+    ]
+
+    def cells(kind: str, texts: Sequence[str]) -> str:
+        every = zip(right, texts, strict=True)
+        return "".join(f"<{kind}{side}>{escape(text)}</{kind}>" for side, text in every)
+
+    rows = "".join(f"<tr>{cells('td', row)}</tr>" for row in table.rows)
+    head = f"<thead><tr>{cells('th', table.columns)}</tr></thead>"
+    whole = f"<table>{head}<tbody>{rows}</tbody></table>"
     return f'<div class="wide">{whole}</div>'
 
 

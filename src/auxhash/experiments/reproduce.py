@@ -12,9 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from auxhash import __version__
 from auxhash.experiments.cells import Cells
-from auxhash.experiments.claims import Verdict
 from auxhash.experiments.figures import FIGURES, get
-from auxhash.experiments.figures.figure import Figure
+from auxhash.experiments.figures.figure import Figure, FigureContent
 from auxhash.experiments.page import page
 from auxhash.experiments.scales import SCALES, Scale, resolved
 from auxhash.storage.files import writing
@@ -64,9 +63,9 @@ class Reproduction:
             bar.update(task, description="")
         return failed
 
-    def report(self, output: Path, numbers: Path | None = None) -> list[Verdict]:
+    def report(self, output: Path, numbers: Path | None = None) -> FigureContent:
         """Write the page, and the numbers and verdicts as JSON where asked for."""
-        content = self.figure.content(self.scale, self.cells, self.n_jobs, self.data)
+        content = self._content()
         one = self.figure
         _write(output, page(one.name, one.title, one.about, content, self.command))
         if numbers is not None:
@@ -83,7 +82,17 @@ class Reproduction:
                 "results": content.numbers,
             }
             _write(numbers, _compact(found))
-        return list(content.verdicts)
+        return content
+
+    def _content(self) -> FigureContent:
+        """What the runs can tell; at a scale that proves nothing, with no claim judged."""
+        content = self.figure.content(self.scale, self.cells, self.n_jobs, self.data)
+        if not self.scale.proves_nothing:
+            return content
+        verdicts = [replace(verdict, judged=False) for verdict in content.verdicts]
+        return replace(
+            content, verdicts=verdicts, notes=[self.scale.proves_nothing, *content.notes]
+        )
 
 
 def _compact(found: dict[str, Any]) -> str:
@@ -116,7 +125,7 @@ def main(
     jobs: int | None,
     verbose: int = 1,
 ) -> list[dict[str, Any]]:
-    """Run and report one figure, or all; return where the pages are, and the verdicts."""
+    """Run and report one figure, or all; return where the pages are, notes and verdicts."""
     every = list(FIGURES.values()) if figure == "all" else [get(figure)]
     if len(every) > 1 and (output or numbers or only):
         raise ValueError("--output, --numbers and --data are for one figure, not for all")
@@ -136,10 +145,11 @@ def main(
                 console.print(f"[red]failed[/red] {escape(failure)}")
         if not run_only:
             page_path = Path(output or Path(folder) / f"{one.name}-{scale}.html")
-            verdicts = reproduction.report(page_path, Path(numbers) if numbers else None)
+            content = reproduction.report(page_path, Path(numbers) if numbers else None)
             told = [
                 {"verdict": verdict.word, "claim": verdict.words, "numbers": verdict.numbers}
-                for verdict in verdicts
+                for verdict in content.verdicts
             ]
-            reports.append({"figure": one.name, "page": str(page_path), "verdicts": told})
+            report = {"figure": one.name, "page": str(page_path), "notes": list(content.notes)}
+            reports.append({**report, "verdicts": told})
     return reports

@@ -10,6 +10,7 @@ from auxhash import datasets
 from auxhash.datasets.dataset import Dataset, Points, ground_truth
 
 SIFT, STAND_IN = "sift1m", "cifar10-sift"
+PAPERS = ("cifar10-gist", "infinite-mnist", SIFT)  # the data sets that the paper has
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,10 @@ class Data:
     def stands_in(self) -> bool:
         """Whether this takes the place of SIFT1M, whose files are not here."""
         return self.name == STAND_IN
+
+    def in_place_of(self, place: str) -> str:
+        """What a panel is called: the paper's data set, or what was taken in its place."""
+        return place if self.name in PAPERS else f"{self.name} in the place of {place}"
 
     def load(self) -> Dataset:
         """Points without ground truth: what is trained on does not depend on it."""
@@ -86,6 +91,7 @@ class Scale:
     seeds: int
     seeds_quad: int  # quad takes so much longer that it gets fewer
     sketches: int  # problems small enough to enumerate, for free-codes
+    proves_nothing: str = ""  # why, for the top of its pages; then no claim gets a verdict
 
 
 PAPER = Scale(
@@ -137,6 +143,11 @@ TINY = Scale(
     seeds=2,
     seeds_quad=1,
     sketches=3,
+    proves_nothing=(
+        "This scale proves nothing. It only shows, within seconds, that everything runs: a few "
+        "dozen of scikit-learn's handwritten digits take the place of the paper's data, and no "
+        "claim is judged by them."
+    ),
 )
 
 SCALES = {scale.name: scale for scale in (PAPER, SMALL, TINY)}

@@ -11,7 +11,8 @@ from html import escape
 from importlib.resources import files
 
 WIDTH, HEIGHT = 320, 250
-LEFT, RIGHT, TOP, BOTTOM = 48, 10, 24, 36  # margins
+WIDER = {1: 560, 2: 400}  # of plots that are alone in their row, or two
+LEFT, RIGHT, TOP, BOTTOM = 48, 14, 24, 36  # margins
 HEAD = 5  # pixels of an arrow's head
 MARK = 3.2  # radius of a marker
 MOST_MARKS = 14  # along a line; more would hide it
@@ -79,15 +80,16 @@ class Axis:
         return self.start + (self.end - self.start) * at / ((high - low) or 1.0)
 
 
-def draw(plot: Plot) -> str:
-    """The plot as an <svg> element."""
-    across, up = axes(plot)
+def draw(plot: Plot, width: int = WIDTH) -> str:
+    """The plot as an <svg> element; solid lines below dashed ones, which leave them visible."""
+    across, up = axes(plot, width)
     parts = [_frame(plot, across, up)]
     parts += [_band(series, across, up) for series in plot.series if len(series.low)]
-    parts += [_line(series, across, up) for series in plot.series]
+    lines = sorted(plot.series, key=lambda series: bool(series.style.dashes))
+    parts += [_line(series, across, up) for series in lines]
     parts += [_arrow(arrow, across, up) for arrow in plot.arrows]
     return (
-        f'<svg class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'<svg class="plot" viewBox="0 0 {width} {HEIGHT}" role="img" '
         f'aria-label="{escape(plot.title)}">{"".join(parts)}</svg>'
     )
 
@@ -104,7 +106,7 @@ def key(style: Style) -> str:
     return f'<svg class="key" viewBox="0 0 36 14" aria-hidden="true">{line}</svg>'
 
 
-def axes(plot: Plot) -> tuple[Axis, Axis]:
+def axes(plot: Plot, width: int = WIDTH) -> tuple[Axis, Axis]:
     """Axes that hold every point of the plot, its spread and its arrows."""
     x = [v for series in plot.series for v in series.x]
     y = [v for series in plot.series for v in (*series.y, *series.low, *series.high)]
@@ -114,7 +116,9 @@ def axes(plot: Plot) -> tuple[Axis, Axis]:
     if any(not series.style.joined for series in plot.series):  # markers keep off the edge
         side = 0.04 * ((max(x) - min(x)) or 1.0)
         x = [min(x) - side, max(x) + side]
-    across = Axis(min(x, default=1), max(x, default=2), LEFT, WIDTH - RIGHT, plot.x_log)
+    if x and min(x) == max(x):  # one place only: in the middle, not on the axis
+        x = [x[0] / 2, x[0] * 2] if plot.x_log else [x[0] - 0.5, x[0] + 0.5]
+    across = Axis(min(x, default=1), max(x, default=2), LEFT, width - RIGHT, plot.x_log)
     return across, Axis(bottom, max(y) + room, HEIGHT - BOTTOM, TOP)
 
 
@@ -142,13 +146,14 @@ def short(value: float) -> str:
 
 
 def _frame(plot: Plot, across: Axis, up: Axis) -> str:
-    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+    bottom, right = HEIGHT - BOTTOM, round(across.end)
     parts = []
     for value in ticks(up.low, up.high):
         y = up.place(value)
         parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{right}"/>')
         parts.append(_text(LEFT - 5, y + 3.5, short(value), "end"))
-    for value in ticks(across.low, across.high, across.log):
+    places = {x for series in plot.series for x in series.x}
+    for value in places if len(places) == 1 else ticks(across.low, across.high, across.log):
         x = across.place(value)
         parts.append(f'<path class="grid" d="M{x:.1f} {TOP}V{bottom}"/>')
         parts.append(_text(x, bottom + 13, short(value), "middle"))

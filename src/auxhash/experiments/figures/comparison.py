@@ -13,7 +13,15 @@ from auxhash.experiments.claims import (
     only_ones_ahead,
 )
 from auxhash.experiments.entries import OURS
-from auxhash.experiments.figures.figure import GroupFigure, Section, of, precision_plot, recall_plot
+from auxhash.experiments.figures.figure import (
+    NEAREST,
+    WITHIN,
+    GroupFigure,
+    Section,
+    of,
+    precision_plot,
+    recall_plot,
+)
 from auxhash.experiments.groups import Group, Record
 from auxhash.experiments.scales import Data, Scale
 
@@ -32,13 +40,14 @@ def supervised_group(scale: Scale, name: str, data: Data) -> Group:
 
 def supervised(scale: Scale) -> list[Group]:
     return [
-        supervised_group(scale, "CIFAR", scale.images),
-        supervised_group(scale, "Infinite MNIST", scale.deformed),
+        supervised_group(scale, scale.images.in_place_of("CIFAR"), scale.images),
+        supervised_group(scale, scale.deformed.in_place_of("Infinite MNIST"), scale.deformed),
     ]
 
 
 def cosine(scale: Scale) -> list[Group]:
-    return [supervised_group(scale, "CIFAR, cosine", replace(scale.images, cosine=True))]
+    name = f"{scale.images.in_place_of('CIFAR')}, cosine"
+    return [supervised_group(scale, name, replace(scale.images, cosine=True))]
 
 
 def unsupervised(scale: Scale) -> list[Group]:
@@ -73,17 +82,15 @@ def sections(groups: Sequence[Group], records: Sequence[Record]) -> list[Section
     for group in groups:
         own = {b: of(records, group=group.name, bits=b) for b in group.bits}
         own = {b: some for b, some in own.items() if some}
-        found += [
+        nearest = [precision_plot(f"b = {b}", some, kinds=False) for b, some in own.items()]
+        within = [recall_plot(f"b = {b}", some, kinds=False) for b, some in own.items()]
+        found.append(
             Section(
-                f"{group.name}: precision among the k nearest",
-                [precision_plot(f"b = {b}", some, kinds=False) for b, some in own.items()],
-                note="Our methods have linear hash functions here.",
-            ),
-            Section(
-                f"{group.name}: precision and recall within each Hamming radius",
-                [recall_plot(f"b = {b}", some, kinds=False) for b, some in own.items()],
-            ),
-        ]
+                group.name,
+                rows=[nearest, within],
+                note=f"{NEAREST} {WITHIN} Our methods have linear hash functions here.",
+            )
+        )
     return found
 
 

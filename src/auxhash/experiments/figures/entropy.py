@@ -22,13 +22,14 @@ SETS = {"base": "base", "query": "test set"}
 def sections(groups: Sequence[Group], records: Sequence[Record]) -> list[Section]:
     plots = [_plot(group, of(records, group=group.name)) for group in groups]
     note = "Solid: the base. Dashed: the test set. Dotted: the most that is possible for each."
-    return [Section("Effective bits over bits", [p for p in plots if p.series], note=note)]
+    return [Section("Effective bits over bits", [[p for p in plots if p.series]], note=note)]
 
 
 def _plot(group: Group, records: Sequence[Record]) -> Plot:
     if not records:
         return Plot(group.name, "b", "effective bits", [])
-    series = over_bits(records, lambda r: r.effective["base"], kinds=False)
+    base = over_bits(records, lambda r: r.effective["base"], kinds=False)
+    series = [replace(one, style=replace(one.style, dashes="")) for one in base]
     for test in over_bits(records, lambda r: r.effective["query"], kinds=False):
         look = replace(test.style, dashes=DASHES["linear"])
         series.append(replace(test, label=f"{test.label}, test set", style=look, keyed=False))

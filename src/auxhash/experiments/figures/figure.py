@@ -20,6 +20,11 @@ from auxhash.storage.encoding import Arrays
 
 ARROWS = {"cut": "MACcut", "quad": "MACquad"}  # from the two-step method to MAC
 APART = 0.03  # share of x between one arrow and the next
+NEAREST = "Precision over k: the share of the k nearest that are right."
+WITHIN = (
+    "Precision over recall: one point per Hamming radius; where nothing lies within the radius of "
+    "a query, its precision is 0."
+)
 
 
 class Job(Protocol):
@@ -40,12 +45,16 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """A row of plots with one legend, or a table."""
+    """Rows of plots with one legend for all of them, or a table."""
 
     title: str
-    plots: Sequence[Plot] = ()
+    rows: Sequence[Sequence[Plot]] = ()
     table: Table | None = None
     note: str = ""
+
+    @property
+    def plots(self) -> list[Plot]:
+        return [plot for row in self.rows for plot in row]
 
 
 @dataclass(frozen=True)

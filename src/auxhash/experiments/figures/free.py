@@ -33,7 +33,7 @@ def unsupervised(scale: Scale) -> list[Group]:
 
 def sections(groups: Sequence[Group], records: Sequence[Record]) -> list[Section]:
     plots = [_plot(group.name, of(records, group=group.name)) for group in groups]
-    return [Section("Loss over the number of bits", [plot for plot in plots if plot.series])]
+    return [Section("Loss over the number of bits", [[plot for plot in plots if plot.series]])]
 
 
 def _plot(title: str, records: Sequence[Record]) -> Plot:

@@ -18,6 +18,8 @@ from auxhash.experiments.claims import (
     progress_at_the_beginning,
 )
 from auxhash.experiments.figures.figure import (
+    NEAREST,
+    WITHIN,
     GroupFigure,
     Section,
     arrows,
@@ -33,6 +35,10 @@ from auxhash.experiments.svg import Plot
 FOUR = ("cut", "MACcut", "quad", "MACquad")
 LOSSES = {"ksh": "KSH", "esplh": "eSPLH"}
 KERNELS = ("rbf", "linear")
+LOSS = (
+    "Loss over the iterations of MAC: iteration 0 is the two-step solution, and methods that do "
+    "not iterate are level."
+)
 
 
 def nested_group(
@@ -84,22 +90,11 @@ def sections(groups: Sequence[Group], records: Sequence[Record]) -> list[Section
     for group in groups:
         own = {b: of(records, group=group.name, bits=b) for b in group.bits}
         own = {b: some for b, some in own.items() if some}
-        found += [
-            Section(
-                f"{group.name}: loss over the iterations of MAC",
-                [loss_plot(f"b = {b}", some) for b, some in own.items()],
-                note="Iteration 0 is the two-step solution; methods that do not iterate are level.",
-            ),
-            Section(
-                f"{group.name}: precision among the k nearest",
-                [precision_plot(f"b = {b}", some) for b, some in own.items()],
-            ),
-            Section(
-                f"{group.name}: precision and recall within each Hamming radius",
-                [recall_plot(f"b = {b}", some) for b, some in own.items()],
-                note="Where nothing lies within the radius of a query, its precision is 0.",
-            ),
+        rows = [
+            [plot(f"b = {b}", some) for b, some in own.items()]
+            for plot in (loss_plot, precision_plot, recall_plot)
         ]
+        found.append(Section(f"{group.name} loss", rows=rows, note=f"{LOSS} {NEAREST} {WITHIN}"))
     return found
 
 

@@ -41,12 +41,12 @@ def sections(groups: Sequence[Group], records: Sequence[Record]) -> list[Section
         for method, kind in dict.fromkeys((r.method, r.hash_function) for r in macs)
     ]
     plot = Plot(
-        "Seconds an iteration",
+        "Seconds per iteration",
         "iteration",
         "seconds",
         curves(macs, lambda r: [(s["iteration"], s["seconds"]) for s in r.history]),
     )
-    return [Section("Run time", [plot] if macs else [], Table(COLUMNS, rows))]
+    return [Section("Run time", [[plot]] if macs else [], Table(COLUMNS, rows))]
 
 
 def _row(records: Sequence[Record]) -> list[str]:

@@ -185,7 +185,7 @@ def _lines(h: HashFunction) -> Array:
 
 LOOKS = {
     "free codes": Style("green", "diamond"),
-    "two-step": Style("blue", "circle", DASHES["linear"]),
+    "two-step": Style("blue", "circle-open", DASHES["linear"]),
     "MAC": Style("vermillion", "circle"),
     "nearest realizable": Style("sky", "square-open"),
     "optimal": Style("ink", "up", DASHES["bound"]),
@@ -326,7 +326,7 @@ def _section(every: Sequence[tuple[runs.Facts, Arrays]]) -> Section:
     facts, arrays = every[shown]
     return Section(
         f"Problem {shown}: the first where two-step, MAC and optimum differ most",
-        [space_plot(facts, arrays), plane_plot(arrays)],
+        [[space_plot(facts, arrays), plane_plot(arrays)]],
         note=(
             "Left: every grey dot is a distance from the free codes and a loss that some linear "
             "hash function has. Two-step hashing looks for the leftmost; the lowest is wanted."

@@ -1,0 +1,163 @@
+"""A comparison as a page: its table, precision over k and over bits, and what is retrieved."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from auxhash.datasets.dataset import Dataset
+from auxhash.experiments import runs
+from auxhash.experiments.cells import Cells
+from auxhash.experiments.compare import Comparison, compare
+from auxhash.experiments.entries import Methods, Shared, entries
+from auxhash.experiments.figures.figure import FigureContent, Section, Table
+from auxhash.experiments.figures.styles import style
+from auxhash.experiments.gallery import Gallery, pictures
+from auxhash.experiments.page import page
+from auxhash.experiments.svg import Plot, Series
+from auxhash.storage.files import writing
+
+CURVE = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)  # ranks of the curves
+USUAL = 100  # where the curves end, unless a larger rank is asked for
+
+
+@dataclass(frozen=True)
+class PageHead:
+    """What a page says about itself; `command` is what made it."""
+
+    name: str
+    title: str
+    about: str
+    command: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What is compared, as `compare` takes it."""
+
+    data: Dataset
+    methods: Methods
+    bits: Sequence[int]
+    seeds: Sequence[int]
+    k: Sequence[int]
+    loss: Any = "ksh"
+    n_similar: int | None = 100
+    n_dissimilar: int | None = 500
+
+    def run(
+        self,
+        output: Path,
+        head: PageHead,
+        folder: str | Path | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 1,
+    ) -> Comparison:
+        """Train and measure every method; write a page about it to `output`."""
+        with _kept(folder) as kept:
+            every = compare(
+                self.data,
+                self.methods,
+                self.bits,
+                self.seeds,
+                [*self.k, *(k for k in self._ranks() if k not in self.k)],
+                self.loss,
+                self.n_similar,
+                self.n_dissimilar,
+                kept,
+                n_jobs,
+                verbose,
+            )
+            galleries = self._galleries(Cells(kept))
+        found = every.at(self.k)
+        content = FigureContent(
+            (),
+            [_table(found, head.note), *self._curves(every)],
+            [(name, _told(value)) for name, value in found.protocol.items()],
+            found.rows,
+            galleries,
+        )
+        with writing(output) as temporary:
+            text = page(head.name, head.title, head.about, content, head.command)
+            temporary.write_text(text, "utf-8")
+        return found
+
+    def _ranks(self) -> list[int]:
+        """Ranks of the curves: up to the largest asked for, within the base."""
+        last = min(max(USUAL, *self.k), len(self.data.base))
+        return [k for k in CURVE if k <= last]
+
+    def _curves(self, every: Comparison) -> list[Section]:
+        """Precision over k for each number of bits; over bits, if there are several."""
+        ranks = self._ranks()
+        good = [row for row in every.rows if not row["failed"]]
+        if not good:
+            return []
+        over_k = [
+            Plot(
+                f"{b} bits",
+                "k",
+                "precision",
+                _series(
+                    (r["method"], k, r[f"p@{k}"]) for r in good if r["bits"] == b for k in ranks
+                ),
+                x_log=True,
+            )
+            for b in dict.fromkeys(row["bits"] for row in good)
+        ]
+        sections = [Section("Precision among the k nearest", [over_k])]
+        k = max((k for k in self.k if k <= len(self.data.base)), default=ranks[-1])
+        if len(over_k) > 1:
+            precision = _series((row["method"], row["bits"], row[f"p@{k}"]) for row in good)
+            over_bits = Plot(f"k = {k}", "number of bits", "precision", precision)
+            sections.append(Section("Precision over bits", [[over_bits]]))
+        return sections
+
+    def _galleries(self, cells: Cells) -> list[Gallery]:
+        """What each method retrieves with the most bits, if the data set has pictures."""
+        if self.data.query.images is None:
+            return []
+        b, seed, mark = max(self.bits), self.seeds[0], runs.data_identity(self.data)
+        shared = Shared(self.loss, self.n_similar, self.n_dissimilar)
+        made = {
+            entry.name: entry.configuration(mark, b, seed)
+            for entry in entries(self.methods, shared)
+        }
+        codes = {name: cells.read(one)[1] for name, one in made.items() if one in cells}
+        return [pictures(f"{b} bits", self.data, codes, b)] if codes else []
+
+
+@contextmanager
+def _kept(folder: str | Path | None) -> Iterator[str | Path]:
+    """The folder for runs; without one, a folder that goes away with the runs in it."""
+    if folder is not None:
+        yield folder
+        return
+    with TemporaryDirectory() as temporary:
+        yield temporary
+
+
+def _table(found: Comparison, note: str) -> Section:
+    columns, rows = found.texts()
+    return Section("The methods", table=Table(columns, rows), note=note)
+
+
+def _series(points: Iterable[tuple[str, int, float]]) -> list[Series]:
+    """One series per method of (method, x, y): at each x the mean over the seeds, and the range."""
+    by_method: dict[str, dict[int, list[float]]] = {}
+    for method, x, y in points:
+        by_method.setdefault(method, {}).setdefault(x, []).append(y)
+    found = []
+    for method, values in by_method.items():
+        every = [values[x] for x in sorted(values)]
+        several = any(len(seeds) > 1 for seeds in every)
+        spread = ([min(s) for s in every], [max(s) for s in every]) if several else ((), ())
+        means = [sum(seeds) / len(seeds) for seeds in every]
+        found.append(Series(method, style(method), sorted(values), means, *spread))
+    return found
+
+
+def _told(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
