@@ -1,14 +1,12 @@
 """index, add, remove and search."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 import auxhash
 from auxhash import HammingIndex
 from auxhash.index import NamedIndex, rerank
+from auxhash.storage.files import LockedError, locked
 
 
 @pytest.fixture
@@ -118,13 +116,22 @@ def test_changes_elsewhere_leave_the_index_alone(codes, run):
     assert len(HammingIndex.load("fewer.index")) == 120 - 12 - 1
 
 
-def test_changes_at_once_are_all_kept(codes, run):
+def test_one_change_waits_for_another(codes, run, monkeypatch):
+    """Two at once would each write the index without what the other has added."""
     run("index", "c.npy", "-o", "busy.index", "--bits", "12")
-    program = "import sys; from auxhash.cli import main; main(sys.argv[1:])"
-    command = [sys.executable, "-c", program, "add", "busy.index", "c.npy"]
-    adding = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(3)]
-    assert [process.wait() for process in adding] == [0, 0, 0]
-    assert HammingIndex.load("busy.index").ids.tolist() == list(range(480))
+    save, locks = HammingIndex.save, []
+
+    def watched(index, path):
+        with pytest.raises(LockedError), locked(codes / "busy.index.lock"):
+            pass
+        locks.append(path)
+        save(index, path)
+
+    monkeypatch.setattr(HammingIndex, "save", watched)
+    run("add", "busy.index", "c.npy")
+    run("remove", "busy.index", "3")
+    assert len(locks) == 2
+    assert not (codes / "busy.index.lock").exists()
 
 
 def test_a_change_of_nothing_writes_nothing(codes, run):
@@ -151,12 +158,26 @@ def test_names_survive_add_and_remove(codes, run):
     assert ", called by names" in run("inspect", "n.index").output
 
 
+def test_names_of_bytes(codes, run):
+    np.save("bytes.npy", np.array([f"é{i}".encode() for i in range(120)]))
+    run("index", "c.npy", "-o", "b.index", "--bits", "12", "--ids", "bytes.npy")
+    assert NamedIndex.load("b.index").names[:2] == ["é0", "é1"]
+    assert run("remove", "b.index", "--ids", "bytes.npy", "--json")["removed"] == 120
+
+
 def test_names_that_look_like_numbers(codes, run):
     (codes / "padded.txt").write_text("\n".join(f"{i:03}" for i in range(120)))
     run("index", "c.npy", "-o", "p.index", "--bits", "12", "--ids", "padded.txt")
     (codes / "plain.txt").write_text("\n".join(f"{i}" for i in range(1000, 1120)))
     run("add", "p.index", "c.npy", "--ids", "plain.txt")
     assert run("remove", "p.index", "7", "007", "1001", "--json")["missing"] == ["7"]
+    mixed = [f"{i}{'.5' * (i % 2)}" for i in range(5000, 5120)]
+    (codes / "mixed.csv").write_text("id,n\n" + "".join(f"{name},0\n" for name in mixed))
+    run("add", "p.index", "c.npy", "--ids", "mixed.csv")
+    told = run("remove", "p.index", "5004", "5005.5", "--json")
+    assert (told["removed"], told["missing"]) == (2, [])  # not called 5004.0
+    told = run("remove", "p.index", "--ids", "mixed.csv", "--json")
+    assert (told["removed"], told["missing"]) == (118, ["5004", "5005.5"])
 
 
 def test_radius(codes, run):

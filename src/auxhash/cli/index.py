@@ -66,8 +66,8 @@ def index(
     called = None if ids is None else inputs.ids(ids, header)
     empty = ApproximateIndex(n_bits) if approximate else HammingIndex(n_bits)
     found: AnyIndex
-    if called is not None and called.dtype.kind in "US":
-        found = NamedIndex(empty).add(packed, _text(called))
+    if called is not None and called.dtype.kind == "U":
+        found = NamedIndex(empty).add(packed, [str(name) for name in called.tolist()])
     else:
         found = empty.add(packed, called)
     found.save(path)
@@ -106,13 +106,13 @@ def add(
     path = inputs.output_path(output or index, codes, ids)
     with _changing(index, path) as found:
         packed, _ = inputs.codes(codes, found.n_bits)
-        called = None if ids is None else inputs.ids(ids, header)
         if isinstance(found, NamedIndex):
-            if called is None:
+            if ids is None:
                 raise ValueError(f"{index} calls its codes by names: give --ids for the new ones")
-            found.add(packed, _text(called))
+            found.add(packed, inputs.text_ids(ids, header))
         else:
-            if called is not None and called.dtype.kind in "US":
+            called = None if ids is None else inputs.ids(ids, header)
+            if called is not None and called.dtype.kind == "U":
                 raise ValueError(f"{index} calls its codes by numbers, and {ids} holds text")
             found.add(packed, called)
         found.save(path)
@@ -153,10 +153,7 @@ def remove(
         raise click.UsageError("say which: IDS, or --ids FILE")
     path = inputs.output_path(output or index, file)
     with _changing(index, path) as found:
-        wanted: list[Any] = list(ids)
-        if file is not None:
-            wanted += inputs.ids(file, header).tolist()
-        count, missing = _removed(found, wanted, index)
+        count, missing = _removed(found, ids, file, header, index)
         if count or output is not None:
             found.save(path)
     name = output or index
@@ -188,18 +185,22 @@ def _changing(index: str, target: Path) -> "Iterator[AnyIndex]":
         yield load(source)
 
 
-def _removed(found: "AnyIndex", wanted: Sequence[Any], index: str) -> tuple[int, list[Any]]:
+def _removed(
+    found: "AnyIndex", ids: Sequence[str], file: str | None, header: bool | None, index: str
+) -> tuple[int, list[Any]]:
     """Remove what is there; how many that were, and the ids that are not there."""
     import numpy as np
 
     from auxhash import checks
+    from auxhash.cli import inputs
     from auxhash.index import NamedIndex
 
     if isinstance(found, NamedIndex):
-        names = _text(wanted)
+        names = [*ids, *(() if file is None else inputs.text_ids(file, header))]
         missing = [name for name in names if name not in found]
         return found.remove(names), missing
-    numbers = checks.ids("ids", [_number(each, index) for each in wanted])
+    given = [*ids, *(() if file is None else inputs.ids(file, header).tolist())]
+    numbers = checks.ids("ids", [_number(each, index) for each in given])
     absent = numbers[~np.isin(numbers, found.ids)].tolist()
     return found.remove(numbers), absent
 
@@ -210,9 +211,3 @@ def _number(given: Any, index: str) -> int:
     if not isinstance(given, int):
         raise ValueError(f"ids must be whole numbers, as those of {index} are, got {given!r}")
     return given
-
-
-def _text(ids: Any) -> list[str]:
-    """Ids as names: text as it is, numbers as they are written."""
-    values = ids.tolist() if hasattr(ids, "tolist") else ids
-    return [each.decode() if isinstance(each, bytes) else str(each) for each in values]

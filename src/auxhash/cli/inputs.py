@@ -108,7 +108,13 @@ def ids(path: str, header: HeaderChoice = None) -> AnyArray:
     """What codes are called by, numbers or text; for a folder, the names of its pictures."""
     if Path(path).is_dir():
         return np.array(names(path))
-    return labels(path, "id", header, "ids")
+    found = labels(path, "id", header, "ids")
+    return np.char.decode(found, "utf-8") if found.dtype.kind == "S" else found
+
+
+def text_ids(path: str, header: HeaderChoice = None) -> list[str]:
+    """What codes are called by, as it stands in the file even where it could be numbers."""
+    return names(path, header, "id")
 
 
 def vectors(path: str, header: HeaderChoice = None) -> AnyArray:
@@ -141,13 +147,13 @@ def pairs(path: str, header: HeaderChoice = None) -> tables.PairColumns:
     return found
 
 
-def names(path: str, header: HeaderChoice = None) -> list[str]:
-    """The names of the ids 0, 1, ...: from a list, or from a folder of pictures."""
+def names(path: str, header: HeaderChoice = None, column: str = "name") -> list[str]:
+    """Names: from a list, or from a folder of pictures."""
     if Path(path).is_dir():
         from auxhash.datasets.files import images
 
         return images.image_folder(path).names
-    found = tables.read_names(path, header)
+    found = tables.read_names(path, header, column)
     few = ", ".join(found[:2])
     tell(f"{path}: {len(found):,} names: {few}{', ...' if len(found) > 2 else ''}")
     return found

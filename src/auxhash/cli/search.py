@@ -1,6 +1,6 @@
 """search: from queries to their nearest codes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from auxhash.codes import Packed
     from auxhash.compute.arrays import AnyArray
     from auxhash.index.named import AnyIndex, NumberedIndex
+
+Called = Callable[[Iterable[int]], list[str]]  # from ids to names
 
 SHOWN = 10  # queries and neighbours, on the terminal
 K = 10
@@ -132,7 +134,7 @@ def search(
     near, which = what.plain()
     result |= {"distances": near, "ids": which}
     if called is not None:
-        result["names"] = [[called[i] for i in row] for row in which]
+        result["names"] = [called(row) for row in which]
     if asked.names is not None:
         result["query_names"] = asked.names
     shown: list[Any] = [said, _nearest(near, result.get("names", which), asked.names)]
@@ -155,7 +157,7 @@ class _Found:
         both = zip(self.distances, self.ids, strict=True)
         return [near[ids >= 0].tolist() for near, ids in both], which
 
-    def write(self, path: Path, called: Any) -> None:
+    def write(self, path: Path, called: "Called | None") -> None:
         """As arrays; those of a list one after the other, and `stops`."""
         import numpy as np
 
@@ -168,8 +170,9 @@ class _Found:
             ids, distances = np.concatenate(ids), np.concatenate(distances)
         arrays |= {"distances": distances, "ids": ids}
         if called is not None:
-            flat = ["" if i < 0 else called[i] for i in ids.ravel().tolist()]
-            arrays["names"] = np.array(flat, str).reshape(ids.shape)
+            names = np.array(["", *called(ids[ids >= 0])])
+            arrays["names"] = np.full(ids.shape, "", names.dtype)
+            arrays["names"][ids >= 0] = names[1:]
         with writing(path) as temporary, temporary.open("wb") as file:
             np.savez(file, **arrays)
 
@@ -295,22 +298,22 @@ def _encoded(
     return _Asked(codes, points.names)
 
 
-def _names(path: str | None, header: bool | None, index: "AnyIndex") -> Any:
-    """What ids are called: from the index itself or from a file of the names of 0, 1, ..."""
+def _names(path: str | None, header: bool | None, index: "AnyIndex") -> "Called | None":
+    """What gives ids their names: the index itself, or a file with the names of 0, 1, ..."""
     from auxhash.cli import inputs
     from auxhash.index import NamedIndex
 
     if isinstance(index, NamedIndex):
         if path is not None:
             raise ValueError("the index has names of its own: leave out --names")
-        return dict(zip(index.index.ids.tolist(), index.called(index.index.ids), strict=True))
+        return index.called
     if path is None:
         return None
     names = inputs.names(path, header)
     most = max(index.ids.tolist(), default=-1)
     if len(names) <= most:
         raise ValueError(f"{path} holds {len(names)} names, and the index has an id {most}")
-    return names
+    return lambda ids: [names[i] for i in ids]
 
 
 def _nearest(near: Sequence[Any], called: Sequence[Any], asking: list[str] | None) -> Any:

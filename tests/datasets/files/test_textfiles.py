@@ -157,7 +157,7 @@ def test_names_in_other_files(tmp_path):
         np.save(tmp_path / name, values)
         assert tables.read_names(tmp_path / name) == expected
     np.save(tmp_path / "two.npy", np.zeros((3, 2), int))
-    with pytest.raises(ValueError, match=r"one name a row, got shape \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"one name per row, got shape \(3, 2\)"):
         tables.read_names(tmp_path / "two.npy")
 
 
