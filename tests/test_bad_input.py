@@ -23,6 +23,7 @@ from auxhash.datasets import write_vectors
 from auxhash.datasets.files import tables
 from auxhash.datasets.files.images import image_folder, read_image
 from auxhash.datasets.gist import gist
+from auxhash.index import ApproximateIndex, NamedIndex
 
 X = np.random.default_rng(0).normal(size=(40, 6))
 Y = np.arange(40) % 4
@@ -65,6 +66,9 @@ def files(tmp_path_factory):
         "X.npy": X,
         "y.npy": Y,
         "few-labels.npy": Y[:7],
+        "few-X.npy": X[:7],
+        "wide-X.npy": np.zeros((40, 9)),
+        "half-ids.npy": np.arange(40) + 0.5,
         "one-class.npy": np.zeros(40, int),
         "real-labels.npy": X[:, 0],
         "nan.npy": hole,
@@ -122,6 +126,7 @@ def files(tmp_path_factory):
         "gap-labels.csv": b"1\n\n" + b"2\n" * 39,
         "NA-labels.csv": b"NA\n" + b"2\n" * 39,
         "words.txt": b"a\nb\n" * 20,
+        "few-words.txt": b"a\nb\nc\n",
         "underscore.csv": b"a,b,y\n1_1,2,0\n",
         "hole.csv": b"NA,2\n3,4\n",
         "counted.csv": b"0,1,2\n3,4,5\n",
@@ -155,6 +160,11 @@ def files(tmp_path_factory):
     baselines.LSH(n_bits=8, random_state=0).fit(X).save(folder / "unlabelled.safetensors")
     HammingIndex(8).add(np.arange(40, dtype=np.uint8)[:, None]).save(folder / "good.index")
     (folder / "truncated.index").write_bytes((folder / "good.index").read_bytes()[:-1])
+    named = NamedIndex(HammingIndex(8)).add(CODES, [f"n{i}" for i in range(40)])
+    named.save(folder / "named.index")
+    whole = (folder / "named.index").read_bytes()
+    (folder / "damaged-names.index").write_bytes(whole[:-70] + b"x" + whole[-69:])
+    ApproximateIndex(8).add(CODES).save(folder / "rough.index")
     (folder / "folder").mkdir()
     for name, inside in {"mixed": ("a.png", "class/b.png"), "broken": ("class/b.png",)}.items():
         for path in inside:
@@ -315,6 +325,66 @@ COMMANDS = [
     ("index codes.npy -o i --ids few-labels.npy", r"ids must be of shape \(40,\)"),
     ("index codes.npy -o i --ids negative-ids.npy", r"ids must lie in 0..2"),
     ("index codes.npy -o i --ids twin-ids.npy", r"ids must not name a code twice"),
+    ("index codes.npy -o i --ids few-words.txt", r"names must be one for each of 40 codes, got 3"),
+    ("index codes.npy -o i --ids words.txt", r"names must not name a code twice, 'a' does"),
+    (
+        "index codes.npy -o i --ids X.npy",
+        r"ids in X\.npy of shape \(40, 6\) must hold only 0 and 1",
+    ),
+    (
+        "index codes.npy -o i --ids half-ids.npy",
+        r"ids must be a list of whole numbers, got float64",
+    ),
+    ("index codes.npy -o i --ids folder", r"folder"),
+    ("add missing.index codes.npy", r"missing\.index"),
+    ("add foreign.index codes.npy", r"foreign\.index is not an index"),
+    ("add truncated.index codes.npy", r"truncated\.index is truncated"),
+    ("add folder codes.npy", r"folder is a folder"),
+    ("add good.index X.npy", r"X\.npy holds no codes"),
+    ("add good.index wide-codes.npy", r"of 8 bits must be"),
+    ("add good.index codes.npy --ids y.npy", r"ids must not name a code twice|ids must be new"),
+    (
+        "add good.index codes.npy --ids words.txt",
+        r"calls its codes by numbers, and words\.txt holds",
+    ),
+    ("add named.index codes.npy", r"named\.index calls its codes by names: give --ids"),
+    ("add named.index codes.npy --ids few-words.txt", r"one for each of 40 codes, got 3"),
+    ("add good.index codes.npy -o codes.npy", r"codes\.npy is what the file is made from"),
+    ("add good.index codes.npy -o folder", r"folder is a folder"),
+    ("remove missing.index 1", r"missing\.index"),
+    (
+        "remove good.index three",
+        r"ids must be whole numbers, as those of good\.index are, got 'three'",
+    ),
+    ("remove good.index 1.0", r"ids must be whole numbers.* got '1\.0'"),
+    ("remove good.index 99999999999999999999", r"ids must lie in 0\.\.2\^63 - 1"),
+    ("remove good.index --ids half-ids.npy", r"ids must be whole numbers.* got 0\.5"),
+    ("remove damaged-names.index n1", r"damaged-names\.index is damaged: its names do not match"),
+    ("search damaged-names.index codes.npy", r"damaged-names\.index is damaged: its names"),
+    ("search good.index codes.npy -r -1", r"r must be a whole number of at least 0, got -1"),
+    ("search good.index codes.npy --probe 4", r"--probe is for approximate indexes, and good"),
+    ("search rough.index codes.npy --probe 0", r"n_probe must be a whole number of at least 1"),
+    ("search named.index codes.npy --names words.txt", r"has names of its own: leave out --names"),
+    (
+        "search good.index codes.npy --rerank few-X.npy --query-vectors X.npy",
+        r"ids must have vectors: there are 7, and an id is 39",
+    ),
+    (
+        "search good.index codes.npy --rerank X.npy --query-vectors few-X.npy",
+        r"queries must be \(40, D\), got shape \(7, 6\)",
+    ),
+    (
+        "search good.index codes.npy --rerank X.npy --query-vectors wide-X.npy",
+        r"vectors must be \(n, 9\), as queries are",
+    ),
+    (
+        "search good.index codes.npy -k 5 --candidates 4 --rerank X.npy --query-vectors X.npy",
+        r"candidates must be a whole number of at least 5, got 4",
+    ),
+    (
+        "search good.index X.npy --rerank words.txt --model unlabelled.safetensors",
+        r"vectors: words\.txt must end in",
+    ),
     ("index words.csv -o i", r"codes: words\.csv must end in \.npy"),
     ("search empty.index codes.npy", r"empty\.index is not an index"),
     ("search foreign.index codes.npy", r"foreign\.index is not an index"),

@@ -36,6 +36,12 @@ def test_ids_refuse(values):
         checks.ids("ids", values)
 
 
+def test_ids_too_large_for_any_array():
+    for wrong in (10**20, -(10**20)):
+        with pytest.raises(checks.ArgumentError, match=rf"0\.\.2\^63 - 1, got {wrong}"):
+            checks.ids("ids", [1, wrong])
+
+
 def test_ids_up_to_the_largest():
     assert checks.ids("ids", np.array([2**63 - 1], np.uint64)).tolist() == [2**63 - 1]
     assert checks.ids("ids", []).dtype == np.int64

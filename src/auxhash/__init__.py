@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from auxhash.estimators import MACHash, TwoStepHash
     from auxhash.experiments.compare import compare
     from auxhash.hasher import Hasher
-    from auxhash.index import ApproximateIndex, HammingIndex
+    from auxhash.index import ApproximateIndex, HammingIndex, NamedIndex
     from auxhash.models.loading import load
     from auxhash.models.onnxgraph import export_onnx
     from auxhash.refine import Refine
@@ -39,6 +39,7 @@ _HOMES = {
     "Hasher": "auxhash.hasher",
     "MACHash": "auxhash.estimators",
     "ModelFileError": "auxhash.storage.modelfile",
+    "NamedIndex": "auxhash.index",
     "Refine": "auxhash.refine",
     "TrainingInterrupted": "auxhash.training.interrupt",
     "TwoStepHash": "auxhash.estimators",
@@ -68,6 +69,7 @@ __all__ = [
     "Hasher",
     "MACHash",
     "ModelFileError",
+    "NamedIndex",
     "Refine",
     "TrainingInterrupted",
     "TwoStepHash",

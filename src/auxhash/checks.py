@@ -75,6 +75,8 @@ def numbers(name: str, values: Any, n_axes: int) -> NDArray[np.float64]:
 def ids(name: str, values: ArrayLike) -> NDArray[np.int64]:
     """Ids (n,) as int64, if they are whole numbers from 0 to 2^63 - 1."""
     array = np.asarray(values)
+    if array.dtype == object and all(type(value) is int for value in array.flat):
+        raise ArgumentError(f"{name} must lie in 0..2^63 - 1, got {max(array.flat, key=abs)}")
     if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or not array.size):
         raise ArgumentError(
             f"{name} must be a list of whole numbers, got {array.dtype} of shape {array.shape}"

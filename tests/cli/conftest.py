@@ -47,6 +47,7 @@ def made(tmp_path_factory):
     np.save(folder / "new.npy", X[40:])
     np.save(folder / "new-labels.npy", y[40:])
     np.save(folder / "ids.npy", np.arange(120) * 10)
+    np.save(folder / "new-ids.npy", np.arange(1000, 1120))
     write_vectors(folder / "features.fvecs", X[:120])
     np.savez(folder / "features.npz", X=X[:120], y=y[:120])
     names = ",".join(f"pixel{i}" for i in range(64))

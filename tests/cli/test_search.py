@@ -1,10 +1,12 @@
-"""index and search."""
+"""index, add, remove and search."""
 
 import numpy as np
 import pytest
 
 import auxhash
 from auxhash import HammingIndex
+from auxhash.index import NamedIndex, rerank
+from auxhash.storage.files import LockedError, locked
 
 
 @pytest.fixture
@@ -80,4 +82,192 @@ def test_ids_from_text(codes, run):
     assert told["read"] == ["ids.csv: 120 ids, int64; column id; line 1 names the columns"]
     assert HammingIndex.load("t.index").ids.tolist() == list(range(0, 840, 7))
     (codes / "ids.csv").write_text("".join(f"{i:03}\n" for i in range(120)))
-    assert run("index", "c.npy", "-o", "t.index", "--bits", "12", "--ids", "ids.csv", code=1)
+    run("index", "c.npy", "-o", "t.index", "--bits", "12", "--ids", "ids.csv")
+    assert NamedIndex.load("t.index").names[7] == "007"
+
+
+def named(folder, n, first=0):
+    """A file of names, which no reader takes for numbers."""
+    path = folder / "called.txt"
+    path.write_text("\n".join(f"n{i}" for i in range(first, first + n)))
+    return path
+
+
+def test_add_and_remove(codes, run):
+    run("index", "c.npy", "-o", "g.index", "--bits", "12")
+    told = run("add", "g.index", "c.npy", "--json")
+    assert told == {"index": "g.index", "added": 120, "codes": 240, "bits": 12}
+    told = run("remove", "g.index", "0", "119", "239", "777", "778", "--json")
+    assert (told["removed"], told["codes"], told["missing"]) == (3, 237, [777, 778])
+    assert HammingIndex.load("g.index").ids.tolist() == [*range(1, 119), *range(120, 239)]
+    said = run("remove", "g.index", "0", "5").output
+    assert said == "g.index: 1 codes removed, 236 left; 1 ids were not there: 0\n"
+    assert run("add", "g.index", "c.npy", "--json")["codes"] == 356
+    assert HammingIndex.load("g.index").ids[-120:].tolist() == [*range(240, 360)]  # no id again
+    assert list(codes.glob("*.lock")) == []
+
+
+def test_changes_elsewhere_leave_the_index_alone(codes, run):
+    before = (codes / "c.index").read_bytes()
+    run("add", "c.index", "c.npy", "--ids", "new-ids.npy", "-o", "new/larger.index")
+    run("remove", "c.index", "--ids", "ids.npy", "1", "-o", "fewer.index")
+    assert (codes / "c.index").read_bytes() == before
+    assert HammingIndex.load("new/larger.index").ids[-1] == 1119
+    assert len(HammingIndex.load("fewer.index")) == 120 - 12 - 1
+
+
+def test_one_change_waits_for_another(codes, run, monkeypatch):
+    """Two at once would each write the index without what the other has added."""
+    run("index", "c.npy", "-o", "busy.index", "--bits", "12")
+    save, locks = HammingIndex.save, []
+
+    def watched(index, path):
+        with pytest.raises(LockedError), locked(codes / "busy.index.lock"):
+            pass
+        locks.append(path)
+        save(index, path)
+
+    monkeypatch.setattr(HammingIndex, "save", watched)
+    run("add", "busy.index", "c.npy")
+    run("remove", "busy.index", "3")
+    assert len(locks) == 2
+    assert not (codes / "busy.index.lock").exists()
+
+
+def test_a_change_of_nothing_writes_nothing(codes, run):
+    before = (codes / "c.index").stat().st_mtime_ns
+    assert run("remove", "c.index", "777", "--json")["missing"] == [777]
+    assert (codes / "c.index").stat().st_mtime_ns == before
+
+
+def test_names_survive_add_and_remove(codes, run):
+    run("index", "c.npy", "-o", "n.index", "--bits", "12", "--ids", named(codes, 120))
+    run("add", "n.index", "c.npy", "--ids", named(codes, 120, 120))
+    told = run("remove", "n.index", "n0", "n7", "n150", "m1", "--json")
+    assert (told["removed"], told["missing"]) == (3, ["m1"])
+    run("add", "n.index", "c.npy", "--ids", named(codes, 120, 1000))
+    told = run("search", "n.index", "c.npy", "-k", "400", "--json")
+    kept = {f"n{i}" for i in [*range(240), *range(1000, 1120)] if i not in (0, 7, 150)}
+    assert all(set(row) == kept for row in told["names"])
+    packed = np.load("c.npy")
+    for query, row in enumerate(told["names"]):  # each name has the code that it was given
+        rows = [int(name[1:]) % 1000 % 120 for name in row]
+        apart = np.bitwise_count(packed[rows] ^ packed[query]).sum(axis=1)
+        assert told["distances"][query] == apart.tolist()
+    assert "n1 (0)" in run("search", "n.index", "c.npy", "-k", "3").output
+    assert ", called by names" in run("inspect", "n.index").output
+
+
+def test_names_of_bytes(codes, run):
+    np.save("bytes.npy", np.array([f"é{i}".encode() for i in range(120)]))
+    run("index", "c.npy", "-o", "b.index", "--bits", "12", "--ids", "bytes.npy")
+    assert NamedIndex.load("b.index").names[:2] == ["é0", "é1"]
+    assert run("remove", "b.index", "--ids", "bytes.npy", "--json")["removed"] == 120
+
+
+def test_names_that_look_like_numbers(codes, run):
+    (codes / "padded.txt").write_text("\n".join(f"{i:03}" for i in range(120)))
+    run("index", "c.npy", "-o", "p.index", "--bits", "12", "--ids", "padded.txt")
+    (codes / "plain.txt").write_text("\n".join(f"{i}" for i in range(1000, 1120)))
+    run("add", "p.index", "c.npy", "--ids", "plain.txt")
+    assert run("remove", "p.index", "7", "007", "1001", "--json")["missing"] == ["7"]
+    mixed = [f"{i}{'.5' * (i % 2)}" for i in range(5000, 5120)]
+    (codes / "mixed.csv").write_text("id,n\n" + "".join(f"{name},0\n" for name in mixed))
+    run("add", "p.index", "c.npy", "--ids", "mixed.csv")
+    told = run("remove", "p.index", "5004", "5005.5", "--json")
+    assert (told["removed"], told["missing"]) == (2, [])  # not called 5004.0
+    told = run("remove", "p.index", "--ids", "mixed.csv", "--json")
+    assert (told["removed"], told["missing"]) == (118, ["5004", "5005.5"])
+
+
+def test_radius(codes, run):
+    told = run("search", "c.index", "c.npy", "-r", "2", "--json")
+    near, which = HammingIndex.load("c.index").radius_search(np.load("c.npy"), 2)
+    assert told["ids"] == [row.tolist() for row in which]
+    assert told["distances"] == [row.tolist() for row in near]
+    assert (
+        "120 queries, all within 2 bits of 120 codes"
+        in run("search", "c.index", "c.npy", "-r", "2").output
+    )
+    run("search", "c.index", "c.npy", "-r", "2", "-o", "r.npz")
+    with np.load("r.npz") as found:
+        assert found["ids"][found["stops"][5] : found["stops"][6]].tolist() == told["ids"][5]
+        assert found["distances"].shape == found["ids"].shape
+    np.save("far.npy", ~np.load("c.npy")[:1] & np.uint8([255, 15]))
+    assert run("search", "c.index", "far.npy", "-r", "0", "--json")["ids"] == [[]]
+
+
+def test_a_single_code_is_one_query(codes, run):
+    np.save("one.npy", np.load("c.npy")[3])
+    told = run("search", "c.index", "one.npy", "-k", "2", "--json")
+    assert told["ids"] == run("search", "c.index", "c.npy", "-k", "2", "--json")["ids"][3:4]
+
+
+def test_k_is_capped_and_told(codes, run):
+    said = run("search", "c.index", "c.npy", "-k", str(10**9)).output
+    assert "120 queries, 120 nearest (all there are, not 1000000000) of 120 codes" in said
+    assert "(all there are" not in run("search", "c.index", "c.npy", "-k", "120").output
+
+
+def test_rerank_by_vectors(codes, run, model):
+    X, Q = np.load("features.npy"), np.load("queries.npy")
+    ask = ("search", "c.index", "queries.npy", "--model", model, "-k", "4")
+    every = run(*ask, "--rerank", "features.npy", "--candidates", "120", "--json")
+    apart = np.linalg.norm(X[None] - Q[:, None], axis=2)
+    np.testing.assert_allclose(every["distances"], np.sort(apart, axis=1)[:, :4])
+    told = run(*ask, "--rerank", "features.npy", "--json")
+    few = run("search", "c.index", "queries.npy", "--model", model, "-k", "40", "--json")["ids"]
+    for query, row in enumerate(told["ids"]):
+        best = sorted(few[query], key=apart[query].__getitem__)[:4]
+        assert row == best
+    run("encode", model, "queries.npy", "-o", "q.npy")
+    given = ("--rerank", "features.npy", "--query-vectors", "queries.npy", "--json")
+    assert run("search", "c.index", "q.npy", "-k", "4", *given)["ids"] == told["ids"]
+    cosine = run(*ask, "--rerank", "features.npy", "--metric", "cosine", "--json")["distances"]
+    assert np.max(cosine) <= 2
+
+
+def test_rerank_by_outputs(codes, run, model):
+    ask = ("search", "c.index", "queries.npy", "--model", model, "-k", "4")
+    told = run(*ask, "--rerank", "outputs", "--json")
+    hasher, index = auxhash.load(model), HammingIndex.load("c.index")
+    ids = index.search(hasher.encode(np.load("queries.npy")), 40)[1]
+    outputs = hasher.decision_function(np.load("queries.npy"))
+    distances, expected = rerank.by_outputs(ids, outputs, index, 4)
+    assert told["ids"] == expected.tolist()
+    np.testing.assert_allclose(told["distances"], distances)
+    run("index", "c.npy", "-o", "ao.index", "--bits", "12", "--approximate")
+    ask = ("search", "ao.index", "queries.npy", "--model", model, "-k", "4", "--probe", "99")
+    every = run(*ask, "--candidates", "120", "--rerank", "outputs", "--json")["distances"]
+    ask = ("search", "c.index", *ask[2:-2], "--candidates", "120", "--rerank", "outputs", "--json")
+    assert every == run(*ask)["distances"]
+
+
+def test_the_approximate_index(codes, run):
+    run("index", "c.npy", "-o", "a.index", "--bits", "12", "--approximate")
+    all_lists = run("search", "a.index", "c.npy", "-k", "5", "--probe", "100", "--json")
+    exact = run("search", "c.index", "c.npy", "-k", "5", "--json")
+    assert all_lists["distances"] == exact["distances"]
+    few = run("search", "a.index", "c.npy", "-k", "120", "--probe", "1", "--json")
+    assert all(len(row) < 120 and min(row) >= 0 for row in few["ids"])  # no -1 for what is missing
+    assert [len(row) for row in few["ids"]] == [len(row) for row in few["distances"]]
+    assert run("add", "a.index", "c.npy", "--json")["codes"] == 240
+    assert run("remove", "a.index", "239", "240", "--json")["missing"] == [240]
+    assert "an approximate index of 239 codes of 12 bits" in run("inspect", "a.index").output
+    ask = ("--rerank", "features.npy", "--query-vectors", "features.npy", "--candidates", "120")
+    run("index", "c.npy", "-o", "a.index", "--bits", "12", "--approximate")
+    assert run("search", "a.index", "c.npy", *ask, "-k", "1", "--json")["ids"] == [
+        [i] for i in range(120)
+    ]
+
+
+def test_the_approximate_index_with_names(codes, run):
+    names = named(codes, 120)
+    run("index", "c.npy", "-o", "an.index", "--bits", "12", "--approximate", "--ids", names)
+    run("remove", "an.index", "n3")
+    run("search", "an.index", "c.npy", "-k", "119", "--probe", "1", "-o", "an.npz")
+    with np.load("an.npz") as found:
+        assert found["names"].shape == found["ids"].shape
+        assert (found["names"][found["ids"] < 0] == "").all()
+        held = found["ids"] >= 0
+        assert (found["names"][held] == [f"n{i}" for i in found["ids"][held]]).all()

@@ -1,5 +1,6 @@
 """Starting, helping, failing and completing."""
 
+import json
 import subprocess
 import sys
 
@@ -52,6 +53,48 @@ def test_starting_is_quick():
     assert out.stdout.strip() == "[]"
 
 
+HEAVY = ("PIL", "faiss", "matplotlib", "pandas", "pyarrow", "safetensors")
+HEAVY += ("scipy.fft", "scipy.special", "scipy.stats", "sklearn")
+OF_MODELS = set(HEAVY) - {"PIL", "faiss", "matplotlib"}
+
+MAY_IMPORT = [  # in the order in which one process runs them: what is imported stays
+    ("index c.npy -o c.index --bits 12", set()),
+    ("index c.npy -o named.index --bits 12 --ids labelled.txt", set()),
+    ("search c.index c.npy -k 3 --json", set()),
+    ("search named.index c.npy --radius 2", set()),
+    ("search c.index c.npy --rerank features.npy --query-vectors features.npy", set()),
+    ("add c.index c.npy", set()),
+    ("remove c.index 3 4", set()),
+    ("inspect c.index", set()),
+    ("inspect c.npy --bits 12", set()),
+    ("encode small.safetensors features.npy -o d.npy", OF_MODELS),
+    ("search c.index queries.npy --model small.safetensors", OF_MODELS),
+    ("inspect small.safetensors", OF_MODELS),
+    ("index c.npy -o rough.index --bits 12 --approximate", {*OF_MODELS, "faiss"}),
+]
+
+
+def test_commands_import_only_what_they_need(here, run, model):
+    """scikit-learn takes longer to import than most searches take; so do pictures and plots."""
+    run("encode", model, "features.npy", "-o", "c.npy")
+    (here / "labelled.txt").write_text("\n".join(f"n{i}" for i in range(120)))
+    code = (
+        "import json, shlex, sys;"
+        "from click.testing import CliRunner;"
+        "from auxhash.cli import main;"
+        "heavy, *lines = [json.loads(a) for a in sys.argv[1:]];"
+        "ran = lambda line: CliRunner().invoke(main, shlex.split(line)).output;"
+        "print(json.dumps([[ran(a), [m for m in heavy if m in sys.modules]] for a in lines]))"
+    )
+    given = [json.dumps(part) for part in (HEAVY, *(line for line, _ in MAY_IMPORT))]
+    out = subprocess.run(
+        [sys.executable, "-c", code, *given], capture_output=True, text=True, check=True
+    )
+    for (line, allowed), (said, found) in zip(MAY_IMPORT, json.loads(out.stdout), strict=True):
+        assert "Error" not in said, f"{line}\n{said}"
+        assert set(found) <= allowed, line
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -65,6 +108,14 @@ def test_starting_is_quick():
         (["fit", "a.npy", "-o", "m", "--init", "m", "--auto"], "there is none to --auto"),
         (["fit", "a.npy", "-o", "m", "--seed", "-1"], "-1 is not in the range"),
         (["index", "a.npy", "-o", "i", "--bits", "0"], "0 is not in the range"),
+        (["search", "a", "b", "-k", "3", "-r", "2"], "within it: leave out -k"),
+        (["search", "a", "b", "-r", "2", "--rerank", "v.npy"], "within it: leave out --rerank"),
+        (["search", "a", "b", "--metric", "cosine"], "--metric is for --rerank VECTORS"),
+        (["search", "a", "b", "--query-vectors", "v.npy"], "is for --rerank VECTORS"),
+        (["search", "a", "b", "--candidates", "9"], "--candidates is for --rerank"),
+        (["search", "a", "b", "--rerank", "outputs"], "--rerank outputs needs the --model"),
+        (["search", "a", "b", "--rerank", "v.npy"], "needs the queries' vectors: --query-vectors"),
+        (["remove", "i"], "say which: IDS, or --ids FILE"),
         (["completion", "powershell"], "is not one of 'bash', 'zsh', 'fish'"),
     ],
 )

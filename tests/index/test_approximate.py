@@ -78,3 +78,28 @@ def test_wrong_arguments_are_named(base):
     for call, message in wrong:
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def test_a_single_code_is_one_query(base):
+    index = ApproximateIndex(40, n_lists=4, n_probe=4).add(base)
+    distances, ids = index.search(base[3], 4)
+    assert distances.shape == ids.shape == (1, 4)
+    np.testing.assert_array_equal(distances, index.search(base[3:4], 4)[0])
+    assert len(index.radius_search(base[3], 3)[0]) == 1
+
+
+def test_codes_come_back(base):
+    index = ApproximateIndex(40).add(base[:300], np.arange(300)[::-1] * 7)
+    ids = np.array([[0, 7, 70], [2093, 7, 14]])
+    np.testing.assert_array_equal(index.codes(ids), base[299 - ids // 7])
+    for empty_or_not in (index, ApproximateIndex(40)):
+        with pytest.raises(ValueError, match="ids must be in the index; 1 is not"):
+            empty_or_not.codes([1])
+
+
+def test_ids_and_the_next_one(base):
+    index = ApproximateIndex(40)
+    assert (index.ids.tolist(), index.next_id) == ([], 0)
+    index.add(base[:20], np.arange(5, 25))
+    assert sorted(index.ids.tolist()) == list(range(5, 25))
+    assert index.next_id == 25

@@ -310,7 +310,7 @@ def test_wrong_arguments_are_named():
         (lambda: index.radius_search(codes, -1), "r must be"),
         (lambda: index.search(codes[:, :8], 1), "codes of 12 bits must be"),
         (lambda: index.search(np.zeros((1, 3), np.uint8), 1), "codes of 12 bits must be"),
-        (lambda: index.search(codes[0], 1), "codes must be of shape"),
+        (lambda: index.search(codes[None], 1), "codes must be of shape"),
         (lambda: index.search(0 * codes, 1), "only -1 and"),
         (lambda: index.add(np.full((1, 2), 255, np.uint8)), "padding bits"),
         (lambda: index.add(codes, [7, 8]), "ids must be of shape"),
@@ -324,3 +324,17 @@ def test_wrong_arguments_are_named():
         with pytest.raises(ValueError, match=message):
             call()
     assert len(index) == 4
+
+
+def test_a_single_code_is_one_query():
+    packed = np.random.default_rng(0).integers(0, 256, (50, 2), np.uint8)
+    index = HammingIndex(16).add(packed)
+    for asked in (packed[3], unpack(packed[3:4], 16)[0]):
+        distances, ids = index.search(asked, 4)
+        assert distances.shape == ids.shape == (1, 4)
+        np.testing.assert_array_equal(ids, index.search(packed[3:4], 4)[1])
+        assert index.radius_search(asked, 3)[1][0].tolist() == (
+            index.radius_search(packed[3:4], 3)[1][0].tolist()
+        )
+    with pytest.raises(ValueError, match="of 16 bits must be"):
+        index.search(packed[:, 0], 1)  # a column is no code

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from auxhash.codes import sign
-from auxhash.index import HammingIndex, rerank
+from auxhash.index import ApproximateIndex, HammingIndex, rerank
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +113,24 @@ def test_wrong_arguments_are_named(data):
     for call, message in wrong:
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def test_a_single_query(data):
+    X, queries, outputs, index = data
+    _, ids = index.search(sign(outputs[:1])[0], 100)
+    for ours, theirs in zip(
+        (*rerank.by_vectors(ids, queries[0], X), *rerank.by_outputs(ids, outputs[0], index)),
+        (*rerank.by_vectors(ids, queries[:1], X), *rerank.by_outputs(ids, outputs[:1], index)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_by_outputs_of_an_approximate_index(data):
+    _, _, outputs, index = data
+    _, ids = index.search(sign(outputs), 30)
+    rough = ApproximateIndex.from_exact(index)
+    for ours, theirs in zip(
+        rerank.by_outputs(ids, outputs, rough), rerank.by_outputs(ids, outputs, index), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)

@@ -119,6 +119,21 @@ def _read_approximate(path: Path) -> Any:
     return index.n_bits, len(index), *index.search(np.zeros((2, 2), np.uint8), 40)
 
 
+def _named(path: Path, rng: np.random.Generator) -> None:
+    from auxhash.index import ApproximateIndex, HammingIndex, NamedIndex
+
+    codes = rng.integers(0, 256, (40, 2)).astype(np.uint8)
+    kind = HammingIndex if rng.random() < 0.5 else ApproximateIndex
+    NamedIndex(kind(16)).add(codes, [f"n{i}" for i in range(40)]).save(path)
+
+
+def _read_named(path: Path) -> Any:
+    from auxhash.index import NamedIndex
+
+    index = NamedIndex.load(path)
+    return index.n_bits, *index.names, *index.search(np.zeros((2, 2), np.uint8), 40)
+
+
 def _model(path: Path, rng: np.random.Generator) -> None:
     fitted(rng).save(path)
 
@@ -168,6 +183,7 @@ FORMATS = [
     Format("a.bmp", _picture("BMP"), _read_picture),
     Format("a.index", _index, _read_index, checked=True),
     Format("a.faiss", _approximate, _read_approximate, checked=True),
+    Format("a.names", _named, _read_named, checked=True),
     Format("a.safetensors", _model, _read_model, checked=True),
 ]
 

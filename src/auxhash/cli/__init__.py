@@ -10,9 +10,10 @@ from auxhash.cli.encode import encode, export
 from auxhash.cli.evaluate import evaluate
 from auxhash.cli.fit import fit
 from auxhash.cli.group import Commands
+from auxhash.cli.index import add, index, remove
 from auxhash.cli.inspect import inspect
 from auxhash.cli.reproduce import reproduce
-from auxhash.cli.search import index, search
+from auxhash.cli.search import search
 
 __all__ = ["main"]
 
@@ -49,6 +50,8 @@ for command in (
     encode,
     index,
     search,
+    add,
+    remove,
     evaluate,
     inspect,
     export,

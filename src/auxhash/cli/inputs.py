@@ -1,16 +1,25 @@
-"""What commands are given: points, labels, codes and pairs, in files and folders."""
+"""What commands are given: points, labels, codes and pairs, in files and folders.
+
+Estimators and pictures are imported where they are needed: a command that reads codes starts
+without scikit-learn.
+"""
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from auxhash.cli.output import tell
 from auxhash.codes import Packed, as_packed, common_bits
 from auxhash.compute.arrays import AnyArray
-from auxhash.datasets.files import images, rows, tables, taken
+from auxhash.datasets.files import rows, tables, taken
 from auxhash.datasets.files.rows import Rows
 from auxhash.datasets.files.tables import HeaderChoice
-from auxhash.hasher import Hasher
 from auxhash.storage.files import destination
+
+if TYPE_CHECKING:
+    from auxhash.hasher import Hasher
 
 
 def points(
@@ -19,12 +28,14 @@ def points(
     """Points to learn from."""
     if not Path(path).is_dir():
         return _of_file(path, own, label, header)
+    from auxhash.datasets.files import images
+
     folder = images.image_folder(path)
     return _announced(rows.of_images(folder, images.feature_for(folder, own, jobs)))
 
 
 def points_for(
-    hasher: Hasher, path: str, own: str | None, label: str, header: HeaderChoice = None
+    hasher: "Hasher", path: str, own: str | None, label: str, header: HeaderChoice = None
 ) -> Rows:
     """Points for a model: for pictures, the same features that it was learnt from."""
     if not Path(path).is_dir():
@@ -32,6 +43,8 @@ def points_for(
     name = getattr(hasher, "image_feature_", None)
     if name is None:
         raise ValueError(f"{path} is a folder, and the model was not learnt from pictures")
+    from auxhash.datasets.files import images
+
     folder = images.image_folder(path)
     return _announced(rows.of_images(folder, images.remembered(name, own, hasher.n_jobs)))
 
@@ -72,10 +85,15 @@ def needed_labels(
     return labels
 
 
-def codes(path: str, n_bits: int | None) -> tuple[Packed, int]:
-    """Packed codes of a .npy file, and their number of bits, which bytes alone do not tell."""
+def codes(path: str, n_bits: int | None, single: bool = False) -> tuple[Packed, int]:
+    """Packed codes of a .npy file, and their number of bits, which bytes alone do not tell.
+
+    With `single`, an array of one axis is one code.
+    """
     file = tables.checked_path(path, "codes", (".npy",))
     array, _ = tables.read_features(file)
+    if single and array.ndim == 1:
+        array = array[None]
     if array.ndim != 2 or not array.size or array.dtype.kind not in "iu":
         raise ValueError(
             f"{path} holds no codes (packed uint8, or -1 and +1): "
@@ -84,6 +102,27 @@ def codes(path: str, n_bits: int | None) -> tuple[Packed, int]:
     if n_bits is None:
         n_bits = common_bits(codes=array)
     return as_packed(array, path, n_bits), n_bits
+
+
+def ids(path: str, header: HeaderChoice = None) -> AnyArray:
+    """What codes are called by, numbers or text; for a folder, the names of its pictures."""
+    if Path(path).is_dir():
+        return np.array(names(path))
+    found = labels(path, "id", header, "ids")
+    return np.char.decode(found, "utf-8") if found.dtype.kind == "S" else found
+
+
+def text_ids(path: str, header: HeaderChoice = None) -> list[str]:
+    """What codes are called by, as it stands in the file even where it could be numbers."""
+    return names(path, header, "id")
+
+
+def vectors(path: str, header: HeaderChoice = None) -> AnyArray:
+    """Vectors (n, D), mapped where the file can be: only some of their rows will be read."""
+    found = tables.take_features(path, role="vectors", header=header)
+    X = tables.check_features(found.X, path)
+    tell(taken.features_line(path, len(X), X.shape[1], X.dtype, found.how))
+    return X
 
 
 def output_path(path: str, *made_from: str | None, suffix: str | None = None) -> Path:
@@ -108,11 +147,13 @@ def pairs(path: str, header: HeaderChoice = None) -> tables.PairColumns:
     return found
 
 
-def names(path: str, header: HeaderChoice = None) -> list[str]:
-    """The names of the ids 0, 1, ...: from a list, or from a folder of pictures."""
+def names(path: str, header: HeaderChoice = None, column: str = "name") -> list[str]:
+    """Names: from a list, or from a folder of pictures."""
     if Path(path).is_dir():
+        from auxhash.datasets.files import images
+
         return images.image_folder(path).names
-    found = tables.read_names(path, header)
+    found = tables.read_names(path, header, column)
     few = ", ".join(found[:2])
     tell(f"{path}: {len(found):,} names: {few}{', ...' if len(found) > 2 else ''}")
     return found

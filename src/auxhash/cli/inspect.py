@@ -32,14 +32,12 @@ def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> No
       auxhash inspect codes.npy --model model.safetensors
       auxhash inspect codes.index
     """
-    from auxhash.index.file import MAGIC
+    from auxhash.index.named import is_index
     from auxhash.storage.files import check_regular
 
     path = Path(file).expanduser()
     check_regular(path, "what can be inspected")
-    with path.open("rb") as content:
-        start = content.read(len(MAGIC))
-    if start == MAGIC:
+    if is_index(path):
         _inspect_index(file, as_json)
     elif path.suffix == ".npy":
         _inspect_codes(file, model, bits, as_json)
@@ -112,11 +110,13 @@ def _history_lines(history: Sequence[Any]) -> list[str]:
 
 def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool) -> None:
     from auxhash.cli import inputs
-    from auxhash.models.loading import load
 
-    hasher = None if model is None else load(model)
-    if hasher is not None and bits is None:
-        bits = hasher.n_bits
+    hasher = None
+    if model is not None:
+        from auxhash.models.loading import load
+
+        hasher = load(model)
+        bits = hasher.n_bits if bits is None else bits
     packed, n_bits = inputs.codes(path, bits)
     found = _about_bits(packed, n_bits)
     result = {"file": path, "kind": "codes", "codes": len(packed), "bits": n_bits, **found}
@@ -135,13 +135,19 @@ def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool
 
 
 def _inspect_index(path: str, as_json: bool) -> None:
-    from auxhash.index import HammingIndex
+    from auxhash.index import HammingIndex, NamedIndex, load
 
-    index = HammingIndex.load(path)
-    result: dict[str, Any] = {"file": path, "kind": "index"}
-    result |= {"codes": len(index), "bits": index.n_bits}
-    lines = [f"{path}: an index of {len(index):,} codes of {index.n_bits} bits"]
-    if len(index):
+    found_in = load(path)
+    named = isinstance(found_in, NamedIndex)
+    index = found_in.index if isinstance(found_in, NamedIndex) else found_in
+    exact = isinstance(index, HammingIndex)
+    result: dict[str, Any] = {"file": path, "kind": "index" if exact else "approximate index"}
+    result |= {"codes": len(index), "bits": index.n_bits, "named": named}
+    lines = [
+        f"{path}: {'an' if exact else 'an approximate'} index of {len(index):,} codes of "
+        f"{index.n_bits} bits" + (", called by names" if named else "")
+    ]
+    if len(index) and isinstance(index, HammingIndex):
         found = _about_bits(index.packed, index.n_bits)
         result |= found
         lines += _bit_lines(found)

@@ -1,66 +1,63 @@
-"""index and search: from codes to their nearest neighbours."""
+"""search: from queries to their nearest codes."""
 
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from auxhash.cli.output import (
-    bits_option,
     header_option,
     jobs_option,
     json_option,
     label_option,
+    number,
     own_feature_option,
     show,
     table,
 )
 
 if TYPE_CHECKING:
-    from auxhash.index import HammingIndex
+    from auxhash.codes import Packed
+    from auxhash.compute.arrays import AnyArray
+    from auxhash.index.named import AnyIndex, NumberedIndex
+
+Called = Callable[[Iterable[int]], list[str]]  # from ids to names
 
 SHOWN = 10  # queries and neighbours, on the terminal
-
-
-@click.command()
-@click.argument("codes")
-@click.option("-o", "--output", required=True, metavar="INDEX", help="The index to write.")
-@bits_option
-@click.option("--ids", metavar="FILE", help="Whole numbers to call the codes by, one per code.")
-@header_option
-@json_option
-def index(
-    codes: str,
-    output: str,
-    bits: int | None,
-    ids: str | None,
-    header: bool | None,
-    as_json: bool,
-) -> None:
-    """Put CODES into an INDEX to search.
-
-    \b
-    Examples:
-      auxhash index codes.npy -o codes.index
-      auxhash index codes.npy -o codes.index --ids ids.npy
-    """
-    from auxhash.cli import inputs
-    from auxhash.index import HammingIndex
-
-    path = inputs.output_path(output, codes, ids)
-    packed, n_bits = inputs.codes(codes, bits)
-    names = None if ids is None else inputs.labels(ids, "id", header, "ids")
-    found = HammingIndex(n_bits).add(packed, names)
-    found.save(path)
-    result = {"index": output, "codes": len(found), "bits": n_bits}
-    show(result, as_json, f"{output}: {len(found):,} codes of {n_bits} bits")
+K = 10
+MORE = 10  # candidates to re-rank, per neighbour that is wanted
+OUTPUTS = "outputs"
 
 
 @click.command()
 @click.argument("index")
 @click.argument("queries")
-@click.option("-k", default=10, show_default=True, help="How many neighbours of each query.")
+@click.option("-k", type=int, help=f"How many neighbours of each query; {K} by default.")
+@click.option("-r", "--radius", type=int, help="All codes at this distance or less, in place of k.")
 @click.option("--model", help="The model that encodes QUERIES, where they are no codes.")
 @click.option("--names", metavar="FILE", help="What to call the ids: a folder of pictures, a list.")
+@click.option(
+    "--rerank",
+    metavar="VECTORS|outputs",
+    help="Take more candidates, and order them by the distance of the vectors in this file (row i "
+    "for id i), or by the outputs of --model.",
+)
+@click.option(
+    "--query-vectors",
+    metavar="FILE",
+    help="The vectors of QUERIES that are codes, for --rerank.",
+)
+@click.option("--candidates", type=int, help=f"How many to re-rank; {MORE} k by default.")
+@click.option(
+    "--metric",
+    type=click.Choice(["euclidean", "cosine"]),
+    help="Distance of vectors for --rerank; euclidean by default.",
+)
+@click.option(
+    "--probe", type=int, help="Lists that an approximate index looks into; 16 by default."
+)
 @click.option("-o", "--output", metavar="FILE", help="Write distances and ids to this .npz file.")
 @own_feature_option
 @label_option
@@ -70,9 +67,15 @@ def index(
 def search(
     index: str,
     queries: str,
-    k: int,
+    k: int | None,
+    radius: int | None,
     model: str | None,
     names: str | None,
+    rerank: str | None,
+    query_vectors: str | None,
+    candidates: int | None,
+    metric: str | None,
+    probe: int | None,
     output: str | None,
     own: str | None,
     label: str,
@@ -80,50 +83,177 @@ def search(
     jobs: int | None,
     as_json: bool,
 ) -> None:
-    """Find the k codes of INDEX that are nearest to each of QUERIES.
+    """Find the k codes of INDEX that are nearest to each of QUERIES, or all within a radius.
 
     QUERIES are codes or, with --model, points: whatever `auxhash encode` takes. The ids are those
     that the index was given, or else the row numbers of its codes. Ties come in the order of the
-    codes. If the index has fewer than k codes, all are found.
+    codes. If the index has fewer than k codes, all are found. An approximate index may find fewer:
+    in FILE, what is missing is id -1.
+
+    \b
+    FILE holds distances and ids, (queries, k) each. With --radius, those of query i are
+    distances[stops[i]:stops[i + 1]], and ids likewise. An index with names adds names.
 
     \b
     Examples:
       auxhash search codes.index codes.npy -k 3
+      auxhash search codes.index codes.npy --radius 2
       auxhash search codes.index queries.npy --model model.safetensors -k 5 -o found.npz
+      auxhash search codes.index queries.npy --model model.safetensors --rerank features.npy
+      auxhash search codes.index queries.npy --model model.safetensors --rerank outputs
+      auxhash search rough.index codes.npy --probe 4
       auxhash search photos.index photos --model photos.safetensors --names photos -k 3
+      auxhash search named.index photos --model photos.safetensors -k 3
     """
-    import numpy as np
-
     from auxhash.cli import inputs
-    from auxhash.index import HammingIndex
-    from auxhash.storage.files import writing
+    from auxhash.index import ApproximateIndex, NamedIndex, load
 
+    finer = _Rerank(rerank, query_vectors, candidates, metric)
+    finer.check_use(k, radius, model)
     path = None if output is None else inputs.output_path(output, index, queries, suffix=".npz")
-    found = HammingIndex.load(index, n_jobs=jobs)
-    called = None if names is None else _names(names, header, found)
-    asking = None
+    found = load(index, n_probe=16 if probe is None else probe, n_jobs=jobs)
+    inner = found.index if isinstance(found, NamedIndex) else found
+    if probe is not None and not isinstance(inner, ApproximateIndex):
+        raise ValueError(f"--probe is for approximate indexes, and {index} is exact")
+    called = _names(names, header, found)
     if model is None:
-        asked = inputs.codes(queries, found.n_bits)[0]
+        asked = _Asked(inputs.codes(queries, found.n_bits, single=True)[0])
     else:
-        asked, asking = _encoded(model, queries, own, label, header, jobs, found)
-    distances, ids = found.search(asked, k)
-    k = ids.shape[1]  # an index may hold fewer codes
-    result: dict[str, Any] = {"index": index, "queries": len(asked), "k": k}
-    said: list[Any] = [f"{len(asked):,} queries, {k} nearest of {len(found):,} codes"]
+        asked = _encoded(model, queries, own, label, header, jobs, inner, finer.by_points)
+    if radius is None:
+        what = finer.search(inner, asked, K if k is None else k, header)
+    else:
+        what = _Found(*inner.radius_search(asked.codes, radius), f"all within {radius} bits")
+    result: dict[str, Any] = {"index": index, "queries": len(asked.codes)}
+    result |= {"k": what.ids.shape[1]} if radius is None else {"radius": radius}
+    said = f"{len(asked.codes):,} queries, {what.told} of {len(found):,} codes"
     if path is not None:
-        with writing(path) as temporary, temporary.open("wb") as file:
-            np.savez(file, distances=distances, ids=ids)
-        show({**result, "output": output}, as_json, f"{output}: {said[0]}")
+        what.write(path, called)
+        show({**result, "output": output}, as_json, f"{output}: {said}")
         return
-    result |= {"distances": distances, "ids": ids}
+    near, which = what.plain()
+    result |= {"distances": near, "ids": which}
     if called is not None:
-        result["names"] = [[called[i] for i in row] for row in ids.tolist()]
-    if asking is not None:
-        result["query_names"] = asking
-    said.append(_nearest(distances, result.get("names", ids.tolist()), asking))
-    if len(asked) > SHOWN or k > SHOWN:
-        said.append(f"At most {SHOWN} are shown of each; -o or --json gives all.")
-    show(result, as_json, *said)
+        result["names"] = [called(row) for row in which]
+    if asked.names is not None:
+        result["query_names"] = asked.names
+    shown: list[Any] = [said, _nearest(near, result.get("names", which), asked.names)]
+    if len(near) > SHOWN or max(map(len, near)) > SHOWN:
+        shown.append(f"At most {SHOWN} are shown of each; -o or --json gives all.")
+    show(result, as_json, *shown)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Distances and ids of each query's codes: arrays (n_queries, k), or a list of arrays."""
+
+    distances: Any
+    ids: Any
+    told: str  # what was sought, in words
+
+    def plain(self) -> tuple[list[list[Any]], list[list[int]]]:
+        """As lists. An id of -1, where an approximate index found fewer than k, is left out."""
+        which = [ids[ids >= 0].tolist() for ids in self.ids]
+        both = zip(self.distances, self.ids, strict=True)
+        return [near[ids >= 0].tolist() for near, ids in both], which
+
+    def write(self, path: Path, called: "Called | None") -> None:
+        """As arrays; those of a list one after the other, and `stops`."""
+        import numpy as np
+
+        from auxhash.storage.files import writing
+
+        distances, ids = self.distances, self.ids
+        arrays: dict[str, Any] = {}
+        if isinstance(ids, list):
+            arrays["stops"] = np.cumsum([0, *map(len, ids)])
+            ids, distances = np.concatenate(ids), np.concatenate(distances)
+        arrays |= {"distances": distances, "ids": ids}
+        if called is not None:
+            names = np.array(["", *called(ids[ids >= 0])])
+            arrays["names"] = np.full(ids.shape, "", names.dtype)
+            arrays["names"][ids >= 0] = names[1:]
+        with writing(path) as temporary, temporary.open("wb") as file:
+            np.savez(file, **arrays)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Queries: their codes, and what else was needed of them."""
+
+    codes: "Packed"
+    names: list[str] | None = None  # of pictures
+    vectors: "AnyArray | None" = None
+    outputs: "AnyArray | None" = None
+
+
+@dataclass(frozen=True)
+class _Rerank:
+    """How candidates are ordered anew, if at all."""
+
+    by: str | None  # "outputs", or a file of vectors
+    query_vectors: str | None
+    candidates: int | None
+    metric: str | None
+
+    @property
+    def by_points(self) -> str | None:
+        """What re-ranking needs of queries that are encoded here."""
+        if self.by is None or self.by == OUTPUTS:
+            return self.by
+        return "vectors" if self.query_vectors is None else None
+
+    def check_use(self, k: int | None, radius: int | None, model: str | None) -> None:
+        """Raise UsageError where options do not go together."""
+        if radius is not None and (k is not None or self.by is not None):
+            other = "-k" if k is not None else "--rerank"
+            raise click.UsageError(f"--radius finds all codes within it: leave out {other}")
+        vectors = self.by not in (None, OUTPUTS)
+        of_vectors = {"--query-vectors": self.query_vectors, "--metric": self.metric}
+        for option, value in of_vectors.items():
+            if value is not None and not vectors:
+                raise click.UsageError(f"{option} is for --rerank VECTORS")
+        if self.candidates is not None and self.by is None:
+            raise click.UsageError("--candidates is for --rerank")
+        if self.by == OUTPUTS and model is None:
+            raise click.UsageError("--rerank outputs needs the --model whose outputs they are")
+        if vectors and model is None and self.query_vectors is None:
+            raise click.UsageError(
+                "--rerank VECTORS needs the queries' vectors: --query-vectors, or --model"
+            )
+
+    def search(self, index: "NumberedIndex", asked: _Asked, k: int, header: bool | None) -> _Found:
+        """The k nearest."""
+        from auxhash import checks
+
+        k = checks.whole("k", k, 1)
+        if self.by is None:
+            distances, ids = index.search(asked.codes, k)
+        else:
+            few = MORE * k if self.candidates is None else self.candidates
+            few = checks.whole("candidates", few, k)
+            distances, ids = self._ordered(index, asked, few, k, header)
+        there = ids.shape[1]
+        told = f"{there} nearest" if there == k else f"{there} nearest (all there are, not {k})"
+        return _Found(distances, ids, told)
+
+    def _ordered(
+        self, index: "NumberedIndex", asked: _Asked, few: int, k: int, header: bool | None
+    ) -> Any:
+        """Distances and ids of the k best of `few` candidates."""
+        from auxhash.cli import inputs
+        from auxhash.index import rerank
+
+        ids = index.search(asked.codes, few)[1]
+        if asked.outputs is not None:
+            return rerank.by_outputs(ids, asked.outputs, index, k)
+        points = asked.vectors
+        if self.query_vectors is not None:
+            points = inputs.vectors(self.query_vectors, header)
+        assert points is not None  # `check_use` has seen to it
+        base = inputs.vectors(str(self.by), header)
+        metric: Any = self.metric or "euclidean"
+        return rerank.by_vectors(ids, points, base, k, metric)
 
 
 def _encoded(
@@ -133,46 +263,64 @@ def _encoded(
     label: str,
     header: bool | None,
     jobs: int | None,
-    index: "HammingIndex",
-) -> Any:
-    """Codes of the queries and, if they are pictures, their names."""
+    index: "NumberedIndex",
+    also: str | None,
+) -> _Asked:
+    """The queries' codes, names if they are pictures, and `also` their vectors or outputs."""
     import numpy as np
 
     from auxhash.cli import inputs
-    from auxhash.codes import as_packed
+    from auxhash.codes import as_packed, pack, sign
+    from auxhash.index import HammingIndex
     from auxhash.models.loading import load
 
     hasher = load(model)
     hasher.n_jobs = jobs
     if hasher.n_bits != index.n_bits:  # an index of whole bytes fits if its padding is zeros
+        told = (
+            f"the index holds codes of {index.n_bits} bits, and {model} makes codes of "
+            f"{hasher.n_bits}"
+        )
+        if also == OUTPUTS or not isinstance(index, HammingIndex):
+            raise ValueError(told)
         try:
             as_packed(index.packed, n_bits=hasher.n_bits)
         except ValueError as error:
-            raise ValueError(
-                f"the index holds codes of {index.n_bits} bits, and {model} makes codes of "
-                f"{hasher.n_bits}"
-            ) from error
+            raise ValueError(told) from error
     points = inputs.points_for(hasher, queries, own, label, header)
-    return np.concatenate([hasher.encode(chunk) for chunk in points.chunks()]), points.names
+    if also == OUTPUTS:
+        outputs = np.concatenate([hasher.decision_function(chunk) for chunk in points.chunks()])
+        return _Asked(pack(sign(outputs)), points.names, outputs=outputs)
+    if also == "vectors":
+        vectors = points.all()
+        return _Asked(hasher.encode(vectors), points.names, vectors)
+    codes = np.concatenate([hasher.encode(chunk) for chunk in points.chunks()])
+    return _Asked(codes, points.names)
 
 
-def _names(path: str, header: bool | None, index: "HammingIndex") -> list[str]:
-    """The names of the ids 0, 1, ..."""
+def _names(path: str | None, header: bool | None, index: "AnyIndex") -> "Called | None":
+    """What gives ids their names: the index itself, or a file with the names of 0, 1, ..."""
     from auxhash.cli import inputs
+    from auxhash.index import NamedIndex
 
+    if isinstance(index, NamedIndex):
+        if path is not None:
+            raise ValueError("the index has names of its own: leave out --names")
+        return index.called
+    if path is None:
+        return None
     names = inputs.names(path, header)
-    if len(names) <= index.ids.max(initial=-1):
-        raise ValueError(
-            f"{path} holds {len(names)} names, and the index has an id {index.ids.max()}"
-        )
-    return names
+    most = max(index.ids.tolist(), default=-1)
+    if len(names) <= most:
+        raise ValueError(f"{path} holds {len(names)} names, and the index has an id {most}")
+    return lambda ids: [names[i] for i in ids]
 
 
-def _nearest(distances: Any, names: list[list[Any]], asking: list[str] | None) -> Any:
+def _nearest(near: Sequence[Any], called: Sequence[Any], asking: list[str] | None) -> Any:
     rows = []
-    for query, (near, called) in enumerate(zip(distances[:SHOWN], names, strict=False)):
-        pairs = list(zip(called, near.tolist(), strict=True))[:SHOWN]
-        told = "  ".join(f"{name} ({distance})" for name, distance in pairs)
+    for query in range(min(SHOWN, len(near))):
+        pairs = list(zip(called[query], near[query], strict=True))[:SHOWN]
+        told = "  ".join(f"{name} ({number(distance)})" for name, distance in pairs)
         rows.append(
             {"query": asking[query] if asking else query, "nearest, with their distances": told}
         )

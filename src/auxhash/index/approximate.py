@@ -7,20 +7,20 @@ and is no quicker at equal recall, MultiHash is slower where the neighbours are 
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from auxhash import checks
-from auxhash.codes import MOST_BITS, Packed, as_packed
+from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
 from auxhash.compute import threads
 from auxhash.index import listfile, scan
-from auxhash.index.hamming import HammingIndex, import_faiss
-from auxhash.index.held import Ids, new_ids
+from auxhash.index.hamming import HammingIndex, as_queries, import_faiss
+from auxhash.index.held import Ids, new_ids, places
 
 TRAINING = 64  # training points per list
 ROUNDS = 8  # of k-means
@@ -69,6 +69,27 @@ class ApproximateIndex:
         found._next_id = held.next_id
         return found
 
+    @property
+    def ids(self) -> Ids:
+        """All ids, list by list."""
+        with self._using:
+            return self._ids()
+
+    @property
+    def next_id(self) -> int:
+        """The id of the next code that is added without one."""
+        return self._next_id
+
+    def codes(self, ids: ArrayLike) -> Packed:
+        """The packed codes (..., n_bytes) of ids (...), an array of any shape."""
+        array = np.asarray(ids)
+        wanted = checks.ids("ids", array.ravel()).reshape(array.shape)
+        with self._using:
+            at = places(self._ids(), wanted)
+            width = n_bytes(self.n_bits)
+            flat = self._joined(np.uint8, width, lambda lists, i: lists.get_codes(i))
+            return flat.reshape(-1, width)[at]
+
     def add(self, codes: ArrayLike, ids: ArrayLike | None = None) -> Self:
         """Add codes; ids are whole numbers from 0 to 2^63 - 1, none twice.
 
@@ -95,7 +116,7 @@ class ApproximateIndex:
         """Distances int32 and ids int64 of near codes, both (n_queries, k).
 
         Both are -1 where the lists searched held fewer codes. With n < k codes in the index, both
-        are (n_queries, n).
+        are (n_queries, n). A single code, of one axis, is one query.
         """
         k = checks.whole("k", k, 1)
         with self._searching(codes) as queries:
@@ -138,8 +159,13 @@ class ApproximateIndex:
         """
         if n_bits is not None:
             n_bits = checks.whole("n_bits", n_bits, 1, MOST_BITS)
+        return cls._of(listfile.read(path, n_bits), n_probe, n_jobs)
+
+    @classmethod
+    def _of(
+        cls, content: listfile.ListsContent, n_probe: int, n_jobs: int | None
+    ) -> "ApproximateIndex":
         faiss = import_faiss()
-        content = listfile.read(path, n_bits)
         index = cls(content.n_bits, len(content.centres), n_probe, n_jobs)
         inner = _empty(8 * content.centres.shape[1], len(content.centres))
         inner.quantizer.add(content.centres)
@@ -153,14 +179,17 @@ class ApproximateIndex:
         return index
 
     def _ids(self) -> Ids:
-        """All ids, list by list."""
+        return self._joined(np.int64, 1, lambda lists, i: lists.get_ids(i))
+
+    def _joined(self, kind: Any, width: int, pointer: Callable[[Any, int], Any]) -> NDArray[Any]:
+        """What faiss keeps of each code, `width` numbers of a kind, list by list in one array."""
         if self._index is None:
-            return np.empty(0, np.int64)
+            return np.empty(0, kind)
         faiss, lists = import_faiss(), self._index.invlists
         sizes = [lists.list_size(i) for i in range(self._index.nlist)]
         full = [i for i, size in enumerate(sizes) if size]
-        views = [faiss.rev_swig_ptr(lists.get_ids(i), sizes[i]) for i in full]
-        return np.concatenate([np.empty(0, np.int64), *views])
+        views = [faiss.rev_swig_ptr(pointer(lists, i), width * sizes[i]) for i in full]
+        return np.concatenate([np.empty(0, kind), *views])
 
     def _learn(self, packed: Packed) -> Any:
         """An empty faiss index whose centres are learned from evenly spaced codes."""
@@ -178,7 +207,7 @@ class ApproximateIndex:
     @contextmanager
     def _searching(self, codes: ArrayLike) -> Iterator[Packed]:
         """The packed queries, while the index is locked and ready to be searched."""
-        queries = as_packed(codes, n_bits=self.n_bits)
+        queries = as_queries(codes, self.n_bits)
         with self._using:
             if not len(self):
                 raise ValueError("the index is empty: add codes before searching")

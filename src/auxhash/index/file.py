@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from auxhash.checks import LARGEST_ID
 from auxhash.codes import MOST_BITS, n_bytes
+from auxhash.index import namesfile
 from auxhash.index.held import first_twice
 from auxhash.storage.files import check_regular, writing
 
@@ -79,8 +80,12 @@ class IndexHeader(NamedTuple):
         return self.ids_start + 8 * self.n * self.has_ids
 
 
-def read(path: str | os.PathLike[str], mmap: bool, check: bool = True) -> IndexContent:
+def read(
+    path: str | os.PathLike[str], mmap: bool, check: bool = True, size: int | None = None
+) -> IndexContent:
     """Read a file; with `mmap` its arrays stay on disk until they are used.
+
+    `size` is the index's part of the file, in bytes, where names follow.
 
     Raises ValueError for a file that is foreign, damaged or truncated, or whose content is invalid
     although its checksums are right. Without `check` only the header and the size of the file are
@@ -88,12 +93,12 @@ def read(path: str | os.PathLike[str], mmap: bool, check: bool = True) -> IndexC
     """
     check_regular(path, "an index")
     with open(path, "rb") as file:
-        header = _header(path, file)
+        header = _header(path, file, size)
         raw: NDArray[np.uint8]
         if mmap:
             # Copy on write, which never reaches the file: for read-only arrays, kernels would be
             # compiled again.
-            raw = np.asarray(np.memmap(file, np.uint8, "c"))
+            raw = np.asarray(np.memmap(file, np.uint8, "c"))[: header.size]
         else:
             file.seek(0)
             raw = np.fromfile(file, np.uint8, header.size)
@@ -126,7 +131,7 @@ def check_ids(path: str | os.PathLike[str], ids: NDArray[np.int64], next_id: int
         raise ValueError(f"{path} is damaged: it has two codes of id {twice}")
 
 
-def _header(path: str | os.PathLike[str], file: BinaryIO) -> IndexHeader:
+def _header(path: str | os.PathLike[str], file: BinaryIO, size: int | None) -> IndexHeader:
     """The header; ValueError unless it is whole, valid and fits the size of the file."""
     start = file.read(HEADER)
     if start[: len(MAGIC)] != MAGIC:
@@ -142,8 +147,10 @@ def _header(path: str | os.PathLike[str], file: BinaryIO) -> IndexHeader:
             f"{path} has a damaged header: {header.n} codes, has_ids {header.has_ids}, "
             f"next_id {header.next_id}"
         )
-    found = os.fstat(file.fileno()).st_size
+    found = os.fstat(file.fileno()).st_size if size is None else size
     if found != header.size:
+        if size is None and namesfile.has_names(path):
+            raise ValueError(f"{path} is an index with names: NamedIndex.load reads it")
         raise ValueError(
             f"{path} is truncated or damaged: {header.n} codes of {header.n_bits} bits need "
             f"{header.size} bytes, it has {found}"

@@ -16,7 +16,8 @@ from auxhash.index.held import Held, Ids
 class HammingIndex:
     """Codes of `n_bits` bits with ids, searched exactly by Hamming distance.
 
-    Codes are packed uint8 (n, ceil(n_bits / 8)) or +-1 (n, n_bits), in every method. Results come
+    Codes are packed uint8 (n, ceil(n_bits / 8)) or +-1 (n, n_bits), in every method; a single code,
+    of one axis, is one query, and its results are those of (1, ...). Results come
     nearest first; codes at equal distance come in the order in which they were added, whatever
     the number of threads. Any thread may call any method at any time: a search sees the index
     either before or after an `add` or `remove` of another thread, never in between.
@@ -54,6 +55,11 @@ class HammingIndex:
     def ids(self) -> Ids:
         """The ids (n,), in the order in which they were added."""
         return self._held.ids
+
+    @property
+    def next_id(self) -> int:
+        """The id of the next code that is added without one."""
+        return self._held.next_id
 
     @property
     def packed(self) -> Packed:
@@ -126,6 +132,10 @@ class HammingIndex:
                 use it only for files that you trust.
         """
         content = file.read(path, checks.flag("mmap", mmap), checks.flag("check", check))
+        return cls._of(content, n_jobs)
+
+    @classmethod
+    def _of(cls, content: file.IndexContent, n_jobs: int | None) -> "HammingIndex":
         index = cls(content.n_bits, n_jobs)
         n = content.planes.shape[1]
         index._held = Held(content.planes, n, content.ids, content.next_id)
@@ -172,7 +182,13 @@ class HammingIndex:
         held = self._held
         if not held.n:
             raise ValueError("the index is empty: add codes before searching")
-        return held, as_packed(codes, n_bits=self.n_bits)
+        return held, as_queries(codes, self.n_bits)
+
+
+def as_queries(codes: ArrayLike, n_bits: int) -> Packed:
+    """Packed queries (n, n_bytes); a single code, of one axis, is one query."""
+    array = np.asarray(codes)
+    return as_packed(array[None] if array.ndim == 1 else array, n_bits=n_bits)
 
 
 def import_faiss() -> Any:

@@ -64,18 +64,9 @@ class Held:
         array = np.asarray(ids)
         wanted = checks.ids("ids", array.ravel()).reshape(array.shape)
         if self._ids is None:
-            found, known = wanted, wanted < self.n
-        elif not self.n:
-            found, known = wanted, np.zeros(wanted.shape, bool)
-        else:
-            names = self._ids[: self.n]
-            order = np.argsort(names)
-            place = np.searchsorted(names, wanted, sorter=order).clip(max=self.n - 1)
-            found = order[place]
-            known = names[found] == wanted
-        if not known.all():
-            raise ValueError(f"ids must be in the index; {wanted[~known].flat[0]} is not")
-        return found
+            _check_known(wanted, wanted < self.n)
+            return wanted
+        return places(self._ids[: self.n], wanted)
 
     def new_ids(self, ids: ArrayLike | None, n: int) -> Ids:
         """Ids for n more codes: the given ones, checked, or the next ones from `next_id` on."""
@@ -144,6 +135,23 @@ def new_ids(ids: ArrayLike | None, n: int, next_id: int, present: Callable[[], I
         if taken.any():
             raise ValueError(f"ids must be new, {new[taken].min()} is taken")
     return new
+
+
+def places(names: Ids, wanted: Ids) -> NDArray[np.int64]:
+    """Where in `names` each of the wanted ids is, an array of any shape; ValueError if nowhere."""
+    if not len(names):
+        _check_known(wanted, np.zeros(wanted.shape, bool))
+        return wanted
+    order = np.argsort(names)
+    at = np.searchsorted(names, wanted, sorter=order).clip(max=len(names) - 1)
+    found: NDArray[np.int64] = order[at]
+    _check_known(wanted, names[found] == wanted)
+    return found
+
+
+def _check_known(wanted: Ids, known: NDArray[np.bool_]) -> None:
+    if not known.all():
+        raise ValueError(f"ids must be in the index; {wanted[~known].flat[0]} is not")
 
 
 def first_twice(ids: Ids) -> int | None:

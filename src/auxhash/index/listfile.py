@@ -27,11 +27,13 @@ from numpy.typing import NDArray
 
 from auxhash.checks import LARGEST_ID
 from auxhash.codes import MOST_BITS, Packed, n_bytes
+from auxhash.index import namesfile
 from auxhash.index.file import STEP, check_ids
 from auxhash.index.held import Ids
 from auxhash.storage.files import check_regular, writing
 
 MAGIC = b"AUXHIVF1"
+KIND = b"IBwF"  # how faiss begins the file
 TRAILER = 64
 FIELDS = struct.Struct("<8sQQQI")
 SUMMED = FIELDS.size + 4
@@ -62,17 +64,20 @@ def write(path: str | os.PathLike[str], faiss: Any, index: Any, n_bits: int, nex
             file.write(head.ljust(TRAILER, b"\0"))
 
 
-def read(path: str | os.PathLike[str], n_bits: int | None) -> ListsContent:
+def read(path: str | os.PathLike[str], n_bits: int | None, size: int | None = None) -> ListsContent:
     """Read a file and check all of it; ValueError says what is wrong with it.
 
     `n_bits` is for files written by faiss, which knows only whole bytes; where the file has its
-    own n_bits, the two must agree.
+    own n_bits, the two must agree. `size` is the index's part of the file, in bytes, where names
+    follow.
     """
     check_regular(path, "an index")
     with open(path, "rb") as file:
-        raw = np.fromfile(file, np.uint8)
-    used, next_id, size = _trailer(path, raw)
-    centres, lists = _lists(_Reader(path, raw[:size]))
+        raw = np.fromfile(file, np.uint8)[:size]
+    if size is None and namesfile.has_names(path):
+        raise ValueError(f"{path} is an index with names: NamedIndex.load reads it")
+    used, next_id, own = _trailer(path, raw)
+    centres, lists = _lists(_Reader(path, raw[:own]))
     width = 8 * centres.shape[1]
     if used is None:
         used = width if n_bits is None else n_bits
@@ -142,7 +147,7 @@ class _Reader:
 
 def _lists(file: _Reader) -> tuple[Packed, list[tuple[Packed, Ids]]]:
     """The centres (n_lists, n_bytes), and codes and ids of each list."""
-    file.expect("IBwF", "its kind", file.name())
+    file.expect(KIND.decode(), "its kind", file.name())
     width, n = _head(file)
     n_lists, _ = file.fields("QQ")  # and n_probe
     if not n_lists:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auxhash import checks
-from auxhash.affinity.neighbors import normalized
 from auxhash.codes import unpack
 from auxhash.compute import threads
 from auxhash.index.held import Ids
@@ -44,13 +43,15 @@ def by_vectors(
         k: how many to keep; all, by default.
     """
     candidates = _candidates(ids)
-    points = _finite("queries", queries)
+    points = _one_or_more(_finite("queries", queries))
     if points.ndim != 2 or len(points) != len(candidates):
         raise ValueError(f"queries must be ({len(candidates)}, D), got shape {points.shape}")
     if metric not in ("euclidean", "cosine"):
         raise ValueError(f'metric must be "euclidean" or "cosine", got {metric!r}')
     cosine = metric == "cosine"
     if cosine:
+        from auxhash.affinity.neighbors import normalized  # here: most searches do without
+
         points = normalized(points)
     n = len(vectors) if hasattr(vectors, "__len__") else None
     if n is not None and candidates.max() >= n:
@@ -77,15 +78,18 @@ def by_outputs(
     differs from it costs |output|, so that bits of which the query is unsure cost little.
     """
     candidates = _candidates(ids)
-    real = _finite("outputs", outputs)
+    real = _one_or_more(_finite("outputs", outputs))
     if real.shape != (len(candidates), index.n_bits):
         raise ValueError(
             f"outputs must be ({len(candidates)}, {index.n_bits}), got shape {real.shape}"
         )
 
+    known = np.unique(candidates[candidates >= 0])
+    packed = index.codes(known)  # once for all: an index has to look ids up
+
     def distance(rows: slice, some: Ids) -> Floats:
-        packed = index.codes(some.ravel())
-        codes = unpack(packed, index.n_bits).reshape(*some.shape, -1)
+        found = packed[np.searchsorted(known, some.ravel())]
+        codes = unpack(found, index.n_bits).reshape(*some.shape, -1)
         agreement = np.einsum("qkb,qb->qk", codes.astype(np.float64), real[rows])
         return np.asarray((np.abs(real[rows]).sum(axis=1, keepdims=True) - agreement) / 2)
 
@@ -107,6 +111,11 @@ def _finite(name: str, values: Any) -> Floats:
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, and hold NaN or infinity")
     return array
+
+
+def _one_or_more(rows: Floats) -> Floats:
+    """A single row, of one axis, is that of one query, as in a search."""
+    return rows[None] if rows.ndim == 1 else rows
 
 
 def _reorder(ids: Ids, distance: Any, k: int | None) -> tuple[Floats, Ids]:

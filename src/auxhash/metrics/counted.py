@@ -18,7 +18,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from auxhash.compute.arrays import Array
 from auxhash.metrics.tally import Counts, Tally
@@ -123,6 +122,8 @@ def _average_over_found(tally: Tally, q: int, cut: int) -> float:
 
 def _choose(n: Any, k: Any) -> Any:
     """Logarithm of the binomial coefficient."""
+    from scipy.special import gammaln  # here: `auxhash inspect` does without, and starts quicker
+
     return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
 
 

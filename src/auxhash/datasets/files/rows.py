@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,6 @@ from auxhash import checks
 from auxhash.compute import threads
 from auxhash.compute.arrays import AnyArray
 from auxhash.datasets.files import taken
-from auxhash.datasets.files.images import ImageFeature, ImageFolder
 from auxhash.datasets.files.parquetfiles import Parquet
 from auxhash.datasets.files.tables import (
     FEATURES,
@@ -29,6 +29,9 @@ from auxhash.datasets.files.tables import (
 )
 from auxhash.datasets.files.vectors import TYPES, check_dimensions, map_vectors
 from auxhash.storage.files import writing
+
+if TYPE_CHECKING:
+    from auxhash.datasets.files.images import ImageFeature, ImageFolder
 
 NUMBERS = 1 << 20  # per chunk
 BATCH = 4096  # rows of a .parquet file read at once
@@ -85,7 +88,7 @@ def of_file(
     return Rows(str(path), n, lambda: _slices(n, d, read), found.read_labels, taken=line)
 
 
-def of_images(folder: ImageFolder, feature: ImageFeature) -> Rows:
+def of_images(folder: "ImageFolder", feature: "ImageFeature") -> Rows:
     """The features of a folder's pictures, with their classes as labels."""
 
     labels = folder.labels

@@ -66,13 +66,13 @@ def read_pairs(path: str | Path, header: HeaderChoice = None) -> PairColumns:
     return _whole(path, "i", i), _whole(path, "j", j), y
 
 
-def read_names(path: str | Path, header: HeaderChoice = None) -> list[str]:
-    """Names, one per row: text as it stands, in the column called name or the only one."""
+def read_names(path: str | Path, header: HeaderChoice = None, column: str = "name") -> list[str]:
+    """Names, one per row: text as it stands, in the column called `column` or the only one."""
     path = checked_path(path, "names", LABELS)
     if path.suffix in (".csv", ".txt"):
-        text = textfiles.read_text(path, "name", header, only=True)
-        return text.text(text.names.index(_only(path, "name", text.names)))
-    values = take_labels(path, "name", "names").values
+        text = textfiles.read_text(path, column, header, only=True)
+        return text.text(text.names.index(_only(path, column, text.names)))
+    values = take_labels(path, column, "names").values
     if values.ndim != 1:
         raise ValueError(f"{path} must hold one name per row, got shape {values.shape}")
     return [name.decode() if isinstance(name, bytes) else str(name) for name in values.tolist()]
