@@ -7,6 +7,7 @@ import click
 
 from auxhash.cli.group import INTERRUPTED
 from auxhash.cli.output import (
+    count,
     header_option,
     jobs_option,
     json_option,
@@ -120,7 +121,7 @@ def fit(
     settings = {name: None if v == "all" else v for name, v in given.items() if v is not None}
     if refined is not None:
         settings["refine"] = "auto" if refined else None
-    hasher, found = _start(features, own, label, header, jobs, init, auto)
+    hasher, found = _start(features, own, label, header, jobs, init, auto, settings)
     y, known = _similarity(found, labels, pairs, label, header)
     X = found.all()
     choice = _choose(X, y, settings, seed, jobs, as_json) if auto else None
@@ -150,6 +151,7 @@ def _start(
     jobs: int | None,
     init: str | None,
     auto: bool,
+    settings: dict[str, Any],
 ) -> "tuple[MACHash, Rows]":
     """A hasher to fit, and the points to fit it to."""
     from auxhash.cli import inputs
@@ -163,7 +165,16 @@ def _start(
     model = load(init)
     if not isinstance(model, MACHash):
         kind = type(model).__name__
-        raise ValueError(f"{init} holds a {kind}, and only models of `auxhash fit` can go on")
+        raise ValueError(
+            f"{init} holds a model of {kind}, and only models of `auxhash fit` can go on"
+        )
+    for option, name in (("--bits", "n_bits"), ("--hash-function", "hash_function")):
+        old = getattr(model, name)
+        if settings.get(name, old) != old:
+            raise ValueError(
+                f"--init goes on with {old} for {option}, which {init} was learnt with; "
+                f"got {settings[name]}"
+            )
     return model.set_params(warm_start=True, n_jobs=jobs), inputs.points_for(
         model, features, own, label, header
     )
@@ -212,9 +223,9 @@ def _show_fitted(
         "seconds": seconds,
     }
     said = (
-        f"{output}: {hasher.n_bits} bits, learnt from {result['points']:,} points of "
-        f"{result['features']} features in {number(seconds)} s and {result['iterations']} "
-        f"iterations; L(h) {number(hasher.loss_)}"
+        f"{output}: {count(hasher.n_bits, 'bit')}, learnt from {count(result['points'], 'point')} "
+        f"of {count(result['features'], 'feature')} in {number(seconds)} s and "
+        f"{count(result['iterations'], 'iteration')}; L(h) {number(hasher.loss_)}"
     )
     if hasher.validation is not None:
         best = max(step.score for step in hasher.history_ if step.accepted)

@@ -56,7 +56,7 @@ def choose(
         fixed: values of parameters that are not to be varied, of these five or any others.
     """
     fixed = _checked(fixed)
-    labels = checks.labels("y", y, len(X))
+    labels = checks.classes("y", y, len(X))
     random_state = checks.whole("random_state", random_state, 0)
     train, held = _split(len(X), labels, random_state)
     k = min(K, _typical_class(labels[train]))

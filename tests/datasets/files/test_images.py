@@ -124,7 +124,9 @@ def test_sixteen_bits_keep_their_upper_eight(tmp_path):
 def test_thirty_two_bits_are_refused(tmp_path, kind):
     path = tmp_path / "a.tif"
     Image.fromarray(np.ones((4, 6), kind)).save(path)
-    with pytest.raises(ValueError, match=r"a\.tif is no picture .* 32 bits per channel, and 8 or 16"):
+    with pytest.raises(
+        ValueError, match=r"a\.tif is no picture .* 32 bits per channel, and 8 or 16"
+    ):
         images.read_image(path)
 
 
