@@ -226,9 +226,12 @@ def test_progress_is_shown(digits, capsys):
     X, y, _, _ = digits
     MACHash(**SMALL, verbose=1, validation=0.2).fit(X, y)
     shown = capsys.readouterr().out
-    assert "refined" in shown
-    assert "violations 0" in shown
+    assert "refining" in shown
     assert "precision" in shown
+    TwoStepHash(**SMALL, verbose=1).fit(X, y)
+    shown = capsys.readouterr().out
+    assert "two-step" in shown
+    assert "1/1" in shown
 
 
 def test_few_points_use_what_there_is_and_warn_once(digits):
