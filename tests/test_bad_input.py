@@ -23,6 +23,7 @@ from auxhash.datasets import write_vectors
 from auxhash.datasets.files import tables
 from auxhash.datasets.files.images import image_folder, read_image
 from auxhash.datasets.gist import gist
+from auxhash.experiments.choose import choose
 from auxhash.index import ApproximateIndex, NamedIndex
 
 X = np.random.default_rng(0).normal(size=(40, 6))
@@ -166,10 +167,14 @@ def files(tmp_path_factory):
     (folder / "damaged-names.index").write_bytes(whole[:-70] + b"x" + whole[-69:])
     ApproximateIndex(8).add(CODES).save(folder / "rough.index")
     (folder / "folder").mkdir()
-    for name, inside in {"mixed": ("a.png", "class/b.png"), "broken": ("class/b.png",)}.items():
+    pictures = {"mixed": ("a.png", "class/b.png"), "broken": ("class/b.png", "other/c.png")}
+    for name, inside in pictures.items():
         for path in inside:
             (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / name / path).write_bytes(b"no picture")
+    for path in ("stray/a.png", "stray/b.png", "sets/train/class/b.png"):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (20, 20)).save(folder / path)
     (folder / "bomb" / "class").mkdir(parents=True)
     Image.new("1", (13_000, 13_000)).save(folder / "bomb" / "class" / "b.png")
     (folder / "taken").write_text("a file")
@@ -240,6 +245,15 @@ COMMANDS = [
     ("fit folder -o m", r"folder holds no pictures \(\.png"),
     ("fit mixed -o m", r"mixed holds both pictures, such as a\.png, and folders"),
     ("fit broken -o m", r"b\.png is no picture that can be read"),
+    (
+        "fit stray -o m",
+        r"stray holds 2 pictures, such as a\.png, and no classes: put them into one",
+    ),
+    ("fit sets -o m", r"sets holds 1 pictures?, all in folders of folders, such as train/class/b"),
+    (
+        "compare stray",
+        r"stray holds 2 pictures, .*: put them into one folder per class, or give LAB",
+    ),
     ("fit bomb -o m", r"b\.png is too large a picture, at most 100,000,000 pixels.*13,000 x 13,0"),
     ("fit bomb --features json:dumps -o m", r"b\.png is too large a picture"),
     ("fit broken --features nocolon -o m", r"named module:function, got 'nocolon'"),
@@ -254,7 +268,7 @@ COMMANDS = [
     ("fit X.npy folder -o m", r"labels: folder is a folder, and a file is needed"),
     ("fit X.npy words.csv --label colour -o m", r"nothing called 'colour', but a, b, y"),
     ("fit X.npy one-class.npy -o m", r"y gives no dissimilar pairs"),
-    ("fit X.npy real-labels.npy -o m", r"Unknown label type: continuous"),
+    ("fit X.npy real-labels.npy -o m", r"y holds continuous numbers; labels are classes"),
     ("fit one-row.npy --pairs pairs-far.csv -o m", r"must lie in 0\.\.0"),
     ("fit X.npy --pairs pairs-far.csv -o m", r"pairs-far\.csv: j must lie in 0\.\.39"),
     ("fit X.npy --pairs pairs-self.csv -o m", r"joins a point with itself"),
@@ -267,7 +281,8 @@ COMMANDS = [
     ("fit X.npy NA-labels.csv -o m", r"NA-labels\.csv: line 1, column '0': 'NA' is no label"),
     ("fit X.npy --pairs narrow.npy -o m", r"must be of shape \(n, 3\), for i, j and y"),
     # Settings.
-    ("fit X.npy y.npy -o m --bits 0", r"n_bits must be a whole number of at least 1, got 0"),
+    ("fit X.npy y.npy -o m --bits 0", r"n_bits must be a whole number from 1 to 32767, got 0"),
+    ("fit X.npy y.npy -o m --bits 100000", r"n_bits must be .* 1 to 32767, got 100000"),
     ("fit X.npy y.npy -o m --loss hinges", r"loss must be one of .* did you mean 'hinge'\?"),
     ("fit X.npy y.npy -o m --solver cutt", r"did you mean 'cut'\?"),
     ("fit X.npy y.npy -o m --hash-function liner", r"did you mean 'linear'\?"),
@@ -276,7 +291,13 @@ COMMANDS = [
     ("fit X.npy y.npy -o m --validation 2", r"validation must be a fraction below 1"),
     ("fit X.npy y.npy -o m --validation 0.001", r"of 40 points would hold out 0"),
     ("fit X.npy y.npy -o m --jobs 0", r"n_jobs must not be 0"),
+    ("fit X.npy y.npy --auto --auto-seconds -1 -o m", r"seconds must be a number above 0, got -1"),
     ("fit X.npy --pairs pairs-far.csv --auto -o m", r"must lie in 0\.\.39"),
+    ("fit X.npy y.npy --init model.safetensors --bits 6 -o m", r"--init goes on with 5 for --bits"),
+    (
+        "fit X.npy y.npy --init model.safetensors --hash-function rbf -o m",
+        r"--init goes on with linear for --hash-function, .*; got rbf",
+    ),
     ("fit narrow.npy y.npy --init model.safetensors -o m", r"2 features, but .* expecting 6"),
     # Where results go.
     ("fit X.npy y.npy -o folder", r"folder is a folder, and a file is to be written"),
@@ -468,6 +489,33 @@ CALLS = [
     ("labels of other length", lambda: MACHash().fit(X, Y[:7]), "inconsistent numbers of samples"),
     ("no labels", lambda: MACHash().fit(X), "requires y to be passed|y cannot be None"),
     ("NaN", lambda: MACHash().fit(np.full((9, 2), np.nan), Y[:9]), "Input X contains NaN"),
+    ("text for X", lambda: MACHash().fit(X.astype(str) + "m", Y), "X must hold numbers: could not"),
+    ("text encoded", lambda: FITTED.fit(X, Y).encode(X[:2].astype(str) + "m"), "X must hold numb"),
+    ("continuous", lambda: MACHash().fit(X, X[:, 0]), "y holds continuous numbers; labels are cl"),
+    ("continuous, one", lambda: baselines.SDH().fit(X, X[:, 0]), "y holds continuous numbers"),
+    ("continuous, auto", lambda: choose(X, X[:, 0]), "y holds continuous numbers"),
+    (
+        "infinite labels",
+        lambda: MACHash().fit(X, np.where(Y, Y, np.inf)),
+        "y must be finite; row 0",
+    ),
+    (
+        "dates",
+        lambda: MACHash().fit(X, Y.astype("M8[D]")),
+        r"y must be .*got dates: give text \(as",
+    ),
+    ("bytes", lambda: MACHash().fit(X, Y.astype("S")), "y must be numbers or text, got bytes"),
+    (
+        "too many bits",
+        lambda: MACHash(n_bits=32_768).fit(X, Y),
+        "n_bits must be .* from 1 to 32767",
+    ),
+    (
+        "bits of LSH",
+        lambda: baselines.LSH(n_bits=32_768).fit(X),
+        "n_bits must be .* from 1 to 32767",
+    ),
+    ("a list for loss", lambda: MACHash(loss=["ksh"]).fit(X, Y), "loss must be one of"),
     ("one point", lambda: MACHash().fit(X[:1], Y[:1]), "minimum of 2 is required"),
     ("text for bits", lambda: MACHash(n_bits="8").fit(X, Y), "n_bits must be a whole number"),
     ("half a bit", lambda: MACHash(n_bits=8.5).fit(X, Y), "n_bits must be a whole number"),

@@ -16,7 +16,8 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
 import auxhash
-from auxhash import MACHash, TwoStepHash, affinity, losses, mac, metrics
+from auxhash import MACHash, TwoStepHash, affinity, estimators, losses, mac, metrics
+from auxhash.baselines import ITQ
 from auxhash.codes import pack
 from auxhash.refine import Refine
 from tests import oracle
@@ -225,9 +226,12 @@ def test_progress_is_shown(digits, capsys):
     X, y, _, _ = digits
     MACHash(**SMALL, verbose=1, validation=0.2).fit(X, y)
     shown = capsys.readouterr().out
-    assert "refined" in shown
-    assert "violations 0" in shown
+    assert "refining" in shown
     assert "precision" in shown
+    TwoStepHash(**SMALL, verbose=1).fit(X, y)
+    shown = capsys.readouterr().out
+    assert "two-step" in shown
+    assert "1/1" in shown
 
 
 def test_few_points_use_what_there_is_and_warn_once(digits):
@@ -256,7 +260,7 @@ def with_nan(value):
         ({}, (X, np.arange(30)), ValueError, "no similar pairs"),
         ({}, (X, y[:20]), ValueError, "inconsistent numbers of samples"),
         ({}, (X, None), ValueError, "requires y to be passed"),
-        ({}, (X, np.linspace(0, 1, 30)), ValueError, "Unknown label type"),
+        ({}, (X, np.linspace(0, 1, 30)), ValueError, "y holds continuous numbers"),
         ({}, (X[0], y), ValueError, "2D array"),
         ({}, (csr_array(X), y), TypeError, "Sparse data"),
         ({}, (X, y, "labels"), TypeError, "affinity must be"),
@@ -266,7 +270,7 @@ def with_nan(value):
             ValueError,
             "affinity is for 20 points",
         ),
-        ({"n_bits": 0}, (X, y), ValueError, "n_bits must be a whole number of at least 1"),
+        ({"n_bits": 0}, (X, y), ValueError, "n_bits must be a whole number from 1 to 32767"),
         ({"n_bits": 8.5}, (X, y), TypeError, "n_bits"),
         ({"loss": "kshh"}, (X, y), ValueError, "loss must be one of"),
         ({"z_step": "cuts"}, (X, y), ValueError, "z_step must be one of"),
@@ -296,11 +300,54 @@ def with_nan(value):
         ({"n_jobs": 0}, (X, y), ValueError, "n_jobs"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:The number of unique classes")
 def test_bad_input(parameters, data, error, says):
     settings = {"n_bits": 4, "n_similar": 3, "n_dissimilar": 5, **parameters}
     with pytest.raises(error, match=says):
         MACHash(**settings).fit(*data)
+
+
+def test_labels_as_pandas_gives_them():
+    pandas = pytest.importorskip("pandas")
+    text = np.array(list("abc"))[y]
+    quick = {"n_bits": 4, "n_similar": 3, "n_dissimilar": 5, "random_state": 0}
+    expected = TwoStepHash(**quick).fit(X, y).codes_
+    given = [pandas.Series(y), *(pandas.Series(y, dtype=kind) for kind in ("Int64", "category"))]
+    given += [pandas.Series(text, dtype=kind) for kind in ("string", "object", "category")]
+    given += [pandas.Categorical(text), pandas.DataFrame({"y": y}), y.astype(object)]
+    for labels in given:
+        hasher = TwoStepHash(**quick).fit(pandas.DataFrame(X).astype("Float64"), labels)
+        np.testing.assert_array_equal(hasher.codes_, expected)
+        assert hasher.labels_.dtype.kind in "iU"  # as a model file holds them; no float, no object
+        assert hasher.score(X, labels, 5) == metrics.precision_at_k(
+            hasher.codes_, hasher.codes_, labels, labels, 5
+        )
+    for kind in ("string", "category"):
+        with pytest.raises(ValueError, match="y must not be missing; row 0 is"):
+            TwoStepHash(**quick).fit(X, pandas.Series([None, *text[1:]], dtype=kind))
+    with pytest.raises(ValueError, match="y must be numbers or text, got Timestamp"):
+        TwoStepHash(**quick).fit(X, pandas.Series(pandas.to_datetime(y, utc=True)))
+
+
+def test_points_that_are_all_the_same_are_told():
+    for method in (TwoStepHash(n_bits=2, n_similar=3, n_dissimilar=5), ITQ(n_bits=2)):
+        with pytest.warns(UserWarning, match="all 30 points of X are the same"):
+            method.fit(np.ones((30, 4)), y)
+
+
+def test_a_loss_that_does_not_depend_on_d_is_told_before_training():
+    constant = TwoStepHash(n_bits=2, n_similar=3, n_dissimilar=5, loss=lambda d, y, b: y**2)
+    with pytest.warns(UserWarning, match="loss of these pairs does not depend on the distance d"):
+        constant.fit(X, y)
+
+
+def test_the_cost_of_very_long_codes_is_told_before_training(monkeypatch):
+    many = np.random.default_rng(0).normal(size=(600, 2))
+    monkeypatch.setattr(estimators, "Training", None)
+    with (
+        pytest.warns(UserWarning, match=r"2,048 bits of 600 points: .* 0.2 GB .*64 times as long"),
+        pytest.raises(TypeError),
+    ):
+        MACHash(n_bits=2048).fit(many, np.arange(600) % 3)
 
 
 def test_use_before_and_after_fit():

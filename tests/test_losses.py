@@ -83,3 +83,30 @@ Z = np.ones((2, 3), np.int8)
 def test_bad_arguments(call, says):
     with pytest.raises(ValueError, match=says):
         call()
+
+
+@pytest.mark.parametrize(
+    ("returned", "told"),
+    [
+        (None, "NoneType"),
+        ("text", "text"),
+        (np.full((2, 5), "a"), "text"),
+        (1j, "complex128"),
+        ([[1.0], [1.0, 2.0]], "list"),
+        ({}, "dict"),
+        (np.array([None, "a"]), "ndarray"),
+    ],
+)
+def test_a_loss_that_returns_no_numbers(returned, told):
+    says = f"a loss must return numbers, one for each d and y; it returned {told}$"
+    with pytest.raises(ValueError, match=says):
+        losses.curves(lambda d, y, b: returned, [-1, 1], 4)
+
+
+def test_a_loss_that_does_not_depend_on_d():
+    few = affinity.from_pairs([0, 1], [1, 2], [1, -1], 3)
+    many = affinity.from_pairs(np.zeros(300, int), np.arange(1, 301), np.linspace(-1, 1, 300), 301)
+    for pairs in (few, many):
+        for loss in (lambda d, y, b: y**2, lambda d, y, b: 1.0):
+            with pytest.warns(UserWarning, match="does not depend on the distance d"):
+                losses.tabulate(pairs, loss, 4)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 LARGEST_ID = 2**63 - 1
+PLAIN = (str, bytes, int, float, np.generic)  # what labels in an array of Python objects can be
 
 
 class ArgumentError(ValueError, TypeError):
@@ -117,15 +118,40 @@ def labels(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
     return array
 
 
+def classes(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
+    """`labels` to learn from: whole numbers or text, which a model file can hold."""
+    array = labels(name, values, n)
+    if array.dtype.kind == "f" and not (array == np.rint(array)).all():
+        raise ArgumentError(
+            f"{name} holds continuous numbers; labels are classes: round them, or give pairs "
+            "(affinity)"
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ArgumentError(f"{name} must be finite; row {_first(~np.isfinite(array))} is not")
+    if array.dtype.kind in "SM":
+        kind = "bytes" if array.dtype.kind == "S" else "dates"
+        raise ArgumentError(f"{name} must be numbers or text, got {kind}: give text (astype(str))")
+    return array
+
+
 def _plain(name: str, values: NDArray[Any]) -> NDArray[Any]:
     """An array of Python objects, such as pandas gives, as an array of text or of numbers."""
-    missing = np.array([value is None or value != value for value in values], bool)
+    missing = np.array([_is_missing(value) for value in values], bool)
     if missing.any():
         raise ArgumentError(f"{name} must not be missing; row {_first(missing)} is")
     text = [isinstance(value, str) for value in values]
     if any(text) and not all(text):
         raise ArgumentError(f"{name} must be all text or all numbers, and are mixed")
+    if not all(isinstance(value, PLAIN) for value in values):
+        kind = next(type(value).__name__ for value in values if not isinstance(value, PLAIN))
+        raise ArgumentError(f"{name} must be numbers or text, got {kind}")
     return np.array(values.tolist())
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN, NaT and pandas' NA: what does not equal itself, or does not say."""
+    same = value == value
+    return value is None or (np.ndim(same) == 0 and same is not True and same is not np.True_)
 
 
 def _first(where: NDArray[np.bool_]) -> int:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from auxhash import checks, hashfunctions, losses, mac, zstep
 from auxhash.affinity import Affinity
 from auxhash.affinity.draws import RandomState, generator
-from auxhash.codes import as_codes, pack
+from auxhash.codes import MOST_BITS, as_codes, pack
 from auxhash.compute import threads
 from auxhash.hasher import Hasher, check_pairs, fingerprint
 from auxhash.hashfunctions import HashFunction
@@ -25,6 +25,8 @@ from auxhash.training.checkpoint import Checkpoint
 from auxhash.training.run import PARTS
 from auxhash.training.validation import TrainingPoints, Validation
 
+LONG, MANY_BITS = 1024, 10**6  # bits of a code and of all codes, beyond which the cost is told
+BYTES = 130  # of memory for each bit of each point, as measured
 PARAMETERS_WITHOUT_EFFECT = ("n_jobs", "verbose")  # on the result: a run can go on with others
 
 
@@ -75,6 +77,7 @@ class AffinityHash(Hasher):
         points = TrainingPoints(
             *check_pairs(self, X, y, affinity, reset=not self._going_on()), affinity
         )
+        _warn_of_cost(len(points.X), int(self.n_bits))
         if checkpoint is None:
             return self._train(points, None)
         # Before any generator among the parameters is drawn from.
@@ -127,7 +130,7 @@ class AffinityHash(Hasher):
         losses.get(self.loss)
         zstep.get(self.z_step)
         hashfunctions.get(self.hash_function, self.C)
-        checks.whole("n_bits", self.n_bits, 1)
+        checks.whole("n_bits", self.n_bits, 1, MOST_BITS)
         checks.whole("max_sweeps", self.max_sweeps, 1)
         checks.number("C", self.C, 0, strict=True)
 
@@ -290,6 +293,16 @@ class TwoStepHash(MACHash):
 
     def _settings(self) -> Settings:
         return replace(super()._settings(), two_step=True)
+
+
+def _warn_of_cost(n: int, b: int) -> None:
+    if b > LONG and n * b > MANY_BITS:
+        size = f"{max(0.1, BYTES * n * b / 1e9):,.1f} GB"
+        warnings.warn(
+            f"{b:,} bits of {n:,} points: training needs about {size} of memory, and takes about "
+            f"{b // 32:,} times as long as for 32 bits",
+            stacklevel=4,
+        )
 
 
 def _warn_interrupted(last: mac.Step, kept: Checkpoint | None) -> None:

@@ -2,16 +2,17 @@
 
 import hashlib
 import os
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from auxhash import checks
 from auxhash.affinity import Affinity
+from auxhash.checks import ArgumentError
 from auxhash.codes import Codes, Packed, pack, sign
 from auxhash.compute import threads
 from auxhash.storage import fitted
@@ -48,7 +49,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Real-valued outputs (n, n_bits); a bit is +1 where its output is not negative."""
         check_is_fitted(self)
-        return self._decide(validate_data(self, X, dtype=FLOATS, reset=False))
+        return self._decide(_features(self, X, reset=False))
 
     @threads.one_blas_thread()
     def _decide(self, points: NDArray[Any]) -> NDArray[np.float64]:
@@ -119,6 +120,38 @@ def fingerprint(X: NDArray[Any], y: NDArray[Any] | None) -> str:
     return digest.hexdigest()
 
 
+def check_points(hasher: Hasher, X: ArrayLike, least: int = 2, reset: bool = True) -> NDArray[Any]:
+    """X (n, D) of at least `least` points, checked; a warning if they are all the same."""
+    points = _features(hasher, X, ensure_min_samples=least, reset=reset)
+    if np.array_equal(points[0], points[-1]) and (points == points[0]).all():
+        warnings.warn(
+            f"all {len(points)} points of X are the same, and will get the same code", stacklevel=2
+        )
+    return points
+
+
+def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> NDArray[Any]:
+    try:
+        points: NDArray[Any] = validate_data(hasher, X, dtype=FLOATS, **wanted)
+    except ValueError as error:
+        if "could not convert string" in str(error):
+            raise ArgumentError(f"X must hold numbers: {error}") from error
+        raise
+    return points
+
+
+def check_labelled(
+    hasher: Hasher, X: ArrayLike, y: ArrayLike | None, least: int = 2, reset: bool = True
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """X and the labels y to learn from, (n,) or (n, n_labels), checked."""
+    if y is None:
+        validate_data(hasher, X, None, reset=reset)  # raises, as scikit-learn's estimators do
+    points = check_points(hasher, X, least, reset)
+    labels = checks.classes("y", y)
+    check_consistent_length(points, labels)
+    return points, labels
+
+
 def check_pairs(
     hasher: Hasher, X: ArrayLike, y: ArrayLike | None, affinity: Affinity | None, reset: bool = True
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
@@ -128,14 +161,11 @@ def check_pairs(
             "affinity must be an auxhash.affinity.Affinity "
             f"(from_labels, from_neighbors, from_pairs), got {type(affinity).__name__}"
         )
-    wanted = {"dtype": FLOATS, "ensure_min_samples": 2, "reset": reset}
     labels = None
     if affinity is not None and y is None:
-        points = validate_data(hasher, X, **wanted)
+        points = check_points(hasher, X, reset=reset)
     else:
-        points, labels = validate_data(hasher, X, y, multi_output=True, **wanted)
-        check_classification_targets(labels)
-        labels = checks.labels("y", labels)
+        points, labels = check_labelled(hasher, X, y, reset=reset)
     if affinity is not None and affinity.n_points != len(points):
         raise ValueError(f"affinity is for {affinity.n_points} points, but X has {len(points)}")
     return points, labels

@@ -9,6 +9,7 @@ That is the whole interface: any function of this form can be used as a loss. Se
 Equations are numbered as in the paper.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auxhash.affinity import Affinity, Kind, convert
-from auxhash.checks import unknown
+from auxhash.checks import ArgumentError, unknown
 from auxhash.codes import Words, as_codes, codes_to_words, popcount
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
@@ -70,7 +71,7 @@ def get(loss: str | Loss) -> Loss:
     """The loss of that name, or the given function itself."""
     if callable(loss):
         return loss
-    if loss not in LOSSES:
+    if not isinstance(loss, str) or loss not in LOSSES:
         raise unknown("loss", loss, LOSSES, "a function of (d, y, b)")
     return LOSSES[loss]
 
@@ -102,12 +103,18 @@ def tabulate(affinity: Affinity, loss: str | Loss, n_bits: int) -> LossTable:
     y = affinity.read_as(getattr(function, "reads", "similarity"))
     weight = affinity.weight
     rows, row = _distinct(y, weight, MOST_ROWS)
+    table, coef, basis = np.zeros((1, n_bits + 1)), np.zeros((len(y), 0)), np.zeros((0, n_bits + 1))
+    constant = 0.0
     if len(rows):
         table = rows[:, 1:] * _evaluate(function, rows[:, 0], n_bits)
-        nothing = np.zeros((0, n_bits + 1))
-        return LossTable(n_bits, row, table, np.zeros((len(y), 0)), nothing, 0.0)
-    coef, basis, constant = _factorize(function, y, weight, n_bits)
-    return LossTable(n_bits, row, np.zeros((1, n_bits + 1)), coef, basis, constant)
+    else:
+        coef, basis, constant = _factorize(function, y, weight, n_bits)
+    if (table == table[:, :1]).all() and not basis.any():
+        warnings.warn(
+            "the loss of these pairs does not depend on the distance d: there is nothing to learn",
+            stacklevel=2,
+        )
+    return LossTable(n_bits, row, table, coef, basis, constant)
 
 
 def curves(loss: str | Loss, y: ArrayLike, n_bits: int, kind: Kind = "similarity") -> Array:
@@ -148,7 +155,7 @@ def sum_pairs(Z: NDArray[np.int8], affinity: Affinity, t: LossTable, n_jobs: int
 
 def _evaluate(function: Loss, y: Array, n_bits: int) -> Array:
     """loss(d, y) as a (len(y), b + 1) array, checked."""
-    values = np.asarray(function(np.arange(n_bits + 1.0)[None, :], y[:, None], n_bits), np.float64)
+    values = _numbers(function(np.arange(n_bits + 1.0)[None, :], y[:, None], n_bits))
     try:
         values = np.broadcast_to(values, (len(y), n_bits + 1))
     except ValueError:
@@ -159,6 +166,19 @@ def _evaluate(function: Loss, y: Array, n_bits: int) -> Array:
     if not np.isfinite(values).all():
         raise ValueError("the loss is not finite for some distance d and affinity y")
     return values
+
+
+def _numbers(returned: Any) -> Array:
+    """What a loss returned, as numbers."""
+    kind = type(returned).__name__
+    try:
+        array = np.asarray(returned)
+        if returned is not None and array.dtype.kind in "biufO":
+            return array.astype(np.float64)
+        kind = {"U": "text", "S": "bytes", "O": kind}.get(array.dtype.kind, str(array.dtype))
+    except (TypeError, ValueError):
+        pass  # lists of uneven lengths, or objects that are no numbers
+    raise ArgumentError(f"a loss must return numbers, one for each d and y; it returned {kind}")
 
 
 def _factorize(function: Loss, y: Array, weight: Array, n_bits: int) -> tuple[Array, Array, float]:

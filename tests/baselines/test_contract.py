@@ -183,10 +183,11 @@ def test_several_labels_a_point(name, data):
 
 @pytest.mark.parametrize("name", baselines.__all__)
 @pytest.mark.parametrize(
-    ("n_bits", "error"), [(0, ValueError), (8.0, TypeError), (True, TypeError)]
+    ("n_bits", "error"),
+    [(0, ValueError), (32_768, ValueError), (8.0, TypeError), (True, TypeError)],
 )
 def test_refuses_a_wrong_number_of_bits(name, n_bits, error, data):
-    with pytest.raises(error, match="n_bits must be a whole number of at least 1"):
+    with pytest.raises(error, match="n_bits must be a whole number from 1 to 32767"):
         make(name, n_bits).fit(*data)
 
 

@@ -77,13 +77,13 @@ def test_init_goes_on(here, run, model):
     found = auxhash.load("on.safetensors")
     assert (found.n_bits, found.n_similar, found.warm_start) == (12, 10, False)
     result = run("fit", *common, "--bits", "8", "-o", "on.safetensors", code=1)
-    assert "goes on from 12 bits; n_bits is 8 now" in result.output
+    assert "--init goes on with 12 for --bits, which" in result.output
 
 
 def test_init_of_a_baseline_is_refused(here, run):
     baselines.ITQ(n_bits=4).fit(np.load("features.npy")).save("itq.safetensors")
     common = ("fit", "features.npy", "labels.npy", "--init", "itq.safetensors", "-o", "x")
-    assert "holds a ITQ, and only models of `auxhash fit`" in run(*common, code=1).output
+    assert "holds a model of ITQ, and only models of `auxhash fit`" in run(*common, code=1).output
 
 
 def test_auto_shows_what_it_chose_from(here, run):

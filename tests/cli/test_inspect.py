@@ -1,9 +1,11 @@
 """inspect."""
 
+import re
+
 import numpy as np
 
 import auxhash
-from auxhash import baselines, metrics
+from auxhash import MACHash, baselines, metrics
 from auxhash.cli.inspect import curve
 
 
@@ -16,14 +18,32 @@ def test_a_model(here, run, model):
     assert [step["loss"] for step in told["history"]] == [s.loss for s in hasher.history_]
     assert told["training_codes"]["utilization"] == metrics.code_utilization(hasher.codes_)
     shown = run("inspect", model).output
-    for text in ("a MACHash, written by auxhash", "64 features to 12 bits", "┤█", "loss=ksh"):
+    for text in (
+        "a model of MACHash, written by auxhash",
+        "64 features to 12 bits",
+        "┤█",
+        "loss=ksh",
+    ):
         assert text in shown
+
+
+def test_wordings(here, run, model):
+    assert re.search(r"mu up to [\d.e-]+, then refined in 10 steps, ", run("inspect", model).output)
+    np.save("one.npy", np.array([[1]], np.uint8))
+    assert "1 code of 1 bit\n" in run("inspect", "one.npy", "--bits", "1").output
+    settings = {"n_bits": 1, "n_similar": 10, "n_dissimilar": 20, "max_iter": 1, "refine": None}
+    X, y = np.load("features.npy"), np.load("labels.npy")
+    MACHash(**settings, random_state=0).fit(X[:, 30:31], y).save("one.safetensors")
+    shown = run("inspect", "one.safetensors").output
+    assert "1 feature to 1 bit, learnt from 120 points" in shown
+    assert "L(h) over 1 iteration;" in shown
+    assert re.search(r"mu up to [\d.e-]+, ", shown)
 
 
 def test_a_baseline_has_no_curve(here, run):
     baselines.LSH(n_bits=4, random_state=0).fit(np.load("features.npy")).save("lsh.safetensors")
     shown = run("inspect", "lsh.safetensors").output
-    assert "a LSH" in shown
+    assert "a model of LSH" in shown
     assert "┤" not in shown
 
 

@@ -105,6 +105,7 @@ def test_commands_import_only_what_they_need(here, run, model):
         (["fit", "a.npy"], "Missing option '-o'"),
         (["search", "a", "b", "-k", "many"], "'many' is not a valid integer"),
         (["fit", "a.npy", "-o", "m", "--similar", "x"], "'x' is neither a whole number nor all"),
+        (["fit", "a.npy", "-o", "m", "--auto-seconds", "9"], "--auto-seconds is for --auto, which"),
         (["fit", "a.npy", "-o", "m", "--init", "m", "--auto"], "there is none to --auto"),
         (["fit", "a.npy", "-o", "m", "--seed", "-1"], "-1 is not in the range"),
         (["index", "a.npy", "-o", "i", "--bits", "0"], "0 is not in the range"),

@@ -1,7 +1,10 @@
+import re
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
 
+from auxhash import MACHash
 from auxhash.experiments import choose as module
 from auxhash.experiments.choose import choose
 
@@ -44,6 +47,72 @@ def test_what_is_fixed_is_not_varied():
     assert set(found.settings) == {"loss"}
     assert len(found.rows) == 2
     assert all({**fixed, "z_step": "cut"}.items() <= row.items() for row in found.rows)
+
+
+def test_few_points_first_and_the_promising_in_full(monkeypatch):
+    monkeypatch.setattr(module, "FEW_POINTS", 40)
+    monkeypatch.setattr(module, "LOSSES", ("ksh", "hinge", "esplh", "ee"))
+    monkeypatch.setattr(module, "BITS", (2, 4, 8, 16))
+    fixed = {"hash_function": "linear", "n_similar": 5, "n_dissimilar": 10}
+    found = choose(X, y, fixed, n_jobs=1)
+    assert [row["points"] for row in found.rows[:4]].count(80) == 2
+    assert {row["points"] for row in found.rows} == {40, 80}
+    assert len(found.rows) == 4 + 4
+    [chosen] = [row for row in found.rows if found.settings.items() <= row.items()]
+    assert chosen["points"] == 80  # never chosen by few points
+    assert "tried briefly among 40 points, with precision at " in found.protocol
+    again = choose(X, y, fixed, n_jobs=2)
+    assert found.settings == again.settings
+    assert [row["precision"] for row in found.rows] == [row["precision"] for row in again.rows]
+    # A row in full is what fitting with its settings gives; brief settings are for few points.
+    assert all("max_iter" not in row and "refine" not in row for row in found.rows)
+
+
+def test_few_points_are_more_where_classes_are_small(monkeypatch):
+    monkeypatch.setattr(module, "FEW_POINTS", 10)
+    train = np.arange(80)
+    assert len(module._few(train, np.arange(80) % 4, {}).rows) == 20
+    assert module._few(train, np.arange(80) % 20, {}) is None
+    assert module._few(train, np.arange(80) % 4, {"hash_function": "trees"}).settings == {
+        "max_iter": 10
+    }
+
+
+def test_what_is_fixed_holds_in_brief_trials_too(monkeypatch):
+    monkeypatch.setattr(module, "FEW_POINTS", 40)
+    seen = []
+    monkeypatch.setattr(MACHash, "fit", lambda self, X, y: seen.append(self))
+    monkeypatch.setattr(MACHash, "score", lambda self, X, y, k: 0.5)
+    fixed = {"hash_function": "linear", "n_bits": 4, "n_similar": 5, "n_dissimilar": 10}
+    choose(X, y, {**fixed, "refine": None, "max_iter": 3})
+    assert {(hasher.refine, hasher.max_iter) for hasher in seen} == {(None, 3)}
+    seen.clear()
+    choose(X, y, fixed)
+    assert {hasher.max_iter for hasher in seen} == {10, 50}
+
+
+def test_a_time_budget(monkeypatch):
+    found = choose(X, y, n_jobs=1, seconds=1e-9)
+    assert len(found.rows) == 1  # the first is tried in any case
+    assert found.settings.items() <= found.rows[0].items()
+    assert "The 1e-09 s for it were spent: 9 of up to 10 trials were not made" in found.protocol
+    monkeypatch.setattr(module, "FEW_POINTS", 40)
+    found = choose(X, y, n_jobs=1, seconds=1e-9)
+    assert [row["points"] for row in found.rows] == [40]
+    assert set(found.settings) == {"n_bits", "loss", "hash_function", "n_similar", "n_dissimilar"}
+    with pytest.raises(ValueError, match="seconds must be a number above 0, got 0"):
+        choose(X, y, seconds=0)
+
+
+def test_progress_is_shown(capsys):
+    fixed = {"hash_function": "linear", "loss": "ksh", "n_similar": 5, "n_dissimilar": 10}
+    choose(X, y, fixed, n_jobs=1)
+    assert capsys.readouterr().out == ""
+    choose(X, y, {**fixed, "n_bits": 4}, n_jobs=1, verbose=1)
+    shown = capsys.readouterr().out
+    assert "choosing" in shown
+    assert "3/3" in shown
+    assert re.search(r"best \d\.\d{3}: linear, ksh, 4 bits", shown)
 
 
 def test_rare_classes_and_several_labels():

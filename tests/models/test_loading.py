@@ -272,7 +272,7 @@ def changed(path, change, kind=None):
         (lambda v: v["parameters"].update(colour=1), "unexpected keyword argument 'colour'"),
         (lambda v: v["learnt"].pop("mean_"), "no attribute 'mean_'"),
         (lambda v: v["learnt"].pop("codes_"), "no attribute 'codes_'"),
-        (lambda v: v["learnt"].update(encode=1), "encode is nothing that a LSH learns"),
+        (lambda v: v["learnt"].update(encode=1), "encode is nothing that LSH learns"),
         (lambda v: v["learnt"].update(n_features_in_=7), "operands could not be broadcast"),
         (
             lambda v: v["learnt"].update(n_features_in_=2**62),
@@ -296,8 +296,8 @@ def changed(path, change, kind=None):
             lambda v: v["learnt"].update(feature_names_in_=np.array(["a"], object)),
             "1 feature names for 6",
         ),
-        (lambda v: v["learnt"].update(colour_=1), "colour_ is nothing that a LSH learns"),
-        (lambda v: v["learnt"].update(n_bits=4), "n_bits is nothing that a LSH learns"),
+        (lambda v: v["learnt"].update(colour_=1), "colour_ is nothing that LSH learns"),
+        (lambda v: v["learnt"].update(n_bits=4), "n_bits is nothing that LSH learns"),
         (lambda v: v["learnt"].update(mean_=np.full(6, np.nan)), "mean_ is not right"),
         (lambda v: v["learnt"].update(mean_=np.full(6, np.inf)), "mean_ is not right"),
         (lambda v: v["learnt"].update(mean_=np.zeros(6, np.float32)), "mean_ is not right"),
@@ -403,7 +403,7 @@ def test_a_model_that_could_not_be_loaded_is_not_saved(change, message, path):
 def test_weights_that_are_no_numbers_are_not_saved(path):
     hasher = MACHash(n_bits=4, max_iter=1, **FEW).fit(X, y)
     hasher.hash_function_.W[0, 0] = np.nan
-    with pytest.raises(ValueError, match="cannot be saved: a SVMHash is not right: W must hold"):
+    with pytest.raises(ValueError, match="cannot be saved: SVMHash is not right: W must hold"):
         hasher.save(path)
 
 

@@ -282,7 +282,7 @@ def test_a_damaged_file_is_refused(half_way):
         with pytest.raises(ValueError, match=r"delete .*checkpoint.safetensors to start anew"):
             hasher_of().fit(X, y, checkpoint=half_way)
     hasher_of().fit(X, y).save(path)
-    with pytest.raises(ValueError, match="holds a MACHash, and no checkpoint; delete"):
+    with pytest.raises(ValueError, match="holds MACHash, and no checkpoint; delete"):
         hasher_of().fit(X, y, checkpoint=half_way)
     path.write_bytes(good)
     resumed = hasher_of().fit(X, y, checkpoint=half_way)

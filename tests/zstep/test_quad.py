@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +47,7 @@ def test_a_problem_without_couplings():
     """A loss that the bit does not touch: nothing to gain, and nothing breaks."""
     A = affinity.from_pairs([0, 1], [1, 2], [1.0, -1.0], 5)
     Z = oracle.codes(np.random.default_rng(0), 5, 3)
-    problem = Problem(A, lambda d, y, b: np.ones_like(d * y), 3)
+    with pytest.warns(UserWarning, match="does not depend on the distance d"):
+        problem = Problem(A, lambda d, y, b: np.ones_like(d * y), 3)
     found = z_step(problem, Z, Penalty(Z, 0.0), Quad(), 2, np.random.default_rng(0))
     np.testing.assert_array_equal(found.Z, Z)

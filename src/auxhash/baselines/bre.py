@@ -10,7 +10,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
 
 from auxhash import checks, zstep
 from auxhash.affinity import Affinity, from_pairs
@@ -21,7 +20,7 @@ from auxhash.codes import codes_to_words, sign
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
-from auxhash.hasher import FLOATS, check_pairs
+from auxhash.hasher import check_pairs, check_points
 from auxhash.zstep.problem import ROUNDING, BitProblem
 
 INITIAL = 0.001  # size of the first weights
@@ -94,7 +93,7 @@ class BRE(Method):
         if self.supervised or affinity is not None:
             points, labels = check_pairs(self, X, y, affinity)
         else:
-            points = validate_data(self, X, dtype=FLOATS, ensure_min_samples=2)
+            points = check_points(self, X)
             labels = kept_labels(points, y)
         self._learn(doubles(points), labels, affinity, generator(self.random_state))
         return self._finish(points, labels)

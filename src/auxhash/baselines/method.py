@@ -4,16 +4,15 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length
 
 from auxhash import checks
 from auxhash.affinity import Affinity
 from auxhash.affinity.draws import RandomState, generator
-from auxhash.codes import pack, sign
+from auxhash.codes import MOST_BITS, pack, sign
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
-from auxhash.hasher import FLOATS, Hasher, check_pairs, fingerprint
+from auxhash.hasher import Hasher, check_labelled, check_pairs, check_points, fingerprint
 from auxhash.storage.fitted import check_stored
 
 SMALLEST = 1e-100  # the largest number of X lies between this and 1 / this: squares stay in range
@@ -26,7 +25,7 @@ class Method(Hasher):
 
     def _check_parameters(self) -> None:
         check_stored(self)
-        checks.whole("n_bits", self.n_bits, 1)
+        checks.whole("n_bits", self.n_bits, 1, MOST_BITS)
 
     def _finish(self, points: NDArray[Any], labels: NDArray[Any] | None) -> Self:
         self.labels_ = labels
@@ -42,7 +41,7 @@ class Unsupervised(Method):
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn from features X (n, D); y is not learnt from, only kept for `score`."""
         self._check_parameters()
-        points = validate_data(self, X, dtype=FLOATS, ensure_min_samples=2)
+        points = check_points(self, X)
         labels = kept_labels(points, y)
         self._learn(doubles(points), generator(self.random_state))
         return self._finish(points, labels)
@@ -58,8 +57,8 @@ class Supervised(Method):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from features X (n, D) and labels y (n,)."""
         self._check_parameters()
-        points, labels = validate_data(self, X, y, dtype=FLOATS, ensure_min_samples=2)
-        check_classification_targets(labels)
+        points, labels = check_labelled(self, X, y)
+        check_single(labels)
         self._learn(doubles(points), labels, generator(self.random_state))
         return self._finish(points, labels)
 
@@ -115,6 +114,14 @@ def doubles(X: NDArray[Any]) -> Array:
             f"and {1 / SMALLEST:g}: scale X first"
         )
     return points
+
+
+def check_single(labels: NDArray[Any]) -> None:
+    """Raise unless each point has one label."""
+    if labels.ndim != 1:
+        raise ValueError(
+            f"y must be of shape (n,), one label per point, for this method; got {labels.shape}"
+        )
 
 
 def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | None:

@@ -10,17 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, eigsh
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from auxhash import checks, hashfunctions
 from auxhash.affinity import neighbors
 from auxhash.affinity.draws import RandomState, generator
-from auxhash.baselines.method import Method, doubles, kept_labels, middle
+from auxhash.baselines.method import Method, check_single, doubles, kept_labels, middle
 from auxhash.codes import sign
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
-from auxhash.hasher import FLOATS
+from auxhash.hasher import check_labelled, check_points
 
 
 class STH(Method):
@@ -74,10 +72,10 @@ class STH(Method):
         self._check_parameters()
         labels: NDArray[Any] | None
         if self.supervised:
-            points, labels = validate_data(self, X, y, dtype=FLOATS, ensure_min_samples=3)
-            check_classification_targets(labels)
+            points, labels = check_labelled(self, X, y, least=3)
+            check_single(labels)
         else:
-            points = validate_data(self, X, dtype=FLOATS, ensure_min_samples=3)
+            points = check_points(self, X, least=3)
             labels = kept_labels(points, y)
         if self.n_bits >= len(points):
             raise ValueError(

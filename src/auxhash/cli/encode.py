@@ -5,6 +5,7 @@ from time import perf_counter
 import click
 
 from auxhash.cli.output import (
+    count,
     header_option,
     jobs_option,
     json_option,
@@ -60,8 +61,8 @@ def encode(
     seconds = perf_counter() - clock
     result = {"codes": output, "points": shape[0], "bits": hasher.n_bits, "bytes": shape[1]}
     said = (
-        f"{output}: {shape[0]:,} codes of {hasher.n_bits} bits ({shape[1]} bytes each) "
-        f"in {number(seconds)} s"
+        f"{output}: {count(shape[0], 'code')} of {count(hasher.n_bits, 'bit')} "
+        f"({count(shape[1], 'byte')} each) in {number(seconds)} s"
     )
     if hasher.n_bits % 8:
         said += f"; where they are read, --bits {hasher.n_bits} leaves out the padding"
@@ -87,7 +88,6 @@ def export(model: str, output: str, as_json: bool) -> None:
     hasher = load(model)
     export_onnx(hasher, path)
     result = {"onnx": output, "features": hasher.n_features_in_, "bits": hasher.n_bits}
-    said = (
-        f"{output}: features (n, {hasher.n_features_in_}) to packed codes of {hasher.n_bits} bits"
-    )
+    bits = count(hasher.n_bits, "bit")
+    said = f"{output}: features (n, {hasher.n_features_in_}) to packed codes of {bits}"
     show(result, as_json, said)

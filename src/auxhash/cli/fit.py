@@ -7,6 +7,7 @@ import click
 
 from auxhash.cli.group import INTERRUPTED
 from auxhash.cli.output import (
+    count,
     header_option,
     jobs_option,
     json_option,
@@ -68,6 +69,12 @@ def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 )
 @click.option("--validation", type=float, help="Share of the points held out to stop early.")
 @click.option("--auto", is_flag=True, help="Choose what is not given, on held-out points.")
+@click.option(
+    "--auto-seconds",
+    type=float,
+    metavar="N",
+    help="With --auto: begin no new candidate after so much time.",
+)
 @click.option("--init", metavar="MODEL", help="Go on from this model, with these points.")
 @click.option("--checkpoint", metavar="DIR", help="Keep what a killed run needs to go on here.")
 @own_feature_option
@@ -82,6 +89,7 @@ def fit(
     output: str,
     pairs: str | None,
     auto: bool,
+    auto_seconds: float | None,
     init: str | None,
     refined: bool | None,
     checkpoint: str | None,
@@ -107,6 +115,7 @@ def fit(
       auxhash fit features.npy labels.npy -o model.safetensors
       auxhash fit table.csv -o model.safetensors --bits 16 --loss hinge --no-refine
       auxhash fit features.npy labels.npy -o model.safetensors --auto --bits 16
+      auxhash fit features.npy labels.npy -o model.safetensors --auto --auto-seconds 2
       auxhash fit features.npy --pairs pairs.csv -o pairs.safetensors
       auxhash fit new.npy new-labels.npy --init model.safetensors -o newer.safetensors
       auxhash fit features.npy labels.npy -o model.safetensors --checkpoint run
@@ -117,16 +126,19 @@ def fit(
     from auxhash.training.interrupt import TrainingInterrupted
 
     path = inputs.output_path(output, features, labels, pairs, checkpoint)
+    if auto_seconds is not None and not auto:
+        raise click.UsageError("--auto-seconds is for --auto, which is not given")
     settings = {name: None if v == "all" else v for name, v in given.items() if v is not None}
     if refined is not None:
         settings["refine"] = "auto" if refined else None
-    hasher, found = _start(features, own, label, header, jobs, init, auto)
+    hasher, found = _start(features, own, label, header, jobs, init, auto, settings)
     y, known = _similarity(found, labels, pairs, label, header)
     X = found.all()
-    choice = _choose(X, y, settings, seed, jobs, as_json) if auto else None
+    verbose = progress_wanted(as_json)
+    choice = _choose(X, y, settings, seed, jobs, auto_seconds, verbose) if auto else None
     settings |= choice.settings if choice else {}
     hasher.set_params(**settings, random_state=seed, n_jobs=jobs)
-    hasher.verbose = progress_wanted(as_json)
+    hasher.verbose = verbose
     began = clock.seconds()
     warnings.simplefilter("ignore", TrainingInterrupted)  # the user is told below
     hasher.fit(X, y, affinity=known, checkpoint=checkpoint)
@@ -150,6 +162,7 @@ def _start(
     jobs: int | None,
     init: str | None,
     auto: bool,
+    settings: dict[str, Any],
 ) -> "tuple[MACHash, Rows]":
     """A hasher to fit, and the points to fit it to."""
     from auxhash.cli import inputs
@@ -163,7 +176,16 @@ def _start(
     model = load(init)
     if not isinstance(model, MACHash):
         kind = type(model).__name__
-        raise ValueError(f"{init} holds a {kind}, and only models of `auxhash fit` can go on")
+        raise ValueError(
+            f"{init} holds a model of {kind}, and only models of `auxhash fit` can go on"
+        )
+    for option, name in (("--bits", "n_bits"), ("--hash-function", "hash_function")):
+        old = getattr(model, name)
+        if settings.get(name, old) != old:
+            raise ValueError(
+                f"--init goes on with {old} for {option}, which {init} was learnt with; "
+                f"got {settings[name]}"
+            )
     return model.set_params(warm_start=True, n_jobs=jobs), inputs.points_for(
         model, features, own, label, header
     )
@@ -187,16 +209,19 @@ def _similarity(
 
 
 def _choose(
-    X: Any, y: Any, settings: dict[str, Any], seed: int, jobs: int | None, quiet: bool
+    X: Any,
+    y: Any,
+    settings: dict[str, Any],
+    seed: int,
+    jobs: int | None,
+    seconds: float | None,
+    verbose: int,
 ) -> "Choice":
-    from rich.console import Console
-
     from auxhash.experiments.choose import choose
 
     if y is None:
         raise ValueError("--auto measures precision, and needs labels")
-    with Console(stderr=True, quiet=quiet).status("choosing, on held-out points"):
-        return choose(X, y, settings, seed, jobs)
+    return choose(X, y, settings, seed, jobs, seconds, verbose)
 
 
 def _show_fitted(
@@ -212,9 +237,9 @@ def _show_fitted(
         "seconds": seconds,
     }
     said = (
-        f"{output}: {hasher.n_bits} bits, learnt from {result['points']:,} points of "
-        f"{result['features']} features in {number(seconds)} s and {result['iterations']} "
-        f"iterations; L(h) {number(hasher.loss_)}"
+        f"{output}: {count(hasher.n_bits, 'bit')}, learnt from {count(result['points'], 'point')} "
+        f"of {count(result['features'], 'feature')} in {number(seconds)} s and "
+        f"{count(result['iterations'], 'iteration')}; L(h) {number(hasher.loss_)}"
     )
     if hasher.validation is not None:
         best = max(step.score for step in hasher.history_ if step.accepted)
@@ -234,6 +259,7 @@ def _tried(choice: "Choice") -> Any:
         "hash_function": "hash function",
         "n_similar": "similar",
         "n_dissimilar": "dissimilar",
+        "points": "points",
         "precision": "precision",
         "seconds": "seconds",
     }

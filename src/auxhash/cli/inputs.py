@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from auxhash.cli.output import tell
+from auxhash.cli.output import count, tell
 from auxhash.codes import Packed, as_packed, common_bits
 from auxhash.compute.arrays import AnyArray
 from auxhash.datasets.files import rows, tables, taken
@@ -80,6 +80,11 @@ def needed_labels(
 ) -> AnyArray:
     """`labels_of`, but it raises if there are none; `option` says how to give them."""
     labels = labels_of(found, path, label, header)
+    if labels is None and found.names is not None:
+        raise ValueError(
+            f"{found.name} holds {count(len(found), 'picture')}, such as {found.names[0]}, and no "
+            f"classes: put them into one folder per class, or give {option}"
+        )
     if labels is None:
         raise ValueError(f"{found.name} holds no labels called {label!r}: give {option}")
     return labels
@@ -143,7 +148,7 @@ def output_path(path: str, *made_from: str | None, suffix: str | None = None) ->
 def pairs(path: str, header: HeaderChoice = None) -> tables.PairColumns:
     """Pairs of points, and how similar they are."""
     found = tables.read_pairs(path, header)
-    tell(f"{path}: {len(found[0]):,} pairs")
+    tell(f"{path}: {count(len(found[0]), 'pair')}")
     return found
 
 
@@ -155,7 +160,7 @@ def names(path: str, header: HeaderChoice = None, column: str = "name") -> list[
         return images.image_folder(path).names
     found = tables.read_names(path, header, column)
     few = ", ".join(found[:2])
-    tell(f"{path}: {len(found):,} names: {few}{', ...' if len(found) > 2 else ''}")
+    tell(f"{path}: {count(len(found), 'name')}: {few}{', ...' if len(found) > 2 else ''}")
     return found
 
 

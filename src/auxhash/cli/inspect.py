@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from auxhash.cli.output import bits_option, json_option, number, show
+from auxhash.cli.output import bits_option, count, json_option, number, show
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 8  # lines of a curve
@@ -72,9 +72,10 @@ def _inspect_model(path: str, as_json: bool) -> None:
         "history": [_of_step(step) for step in history],
     }
     facts = [
-        f"{path}: a {result['kind']}, written by auxhash {result['package']}",
-        f"{hasher.n_features_in_} features to {hasher.n_bits} bits, "
-        f"learnt from {len(hasher.codes_):,} points (fingerprint {hasher.fingerprint_[:12]})",
+        f"{path}: a model of {result['kind']}, written by auxhash {result['package']}",
+        f"{count(hasher.n_features_in_, 'feature')} to {count(hasher.n_bits, 'bit')}, "
+        f"learnt from {count(len(hasher.codes_), 'point')} "
+        f"(fingerprint {hasher.fingerprint_[:12]})",
     ]
     if result["image_feature"]:
         facts.append(f"feature of pictures: {result['image_feature']}")
@@ -94,16 +95,21 @@ def _of_step(step: Any) -> dict[str, Any]:
 
 def _history_lines(history: Sequence[Any]) -> list[str]:
     if not hasattr(history[0], "accepted"):  # of an autoencoder
-        lines = [f"E(h, f) over {len(history)} iterations"]
+        lines = [f"E(h, f) over {count(len(history), 'iteration')}"]
         return lines + curve([step.error for step in history])
     last = history[-1]
+    finite = [step.mu for step in history if step.mu < math.inf]
+    refined = len(history) - len(finite)
+    how = f"mu up to {finite[-1]:.3g}"
+    if refined:
+        how += f", then refined in {count(refined, 'step')}"
     accepted = sum(step.accepted for step in history)
-    lines = [f"L(h) over {len(history) - 1} iterations; the two-step solution is at 0"]
+    iterations = count(len(history) - 1, "iteration")
+    lines = [f"L(h) over {iterations}; the two-step solution is at 0"]
     lines += curve([step.loss for step in history])
     lines.append(
-        f"mu up to {last.mu:.3g}, {accepted} of {len(history)} steps accepted; "
-        "codes and hash function "
-        + ("agree" if not last.violations else f"differ in {last.violations:,} bits")
+        f"{how}, {accepted} of {count(len(history), 'step')} accepted; codes and hash function "
+        + ("agree" if not last.violations else f"differ in {count(last.violations, 'bit')}")
     )
     return lines
 
@@ -120,7 +126,7 @@ def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool
     packed, n_bits = inputs.codes(path, bits)
     found = _about_bits(packed, n_bits)
     result = {"file": path, "kind": "codes", "codes": len(packed), "bits": n_bits, **found}
-    lines = [f"{path}: {len(packed):,} codes of {n_bits} bits", *_bit_lines(found)]
+    lines = [f"{path}: {count(len(packed), 'code')} of {count(n_bits, 'bit')}", *_bit_lines(found)]
     if hasher is not None:
         before = _about_bits(hasher.codes_, n_bits)
         result["training_codes"] = before
@@ -144,8 +150,8 @@ def _inspect_index(path: str, as_json: bool) -> None:
     result: dict[str, Any] = {"file": path, "kind": "index" if exact else "approximate index"}
     result |= {"codes": len(index), "bits": index.n_bits, "named": named}
     lines = [
-        f"{path}: {'an' if exact else 'an approximate'} index of {len(index):,} codes of "
-        f"{index.n_bits} bits" + (", called by names" if named else "")
+        f"{path}: {'an' if exact else 'an approximate'} index of {count(len(index), 'code')} of "
+        f"{count(index.n_bits, 'bit')}" + (", called by names" if named else "")
     ]
     if len(index) and isinstance(index, HammingIndex):
         found = _about_bits(index.packed, index.n_bits)

@@ -3,22 +3,35 @@
 One choice after another, each with the best values so far: first the loss together with the hash
 function, then how many pairs to draw, then the number of bits. Of settings that are about
 equally good the cheapest is taken, since more bits nearly always help a little.
+
+Each choice is made by halving, where there are many points: all candidates are tried briefly on few
+points, and only the best third of them on all.
 """
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from sklearn.model_selection import train_test_split
 
 from auxhash import checks
 from auxhash.checks import ArgumentError, unknown
 from auxhash.compute import clock
 from auxhash.estimators import MACHash
+from auxhash.refine import Refine
 from auxhash.storage.identity import in_words
 
 Parameters = dict[str, Any]
@@ -28,6 +41,10 @@ HASH_FUNCTIONS = ("linear", "rbf", "network")
 PAIRS = ((20, 100), (100, 500), (200, 1000))  # similar and dissimilar, for each point
 BITS = (8, 16, 32, 64)
 MOST_POINTS = 5_000  # training points of a trial
+FEW_POINTS = 500  # of a brief one
+FEW_IN_CLASS = 5  # or more points, so that so many share a label
+BRIEF = {"max_iter": 10, "refine": Refine(n_steps=200)}  # settings of a brief trial
+PROMISING = 3  # one of so many candidates goes on to all points
 MOST_QUERIES = 1_000
 HELD_OUT = 0.2
 ABOUT_AS_GOOD = 0.01  # of precision
@@ -36,11 +53,22 @@ K = 100
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen settings and all that were tried, each with its precision."""
+    """The chosen settings and all that were tried.
+
+    Each row holds settings, their precision, the `points` that were learnt from and the seconds.
+    """
 
     settings: Parameters
     rows: list[dict[str, Any]]
     protocol: str
+
+
+class Trial(NamedTuple):
+    """Points to learn from in a trial, and the rank k at which precision is measured."""
+
+    rows: NDArray[np.int64]
+    k: int
+    settings: Parameters  # in place of MACHash's defaults
 
 
 def choose(
@@ -49,40 +77,149 @@ def choose(
     fixed: Parameters | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
+    seconds: float | None = None,
+    verbose: int = 0,
 ) -> Choice:
     """Choose n_bits, loss, hash_function, n_similar and n_dissimilar of MACHash for X and y.
 
     Args:
         fixed: values of parameters that are not to be varied, of these five or any others.
+        seconds: no candidate is begun when so much time has passed, except the first; the choice
+            then depends on how fast the machine is.
+        verbose: 1 shows a progress bar.
     """
     fixed = _checked(fixed)
-    labels = checks.labels("y", y, len(X))
+    labels = checks.classes("y", y, len(X))
     random_state = checks.whole("random_state", random_state, 0)
-    train, held = _split(len(X), labels, random_state)
-    k = min(K, _typical_class(labels[train]))
-    points = X[train], labels[train], X[held], labels[held]
-    rows: dict[str, dict[str, Any]] = {}  # by their settings in words
-    best: Parameters = {"n_bits": 32, "loss": "ksh", "hash_function": "linear"}
-    best |= {"n_similar": 100, "n_dissimilar": 500, **fixed}
-    for stage in _stages(fixed):
-        tried = []
+    if seconds is not None:
+        checks.number("seconds", seconds, 0, strict=True)
+    with _Search(X, labels, fixed, random_state, n_jobs, seconds, verbose) as search:
+        for stage in _stages(fixed):
+            search.choose_among(stage)
+    return search.choice()
+
+
+class _Search:
+    """What has been tried so far, and the best of it. A context, for its progress bar."""
+
+    def __init__(
+        self,
+        X: NDArray[Any],
+        labels: NDArray[Any],
+        fixed: Parameters,
+        seed: int,
+        n_jobs: int | None,
+        seconds: float | None,
+        verbose: int,
+    ) -> None:
+        train, self.held = _split(len(X), labels, seed)
+        self.X, self.labels, self.fixed, self.seed, self.n_jobs = X, labels, fixed, seed, n_jobs
+        self.full = _trial(train, labels, {})
+        self.few = _few(train, labels, fixed)
+        self.best: Parameters = {"n_bits": 32, "loss": "ksh", "hash_function": "linear"}
+        self.best |= {"n_similar": 100, "n_dissimilar": 500, **fixed}
+        self.rows: dict[str, dict[str, Any]] = {}  # by their settings in words
+        self.seconds, self.began, self.skipped = seconds, clock.seconds(), 0
+        self.bar = _bar(verbose)
+        self.task = self.bar.add_task("", total=self._n_trials())
+
+    def __enter__(self) -> "_Search":
+        self.bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.bar.stop()
+
+    def choose_among(self, stage: list[Parameters]) -> None:
+        """Try the settings of a stage, and take the cheapest among the best of them."""
+        going_on = stage
+        if self.few is not None and len(stage) > 1:
+            tried = self._try(stage, self.few)
+            ranked = sorted(tried, key=lambda settings: -self._row(settings)["precision"])
+            going_on = ranked[: _n_promising(len(stage))]
+        self._try(going_on, self.full)
+        tried = [settings for settings in stage if self._words(settings) in self.rows]
+        # Precision among few points and among all cannot be compared.
+        most = max((self._row(settings)["points"] for settings in tried), default=0)
+        last = [settings for settings in tried if self._row(settings)["points"] == most]
+        if last:
+            enough = max(self._row(settings)["precision"] for settings in last) - ABOUT_AS_GOOD
+            self.best |= next(s for s in last if self._row(s)["precision"] >= enough)
+
+    def choice(self) -> Choice:
+        """The best settings, with all that were tried."""
+        settings = {name: value for name, value in self.best.items() if name not in self.fixed}
+        return Choice(settings, [*self.rows.values()], self._protocol())
+
+    def _try(self, stage: list[Parameters], trial: Trial) -> list[Parameters]:
+        """Measure those of the settings that were not, while there is time; return all measured."""
+        found = []
         for settings in stage:
-            values = {**best, **settings}
-            words = in_words(values)
-            if words not in rows:
-                hasher = MACHash(random_state=random_state, n_jobs=n_jobs, **values)
-                rows[words] = values | _measured(hasher, *points, k)
-            tried.append((settings, rows[words]["precision"]))
-        enough = max(precision for _, precision in tried) - ABOUT_AS_GOOD
-        best |= next(settings for settings, precision in tried if precision >= enough)
-    protocol = (
-        f"precision at {k} of {len(held)} held-out points among {len(train)}, "
-        f"ties by their expected value, seed {random_state}. Loss and hash function were chosen "
-        f"first, then pairs, then bits: each time the cheapest within {ABOUT_AS_GOOD} of the best"
-    )
-    return Choice(
-        {name: best[name] for name in best if name not in fixed}, [*rows.values()], protocol
-    )
+            known = self.rows.get(self._words(settings))
+            if known is None or known["points"] < len(trial.rows):
+                if self._time_is_up():
+                    self.skipped += 1
+                    continue
+                self._measure({**self.best, **settings}, trial)
+            found.append(settings)
+            self.bar.update(self.task, advance=1, description=self._best_so_far())
+        return found
+
+    def _measure(self, values: Parameters, trial: Trial) -> None:
+        brief = {name: value for name, value in trial.settings.items() if name not in self.fixed}
+        hasher = MACHash(random_state=self.seed, n_jobs=self.n_jobs, **{**brief, **values})
+        began = clock.seconds()
+        with warnings.catch_warnings():  # do not warn of small classes; of anything else, once
+            warnings.filterwarnings("ignore", "of .* points have fewer than n_")
+            if self.rows:
+                warnings.simplefilter("ignore", UserWarning)
+            hasher.fit(self.X[trial.rows], self.labels[trial.rows])
+        seconds = clock.seconds() - began
+        precision = hasher.score(self.X[self.held], self.labels[self.held], trial.k)
+        found = {"precision": precision, "points": len(trial.rows), "seconds": seconds}
+        self.rows[in_words(values)] = values | found
+
+    def _words(self, settings: Parameters) -> str:
+        return in_words({**self.best, **settings})
+
+    def _row(self, settings: Parameters) -> dict[str, Any]:
+        return self.rows[self._words(settings)]
+
+    def _time_is_up(self) -> bool:
+        if self.seconds is None or not self.rows:
+            return False
+        return clock.seconds() - self.began >= self.seconds
+
+    def _n_trials(self) -> int:
+        sizes = [len(stage) for stage in _stages(self.fixed)]
+        if self.few is None:
+            return sum(sizes)
+        return sum(size + _n_promising(size) if size > 1 else size for size in sizes)
+
+    def _best_so_far(self) -> str:
+        row = max(self.rows.values(), key=lambda row: (row["points"], row["precision"]))
+        chosen = (row["hash_function"], row["loss"], f"{row['n_bits']} bits")
+        told = ", ".join(part if isinstance(part, str) else "your own" for part in chosen)
+        return f"best {row['precision']:.3f}: {told}"
+
+    def _protocol(self) -> str:
+        told = (
+            f"precision at {self.full.k} of {len(self.held)} held-out points among "
+            f"{len(self.full.rows)}, ties by their expected value, seed {self.seed}. Loss and hash "
+            "function were chosen first, then pairs, then bits: each time the cheapest within "
+            f"{ABOUT_AS_GOOD} of the best"
+        )
+        if self.few is not None:
+            told += (
+                f". All were tried briefly among {len(self.few.rows)} points, with precision at "
+                f"{self.few.k}, and the best third, but two or more, among all"
+            )
+        if self.skipped:
+            told += (
+                f". The {self.seconds:g} s for it were spent: {self.skipped} of up to "
+                f"{self._n_trials()} trials were not made"
+            )
+        return told
 
 
 def _checked(fixed: Parameters | None) -> Parameters:
@@ -108,19 +245,8 @@ def _stages(fixed: Parameters) -> Iterator[list[Parameters]]:
     yield open_to(("n_bits",), [(bits,) for bits in BITS])
 
 
-def _measured(
-    hasher: MACHash, X: Any, y: Any, held: Any, held_labels: Any, k: int
-) -> dict[str, float]:
-    began = clock.seconds()
-    with warnings.catch_warnings():  # do not warn of small classes at every trial
-        warnings.filterwarnings("ignore", "of .* points have fewer than n_")
-        hasher.fit(X, y)
-    seconds = clock.seconds() - began
-    return {"precision": hasher.score(held, held_labels, k), "seconds": seconds}
-
-
 def _split(n: int, labels: NDArray[Any], seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Row numbers to learn from, and those held out."""
+    """Row numbers to learn from, in random order, and those held out."""
     n_held = min(MOST_QUERIES, round(HELD_OUT * n))
     if not 1 <= n_held <= n - 2:
         raise ValueError(f"{n} points are too few to hold some out and choose by them")
@@ -132,7 +258,40 @@ def _split(n: int, labels: NDArray[Any], seed: int) -> tuple[NDArray[Any], NDArr
     train, held = train_test_split(
         np.arange(n), test_size=n_held, random_state=seed, stratify=stratify
     )
-    return np.sort(train[:MOST_POINTS]), np.sort(held)
+    return train[:MOST_POINTS], np.sort(held)
+
+
+def _trial(train: NDArray[Any], labels: NDArray[Any], settings: Parameters) -> Trial:
+    return Trial(np.sort(train), min(K, _typical_class(labels[train])), settings)
+
+
+def _few(train: NDArray[Any], labels: NDArray[Any], fixed: Parameters) -> Trial | None:
+    """A brief trial; None if it would take all points."""
+    n = FEW_POINTS
+    while n < len(train) and _typical_class(labels[train[:n]]) < FEW_IN_CLASS:
+        n *= 2
+    if n >= len(train):
+        return None
+    smooth = fixed.get("hash_function", "linear") in HASH_FUNCTIONS  # what `refine` needs
+    return _trial(train[:n], labels, BRIEF if smooth else {"max_iter": BRIEF["max_iter"]})
+
+
+def _n_promising(n: int) -> int:
+    """Candidates of n that go on to all points."""
+    return max(2, math.ceil(n / PROMISING))
+
+
+def _bar(verbose: int) -> Progress:
+    return Progress(
+        TextColumn("[bold]choosing"),
+        BarColumn(bar_width=10),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        disable=not verbose,
+    )
 
 
 def _typical_class(labels: NDArray[Any]) -> int:

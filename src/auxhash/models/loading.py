@@ -43,11 +43,11 @@ def _made(model: StoredModel, trusted: Sequence[str]) -> Hasher:
     elif model.kind in ("MACHash", "TwoStepHash"):
         cls = getattr(estimators, model.kind)
     else:
-        raise ValueError(f"it holds a {model.kind!r}, which is no estimator of auxhash")
+        raise ValueError(f"it holds {model.kind!r}, which is no estimator of auxhash")
     content = decode(model.content, model.arrays, trusted)
     hasher: Hasher = cls(**content["parameters"])
     for name, value in content["learnt"].items():
         if hasattr(cls, name) or name in content["parameters"]:
-            raise ValueError(f"{name} is nothing that a {model.kind} learns")
+            raise ValueError(f"{name} is nothing that {model.kind} learns")
         setattr(hasher, name, value)
     return hasher

@@ -126,13 +126,13 @@ class KnownClass:
     def check(self, learnt: Mapping[str, Any]) -> Sizes:
         """Check all attributes and return their sizes; raises ValueError if one is not valid."""
         if more := set(learnt) - set(self.learnt):
-            raise ValueError(f"a {self.name} has no attribute {min(more)!r}")
+            raise ValueError(f"{self.name} has no attribute {min(more)!r}")
         if less := set(self.learnt) - set(learnt) - self.optional:
-            raise ValueError(f"a {self.name} lacks its attribute {min(less)!r}")
+            raise ValueError(f"{self.name} lacks its attribute {min(less)!r}")
         sizes: Sizes = {}
         for name, form in self.learnt.items():
             if name in learnt and not form(learnt[name], sizes):
-                raise ValueError(f"a {self.name} has a damaged attribute {name!r}")
+                raise ValueError(f"{self.name} has a damaged attribute {name!r}")
         return sizes
 
 
@@ -169,7 +169,7 @@ def made(name: str, content: Mapping[str, Any]) -> Any:
     given = dict(content["parameters"])
     for parameter in sorted(set(given) - set(here)):
         if given.pop(parameter) not in NOT_GIVEN:
-            raise ValueError(f"a {name} has no {parameter!r} in this version of scikit-learn")
+            raise ValueError(f"{name} has no {parameter!r} in this version of scikit-learn")
     estimator = kind.cls(**given)
     if given:
         # scikit-learn's own check before a fit.

@@ -197,7 +197,7 @@ def _check_object(value: Any, name: str) -> None:
         try:
             value.check_read()
         except ValueError as error:
-            raise ValueError(f"a {name} is not right: {error}") from error
+            raise ValueError(f"{name} is not right: {error}") from error
 
 
 def _registered_name(kind: type) -> str:
@@ -216,7 +216,7 @@ def _generator_parts(generator: np.random.Generator, name: str) -> dict[str, Any
     seed = getattr(source, "seed_seq", None)
     kind = type(source).__name__
     if kind not in GENERATORS or type(seed) is not np.random.SeedSequence:
-        raise TypeError(f"{name} is a Generator on a {kind}, which cannot be stored")
+        raise TypeError(f"{name} is a Generator on {kind}, which cannot be stored")
     entropy: Any = seed.entropy
     return {
         "state": {**source.state},

@@ -126,7 +126,7 @@ def _check_learnt(hasher: Any, names: set[str]) -> None:
         if name in SKLEARN:
             fine = SKLEARN[name](value)
         elif name not in declared or not name.endswith("_"):
-            raise ValueError(f"{name} is nothing that a {type(hasher).__name__} learns")
+            raise ValueError(f"{name} is nothing that {type(hasher).__name__} learns")
         else:
             fine = _fits(value, declared[name])
             check(value)

@@ -158,7 +158,7 @@ def _read(path: Path, run: RunIdentity) -> Saved:
     try:
         content = modelfile.read(path)
         if content.kind != KIND:
-            raise ModelFileError(f"{path} holds a {content.kind}, and no checkpoint")
+            raise ModelFileError(f"{path} holds {content.kind}, and no checkpoint")
         if content.package == __version__:
             saved = decode(content.content, content.arrays)
     except ValueError as error:

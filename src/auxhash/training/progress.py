@@ -18,39 +18,55 @@ from auxhash.mac import State, Step
 def show(
     steps: Iterable[tuple[Step, State]], last_mu: float, alpha: float, max_iter: int, more: int
 ) -> Iterator[tuple[Step, State]]:
-    """Pass the steps on, and show mu, L(h), violations, precision and time left in a bar.
+    """Pass the steps on, and show in a bar what is being done, how far it is, and time left.
 
-    `more` steps of refinement come after those of MAC.
+    After the two-step solution come at most `max_iter` steps of MAC, then `more` of refinement.
     """
     bar = Progress(
-        TextColumn("[bold]MAC"),
+        TextColumn("[bold]{task.fields[stage]}"),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
     )
     with bar:
-        task = bar.add_task("mu = 0", total=max_iter + more)
-        last = max_iter  # iteration of MAC, as estimated so far
+        task = bar.add_task("", total=1 + max_iter + more, stage="two-step")
+        last = max_iter  # iteration of MAC, at most
+        refined = 0
         for step, state in steps:
-            if 0 < step.mu < math.inf:
-                # The schedule ends, at the latest, past last_mu.
-                left = math.ceil(math.log(max(last_mu / step.mu, 1.0)) / math.log(alpha))
-                last = min(max_iter, step.iteration + (left if step.violations else 0))
-            elif step.mu == math.inf:
-                last = min(last, step.iteration - 1)
+            last = min(last, last_iteration(step, state, last_mu, alpha, last))
+            refined += step.mu == math.inf
+            done = min(step.iteration, last + refined)
             bar.update(
-                task, completed=step.iteration, total=last + more, description=describe(step)
+                task,
+                completed=1 + done,
+                total=1 + last + more,
+                description=describe(step),
+                stage="refining" if more and done >= last else "MAC" if max_iter else "two-step",
             )
             yield step, state
 
 
+def last_iteration(step: Step, state: State, last_mu: float, alpha: float, most: int) -> int:
+    """The last iteration that MAC can make, as far as this step tells, else `most`."""
+    if step.mu == math.inf:
+        return step.iteration - 1
+    if state.matched:
+        return step.iteration
+    if not step.mu:
+        return most
+    # Past last_mu nothing can change; the iteration after finds that Z = h(X).
+    left = math.ceil(math.log(max(last_mu / step.mu, 1.0)) / math.log(alpha))
+    return step.iteration + left + 1
+
+
 def describe(step: Step) -> str:
     """One step in one line of text."""
-    where = "refined" if step.mu == math.inf else f"mu {step.mu:.3g}"
-    text = f"{where}  L(h) {step.loss:.6g}  violations {step.violations}"
+    text = f"L(h) {step.loss:.6g}"
+    if step.mu < math.inf:
+        text = f"mu {step.mu:.3g}  {text}  {step.violations:,} bits of Z differ from h(X)"
     if not math.isnan(step.score):
         text += f"  precision {step.score:.3f}" + ("" if step.accepted else " (skipped)")
     return text

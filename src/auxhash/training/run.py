@@ -136,9 +136,8 @@ class Training:
         if self.settings.verbose:
             algorithm = self.settings.algorithm
             more = 0 if self.refine is None else REPORTS
-            steps = progress.show(
-                steps, self.problem.last_mu, algorithm.alpha, algorithm.max_iter, more
-            )
+            most = 0 if self.settings.two_step else algorithm.max_iter
+            steps = progress.show(steps, self.problem.last_mu, algorithm.alpha, most, more)
         return steps
 
     def _pairs(self, rng: np.random.Generator) -> Affinity:

@@ -50,13 +50,24 @@ class ImageFolder:
 
     def __str__(self) -> str:
         """What was found: the classes with their sizes."""
-        found = f"{self.root}: {len(self):,} pictures"
+        found = f"{self.root}: {len(self):,} picture{'' if len(self) == 1 else 's'}"
         if self.labels is None:
             return f"{found}, without classes"
         sizes = Counter(self.labels.tolist())
         few = ", ".join(f"{name} ({size:,})" for name, size in list(sizes.items())[:SHOWN])
         more = f" and {len(sizes) - SHOWN:,} more" if len(sizes) > SHOWN else ""
-        return f"{found} of {len(sizes):,} classes: {few}{more}"
+        kinds = "1 class" if len(sizes) == 1 else f"{len(sizes):,} classes"
+        return f"{found} of {kinds}: {few}{more}"
+
+    def classes(self) -> NDArray[np.str_]:
+        """The labels, where there are any; ValueError if the classes lie deeper than one folder."""
+        assert self.labels is not None
+        if all(name.count("/") > 1 for name in self.names):
+            raise ValueError(
+                f"{self.root} holds {len(self):,} pictures, all in folders of folders, such as "
+                f"{self.names[0]}: give the folder that holds one folder per class"
+            )
+        return self.labels
 
     @property
     def names(self) -> list[str]:

@@ -91,12 +91,11 @@ def of_file(
 def of_images(folder: "ImageFolder", feature: "ImageFeature") -> Rows:
     """The features of a folder's pictures, with their classes as labels."""
 
-    labels = folder.labels
     return Rows(
         str(folder.root),
         len(folder),
         partial(feature.chunks, folder.paths),
-        None if labels is None else lambda: labels,
+        None if folder.labels is None else folder.classes,
         folder.names,
         feature.name,
         f"{folder}; feature: {feature.name}",

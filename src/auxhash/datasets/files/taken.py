@@ -40,7 +40,8 @@ class Labels:
 def features_line(name: Any, n: int, d: int, dtype: Any, how: str) -> str:
     """What the user is told about a file of features."""
     features = "feature" if d == 1 else "features"
-    return joined(f"{name}: {n:,} points of {d} {features}, {np.dtype(dtype).name}", how)
+    points = "point" if n == 1 else "points"
+    return joined(f"{name}: {n:,} {points} of {d} {features}, {np.dtype(dtype).name}", how)
 
 
 def labels_line(name: Any, labels: Labels, what: str = "labels") -> str:

@@ -1,0 +1,57 @@
+import math
+import re
+
+import numpy as np
+import pytest
+
+from auxhash import MACHash, TwoStepHash
+from auxhash.mac import Step
+from auxhash.training import progress
+
+X = np.random.default_rng(0).normal(size=(60, 5))
+y = np.arange(60) % 3
+
+
+@pytest.fixture
+def updates(monkeypatch):
+    """All that the bar was told, in order."""
+    told = []
+
+    class Told(progress.Progress):
+        def update(self, task, **values):
+            told.append(values)
+            super().update(task, **values)
+
+    monkeypatch.setattr(progress, "Progress", Told)
+    return told
+
+
+@pytest.mark.parametrize("settings", [{}, {"alpha": 3.0}, {"max_iter": 2}, {"refine": None}])
+def test_the_stage_is_named_and_the_total_only_shrinks(updates, settings):
+    hasher = MACHash(n_bits=4, n_similar=5, n_dissimilar=10, random_state=0, n_jobs=1, verbose=1)
+    hasher.set_params(**settings).fit(X, y)
+    totals = [values["total"] for values in updates]
+    assert totals == sorted(totals, reverse=True)
+    done = [values["completed"] for values in updates]
+    assert done == sorted(done)
+    assert done[-1] == totals[-1] == len(hasher.history_)
+    stages = [values["stage"] for values in updates]  # of what comes after each step
+    assert stages[0] == "MAC"
+    assert stages[-1] == ("MAC" if "refine" in settings else "refining")
+    assert stages == sorted(stages)
+    refined = [step.mu == math.inf for step in hasher.history_]
+    assert [stage == "refining" for stage in stages[:-1]] == refined[1:]
+
+
+def test_two_step_hashing_is_one_step(updates):
+    TwoStepHash(n_bits=4, n_similar=5, n_dissimilar=10, n_jobs=1, verbose=1).fit(X, y)
+    [told] = updates
+    assert (told["completed"], told["total"], told["stage"]) == (1, 1, "two-step")
+
+
+def test_a_step_in_words():
+    step = Step(3, 0.25, 12.5, 10.0, 11.0, 1234, 0.5, False, 1.0)
+    told = progress.describe(step)
+    assert told == "mu 0.25  L(h) 12.5  1,234 bits of Z differ from h(X)  precision 0.500 (skipped)"
+    refined = Step(4, math.inf, 12.5, 12.5, 12.5, 0, math.nan, True, 1.0)
+    assert re.fullmatch(r"L\(h\) 12\.5", progress.describe(refined))
