@@ -47,6 +47,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Real-valued outputs (n, n_bits); a bit is +1 where its output is not negative."""
         check_is_fitted(self)
+        checks.unmasked("X", X)
         return self._decide(validate_data(self, X, dtype=FLOATS, reset=False))
 
     @threads.one_blas_thread()
@@ -129,6 +130,8 @@ def check_pairs(
         )
     wanted = {"dtype": FLOATS, "ensure_min_samples": 2, "reset": reset}
     labels = None
+    checks.unmasked("X", X)
+    y = checks.unmixed("y", y)
     if affinity is not None and y is None:
         points = validate_data(hasher, X, **wanted)
     else:
@@ -137,4 +140,6 @@ def check_pairs(
         labels = checks.labels("y", labels)
     if affinity is not None and affinity.n_points != len(points):
         raise ValueError(f"affinity is for {affinity.n_points} points, but X has {len(points)}")
+    if affinity is not None and not len(affinity):
+        raise ValueError("affinity holds no pairs to learn from")
     return points, labels

@@ -42,6 +42,7 @@ class Unsupervised(Method):
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn from features X (n, D); y plays no part, and is only kept for `score`."""
         self._check_parameters()
+        checks.unmasked("X", X)
         points = validate_data(self, X, dtype=FLOATS, ensure_min_samples=2)
         labels = kept_labels(points, y)
         self._learn(doubles(points), generator(self.random_state))
@@ -58,6 +59,8 @@ class Supervised(Method):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from features X (n, D) and labels y (n,)."""
         self._check_parameters()
+        checks.unmasked("X", X)
+        y = checks.unmixed("y", y)
         points, labels = validate_data(self, X, y, dtype=FLOATS, ensure_min_samples=2)
         check_classification_targets(labels)
         self._learn(doubles(points), labels, generator(self.random_state))
@@ -122,7 +125,7 @@ def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | Non
     if y is None:
         return None
     check_consistent_length(points, y)
-    return np.asarray(y)
+    return np.asarray(y.toarray() if hasattr(y, "toarray") else y)
 
 
 def middle(values: Array) -> Array:

@@ -73,6 +73,7 @@ class STH(Method):
         self._check_parameters()
         labels: NDArray[Any] | None
         if self.supervised:
+            y = checks.unmixed("y", y)
             points, labels = validate_data(self, X, y, dtype=FLOATS, ensure_min_samples=3)
             check_classification_targets(labels)
         else:

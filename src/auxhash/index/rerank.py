@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auxhash import checks
-from auxhash.affinity.neighbors import normalized
+from auxhash.affinity.neighbors import normalized, scale
 from auxhash.codes import unpack
 from auxhash.compute import threads
 from auxhash.index.held import Ids
@@ -52,6 +52,8 @@ def by_vectors(
     cosine = metric == "cosine"
     if cosine:
         points = normalized(points)
+    if isinstance(vectors, (list, tuple)) or hasattr(vectors, "columns"):  # a frame's are names
+        vectors = np.asarray(vectors)
     n = len(vectors) if hasattr(vectors, "__len__") else None
     if n is not None and candidates.max() >= n:
         raise ValueError(f"ids must have vectors: there are {n}, and an id is {candidates.max()}")
@@ -60,10 +62,12 @@ def by_vectors(
         flat = _finite("vectors", vectors[some.ravel()])
         if flat.ndim != 2 or flat.shape[1] != points.shape[1]:
             raise ValueError(f"vectors must be (n, {points.shape[1]}), as queries are")
-        base = (normalized(flat) if cosine else flat).reshape(*some.shape, -1)
         if cosine:
+            base = normalized(flat).reshape(*some.shape, -1)
             return np.asarray(1 - np.einsum("qkd,qd->qk", base, points[rows]))
-        return np.asarray(np.linalg.norm(base - points[rows, None], axis=2))
+        unit = scale(flat, points[rows])  # or squares could leave the double range
+        base = (flat / unit).reshape(*some.shape, -1)
+        return np.asarray(np.linalg.norm(base - points[rows, None] / unit, axis=2) * unit)
 
     return _reorder(candidates, distance, k)
 
