@@ -1,5 +1,8 @@
 """ApproximateIndex: the face of HammingIndex, exact once it looks into every list."""
 
+import copy
+import pickle
+
 import faiss
 import numpy as np
 import pytest
@@ -78,3 +81,18 @@ def test_wrong_arguments_are_named(base):
     for call, message in wrong:
         with pytest.raises(ValueError, match=message):
             call()
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda i: pickle.loads(pickle.dumps(i))]
+)
+def test_a_copy_is_an_index_of_its_own(base, copied):
+    index = ApproximateIndex(40, n_lists=4, n_probe=4).add(base[:500])
+    twin = copied(index)
+    for grown in (index, twin):
+        grown.add(base[500:700])
+        assert len(grown) == 700
+        np.testing.assert_array_equal(np.sort(grown._ids()), np.arange(700))
+    for one, other in zip(index.search(base[:9], 5), twin.search(base[:9], 5), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert len(copied(ApproximateIndex(8))) == 0
