@@ -56,6 +56,7 @@ def choose(
         fixed: parameters that are settled, with their values; of the five, they are not varied.
     """
     fixed = _checked(fixed)
+    X = np.asarray(X)
     labels = checks.labels("y", y, len(X))
     random_state = checks.whole("random_state", random_state, 0)
     train, held = _split(len(X), labels, random_state)
