@@ -1,5 +1,6 @@
 """index and search: from codes to what is near."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -160,10 +161,14 @@ def _names(path: str, header: bool | None, index: "HammingIndex") -> list[str]:
     """What the ids 0, 1, ... are called."""
     from auxhash.cli import inputs
 
-    names = inputs.names(path, header)
-    if len(names) <= index.ids.max(initial=-1):
+    names, last = inputs.names(path, header), int(index.ids.max(initial=-1))
+    if len(names) <= last:
+        raise ValueError(f"{path} holds {len(names)} names, and the index has an id {last}")
+    text = Path(path).suffix in (".csv", ".txt")
+    if text and header is None and last == len(index) - 1 == len(names) - 2:
         raise ValueError(
-            f"{path} holds {len(names)} names, and the index has an id {index.ids.max()}"
+            f"{path} holds {len(names)} names for the ids 0..{last}: does line 1 name the column? "
+            "--header or --no-header says so"
         )
     return names
 
