@@ -445,7 +445,7 @@ COMMANDS = [
     ("compare X.npy y.npy -m ITQ -m LSH -m ITQ", r"named once each, got 'ITQ' twice"),
     ("compare X.npy y.npy -m all -m ITQ", r"-m all takes every method there is: leave out any"),
     ("compare X.npy y.npy --bits 8 --bits 8", r"bits must be given once each, got 8 twice"),
-    ("compare X.npy y.npy --bits 0", r"bits must be a whole number of at least 1, got 0"),
+    ("compare X.npy y.npy --bits 0", r"bits must be a whole number from 1 to 32767, got 0"),
     ("compare X.npy y.npy --seed 1 --seed 1", r"seeds must be given once each, got 1 twice"),
     ("compare X.npy y.npy -k 5 -k 5", r"k must be given once each, got 5 twice"),
     ("compare X.npy y.npy --loss hinges", r"loss must be one of .* did you mean 'hinge'\?"),

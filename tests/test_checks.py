@@ -1,4 +1,5 @@
 import numpy as np
+import pandas
 import pytest
 from scipy.sparse import csr_array
 
@@ -69,6 +70,12 @@ def test_labels_of_several_kinds():
         (np.array(["a", None], object), "row 1"),
         (np.array(["a", float("nan")], object), "row 1"),
         (np.array(["a", 1], object), "mixed"),
+        (["1", 1], "mixed"),
+        ([2**63 + 1, -1], "9223372036854775809: give them as text"),
+        (np.array([2**53 + 1, 0.5], object), "give them as text"),
+        (pandas.Series(["a", None], dtype="string"), "row 1 is <NA>"),
+        (np.ma.array([1, 2], mask=[False, True]), "row 1 is masked"),
+        (np.ma.array([[1, 0], [0, 1]], mask=[[False, False], [True, False]]), "row 1 is masked"),
         ([[0, 2], [1, 0]], "only 0 and 1"),
         (np.zeros((2, 2, 2)), "shape"),
         ([1j, 2j], "numbers or text"),
@@ -78,3 +85,17 @@ def test_labels_of_several_kinds():
 def test_labels_refuse(values, message):
     with pytest.raises(checks.ArgumentError, match=message):
         checks.labels("y", values, n=2)
+
+
+def test_labels_in_lists_keep_their_kind():
+    for values in ([1, 2], [0.5, 2], ["a", "b"], [True, False], (2**63, 2**63 + 1)):
+        expected = np.asarray(values)
+        found = checks.labels("y", values)
+        assert found.dtype == expected.dtype
+        assert found.tolist() == expected.tolist()
+
+
+def test_a_mask_that_masks_nothing():
+    assert checks.ids("ids", np.ma.array([1, 2], mask=False)).tolist() == [1, 2]
+    with pytest.raises(checks.ArgumentError, match="ids must not be missing; row 0 is masked"):
+        checks.ids("ids", np.ma.array([1, 2], mask=[True, False]))

@@ -478,3 +478,60 @@ def test_outputs_that_are_no_numbers(digits):
     far[3] = np.where(np.arange(64) % 2, 1.7e308, -1.7e308)
     with np.errstate(all="ignore"), pytest.raises(ValueError, match="row 3"):
         hasher.encode(far)
+
+
+@pytest.mark.parametrize(
+    "small",
+    [
+        {"max_iter": np.uint8(30)},
+        {"max_iter": np.int8(127)},
+        {"alpha": np.float32(1.5)},
+        {"mu": np.float16(0.125), "alpha": np.float16(1.5)},
+        {"max_sweeps": np.uint8(3), "C": np.float32(50)},
+    ],
+    ids=str,
+)
+def test_small_numbers_of_numpy_are_as_good_as_python_s(digits, small):
+    X, y, _, _ = digits
+    plain = {name: value.item() for name, value in small.items()}
+    fits = [MACHash(**{**SMALL, "refine": None, **given}).fit(X, y) for given in (small, plain)]
+    steps = [[(step.mu, step.loss) for step in hasher.history_] for hasher in fits]
+    assert steps[0] == steps[1]
+    assert len(steps[0]) > 2
+
+
+def test_warm_start_keeps_its_kind_and_takes_another_cost(digits):
+    X, y, _, _ = digits
+    hasher = MACHash(**SMALL, warm_start=True).fit(X, y)
+    assert hasher.set_params(C=3).fit(X, y).hash_function_.C == 3
+    for other in ("rbf", "network", "trees", SVC()):
+        with pytest.raises(ValueError, match="hash_function must stay what it was"):
+            hasher.set_params(hash_function=other).fit(X, y)
+    own = {**SMALL, "refine": None, "hash_function": LinearSVC(max_iter=50)}
+    hasher = MACHash(**own, warm_start=True)
+    hasher.fit(X[:100], y[:100]).fit(X[:100], y[:100])
+    with pytest.raises(ValueError, match="LinearSVC of Scaled of ClassifierHash and SVC"):
+        hasher.set_params(hash_function=SVC()).fit(X[:100], y[:100])
+
+
+def test_labels_and_points_that_numpy_would_change(digits):
+    X, y, _, _ = digits
+    with pytest.raises(ValueError, match="all text or all numbers"):
+        MACHash(**SMALL).fit(X[:4], [1, "1", 2, "2"])
+    with pytest.raises(ValueError, match="y must not be missing; row 0 is masked"):
+        MACHash(**SMALL).fit(X, np.ma.array(y, mask=y == 0))
+    masked = np.ma.array(X, mask=X > 15)
+    with pytest.raises(ValueError, match="X must not be missing"):
+        MACHash(**SMALL).fit(masked, y)
+    with pytest.raises(ValueError, match="X must not be missing"):
+        TwoStepHash(**SMALL).fit(X, y).encode(masked)
+
+
+def test_an_affinity_without_pairs(digits):
+    X, y, _, _ = digits
+    none = affinity.from_pairs([0], [1], [1.0], len(X)).subset(np.arange(2, len(X)))
+    with pytest.raises(ValueError, match="affinity holds no pairs"):
+        MACHash(**SMALL).fit(X[2:], affinity=none)
+    one = affinity.from_pairs([0], [1], [1.0], 4)
+    with pytest.raises(ValueError, match="leave no pairs"):
+        MACHash(**SMALL, validation=0.5).fit(X[:4], y[:4], affinity=one)

@@ -4,7 +4,7 @@ A check returns the argument in the form that the rest of the code works with, s
 module needs to convert it again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 LARGEST_ID = 2**63 - 1
 PLAIN = (str, bytes, int, float, np.generic)  # what labels in an array of Python objects can be
+EXACT = 2**53  # whole numbers up to it are exact as floats
 
 
 class ArgumentError(ValueError, TypeError):
@@ -73,9 +74,17 @@ def numbers(name: str, values: Any, n_axes: int) -> NDArray[np.float64]:
     return values
 
 
+def unmasked(name: str, values: Any) -> Any:
+    """The argument, unless it is a masked array that masks something: NumPy would lift the mask."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        row = int(np.argwhere(np.atleast_1d(np.ma.getmaskarray(values)))[0, 0])
+        raise ArgumentError(f"{name} must not be missing; row {row} is masked")
+    return values
+
+
 def ids(name: str, values: ArrayLike) -> NDArray[np.int64]:
     """Ids (n,) as int64, if they are whole numbers from 0 to 2^63 - 1."""
-    array = np.asarray(values)
+    array = np.asarray(unmasked(name, values))
     if array.dtype == object and all(type(value) is int for value in array.flat):
         raise ArgumentError(f"{name} must lie in 0..2^63 - 1, got {max(array.flat, key=abs)}")
     if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or not array.size):
@@ -92,9 +101,13 @@ def labels(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
     """Labels (n,), or a matrix (n, n_labels) of 0 and 1 where a point can have several.
 
     A column (n, 1) is taken for the labels (n,) in it, as scikit-learn does. A sparse matrix
-    becomes a plain one. Missing labels (NaN, None) are refused: they would be taken for a class.
+    becomes a plain one. Missing labels (NaN, None, masked) are refused: they would be taken for a
+    class. So are kinds that NumPy would make one of: of 1 and "1" it makes one class.
     """
-    array = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
+    values = values.toarray() if hasattr(values, "toarray") else unmasked(name, values)
+    array = np.asarray(values)
+    if isinstance(values, (list, tuple)) and array.ndim == 1:
+        array = _plain(name, _objects(values))
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim not in (1, 2):
@@ -138,14 +151,31 @@ def _plain(name: str, values: NDArray[Any]) -> NDArray[Any]:
     """An array of Python objects, such as pandas gives, as an array of text or of numbers."""
     missing = np.array([_is_missing(value) for value in values], bool)
     if missing.any():
-        raise ArgumentError(f"{name} must not be missing; row {_first(missing)} is")
+        row = _first(missing)
+        told = "NaN" if isinstance(values[row], float) else repr(values[row])
+        raise ArgumentError(f"{name} must not be missing; row {row} is {told}")
     text = [isinstance(value, str) for value in values]
     if any(text) and not all(text):
         raise ArgumentError(f"{name} must be all text or all numbers, and are mixed")
     if not all(isinstance(value, PLAIN) for value in values):
         kind = next(type(value).__name__ for value in values if not isinstance(value, PLAIN))
         raise ArgumentError(f"{name} must be numbers or text, got {kind}")
-    return np.array(values.tolist())
+    plain = np.array(values.tolist())
+    if plain.dtype.kind == "f":
+        whole_ones = [isinstance(value, (int, np.integer)) for value in values]
+        wide = [fine and abs(int(v)) > EXACT for fine, v in zip(whole_ones, values, strict=True)]
+        if any(wide):
+            raise ArgumentError(
+                f"{name} hold whole numbers that would be rounded beside others, such as "
+                f"{values[wide.index(True)]}: give them as text"
+            )
+    return plain
+
+
+def _objects(values: Sequence[Any]) -> NDArray[Any]:
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
 
 
 def _is_missing(value: Any) -> bool:

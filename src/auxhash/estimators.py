@@ -231,19 +231,20 @@ class MACHash(AffinityHash):
 
     def _settings(self) -> Settings:
         going_on = self._going_on()
-        h = hashfunctions.get(self.hash_function, self.C)
+        h = hashfunctions.get(self.hash_function, float(self.C))
         return Settings(
             n_bits=int(self.n_bits),
             loss=self.loss,
             algorithm=mac.MAC(
                 zstep.get(self.z_step),
-                self.mu,
-                self.alpha,
-                self.max_iter,
-                self.max_sweeps,
+                # Plain numbers: those of NumPy wrap where they are small, and round.
+                "auto" if self.mu == "auto" else float(self.mu),
+                float(self.alpha),
+                int(self.max_iter),
+                int(self.max_sweeps),
                 self.penalty,
             ),
-            hash_function=self.hash_function_ if going_on else h,
+            hash_function=hashfunctions.renewed(self.hash_function_, h) if going_on else h,
             n_similar=self.n_similar,
             n_dissimilar=self.n_dissimilar,
             refine=self.refine,

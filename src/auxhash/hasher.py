@@ -131,6 +131,7 @@ def check_points(hasher: Hasher, X: ArrayLike, least: int = 2, reset: bool = Tru
 
 
 def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> NDArray[Any]:
+    checks.unmasked("X", X)
     try:
         points: NDArray[Any] = validate_data(hasher, X, dtype=FLOATS, **wanted)
     except ValueError as error:
@@ -168,4 +169,6 @@ def check_pairs(
         points, labels = check_labelled(hasher, X, y, reset=reset)
     if affinity is not None and affinity.n_points != len(points):
         raise ValueError(f"affinity is for {affinity.n_points} points, but X has {len(points)}")
+    if affinity is not None and not len(affinity):
+        raise ValueError("affinity holds no pairs to learn from")
     return points, labels

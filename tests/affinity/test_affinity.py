@@ -215,3 +215,55 @@ def test_a_column_of_labels():
 def test_labels_that_are_none(y):
     with pytest.raises(ValueError, match=r"missing|0 and 1"):
         affinity.from_labels(y)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"i": [0.0]}, "i must be an array"),
+        ({"j": [[1]]}, "j must be an array"),
+        ({"y": [np.nan]}, "y must be"),
+        ({"weight": [np.nan]}, "weight must be"),
+        ({"weight": [-1.0]}, "weight must be above 0"),
+        ({"kind": "dist"}, "kind must be"),
+        ({"groups": [0.5, 1.0]}, "groups must be"),
+    ],
+)
+def test_an_affinity_made_by_hand_is_checked(changes, says):
+    parts = {"i": [0], "j": [1], "y": [1.0], "weight": [1.0], "n_points": 2}
+    assert Affinity(**parts).i.dtype == np.int32
+    with pytest.raises(ValueError, match=says):
+        Affinity(**(parts | changes))
+
+
+def test_masked_pairs_and_points_are_refused():
+    masked = np.ma.array([0, 1], mask=[False, True])
+    for parts in ((masked, [2, 2], [1, 1]), ([0, 1], [2, 2], masked)):
+        with pytest.raises(ValueError, match="row 1 is masked"):
+            affinity.from_pairs(*parts, n_points=3)
+    with pytest.raises(ValueError, match="X must not be missing"):
+        affinity.from_neighbors(np.ma.array(np.eye(5), mask=np.eye(5)), 1, 1)
+
+
+def test_weights_that_add_up_to_infinity_are_refused():
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="weight"):
+        affinity.from_pairs([0, 0], [1, 1], [1, 1], 2, weight=[1e308, 1e308])
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e160, 1e300])
+def test_distances_at_any_scale(scale):
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    expected = affinity.from_neighbors(X, 3, 5, values="distance", random_state=0)
+    found = affinity.from_neighbors(X * scale, 3, 5, values="distance", random_state=0)
+    np.testing.assert_allclose(found.y, expected.y, rtol=1e-9)
+
+
+@pytest.mark.parametrize("y", [[], [1]])
+def test_too_few_labels(y):
+    with pytest.raises(ValueError, match=f"at least two points, got {len(y)}"):
+        affinity.from_labels(y)
+
+
+def test_the_number_of_neighbours_is_checked_first():
+    with pytest.raises(ValueError, match="n_similar must be a whole number"):
+        affinity.from_neighbors(np.eye(5), "2", 2)

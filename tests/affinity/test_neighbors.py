@@ -88,3 +88,10 @@ def test_missing_values(wrong):
         neighbors.nearest(np.where(np.eye(5, 2), wrong, X), k=1)
     with pytest.raises(ValueError, match="finite"):
         neighbors.nearest(X, np.array([[1.0, wrong]]), k=1)
+
+
+def test_one_point_far_out_leaves_the_others_right():
+    X = np.random.default_rng(0).normal(size=(200, 4))
+    expected = neighbors.nearest(X[1:], k=5)[0]
+    X[0] = 1e160
+    np.testing.assert_array_equal(neighbors.nearest(X, k=5)[0][1:] - 1, expected)

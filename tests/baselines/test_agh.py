@@ -75,3 +75,12 @@ def test_k_means_centres_are_means_of_their_points():
         own = np.linalg.norm(X[:, None] - centres, axis=2).argmin(axis=1)
         means = np.array([X[own == c].mean(axis=0) for c in range(3)])
         np.testing.assert_allclose(centres, means)
+
+
+def test_small_numbers_of_numpy():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    one, other = (
+        baselines.AGH(4, layers=kind(2), n_anchors=20, random_state=0).fit(X)
+        for kind in (int, np.uint8)
+    )
+    np.testing.assert_array_equal(one.codes_, other.codes_)

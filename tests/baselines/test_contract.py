@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.linear_model import LogisticRegression
@@ -266,3 +267,10 @@ def test_far_from_the_origin(name, changes, data):
     near = make(name, 8, **changes).fit(X, y).transform(X)
     far = make(name, 8, **changes).fit(X + 1e7, y).transform(X + 1e7)
     assert (near == far).mean() > 0.98
+
+
+def test_sparse_labels_are_kept_to_score_by(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.eye(2, dtype=int)[np.arange(40) % 2]
+    one, other = (baselines.LSH(4, random_state=0).fit(X, labels) for labels in (y, csr_array(y)))
+    assert one.score(X, y, 5) == other.score(X, csr_array(y), 5)
+    other.save(tmp_path / "model")

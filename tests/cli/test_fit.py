@@ -194,3 +194,29 @@ def test_labels_beside_a_table_that_has_its_own(here, run):
     told = run("fit", "table.csv", "labels.npy", "-o", "t.safetensors", "--bits", "4", *FEW)
     assert "table.csv: its own labels are not used" in told.stderr
     assert auxhash.load("t.safetensors").labels_.dtype.kind == "i"
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("def f(:", "SyntaxError"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("import sys; sys.exit(0)", "Exit"),
+    ],
+)
+def test_a_feature_that_cannot_be_imported(here, run, monkeypatch, content, why):
+    monkeypatch.syspath_prepend(here)
+    name = f"broken_{why.lower()}"
+    (here / f"{name}.py").write_text(content)
+    result = run("fit", "photos", "--features", f"{name}:f", "-o", "x", code=1)
+    assert f"module {name} cannot be imported: " in result.output
+    assert why in result.output
+
+
+def test_dates_as_labels(here, run):
+    days = np.array(["2020-01-01", "2021-01-01", "2022-01-01"], "datetime64[D]")
+    np.save("days.npy", days[np.arange(120) % 3])
+    run("fit", "features.npy", "days.npy", "-o", "days.safetensors", *FEW)
+    assert auxhash.load("days.safetensors").labels_.dtype == days.dtype
+    told = ("evaluate", "features.npy", "--labels", "days.npy", "--model", "days.safetensors")
+    assert run(*told, "--json")["protocol"]["ground_truth"] == "same label"

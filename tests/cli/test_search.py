@@ -271,3 +271,18 @@ def test_the_approximate_index_with_names(codes, run):
         assert (found["names"][found["ids"] < 0] == "").all()
         held = found["ids"] >= 0
         assert (found["names"][held] == [f"n{i}" for i in found["ids"][held]]).all()
+
+
+def test_a_line_of_names_shifts_none(codes, run):
+    (codes / "titled.txt").write_text("title\n" + "\n".join(f"n{i}" for i in range(120)))
+    ask = ("search", "c.index", "c.npy", "-k", "1", "--names", "titled.txt")
+    assert "holds 121 names for the ids 0..119: does line 1" in run(*ask, code=1).output
+    for option, first in (("--header", "n0"), ("--no-header", "title")):
+        told = run(*ask, option, "--json")
+        assert told["names"][told["ids"].index([0])] == [first]
+
+
+def test_names_that_are_no_text(codes, run):
+    np.save("bytes.npy", np.array([b"a\xff"] * 120))
+    result = run("search", "c.index", "c.npy", "--names", "bytes.npy", code=1)
+    assert "bytes.npy holds names that are no text" in result.output

@@ -1,6 +1,7 @@
 import re
 
 import numpy as np
+import pandas
 import pytest
 from sklearn.datasets import make_blobs
 
@@ -156,3 +157,12 @@ def test_wrong_labels_are_told():
         choose(X, y[:99])
     with pytest.raises(ValueError, match="y must not be missing"):
         choose(X, np.where(y, y, np.nan))
+
+
+def test_lists_and_frames():
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    fixed = {"loss": "ksh", "hash_function": "linear", "n_bits": 4, "refine": None, "max_iter": 1}
+    fixed |= {"n_similar": 3, "n_dissimilar": 3}
+    expected = choose(X, y, fixed).rows[0]["precision"]
+    for points in (X.tolist(), pandas.DataFrame(X)):
+        assert choose(points, y, fixed).rows[0]["precision"] == expected

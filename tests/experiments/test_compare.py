@@ -266,8 +266,10 @@ def test_names_stay_apart(digits):
         ({"seeds": ()}, "seeds must be a whole number or several, got none"),
         ({"seeds": (0, 1, 0)}, "seeds must be given once each, got 0 twice"),
         ({"bits": (32, 32)}, "bits must be given once each, got 32 twice"),
-        ({"bits": 1.5}, "bits must be a whole number of at least 1, got 1.5"),
-        ({"bits": "32"}, "bits must be a whole number of at least 1, got '32'"),
+        ({"bits": 1.5}, "bits must be a whole number from 1 to 32767, got 1.5"),
+        ({"bits": "32"}, "bits must be a whole number from 1 to 32767, got '32'"),
+        ({"bits": 40_000}, "bits must be a whole number from 1 to 32767, got 40000"),
+        ({"loss": lambda d, y, b: d * np.nan}, "the loss is not finite"),
         ({"k": 0}, "k must be a whole number of at least 1, got 0"),
         ({"k": (5, 5)}, "k must be given once each, got 5 twice"),
         ({"loss": "hinges"}, "did you mean 'hinge'"),
@@ -434,3 +436,12 @@ def test_a_folder_that_cannot_be_written(digits, tmp_path, trained, monkeypatch)
     with pytest.warns(UserWarning, match="LSH could not be kept: No space left"):
         [row] = auxhash.compare(digits, ["LSH"], 8, folder=tmp_path, **SMALL).rows
     assert row["mAP"] > 0
+
+
+def test_bits_and_seeds_of_a_hasher_s_own_are_said_to_be_unused(digits):
+    methods = [MACHash(n_bits=4, **QUICK), MACHash(random_state=7, **QUICK), "LSH"]
+    found = auxhash.compare(digits, methods, bits=8, k=10, verbose=0)
+    told = "n_bits=4 of MACHash, random_state=7 of MACHash #2"
+    assert found.protocol["not used"].startswith(told)
+    found = auxhash.compare(digits, MACHash(n_bits=8, **QUICK), bits=8, k=10, verbose=0)
+    assert "not used" not in found.protocol

@@ -1,5 +1,8 @@
 """ApproximateIndex: used like HammingIndex, and exact when it searches every list."""
 
+import copy
+import pickle
+
 import faiss
 import numpy as np
 import pytest
@@ -103,3 +106,18 @@ def test_ids_and_the_next_one(base):
     index.add(base[:20], np.arange(5, 25))
     assert sorted(index.ids.tolist()) == list(range(5, 25))
     assert index.next_id == 25
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda i: pickle.loads(pickle.dumps(i))]
+)
+def test_a_copy_is_an_index_of_its_own(base, copied):
+    index = ApproximateIndex(40, n_lists=4, n_probe=4).add(base[:500])
+    twin = copied(index)
+    for grown in (index, twin):
+        grown.add(base[500:700])
+        assert len(grown) == 700
+        np.testing.assert_array_equal(np.sort(grown._ids()), np.arange(700))
+    for one, other in zip(index.search(base[:9], 5), twin.search(base[:9], 5), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert len(copied(ApproximateIndex(8))) == 0

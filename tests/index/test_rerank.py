@@ -1,6 +1,7 @@
 """Re-ranking against brute force."""
 
 import numpy as np
+import pandas
 import pytest
 
 from auxhash.codes import sign
@@ -65,11 +66,11 @@ def test_missing_candidates_come_last(data):
 
 
 def test_infinite_distances_come_before_what_is_missing():
-    huge = np.array([[1e300], [0.0]])
+    huge = np.array([[1.7e308], [0.0]])
     with np.errstate(over="ignore"):
-        distances, ids = rerank.by_vectors([[-1, 0, 1]], [[0.0]], huge)
+        distances, ids = rerank.by_vectors([[-1, 0, 1]], [[-1.7e308]], huge)
     assert ids.tolist() == [[1, 0, -1]]
-    assert distances[0, 1:].tolist() == [np.inf, np.inf]
+    assert distances[0].tolist() == [1.7e308, np.inf, np.inf]
 
 
 @pytest.mark.parametrize("wrong", [-2, 500, 2**64 - 1])
@@ -134,3 +135,19 @@ def test_by_outputs_of_an_approximate_index(data):
         rerank.by_outputs(ids, outputs, rough), rerank.by_outputs(ids, outputs, index), strict=True
     ):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200, 1e300])
+def test_any_scale_of_vectors(data, scale):
+    X, queries, _, index = data
+    ids = index.search(index.packed[: len(queries)], 20)[1]
+    expected = rerank.by_vectors(ids, queries, X)[1]
+    np.testing.assert_array_equal(rerank.by_vectors(ids, queries * scale, X * scale)[1], expected)
+
+
+def test_vectors_as_lists_and_frames(data):
+    X, queries, _, index = data
+    ids = index.search(index.packed[: len(queries)], 20)[1]
+    expected = rerank.by_vectors(ids, queries, X)[1]
+    for vectors in (X.tolist(), pandas.DataFrame(X)):
+        np.testing.assert_array_equal(rerank.by_vectors(ids, queries, vectors)[1], expected)

@@ -299,3 +299,12 @@ def test_wrong_arguments_are_named():
     for call, message in wrong:
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def test_labels_or_neighbours_and_a_known_divisor():
+    codes, labels = np.array([[1, -1], [-1, 1]]), [0, 1]
+    with pytest.raises(ValueError, match="not both"):
+        metrics.precision_at_k(codes, codes, labels, neighbors=[[0], [1]], k=1)
+    for call in (metrics.evaluate, metrics.mean_average_precision):
+        with pytest.raises(ValueError, match="divide_by must be"):
+            call(codes, codes, labels, labels, k=1, divide_by="retrieved")

@@ -166,7 +166,7 @@ class Colour(IntEnum):
         1j,
         2**2000,
         np.array([1j]),
-        np.array(["2020-01-01"], "datetime64[D]"),
+        np.array([1], "timedelta64[D]"),
         np.ma.array([1, 2], mask=[0, 1]),
         [{"deep": (len,)}],
         SVMHash,
@@ -240,3 +240,19 @@ def test_deep_nesting_is_refused():
         deep = [deep]
     with pytest.raises(ValueError, match="recursion"):
         decode(deep, {})
+
+
+@pytest.mark.parametrize("unit", ["Y", "D", "s", "ns"])
+def test_dates(unit):
+    dates = np.array([["2020-01-01", "1969-07-20"], ["2000-02-29", "NaT"]], f"datetime64[{unit}]")
+    found = decode(*encode(dates))
+    assert found.dtype == dates.dtype
+    np.testing.assert_array_equal(found, dates)
+
+
+@pytest.mark.parametrize("name", ["datetime64", "datetime64[x]", "O", "float64", 3])
+def test_dates_of_a_forged_type(name):
+    coded, arrays = encode(np.array(["2020-01-01"], "datetime64[D]"))
+    coded["dates"][0] = name
+    with pytest.raises(ValueError, match=r"dates|malformed"):
+        decode(coded, arrays)

@@ -30,13 +30,24 @@ class Affinity:
 
     def __post_init__(self) -> None:
         """Check the arrays: kernels read them without checks of their own."""
-        if not len(self.i) == len(self.j) == len(self.y) == len(self.weight):
+        i, j = _whole("i", self.i), _whole("j", self.j)
+        y, weight = _finite("y", self.y), _finite("weight", self.weight)
+        if not len(i) == len(j) == len(y) == len(weight):
             raise ValueError("i, j, y and weight must have one length")
-        fine = self.i.min(initial=0) >= 0 and self.j.max(initial=0) < self.n_points
-        if not fine or not (self.i < self.j).all():
+        fine = i.min(initial=0) >= 0 and j.max(initial=0) < self.n_points
+        if not fine or not (i < j).all():
             raise ValueError(f"pairs must be 0 <= i < j < n_points={self.n_points}")
-        if self.groups is not None and len(self.groups) != self.n_points:
+        if not (weight > 0).all():
+            raise ValueError("weight must be above 0")
+        if self.kind not in ("similarity", "distance"):
+            raise ValueError(f'kind must be "similarity" or "distance", got {self.kind!r}')
+        groups = None if self.groups is None else _whole("groups", self.groups).astype(np.int64)
+        if groups is not None and len(groups) != self.n_points:
             raise ValueError(f"groups must hold one number for each of {self.n_points} points")
+        i, j = i.astype(np.int32, copy=False), j.astype(np.int32, copy=False)
+        plain = {"i": i, "j": j, "y": y, "weight": weight, "groups": groups}
+        for name, array in plain.items():
+            object.__setattr__(self, name, array)
 
     def __len__(self) -> int:
         return len(self.i)
@@ -79,6 +90,20 @@ class Affinity:
     def read_as(self, kind: Kind) -> NDArray[np.float64]:
         """y as similarities or as distances."""
         return convert(self.y, self.kind, kind)
+
+
+def _whole(name: str, values: ArrayLike) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{name} must be an array (n,) of whole numbers")
+    return array
+
+
+def _finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    array = np.asarray(values, np.float64)
+    if array.ndim != 1 or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be an array (n,) of finite numbers")
+    return array
 
 
 def convert(y: NDArray[np.float64], given: Kind, wanted: Kind) -> NDArray[np.float64]:

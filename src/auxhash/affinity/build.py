@@ -39,6 +39,8 @@ def from_labels(
     """
     labels = checks.labels("y", y)
     n = len(labels)
+    if n < 2:
+        raise ValueError(f"y must hold the labels of at least two points, got {n}")
     similar, dissimilar = (
         _wanted("n_similar", n_similar, n),
         _wanted("n_dissimilar", n_dissimilar, n),
@@ -90,7 +92,7 @@ def from_neighbors(
             squared distance over the largest among the drawn pairs, as BRE takes it.
         random_state: seed or generator of the draws.
     """
-    points = np.asarray(X, np.float64)
+    points = np.asarray(checks.unmasked("X", X), np.float64)
     if points.ndim != 2 or len(points) < 3:
         raise ValueError(f"X must be of shape (n, D) with n >= 3, got shape {points.shape}")
     if not np.isfinite(points).all():
@@ -100,9 +102,10 @@ def from_neighbors(
     n = len(points)
     if n_similar is None:
         raise ValueError("n_similar must be a number: all points cannot be near neighbours")
-    if n_similar >= n - 1:
-        warnings.warn(f"n_similar={n_similar} is capped at {n - 2} for {n} points", stacklevel=2)
-    similar = min(_wanted("n_similar", n_similar, n), n - 2)
+    similar = _wanted("n_similar", n_similar, n)
+    if similar >= n - 1:
+        warnings.warn(f"n_similar={similar} is capped at {n - 2} for {n} points", stacklevel=2)
+        similar = n - 2
     dissimilar = _wanted("n_dissimilar", n_dissimilar, n)
     near = neighbors.nearest(points, k=similar, metric=metric, n_jobs=n_jobs)[0]
     near = np.sort(near, axis=1).astype(np.int32)
@@ -112,7 +115,11 @@ def from_neighbors(
     if values == "sign":
         return _from_signs(*tables, None)
     i, j = (np.concatenate(part) for part in zip(*map(draws.drawn, tables), strict=True))
-    place = neighbors.normalized(points) if metric == "cosine" else points
+    if metric == "cosine":
+        place = neighbors.normalized(points)
+    else:
+        unit = neighbors.scale(points)
+        place = points if unit == 1 else points / unit  # from_pairs divides by the largest anyway
     return from_pairs(i, j, _squared_distances(place, i, j), n, kind="distance")
 
 
@@ -184,14 +191,14 @@ def _wanted(name: str, k: int | None, n: int) -> int:
 
 
 def _column(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    array = np.asarray(values, np.float64)
+    array = np.asarray(checks.unmasked(name, values), np.float64)
     if array.ndim != 1:
         raise ValueError(f"{name} must be a 1-D array, got shape {array.shape}")
     return array
 
 
 def _points(name: str, index: ArrayLike, n: int) -> NDArray[np.int64]:
-    array = np.asarray(index)
+    array = np.asarray(checks.unmasked(name, index))
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"{name} must be a 1-D array of point numbers")
     if len(array) and not (array.min() >= 0 and array.max() < n):

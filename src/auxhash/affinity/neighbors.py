@@ -20,6 +20,7 @@ METRICS = ("euclidean", "cosine")
 CHUNK = 512  # queries per task of a thread
 BLOCK = 1 << 14  # points whose distances from these queries are held at once
 EPSILON = np.finfo(np.float64).eps
+MOST = 1e100  # size of a number whose square is far from the end of the double range
 
 
 def normalized(X: NDArray[Any]) -> Array:
@@ -54,12 +55,12 @@ def nearest(
     if available < 1:
         raise ValueError(f"X must hold at least {1 + (queries is None)} points, got {len(X)}")
     k = checks.whole("k", k, 1, available)
-    scale = 1.0 if metric == "cosine" else _scale(X, Q)
+    unit = 1.0 if metric == "cosine" else scale(X, Q)
 
     def prepared(rows: NDArray[Any]) -> Array:
         if metric == "cosine":
             return normalized(rows)
-        return np.asarray(rows, np.float64) / scale
+        return np.asarray(rows, np.float64) / unit
 
     blocks = threads.chunks(len(X), max(BLOCK, 2 * k))
 
@@ -82,13 +83,14 @@ def nearest(
         return np.empty((0, k), np.int64), np.empty((0, k))
     index, distance = (np.concatenate(part) for part in zip(*found, strict=True))
     with np.errstate(over="ignore"):
-        return index, distance / 2 if metric == "cosine" else distance * scale * scale
+        return index, distance / 2 if metric == "cosine" else distance * unit * unit
 
 
-def _scale(*parts: NDArray[Any]) -> float:
+def scale(*parts: NDArray[Any]) -> float:
     """The power of two to divide all numbers by, which changes no digit.
 
-    1 where their squares stay well within the double range. Raises for NaN and infinity.
+    1 where their squares stay well within the double range. Very large numbers are not divided by
+    more than they must be: among them may be small ones. Raises for NaN and infinity.
     """
     largest = 0.0
     for part in parts:
@@ -97,9 +99,10 @@ def _scale(*parts: NDArray[Any]) -> float:
             largest = max(largest, block.max(initial=0.0), -block.min(initial=0.0))
             if not np.isfinite(largest) or np.isnan(block).any():
                 raise ValueError("X and queries must hold finite numbers, not NaN or infinity")
-    if largest == 0 or 1e-100 < largest < 1e100:
+    if largest == 0 or 1 / MOST < largest < MOST:
         return 1.0
-    return float(2.0 ** np.clip(np.frexp(largest)[1], -1000, 1000))
+    left = int(np.log2(MOST)) if largest > 1 else 0
+    return float(2.0 ** np.clip(np.frexp(largest)[1] - left, -1000, 1000))
 
 
 def _roughly(q: Array, base: Array) -> tuple[Array, Array]:

@@ -74,7 +74,7 @@ class AGH(Unsupervised):
 
     def _learn(self, X: Array, rng: np.random.Generator) -> None:
         m = min(self.n_anchors, len(X))
-        n_vectors = -(-int(self.n_bits) // self.layers)
+        n_vectors = -(-int(self.n_bits) // int(self.layers))
         if n_vectors >= m:
             raise ValueError(
                 f"AGH with {self.layers} layer(s) gives at most {self.layers * (m - 1)} bits from "

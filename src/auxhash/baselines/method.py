@@ -129,7 +129,7 @@ def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | Non
     if y is None:
         return None
     check_consistent_length(points, y)
-    return np.asarray(y)
+    return np.asarray(y.toarray() if hasattr(y, "toarray") else y)
 
 
 def middle(values: Array) -> Array:

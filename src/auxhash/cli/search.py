@@ -309,10 +309,15 @@ def _names(path: str | None, header: bool | None, index: "AnyIndex") -> "Called 
         return index.called
     if path is None:
         return None
-    names = inputs.names(path, header)
-    most = max(index.ids.tolist(), default=-1)
-    if len(names) <= most:
-        raise ValueError(f"{path} holds {len(names)} names, and the index has an id {most}")
+    names, last = inputs.names(path, header), max(index.ids.tolist(), default=-1)
+    if len(names) <= last:
+        raise ValueError(f"{path} holds {len(names)} names, and the index has an id {last}")
+    text = Path(path).suffix in (".csv", ".txt")
+    if text and header is None and last == len(index) - 1 == len(names) - 2:
+        raise ValueError(
+            f"{path} holds {len(names)} names for the ids 0..{last}: does line 1 name the column? "
+            "--header or --no-header says so"
+        )
     return lambda ids: [names[i] for i in ids]
 
 

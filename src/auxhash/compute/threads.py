@@ -68,7 +68,7 @@ def _quota() -> int:
             most = (CGROUP / "cpu/cpu.cfs_quota_us").read_text()
             period = (CGROUP / "cpu/cpu.cfs_period_us").read_text()
         quota = float(most) / float(period)
-    except (OSError, ValueError):  # not Linux, no control group, or "max"
+    except (OSError, ValueError, ZeroDivisionError):  # not Linux, no control group, or "max"
         return sys.maxsize
     return math.ceil(quota) if quota > 0 else sys.maxsize
 

@@ -89,6 +89,7 @@ def choose(
         verbose: 1 shows a progress bar.
     """
     fixed = _checked(fixed)
+    X = np.asarray(X)
     labels = checks.classes("y", y, len(X))
     random_state = checks.whole("random_state", random_state, 0)
     if seconds is not None:

@@ -17,6 +17,7 @@ from rich.text import Text
 from auxhash import datasets, losses
 from auxhash.affinity import Affinity
 from auxhash.checks import ArgumentError, whole
+from auxhash.codes import MOST_BITS
 from auxhash.datasets.dataset import Dataset
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Cells, Memory
@@ -135,8 +136,8 @@ def compare(
     shared = Shared(loss, n_similar, n_dissimilar)
     losses.get(loss)
     chosen = entries(methods, shared)
-    lengths, every_seed = _several("bits", bits, 1), _several("seeds", seeds, 0)
-    ranks = _several("k", k, 1)
+    lengths = _several("bits", bits, 1, MOST_BITS)
+    every_seed, ranks = _several("seeds", seeds, 0), _several("k", k, 1)
     cells = Memory() if folder is None else Cells(folder)
     data = datasets.load(dataset) if isinstance(dataset, str) else dataset
     mark = runs.data_identity(data)
@@ -147,13 +148,16 @@ def compare(
     with Progress(*columns, disable=not verbose) as bar:
         task = bar.add_task("", total=len(jobs))
         drawn = _Drawn(data, shared.pairs, n_jobs)
+        drawn.turn_to(every_seed[0])
+        known = drawn.of(shared.pairs)
+        losses.curves(loss, np.unique(known.y), lengths[0], known.kind)  # or raise at once
         for seed, b, entry in jobs:
             bar.update(task, description=f"{entry.name}, {b} bits, seed {seed}")
             drawn.turn_to(seed)
             job = _Job(entry, b, seed, data, mark, loss, ranks, n_jobs)
             rows.append(job.row(cells, drawn))
             bar.advance(task)
-    return Comparison(rows, _protocol(data, shared, chosen, every_seed, ranks))
+    return Comparison(rows, _protocol(data, shared, chosen, lengths, every_seed, ranks))
 
 
 class _Drawn:
@@ -231,7 +235,12 @@ class _Job:
 
 
 def _protocol(
-    data: Dataset, shared: Shared, chosen: Sequence[Entry], seeds: Sequence[int], k: Sequence[int]
+    data: Dataset,
+    shared: Shared,
+    chosen: Sequence[Entry],
+    lengths: Sequence[int],
+    seeds: Sequence[int],
+    k: Sequence[int],
 ) -> dict[str, Any]:
     """What a reader must know; methods with a loss or pairs of their own are named."""
     pairs = f"{_numbers(shared.pairs)} for each training point"
@@ -254,6 +263,15 @@ def _protocol(
         "times": "of training and encoding; compiling is not counted",
         "seeds": list(seeds),
     }
+    asked = {"n_bits": list(lengths), "random_state": list(seeds)}
+    unused = [
+        f"{name}={shown(value)} of {entry.name}"
+        for entry in chosen
+        for name, value in entry.unused.items()
+        if asked[name] != [value]
+    ]
+    if unused:
+        protocol["not used"] = f"{', '.join(unused)}: bits and seeds are those of the comparison"
     if beyond := [rank for rank in k if rank > len(data.base)]:
         ranks = ", ".join(f"p@{rank}" for rank in beyond)
         protocol["not measured"] = f"{ranks}: the base has {len(data.base)} points"
@@ -265,12 +283,12 @@ def _numbers(pairs: PairNumbers) -> str:
     return f"{similar} similar and {dissimilar} dissimilar"
 
 
-def _several(name: str, values: Any, least: int) -> tuple[int, ...]:
+def _several(name: str, values: Any, least: int, most: int | None = None) -> tuple[int, ...]:
     """One whole number or several that differ, as a tuple."""
     items = (
         list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
     )
-    found = tuple(whole(name, item, least) for item in items)
+    found = tuple(whole(name, item, least, most) for item in items)
     if not found:
         raise ArgumentError(f"{name} must be a whole number or several, got none")
     if twice := [value for at, value in enumerate(found) if value in found[:at]]:

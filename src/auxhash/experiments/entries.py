@@ -7,7 +7,7 @@ and keeps every parameter of its own: only n_bits, random_state, n_jobs are set.
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -36,6 +36,7 @@ OURS: dict[str, Callable[[], Hasher]] = {
 }
 METHODS = (*OURS, *baselines.__all__)
 SET = ("n_bits", "random_state", *PARAMETERS_WITHOUT_EFFECT)
+UNUSED = SET[:2]  # of a hasher's own, which the comparison says it does not use
 LONGEST = 40  # characters shown of a parameter's value
 
 MethodLike = str | Hasher
@@ -63,6 +64,7 @@ class Entry:
     hasher: Hasher  # with every parameter but those that are SET
     own: dict[str, Any]  # parameters other than its class's defaults and what is shared
     pairs: PairNumbers  # drawn for each point, if it learns from pairs
+    unused: dict[str, Any] = field(default_factory=dict)  # given, but SET by the comparison
 
     def prepared(self, n_bits: int, seed: int, n_jobs: int | None) -> Hasher:
         """A fresh hasher, to be fitted."""
@@ -124,10 +126,13 @@ def _entry(method: Any, shared: Shared, name: str = "") -> Entry:
     pairs = shared.pairs
     if runs.learns_from_pairs(hasher):
         pairs = parameters.get("n_similar", pairs[0]), parameters.get("n_dissimilar", pairs[1])
-    return Entry(named, hasher, _own(hasher, shared), pairs)
+    given = _given(hasher, shared)
+    own = {name: value for name, value in given.items() if name not in SET}
+    unused = {name: given[name] for name in given if name in UNUSED}
+    return Entry(named, hasher, own, pairs, unused)
 
 
-def _own(hasher: Hasher, shared: Shared) -> dict[str, Any]:
+def _given(hasher: Hasher, shared: Shared) -> dict[str, Any]:
     """Parameters other than the defaults and what is shared, in the order of the signature."""
     values = hasher.get_params(deep=False)
     signature = inspect.signature(type(hasher)).parameters
@@ -135,7 +140,7 @@ def _own(hasher: Hasher, shared: Shared) -> dict[str, Any]:
     return {
         name: values[name]
         for name in signature
-        if name in values and name not in SET and in_words(values[name]) != in_words(usual[name])
+        if name in values and in_words(values[name]) != in_words(usual[name])
     }
 
 
@@ -157,7 +162,7 @@ def _told_apart(found: list[tuple[MethodLike, Entry]]) -> list[Entry]:
             numbers = (f"{name} #{number}" for number in range(2, len(found) + 2))
             name = name if name not in taken else next(n for n in numbers if n not in taken)
             taken.add(name)
-        apart.append(Entry(name, entry.hasher, entry.own, entry.pairs))
+        apart.append(replace(entry, name=name))
     return apart
 
 

@@ -4,7 +4,15 @@ from auxhash.hashfunctions.classifiers import ClassifierHash
 from auxhash.hashfunctions.features import RadialBasis, Scaled
 from auxhash.hashfunctions.linear import SVMHash, linear, rbf
 from auxhash.hashfunctions.network import NetworkHash, network
-from auxhash.hashfunctions.step import HashFunction, codes, get, h_step, is_smooth, outputs
+from auxhash.hashfunctions.step import (
+    HashFunction,
+    codes,
+    get,
+    h_step,
+    is_smooth,
+    outputs,
+    renewed,
+)
 
 __all__ = [
     "ClassifierHash",
@@ -21,4 +29,5 @@ __all__ = [
     "network",
     "outputs",
     "rbf",
+    "renewed",
 ]

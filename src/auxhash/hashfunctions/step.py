@@ -1,5 +1,6 @@
 """The h step: train one classifier per bit, from X to the columns of Z."""
 
+from dataclasses import replace
 from typing import Any, Protocol, Self, TypeGuard
 
 import numpy as np
@@ -75,6 +76,24 @@ def get(hash_function: Any, C: float) -> HashFunction:
         "hash_function must be a name or a scikit-learn classifier, "
         f"got {type(hash_function).__name__}"
     )
+
+
+def renewed(learnt: Any, wanted: Any) -> Any:
+    """A learnt hash function to go on from, with the cost C that is wanted now.
+
+    Raises ValueError where another kind of hash function is wanted.
+    """
+    if _kind(learnt) != _kind(wanted):
+        told = " and ".join(" of ".join(reversed(_kind(h))) for h in (learnt, wanted))
+        raise ValueError(
+            f"hash_function must stay what it was to go on with it (warm_start): {told} differ"
+        )
+    return replace(learnt, C=wanted.C) if hasattr(wanted, "C") else learnt
+
+
+def _kind(h: Any) -> list[str]:
+    parts = h, getattr(h, "map", None), getattr(h, "classifier", None)
+    return [type(part).__name__ for part in parts if part is not None]
 
 
 def outputs(h: HashFunction, X: NDArray[Any], n_jobs: int | None = None) -> Array:

@@ -59,6 +59,19 @@ class ApproximateIndex:
     def __repr__(self) -> str:
         return f"ApproximateIndex({len(self)} codes of {self.n_bits} bits)"
 
+    def __getstate__(self) -> dict[str, Any]:
+        with self._using:
+            state = {name: value for name, value in vars(self).items() if name != "_using"}
+            if self._index is not None:
+                state["_index"] = import_faiss().serialize_index_binary(self._index)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if self._index is not None:
+            self._index = import_faiss().deserialize_index_binary(self._index)
+        self._using = threading.Lock()
+
     @classmethod
     def from_exact(
         cls, index: HammingIndex, n_lists: int | None = None, n_probe: int = 16

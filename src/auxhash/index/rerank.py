@@ -48,11 +48,13 @@ def by_vectors(
         raise ValueError(f"queries must be ({len(candidates)}, D), got shape {points.shape}")
     if metric not in ("euclidean", "cosine"):
         raise ValueError(f'metric must be "euclidean" or "cosine", got {metric!r}')
+    from auxhash.affinity.neighbors import normalized, scale  # here: most searches do without
+
     cosine = metric == "cosine"
     if cosine:
-        from auxhash.affinity.neighbors import normalized  # here: most searches do without
-
         points = normalized(points)
+    if isinstance(vectors, (list, tuple)) or hasattr(vectors, "columns"):  # a frame's are names
+        vectors = np.asarray(vectors)
     n = len(vectors) if hasattr(vectors, "__len__") else None
     if n is not None and candidates.max() >= n:
         raise ValueError(f"ids must have vectors: there are {n}, and an id is {candidates.max()}")
@@ -61,10 +63,12 @@ def by_vectors(
         flat = _finite("vectors", vectors[some.ravel()])
         if flat.ndim != 2 or flat.shape[1] != points.shape[1]:
             raise ValueError(f"vectors must be (n, {points.shape[1]}), as queries are")
-        base = (normalized(flat) if cosine else flat).reshape(*some.shape, -1)
         if cosine:
+            base = normalized(flat).reshape(*some.shape, -1)
             return np.asarray(1 - np.einsum("qkd,qd->qk", base, points[rows]))
-        return np.asarray(np.linalg.norm(base - points[rows, None], axis=2))
+        unit = scale(flat, points[rows])  # or squares could leave the double range
+        base = (flat / unit).reshape(*some.shape, -1)
+        return np.asarray(np.linalg.norm(base - points[rows, None] / unit, axis=2) * unit)
 
     return _reorder(candidates, distance, k)
 

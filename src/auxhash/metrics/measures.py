@@ -148,8 +148,7 @@ def mean_average_precision(
     or those among the k nearest ("found", as much published code does). For k = None the three
     are the same.
     """
-    if divide_by not in ("possible", "relevant", "found"):
-        raise ValueError(f'divide_by must be "possible", "relevant" or "found", got {divide_by!r}')
+    _check_divisor(divide_by)
     n_base = len(np.asarray(base_codes))
     cut = n_base if k is None else int(_ranks(checks.whole("k", k, 1), n_base)[0])
     tally = take(
@@ -253,6 +252,7 @@ def evaluate(
         protocol: what is needed to compare the numbers: data_set, split, overlap (of base and
             training points), seed, and anything else. Of the four, missing ones are "not given".
     """
+    _check_divisor(divide_by)
     n_base = len(np.asarray(base_codes))
     ranks = _ranks(k, n_base, drop=True)
     few = len(ranks) <= MOST_SEPARATE
@@ -313,6 +313,11 @@ def _ranks(k: int | Sequence[int] | NDArray[Any] | None, n_base: int, drop: bool
     if not (len(ranks) and ranks.min() >= 1 and ranks.max() <= n_base):
         raise ValueError(f"k must be between 1 and {n_base}, the number of base points; got {k!r}")
     return ranks.astype(np.int64)
+
+
+def _check_divisor(divide_by: str) -> None:
+    if divide_by not in ("possible", "relevant", "found"):
+        raise ValueError(f'divide_by must be "possible", "relevant" or "found", got {divide_by!r}')
 
 
 def _bits(codes: ArrayLike, n_bits: int | None) -> NDArray[np.uint8]:

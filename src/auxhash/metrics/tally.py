@@ -45,7 +45,8 @@ class Truth:
         n_base: int,
     ) -> None:
         self.n_base = n_base
-        if (neighbors is None) == (query_labels is None or base_labels is None):
+        labels = query_labels is not None, base_labels is not None
+        if labels != ((neighbors is None,) * 2):
             raise ValueError("give query_labels and base_labels, or neighbors, and not both")
         self.neighbors = None if neighbors is None else _neighbors(neighbors, n_base)
         if self.neighbors is not None:

@@ -8,6 +8,7 @@ one key, which says what it is:
     {"dict": {...}}     where all keys are text, else {"items": [[key, value], ...]}
     {"scalar": ["int64", 3]}                       of NumPy
     {"array": ["name", "float64", [2, 3], "C"]}    name, type, shape and order in memory
+    {"dates": ["datetime64[D]", {"array": ...}]}   as whole numbers
     {"objects": [[2], ["a", "b"]]}                 an array of Python objects, with its shape
     {"object": ["SVMHash", {...}]}                 an instance of a registered class
     {"generator": {...}}, {"random state": {...}}  where the next draws begin
@@ -38,6 +39,7 @@ TYPES = (
     *("uint8", "uint16", "uint32", "uint64"),
 )
 TEXT = re.compile(r"<U([1-9][0-9]{0,6})")  # a NumPy type: text, and its number of characters
+DATES = re.compile(r"datetime64\[(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]")  # a NumPy type
 LAST_CHARACTER = 0x10FFFF
 LARGEST = 2**1024  # bound on the size of an int
 GENERATORS = ("PCG64", "PCG64DXSM", "SFC64", "MT19937", "Philox")
@@ -179,6 +181,8 @@ def _encode_array(array: NDArray[Any], name: str, arrays: Arrays) -> Json:
             text.reshape(*shape, 1).view("<u4") if text.size else np.zeros((*shape, width), "<u4")
         )
         return {"array": [name, f"<U{width}", shape, "C"]}
+    if DATES.fullmatch(array.dtype.name):
+        return {"dates": [array.dtype.name, _encode(array.astype(np.int64), name, arrays)]}
     if array.dtype.name not in TYPES:
         raise TypeError(f"{name} is an array of {array.dtype}, which cannot be stored")
     array = array.astype(array.dtype.newbyteorder("<"), order="K", copy=False)
@@ -235,6 +239,7 @@ class _Decoder:
         self.makers: dict[str, Callable[[Any], Any]] = {
             "array": self._array,
             "classifier": self._classifier,
+            "dates": self._dates,
             "dict": self._dict,
             "estimator": self._estimator,
             "float": self._float,
@@ -288,6 +293,14 @@ class _Decoder:
     def _estimator(self, content: Any) -> Any:
         name, parts = content
         return classifiers.made(name, self.decode(parts))
+
+    def _dates(self, content: Any) -> NDArray[Any]:
+        type_name, coded = content
+        numbers = self.decode(coded)
+        if not DATES.fullmatch(type_name) or getattr(numbers, "dtype", None) != np.int64:
+            raise ValueError(f"an array of dates is of the unknown type {type_name!r}")
+        dates: NDArray[Any] = numbers.astype(type_name)
+        return dates
 
     def _dict(self, content: dict[str, Any]) -> dict[str, Any]:
         return {key: self.decode(part) for key, part in content.items()}

@@ -142,6 +142,8 @@ class Training:
 
     def _pairs(self, rng: np.random.Generator) -> Affinity:
         if self.points.affinity is not None:
+            if not len(self.points.affinity):
+                raise ValueError("the points held out leave no pairs of affinity to learn from")
             return self.points.affinity
         settings = self.settings
         assert self.points.y is not None  # the estimator has seen to it

@@ -182,3 +182,19 @@ def test_damaged_pages(write):
     for read in (tables.read_features, lambda path: rows.of_file(path).all()):
         with pytest.raises(ValueError, match=r"a\.parquet is not a whole \.parquet file"):
             read(path)
+
+
+def test_pages_are_held_against_their_sums(tmp_path):
+    path, X = tmp_path / "summed.parquet", np.random.default_rng(0).normal(size=(50, 2))
+    parquet.write_table(
+        arrow.table({"a": X[:, 0], "b": X[:, 1]}),
+        path,
+        write_page_checksum=True,
+        compression="none",
+        use_dictionary=False,
+    )
+    content = bytearray(path.read_bytes())
+    content[content.index(X[7, 0].tobytes())] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="not a whole"):
+        tables.read_features(path)

@@ -211,8 +211,13 @@ def own_feature(name: str) -> ImageFeature:
         sys.path.insert(0, os.getcwd())
     try:
         found = getattr(import_module(module), function)
-    except AttributeError as error:
-        raise ValueError(f"module {module} has no function {function!r}") from error
+    except ImportError:
+        raise
+    except (Exception, SystemExit) as error:  # the module is the user's, and so is the fault
+        if isinstance(error, AttributeError) and module in sys.modules:
+            raise ValueError(f"module {module} has no function {function!r}") from error
+        why = f"{type(error).__name__}: {error}"
+        raise ValueError(f"module {module} cannot be imported: {why}") from error
     if not callable(found):
         raise ValueError(f"{name} is no function")
     return ImageFeature(name, found)

@@ -47,7 +47,7 @@ class Parquet:
             raise ImportError(why) from error
         self.path = path
         with _whole(path):
-            self._file = parquet.ParquetFile(path)
+            self._file = parquet.ParquetFile(path, page_checksum_verification=True)
             self.schema = self._file.schema_arrow
         self.names: list[str] = self.schema.names
         if twice := [name for name in self.names if self.names.count(name) > 1]:

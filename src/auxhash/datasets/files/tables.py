@@ -75,7 +75,12 @@ def read_names(path: str | Path, header: HeaderChoice = None, column: str = "nam
     values = take_labels(path, column, "names").values
     if values.ndim != 1:
         raise ValueError(f"{path} must hold one name per row, got shape {values.shape}")
-    return [name.decode() if isinstance(name, bytes) else str(name) for name in values.tolist()]
+    if values.dtype.kind == "S":
+        try:
+            values = np.char.decode(values, "utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} holds names that are no text: {error}") from error
+    return [str(name) for name in values.tolist()]
 
 
 def take_features(
