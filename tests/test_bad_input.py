@@ -499,11 +499,6 @@ CALLS = [
         lambda: MACHash().fit(X, np.where(Y, Y, np.inf)),
         "y must be finite; row 0",
     ),
-    (
-        "dates",
-        lambda: MACHash().fit(X, Y.astype("M8[D]")),
-        r"y must be .*got dates: give text \(as",
-    ),
     ("bytes", lambda: MACHash().fit(X, Y.astype("S")), "y must be numbers or text, got bytes"),
     (
         "too many bits",

@@ -535,3 +535,28 @@ def test_an_affinity_without_pairs(digits):
     one = affinity.from_pairs([0], [1], [1.0], 4)
     with pytest.raises(ValueError, match="leave no pairs"):
         MACHash(**SMALL, validation=0.5).fit(X[:4], y[:4], affinity=one)
+
+
+@pytest.mark.parametrize("hash_function", ["linear", "network"])
+def test_going_on_forgets_nothing(digits, hash_function):
+    """At least as good as the new points alone, and as what there was before."""
+    X, y = load_digits(return_X_y=True)
+    queries, labels, base = X[1300:], y[1300:], slice(700, 1300)
+    settings = {**SMALL, "n_bits": 16, "hash_function": hash_function, "refine": None}
+
+    def precision(hasher):
+        found, held = hasher.encode(queries), hasher.encode(X[base])
+        return metrics.precision_at_k(found, held, labels, y[base], 50)
+
+    gains = []
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(700)
+        old, new = order[:500], order[500:650]
+        hasher = MACHash(**{**settings, "random_state": seed}, warm_start=True)
+        before = precision(hasher.fit(X[old], y[old]))
+        after = precision(hasher.fit(X[new], y[new]))
+        anew = precision(MACHash(**{**settings, "random_state": seed}).fit(X[new], y[new]))
+        gains.append((after - anew, after - before))
+        assert hasher.n_learnt_ == 650
+    assert (np.mean(gains, axis=0) > 0).all()
+    assert hasher.fit(X[new], y[new]).n_learnt_ == 650  # the same points are counted once

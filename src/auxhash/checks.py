@@ -132,7 +132,7 @@ def labels(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
 
 
 def classes(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
-    """`labels` to learn from: whole numbers or text, which a model file can hold."""
+    """`labels` to learn from: whole numbers, text or dates, which a model file can hold."""
     array = labels(name, values, n)
     if array.dtype.kind == "f" and not (array == np.rint(array)).all():
         raise ArgumentError(
@@ -141,9 +141,8 @@ def classes(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
         )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ArgumentError(f"{name} must be finite; row {_first(~np.isfinite(array))} is not")
-    if array.dtype.kind in "SM":
-        kind = "bytes" if array.dtype.kind == "S" else "dates"
-        raise ArgumentError(f"{name} must be numbers or text, got {kind}: give text (astype(str))")
+    if array.dtype.kind == "S":
+        raise ArgumentError(f"{name} must be numbers or text, got bytes: give text (astype(str))")
     return array
 
 

@@ -49,6 +49,7 @@ class AffinityHash(Hasher):
     loss_: float
     history_: list[mac.Step]
     n_iter_: int
+    n_learnt_: int
     interrupted_: bool
 
     @threads.one_blas_thread()
@@ -88,7 +89,11 @@ class AffinityHash(Hasher):
     def _train(self, points: TrainingPoints, kept: Checkpoint | None) -> Self:
         # One generator per part, so that no part's draws depend on another's.
         generators = generator(self.random_state).spawn(PARTS)
-        found = Training(self._settings(), points, generators, kept).run()
+        settings, mark = self._settings(), fingerprint(points.X, points.y)
+        if settings.going_on:
+            these = len(self.codes_) if mark == self.fingerprint_ else 0
+            settings = replace(settings, learnt_from=self._learnt_from() - these)
+        found = Training(settings, points, generators, kept).run()
         self.hash_function_ = found.h
         self.loss_ = found.loss
         self.two_step_ = found.two_step
@@ -97,7 +102,8 @@ class AffinityHash(Hasher):
         self.affinity_ = found.affinity
         self.codes_ = pack(found.codes)
         self.labels_ = found.labels
-        self.fingerprint_ = fingerprint(points.X, points.y)
+        self.n_learnt_ = len(found.codes) + settings.learnt_from
+        self.fingerprint_ = mark
         self.interrupted_ = found.interrupted
         if self.interrupted_:
             _warn_interrupted(found.history[-1], kept)
@@ -110,12 +116,17 @@ class AffinityHash(Hasher):
         """Whether training goes on from a hash function learnt before."""
         return False
 
+    def _learnt_from(self) -> int:
+        """Points that the hash function was learnt from, those of earlier fits included."""
+        return int(getattr(self, "n_learnt_", len(self.codes_)))
+
     def _in_words(self, points: TrainingPoints) -> checkpoints.RunIdentity:
         """All that the result depends on, by name, each as a text."""
         parts: dict[str, Any] = {"method": type(self).__name__, **points._asdict()}
         parts |= self.get_params(deep=False)
         if self._going_on():
-            parts["the model to go on from"] = (self.hash_function_, self.codes_)
+            model = self.hash_function_, self.codes_, self._learnt_from()
+            parts["the model to go on from"] = model
         return {
             name: in_words(value)
             for name, value in parts.items()
@@ -169,7 +180,10 @@ class MACHash(AffinityHash):
             "rbf", "network"); `auxhash.Refine(...)` does so with settings of your own;
             None leaves it as MAC made it, as in the paper. Refinement never raises L(h).
         init: codes (n, n_bits) of -1 and +1 to start from, in place of the free codes of mu = 0.
-        warm_start: whether fitting again goes on from the hash function learnt before.
+        warm_start: whether fitting again goes on from the hash function learnt before. On other
+            points than before, the result is the average of the old and the new hash function,
+            weighted by the numbers of points they were learnt from, so that nothing is forgotten;
+            it gives other codes than the old one, and codes made before must be made again.
         random_state: seed, Generator or RandomState. The same seed gives the same codes on any
             number of threads.
         n_jobs: threads; None takes every core that this process may use, not 1.
@@ -181,6 +195,7 @@ class MACHash(AffinityHash):
         two_step_: the hash function at mu = 0, which is what two-step hashing would have found.
         history_: list of `mac.Step`, one per iteration; those of the refinement, where Z = h(X),
             have an infinite mu.
+        n_learnt_: points learnt from, those of the fits that `warm_start` went on from included.
         n_iter_: steps made, the one at mu = 0 included.
         affinity_: the training affinities; neither files nor pickles hold them.
         codes_: packed codes of the training points, in their order.

@@ -62,6 +62,9 @@ class SVMHash:
     def take(self, other: "SVMHash", bits: NDArray[np.int64]) -> "SVMHash":
         return replace(self, W=svm.take(self.W, other.W, bits))
 
+    def average(self, other: "SVMHash", share: float, F: Array) -> "SVMHash":
+        return replace(self, W=svm.average(self.W, other.W, share, F))
+
     def smooth(self, F: Array, rng: np.random.Generator) -> SmoothLinear:
         if self.W is None:
             raise ValueError("the hash function is not fitted")

@@ -72,6 +72,13 @@ class NetworkHash:
             raise ValueError("the hash function is not fitted")
         return self._hidden(F, n_jobs, self.W)
 
+    def average(self, other: "NetworkHash", share: float, F: Array) -> "NetworkHash":
+        if self.V is None or other.V is None:
+            raise ValueError("both hash functions must be fitted")
+        V = (1 - share) * self.V + share * other.V
+        W = svm.average(self.W, other.W, share, replace(self, V=V)._hidden(F, 1))
+        return replace(self, V=V, W=W)
+
     def smooth(self, F: Array, rng: np.random.Generator) -> SmoothNetwork:
         if self.V is None or self.W is None:
             raise ValueError("the hash function is not fitted")

@@ -53,6 +53,17 @@ class SmoothHashFunction(HashFunction, Protocol):
         """This hash function with other parameters, as `Smooth.weights` gives them."""
 
 
+class Averageable(HashFunction, Protocol):
+    """A hash function that can be averaged with another that was trained from it."""
+
+    def average(self, other: Self, share: float, F: Array) -> Self:
+        """This hash function moved towards another by `share` of the way; F scales the outputs."""
+
+
+def is_averageable(h: HashFunction) -> TypeGuard[Averageable]:
+    return hasattr(h, "average")
+
+
 def is_smooth(h: HashFunction) -> TypeGuard[SmoothHashFunction]:
     return hasattr(h, "smooth") and hasattr(h, "moved")
 

@@ -74,6 +74,19 @@ def take(W: Array | None, other: Array | None, bits: NDArray[np.int64]) -> Array
     return new
 
 
+def average(W: Array | None, other: Array | None, share: float, F: Array) -> Array:
+    """Weights (1 - share) W + share other, each bit's outputs on F scaled to unit deviation first.
+
+    Weighted by the numbers of points that each was learnt from, this is nearly what all of the
+    points together would give.
+    """
+    if W is None or other is None:
+        raise ValueError("both hash functions must be fitted")
+    deviations = ((F @ weights).std(axis=0) for weights in (W, other))
+    old, new = (np.where(d > 0, d, 1.0) for d in deviations)
+    return (1 - share) * W / old + share * other / new
+
+
 def objective(
     W: Array, F: Array, Z: NDArray[np.int8], C: float, weight: Array | None = None
 ) -> Array:

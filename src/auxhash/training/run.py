@@ -43,6 +43,7 @@ class Settings:
     refine: Refine | Literal["auto"] | None = None
     two_step: bool = False  # whether to stop at mu = 0
     going_on: bool = False  # whether hash_function was learnt before
+    learnt_from: int = 0  # other points that it was learnt from
     init: Codes | None = None  # in place of the free codes of mu = 0
     validation: Validation = None
     n_jobs: int | None = None
@@ -99,10 +100,27 @@ class Training:
             step, state = mac.lowest(_record(steps, history, first))
         found = state.h, state.H, step.loss
         if self.settings.going_on and self.settings.init is None:
-            loss = self.problem.loss(self.Z)
-            if loss <= step.loss:  # no step was better than the hash function before
-                found = self.h, self.Z, loss
+            found = self._with_what_was_learnt(*found)
         return Result(*found, first[0], history, self.points.y, self.affinity, watch.pressed)
+
+    def _with_what_was_learnt(
+        self, h: HashFunction, H: Codes, loss: float
+    ) -> tuple[HashFunction, Codes, float]:
+        """The hash function to keep, given the one before and the best that these points gave.
+
+        These points alone would make it forget what others have taught: the average is kept,
+        weighted by the numbers of points, unless L(h) on these points is higher than before.
+        Where there are no others, or no average can be taken, the lower L(h) decides.
+        """
+        before, others = self.problem.loss(self.Z), self.settings.learnt_from
+        averageable = hashfunctions.is_averageable
+        if others and averageable(self.h) and averageable(h):
+            share = len(self.points.X) / (len(self.points.X) + others)
+            middle = self.h.average(h, share, self.F)
+            codes = hashfunctions.codes(middle, self.F, self.settings.n_jobs)
+            found = self.problem.loss(codes)
+            return (middle, codes, found) if found <= before else (self.h, self.Z, before)
+        return (self.h, self.Z, before) if before <= loss else (h, H, loss)
 
     def _steps(self) -> Steps:
         """MAC and refinement, from the beginning or from where an interrupted run stopped."""
