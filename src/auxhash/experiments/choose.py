@@ -17,14 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from sklearn.model_selection import train_test_split
 
 from auxhash import checks
@@ -33,6 +25,7 @@ from auxhash.compute import clock
 from auxhash.estimators import MACHash
 from auxhash.refine import Refine
 from auxhash.storage.identity import in_words
+from auxhash.training.progress import new_bar
 
 Parameters = dict[str, Any]
 
@@ -121,8 +114,8 @@ class _Search:
         self.best |= {"n_similar": 100, "n_dissimilar": 500, **fixed}
         self.rows: dict[str, dict[str, Any]] = {}  # by their settings in words
         self.seconds, self.began, self.skipped = seconds, clock.seconds(), 0
-        self.bar = _bar(verbose)
-        self.task = self.bar.add_task("", total=self._n_trials())
+        self.bar = new_bar(disable=not verbose)
+        self.task = self.bar.add_task("", total=self._n_trials(), stage="choosing")
 
     def __enter__(self) -> "_Search":
         self.bar.start()
@@ -280,19 +273,6 @@ def _few(train: NDArray[Any], labels: NDArray[Any], fixed: Parameters) -> Trial 
 def _n_promising(n: int) -> int:
     """Candidates of n that go on to all points."""
     return max(2, math.ceil(n / PROMISING))
-
-
-def _bar(verbose: int) -> Progress:
-    return Progress(
-        TextColumn("[bold]choosing"),
-        BarColumn(bar_width=10),
-        MofNCompleteColumn(),
-        TextColumn("{task.description}", markup=False),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        disable=not verbose,
-    )
 
 
 def _typical_class(labels: NDArray[Any]) -> int:

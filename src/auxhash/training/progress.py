@@ -15,14 +15,9 @@ from rich.progress import (
 from auxhash.mac import State, Step
 
 
-def show(
-    steps: Iterable[tuple[Step, State]], last_mu: float, alpha: float, max_iter: int, more: int
-) -> Iterator[tuple[Step, State]]:
-    """Pass the steps on, and show in a bar what is being done, how far it is, and time left.
-
-    After the two-step solution come at most `max_iter` steps of MAC, then `more` of refinement.
-    """
-    bar = Progress(
+def new_bar(disable: bool = False) -> Progress:
+    """A bar that shows a task's `stage`, how far it is, its description, and the time left."""
+    return Progress(
         TextColumn("[bold]{task.fields[stage]}"),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
@@ -30,8 +25,18 @@ def show(
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
+        disable=disable,
     )
-    with bar:
+
+
+def show(
+    steps: Iterable[tuple[Step, State]], last_mu: float, alpha: float, max_iter: int, more: int
+) -> Iterator[tuple[Step, State]]:
+    """Pass the steps on, and show in a bar what is being done, how far it is, and time left.
+
+    After the two-step solution come at most `max_iter` steps of MAC, then `more` of refinement.
+    """
+    with new_bar() as bar:
         task = bar.add_task("", total=1 + max_iter + more, stage="two-step")
         last = max_iter  # iteration of MAC, at most
         refined = 0
