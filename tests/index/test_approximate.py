@@ -62,7 +62,7 @@ def test_remove_save_and_load(base, tmp_path):
     with pytest.raises(ValueError, match="damaged"):
         ApproximateIndex.load(tmp_path / "lists")
     faiss.write_index_binary(faiss.IndexBinaryFlat(8), str(tmp_path / "flat"))
-    with pytest.raises(ValueError, match="its kind is IBxF, and must be IBwF"):
+    with pytest.raises(ValueError, match="its kind is 'IBxF', and must be 'IBwF'"):
         ApproximateIndex.load(tmp_path / "flat")
 
 

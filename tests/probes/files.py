@@ -239,7 +239,7 @@ def forged_index(seed: int, folder: Path) -> None:
     for check in (True, False):
         try:
             index = HammingIndex.load(path, check=check)
-            queries = rng.integers(0, 256, (3, width)).astype(np.uint8)
+            queries = rng.integers(0, 256, (3, -(-index.n_bits // 8))).astype(np.uint8)
             if n_bits % 8:
                 queries[:, -1] &= (1 << n_bits % 8) - 1
             distances, found = index.search(queries, 10)

@@ -139,7 +139,7 @@ class _Reader:
 
     def expect(self, right: Any, what: str, found: Any) -> None:
         if found != right:
-            raise self.wrong(f"{what} is {found}, and must be {right}")
+            raise self.wrong(f"{what} is {found!r}, and must be {right!r}")
 
     def wrong(self, why: str) -> ValueError:
         return ValueError(f"{self.path} is damaged, or no IndexBinaryIVF of faiss: {why}")

@@ -236,3 +236,15 @@ def test_memory_does_not_grow_with_the_pictures(tmp_path):
     command = [sys.executable, "-c", textwrap.dedent(code)]
     out = subprocess.run(command, capture_output=True, text=True, check=True)
     assert float(out.stdout) < 100
+
+
+def test_a_part_that_states_gigabytes_is_no_picture(tmp_path, monkeypatch):
+    """Pillow asks for all of it at once, and may not get it."""
+    Image.new("L", (12, 12)).save(tmp_path / "a.png")
+
+    def too_much(*args):
+        raise MemoryError
+
+    monkeypatch.setattr("PIL.PngImagePlugin.PngImageFile.load", too_much)
+    with pytest.raises(ValueError, match=r"a\.png is no picture that can be read: .*memory"):
+        images.read_image(tmp_path / "a.png")

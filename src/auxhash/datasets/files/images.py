@@ -261,8 +261,9 @@ def _opened(path: Path) -> Iterator[Any]:
         raise ValueError(
             f"{path} is too large a picture, at most {MOST_PIXELS:,} pixels are read: {error}"
         ) from error
-    except (OSError, ValueError, SyntaxError) as error:
-        raise ValueError(f"{path} is no picture that can be read: {error}") from error
+    except (OSError, ValueError, SyntaxError, MemoryError) as error:  # a part that states 2 GB
+        why = str(error) or "it takes too much memory"
+        raise ValueError(f"{path} is no picture that can be read: {why}") from error
 
 
 def _pixels(image: Any) -> Picture:
