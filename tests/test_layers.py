@@ -22,6 +22,7 @@ ROOMS = [
     "training",
     "hasher",
     "estimators",
+    "neighborhash",
     "baselines",
     "models",
     "datasets",

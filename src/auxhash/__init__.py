@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from auxhash.index import ApproximateIndex, HammingIndex, NamedIndex
     from auxhash.models.loading import load
     from auxhash.models.onnxgraph import export_onnx
+    from auxhash.neighborhash import NeighborHash
     from auxhash.refine import Refine
     from auxhash.storage.encoding import register
     from auxhash.storage.modelfile import ModelFileError
@@ -40,6 +41,7 @@ _HOMES = {
     "MACHash": "auxhash.estimators",
     "ModelFileError": "auxhash.storage.modelfile",
     "NamedIndex": "auxhash.index",
+    "NeighborHash": "auxhash.neighborhash",
     "Refine": "auxhash.refine",
     "TrainingInterrupted": "auxhash.training.interrupt",
     "TwoStepHash": "auxhash.estimators",
@@ -70,6 +72,7 @@ __all__ = [
     "MACHash",
     "ModelFileError",
     "NamedIndex",
+    "NeighborHash",
     "Refine",
     "TrainingInterrupted",
     "TwoStepHash",

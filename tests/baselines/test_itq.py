@@ -7,8 +7,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from auxhash import baselines
 from auxhash.baselines.ccaitq import canonical_directions
-from auxhash.baselines.itq import quantize
-from auxhash.baselines.pca import principal_axes, random_rotation
+from auxhash.hashfunctions.rotation import principal_axes, quantize, random_rotation
 
 faiss = pytest.importorskip("faiss")
 

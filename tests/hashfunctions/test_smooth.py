@@ -47,7 +47,7 @@ def test_gradients_are_those_of_finite_differences(kind, data):
     smooth = h.smooth(F, np.random.default_rng(2))
     # In double precision, so that differences can be small enough not to meet a kink.
     smooth.principal.X = smooth.principal.X.astype(np.float64)
-    for at, name in enumerate(("W",) if kind != "network" else ("V", "W")):
+    for at, name in enumerate(("W",) if kind != "network" else ("V", "W", "L")):
         smooth.parameters[at] = smooth.parameters[at].astype(np.float64)
         setattr(smooth, name, smooth.parameters[at])
     rng = np.random.default_rng(3)
@@ -57,10 +57,14 @@ def test_gradients_are_those_of_finite_differences(kind, data):
     def value():
         with threads.pool(1) as run:
             total = (smooth.outputs(rows, run) * pull).sum()
-        total += 0.5 * smooth.decay * sum(np.square(p[:-1]).sum() for p in smooth.parameters)
+        # The last rows are biases, except in the weights of hidden units.
+        decayed = [p if kind == "network" and p is smooth.W else p[:-1] for p in smooth.parameters]
+        total += 0.5 * smooth.decay * sum(np.square(p).sum() for p in decayed)
         return total
 
-    for parameter, gradient in zip(smooth.parameters, smooth.gradients(rows, pull), strict=True):
+    with threads.pool(1) as run:
+        gradients = smooth.gradients(rows, pull, run)
+    for parameter, gradient in zip(smooth.parameters, gradients, strict=True):
         for _ in range(10):
             at = tuple(rng.integers(parameter.shape))
             old, width = parameter[at], 1e-6

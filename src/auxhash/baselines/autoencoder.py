@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 
 from auxhash import checks, hashfunctions
 from auxhash.affinity.draws import RandomState
-from auxhash.baselines.itq import quantize
 from auxhash.baselines.method import Unsupervised
-from auxhash.baselines.pca import principal_axes, random_rotation
 from auxhash.checks import numbers
 from auxhash.codes import Codes, sign
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.hashfunctions import HashFunction, Scaled, h_step
+from auxhash.hashfunctions.rotation import principal_axes, quantize, random_rotation
 from auxhash.storage.encoding import register
 
 ENUMERATED = 10  # bits up to which the Z step tries every code

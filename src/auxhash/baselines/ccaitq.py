@@ -17,10 +17,9 @@ from scipy.linalg import eigh
 
 from auxhash import checks
 from auxhash.affinity.draws import RandomState
-from auxhash.baselines.itq import quantize
 from auxhash.baselines.method import Supervised
-from auxhash.baselines.pca import random_rotation
 from auxhash.compute.arrays import Array
+from auxhash.hashfunctions.rotation import quantize, random_rotation
 
 
 def canonical_directions(X: Array, y: NDArray[Any], regularization: float) -> Array:

@@ -15,28 +15,8 @@ from numpy.typing import NDArray
 from auxhash import checks
 from auxhash.affinity.draws import RandomState
 from auxhash.baselines.method import Unsupervised
-from auxhash.baselines.pca import principal_axes, random_rotation
-from auxhash.codes import sign
 from auxhash.compute.arrays import Array
-
-
-def quantize(V: Array, R: Array, n_iter: int) -> tuple[Array, list[float]]:
-    """The rotation after `n_iter` iterations from R, and the error at the start and after each.
-
-    The error is |B - V R|^2 per point.
-    """
-    errors = [_error(V, R)]
-    for _ in range(n_iter):
-        B = sign(V @ R).astype(np.float64)
-        left, _, right = np.linalg.svd(V.T @ B)
-        R = left @ right
-        errors.append(_error(V, R))
-    return R, errors
-
-
-def _error(V: Array, R: Array) -> float:
-    rotated = V @ R
-    return float(np.square(sign(rotated) - rotated).sum() / len(V))
+from auxhash.hashfunctions.rotation import principal_axes, quantize, random_rotation
 
 
 class ITQ(Unsupervised):

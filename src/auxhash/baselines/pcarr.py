@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from auxhash.affinity.draws import RandomState
 from auxhash.baselines.method import Unsupervised
-from auxhash.baselines.pca import principal_axes, random_rotation
 from auxhash.compute.arrays import Array
+from auxhash.hashfunctions.rotation import principal_axes, random_rotation
 
 
 class PCARR(Unsupervised):

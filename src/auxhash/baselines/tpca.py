@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.baselines.method import Unsupervised
-from auxhash.baselines.pca import principal_axes
 from auxhash.compute.arrays import Array
+from auxhash.hashfunctions.rotation import principal_axes
 
 
 class TPCA(Unsupervised):

@@ -1,7 +1,7 @@
 """Hash functions: maps from features to codes, and the h step that trains them."""
 
 from auxhash.hashfunctions.classifiers import ClassifierHash
-from auxhash.hashfunctions.features import RadialBasis, Scaled
+from auxhash.hashfunctions.features import RadialBasis, Scaled, Unit
 from auxhash.hashfunctions.linear import SVMHash, linear, rbf
 from auxhash.hashfunctions.network import NetworkHash, network
 from auxhash.hashfunctions.step import (
@@ -11,6 +11,7 @@ from auxhash.hashfunctions.step import (
     h_step,
     is_averageable,
     is_smooth,
+    is_started_linearly,
     outputs,
     renewed,
 )
@@ -22,11 +23,13 @@ __all__ = [
     "RadialBasis",
     "SVMHash",
     "Scaled",
+    "Unit",
     "codes",
     "get",
     "h_step",
     "is_averageable",
     "is_smooth",
+    "is_started_linearly",
     "linear",
     "network",
     "outputs",

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.affinity.distances import squared_distances
+from auxhash.affinity.neighbors import normalized
 from auxhash.checks import number, numbers, whole
 from auxhash.compute.arrays import Array
 from auxhash.storage.encoding import register
@@ -50,6 +51,18 @@ class Scaled:
         return (np.asarray(X, np.float64) - self.low) / self.width
 
 
+@register("Unit")
+@dataclass(frozen=True)
+class Unit:
+    """X scaled row by row to unit length, for cosine similarity; a row of zeros stays as it is."""
+
+    def fit(self, X: NDArray[Any], rng: np.random.Generator) -> "Unit":
+        return self
+
+    def __call__(self, X: NDArray[Any]) -> Array:
+        return normalized(X)
+
+
 @register("RadialBasis")
 @dataclass(frozen=True)
 class RadialBasis:
@@ -59,7 +72,7 @@ class RadialBasis:
     """
 
     n_centers: int = 500
-    scaled: Scaled = field(default_factory=Scaled)
+    scaled: Scaled | Unit = field(default_factory=Scaled)
     centers: Array | None = None  # (n_centers, D), scaled
     sigma: float = 1.0
 
@@ -68,8 +81,8 @@ class RadialBasis:
         number("sigma", self.sigma, 0, strict=True)
         if self.centers is not None:
             numbers("centers", self.centers, 2)
-        if not isinstance(self.scaled, Scaled):
-            raise ValueError("scaled must be a Scaled")
+        if not isinstance(self.scaled, Scaled | Unit):
+            raise ValueError("scaled must be a Scaled or a Unit")
 
     def fit(self, X: NDArray[Any], rng: np.random.Generator) -> "RadialBasis":
         scaled = self.scaled.fit(X, rng)

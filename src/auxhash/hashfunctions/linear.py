@@ -65,6 +65,10 @@ class SVMHash:
     def average(self, other: "SVMHash", share: float, F: Array) -> "SVMHash":
         return replace(self, W=svm.average(self.W, other.W, share, F))
 
+    def with_linear(self, W: Array) -> "SVMHash":
+        """This hash function with the outputs F @ W, W (F + 1, b), to start from."""
+        return replace(self, W=W)
+
     def smooth(self, F: Array, rng: np.random.Generator) -> SmoothLinear:
         if self.W is None:
             raise ValueError("the hash function is not fitted")

@@ -11,7 +11,7 @@ from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.parts import Chunks
 from auxhash.hashfunctions import svm
-from auxhash.hashfunctions.features import Scaled
+from auxhash.hashfunctions.features import Scaled, Unit
 from auxhash.hashfunctions.linear import CHUNK, linear
 from auxhash.hashfunctions.smooth import SmoothNetwork
 from auxhash.storage.encoding import register
@@ -20,18 +20,21 @@ from auxhash.storage.encoding import register
 @register("NetworkHash")
 @dataclass(frozen=True)
 class NetworkHash:
-    """h(x) = sign(W'[relu(V'f(x)), 1]), f(x) the scaled features with a 1 appended.
+    """h(x) = sign(W'[relu(V'f(x)), f(x)]), f(x) the scaled features with a 1 appended.
 
-    The h step trains W alone, as one SVM per bit over a random hidden layer; refinement trains both
-    layers, with weight decay.
+    The h step trains W alone, as one SVM per bit over the features and a random hidden layer;
+    refinement trains both layers, with weight decay, dropout of hidden units and noise added to the
+    features, in units of their deviation.
     """
 
     n_hidden: int = 256
     decay: float = 8e-4
     C: float = 100.0
-    map: Scaled = field(default_factory=Scaled)
+    map: Scaled | Unit = field(default_factory=Scaled)
     V: Array | None = None  # (D + 1, n_hidden)
-    W: Array | None = None  # (n_hidden + 1, b)
+    W: Array | None = None  # (n_hidden + D + 1, b)
+    dropout: float = 0.0
+    noise: float = 0.0
 
     def check_read(self) -> None:
         whole("n_hidden", self.n_hidden, 1)
@@ -40,8 +43,18 @@ class NetworkHash:
         for name, layer in (("V", self.V), ("W", self.W)):
             if layer is not None:
                 numbers(name, layer, 2)
-        if not isinstance(self.map, Scaled):
-            raise ValueError("map must be a Scaled")
+        number("noise", self.noise, 0)
+        number("dropout", self.dropout, 0)
+        if self.dropout >= 1:
+            raise ValueError(f"dropout must be below 1, got {self.dropout}")
+        if not isinstance(self.map, Scaled | Unit):
+            raise ValueError("map must be a Scaled or a Unit")
+        if self.V is not None and self.W is not None:
+            wanted = self.V.shape[1] + self.V.shape[0]
+            if len(self.W) != wanted:
+                raise ValueError(
+                    f"W must have {wanted} rows, one per hidden unit and feature, got {len(self.W)}"
+                )
 
     def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "NetworkHash":
         scaled = self.map.fit(X, rng)
@@ -79,23 +92,27 @@ class NetworkHash:
         W = svm.average(self.W, other.W, share, replace(self, V=V)._hidden(F, 1))
         return replace(self, V=V, W=W)
 
+    def with_linear(self, W: Array) -> "NetworkHash":
+        """This hash function with the outputs F @ W, W (D + 1, b): no unit counts yet."""
+        return replace(self, W=np.vstack([np.zeros((self.n_hidden, W.shape[1])), W]))
+
     def smooth(self, F: Array, rng: np.random.Generator) -> SmoothNetwork:
         if self.V is None or self.W is None:
             raise ValueError("the hash function is not fitted")
-        return SmoothNetwork(F, self.V, self.W, self.decay)
+        return SmoothNetwork(F, self.V, self.W, self.decay, self.dropout, self.noise, rng)
 
     def moved(self, weights: list[Array]) -> "NetworkHash":
         V, W = weights
         return replace(self, V=V, W=W)
 
     def _hidden(self, F: Array, n_jobs: int | None, W: Array | None = None) -> Array:
-        """The hidden layer with a 1 appended, times W if given."""
+        """The hidden layer with the features appended, times W if given."""
         if self.V is None:
             raise ValueError("the hash function is not prepared")
         V = self.V
 
         def compute(rows: slice) -> Array:
-            hidden = np.hstack([np.maximum(F[rows] @ V, 0), np.ones((rows.stop - rows.start, 1))])
+            hidden = np.hstack([np.maximum(F[rows] @ V, 0), F[rows]])
             return hidden if W is None else hidden @ W
 
         with threads.pool(n_jobs) as run:

@@ -7,7 +7,8 @@ steepest slope of the loss, so that it suits any loss and number of bits. Single
 enough: the gradients of a batch are far less exact.
 """
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -16,17 +17,23 @@ from auxhash.compute.arrays import Array, Numbers, Single
 from auxhash.compute.parts import Chunks
 
 CHUNK = 2048  # points per task of a thread
+HIDDEN_RATE = 0.1  # of the steps of a hidden layer, relative to those of a linear one
 
 
 class Smooth(Protocol):
     """Outputs, and parameters to be changed in place; each bit's outputs have unit deviation."""
 
     parameters: list[Single]
+    rates: Sequence[float]  # length of each parameter's steps, relative to each other
+    normalize_every: int  # steps
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         """Outputs a (rows, b) of these training points."""
 
-    def gradients(self, rows: Numbers | slice, pull: Single) -> list[Single]:
+    def batch(self, rows: Numbers, run: threads.Run) -> Single:
+        """The same for the points of a step, with what makes training harder: noise, dropout."""
+
+    def gradients(self, rows: Numbers, pull: Single, run: threads.Run) -> list[Single]:
         """Gradients of sum(a * pull) plus the weight decay term, for each parameter."""
 
     def normalize(self) -> None:
@@ -64,6 +71,9 @@ class Principal:
 class SmoothLinear:
     """a = W'x, with decay/2 |W|^2, biases left out, added to the loss."""
 
+    rates = (1.0,)
+    normalize_every = 1
+
     def __init__(self, F: Array, W: Array, decay: float, rng: np.random.Generator) -> None:
         self.decay = np.float32(decay)
         self.principal = Principal(F)
@@ -80,7 +90,10 @@ class SmoothLinear:
         outputs: Single = Chunks(len(X), CHUNK, run).join(lambda part: X[part] @ self.W)
         return outputs
 
-    def gradients(self, rows: Numbers | slice, pull: Single) -> list[Single]:
+    def batch(self, rows: Numbers, run: threads.Run) -> Single:
+        return self.outputs(rows, run)
+
+    def gradients(self, rows: Numbers, pull: Single, run: threads.Run) -> list[Single]:
         slope: Single = self.principal.X[rows].T @ pull
         slope[:-1] += self.decay * self.W[:-1]
         return [slope]
@@ -97,41 +110,96 @@ class SmoothLinear:
         return deviation
 
 
-class SmoothNetwork:
-    """a = W'[relu(V'x), 1], with decay/2 (|V|^2 + |W|^2), biases left out, added to the loss."""
+Kept = tuple[Numbers, Single, Single]  # rows of a batch, their x and their hidden layer
 
-    def __init__(self, F: Array, V: Array, W: Array, decay: float) -> None:
-        self.decay = np.float32(decay)
+
+class SmoothNetwork:
+    """a = W'[relu(V'x), x], with decay/2 (|V|^2 + |W|^2), biases left out, added to the loss.
+
+    In training, `noise` is added to the coordinates of x (which have a mean variance of 1), and
+    each hidden unit is left out of a point's outputs with probability `dropout`: what remains must
+    do without it, and learns less by heart.
+    """
+
+    normalize_every = 20  # steps: outputs of a sample are needed for it
+
+    def __init__(
+        self,
+        F: Array,
+        V: Array,
+        W: Array,
+        decay: float,
+        dropout: float,
+        noise: float,
+        rng: np.random.Generator,
+    ) -> None:
+        self.decay, self.dropout, self.noise = np.float32(decay), dropout, np.float32(noise)
+        self.rng = rng
         self.principal = Principal(F)
         self.V = self.principal.enter(V)
-        self.W = W.astype(np.float32)
-        self.parameters = [self.V, self.W]
+        hidden = V.shape[1]
+        self.W = W[:hidden].astype(np.float32)
+        self.L = self.principal.enter(W[hidden:])
+        self.parameters = [self.V, self.W, self.L]
+        self.rates = HIDDEN_RATE, HIDDEN_RATE, 1.0
+        self.kept: Kept | None = None
         self.normalize()
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         X = self.principal.X[rows]
-        parts = Chunks(len(X), CHUNK // 16, run)
-        outputs: Single = parts.join(lambda part: self._hidden(X[part]) @ self.W)
+        parts = Chunks(len(X), CHUNK // 8, run)
+        outputs: Single = parts.join(lambda part: self._combined(X[part], self._hidden(X[part])))
         return outputs
 
-    def gradients(self, rows: Numbers | slice, pull: Single) -> list[Single]:
+    def batch(self, rows: Numbers, run: threads.Run) -> Single:
         X = self.principal.X[rows]
-        hidden = self._hidden(X)
-        back = pull @ self.W[:-1].T
-        back *= hidden[:, :-1] > 0
-        slopes: list[Single] = [X.T @ back, hidden.T @ pull]
-        for slope, weights in zip(slopes, self.parameters, strict=True):
-            slope[:-1] += self.decay * weights[:-1]
+        if self.noise:
+            X[:, :-1] += self.noise * self.rng.standard_normal(X[:, :-1].shape, np.float32)
+        parts = Chunks(len(X), CHUNK // 8, run)
+        hidden = parts.join(lambda part: self._hidden(X[part]))
+        if self.dropout:
+            share = np.float32(1 - self.dropout)
+            hidden *= (self.rng.random(hidden.shape, np.float32) < share) / share
+        self.kept = rows, X, hidden
+        outputs: Single = parts.join(lambda part: self._combined(X[part], hidden[part]))
+        return outputs
+
+    def gradients(self, rows: Numbers, pull: Single, run: threads.Run) -> list[Single]:
+        if self.kept is None or self.kept[0] is not rows:
+            self.batch(rows, run)
+        _, X, hidden = cast("Kept", self.kept)
+        grown = np.float32(1 / (1 - self.dropout))
+
+        def part(chunk: slice) -> list[Single]:
+            own, active = pull[chunk], hidden[chunk]
+            back = own @ self.W.T
+            back *= active > 0
+            back *= grown
+            return [X[chunk].T @ back, active.T @ own, X[chunk].T @ own]
+
+        parts = run(part, threads.chunks(len(X), CHUNK // 2))
+        slopes = [sum(some[1:], start=some[0]) for some in zip(*parts, strict=True)]
+        slopes[0][:-1] += self.decay * self.V[:-1]
+        slopes[1] += self.decay * self.W
+        slopes[2][:-1] += self.decay * self.L[:-1]
         return slopes
 
     def normalize(self) -> None:
         sample = self.principal.X[:: max(1, len(self.principal.X) // 500)]
-        deviation = (self._hidden(sample) @ self.W).std(axis=0)
-        self.W /= np.where(deviation > 0, deviation, np.float32(1))
+        deviation = self._combined(sample, self._hidden(sample)).std(axis=0)
+        deviation = np.where(deviation > 0, deviation, np.float32(1))
+        self.W /= deviation
+        self.L /= deviation
 
     def weights(self) -> list[Array]:
-        return [self.principal.leave(self.V), self.W.astype(np.float64)]
+        W = np.vstack([self.W.astype(np.float64), self.principal.leave(self.L)])
+        return [self.principal.leave(self.V), W]
 
     def _hidden(self, X: Single) -> Single:
-        hidden: Single = np.maximum(X @ self.V, 0)
-        return np.hstack([hidden, np.ones((len(X), 1), np.float32)])
+        hidden: Single = X @ self.V
+        return np.maximum(hidden, 0, out=hidden)
+
+    def _combined(self, X: Single, hidden: Single) -> Single:
+        outputs: Single = hidden @ self.W
+        outputs += X @ self.L
+        return outputs

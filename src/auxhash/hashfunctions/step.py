@@ -53,6 +53,13 @@ class SmoothHashFunction(HashFunction, Protocol):
         """This hash function with other parameters, as `Smooth.weights` gives them."""
 
 
+class StartedLinearly(SmoothHashFunction, Protocol):
+    """A hash function that can be trained by gradients alone, from projections of its features."""
+
+    def with_linear(self, W: Array) -> Self:
+        """This hash function with the outputs F @ W, W (F, b), of its features, to start from."""
+
+
 class Averageable(HashFunction, Protocol):
     """A hash function that can be averaged with another that was trained from it."""
 
@@ -62,6 +69,10 @@ class Averageable(HashFunction, Protocol):
 
 def is_averageable(h: HashFunction) -> TypeGuard[Averageable]:
     return hasattr(h, "average")
+
+
+def is_started_linearly(h: HashFunction) -> TypeGuard[StartedLinearly]:
+    return is_smooth(h) and hasattr(h, "with_linear")
 
 
 def is_smooth(h: HashFunction) -> TypeGuard[SmoothHashFunction]:

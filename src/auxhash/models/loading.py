@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from auxhash import __version__, baselines, estimators
+from auxhash import __version__, baselines, estimators, neighborhash
 from auxhash.hasher import Hasher
 from auxhash.storage import modelfile
 from auxhash.storage.encoding import decode
@@ -42,6 +42,8 @@ def _made(model: StoredModel, trusted: Sequence[str]) -> Hasher:
         cls: Any = getattr(baselines, model.kind)
     elif model.kind in ("MACHash", "TwoStepHash"):
         cls = getattr(estimators, model.kind)
+    elif model.kind == "NeighborHash":
+        cls = neighborhash.NeighborHash
     else:
         raise ValueError(f"it holds {model.kind!r}, which is no estimator of auxhash")
     content = decode(model.content, model.arrays, trusted)

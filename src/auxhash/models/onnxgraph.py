@@ -21,7 +21,8 @@ from auxhash import __version__, baselines
 from auxhash.baselines.logitlsh import LEAST
 from auxhash.estimators import AffinityHash
 from auxhash.hasher import Hasher
-from auxhash.hashfunctions import NetworkHash, RadialBasis, Scaled, SVMHash
+from auxhash.hashfunctions import NetworkHash, RadialBasis, Scaled, SVMHash, Unit
+from auxhash.neighborhash import NeighborHash
 from auxhash.storage.files import writing
 
 OPSET, IR_VERSION = 18, 8  # old enough for any runtime in use
@@ -139,6 +140,7 @@ def outputs(model: Any, X: Name, graph: OnnxGraph) -> Name:
 
 
 @outputs.register(AffinityHash)
+@outputs.register(NeighborHash)
 @outputs.register(baselines.STH)
 @outputs.register(baselines.ILH)
 @outputs.register(baselines.BinaryAutoencoder)
@@ -157,13 +159,27 @@ def _svm(model: SVMHash, X: Name, graph: OnnxGraph) -> Name:
 def _network(model: NetworkHash, X: Name, graph: OnnxGraph) -> Name:
     if model.V is None or model.W is None:
         raise ValueError("the hash function is not fitted")
-    layer = graph.affine(outputs(model.map, X, graph), model.V)
-    return graph.affine(graph.add("Max", layer, graph.constant(0.0)), model.W)
+    X = outputs(model.map, X, graph)
+    hidden = graph.add("Max", graph.affine(X, model.V), graph.constant(0.0))
+    n_hidden = model.V.shape[1]
+    both = graph.matrix(hidden, model.W[:n_hidden]), graph.affine(X, model.W[n_hidden:])
+    return graph.add("Add", *both)
 
 
 @outputs.register
 def _scaled(model: Scaled, X: Name, graph: OnnxGraph) -> Name:
     return graph.over(graph.minus(X, model.low), model.width)
+
+
+@outputs.register
+def _unit(model: Unit, X: Name, graph: OnnxGraph) -> Name:
+    """Rows of unit length, divided by their largest entry first, as in `affinity.neighbors`."""
+    axis = graph.constant([1], np.int64)
+    for length in ("ReduceMax", "ReduceL2"):
+        size = graph.add(length, graph.add("Abs", X), axis)
+        zero = graph.add("Equal", size, graph.constant(0.0))
+        X = graph.add("Div", X, graph.add("Where", zero, graph.constant(1.0), size))
+    return X
 
 
 @outputs.register

@@ -55,7 +55,21 @@ class GradientDescent:
         self.n_steps, self.steepness, self.rate = n_steps, steepness, rate
         self.mean: list[Single] = [np.zeros_like(p) for p in smooth.parameters]
         self.square: list[Single] = [np.zeros_like(p) for p in smooth.parameters]
-        self.batches = objective.batches(rng)
+        self.begin(rng)
+
+    def begin(self, rng: np.random.Generator) -> None:
+        """Draw the points of the following steps from this generator, in a new round."""
+        self.batches = self.objective.batches(rng)
+
+    def state(self) -> tuple[list[Single], list[Single], list[Single]]:
+        """The parameters, and Adam's means of the gradient and of its square."""
+        return list(self.smooth.parameters), self.mean, self.square
+
+    def restore(self, *state: list[Single]) -> None:
+        """Go on from a `state`."""
+        for kept, values in zip(self.state(), state, strict=True):
+            for array, value in zip(kept, values, strict=True):
+                array[...] = value
 
     def move(self, t: int, run: threads.Run) -> None:
         """Step t of 0..n_steps - 1."""
@@ -63,18 +77,25 @@ class GradientDescent:
         low, high = self.steepness
         s = np.float32(low * (high / low) ** done)
         rows = next(self.batches)
-        pull = self.objective.pull(lambda rows: smooth.outputs(rows, run), rows, s, run)
+
+        def outputs(wanted: Numbers | slice) -> Single:
+            return smooth.batch(rows, run) if wanted is rows else smooth.outputs(wanted, run)
+
+        pull = self.objective.pull(outputs, rows, s, run)
         pull *= np.float32(self.objective.scale(rows))
-        gradients = smooth.gradients(rows, pull)
+        gradients = smooth.gradients(rows, pull, run)
         length = self.rate * (1 - done) / (1 - FIRST ** (t + 1))
         unbiased = np.float32(1 / (1 - SECOND ** (t + 1)))
-        moving = zip(smooth.parameters, gradients, self.mean, self.square, strict=True)
-        for parameter, gradient, mean, square in moving:
+        moving = zip(
+            smooth.parameters, smooth.rates, gradients, self.mean, self.square, strict=True
+        )
+        for parameter, rate, gradient, mean, square in moving:
             mean += np.float32(1 - FIRST) * (gradient - mean)
             square += np.float32(1 - SECOND) * (gradient * gradient - square)
             root = np.sqrt(unbiased * square)
-            parameter -= np.float32(length) * mean / np.where(root > 0, root, np.float32(1))
-        smooth.normalize()
+            parameter -= np.float32(length * rate) * mean / np.where(root > 0, root, np.float32(1))
+        if (t + 1) % smooth.normalize_every == 0:
+            smooth.normalize()
 
 
 def shuffled(n: int, size: int, rng: np.random.Generator) -> Iterator[Numbers]:

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -60,12 +61,15 @@ class Saved:
 
 
 class Checkpoint:
-    """The checkpoint of a run, locked by this process; `saved` is what the file held before."""
+    """The checkpoint of a run, locked by this process; `saved` is what the file held before.
+
+    That is a `Saved`, or what another kind of training keeps, with `run` and `generators` as there.
+    """
 
     def __init__(self, folder: Path, run: RunIdentity) -> None:
         self.path = folder / NAME
         self.run = run
-        self.saved = _read(self.path, run) if self.path.exists() else None
+        self.saved: Any = _read(self.path, run) if self.path.exists() else None
         self.began: list[np.random.Generator] = []
         self.failed = False
 
@@ -85,10 +89,10 @@ class Checkpoint:
                 if step.iteration == 0:
                     self.check(state.h)  # again: fitted, it holds more
                 if step.mu < math.inf:
-                    self._write(saved)
+                    self.write(saved)
             yield step, state
         if not saved.finished:
-            self._write(replace(saved, finished=True))
+            self.write(replace(saved, finished=True))
 
     def check(self, h: HashFunction) -> None:
         """Raise if this hash function could not be read back."""
@@ -98,7 +102,8 @@ class Checkpoint:
         except ValueError as error:
             raise ValueError(f"no checkpoint can hold this hash_function: {error}") from error
 
-    def _write(self, saved: Saved) -> None:
+    def write(self, saved: Any) -> None:
+        """Write the content of the file anew; a warning, the first time that it cannot be."""
         coded, arrays = encode(saved, KIND)
         try:
             modelfile.write(self.path, StoredModel(KIND, coded, arrays))
@@ -152,7 +157,7 @@ def _check_writable(folder: Path) -> None:
         raise OSError(error.errno, said, str(folder)) from error
 
 
-def _read(path: Path, run: RunIdentity) -> Saved:
+def _read(path: Path, run: RunIdentity) -> Any:
     """The checkpoint, if it is whole and belongs to this run."""
     anew = f"delete {path} to start anew"
     try:
@@ -172,8 +177,7 @@ def _read(path: Path, run: RunIdentity) -> Saved:
     if differing:
         told = ", ".join(_describe(name, saved.run.get(name), run.get(name)) for name in differing)
         raise ValueError(f"{path} belongs to another run: {told}; change it back, or {anew}")
-    found: Saved = saved
-    return found
+    return saved
 
 
 def _describe(name: str, was: str | None, now: str | None) -> str:

@@ -1,13 +1,13 @@
-"""Ctrl-C while MAC runs: the first stops after the current step, a second one at once."""
+"""Ctrl-C in training: the first stops after the current step, a second one at once."""
 
 import os
 import signal
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
-from auxhash.mac import State, Step
+AnyStep = TypeVar("AnyStep")
 
 SAID = b"\nStopping after this step; Ctrl-C again stops at once.\n"
 
@@ -29,10 +29,10 @@ class Watch:
         self.pressed = True
         os.write(2, SAID)  # print is not safe in a signal handler: it may interrupt itself
 
-    def until_pressed(self, steps: Iterable[tuple[Step, State]]) -> Iterator[tuple[Step, State]]:
+    def until_pressed(self, steps: Iterable[AnyStep]) -> Iterator[AnyStep]:
         """Pass the steps on, at least the first."""
-        for step, state in steps:
-            yield step, state
+        for step in steps:
+            yield step
             if self.pressed:
                 break
 

@@ -22,7 +22,7 @@ from auxhash.hashfunctions import HashFunction
 from auxhash.mac import MAC, State, Step
 from auxhash.refine import REPORTS, Refine
 from auxhash.training import interrupt, progress
-from auxhash.training.checkpoint import Checkpoint
+from auxhash.training.checkpoint import Checkpoint, Saved
 from auxhash.training.validation import Precision, TrainingPoints, Validation, hold_out
 
 Steps = Iterable[tuple[Step, State]]
@@ -125,7 +125,7 @@ class Training:
     def _steps(self) -> Steps:
         """MAC and refinement, from the beginning or from where an interrupted run stopped."""
         algorithm, settings = self.settings.algorithm, self.settings
-        saved = None if self.checkpoint is None else self.checkpoint.saved
+        saved: Saved | None = None if self.checkpoint is None else self.checkpoint.saved
         steps: Steps
         if saved is None:
             steps = algorithm.steps(

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from auxhash import __version__, affinity, datasets, hashfunctions, mac, zstep
 from auxhash.affinity import Affinity
-from auxhash.baselines.pca import principal_axes
 from auxhash.compute.arrays import Array
 from auxhash.experiments import claims, runs
 from auxhash.experiments.cells import Cells
@@ -26,6 +25,7 @@ from auxhash.experiments.figures.styles import DASHES
 from auxhash.experiments.scales import Scale
 from auxhash.experiments.svg import Plot, Series, Style
 from auxhash.hashfunctions import HashFunction
+from auxhash.hashfunctions.rotation import principal_axes
 from auxhash.storage.encoding import Arrays
 
 Signs = NDArray[np.int8]

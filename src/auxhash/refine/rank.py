@@ -1,0 +1,186 @@
+"""The rank of a similar point, as an objective of the smooth core.
+
+For a point i, a similar point j and a random sample M of all points, the soft rank of j is the
+share of the sample that is nearer to i than j is,
+
+    R = mean over m in M of sigmoid((d_ij - d_im) / tau),   d_ij = (b - u_i'u_j) / 2
+
+where points that are themselves similar to i count as not nearer. Minimised is the mean of
+log(R + 1/n): going from rank 10 to 1 counts as much as from 1,000 to 100, so that what is learnt
+serves short lists and long ones. Unlike a loss over pairs it has no target distance, and leaves
+the code all its freedom.
+"""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.affinity import Affinity
+from auxhash.compute import threads
+from auxhash.compute.arrays import Numbers, Single
+from auxhash.refine.gradient import Outputs, shuffled
+
+BATCH = 1024  # points i per step
+SAMPLE = 4096  # points m per step
+TAU = 0.5  # bits
+CHUNK = 64  # points i per task of a thread: their distances from the sample fit a core's cache
+
+
+class Similar(Protocol):
+    """Which points are similar to which."""
+
+    n_points: int
+
+    def draw(self, rows: Numbers, rng: np.random.Generator) -> Numbers:
+        """One similar point for each of these, at random."""
+
+    def among(self, rows: Numbers, sample: Numbers) -> NDArray[np.bool_]:
+        """Whether each point of the sample is similar to each row or is the row, (rows, sample)."""
+
+    def usable(self) -> Numbers:
+        """The points that have any similar point."""
+
+
+class SameClass:
+    """Points are similar if they are of the same class."""
+
+    def __init__(self, classes: Numbers) -> None:
+        self.classes, self.n_points = classes, len(classes)
+        self.size = np.bincount(classes)
+        self.first = np.cumsum(self.size) - self.size
+        self.members = np.argsort(classes, kind="stable")
+        self.place = np.empty(len(classes), np.int64)  # of each point among its class
+        self.place[self.members] = np.arange(len(classes)) - self.first[classes[self.members]]
+
+    def draw(self, rows: Numbers, rng: np.random.Generator) -> Numbers:
+        own = self.classes[rows]
+        # One of the others of the class: those from the row's own place on move up by one.
+        at = rng.integers(0, self.size[own] - 1)
+        at += at >= self.place[rows]
+        drawn: Numbers = self.members[self.first[own] + at]
+        return drawn
+
+    def among(self, rows: Numbers, sample: Numbers) -> NDArray[np.bool_]:
+        same: NDArray[np.bool_] = self.classes[rows][:, None] == self.classes[sample]
+        return same
+
+    def usable(self) -> Numbers:
+        return np.flatnonzero(self.size[self.classes] > 1)
+
+
+class Partners:
+    """Points are similar to those in a list of their own: indices[indptr[n]:indptr[n + 1]]."""
+
+    def __init__(self, indptr: Numbers, indices: Numbers) -> None:
+        self.indptr, self.indices, self.n_points = indptr, indices, len(indptr) - 1
+
+    @classmethod
+    def of_table(cls, nearest: Numbers) -> "Partners":
+        """From a table (n, k) of nearest neighbours."""
+        n, k = nearest.shape
+        return cls(np.arange(0, n * k + 1, k), nearest.ravel())
+
+    @classmethod
+    def of_affinity(cls, affinity: Affinity) -> "Partners":
+        """From the similar pairs of an affinity, each in both directions."""
+        similar = affinity.y > 0
+        i, j = affinity.i[similar], affinity.j[similar]
+        source, target = np.concatenate([i, j]), np.concatenate([j, i])
+        order = np.argsort(source, kind="stable")
+        size = np.bincount(source, minlength=affinity.n_points)
+        return cls(np.concatenate([[0], np.cumsum(size)]), target[order].astype(np.int64))
+
+    def draw(self, rows: Numbers, rng: np.random.Generator) -> Numbers:
+        first, size = self.indptr[rows], np.diff(self.indptr)[rows]
+        drawn: Numbers = self.indices[first + rng.integers(0, size)]
+        return drawn
+
+    def among(self, rows: Numbers, sample: Numbers) -> NDArray[np.bool_]:
+        place = np.full(self.n_points, -1, np.int64)  # of each point in the sample
+        place[sample] = np.arange(len(sample))
+        found = np.zeros((len(rows), len(sample)), np.bool_)
+        size = np.diff(self.indptr)[rows]
+        row = np.repeat(np.arange(len(rows)), size)
+        # Where each row's list starts, less its place among all these lists.
+        start = np.repeat(self.indptr[rows] - np.cumsum(size) + size, size)
+        column = place[self.indices[start + np.arange(len(row))]]
+        found[row[column >= 0], column[column >= 0]] = True
+        own = place[rows]
+        found[own >= 0, own[own >= 0]] = True
+        return found
+
+    def usable(self) -> Numbers:
+        return np.flatnonzero(np.diff(self.indptr))
+
+
+class Rank:
+    """The mean log of the soft rank of a similar point."""
+
+    def __init__(self, similar: Similar, batch: int = BATCH, sample: int = SAMPLE) -> None:
+        self.similar = similar
+        self.points = similar.usable()
+        self.batch, self.sample = min(batch, len(self.points)), min(sample, similar.n_points)
+
+    def batches(self, rng: np.random.Generator) -> Iterator[Numbers]:
+        """The points i, a similar j for each, and the sample, one after the other."""
+        for chosen in shuffled(len(self.points), self.batch, rng):
+            rows = self.points[chosen]
+            sample = rng.choice(self.similar.n_points, self.sample, replace=False, shuffle=False)
+            yield np.concatenate([rows, self.similar.draw(rows, rng), sample])
+
+    def scale(self, rows: Numbers) -> float:
+        return 1.0
+
+    def typical(self, outputs: Outputs, rows: Numbers) -> float:
+        """The geometric mean of the rank, 1 for the nearest of all, with codes in place of u."""
+        U = np.where(outputs(rows) < 0, np.float32(-1), np.float32(1))
+        one, other, sample = np.split(U, [self.batch, 2 * self.batch])
+        S = one @ sample.T - (one * other).sum(axis=1, keepdims=True)
+        nearer = (S > 0) + 0.5 * (S == 0)
+        nearer[self.similar.among(rows[: self.batch], rows[2 * self.batch :])] = 0
+        rank = nearer.mean(axis=1) * self.similar.n_points + 1
+        return float(np.exp(np.log(rank).mean()))
+
+    def pull(self, outputs: Outputs, rows: Numbers, s: np.float32, run: threads.Run) -> Single:
+        U = np.tanh(s * outputs(rows))
+        size = self.batch
+        one, other, sample = U[:size], U[size : 2 * size], U[2 * size :]
+        similar = self.similar.among(rows[:size], rows[2 * size :])
+        least = np.float32(1 / self.similar.n_points)
+
+        def part(chunk: slice) -> tuple[Single, Single]:
+            own = one[chunk]
+            S: Single = own @ sample.T
+            S -= (own * other[chunk]).sum(axis=1, keepdims=True)
+            slope, total = _soft_rank(S, similar[chunk], least)
+            slope *= np.float32(1 / size)
+            total *= np.float32(1 / size)
+            pulled = np.concatenate([slope @ sample - total * other[chunk], -total * own])
+            return pulled, slope.T @ own
+
+        parts = run(part, threads.chunks(size, CHUNK))
+        halves = [np.split(pulled, 2) for pulled, _ in parts]
+        pull = np.concatenate(
+            [*(half[0] for half in halves), *(half[1] for half in halves), sum(p for _, p in parts)]
+        )
+        pull *= s * (1 - U * U)
+        return pull
+
+
+def _soft_rank(S: Single, similar: NDArray[np.bool_], least: np.float32) -> tuple[Single, Single]:
+    """Slopes of log(R + least) for S = u_i'u_m - u_i'u_j (rows, sample), and their sums (rows, 1).
+
+    S is overwritten.
+    """
+    S *= np.float32(-0.5 / TAU)
+    np.minimum(S, np.float32(60), out=S)  # exp stays in range
+    np.exp(S, out=S)
+    S += np.float32(1)
+    np.reciprocal(S, out=S)
+    S[similar] = 0
+    rank = S.mean(axis=1, keepdims=True)
+    slope = S - S * S
+    slope *= np.float32(0.5 / TAU / S.shape[1]) / (rank + least)
+    return slope, slope.sum(axis=1, keepdims=True)
