@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from auxhash import checks, hashfunctions
 from auxhash.affinity.draws import RandomState, generator
 from auxhash.affinity.neighbors import METRICS, Metric
 from auxhash.codes import MOST_BITS, pack, sign
+from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers
 from auxhash.hasher import Hasher, check_points, fingerprint
@@ -46,6 +47,8 @@ class NeighborHash(Hasher):
         n_steps: gradient steps; None takes 5,000 for a network and 2,000 for others.
         max_points: at most so many of the points, drawn at random, are learnt from; None takes all.
             Their exact neighbours take a time that grows with the square of their number.
+        device: "cpu"; "cuda", a GPU by way of CuPy; or "auto", a GPU where there is one. It is
+            where the gradient steps are made.
         random_state: seed, Generator or RandomState. The same seed gives the same codes on any
             number of threads.
         n_jobs: threads; None takes every core that this process may use, not 1.
@@ -56,12 +59,14 @@ class NeighborHash(Hasher):
         history_: list of `training.ranking.RankStep`: the rank that a neighbour typically has.
         n_learnt_: points learnt from.
         codes_: packed codes of the points that `fit` was given, in their order.
+        device_: where the gradient steps were made, "cpu" or "cuda".
         interrupted_: whether Ctrl-C stopped the training.
     """
 
     hash_function_: HashFunction
     history_: list[RankStep]
     n_learnt_: int
+    device_: str
     interrupted_: bool
 
     def __init__(
@@ -72,6 +77,7 @@ class NeighborHash(Hasher):
         n_neighbors: int = 10,
         n_steps: int | None = None,
         max_points: int | None = 100_000,
+        device: Literal["cpu", "cuda", "auto"] = "cpu",
         random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -82,6 +88,7 @@ class NeighborHash(Hasher):
         self.n_neighbors = n_neighbors
         self.n_steps = n_steps
         self.max_points = max_points
+        self.device = device
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -124,7 +131,9 @@ class NeighborHash(Hasher):
     ) -> Self:
         # One generator per part, so that no part's draws depend on another's.
         generators = generator(self.random_state).spawn(PARTS)
-        found = RankTraining(self._settings(), points, nearest, generators, kept).run()
+        settings = self._settings()
+        found = RankTraining(settings, points, nearest, generators, kept).run()
+        self.device_ = settings.device.name
         self.hash_function_ = found.h
         self.history_ = found.history
         self.n_learnt_ = found.n_learnt
@@ -148,6 +157,7 @@ class NeighborHash(Hasher):
             n_neighbors=int(self.n_neighbors),
             n_steps=int(n_steps),
             max_points=None if self.max_points is None else int(self.max_points),
+            device=devices.get(self.device),
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
@@ -184,6 +194,8 @@ class NeighborHash(Hasher):
             checks.whole("n_steps", self.n_steps, 1)
         if self.max_points is not None:
             checks.whole("max_points", self.max_points, 3)
+        if self.device not in devices.NAMES:
+            raise checks.unknown("device", self.device, devices.NAMES)
         if self.metric not in METRICS:
             raise checks.unknown("metric", self.metric, METRICS)
         if isinstance(self.hash_function, str):

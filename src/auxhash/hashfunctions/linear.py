@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from auxhash.checks import number, numbers
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
+from auxhash.compute.device import CPU, Device
 from auxhash.compute.parts import Chunks
 from auxhash.hashfunctions import svm
 from auxhash.hashfunctions.features import FeatureMap, RadialBasis, Scaled
@@ -69,10 +70,10 @@ class SVMHash:
         """This hash function with the outputs F @ W, W (F + 1, b), to start from."""
         return replace(self, W=W)
 
-    def smooth(self, F: Array, rng: np.random.Generator) -> SmoothLinear:
+    def smooth(self, F: Array, rng: np.random.Generator, device: Device = CPU) -> SmoothLinear:
         if self.W is None:
             raise ValueError("the hash function is not fitted")
-        return SmoothLinear(F, self.W, self.decay, rng)
+        return SmoothLinear(F, self.W, self.decay, rng, device)
 
     def moved(self, weights: list[Array]) -> "SVMHash":
         return replace(self, W=weights[0])

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from auxhash.checks import number, numbers, whole
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
+from auxhash.compute.device import CPU, Device
 from auxhash.compute.parts import Chunks
 from auxhash.hashfunctions import svm
 from auxhash.hashfunctions.features import Scaled, Unit
@@ -96,10 +97,10 @@ class NetworkHash:
         """This hash function with the outputs F @ W, W (D + 1, b): no unit counts yet."""
         return replace(self, W=np.vstack([np.zeros((self.n_hidden, W.shape[1])), W]))
 
-    def smooth(self, F: Array, rng: np.random.Generator) -> SmoothNetwork:
+    def smooth(self, F: Array, rng: np.random.Generator, device: Device = CPU) -> SmoothNetwork:
         if self.V is None or self.W is None:
             raise ValueError("the hash function is not fitted")
-        return SmoothNetwork(F, self.V, self.W, self.decay, self.dropout, self.noise, rng)
+        return SmoothNetwork(F, self.V, self.W, self.decay, self.dropout, self.noise, rng, device)
 
     def moved(self, weights: list[Array]) -> "NetworkHash":
         V, W = weights

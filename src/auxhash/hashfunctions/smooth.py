@@ -14,6 +14,7 @@ import numpy as np
 
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Numbers, Single
+from auxhash.compute.device import CPU, Device
 from auxhash.compute.parts import Chunks
 
 CHUNK = 2048  # points per task of a thread
@@ -24,6 +25,7 @@ class Smooth(Protocol):
     """Outputs, and parameters to be changed in place; each bit's outputs have unit deviation."""
 
     parameters: list[Single]
+    device: Device  # where the parameters are
     rates: Sequence[float]  # length of each parameter's steps, relative to each other
     normalize_every: int  # steps
 
@@ -46,24 +48,28 @@ class Smooth(Protocol):
 class Principal:
     """Principal coordinates of features F (n, D + 1); the last feature, a constant 1, is kept."""
 
-    def __init__(self, F: Array) -> None:
+    def __init__(self, F: Array, device: Device = CPU) -> None:
+        self.device = device
         body = F[:, :-1]
         self.mean = body.mean(axis=0)
         centred = body - self.mean
         variance, self.axes = np.linalg.eigh(centred.T @ centred / len(F))
         variance = np.maximum(variance, 0)
         self.scale = float(np.sqrt(variance.mean())) or 1.0
-        self.variance = (variance / self.scale**2).astype(np.float32)
+        self.variance = device.put((variance / self.scale**2).astype(np.float32))
         X = centred @ (self.axes / self.scale)
-        self.X = np.hstack([X, np.ones((len(X), 1))]).astype(np.float32)
+        self.X = device.put(np.hstack([X, np.ones((len(X), 1))]).astype(np.float32))
 
     def enter(self, W: Array) -> Single:
         """Weights of the coordinates that give the outputs of W (D + 1, any) on the features."""
         bias = W[-1] + self.mean @ W[:-1]
-        return np.vstack([self.scale * (self.axes.T @ W[:-1]), bias]).astype(np.float32)
+        V = np.vstack([self.scale * (self.axes.T @ W[:-1]), bias])
+        entered: Single = self.device.put(V.astype(np.float32))
+        return entered
 
     def leave(self, V: Single) -> Array:
         """The reverse of `enter`."""
+        V = self.device.fetch(V)
         W = self.axes @ V[:-1].astype(np.float64) / self.scale
         return np.vstack([W, V[-1].astype(np.float64) - self.mean @ W])
 
@@ -74,20 +80,29 @@ class SmoothLinear:
     rates = (1.0,)
     normalize_every = 1
 
-    def __init__(self, F: Array, W: Array, decay: float, rng: np.random.Generator) -> None:
-        self.decay = np.float32(decay)
-        self.principal = Principal(F)
+    def __init__(
+        self,
+        F: Array,
+        W: Array,
+        decay: float,
+        rng: np.random.Generator,
+        device: Device = CPU,
+    ) -> None:
+        self.decay, self.device = np.float32(decay), device
+        self.principal = Principal(F, device)
         self.W = self.principal.enter(W)
         self.parameters = [self.W]
         # A bit that is the same for all points starts anew, in a random direction.
-        dead = ~(self._deviation() > 1e-6 * np.abs(self.W[-1]))
-        self.W[:-1, dead] = rng.standard_normal((len(self.W) - 1, int(dead.sum())))
+        dead = device.fetch(~(self._deviation() > 1e-6 * np.abs(self.W[-1])))
+        random = rng.standard_normal((len(self.W) - 1, int(dead.sum())))
+        self.W[:-1, dead] = device.put(random.astype(np.float32))
         self.W[-1, dead] = 0
         self.normalize()
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         X = self.principal.X[rows]
-        outputs: Single = Chunks(len(X), CHUNK, run).join(lambda part: X[part] @ self.W)
+        parts = Chunks(len(X), self.device.rows(CHUNK), run)
+        outputs: Single = parts.join(lambda part: X[part] @ self.W)
         return outputs
 
     def batch(self, rows: Numbers, run: threads.Run) -> Single:
@@ -132,13 +147,14 @@ class SmoothNetwork:
         dropout: float,
         noise: float,
         rng: np.random.Generator,
+        device: Device = CPU,
     ) -> None:
         self.decay, self.dropout, self.noise = np.float32(decay), dropout, np.float32(noise)
-        self.rng = rng
-        self.principal = Principal(F)
+        self.rng, self.device = rng, device
+        self.principal = Principal(F, device)
         self.V = self.principal.enter(V)
         hidden = V.shape[1]
-        self.W = W[:hidden].astype(np.float32)
+        self.W = device.put(W[:hidden].astype(np.float32))
         self.L = self.principal.enter(W[hidden:])
         self.parameters = [self.V, self.W, self.L]
         self.rates = HIDDEN_RATE, HIDDEN_RATE, 1.0
@@ -147,19 +163,21 @@ class SmoothNetwork:
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         X = self.principal.X[rows]
-        parts = Chunks(len(X), CHUNK // 8, run)
+        parts = Chunks(len(X), self.device.rows(CHUNK // 8), run)
         outputs: Single = parts.join(lambda part: self._combined(X[part], self._hidden(X[part])))
         return outputs
 
     def batch(self, rows: Numbers, run: threads.Run) -> Single:
         X = self.principal.X[rows]
         if self.noise:
-            X[:, :-1] += self.noise * self.rng.standard_normal(X[:, :-1].shape, np.float32)
-        parts = Chunks(len(X), CHUNK // 8, run)
+            noise = self.rng.standard_normal(X[:, :-1].shape, np.float32)
+            X[:, :-1] += self.noise * self.device.put(noise)
+        parts = Chunks(len(X), self.device.rows(CHUNK // 8), run)
         hidden = parts.join(lambda part: self._hidden(X[part]))
         if self.dropout:
             share = np.float32(1 - self.dropout)
-            hidden *= (self.rng.random(hidden.shape, np.float32) < share) / share
+            keep = self.rng.random(hidden.shape, np.float32) < share
+            hidden *= self.device.put(keep) / share
         self.kept = rows, X, hidden
         outputs: Single = parts.join(lambda part: self._combined(X[part], hidden[part]))
         return outputs
@@ -177,7 +195,7 @@ class SmoothNetwork:
             back *= grown
             return [X[chunk].T @ back, active.T @ own, X[chunk].T @ own]
 
-        parts = run(part, threads.chunks(len(X), CHUNK // 2))
+        parts = run(part, threads.chunks(len(X), self.device.rows(CHUNK // 2)))
         slopes = [sum(some[1:], start=some[0]) for some in zip(*parts, strict=True)]
         slopes[0][:-1] += self.decay * self.V[:-1]
         slopes[1] += self.decay * self.W
@@ -192,7 +210,8 @@ class SmoothNetwork:
         self.L /= deviation
 
     def weights(self) -> list[Array]:
-        W = np.vstack([self.W.astype(np.float64), self.principal.leave(self.L)])
+        W = self.device.fetch(self.W).astype(np.float64)
+        W = np.vstack([W, self.principal.leave(self.L)])
         return [self.principal.leave(self.V), W]
 
     def _hidden(self, X: Single) -> Single:

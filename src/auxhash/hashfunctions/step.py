@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from auxhash.checks import unknown
 from auxhash.codes import Codes, sign
 from auxhash.compute.arrays import Array
+from auxhash.compute.device import CPU, Device
 from auxhash.hashfunctions.classifiers import ClassifierHash, boosted_trees
 from auxhash.hashfunctions.linear import linear, rbf
 from auxhash.hashfunctions.network import network
@@ -46,7 +47,7 @@ class HashFunction(Protocol):
 class SmoothHashFunction(HashFunction, Protocol):
     """A hash function that refinement can improve: its outputs have gradients."""
 
-    def smooth(self, F: Array, rng: np.random.Generator) -> Smooth:
+    def smooth(self, F: Array, rng: np.random.Generator, device: Device = CPU) -> Smooth:
         """Its outputs for the training features F, as a function of its parameters."""
 
     def moved(self, weights: list[Array]) -> Self:

@@ -63,13 +63,16 @@ class GradientDescent:
 
     def state(self) -> tuple[list[Single], list[Single], list[Single]]:
         """The parameters, and Adam's means of the gradient and of its square."""
-        return list(self.smooth.parameters), self.mean, self.square
+        kept = self.smooth.parameters, self.mean, self.square
+        first, second, third = ([self.smooth.device.fetch(a) for a in some] for some in kept)
+        return first, second, third
 
     def restore(self, *state: list[Single]) -> None:
         """Go on from a `state`."""
-        for kept, values in zip(self.state(), state, strict=True):
-            for array, value in zip(kept, values, strict=True):
-                array[...] = value
+        kept = self.smooth.parameters, self.mean, self.square
+        for arrays, values in zip(kept, state, strict=True):
+            for array, value in zip(arrays, values, strict=True):
+                array[...] = self.smooth.device.put(value)
 
     def move(self, t: int, run: threads.Run) -> None:
         """Step t of 0..n_steps - 1."""

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from auxhash.affinity import Affinity
 from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers, Single
+from auxhash.compute.device import CPU, Device
 from auxhash.refine.gradient import Outputs, shuffled
 
 BATCH = 1024  # points i per step
@@ -118,7 +119,14 @@ class Partners:
 class Rank:
     """The mean log of the soft rank of a similar point."""
 
-    def __init__(self, similar: Similar, batch: int = BATCH, sample: int = SAMPLE) -> None:
+    def __init__(
+        self,
+        similar: Similar,
+        batch: int = BATCH,
+        sample: int = SAMPLE,
+        device: Device = CPU,
+    ) -> None:
+        self.device = device
         self.similar = similar
         self.points = similar.usable()
         self.batch, self.sample = min(batch, len(self.points)), min(sample, similar.n_points)
@@ -139,7 +147,7 @@ class Rank:
         one, other, sample = np.split(U, [self.batch, 2 * self.batch])
         S = one @ sample.T - (one * other).sum(axis=1, keepdims=True)
         nearer = (S > 0) + 0.5 * (S == 0)
-        nearer[self.similar.among(rows[: self.batch], rows[2 * self.batch :])] = 0
+        nearer[self._similar_to(rows)] = 0
         rank = nearer.mean(axis=1) * self.similar.n_points + 1
         return float(np.exp(np.log(rank).mean()))
 
@@ -147,7 +155,7 @@ class Rank:
         U = np.tanh(s * outputs(rows))
         size = self.batch
         one, other, sample = U[:size], U[size : 2 * size], U[2 * size :]
-        similar = self.similar.among(rows[:size], rows[2 * size :])
+        similar = self._similar_to(rows)
         least = np.float32(1 / self.similar.n_points)
 
         def part(chunk: slice) -> tuple[Single, Single]:
@@ -160,13 +168,19 @@ class Rank:
             pulled = np.concatenate([slope @ sample - total * other[chunk], -total * own])
             return pulled, slope.T @ own
 
-        parts = run(part, threads.chunks(size, CHUNK))
+        parts = run(part, threads.chunks(size, self.device.rows(CHUNK)))
         halves = [np.split(pulled, 2) for pulled, _ in parts]
         pull = np.concatenate(
             [*(half[0] for half in halves), *(half[1] for half in halves), sum(p for _, p in parts)]
         )
         pull *= s * (1 - U * U)
         return pull
+
+    def _similar_to(self, rows: Numbers) -> NDArray[np.bool_]:
+        """Who of the sample is similar to the points i of a batch, (batch, sample)."""
+        similar = self.similar.among(rows[: self.batch], rows[2 * self.batch :])
+        found: NDArray[np.bool_] = self.device.put(similar)
+        return found
 
 
 def _soft_rank(S: Single, similar: NDArray[np.bool_], least: np.float32) -> tuple[Single, Single]:

@@ -18,6 +18,7 @@ from auxhash.affinity.neighbors import Metric
 from auxhash.checks import number, whole
 from auxhash.compute import clock, threads
 from auxhash.compute.arrays import Numbers, Single
+from auxhash.compute.device import CPU, Device
 from auxhash.hashfunctions.rotation import projections
 from auxhash.hashfunctions.step import HashFunction, StartedLinearly
 from auxhash.refine.gradient import GradientDescent
@@ -72,6 +73,7 @@ class RankSettings:
     n_neighbors: int
     n_steps: int
     max_points: int | None  # a random sample of so many is learnt from
+    device: Device = CPU
     n_jobs: int | None = None
     verbose: int = 0
 
@@ -112,9 +114,9 @@ class RankTraining:
         h = settings.hash_function.prepare(X, preparing)
         F = h.features(X, settings.n_jobs)
         self.h = h.with_linear(projections(F, settings.n_bits, preparing))
-        self.objective = Rank(Partners.of_table(nearest))
+        self.objective = Rank(Partners.of_table(nearest), device=settings.device)
         with threads.pool(settings.n_jobs):
-            self.smooth = self.h.smooth(F, self.rng)
+            self.smooth = self.h.smooth(F, self.rng, settings.device)
         self.descent = GradientDescent(
             self.smooth, self.objective, settings.n_steps, STEEPNESS, RATE, self.rng
         )
