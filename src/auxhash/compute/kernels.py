@@ -120,6 +120,11 @@ def numba() -> Any:
     return numba
 
 
+def loaded() -> bool:
+    """Whether a kernel was called: then Numba is there, and the next one is at hand at once."""
+    return numba.cache_info().currsize > 0
+
+
 def _file_stamp(function: Callable[..., Any]) -> tuple[int, int] | None:
     """What tells versions of a function's file apart; None where there is no file."""
     try:
