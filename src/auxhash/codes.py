@@ -7,12 +7,10 @@ Bit k of a code is bit k % 8 of byte k // 8 (little-endian), as in faiss and mos
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import ArrayLike, NDArray
 
 from auxhash import checks
+from auxhash.compute.kernels import intrinsic
 
 Codes = NDArray[np.int8]
 Packed = NDArray[np.uint8]
@@ -30,6 +28,8 @@ def popcount(typing_context: Any, word: Any) -> Any:
     Kernels index with unsigned integers where they can: a signed index needs a test for negative
     values. An expression that mixes the two would become a float.
     """
+    from llvmlite import ir
+    from numba import types
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         ctpop = builder.module.declare_intrinsic("llvm.ctpop", [ir.IntType(64)])

@@ -1,4 +1,6 @@
+import copy
 import os
+import pickle
 import subprocess
 import sys
 from importlib import import_module
@@ -6,9 +8,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from numba.core.dispatcher import Dispatcher
 
+from auxhash import codes
 from auxhash.compute import kernels
+from auxhash.index import scan
 
 ROOT = Path(kernels.__file__).parents[1]
 CALLED = (
@@ -23,7 +26,9 @@ CALLING = (
 
 
 def answer(package):
-    code = "from auxhash.calling import outer; print(outer(1.0), len(outer.stats.cache_hits))"
+    code = (
+        "from auxhash.calling import outer; print(outer(1.0), len(outer.compiled.stats.cache_hits))"
+    )
     environment = {**os.environ, "PYTHONPATH": str(package.parent)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
@@ -62,7 +67,7 @@ def every_kernel():
             parts = path.relative_to(ROOT.parent).with_suffix("").parts
             module: ModuleType = import_module(".".join(parts))
             for value in vars(module).values():
-                if isinstance(value, Dispatcher) and value.__module__ == module.__name__:
+                if isinstance(value, kernels.Kernel) and value.__module__ == module.__name__:
                     yield value
 
 
@@ -71,8 +76,7 @@ def test_every_kernel_is_defined_after_what_it_calls():
     found = list(every_kernel())
     assert len(found) > 30
     for each in found:
-        stamp = each._cache._cache_file._source_stamp[1]
-        assert stamp == kernels.dependencies(each.py_func), each.__name__
+        assert each.stamp[1] == kernels.dependencies(each.py_func), each.__name__
 
 
 def test_kernels_are_compiled_through_this_room_alone():
@@ -80,3 +84,35 @@ def test_kernels_are_compiled_through_this_room_alone():
         if path.stem != "kernels":
             text = path.read_text()
             assert "njit" not in text, path.name
+
+
+def test_a_kernel_is_a_function_by_its_name():
+    measure = scan.measure
+    assert pickle.loads(pickle.dumps(measure)) is measure
+    assert copy.deepcopy([measure])[0] is measure
+    assert measure.__name__ == "measure"
+    assert "one query" in measure.__doc__
+    with pytest.raises(TypeError, match="popcount is for kernels only"):
+        codes.popcount(3)
+
+
+def test_a_file_that_changes_before_the_first_call_does_not_get_the_old_code(package):
+    """Its stamp is that of the file which was imported, not of the file at the first call."""
+    code = (
+        "from auxhash.calling import outer; from pathlib import Path; import auxhash.calling as c;"
+        "file = Path(c.__file__); file.write_text(file.read_text().replace('+ STEP', '- STEP'));"
+        "print(outer(1.0), 0)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split()[0] == "11.0"
+    assert answer(package) == (-9, 0)
+
+
+def test_importing_kernels_does_not_import_numba():
+    names = "auxhash.index, auxhash.metrics, auxhash.losses, auxhash.affinity"
+    code = f"import sys, {names}; print([m for m in ('numba', 'llvmlite') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

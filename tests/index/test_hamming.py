@@ -9,10 +9,18 @@ from usearch.index import Index as USearchIndex
 
 from auxhash import HammingIndex
 from auxhash.codes import MOST_BITS, hamming, pack, unpack
-from auxhash.index import scan
+from auxhash.index import few, scan
 from auxhash.index.multiindex import MultiIndex
 
 BITS = (1, 7, 8, 9, 63, 64, 65, 128, 256)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def by_kernels():
+    """Searches are small here, and would be made without them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(few, "suffices", lambda *sizes: False)
+        yield
 
 
 def random_codes(rng, n, n_bits, tied=False):

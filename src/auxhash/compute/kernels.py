@@ -1,52 +1,137 @@
 """Numba's compiler for kernels: no interpreter lock, compiled once and kept on disk.
 
+Numba is imported when a kernel is first called: its import, and getting ready to run the first
+machine code, take longer than most commands that need no kernel.
+
 Numba's cache is valid as long as the file of a function is unchanged. A kernel that calls a
 function of another file, or reads a constant of one, would keep its old machine code after an edit
 there. Here such files and constants count, too.
 """
 
 import hashlib
+import os
 import sys
+import threading
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial, update_wrapper
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
-
-import numba
-from numba.core import event
 
 from auxhash.compute.clock import compiling
 
 PACKAGE = str(Path(__file__).parents[1])
 
-
-class _Listener(event.Listener):  # type: ignore[misc]
-    """Stops the clock while Numba compiles; what comes from its cache is no compiling."""
-
-    def on_start(self, event: Any) -> None:
-        compiling.start()
-
-    def on_end(self, event: Any) -> None:
-        compiling.stop()
+_making = threading.RLock()
 
 
-event.register("numba:compile", _Listener())
+class Kernel:
+    """A function that Numba compiles, or finds compiled, when it is first called."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self.targetoptions = options
+        # Taken now: the file may be another one when the kernel is called.
+        self.stamp = _file_stamp(function), dependencies(function)
+        self._compiled: Any = None
+
+    @property
+    def compiled(self) -> Any:
+        """Numba's dispatcher; the function itself where NUMBA_DISABLE_JIT is set."""
+        if self._compiled is None:
+            with _making:
+                if self._compiled is None:
+                    self._compiled = self._made()
+        return self._compiled
+
+    def __call__(self, *args: Any) -> Any:
+        return self.compiled(*args)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What Numba takes this for inside another kernel."""
+        return numba().typeof(self.compiled)
+
+    def __reduce__(self) -> str:
+        return self.py_func.__qualname__  # pickled and copied as functions are: by name
+
+    def _made(self) -> Any:
+        compiled = numba().njit(nogil=True, cache=True, **self.targetoptions)(self.py_func)
+        kept = getattr(compiled, "_cache", None)  # none where NUMBA_DISABLE_JIT is set
+        file = getattr(kept, "_cache_file", None)
+        if file is None:
+            return compiled
+        if not hasattr(file, "_source_stamp"):  # an unknown version of Numba: without the cache
+            return numba().njit(nogil=True, **self.targetoptions)(self.py_func)
+        file._source_stamp = self.stamp
+        return compiled
+
+
+class Intrinsic:
+    """A function that writes instructions of LLVM into the kernels that call it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self._made: Any = None
+
+    @property
+    def _numba_type_(self) -> Any:
+        known = numba().core.registry.cpu_target.typing_context
+        with _making:
+            if self._made is None:
+                self._made = numba().extending.intrinsic(self.py_func)
+                known.refresh()  # takes it in
+        return known.resolve_value_type(self._made)
+
+    def __call__(self, *args: Any) -> Any:
+        raise TypeError(f"{self.py_func.__qualname__} is for kernels only")
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Decorate a function to be compiled; options are those of `numba.njit`."""
-    if function is None:
-        return partial(kernel, **options)
-    compiled = numba.njit(nogil=True, cache=True, **options)(function)
-    cache = getattr(compiled, "_cache", None)  # none where NUMBA_DISABLE_JIT is set
-    file = getattr(cache, "_cache_file", None)
-    if file is None:
-        return compiled
-    if not hasattr(file, "_source_stamp"):  # an unknown version of Numba: do without the cache
-        return numba.njit(nogil=True, **options)(function)
-    file._source_stamp = (file._source_stamp, dependencies(function))
-    return compiled
+    return partial(Kernel, options=options) if function is None else Kernel(function, options)
+
+
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """Decorate a function as `numba.extending.intrinsic` does."""
+    return Intrinsic(function)
+
+
+@cache
+def numba() -> Any:
+    """The module, imported; the clock is told when it compiles."""
+    import numba
+    import numba.core.registry
+    import numba.extending
+    from numba.core import event
+
+    class Listener(event.Listener):  # type: ignore[misc]
+        """Stops the clock while Numba compiles; what comes from its cache is no compiling."""
+
+        def on_start(self, event: Any) -> None:
+            compiling.start()
+
+        def on_end(self, event: Any) -> None:
+            compiling.stop()
+
+    event.register("numba:compile", Listener())
+    return numba
+
+
+def loaded() -> bool:
+    """Whether a kernel was called: then Numba is there, and the next one is at hand at once."""
+    return numba.cache_info().currsize > 0
+
+
+def _file_stamp(function: Callable[..., Any]) -> tuple[int, int] | None:
+    """What tells versions of a function's file apart; None where there is no file."""
+    try:
+        found = os.stat(function.__code__.co_filename)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def dependencies(function: Callable[..., Any]) -> str:
@@ -56,7 +141,7 @@ def dependencies(function: Callable[..., Any]) -> str:
     """
     found: dict[str, str] = {}
     _collect(function, found, set())
-    found.pop(function.__code__.co_filename, None)  # which Numba checks itself
+    found.pop(function.__code__.co_filename, None)  # which has a stamp of its own
     return hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auxhash import checks
 from auxhash.codes import Packed
-from auxhash.index import scan
+from auxhash.index import few, scan
 from auxhash.index.multiindex import MultiIndex
 
 Ids = NDArray[np.int64]
@@ -46,7 +46,10 @@ class Held:
         return None if self._ids is None else self.ids
 
     def nearest(self, queries: Packed, k: int, n_jobs: int | None) -> tuple[scan.Distances, Ids]:
-        distances, positions = scan.nearest(self.planes, self.n, queries, k, n_jobs)
+        if few.suffices(self.n, len(self.planes), len(queries)):
+            distances, positions = few.nearest(self.planes, self.n, queries, k)
+        else:
+            distances, positions = scan.nearest(self.planes, self.n, queries, k, n_jobs)
         return distances, self._named(positions)
 
     def within(
@@ -55,6 +58,8 @@ class Held:
         tables = self._tables_for(len(queries), r, n_jobs)
         if tables is not None and r <= tables.farthest:
             distances, positions = tables.within(queries, r, n_jobs)
+        elif few.suffices(self.n, len(self.planes), len(queries)):
+            distances, positions = few.within(self.planes, self.n, queries, r)
         else:
             distances, positions = scan.within(self.planes, self.n, queries, r, n_jobs)
         return distances, [self._named(found) for found in positions]

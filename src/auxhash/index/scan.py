@@ -13,14 +13,11 @@ used: no content of `planes` makes a kernel write outside its arrays.
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from auxhash.codes import Packed
 from auxhash.compute import threads
-from auxhash.compute.kernels import kernel
+from auxhash.compute.kernels import intrinsic, kernel
 
 Planes = NDArray[np.uint8]  # (n_bytes, n)
 Distances = NDArray[np.int32]
@@ -127,6 +124,8 @@ def scratch(most: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
 @intrinsic
 def _count(typing_context: Any, total: Any, a: Any, b: Any) -> Any:
     """total + number of bits in which two bytes differ, in 8-bit arithmetic."""
+    from llvmlite import ir
+    from numba import types
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         ctpop = builder.module.declare_intrinsic("llvm.ctpop", [ir.IntType(8)])
@@ -138,6 +137,8 @@ def _count(typing_context: Any, total: Any, a: Any, b: Any) -> Any:
 @intrinsic
 def _lowest_byte(typing_context: Any, word: Any) -> Any:
     """Number of the lowest nonzero byte of a uint64."""
+    from llvmlite import ir
+    from numba import types
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         zeros = builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
