@@ -27,6 +27,7 @@ from auxhash.refine import Refine
 from auxhash.storage import classifiers as sklearnmodels
 from auxhash.storage import encoding, modelfile
 from auxhash.storage.fitted import GIST_SIDES, NOT_SAVED
+from auxhash.zstep import Cut
 from tests.baselines.test_contract import VARIANTS, label, make
 
 FEW = {"n_similar": 10, "n_dissimilar": 20, "random_state": 0, "n_jobs": 1}
@@ -38,6 +39,7 @@ HASHERS = {
     "MAC": MACHash(n_bits=9, **FEW),
     "MAC-rbf": MACHash(n_bits=9, hash_function="rbf", z_step="cut", **FEW),
     "MAC-network": MACHash(n_bits=9, hash_function="network", refine=Refine(n_steps=20), **FEW),
+    "MAC-cut": MACHash(n_bits=9, z_step=Cut("fixed", overlap=True), max_iter=3, **FEW),
     "MAC-augmented": MACHash(n_bits=9, penalty="augmented", loss="hinge", validation=0.2, **FEW),
     "two-step": TwoStepHash(n_bits=9, **FEW),
     "logistic": MACHash(n_bits=3, hash_function=LogisticRegression(), max_iter=2, **FEW),
@@ -53,6 +55,14 @@ def path(tmp_path):
 def through_file(hasher, path, **options):
     hasher.save(path)
     return auxhash.load(path, **options)
+
+
+@pytest.mark.parametrize("solver", [Cut("fixed", overlap=True)], ids=str)
+def test_solvers_come_back_with_their_settings(solver, path):
+    hasher = TwoStepHash(n_bits=4, z_step=solver, **FEW).fit(X, y)
+    found = through_file(hasher, path)
+    assert found.z_step == solver
+    np.testing.assert_array_equal(found.fit(X, y).codes_, hasher.codes_)
 
 
 @pytest.mark.parametrize("name", HASHERS)

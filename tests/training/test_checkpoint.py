@@ -26,6 +26,7 @@ from auxhash.refine import Refine
 from auxhash.training import checkpoint
 from auxhash.training import run as training_run
 from auxhash.training.validation import TrainingPoints
+from auxhash.zstep import Cut
 from tests import oracle
 
 KILLS = 40 if os.environ.get("AUXHASH_SOAK") else 4
@@ -85,6 +86,7 @@ RUNS = {
         for z_step in ("descent", "cut", "quad")
         for penalty in ("quadratic", "augmented")
     },
+    "cut fixed": hasher_of(z_step=Cut("fixed", overlap=True)),
     "validation": hasher_of(validation=0.3, alpha=1.6, random_state=1),
     "validation given": hasher_of(validation=(X, y), z_step="cut", refine=QUICK, random_state=2),
     "init": hasher_of(init=GIVEN),
