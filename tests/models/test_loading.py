@@ -27,7 +27,7 @@ from auxhash.refine import Refine
 from auxhash.storage import classifiers as sklearnmodels
 from auxhash.storage import encoding, modelfile
 from auxhash.storage.fitted import GIST_SIDES, NOT_SAVED
-from auxhash.zstep import Cut
+from auxhash.zstep import Cut, Quad
 from tests.baselines.test_contract import VARIANTS, label, make
 
 FEW = {"n_similar": 10, "n_dissimilar": 20, "random_state": 0, "n_jobs": 1}
@@ -57,7 +57,9 @@ def through_file(hasher, path, **options):
     return auxhash.load(path, **options)
 
 
-@pytest.mark.parametrize("solver", [Cut("fixed", overlap=True)], ids=str)
+@pytest.mark.parametrize(
+    "solver", [Cut("fixed", overlap=True), Quad("eigenvector", "sign", None)], ids=str
+)
 def test_solvers_come_back_with_their_settings(solver, path):
     hasher = TwoStepHash(n_bits=4, z_step=solver, **FEW).fit(X, y)
     found = through_file(hasher, path)

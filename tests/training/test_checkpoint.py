@@ -26,7 +26,7 @@ from auxhash.refine import Refine
 from auxhash.training import checkpoint
 from auxhash.training import run as training_run
 from auxhash.training.validation import TrainingPoints
-from auxhash.zstep import Cut
+from auxhash.zstep import Cut, Quad
 from tests import oracle
 
 KILLS = 40 if os.environ.get("AUXHASH_SOAK") else 4
@@ -87,6 +87,7 @@ RUNS = {
         for penalty in ("quadratic", "augmented")
     },
     "cut fixed": hasher_of(z_step=Cut("fixed", overlap=True)),
+    "quad to convergence": hasher_of(z_step=Quad("eigenvector", "sign", None)),
     "validation": hasher_of(validation=0.3, alpha=1.6, random_state=1),
     "validation given": hasher_of(validation=(X, y), z_step="cut", refine=QUICK, random_state=2),
     "init": hasher_of(init=GIVEN),
@@ -234,6 +235,7 @@ def half_way(tmp_path, kill_after):
         ({"loss": "bre", "C": 1.0}, "C was 100.0 and is 1.0, loss was 'ksh' and is 'bre';"),
         ({"refine": QUICK}, "refine is not the same"),
         ({"hash_function": LogisticRegression()}, "hash_function is not the same"),
+        ({"z_step": Cut()}, "z_step was 'descent' and is .*Cut|z_step is not the same"),
         ({"init": GIVEN}, "init is not the same"),
         ({"loss": oracle.similar_or_not}, r"loss was 'ksh' and is similar_or_not \(\w+\);"),
         ({"random_state": 1}, "random_state was 0 and is 1;"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auxhash import affinity
-from auxhash.zstep import SOLVERS, Cut, Penalty, Problem, get, z_step
+from auxhash.zstep import SOLVERS, Cut, Penalty, Problem, Quad, get, z_step
 from tests import oracle
 
 
@@ -20,7 +20,8 @@ def flip_one(bit, z, rng):
     return new
 
 
-ALL_SOLVERS = [*SOLVERS, Cut("fixed"), Cut(overlap=True), flip_one]
+PAPERS = Quad("eigenvector", "sign", None)
+ALL_SOLVERS = [*SOLVERS, Cut("fixed"), Cut(overlap=True), PAPERS, flip_one]
 
 
 def setting(A, name, b, seed):
