@@ -19,7 +19,7 @@ from auxhash.compute import clock
 from auxhash.compute.arrays import Array
 from auxhash.hashfunctions import HashFunction, h_step
 from auxhash.storage.encoding import register
-from auxhash.zstep import Penalty, Problem, Solver, z_step
+from auxhash.zstep import Penalty, Problem, Solver, Start, first_codes, z_step
 
 Validate = Callable[[HashFunction], float]
 
@@ -70,7 +70,9 @@ class MAC:
     """The algorithm's settings.
 
     `mu` is mu_1, or "auto": the mu at which Z starts to change towards h(X), raised where necessary
-    so that `max_iter` iterations reach the mu past which nothing can change.
+    so that `max_iter` iterations reach the mu past which nothing can change. `start` says where the
+    free codes of mu = 0 start from: "random" from the codes given to `steps`; otherwise a first
+    pass makes them bit after bit (`zstep.first_codes`), which counts as one of the `max_sweeps`.
     """
 
     solver: Solver
@@ -79,6 +81,7 @@ class MAC:
     max_iter: int = 50
     max_sweeps: int = 2
     penalty: Literal["quadratic", "augmented"] = "quadratic"
+    start: Start = "random"
 
     def steps(
         self,
@@ -151,7 +154,10 @@ class MAC:
     ) -> tuple[State, float]:
         """Two-step hashing: MAC at mu = 0."""
         if free:
-            found = z_step(problem, Z, Penalty(Z, 0.0), self.solver, self.max_sweeps, rng)
+            sweeps = self.max_sweeps
+            if self.start != "random":
+                Z, sweeps = first_codes(problem, self.start, self.solver, rng), sweeps - 1
+            found = z_step(problem, Z, Penalty(Z, 0.0), self.solver, sweeps, rng)
             Z, free_loss = found.Z, found.free_loss
         else:
             free_loss = problem.loss(Z)

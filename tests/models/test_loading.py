@@ -39,7 +39,7 @@ HASHERS = {
     "MAC": MACHash(n_bits=9, **FEW),
     "MAC-rbf": MACHash(n_bits=9, hash_function="rbf", z_step="cut", **FEW),
     "MAC-network": MACHash(n_bits=9, hash_function="network", refine=Refine(n_steps=20), **FEW),
-    "MAC-cut": MACHash(n_bits=9, z_step=Cut("fixed", overlap=True), max_iter=3, **FEW),
+    "MAC-cut": MACHash(n_bits=9, z_step=Cut("fixed"), start="zeros", max_iter=3, **FEW),
     "MAC-augmented": MACHash(n_bits=9, penalty="augmented", loss="hinge", validation=0.2, **FEW),
     "two-step": TwoStepHash(n_bits=9, **FEW),
     "logistic": MACHash(n_bits=3, hash_function=LogisticRegression(), max_iter=2, **FEW),

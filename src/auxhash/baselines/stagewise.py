@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash import checks, hashfunctions, mac, zstep
 from auxhash.affinity.draws import RandomState
@@ -19,14 +18,12 @@ from auxhash.compute.arrays import Array
 from auxhash.estimators import AffinityHash
 from auxhash.hashfunctions import HashFunction
 from auxhash.training import Settings
-from auxhash.zstep.problem import ROUNDING
+from auxhash.zstep.start import next_bit
 
 
 @dataclass(frozen=True)
 class Stagewise(mac.MAC):
     """MAC whose two-step solution is found bit by bit, with `max_sweeps` passes per bit."""
-
-    loss: Any = "ksh"
 
     def _two_step(
         self,
@@ -42,27 +39,13 @@ class Stagewise(mac.MAC):
         h = h.refit(F, Z, np.arange(problem.n_bits), None, problem.n_jobs)
         H = np.ones_like(Z)
         for k in range(problem.n_bits):
-            Z[:, k] = self._infer(problem, H[:, : k + 1], rng)
+            with threads.pool(problem.n_jobs) as run:
+                Z[:, k] = next_bit(
+                    problem, codes_to_words(H), k, "absent", self.solver, self.max_sweeps, run, rng
+                )
             h = h.refit(F, Z, np.array([k]), None, problem.n_jobs)
             H[:, k] = sign(h.decision(F, problem.n_jobs)[:, k])
         return mac.State(h, H, Z, Z, None), problem.loss(Z)
-
-    def _infer(
-        self, problem: zstep.Problem, H: Codes, rng: np.random.Generator
-    ) -> NDArray[np.int8]:
-        """Codes of the last bit of H, starting from its +1, given the other bits."""
-        k = H.shape[1] - 1
-        so_far = zstep.Problem(problem.affinity, self.loss, k + 1, problem.n_jobs)
-        z = H[:, k]
-        with threads.pool(problem.n_jobs) as run:
-            bit = so_far.bit(codes_to_words(H), k, np.zeros(len(H)), 0.0, run)
-            for _ in range(self.max_sweeps):
-                new = self.solver(bit, z, rng)  # type: ignore[operator]
-                before = bit.energy(z)
-                if not bit.energy(new) < before - ROUNDING * abs(before):
-                    break
-                z = new
-        return z
 
 
 class TwoStepBaseline(AffinityHash):
@@ -114,7 +97,7 @@ class TwoStepBaseline(AffinityHash):
         if self.stagewise:
             # A second pass of quad would start where the first did, at the same eigenvector.
             passes = 1 if self.z_step == "quad" else self.max_sweeps
-            algorithm = Stagewise(solver, max_sweeps=passes, loss=self.loss)
+            algorithm = Stagewise(solver, max_sweeps=passes)
         return Settings(
             n_bits=int(self.n_bits),
             loss=self.loss,

@@ -104,13 +104,20 @@ def _sweep_bits(
         word, mask = k // 64, np.uint64(1 << (k % 64))
         z = np.where(words[:, word] & mask, 1, -1).astype(np.int8)
         bit = problem.bit(words, k, c[:, k], mu, run)
-        new = np.asarray(solver(bit, z, rng))
-        if new.shape != z.shape or not np.all(np.abs(new) == 1):
-            raise ValueError(f"the solver must return {len(z)} values of -1 and +1")
-        differ = new != z
-        if differ.any():
-            before = bit.energy(z)
-            if bit.energy(new) < before - ROUNDING * abs(before):
-                words[differ, word] ^= mask
-                changed += int(differ.sum())
+        differ = improved(solver, bit, z, rng) != z
+        words[differ, word] ^= mask
+        changed += int(differ.sum())
     return changed
+
+
+def improved(
+    solver: BitSolver, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
+) -> NDArray[np.int8]:
+    """The solver's z, or the one given, itself, if E is not lower there."""
+    new = np.asarray(solver(bit, z, rng))
+    if new.shape != z.shape or not np.all(np.abs(new) == 1):
+        raise ValueError(f"the solver must return {len(z)} values of -1 and +1")
+    if np.array_equal(new, z):
+        return z
+    before = bit.energy(z)
+    return new if bit.energy(new) < before - ROUNDING * abs(before) else z
