@@ -13,7 +13,7 @@ import numpy as np
 from auxhash import checks, hashfunctions, mac, zstep
 from auxhash.affinity.draws import RandomState
 from auxhash.codes import Codes, codes_to_words, sign
-from auxhash.compute import threads
+from auxhash.compute import clock, threads
 from auxhash.compute.arrays import Array
 from auxhash.estimators import AffinityHash
 from auxhash.hashfunctions import HashFunction
@@ -33,19 +33,26 @@ class Stagewise(mac.MAC):
         Z: Codes,
         rng: np.random.Generator,
         free: bool,
-    ) -> tuple[mac.State, float]:
+    ) -> mac.Iterate:
+        began = clock.seconds()
         Z = np.ones(Z.shape, np.int8)
         # Trained on the first codes, all +1, h has all bits from the beginning.
         h = h.refit(F, Z, np.arange(problem.n_bits), None, problem.n_jobs)
         H = np.ones_like(Z)
+        z_seconds, h_seconds = 0.0, clock.seconds() - began
         for k in range(problem.n_bits):
+            began = clock.seconds()
             with threads.pool(problem.n_jobs) as run:
                 Z[:, k] = next_bit(
                     problem, codes_to_words(H), k, "absent", self.solver, self.max_sweeps, run, rng
                 )
+            between = clock.seconds()
             h = h.refit(F, Z, np.array([k]), None, problem.n_jobs)
             H[:, k] = sign(h.decision(F, problem.n_jobs)[:, k])
-        return mac.State(h, H, Z, Z, None), problem.loss(Z)
+            z_seconds += between - began
+            h_seconds += clock.seconds() - between
+        loss = problem.loss(Z)
+        return mac.Iterate(mac.State(h, H, Z, Z, None), loss, loss, z_seconds, h_seconds, 0)
 
 
 class TwoStepBaseline(AffinityHash):

@@ -50,7 +50,7 @@ def next_bit(
     bit = problem.first_bits(words, k, later, run)
     z = np.ones(len(words), np.int8)
     for _ in range(passes):
-        new = improved(solver, bit, z, rng)
+        new, _ = improved(solver, bit, z, rng)
         if new is z:
             break
         z = new
