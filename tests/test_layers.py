@@ -23,6 +23,7 @@ ROOMS = [
     "hasher",
     "estimators",
     "neighborhash",
+    "paper",
     "baselines",
     "models",
     "datasets",

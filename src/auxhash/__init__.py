@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         losses,
         mac,
         metrics,
+        paper,
         refine,
         zstep,
     )
@@ -60,6 +61,7 @@ _MODULES = (
     "losses",
     "mac",
     "metrics",
+    "paper",
     "refine",
     "zstep",
 )
@@ -88,6 +90,7 @@ __all__ = [
     "losses",
     "mac",
     "metrics",
+    "paper",
     "refine",
     "register",
     "zstep",

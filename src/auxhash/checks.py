@@ -57,6 +57,13 @@ def unknown(argument: str, given: str, known: Iterable[str], otherwise: str = ""
     return ArgumentError(f"{argument} must be one of {every}{also}; got {given!r}{hint}")
 
 
+def one_of(name: str, value: Any, known: Iterable[str], otherwise: str = "") -> str:
+    """The argument, if it is one of the known names; `otherwise` as for `unknown`."""
+    if not isinstance(value, str) or value not in known:
+        raise unknown(name, value, known, otherwise)
+    return value
+
+
 def flag(name: str, value: Any) -> bool:
     """The argument as a bool, if it is True or False."""
     if not isinstance(value, (bool, np.bool_)):

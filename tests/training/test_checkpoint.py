@@ -23,9 +23,11 @@ import auxhash
 from auxhash import MACHash, TrainingInterrupted, TwoStepHash, affinity, baselines
 from auxhash.cli import main
 from auxhash.refine import Refine
+from auxhash.storage.fitted import TIMES
 from auxhash.training import checkpoint
 from auxhash.training import run as training_run
 from auxhash.training.validation import TrainingPoints
+from auxhash.zstep import Cut, Quad
 from tests import oracle
 
 KILLS = 40 if os.environ.get("AUXHASH_SOAK") else 4
@@ -68,7 +70,8 @@ def kill_after(monkeypatch):
 
 def bytes_of(hasher):
     """Everything that was learnt, but for the times it took."""
-    history = [replace(step, seconds=0.0) for step in hasher.history_]
+    times = dict.fromkeys(TIMES, 0.0)
+    history = [replace(step, **times) for step in hasher.history_]
     two = hasher.two_step_
     outputs = hasher.decision_function(X), two.decision(two.features(X)), hasher.codes_
     return [part.tobytes() for part in outputs], repr(history), hasher.loss_, hasher.n_iter_
@@ -85,6 +88,8 @@ RUNS = {
         for z_step in ("descent", "cut", "quad")
         for penalty in ("quadratic", "augmented")
     },
+    "cut fixed": hasher_of(z_step=Cut("fixed", overlap=True)),
+    "quad to convergence": hasher_of(z_step=Quad("eigenvector", "sign", None)),
     "validation": hasher_of(validation=0.3, alpha=1.6, random_state=1),
     "validation given": hasher_of(validation=(X, y), z_step="cut", refine=QUICK, random_state=2),
     "init": hasher_of(init=GIVEN),
@@ -232,6 +237,7 @@ def half_way(tmp_path, kill_after):
         ({"loss": "bre", "C": 1.0}, "C was 100.0 and is 1.0, loss was 'ksh' and is 'bre';"),
         ({"refine": QUICK}, "refine is not the same"),
         ({"hash_function": LogisticRegression()}, "hash_function is not the same"),
+        ({"z_step": Cut()}, "z_step was 'descent' and is .*Cut|z_step is not the same"),
         ({"init": GIVEN}, "init is not the same"),
         ({"loss": oracle.similar_or_not}, r"loss was 'ksh' and is similar_or_not \(\w+\);"),
         ({"random_state": 1}, "random_state was 0 and is 1;"),

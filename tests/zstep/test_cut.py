@@ -7,7 +7,7 @@ from auxhash import affinity
 from auxhash.codes import pack, to_words
 from auxhash.compute import threads
 from auxhash.zstep import Penalty, Problem
-from auxhash.zstep.cut import Cut, blocks, survey
+from auxhash.zstep.cut import Cut, blocks, solve_block, survey
 from tests import oracle
 
 
@@ -48,26 +48,97 @@ def test_a_submodular_block_is_minimised_exactly(n, name, mu, seed):
     np.testing.assert_allclose(bit.energy(found), best, rtol=1e-8, atol=1e-8)
 
 
-@given(oracle.affinities(), st.sampled_from(list(oracle.ALL_LOSSES)), st.integers(0, 2**32))
-def test_blocks_are_submodular_whatever_the_affinities(A, name, seed):
+@given(
+    oracle.affinities(),
+    st.sampled_from(list(oracle.ALL_LOSSES)),
+    st.integers(0, 2**32),
+    st.booleans(),
+)
+def test_blocks_are_submodular_whatever_the_affinities(A, name, seed, overlap):
     """Tested on the couplings: real distances and pairs with both signs break groups up."""
     bit, z = bit_problem(A, name, seed)
-    block = blocks(bit, survey(bit, z)[2], np.random.default_rng(seed))
+    found = blocks(bit, survey(bit, z)[2], overlap, np.random.default_rng(seed).permutation)
     coupling = dense(bit)
-    for number in range(block.max() + 1):
-        inside = block == number
-        assert inside.any()
-        assert (coupling[np.ix_(inside, inside)] <= 0).all()
+    for members in found:
+        assert len(members)
+        assert (np.diff(members) > 0).all()
+        assert (coupling[np.ix_(members, members)] <= 0).all()
         if A.groups is not None:
-            assert len(np.unique(A.groups[inside])) == 1
+            assert len(np.unique(A.groups[members])) == 1
+    every = np.concatenate(found)
+    np.testing.assert_array_equal(np.unique(every), np.arange(A.n_points))
+    assert overlap or len(every) == A.n_points
+
+
+@given(oracle.affinities(), st.sampled_from(list(oracle.ALL_LOSSES)), st.integers(0, 2**32))
+def test_blocks_that_overlap_lack_only_points_that_a_member_repels(A, name, seed):
+    bit, z = bit_problem(A, name, seed)
+    repels = survey(bit, z)[2]
+    plain, found = (
+        blocks(bit, repels, overlap, np.random.default_rng(seed).permutation)
+        for overlap in (False, True)
+    )
+    groups = np.zeros(A.n_points) if A.groups is None else A.groups
+    coupling = dense(bit)
+    for small, members in zip(plain, found, strict=True):
+        assert set(small) <= set(members)
+        for point in set(np.flatnonzero(groups == groups[members[0]])) - set(members):
+            assert (coupling[point, members] > 0).any()
+    if not repels:
+        assert all(len(a) == len(b) for a, b in zip(plain, found, strict=True))
+
+
+@given(
+    oracle.affinities(),
+    st.sampled_from(list(oracle.ALL_LOSSES)),
+    st.sampled_from([0.0, 0.1]),
+    st.integers(0, 2**32),
+)
+def test_every_block_is_minimised_exactly_and_none_raises_the_energy(A, name, mu, seed):
+    """Block after block against brute force over its codes, blocks overlapping or not."""
+    bit, start = bit_problem(A, name, seed, mu)
+    for overlap in (False, True):
+        u, slack, repels = survey(bit, start)
+        block, z = np.full(len(start), -1, np.int64), start.copy()
+        for number, members in enumerate(blocks(bit, repels, overlap, np.arange)):
+            block[members] = number
+            others = np.repeat(z[None], 2 ** len(members), axis=0)
+            others[:, members] = oracle.all_codes(len(members))
+            solve_block(bit, block, members, z, u, np.empty(0) if repels else slack)
+            best = min(bit.energy(other) for other in others)
+            np.testing.assert_allclose(bit.energy(z), best, rtol=1e-8, atol=1e-8)
+        np.testing.assert_array_equal(z, Cut("fixed", overlap)(bit, start, None))
+
+
+def test_a_fixed_order_draws_nothing_and_a_random_one_matters():
+    A = affinity.from_labels(np.arange(60) % 5, 5, 20, random_state=0)
+    bit, z = bit_problem(A, "ksh", 0)
+    fixed = Cut("fixed")(bit, z, None)
+
+    class Classes:  # a generator whose permutation is that of the classes, sorted
+        permutation = staticmethod(np.arange)
+
+    np.testing.assert_array_equal(fixed, Cut()(bit, z, Classes()))
+    found = {Cut()(bit, z, np.random.default_rng(seed)).tobytes() for seed in range(9)}
+    assert len(found) > 1
+
+
+def test_settings_of_cut():
+    assert Cut() == Cut("random", overlap=False) != Cut("fixed")
+    assert repr(Cut("fixed")) == "Cut(order='fixed', overlap=False)"
+    with pytest.raises(ValueError, match="order must be one of random, fixed; got 'sorted'"):
+        Cut("sorted")
+    with pytest.raises(ValueError, match="overlap must be True or False, got 1"):
+        Cut(overlap=1)
 
 
 def test_with_labels_a_block_is_a_class():
     y = np.arange(40) % 4
     A = affinity.from_labels(y, 5, 9, random_state=0)
     bit, z = bit_problem(A, "ksh", 0)
-    block = blocks(bit, survey(bit, z)[2], np.random.default_rng(0))
-    np.testing.assert_array_equal(block, y)
+    found = blocks(bit, survey(bit, z)[2], False, np.arange)
+    for label, members in enumerate(found):
+        np.testing.assert_array_equal(members, np.flatnonzero(y == label))
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.3])
@@ -93,6 +164,5 @@ def test_a_pair_with_both_values_is_one_coupling():
     """+1 drawn twice outweighs -1 drawn once: the pair attracts, and one block holds it."""
     A = affinity.from_pairs([0, 0, 1, 1], [1, 1, 0, 2], [1, 1, -1, 1], 3)
     bit, z = bit_problem(A, "ksh", 0)
-    block = blocks(bit, survey(bit, z)[2], np.random.default_rng(0))
     assert len(A) == 3
-    assert len(np.unique(block)) == 1
+    assert len(blocks(bit, survey(bit, z)[2], False, np.arange)) == 1

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auxhash import affinity
-from auxhash.zstep import Penalty, Problem, z_step
+from auxhash.zstep import Penalty, Problem, quad, z_step
 from auxhash.zstep.quad import Quad, smallest_eigenvector
 from tests import oracle
 from tests.zstep.test_cut import bit_problem, dense
@@ -14,10 +14,9 @@ from tests.zstep.test_cut import bit_problem, dense
 def test_the_eigenvector_against_a_dense_solver(seed, mu):
     A = affinity.from_labels(np.arange(30) % 3, 5, 10, random_state=seed % 1000)
     bit, _ = bit_problem(A, "ksh", seed, mu)
-    start = smallest_eigenvector(bit, np.random.default_rng(seed))
+    start = np.clip(smallest_eigenvector(bit, np.random.default_rng(seed)), -1, 1)
     B = np.block([[dense(bit) / 4, bit.c[:, None] / 2], [bit.c[None] / 2, np.zeros((1, 1))]])
     values, vectors = np.linalg.eigh(B)
-    assert np.abs(start).max() <= 1
     # The rough vector's quotient is close to the smallest eigenvalue, by the spread of them all.
     alpha = vectors[:, 0] * np.sqrt(31) / np.linalg.norm(vectors[:, 0])
     alpha *= np.sign(alpha[-1] if abs(alpha[-1]) > 1e-9 else alpha[np.abs(alpha) > 1e-9][0])
@@ -51,3 +50,66 @@ def test_a_problem_without_couplings():
         problem = Problem(A, lambda d, y, b: np.ones_like(d * y), 3)
     found = z_step(problem, Z, Penalty(Z, 0.0), Quad(), 2, np.random.default_rng(0))
     np.testing.assert_array_equal(found.Z, Z)
+
+
+class StoppedError(Exception):
+    """Raised with the point at which L-BFGS-B starts."""
+
+
+def first_point(solver, bit, z, monkeypatch):
+    def minimize(function, start, **settings):
+        raise StoppedError(start, settings["options"])
+
+    monkeypatch.setattr(quad, "minimize", minimize)
+    with pytest.raises(StoppedError) as stopped:
+        solver(bit, z, np.random.default_rng(0))
+    monkeypatch.undo()
+    return stopped.value.args
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.2])
+def test_where_the_relaxed_problem_starts(mu, monkeypatch):
+    A = affinity.from_labels(np.arange(30) % 3, 5, 10, random_state=0)
+    bit, z = bit_problem(A, "ksh", 0, mu)
+    vector = smallest_eigenvector(bit, np.random.default_rng(0))
+    clipped, signs = np.clip(vector, -1, 1), np.where(vector >= 0, 1, -1)
+    assert (np.abs(vector) > 1).any()  # else clipping would do nothing
+    for solver, expected, options in [
+        (Quad(), z if mu else clipped, {"maxiter": 30}),
+        (Quad(truncate="sign", max_iter=7), z if mu else signs, {"maxiter": 7}),
+        (Quad("eigenvector"), clipped, {"maxiter": 30}),
+        (Quad("eigenvector", "sign", None), signs, {}),
+    ]:
+        start, given = first_point(solver, bit, z, monkeypatch)
+        np.testing.assert_array_equal(start, expected)
+        assert given == options
+
+
+def test_to_convergence_the_relaxed_problem_is_at_a_stationary_point(monkeypatch):
+    """The projected gradient is zero there, and is not after one iteration."""
+    A = affinity.from_labels(np.arange(200) % 4, 20, 40, random_state=0)
+    bit, z = bit_problem(A, "ksh", 1, mu=0.05, b=8)
+    found = []
+    minimize = quad.minimize
+
+    def watched(*args, **settings):
+        found.append(minimize(*args, **settings))
+        return found[-1]
+
+    monkeypatch.setattr(quad, "minimize", watched)
+    for most in (1, None):
+        Quad("eigenvector", "sign", most)(bit, z, np.random.default_rng(0))
+    left = [np.abs(np.clip(f.x - bit.relaxed(f.x)[1], -1, 1) - f.x).max() for f in found]
+    assert left[1] < 1e-3 < left[0]
+
+
+def test_settings_of_quad():
+    assert Quad() == Quad("auto", "clip", 30) != Quad(max_iter=None)
+    assert repr(Quad()) == "Quad(start='auto', truncate='clip', max_iter=30)"
+    for wrong, told in [
+        ({"start": "codes"}, "start must be one of auto, eigenvector; got 'codes'"),
+        ({"truncate": None}, "truncate must be one of clip, sign; got None"),
+        ({"max_iter": 0}, r"max_iter must be a whole number of at least 1 or None \(until"),
+    ]:
+        with pytest.raises(ValueError, match=told):
+            Quad(**wrong)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auxhash import affinity
-from auxhash.zstep import SOLVERS, Penalty, Problem, get, z_step
+from auxhash.zstep import SOLVERS, Cut, Penalty, Problem, Quad, get, z_step
 from tests import oracle
 
 
@@ -20,7 +20,8 @@ def flip_one(bit, z, rng):
     return new
 
 
-ALL_SOLVERS = [*SOLVERS, flip_one]
+PAPERS = Quad("eigenvector", "sign", None)
+ALL_SOLVERS = [*SOLVERS, Cut("fixed"), Cut(overlap=True), PAPERS, flip_one]
 
 
 def setting(A, name, b, seed):
@@ -29,7 +30,7 @@ def setting(A, name, b, seed):
     return Problem(A, oracle.ALL_LOSSES[name], b), Z, H
 
 
-@pytest.mark.parametrize("solver", ALL_SOLVERS, ids=[*SOLVERS, "own"])
+@pytest.mark.parametrize("solver", ALL_SOLVERS, ids=lambda s: getattr(s, "__name__", str(s)))
 @given(
     A=oracle.affinities(),
     name=st.sampled_from(list(oracle.ALL_LOSSES)),

@@ -6,34 +6,60 @@ points, it decides the point's optimal value, whatever they become. Fixing that 
 neighbours, and so on; only the points that remain undecided go to max-flow.
 """
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash import checks
 from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
+from auxhash.storage.encoding import register
 from auxhash.zstep.maxflow import minimum_cut
 from auxhash.zstep.problem import ROUNDING, BitProblem
 
+ORDERS = ("random", "fixed")
 
+
+@register("Cut")
+@dataclass(frozen=True)
 class Cut:
-    """Minimise over the blocks in random order: one block per group, if the affinity has groups.
+    """Minimise over the blocks in turn: one block per group, if the affinity has groups.
 
     Whether a group is submodular is tested on the couplings of the current bit. One that is not
     (real-valued y, a pair with both signs) is split greedily into blocks that are. Without groups,
     all points count as one.
+
+    Args:
+        order: "random" takes the blocks in a fresh random order for every bit (and grows blocks
+            from points in random order); "fixed" always in the order of the groups, classes sorted
+            (and grows blocks from points in the order of their numbers). With a fixed order all
+            bits tend to split the classes in the same way, which makes poorer codes; the paper
+            does not say which it takes.
+        overlap: whether blocks that split a group may overlap. Then a block takes every point of
+            its group that none of its members repels, also those of earlier blocks.
     """
+
+    order: Literal["random", "fixed"] = "random"
+    overlap: bool = False
+
+    def __post_init__(self) -> None:
+        checks.one_of("order", self.order, ORDERS)
+        checks.flag("overlap", self.overlap)
 
     def __call__(
         self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
     ) -> NDArray[np.int8]:
         z = z.copy()
+        shuffle = rng.permutation if self.order == "random" else np.arange
         u, slack, repels = survey(bit, z)
-        block = blocks(bit, repels, rng)
+        members = blocks(bit, repels, self.overlap, shuffle)
         known = np.empty(0) if repels else slack
-        members = np.split(np.argsort(block, kind="stable"), np.cumsum(np.bincount(block))[:-1])
-        for number in rng.permutation(len(members)):
+        block = np.full(len(z), -1, np.int64)
+        for number in shuffle(len(members)):
+            block[members[number]] = number
             solve_block(bit, block, members[number], z, u, known)
         return z
 
@@ -52,16 +78,19 @@ def survey(bit: BitProblem, z: NDArray[np.int8]) -> tuple[Array, Array, bool]:
     return u, slack, any(bit.run(part, graph.chunks))
 
 
-def blocks(bit: BitProblem, repels: bool, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The number of each point's block."""
+def blocks(
+    bit: BitProblem, repels: bool, overlap: bool, shuffle: Callable[[int], NDArray[np.int64]]
+) -> list[NDArray[np.int64]]:
+    """The points of each block, in rising order; `shuffle(n)` is the order to grow blocks in."""
     n = len(bit.c)
     groups = np.zeros(n, np.int64) if bit.groups is None else bit.groups
     if not repels:
-        return np.unique(groups, return_inverse=True)[1]
-    order = rng.permutation(n)
+        block = np.unique(groups, return_inverse=True)[1]
+        return np.split(np.argsort(block, kind="stable"), np.cumsum(np.bincount(block))[:-1])
+    order = shuffle(n)
     order = order[np.argsort(groups[order], kind="stable")]
-    block: NDArray[np.int64] = _grow(order, groups, bit.graph.edges, bit.a)
-    return block
+    found = _grow(order, groups, overlap, bit.graph.edges, bit.a)
+    return [np.sort(members) for members in found]
 
 
 def solve_block(
@@ -74,7 +103,8 @@ def solve_block(
 ) -> None:
     """Minimise E over z[members], in place, the other points fixed; updates u as well.
 
-    `known` is the slack of every point if blocks are whole groups, empty otherwise.
+    `block` holds one number for all members, and others for all other points. `known` is the slack
+    of every point if blocks are whole groups, empty otherwise.
     """
     old = z[members]
     edges = bit.graph.edges
@@ -105,30 +135,43 @@ def _survey(start: int, stop: int, edges: Any, a: Any, z: Any, c: Any, u: Any, s
 
 
 @kernel
-def _grow(order: Any, groups: Any, edges: Any, a: Any) -> Any:
-    """The number of each point's block, grown greedily in its group without any repelling pair."""
+def _grow(order: Any, groups: Any, overlap: bool, edges: Any, a: Any) -> Any:
+    """The points of each block, grown greedily in its group without any repelling pair.
+
+    Points that are in no block yet come first, then with `overlap` the others: with or without it,
+    there are as many blocks.
+    """
     indptr, within, indices = edges.indptr, edges.within, edges.indices
     n = len(order)
-    block = np.full(n, -1, np.int64)
+    covered = np.zeros(n, np.bool_)
     repelled_by = np.full(n, -1, np.int64)
-    number = begin = 0
+    members = np.empty(n, np.int64)
+    found: list[Any] = []
+    begin = 0
     while begin < n:
         end = begin
         while end < n and groups[order[end]] == groups[order[begin]]:
             end += 1
         for root in range(begin, end):
-            if block[order[root]] >= 0:
+            if covered[order[root]]:
                 continue
-            for t in range(root, end):
-                point = order[t]
-                if block[point] < 0 and repelled_by[point] != number:
-                    block[point] = number
+            size = fresh = 0
+            for again in range(2 if overlap else 1):
+                for t in range(begin if again else root, end):
+                    point = order[t]
+                    if covered[point] != again or repelled_by[point] == len(found):
+                        continue
+                    members[size] = point
+                    size += 1
                     for e in range(indptr[point], within[point]):
                         if a[e] > 0:
-                            repelled_by[indices[e]] = number
-            number += 1
+                            repelled_by[indices[e]] = len(found)
+                if not again:
+                    fresh = size
+            covered[members[:fresh]] = True
+            found.append(members[:size].copy())
         begin = end
-    return block
+    return found
 
 
 @kernel

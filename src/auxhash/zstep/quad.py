@@ -1,44 +1,78 @@
 """quad: the quadratic surrogate, a relaxed quadratic program on the box, rounded.
 
-The relaxed problem is not convex and needs a start: the eigenvector of the smallest eigenvalue of
-B, eq. (9) of the paper, if there is no linear term (mu = 0), and the current codes otherwise.
+The relaxed problem is not convex and needs a start. The paper takes the eigenvector of the smallest
+eigenvalue of B, eq. (9), truncated. By default we take it only if there is no linear term (mu = 0),
+and the current codes otherwise.
 """
+
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
+from auxhash import checks
 from auxhash.codes import sign
 from auxhash.compute.arrays import Array
+from auxhash.storage.encoding import register
 from auxhash.zstep.problem import BitProblem
 
-ITERATIONS = 30  # of L-BFGS-B, as in the original program of two-step hashing
+STARTS = ("auto", "eigenvector")
+TRUNCATIONS = ("clip", "sign")
 
 
+@register("Quad")
+@dataclass(frozen=True)
 class Quad:
-    """L-BFGS-B on z'Az/4 + mu |z-h|^2 + l'z over [-1,1]^n, then the sign."""
+    """L-BFGS-B on z'Az/4 + mu |z-h|^2 + l'z over [-1,1]^n, then the sign.
+
+    Args:
+        start: "auto" starts from the eigenvector of eq. (9) if there is no linear term, from the
+            current codes otherwise; "eigenvector" always from the eigenvector, as the paper does.
+        truncate: how the eigenvector is brought into the box: "clip" cuts off what is outside;
+            "sign" takes its signs, as hashing by eigenvectors does (a zero becomes +1).
+        max_iter: the most iterations of L-BFGS-B: 30, as in the original program of two-step
+            hashing; None runs it until it converges.
+    """
+
+    start: Literal["auto", "eigenvector"] = "auto"
+    truncate: Literal["clip", "sign"] = "clip"
+    max_iter: int | None = 30
+
+    def __post_init__(self) -> None:
+        checks.one_of("start", self.start, STARTS)
+        checks.one_of("truncate", self.truncate, TRUNCATIONS)
+        if self.max_iter is not None:
+            checks.whole("max_iter", self.max_iter, 1, instead=" or None (until it converges)")
 
     def __call__(
         self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
     ) -> NDArray[np.int8]:
-        start = z.astype(np.float64) if bit.c.any() else smallest_eigenvector(bit, rng)
         found = minimize(
             bit.relaxed,
-            start,
+            self._first(bit, z, rng),
             jac=True,
             method="L-BFGS-B",
             bounds=Bounds(-1.0, 1.0),
-            options={"maxiter": ITERATIONS},
+            options={} if self.max_iter is None else {"maxiter": int(self.max_iter)},
         ).x
         return sign(found)
+
+    def _first(self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator) -> Array:
+        """Where L-BFGS-B starts, in the box."""
+        if self.start == "auto" and bit.c.any():
+            return z.astype(np.float64)
+        vector = smallest_eigenvector(bit, rng)
+        return np.clip(vector, -1.0, 1.0) if self.truncate == "clip" else sign(vector).astype(float)
 
 
 def smallest_eigenvector(bit: BitProblem, rng: np.random.Generator) -> Array:
     """The spectral solution of E, eq. (9): the smallest eigenvector of B = [[A/4, c/2], [c'/2, 0]].
 
     Scaled to norm sqrt(n + 1), with the sign that makes the last entry positive (or, if that is 0,
-    the first that is not), without that last entry, clipped to the box.
+    the first that is not), without that last entry.
     """
     n = len(bit.c)
     half = bit.c / 2
@@ -50,12 +84,12 @@ def smallest_eigenvector(bit: BitProblem, rng: np.random.Generator) -> Array:
 
     B = LinearOperator((n + 1, n + 1), matvec=multiply, dtype=np.float64)
     try:
-        # The vector is only rounded: a rough one is as good a start as an exact one.
+        # Only a start: a rough vector is as good as an exact one.
         alpha = eigsh(B, k=1, which="SA", v0=rng.standard_normal(n + 1), tol=1e-2)[1][:, 0]
     except ArpackError:  # no convergence, or no couplings at all: then any start will do
         alpha = rng.standard_normal(n + 1)
     tiny = 1e-12 * np.abs(alpha).max()
     orient = alpha[n] if abs(alpha[n]) > tiny else alpha[np.argmax(np.abs(alpha) > tiny)]
     alpha = alpha * (np.sign(orient) * np.sqrt(n + 1) / np.linalg.norm(alpha))
-    start: Array = np.clip(alpha[:n], -1.0, 1.0)
-    return start
+    vector: Array = alpha[:n]
+    return vector
