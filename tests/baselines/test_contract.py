@@ -23,6 +23,7 @@ QUICK = {  # smaller than the defaults, for speed
 }
 SUPERVISED = ("TSH", "FastHash", "KSH", "CCAITQ", "OneHot", "LogitLSH", "SDH", "ILH")
 FROM_PAIRS = ("TSH", "FastHash", "KSH", "ILH")
+FROM_PAIRS_TOO = ("BRE", "STH")  # if they are given any
 UNSUPERVISED = tuple(sorted(set(baselines.__all__) - set(SUPERVISED)))
 VARIANTS = [
     *((name, {}) for name in baselines.__all__),
@@ -162,7 +163,7 @@ def test_supervised_ones_demand_labels(hasher, data):
     assert hasher.__sklearn_tags__().target_tags.required
 
 
-@pytest.mark.parametrize("name", [*FROM_PAIRS, "BRE"])
+@pytest.mark.parametrize("name", [*FROM_PAIRS, *FROM_PAIRS_TOO])
 def test_an_affinity_takes_the_place_of_labels(name, data):
     X, y = data
     pairs = auxhash.affinity.from_labels(y, 20, 60, random_state=0)
