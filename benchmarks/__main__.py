@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-NAMES = ["core", "data", "search", "metrics", "baselines", "optima"]
+NAMES = ["core", "data", "search", "metrics", "baselines", "libsvm", "optima"]
 
 
 def main(arguments: list[str]) -> None:

@@ -17,6 +17,7 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
 
 import auxhash
 from auxhash import MACHash, ModelFileError, TwoStepHash, baselines
@@ -473,3 +474,15 @@ def test_loading_in_another_process(path):
     command = [sys.executable, "-c", textwrap.dedent(code)]
     out = subprocess.run(command, capture_output=True, text=True, check=True)
     assert out.stdout.strip() == hasher.encode(X).tobytes().hex()
+
+
+def test_libsvm_as_hash_function_is_saved(tmp_path, recwarn):
+    """The kernel machine of the paper's footnote; nothing of it has to be trusted."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 4)), np.arange(60) % 3
+    libsvm = SVC(kernel="rbf", C=100.0, gamma=0.5)
+    settings = {"n_similar": 5, "n_dissimilar": 10, "max_iter": 3, "random_state": 0}
+    hasher = MACHash(6, hash_function=libsvm, **settings).fit(X, y)
+    hasher.save(tmp_path / "model")
+    assert not len(recwarn)
+    np.testing.assert_array_equal(auxhash.load(tmp_path / "model").encode(X), hasher.encode(X))
