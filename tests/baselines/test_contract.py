@@ -23,12 +23,14 @@ QUICK = {  # smaller than the defaults, for speed
 }
 SUPERVISED = ("TSH", "FastHash", "KSH", "CCAITQ", "OneHot", "LogitLSH", "SDH", "ILH")
 FROM_PAIRS = ("TSH", "FastHash", "KSH", "ILH")
+FROM_PAIRS_TOO = ("BRE", "STH")  # if they are given any
 UNSUPERVISED = tuple(sorted(set(baselines.__all__) - set(SUPERVISED)))
 VARIANTS = [
     *((name, {}) for name in baselines.__all__),
     ("TSH", {"stagewise": False}),
     ("FastHash", {"stagewise": False}),
     ("AGH", {"layers": 2}),
+    ("KSH", {"hash_function": "linear"}),
     ("BRE", {"supervised": True}),
     ("BRE", {"kernel": "rbf"}),
     ("STH", {"supervised": True}),
@@ -161,7 +163,7 @@ def test_supervised_ones_demand_labels(hasher, data):
     assert hasher.__sklearn_tags__().target_tags.required
 
 
-@pytest.mark.parametrize("name", [*FROM_PAIRS, "BRE"])
+@pytest.mark.parametrize("name", [*FROM_PAIRS, *FROM_PAIRS_TOO])
 def test_an_affinity_takes_the_place_of_labels(name, data):
     X, y = data
     pairs = auxhash.affinity.from_labels(y, 20, 60, random_state=0)
@@ -210,6 +212,7 @@ def test_refuses_a_wrong_number_of_bits(name, n_bits, error, data):
         ("ILH", {"n_subset": 1}, ValueError, "n_subset must be"),
         ("ITQ", {"n_iter": 0}, ValueError, "n_iter must be"),
         ("KSH", {"n_anchors": 0}, ValueError, "n_anchors must be"),
+        ("KSH", {"hash_function": "linea"}, ValueError, "did you mean 'linear'"),
         ("LogitLSH", {"classifier": "trees"}, TypeError, "classifier must be a scikit-learn"),
         ("SDH", {"nu": 0.0}, ValueError, "nu must be"),
         ("SPH", {"max_iter": 0}, ValueError, "max_iter must be"),

@@ -10,6 +10,7 @@ from auxhash.baselines.ksh import (
     similarity_of_pairs,
     whitened,
 )
+from auxhash.compute import threads
 
 
 @pytest.fixture
@@ -30,7 +31,37 @@ def test_products_with_s_from_labels_and_from_pairs(data):
     np.testing.assert_allclose(similarity_of_labels(y)(V), S @ V)
     np.testing.assert_allclose(similarity_of_labels(y)(V[:, 0]), S @ V[:, 0])
     pairs = affinity.from_labels(y, None, None)
-    np.testing.assert_allclose(similarity_of_pairs(pairs)(V), S @ V)
+    with threads.pool(2) as run:
+        np.testing.assert_allclose(similarity_of_pairs(pairs, run)(V), S @ V)
+        np.testing.assert_allclose(similarity_of_pairs(pairs, run)(V[:, 0]), S @ V[:, 0])
+
+
+def unlike(n, values, rng):
+    """Random pairs with these values of y, one of them listed with two values."""
+    i = np.append(0, rng.integers(0, n, 9 * n))
+    j = np.append(1, (i[1:] + rng.integers(1, n, 9 * n)) % n)
+    y = rng.choice(values, len(i))
+    i, j, y = np.append(i, 0), np.append(j, 1), np.append(y, -y[0])
+    return affinity.from_pairs(i, j, y, n)
+
+
+@pytest.mark.parametrize("n_values", [2, 3, 40])  # 40: too many to be kept apart
+@pytest.mark.parametrize("n", [7, 1_500])
+def test_products_with_s_of_any_values(n, n_values):
+    rng = np.random.default_rng(n_values)
+    pairs = unlike(n, [-1.0, 1.0] if n_values == 2 else rng.uniform(-1, 1, n_values), rng)
+    S = np.eye(n)
+    np.add.at(S, (pairs.i, pairs.j), pairs.y)
+    np.add.at(S, (pairs.j, pairs.i), pairs.y)
+    v = rng.standard_normal(n)
+    found = []
+    for n_jobs in (1, 3):
+        with threads.pool(n_jobs) as run:
+            product = similarity_of_pairs(pairs, run)
+            found.append(product(v))
+            np.testing.assert_allclose(product(np.outer(v, [1, 2])), np.outer(S @ v, [1, 2]))
+    np.testing.assert_allclose(found[0], S @ v, atol=1e-12)
+    np.testing.assert_array_equal(*found)
 
 
 def test_whitening_turns_the_constraint_into_a_unit_length():
@@ -80,6 +111,26 @@ def test_without_ascent_the_first_bit_is_the_generalised_eigenvector(data):
     outputs = hasher.decision_function(X)[:, 0]
     np.testing.assert_allclose(abs(np.corrcoef(K @ a, outputs)[0, 1]), 1, atol=1e-6)
     assert outputs @ outputs == pytest.approx(len(X))  # a'K'Ka = n
+
+
+def test_linear_hash_functions_are_hyperplanes_of_the_points(data):
+    from scipy.linalg import eigh
+
+    X, y = data
+    X = X + 5.0  # not centred
+    hasher = baselines.KSH(1, hash_function="linear", max_iter=0, random_state=0).fit(X, y)
+    assert not hasattr(hasher, "anchors_")
+    np.testing.assert_allclose(hasher.center_, X.mean(axis=0))
+    K = X - X.mean(axis=0)
+    a = eigh(K.T @ similarity(y) @ K, K.T @ K)[1][:, -1]
+    outputs = hasher.decision_function(X)[:, 0]
+    np.testing.assert_allclose(abs(np.corrcoef(K @ a, outputs)[0, 1]), 1, atol=1e-6)
+    assert outputs @ outputs == pytest.approx(len(X))  # a'X'Xa = n
+    several = baselines.KSH(4, hash_function="linear", random_state=0).fit(X, y)
+    assert several.weights_.shape == (5, 4)
+    middle = (X[:1] + X[1:2]) / 2  # an output halfway between two points is their mean
+    ends = several.decision_function(X[:2]).mean(axis=0)
+    np.testing.assert_allclose(several.decision_function(middle)[0], ends)
 
 
 def test_kernels_that_are_all_equal_give_one_code():

@@ -8,8 +8,8 @@ from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from sklearn.manifold import SpectralEmbedding
 
-from auxhash import baselines
-from auxhash.baselines.sth import laplacian_eigenmap, neighbour_graph
+from auxhash import affinity, baselines
+from auxhash.baselines.sth import laplacian_eigenmap, neighbour_graph, similar_graph
 
 
 @pytest.fixture
@@ -73,3 +73,33 @@ def test_a_class_of_one_point_is_its_own_part():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((41, 4)), np.array([0] * 20 + [1] * 20 + [2])
     assert baselines.STH(2, supervised=True, random_state=0).fit(X, y).codes_.shape == (41, 1)
+
+
+def test_the_graph_of_an_affinity_joins_its_similar_pairs():
+    pairs = affinity.from_pairs([0, 1, 0, 3], [1, 2, 2, 4], [1.0, 0.5, -1.0, -0.2], 5)
+    expected = np.zeros((5, 5))
+    expected[0, 1] = expected[1, 0] = 1.0
+    expected[1, 2] = expected[2, 1] = 0.5
+    expected[3, 3] = expected[4, 4] = 1.0  # without a similar point
+    np.testing.assert_array_equal(similar_graph(pairs).toarray(), expected)
+    distances = affinity.from_pairs([0, 1], [1, 2], [0.0, 1.0], 3, "distance")
+    np.testing.assert_array_equal(similar_graph(distances).toarray()[0], [0, 1, 0])
+
+
+def test_pairs_are_learnt_from_in_the_place_of_labels_and_neighbours():
+    """Similar pairs inside two classes that X does not show: the first bit tells them apart."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((80, 4)), rng.integers(0, 2, 80)
+    pairs = affinity.from_labels(y, 10, 10, random_state=0)
+    hasher = baselines.STH(1, random_state=0).fit(X, affinity=pairs)
+    np.testing.assert_allclose(hasher.eigenvalues_, 0, atol=1e-9)
+    assert max(np.ptp(hasher.embedding_[y == label]) for label in (0, 1)) < 1e-6
+    both = baselines.STH(1, supervised=True, random_state=0).fit(X, rng.permutation(y), pairs)
+    np.testing.assert_array_equal(both.embedding_, hasher.embedding_)
+
+
+def test_an_affinity_without_similar_pairs_is_refused():
+    X = np.random.default_rng(0).standard_normal((9, 2))
+    pairs = affinity.from_pairs([0, 1], [1, 2], [-1.0, -1.0], 9)
+    with pytest.raises(ValueError, match="no similar pair"):
+        baselines.STH(2).fit(X, affinity=pairs)

@@ -169,3 +169,19 @@ def test_a_damaged_run_counts_as_missing(tmp_path):
     with pytest.warns(UserWarning, match="is no result of a run"):
         assert [record.seed for record in some.records(cells)] == [1]
     assert len(some.facts(cells)) == 1  # and it is told once
+
+
+def test_the_paper_s_methods_learn_from_the_same_pairs_with_linear_hash_functions(tmp_path):
+    some = group(("KSH", "BRE", "STH"), seeds=1)
+    data, pairs = DATA.load(), drawn(DATA, (5, 25), 0, 1)
+    cells = keep(some, tmp_path)
+    for training in some.trainings():
+        hasher = training.hasher()
+        assert runs.learns_from_pairs(hasher)
+        expected = hasher.fit(data.train.X, affinity=pairs).encode(data.query.X)
+        codes = cells.read(training.configuration())[1]["query"]
+        np.testing.assert_array_equal(codes, expected, err_msg=training.method)
+    ksh, bre, sth = (training.hasher() for training in some.trainings())
+    assert (ksh.hash_function, bre.kernel, sth.hash_function) == ("linear",) * 3
+    both = group(("KSH",), seeds=1, hash_functions=("rbf", "linear")).trainings()
+    assert [training.hasher().hash_function for training in both] == ["rbf", "linear"]

@@ -87,7 +87,8 @@ class BRE(Method):
     ) -> Self:
         """Learn from features X (n, D); from y where `supervised`; or from an affinity.
 
-        Where y is not learnt from, it is only kept for `score`.
+        Of an affinity's pairs, those among the `n_train` points are learnt from; a similarity y is
+        the distance (1 - y) / 2. Where y is not learnt from, it is only kept for `score`.
         """
         self._check_parameters()
         if self.supervised or affinity is not None:

@@ -5,13 +5,13 @@ Bit by bit, with R = b S - sum of y y' over the bits so far,
 
     max y'Ry   over y = sign(K a),   a'K'Ka = n
 
-K holds centred kernels of the points with a few anchors. Without the sign this is an eigenproblem.
-Gradient ascent, with the sign smoothed to 2 / (1 + exp(-x)) - 1, starts from its solution, and its
-result is taken if y'Ry, with the sign itself, is then higher.
+K holds centred kernels of the points with a few anchors, or the centred points themselves. Without
+the sign this is an eigenproblem. Gradient ascent, with the sign smoothed to 2 / (1 + exp(-x)) - 1,
+starts from its solution, and its result is taken if y'Ry, with the sign itself, is then higher.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,9 @@ from auxhash.affinity.distances import squared_distances
 from auxhash.affinity.draws import RandomState
 from auxhash.baselines.method import Pairwise
 from auxhash.codes import sign
+from auxhash.compute import threads
 from auxhash.compute.arrays import Array
+from auxhash.compute.kernels import kernel
 
 Product = Callable[[Array], Array]  # with a symmetric matrix
 
@@ -33,6 +35,8 @@ DRAWN = 100, 500  # similar and dissimilar points per point, where not all pairs
 GAIN = 2e-4  # relative gain that a step needs to be accepted
 LONGER = 1.2  # factor of the step length after an accepted step
 SHORTEST = 1e-2  # step length at which the ascent stops, relative to the first
+ROWS = 1024  # of S, per task of a thread
+FEW = 8  # distinct values of S that are kept apart, each as a list of places without values
 
 
 class KSH(Pairwise):
@@ -43,15 +47,17 @@ class KSH(Pairwise):
 
     Args:
         n_bits: length of the codes.
+        hash_function: "rbf" (the authors' kernels) or "linear" (hyperplanes).
         n_anchors: number of kernel centres, drawn at random from the training points.
         max_iter: maximum number of steps of the gradient ascent.
         random_state: seed of the anchors.
+        n_jobs: threads; None takes every core that this process may use, not 1.
 
     Attributes:
-        anchors_: (n_anchors, D).
-        width_: sigma of the kernel exp(-d^2 / (2 sigma)), the mean squared distance.
-        center_: mean kernel of each anchor.
-        weights_: a of each bit, (n_anchors, n_bits).
+        anchors_: (n_anchors, D); kernels only.
+        width_: sigma of the kernel exp(-d^2 / (2 sigma)), the mean squared distance; kernels only.
+        center_: mean kernel of each anchor, or mean of X.
+        weights_: a of each bit, (n_anchors, n_bits) or (D, n_bits).
         objective_: y'Ry of each bit, for the eigenvector and at the end, (n_bits, 2).
         n_iter_: accepted steps of the ascent, the start included: the most of all bits.
     """
@@ -69,16 +75,22 @@ class KSH(Pairwise):
         n_anchors: int = 300,
         max_iter: int = 500,
         random_state: RandomState = None,
+        hash_function: Literal["rbf", "linear"] = "rbf",
+        n_jobs: int | None = None,
     ) -> None:
         self.n_bits = n_bits
         self.n_anchors = n_anchors
         self.max_iter = max_iter
         self.random_state = random_state
+        self.hash_function = hash_function
+        self.n_jobs = n_jobs
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         checks.whole("n_anchors", self.n_anchors, 1)
         checks.whole("max_iter", self.max_iter, 0)
+        if self.hash_function not in ("rbf", "linear"):
+            raise checks.unknown("hash_function", self.hash_function, ("rbf", "linear"))
 
     def _learn(
         self,
@@ -87,20 +99,29 @@ class KSH(Pairwise):
         affinity: Affinity | None,
         rng: np.random.Generator,
     ) -> None:
-        self.anchors_ = X[np.sort(rng.permutation(len(X))[: self.n_anchors])]
-        distance = squared_distances(X, self.anchors_)
-        self.width_ = float(distance.mean()) or 1.0
-        kernel = np.exp(distance / (-2 * self.width_))
-        self.center_ = kernel.mean(axis=0)
-        U, T = whitened(kernel - self.center_)
-        if affinity is None and y is not None and y.ndim == 1:
-            S = similarity_of_labels(y)
-        else:
-            if affinity is None:
-                affinity = from_labels(np.asarray(y), *DRAWN, rng)
-            S = similarity_of_pairs(affinity)
-        weights, self.objective_ = self._bits(U, S)
+        if self.hash_function == "rbf":
+            self.anchors_ = X[np.sort(rng.permutation(len(X))[: self.n_anchors])]
+            self.width_ = float(squared_distances(X, self.anchors_).mean()) or 1.0
+        K = self._features(X)
+        self.center_ = K.mean(axis=0)
+        U, T = whitened(K - self.center_)
+        with threads.pool(self.n_jobs) as run:
+            if affinity is None and y is not None and y.ndim == 1:
+                S = similarity_of_labels(y)
+            else:
+                if affinity is None:
+                    affinity = from_labels(np.asarray(y), *DRAWN, rng)
+                S = similarity_of_pairs(affinity, run)
+            weights, self.objective_ = self._bits(U, S)
         self.weights_ = T @ weights
+
+    def _features(self, X: NDArray[Any]) -> Array:
+        """What a bit is a weighted sum of, before centring: kernels with the anchors, or X."""
+        points = np.asarray(X, np.float64)
+        if self.hash_function == "linear":
+            return points
+        kernels: Array = np.exp(squared_distances(points, self.anchors_) / (-2 * self.width_))
+        return kernels
 
     def _bits(self, U: Array, S: Product) -> tuple[Array, Array]:
         """Weights (., b) of the columns of U, and each bit's objective before and after ascent."""
@@ -130,9 +151,8 @@ class KSH(Pairwise):
         return weights, objective
 
     def _outputs(self, X: NDArray[Any]) -> Array:
-        distance = squared_distances(np.asarray(X, np.float64), self.anchors_)
-        kernel: Array = np.exp(distance / (-2 * self.width_)) - self.center_
-        return kernel @ self.weights_
+        outputs: Array = (self._features(X) - self.center_) @ self.weights_
+        return outputs
 
 
 def _codes(U: Array, weights: tuple[Array, ...]) -> list[tuple[Array, Array]]:
@@ -201,15 +221,61 @@ def similarity_of_labels(y: NDArray[Any]) -> Product:
     return product
 
 
-def similarity_of_pairs(affinity: Affinity) -> Product:
-    """The product with S of an affinity: y for its pairs, +1 on the diagonal, 0 elsewhere."""
+def similarity_of_pairs(affinity: Affinity, run: threads.Run) -> Product:
+    """The product with S of an affinity: y for its pairs, +1 on the diagonal, 0 elsewhere.
+
+    The ascent is made of these products, some thousands of millions of additions per bit, and
+    memory is what they wait for. With few distinct y, as for similar and dissimilar pairs, each has
+    a list of its places in S: two bytes per pair where twelve would hold its place and value.
+    """
     n = affinity.n_points
     y = affinity.read_as("similarity")
     upper = csr_array((y, (affinity.i, affinity.j)), shape=(n, n))
     S = upper + upper.T
+    rows = threads.chunks(n, ROWS)
+    levels = np.unique(S.data[S.data != 0])
+    places = [(level, *_places(S, level)) for level in levels] if len(levels) <= FEW else []
 
     def product(V: Array) -> Array:
-        result: Array = S @ V + V
+        result = np.array(V, np.float64)
+        vector = V.ndim == 1 and len(levels) <= FEW
+
+        def part(at: slice) -> None:
+            if not vector:
+                result[at] += S[at] @ V
+                return
+            for level, start, place in places:
+                _add(level, start, place, V, at.start, at.stop, result)
+
+        run(part, rows)
         return result
 
     return product
+
+
+def _places(S: csr_array, level: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Where S is `level`: the column numbers, row after row, and where each row starts in them."""
+    here = level == S.data
+    start = np.append(0, np.cumsum(here))[S.indptr].astype(np.int64)
+    short = np.uint16 if S.shape[1] <= 1 << 16 else np.uint32
+    return start, S.indices[here].astype(short)
+
+
+@kernel
+def _add(level: float, start: Any, place: Any, v: Any, first: int, last: int, result: Any) -> None:
+    """Add level * (sum of v over a row's places) to the rows first..last-1 of `result`.
+
+    Four sums at a time: each addition waits for the one before it.
+    """
+    for n in range(first, last):
+        a = b = c = d = 0.0
+        end = start[n + 1]
+        whole = end - (end - start[n]) % 4
+        for e in range(start[n], whole, 4):
+            a += v[place[e]]
+            b += v[place[e + 1]]
+            c += v[place[e + 2]]
+            d += v[place[e + 3]]
+        for e in range(whole, end):
+            a += v[place[e]]
+        result[n] += level * ((a + b) + (c + d))

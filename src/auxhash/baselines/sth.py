@@ -1,24 +1,25 @@
 """STH: self-taught hashing (Zhang et al. 2010).
 
-The codes come first: the eigenvectors of a nearest-neighbour graph's Laplacian, L v = lambda D v,
-cut at their medians. Then one linear SVM per bit learns them, for the codes of new points.
+The codes come first: the eigenvectors of a graph's Laplacian, L v = lambda D v, cut at their
+medians. The graph joins nearest neighbours or, where pairs are given, the similar ones. Then one
+linear SVM per bit learns the codes, for those of new points.
 """
 
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from auxhash import checks, hashfunctions
-from auxhash.affinity import neighbors
+from auxhash.affinity import Affinity, neighbors
 from auxhash.affinity.draws import RandomState, generator
 from auxhash.baselines.method import Method, check_single, doubles, kept_labels, middle
 from auxhash.codes import sign
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
-from auxhash.hasher import check_labelled, check_points
+from auxhash.hasher import check_labelled, check_pairs, check_points
 
 
 class STH(Method):
@@ -26,7 +27,8 @@ class STH(Method):
 
     Args:
         n_bits: length of the codes.
-        n_neighbors: number of nearest neighbours of each point in the graph.
+        n_neighbors: number of nearest neighbours of each point in the graph; without effect where
+            an affinity gives the graph.
         supervised: False ignores labels; True demands them, and a point's neighbours are its
             nearest points of the same label.
         hash_function: "linear", "rbf", "network", "trees" or a scikit-learn classifier, cloned for
@@ -64,14 +66,19 @@ class STH(Method):
         self.n_jobs = n_jobs
 
     @threads.one_blas_thread()
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Learn from features X (n, D), and from labels y (n,) where `supervised`.
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, affinity: Affinity | None = None
+    ) -> Self:
+        """Learn from features X (n, D); from y (n,) where `supervised`; or from an affinity.
 
-        Where y is not learnt from, it is only kept for `score`.
+        The graph of an affinity joins its similar pairs, y > 0, with y for a weight. Where y is not
+        learnt from, it is only kept for `score`.
         """
         self._check_parameters()
         labels: NDArray[Any] | None
-        if self.supervised:
+        if affinity is not None:
+            points, labels = check_pairs(self, X, y, affinity)
+        elif self.supervised:
             points, labels = check_labelled(self, X, y, least=3)
             check_single(labels)
         else:
@@ -82,7 +89,11 @@ class STH(Method):
                 "STH gives fewer bits than there are training points: "
                 f"n_bits={self.n_bits}, n_samples={len(points)}"
             )
-        graph = self._graph(doubles(points), labels if self.supervised else None)
+        if affinity is None:
+            graph = self._graph(doubles(points), labels if self.supervised else None)
+        else:
+            doubles(points)  # refuses numbers out of range
+            graph = similar_graph(affinity)
         start, centres = generator(self.random_state).spawn(2)
         self.eigenvalues_, self.embedding_ = laplacian_eigenmap(graph, self.n_bits, start)
         Z = sign(self.embedding_ - middle(self.embedding_))
@@ -131,6 +142,21 @@ def neighbour_graph(
     source = np.repeat(members, near.shape[1])
     directed = csr_array((np.ones(len(source)), (source, members[near.ravel()])), shape=(n, n))
     return directed.maximum(directed.T)
+
+
+def similar_graph(affinity: Affinity) -> csr_array:
+    """Symmetric graph of the similar pairs, y > 0, with y for a weight.
+
+    A point without a similar one has an edge to itself, so that every degree is positive.
+    """
+    n, y = affinity.n_points, affinity.read_as("similarity")
+    similar = y > 0
+    if not similar.any():
+        raise ValueError("affinity holds no similar pair (y > 0), and STH learns from these alone")
+    i, j = affinity.i[similar], affinity.j[similar]
+    upper = csr_array((y[similar], (i, j)), shape=(n, n))
+    alone = np.bincount(np.concatenate([i, j]), minlength=n) == 0
+    return upper + upper.T + csr_array(diags_array(alone.astype(np.float64)))
 
 
 def laplacian_eigenmap(W: csr_array, n: int, rng: np.random.Generator) -> tuple[Array, Array]:

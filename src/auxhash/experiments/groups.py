@@ -12,7 +12,6 @@ from typing import Any
 
 from auxhash import metrics
 from auxhash.affinity import Affinity
-from auxhash.baselines import BRE, STH
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.entries import OURS, known
@@ -31,7 +30,7 @@ class PlannedRun:
     """One cell: a method trained on a data set with a seed."""
 
     method: str
-    hash_function: str  # of our methods; "" for one with a fixed hash function
+    hash_function: str  # of our methods and KSH; "" for a method that has its own
     n_bits: int
     seed: int
     data: Data
@@ -53,12 +52,12 @@ class PlannedRun:
             "n_dissimilar": self.pairs[1],
             "n_jobs": self.n_jobs,
         }
-        method = _method(self.method, self.data.labelled)
-        hasher = runs.prepared(method, self.n_bits, **settings)
+        hasher = runs.prepared(known(self.method), self.n_bits, **settings)
         if self.hash_function:
-            first = hasher.get_params()["mu"]
-            mu = first if first == "auto" else self.mu * first
-            hasher.set_params(hash_function=self.hash_function, mu=mu)
+            hasher.set_params(hash_function=self.hash_function)
+        first = hasher.get_params(deep=False).get("mu", "auto")
+        if self.method in OURS and first != "auto":
+            hasher.set_params(mu=self.mu * first)
         return hasher
 
     def configuration(self) -> dict[str, Any]:
@@ -132,7 +131,7 @@ class Group:
     def _members(self) -> Iterator[tuple[str, PlannedRun]]:
         for method in self.methods:
             trained = TWO_STEP_OF.get(method, method)
-            kinds = self.hash_functions if trained in OURS else ("",)
+            kinds = self.hash_functions if trained in (*OURS, "KSH") else ("",)
             seeds = self.seeds_quad if "quad" in trained else self.seeds
             for kind in kinds:
                 for b in self.bits:
@@ -166,13 +165,6 @@ class Group:
             facts["history"][0]["seconds"] if method in TWO_STEP_OF else facts["seconds"],
             len(data.train),
         )
-
-
-def _method(name: str, labelled: bool) -> Hasher:
-    """The method of that name; BRE and STH learn from labels if there are any, as in the paper."""
-    if labelled and name in ("BRE", "STH"):
-        return BRE(supervised=True) if name == "BRE" else STH(supervised=True)
-    return known(name)
 
 
 def _codes(method: str, arrays: Arrays) -> Arrays:

@@ -207,9 +207,10 @@ def _sph(model: baselines.SPH, X: Name, graph: OnnxGraph) -> Name:
 
 @outputs.register
 def _ksh(model: baselines.KSH, X: Name, graph: OnnxGraph) -> Name:
-    distance = graph.squared_distances(X, model.anchors_)
-    kernel = graph.add("Exp", graph.over(distance, -2 * model.width_))
-    return graph.matrix(graph.minus(kernel, model.center_), model.weights_)
+    if model.hash_function == "rbf":
+        distance = graph.squared_distances(X, model.anchors_)
+        X = graph.add("Exp", graph.over(distance, -2 * model.width_))
+    return graph.matrix(graph.minus(X, model.center_), model.weights_)
 
 
 @outputs.register
