@@ -22,13 +22,24 @@ ALL_LOSSES = {**losses.LOSSES, "own": similar_or_not}
 def loss(Z: NDArray[Any], A: Affinity, name: str) -> float:
     """L(Z), one pair after another."""
     function = ALL_LOSSES[name]
-    y = A.read_as(getattr(function, "reads", "similarity"))
+    y = A.read_as(losses.reads(function))
     b = Z.shape[1]
     total = 0.0
     for p in range(len(A)):
         d = float((Z[A.i[p]] != Z[A.j[p]]).sum())
         total += A.weight[p] * float(function(np.array(d), np.array(y[p]), b))
     return total
+
+
+# The losses as the paper writes them: of two codes z and w of -1 and +1, and y.
+PAPER = {
+    "ee": lambda z, w, y, lam: (  # eq. (2); y+ and y- are the positive and the negative part of y
+        max(y, 0) * ((z - w) ** 2).sum() + lam * max(-y, 0) * np.exp(-((z - w) ** 2).sum())
+    ),
+    "ksh": lambda z, w, y: (z @ w - len(z) * y) ** 2,  # eq. (3)
+    "bre": lambda z, w, y: (((z - w) ** 2).sum() / len(z) - y) ** 2,  # y = |x - x'|^2 / 2
+    "esplh": lambda z, w, y: np.exp(-y * (z @ w) / len(z)),  # which has z'z for z'w, a slip
+}
 
 
 def penalized(

@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -60,6 +62,59 @@ def test_the_formulas():
     np.testing.assert_allclose(losses.ee(d, -1.0, b, lam=3.0, scale=b), 3 * np.exp(-4 * d))
     np.testing.assert_allclose(losses.hinge(d, 1.0, b), (d / b) ** 2)
     np.testing.assert_allclose(losses.hinge(d, -1.0, b), np.maximum(0, 0.5 - d / b) ** 2)
+
+
+def summed(Z, A, y, formula):
+    """A formula of the paper, over the pairs of an affinity."""
+    codes = Z.astype(float)
+    pairs = zip(A.i, A.j, y, A.weight, strict=True)
+    return sum(w * formula(codes[i], codes[j], value) for i, j, value, w in pairs)
+
+
+@given(st.integers(0, 99), st.integers(1, 40))
+def test_the_literal_forms_are_the_paper_s_formulas(seed, b):
+    rng = np.random.default_rng(seed)
+    Z, X = oracle.codes(rng, 12, b), rng.standard_normal((12, 3))
+    i, j = np.triu_indices(12, 1)
+    similar = affinity.from_pairs(i, j, rng.choice([-1.0, 1.0], len(i)), 12)
+    literal = {
+        "ksh": partial(losses.ksh, scale=b),
+        "esplh": losses.esplh,
+        "ee": partial(losses.ee, lam=2.0, scale=b),
+    }
+    formulas = {**oracle.PAPER, "ee": partial(oracle.PAPER["ee"], lam=2.0)}
+    for name, loss in literal.items():
+        expected = summed(Z, similar, similar.y, formulas[name])
+        np.testing.assert_allclose(losses.total(Z, similar, loss), expected, rtol=1e-10)
+    half = np.square(X[i] - X[j]).sum(axis=1) / 2
+    far = affinity.from_pairs(i, j, half, 12, "distance")  # y is half / max(half)
+    loss = partial(losses.bre, scale=4, largest=half.max())
+    expected = summed(Z, far, half, oracle.PAPER["bre"])
+    np.testing.assert_allclose(losses.total(Z, far, loss), expected, rtol=1e-10)
+
+
+def test_a_partial_reads_what_its_function_reads():
+    """Else bre would take a similarity of 1, two equal points, for the largest distance."""
+    one = affinity.from_pairs([0], [1], [1.0], 2)
+    same = partial(partial(losses.bre, scale=1.0), largest=1.0)
+    assert losses.total(np.ones((2, 3), np.int8), one, same) == 0
+    np.testing.assert_array_equal(losses.curves(same, [1], 3), losses.curves("bre", [1], 3))
+    own = partial(losses.bre)
+    own.reads = "similarity"
+    assert losses.reads(own) == "similarity"
+
+
+def test_the_literal_form_learns_the_same_with_mu_times_its_factor():
+    from auxhash import MACHash
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 4))
+    y = (X[:, 0] + 0.5 * rng.standard_normal(60) > 0).astype(int)
+    settings = {"n_similar": 5, "n_dissimilar": 10, "refine": None, "random_state": 0}
+    scaled = MACHash(4, loss="ksh", mu=0.1, **settings).fit(X, y)
+    literal = MACHash(4, loss=partial(losses.ksh, scale=4), mu=1.6, **settings).fit(X, y)
+    np.testing.assert_array_equal(literal.codes_, scaled.codes_)
+    assert literal.loss_ == pytest.approx(16 * scaled.loss_)
 
 
 A = affinity.from_pairs([0], [1], [1.0], 2)

@@ -12,6 +12,7 @@ Equations are numbered as in the paper.
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,12 @@ MOST_ROWS = 256  # distinct (y, weight) that a table may have; a row number is o
 CHUNK = 1 << 16  # pairs per task of a thread
 
 
-def ksh(d: Array, y: Array, b: int) -> Array:
-    """Supervised hashing with kernels, eq. (3) over b^2: (s/b - y)^2."""
-    return ((b - 2 * d) / b - y) ** 2
+def ksh(d: Array, y: Array, b: int, scale: float = 1.0) -> Array:
+    """Supervised hashing with kernels, eq. (3) over b^2: (s/b - y)^2.
+
+    `scale=b` gives the paper's literal form, (s - b y)^2, and multiplies mu by b^2.
+    """
+    return (scale * ((b - 2 * d) / b - y)) ** 2
 
 
 def esplh(d: Array, y: Array, b: int) -> Array:
@@ -40,11 +44,15 @@ def esplh(d: Array, y: Array, b: int) -> Array:
     return np.exp(-y * (b - 2 * d) / b)
 
 
-def bre(d: Array, y: Array, b: int) -> Array:
-    """Binary reconstructive embedding: (d/b - y)^2 with y a distance in [0, 1]."""
+def bre(d: Array, y: Array, b: int, scale: float = 1.0, largest: float = 1.0) -> Array:
+    """Binary reconstructive embedding: (d/b - y)^2 with y a distance in [0, 1].
+
+    The paper's literal form is (|z-z'|^2/b - |x-x'|^2/2)^2, where |z-z'|^2 = 4 d: `scale=4`, with
+    the largest |x-x'|^2/2 of the pairs, which y = 1 stands for, as `largest`.
+    """
     if np.min(y) < 0 or np.max(y) > 1:
         raise ValueError("bre reads y as distances in [0, 1] (or similarities in [-1, 1])")
-    return (d / b - y) ** 2
+    return (scale * d / b - largest * y) ** 2
 
 
 bre.reads = "distance"  # type: ignore[attr-defined]
@@ -76,6 +84,14 @@ def get(loss: str | Loss) -> Loss:
     return LOSSES[loss]
 
 
+def reads(loss: Loss) -> Kind:
+    """What a loss reads y as; a partial reads what its function does."""
+    while isinstance(loss, partial) and not hasattr(loss, "reads"):
+        loss = loss.func
+    kind: Kind = getattr(loss, "reads", "similarity")
+    return kind
+
+
 @dataclass(frozen=True)
 class LossTable:
     """A loss on the pairs of an affinity, as look-ups over d = 0..b.
@@ -100,7 +116,7 @@ class LossTable:
 def tabulate(affinity: Affinity, loss: str | Loss, n_bits: int) -> LossTable:
     """Evaluate `loss` at every distance for the pairs of `affinity`."""
     function = get(loss)
-    y = affinity.read_as(getattr(function, "reads", "similarity"))
+    y = affinity.read_as(reads(function))
     weight = affinity.weight
     rows, row = _distinct(y, weight, MOST_ROWS)
     table, coef, basis = np.zeros((1, n_bits + 1)), np.zeros((len(y), 0)), np.zeros((0, n_bits + 1))
@@ -120,7 +136,7 @@ def tabulate(affinity: Affinity, loss: str | Loss, n_bits: int) -> LossTable:
 def curves(loss: str | Loss, y: ArrayLike, n_bits: int, kind: Kind = "similarity") -> Array:
     """The loss (len(y), b + 1) at d = 0..b for each y; `kind` says what the y are."""
     function = get(loss)
-    values = convert(np.asarray(y, np.float64), kind, getattr(function, "reads", "similarity"))
+    values = convert(np.asarray(y, np.float64), kind, reads(function))
     return _evaluate(function, values, n_bits)
 
 

@@ -13,10 +13,10 @@ from tests.datasets.made import tar_of
 def tiny(folder, tmp_path, client):
     """A corpus in the official archive's form, behind a fake package client."""
     rng = np.random.default_rng(0)
-    base, learn, query = (rng.integers(0, 99, (n, 8)).astype(np.float32) for n in (90, 50, 20))
+    base, query = (rng.integers(0, 99, (n, 8)).astype(np.float32) for n in (90, 20))
     truth = neighbors.nearest(base, query, 10)[0].astype(np.int32)
     names = [f"tiny_{part}" for part in sift.PARTS]
-    for name, vectors in zip(names, (base, learn, query, truth), strict=True):
+    for name, vectors in zip(names, (base, query, truth), strict=True):
         write_vectors(tmp_path / name, vectors)
     members = {f"tiny/{name}": (tmp_path / name).read_bytes() for name in names}
     archive = tar_of(tmp_path / "tiny.tar.gz", members)
@@ -32,14 +32,16 @@ def test_a_corpus_as_it_is(tiny):
     np.testing.assert_array_equal(data.base.X, base)
     np.testing.assert_array_equal(data.query.X, query)
     np.testing.assert_array_equal(data.query.neighbors, truth)
-    assert len(data.train) == 50
-    assert "learn set, none in the base" in data.protocol
+    np.testing.assert_array_equal(data.train.X, base)
+    assert "(the whole base)" in data.protocol
     assert data.protocol.endswith("Ground truth: the 10 nearest base points. Nothing random.")
 
 
 def test_ground_truth_follows_a_smaller_base(tiny):
     data = sift.corpus(tiny[0], 30, 40, 5, 1)
     assert [len(part) for part in (data.train, data.base, data.query)] == [30, 40, 5]
+    assert {tuple(x) for x in data.train.X} <= {tuple(x) for x in data.base.X}
+    assert "30 training points (a random part of the base)" in data.protocol
     expected = neighbors.nearest(data.base.X, data.query.X, 10)[0]
     np.testing.assert_array_equal(data.query.neighbors, expected)
     assert data.protocol.endswith("Seed 1.")
@@ -55,12 +57,7 @@ def test_a_truncated_corpus_is_refused(tiny, folder):
 
 
 def test_sizes_of_the_full_corpus():
-    assert [file.size for file in sift.FULL.files] == [
-        516_000_000,
-        51_600_000,
-        5_160_000,
-        4_040_000,
-    ]
+    assert [file.size for file in sift.FULL.files] == [516_000_000, 5_160_000, 4_040_000]
 
 
 def test_the_real_ground_truth_is_reproduced(real):

@@ -99,6 +99,7 @@ def test_the_paper_s_sizes():
     for found in FIGURES["unsup-comparison"].groups(PAPER):
         assert found.data.n_train == 5_000
         assert found.data.n_true == 20_000
+        assert found.data.n_query == 10_000
     (far,) = FIGURES["unsup-nestederr1"].groups(PAPER)
     assert (far.pairs, far.data.n_true) == ((50, 1_000), 10_000)
 
@@ -116,13 +117,12 @@ def test_the_stand_in_for_sift(tmp_path, monkeypatch):
 
 
 def test_ground_truth_is_apart_from_what_is_trained_on():
-    data = Data("digits", 60, 200, 20, labelled=False, n_true=10, n_judged=5)
+    data = Data("digits", 60, 200, 20, labelled=False, n_true=10)
     assert data.load().query.neighbors is None
     assert data.load().train.y is None
     judged = data.judged(1)
-    assert judged.query.neighbors.shape == (5, 10)
+    assert judged.query.neighbors.shape == (20, 10)
     assert "10 nearest base points" in judged.protocol
-    assert "first 5 queries" in judged.protocol
     distance = np.linalg.norm(judged.base.X.astype(float) - judged.query.X[0].astype(float), axis=1)
     assert distance[judged.query.neighbors[0]].max() <= np.sort(distance)[9]
 

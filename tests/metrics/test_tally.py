@@ -8,6 +8,7 @@ import pytest
 
 from auxhash import metrics
 from auxhash.codes import MOST_BITS, pack
+from auxhash.metrics import tally
 
 RNG = np.random.default_rng(0)
 BASE = RNG.choice(np.array([-1, 1], np.int8), (40, 12))
@@ -130,7 +131,9 @@ def test_labels_that_cannot_be_compared(query, base, message):
         ([[0.0, 1.0], [1.0, 2.0]], "must be positions"),
     ],
 )
-def test_neighbors_are_different_points_of_the_base(neighbors, message):
+@pytest.mark.parametrize("checked", [1, 512])
+def test_neighbors_are_different_points_of_the_base(neighbors, message, checked, monkeypatch):
+    monkeypatch.setattr(tally, "CHECKED", checked)
     with pytest.raises(ValueError, match=f"neighbors .*{message}"):
         metrics.recall_at_k(BASE[:2], BASE, neighbors=neighbors, k=5)
 
@@ -140,6 +143,14 @@ def test_neighbors_of_any_whole_type():
     for kind in (np.int8, np.uint64, np.int64):
         found = metrics.recall_at_k(BASE[:2], BASE, neighbors=near.astype(kind), k=40)
         assert found == 1
+
+
+def test_neighbors_are_not_copied():
+    """20,000 neighbours of each of 10,000 queries take 800 MB, mapped from disk."""
+    near = np.array([[3, 1], [0, 39]], np.int32)
+    truth = tally.Truth(None, None, near, 2, 40)
+    assert np.shares_memory(truth.neighbors, near)
+    np.testing.assert_array_equal(np.flatnonzero(truth.relevant(slice(0, 1))), [1, 3])
 
 
 def test_measures_of_codes_check_them_too():

@@ -65,7 +65,7 @@ def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int
     "--refine/--no-refine",
     "refined",
     default=None,
-    help="Lower the loss further after MAC (the default), or stop where the paper does.",
+    help="Lower the loss further after MAC (the default), or stop after MAC.",
 )
 @click.option("--validation", type=float, help="Share of the points held out to stop early.")
 @click.option("--auto", is_flag=True, help="Choose what is not given, on held-out points.")

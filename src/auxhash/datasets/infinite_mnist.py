@@ -1,9 +1,20 @@
 """Infinite MNIST: deformed handwritten digits without end, each addressed by its number.
 
-Elastic deformation (Simard, Steinkraus and Platt, 2003): every pixel is moved by a random field,
-smoothed by a Gaussian; on top of it a small rotation, scaling and shift. All randomness is a
-function of (seed, number of the image, number of the draw), so any image can be made at any time,
-alone or among a million, on any thread, and is always the same.
+The data set is that of Loosli, Canu and Bottou (2007), "Training invariant support vector machines
+using selective sampling"; the images are not theirs. Elastic deformation (Simard, Steinkraus and
+Platt, 2003): every pixel is moved by a random field, smoothed by a Gaussian; on top of it a small
+rotation, scaling and shift. All randomness is a function of (seed, number of the image, number of
+the draw), so any image can be made at any time, alone or among a million, on any thread, and is
+always the same.
+
+Their program (leon.bottou.org/projects/infimnist) differs:
+
+- It combines 1,522 stored fields with stored tangent vectors of the training images. Here every
+  image has a random field of its own, along which its pixels are moved.
+- It translates digits beside that; here they are also turned by up to 10 degrees and scaled by up
+  to a tenth.
+- Its first images are MNIST's own, and only training images are deformed. Here every image is,
+  queries too, which are made of MNIST's test images.
 """
 
 import math
@@ -112,7 +123,8 @@ def load(
     numbers = np.arange(n_query)
     query = _points(held_out.images(numbers).reshape(n_query, -1), held_out.label(numbers))
     what = (
-        "raw pixels of deformed digits, base from MNIST's training images, queries from its tests"
+        "raw pixels of deformed digits after Loosli, Canu and Bottou (2007), by our own "
+        "deformations, base from MNIST's training images, queries from its test images"
     )
     protocol = describe("infinite-mnist", what, train, base, query, within(train, base), seed)
     return Dataset("infinite-mnist", train, base, query, protocol)

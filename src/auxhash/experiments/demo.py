@@ -9,7 +9,7 @@ from auxhash.experiments.compare import Comparison
 from auxhash.experiments.comparepage import Compared, PageHead
 from auxhash.experiments.entries import MethodLike
 
-# The paper's two-step method and its MAC, what is best here, and three to be measured against.
+# Two-step hashing and MAC started from it, what is best here, and three to be measured against.
 METHODS: Mapping[str, MethodLike] = {
     "cut": "cut",
     "MACcut": "MACcut",
@@ -23,10 +23,11 @@ K = (10, 100)
 ABOUT = """\
 L(h) is the loss that cut, MACcut and MACrefined minimise; p@k the share of a query's k nearest that
 are the same digit, mAP the same over all ranks; b_eff how many bits are effective. cut is two-step
-hashing, MACcut the paper's method, MACrefined what MACHash does by default, with linear hash
-functions; with kernels (hash_function="rbf") it is best here, and slower to train and to encode
-with. ITQ knows no labels, CCAITQ is its supervised form, and OneHot takes a classifier's answer as
-the code. Where b_eff is near 3.3 (ten classes), a code says little more than the digit."""
+hashing, MACcut is MAC from there with the paper's mu, MACrefined what MACHash does by default, all
+with linear hash functions; with kernels (hash_function="rbf") it is best here, and slower to train
+and to encode with. ITQ knows no labels, CCAITQ is its supervised form, and OneHot takes a
+classifier's answer as the code. Where b_eff is near 3.3 (ten classes), a code says little more than
+the digit."""
 
 
 def run(

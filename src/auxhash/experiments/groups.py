@@ -89,7 +89,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Group:
-    """Methods that learn from the same pairs of the same points."""
+    """Methods trained on the same points; those that learn from pairs get the same pairs."""
 
     name: str
     data: Data

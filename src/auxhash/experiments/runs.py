@@ -121,7 +121,7 @@ def measure(
     """All measures of retrieval, of searching the base's codes for those of the queries."""
     labels = (data.query.y, data.base.y) if data.query.neighbors is None else (None, None)
     return metrics.evaluate(
-        codes["query"][: len(data.query)],
+        codes["query"],
         codes["base"],
         *labels,
         neighbors=data.query.neighbors,

@@ -4,8 +4,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from auxhash import datasets
 from auxhash.datasets.dataset import Dataset, Points, ground_truth
 
@@ -24,7 +22,6 @@ class Data:
     cosine: bool = False
     labelled: bool = True  # False: points have no labels, and neighbours are the ground truth
     n_true: int = 0  # nearest base points that are the ground truth, where there are no labels
-    n_judged: int | None = None  # queries that precision is measured with; None takes all
 
     @property
     def stands_in(self) -> bool:
@@ -37,10 +34,10 @@ class Data:
 
     def load(self) -> Dataset:
         """Points without ground truth: what is trained on does not depend on it."""
-        return _load(replace(self, n_true=0, n_judged=None))
+        return _load(replace(self, n_true=0))
 
     def judged(self, n_jobs: int | None = None) -> Dataset:
-        """The same with ground truth, and only the queries that precision is measured with."""
+        """The same with ground truth."""
         return _judged(self, n_jobs)
 
 
@@ -62,14 +59,11 @@ def _load(data: Data) -> Dataset:
 @lru_cache(maxsize=2)
 def _judged(data: Data, n_jobs: int | None) -> Dataset:
     found = data.load()
-    query, told = found.query, ""
-    if data.n_judged is not None and data.n_judged < len(query):
-        query = query.take(np.arange(data.n_judged))
-        told = f" Precision is measured with the first {data.n_judged} queries."
-    if not data.labelled:
-        truth = ground_truth(found.base.X, query.X, data.n_true, n_jobs)
-        query = replace(query, neighbors=truth)
-        told += f" Ground truth: the {truth.shape[1]} nearest base points."
+    if data.labelled:
+        return found
+    truth = ground_truth(found.base.X, found.query.X, data.n_true, n_jobs)
+    told = f" Ground truth: the {truth.shape[1]} nearest base points."
+    query = replace(found.query, neighbors=truth)
     return replace(found, query=query, protocol=found.protocol + told)
 
 
@@ -98,7 +92,7 @@ PAPER = Scale(
     "paper",
     Data("cifar10-gist", 10_000),
     Data("infinite-mnist", 10_000),
-    Data(SIFT, 10_000, n_query=10_000, labelled=False, n_true=20_000, n_judged=1_000),
+    Data(SIFT, 10_000, n_query=10_000, labelled=False, n_true=20_000),
     n_train_compared=5_000,
     bits=(16, 32, 48),
     bits_compared=(16, 32, 48, 64),

@@ -23,6 +23,7 @@ Counts = NDArray[np.int64]
 
 CHUNK = 16  # queries
 BATCH = 16  # chunks whose rankings are added up together
+CHECKED = 512  # queries whose lists of neighbours are checked at once
 
 # Kinds of labels, by NumPy's letter for a type; labels of the same kind can be compared.
 _KINDS = {
@@ -76,7 +77,7 @@ class Truth:
     def relevant(self, rows: slice) -> NDArray[np.uint8]:
         """1 where a base point is relevant to a query, else 0: (rows, n_base)."""
         if self.neighbors is not None:
-            found = self.neighbors[rows]
+            found = np.asarray(self.neighbors[rows], np.int64)
             mask = np.zeros((len(found), self.n_base), np.uint8)
             np.put_along_axis(mask, found, 1, axis=1)
             return mask
@@ -188,18 +189,20 @@ def take(
     return Tally(found, hits, len(base), truth.rule, walked, stops)
 
 
-def _neighbors(neighbors: ArrayLike, n_base: int) -> Counts:
+def _neighbors(neighbors: ArrayLike, n_base: int) -> NDArray[Any]:
+    """The lists of neighbours, checked, in the array that they came in: it may be large."""
     array = np.asarray(neighbors)
     if array.ndim != 2 or not np.issubdtype(array.dtype, np.integer):
         raise ValueError("neighbors must be positions in the base, of shape (n_queries, K)")
     if array.size and not (array.min() >= 0 and array.max() < n_base):
         raise ValueError(f"neighbors must lie in 0..{n_base - 1}")
-    rising = np.sort(array.astype(np.int64), axis=1)
-    twice = rising[:, 1:] == rising[:, :-1]
-    if twice.any():
-        row = int(np.flatnonzero(twice.any(axis=1))[0])
-        raise ValueError(f"neighbors must not name a point twice in one row, row {row} does")
-    return rising
+    for rows in threads.chunks(len(array), CHECKED):
+        rising = np.sort(array[rows], axis=1)
+        twice = (rising[:, 1:] == rising[:, :-1]).any(axis=1)
+        if twice.any():
+            row = rows.start + int(np.flatnonzero(twice)[0])
+            raise ValueError(f"neighbors must not name a point twice in one row, row {row} does")
+    return array
 
 
 def _numbered(query: NDArray[Any], base: NDArray[Any]) -> Counts:
