@@ -1,9 +1,11 @@
+import math
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from auxhash import affinity, hashfunctions, mac, zstep
+from auxhash.storage import encoding
 from auxhash.zstep import Penalty, Problem
 from tests import oracle
 
@@ -154,3 +156,44 @@ def test_the_augmented_lagrangian_by_its_formulas(setting):
             pull = 2 * step.mu * after.Z + before.multipliers
             np.testing.assert_array_equal(after.trained, np.where(pull >= 0, 1, -1))
     assert steps[-1][0].violations == 0
+
+
+@pytest.mark.parametrize("solver", ["cut", "quad", "descent"])
+def test_the_seconds_of_both_steps_are_part_of_the_whole(setting, solver):
+    _, steps = run(setting, solver, mu=0.1, max_iter=60)
+    for step, state in steps:
+        assert step.z_seconds > 0
+        assert step.z_seconds + step.h_seconds <= step.seconds
+        assert (step.h_seconds == 0) == state.matched  # the last Z step is followed by no h step
+    assert steps[-1][1].matched
+
+
+def test_a_step_of_before_these_fields_is_read(setting):
+    """Model files written before a step had them."""
+    _, steps = run(setting, max_iter=1)
+    coded, arrays = encoding.encode(steps[0][0])
+    for name in ("z_seconds", "h_seconds", "skipped"):
+        del coded["object"][1][name]
+    found = encoding.decode(coded, arrays)
+    assert found.loss == steps[0][0].loss
+    assert math.isnan(found.z_seconds)
+    assert math.isnan(found.h_seconds)
+    assert found.skipped == 0
+
+
+def test_updates_that_would_raise_l_p_are_counted(setting):
+    def worse(bit, z, rng):
+        """Flips the point that raises E most."""
+        new = z.copy()
+        new[np.argmin(z * (bit.field(z) + bit.c))] *= -1
+        return new
+
+    _, steps = run(setting, worse, b=4, mu=0.1, max_iter=3)
+    assert all(step.skipped == 4 for step, _ in steps)  # every bit; then nothing changed
+    for solver in ("cut", "descent"):  # these never raise it
+        assert all(step.skipped == 0 for step, _ in run(setting, solver)[1])
+
+
+def test_an_update_that_changes_nothing_is_not_counted(setting):
+    _, steps = run(setting, lambda bit, z, rng: z, mu=0.1, max_iter=2)
+    assert all(step.skipped == 0 for step, _ in steps)

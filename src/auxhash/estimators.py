@@ -170,7 +170,7 @@ class MACHash(AffinityHash):
         mu: mu_1, the first positive mu, or "auto".
         alpha: factor from one mu to the next.
         max_iter: the most iterations, after the two-step solution.
-        max_sweeps: the most sweeps over the bits per Z step.
+        max_sweeps: the most sweeps over the bits per Z step, that of `start` included.
         penalty: "quadratic" or "augmented" (Lagrangian).
         validation: None; the fraction of the points to hold out; or (X, y) held out already.
             These are queries among the training points: a step that lowers their precision at 100
@@ -180,6 +180,11 @@ class MACHash(AffinityHash):
             "rbf", "network"); `auxhash.Refine(...)` does so with settings of your own;
             None leaves it as MAC made it, as in the paper. Refinement never raises L(h).
         init: codes (n, n_bits) of -1 and +1 to start from, in place of the free codes of mu = 0.
+        start: where the free codes of mu = 0 start from: "random" codes; or codes made in a first
+            sweep, bit after bit, each bit from all +1 by the Z step's solver: "bitwise" minimises
+            the loss of the bits so far, as codes of so many bits; "zeros" that of all n_bits, in
+            which later bits count as zero (so the loss is evaluated at half distances, too). No
+            effect where fitting goes on from a hash function learnt before.
         warm_start: whether fitting again goes on from the hash function learnt before. On other
             points than before, the result is the average of the old and the new hash function,
             weighted by the numbers of points they were learnt from, so that nothing is forgotten;
@@ -219,6 +224,7 @@ class MACHash(AffinityHash):
         C: float = 100.0,
         refine: Refine | Literal["auto"] | None = "auto",
         init: ArrayLike | None = None,
+        start: zstep.Start = "random",
         warm_start: bool = False,
         random_state: RandomState = None,
         n_jobs: int | None = None,
@@ -239,6 +245,7 @@ class MACHash(AffinityHash):
         self.C = C
         self.refine = refine
         self.init = init
+        self.start = start
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -258,6 +265,7 @@ class MACHash(AffinityHash):
                 int(self.max_iter),
                 int(self.max_sweeps),
                 self.penalty,
+                "random" if going_on else self.start,
             ),
             hash_function=hashfunctions.renewed(self.hash_function_, h) if going_on else h,
             n_similar=self.n_similar,
@@ -289,6 +297,10 @@ class MACHash(AffinityHash):
             raise ValueError(f'refine must be "auto", None or a Refine, got {self.refine!r}')
         if self.penalty not in ("quadratic", "augmented"):
             raise ValueError(f'penalty must be "quadratic" or "augmented", got {self.penalty!r}')
+        checks.one_of("start", self.start, zstep.STARTS)
+        zstep.check_start(self.start, zstep.get(self.z_step))
+        if self.start != "random" and self.init is not None:
+            raise ValueError(f"init takes the place of the codes that start={self.start!r} makes")
         if isinstance(self.validation, tuple):
             if len(self.validation) != 2:
                 raise ValueError("validation must be a fraction or a pair (X, y)")

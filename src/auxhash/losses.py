@@ -115,21 +115,27 @@ class LossTable:
 
 def tabulate(affinity: Affinity, loss: str | Loss, n_bits: int) -> LossTable:
     """Evaluate `loss` at every distance for the pairs of `affinity`."""
-    function = get(loss)
-    y = affinity.read_as(reads(function))
-    weight = affinity.weight
-    rows, row = _distinct(y, weight, MOST_ROWS)
-    table, coef, basis = np.zeros((1, n_bits + 1)), np.zeros((len(y), 0)), np.zeros((0, n_bits + 1))
-    constant = 0.0
-    if len(rows):
-        table = rows[:, 1:] * _evaluate(function, rows[:, 0], n_bits)
-    else:
-        coef, basis, constant = _factorize(function, y, weight, n_bits)
-    if (table == table[:, :1]).all() and not basis.any():
+    found = tabulate_at(np.arange(n_bits + 1.0), affinity, loss, n_bits)
+    if (found.table == found.table[:, :1]).all() and not found.basis.any():
         warnings.warn(
             "the loss of these pairs does not depend on the distance d: there is nothing to learn",
             stacklevel=2,
         )
+    return found
+
+
+def tabulate_at(d: Array, affinity: Affinity, loss: str | Loss, n_bits: int) -> LossTable:
+    """The same at distances d, any real numbers from 0 to `n_bits`: column i is for d[i]."""
+    function = get(loss)
+    y = affinity.read_as(reads(function))
+    weight = affinity.weight
+    rows, row = _distinct(y, weight, MOST_ROWS)
+    table, coef, basis = np.zeros((1, len(d))), np.zeros((len(y), 0)), np.zeros((0, len(d)))
+    constant = 0.0
+    if len(rows):
+        table = rows[:, 1:] * _evaluate(function, d, rows[:, 0], n_bits)
+    else:
+        coef, basis, constant = _factorize(function, d, y, weight, n_bits)
     return LossTable(n_bits, row, table, coef, basis, constant)
 
 
@@ -137,7 +143,7 @@ def curves(loss: str | Loss, y: ArrayLike, n_bits: int, kind: Kind = "similarity
     """The loss (len(y), b + 1) at d = 0..b for each y; `kind` says what the y are."""
     function = get(loss)
     values = convert(np.asarray(y, np.float64), kind, reads(function))
-    return _evaluate(function, values, n_bits)
+    return _evaluate(function, np.arange(n_bits + 1.0), values, n_bits)
 
 
 def total(codes: ArrayLike, affinity: Affinity, loss: str | Loss) -> float:
@@ -169,11 +175,12 @@ def sum_pairs(Z: NDArray[np.int8], affinity: Affinity, t: LossTable, n_jobs: int
         return t.constant + sum(run(chunk, threads.chunks(len(affinity), CHUNK)))
 
 
-def _evaluate(function: Loss, y: Array, n_bits: int) -> Array:
-    """loss(d, y) as a (len(y), b + 1) array, checked."""
-    values = _numbers(function(np.arange(n_bits + 1.0)[None, :], y[:, None], n_bits))
+def _evaluate(function: Loss, d: Array, y: Array, n_bits: int) -> Array:
+    """loss(d, y) as a (len(y), len(d)) array, checked."""
+    # A copy: a loss may work in place.
+    values = _numbers(function(d[None, :].copy(), y[:, None], n_bits))
     try:
-        values = np.broadcast_to(values, (len(y), n_bits + 1))
+        values = np.broadcast_to(values, (len(y), len(d)))
     except ValueError:
         raise ValueError(
             "a loss must broadcast over arrays d (1, b + 1) and y (n, 1); it returned shape "
@@ -197,20 +204,22 @@ def _numbers(returned: Any) -> Array:
     raise ArgumentError(f"a loss must return numbers, one for each d and y; it returned {kind}")
 
 
-def _factorize(function: Loss, y: Array, weight: Array, n_bits: int) -> tuple[Array, Array, float]:
-    """Split weight * loss(d, y) into coef (pairs, R) @ basis (R, b + 1), plus a constant.
+def _factorize(
+    function: Loss, d: Array, y: Array, weight: Array, n_bits: int
+) -> tuple[Array, Array, float]:
+    """Split weight * loss(d, y) into coef (pairs, R) @ basis (R, len(d)), plus a constant.
 
-    The value at d = 0 goes into the constant: it never matters to the codes. The basis comes from
-    a sample of y; where it does not reproduce the loss for every y, the unit basis does.
+    The value at the first d goes into the constant: it never matters to the codes. The basis comes
+    from a sample of y; where it does not reproduce the loss for every y, the unit basis does.
     """
-    sample = np.quantile(y, np.linspace(0, 1, 4 * (n_bits + 1)))
-    values = _evaluate(function, sample, n_bits)
+    sample = np.quantile(y, np.linspace(0, 1, 4 * len(d)))
+    values = _evaluate(function, d, sample, n_bits)
     _, size, directions = np.linalg.svd(values - values[:, :1], full_matrices=False)
-    for basis in (directions[size > 1e-14 * size[0]], np.eye(n_bits + 1)[1:]):
+    for basis in (directions[size > 1e-14 * size[0]], np.eye(len(d))[1:]):
         coef = np.empty((len(y), len(basis)))
         constant = 0.0
         for rows in threads.chunks(len(y), CHUNK):
-            values = _evaluate(function, y[rows], n_bits)
+            values = _evaluate(function, d, y[rows], n_bits)
             rest = values - values[:, :1]
             coef[rows] = rest @ basis.T
             error = np.abs(coef[rows] @ basis - rest).max()

@@ -19,12 +19,16 @@ from auxhash.compute import clock
 from auxhash.compute.arrays import Array
 from auxhash.hashfunctions import HashFunction, h_step
 from auxhash.storage.encoding import register
-from auxhash.zstep import Penalty, Problem, Solver, z_step
+from auxhash.zstep import Penalty, Problem, Solver, Start, first_codes, z_step
 
 Validate = Callable[[HashFunction], float]
 
 FIRST_SHARE = 0.01  # of the entries of Z that differ from h(X): those that flip at mu_1
 LARGEST_MU = 1e150
+NUMBERS = (
+    *("mu", "loss", "free_loss", "penalized_loss", "score"),
+    *("seconds", "z_seconds", "h_seconds"),
+)
 
 
 @register("Step")
@@ -40,12 +44,15 @@ class Step:
     violations: int  # entries of Z that differ from h(X)
     score: float  # validation precision; NaN without validation
     accepted: bool
-    seconds: float  # NaN in a model that was loaded: equal models are equal files
+    seconds: float  # in all; NaN in a model that was loaded: equal models are equal files
+    z_seconds: float = math.nan  # of the Z step; NaN as above
+    h_seconds: float = math.nan  # of the h step; NaN as above
+    skipped: int = 0  # updates of a bit in the Z step not made, as they would have raised L_P
 
     def check_read(self) -> None:
-        for name in ("iteration", "violations"):
+        for name in ("iteration", "violations", "skipped"):
             whole(name, getattr(self, name), 0)
-        for name in ("mu", "loss", "free_loss", "penalized_loss", "score", "seconds"):
+        for name in NUMBERS:
             if not isinstance(getattr(self, name), (int, float)):
                 raise ValueError(f"{name} must be a number, got {getattr(self, name)!r}")
         flag("accepted", self.accepted)
@@ -66,11 +73,25 @@ class State:
 
 
 @dataclass(frozen=True)
+class Iterate:
+    """What a Z step and an h step led to, and what they took."""
+
+    state: State
+    free_loss: float  # L(Z)
+    penalized_loss: float  # L_P
+    z_seconds: float
+    h_seconds: float
+    skipped: int  # as in Step
+
+
+@dataclass(frozen=True)
 class MAC:
     """The algorithm's settings.
 
     `mu` is mu_1, or "auto": the mu at which Z starts to change towards h(X), raised where necessary
-    so that `max_iter` iterations reach the mu past which nothing can change.
+    so that `max_iter` iterations reach the mu past which nothing can change. `start` says where the
+    free codes of mu = 0 start from: "random" from the codes given to `steps`; otherwise a first
+    pass makes them bit after bit (`zstep.first_codes`), which counts as one of the `max_sweeps`.
     """
 
     solver: Solver
@@ -79,6 +100,7 @@ class MAC:
     max_iter: int = 50
     max_sweeps: int = 2
     penalty: Literal["quadratic", "augmented"] = "quadratic"
+    start: Start = "random"
 
     def steps(
         self,
@@ -99,14 +121,12 @@ class MAC:
                 accepted: the state stays as it was, and the next mu is tried.
         """
         began = clock.seconds()
-        state, free_loss = self._two_step(problem, F, h, Z, rng, free)
-        state = replace(state, score=validate(state.h) if validate else math.nan)
-        loss = problem.loss(state.H)
-        violations = int((state.Z != state.H).sum())
-        seconds = clock.seconds() - began
-        step = Step(0, 0.0, loss, free_loss, free_loss, violations, state.score, True, seconds)
-        yield step, state
-        yield from self.path(problem, F, step, state, rng, validate)
+        made = self._two_step(problem, F, h, Z, rng, free)
+        score = validate(made.state.h) if validate else math.nan
+        made = replace(made, state=replace(made.state, score=score))
+        step = _step(0, 0.0, problem, made, True, began)
+        yield step, made.state
+        yield from self.path(problem, F, step, made.state, rng, validate)
 
     def path(
         self,
@@ -126,18 +146,13 @@ class MAC:
             mu = mu * self.alpha if iteration > 1 else self.first_mu(problem, state, rng)
             if mu > LARGEST_MU:  # products with it would leave the double range
                 break
-            new, free_loss, value = self._iterate(problem, F, state, mu, rng)
-            loss = problem.loss(new.H)
-            violations = int((new.Z != new.H).sum())
-            if validate and not new.matched:  # where it matched, h is the same
-                new = replace(new, score=validate(new.h))
-            accepted = not new.score < state.score
+            made = self._iterate(problem, F, state, mu, rng)
+            if validate and not made.state.matched:  # where it matched, h is the same
+                made = replace(made, state=replace(made.state, score=validate(made.state.h)))
+            accepted = not made.state.score < state.score
             if accepted:
-                state = new
-            seconds = clock.seconds() - began
-            step = Step(
-                iteration, mu, loss, free_loss, value, violations, new.score, accepted, seconds
-            )
+                state = made.state
+            step = _step(iteration, mu, problem, made, accepted, began)
             yield step, state
 
     def _two_step(
@@ -148,27 +163,37 @@ class MAC:
         Z: Codes,
         rng: np.random.Generator,
         free: bool,
-    ) -> tuple[State, float]:
+    ) -> Iterate:
         """Two-step hashing: MAC at mu = 0."""
+        began, skipped = clock.seconds(), 0
         if free:
-            found = z_step(problem, Z, Penalty(Z, 0.0), self.solver, self.max_sweeps, rng)
-            Z, free_loss = found.Z, found.free_loss
+            sweeps = self.max_sweeps
+            if self.start != "random":
+                Z, sweeps = first_codes(problem, self.start, self.solver, rng), sweeps - 1
+            found = z_step(problem, Z, Penalty(Z, 0.0), self.solver, sweeps, rng)
+            Z, free_loss, skipped = found.Z, found.free_loss, found.skipped
         else:
             free_loss = problem.loss(Z)
+        between = clock.seconds()
         h, H = h_step(h, None, F, Z, np.arange(problem.n_bits), None, problem.n_jobs)
+        ended = clock.seconds()
         multipliers = np.zeros(Z.shape) if self.penalty == "augmented" else None
-        return State(h, H, Z, Z, multipliers), free_loss
+        state = State(h, H, Z, Z, multipliers)
+        return Iterate(state, free_loss, free_loss, between - began, ended - between, skipped)
 
     def _iterate(
         self, problem: Problem, F: Array, state: State, mu: float, rng: np.random.Generator
-    ) -> tuple[State, float, float]:
-        """Z step, then h step unless Z = h(X); also L(Z) and L_P at the end."""
+    ) -> Iterate:
+        """Z step, then h step unless Z = h(X)."""
+        began = clock.seconds()
         penalty = Penalty(state.H, mu, state.multipliers)
         found = z_step(problem, state.Z, penalty, self.solver, self.max_sweeps, rng)
-        Z = found.Z
+        Z, between = found.Z, clock.seconds()
         # Not after the h step: a Z step that max_sweeps cut short can still have flips to make.
         if np.array_equal(Z, state.H):
-            return replace(state, Z=Z, matched=True), found.free_loss, found.value
+            state = replace(state, Z=Z, matched=True)
+            took = between - began, 0.0
+            return Iterate(state, found.free_loss, found.value, *took, found.skipped)
         if state.multipliers is None:
             target, weight = Z, None
             bits = np.flatnonzero((state.trained != Z).any(axis=0))
@@ -177,11 +202,13 @@ class MAC:
             target, weight = sign(pull), np.abs(pull)
             bits = np.arange(problem.n_bits)
         h, H = h_step(state.h, state.H, F, target, bits, weight, problem.n_jobs)
+        took = between - began, clock.seconds() - between
         value = found.free_loss + replace(penalty, H=H).value(Z)
         multipliers = state.multipliers
         if multipliers is not None:
             multipliers = multipliers + 2 * mu * (Z.astype(np.float64) - H)
-        return State(h, H, Z, target, multipliers), found.free_loss, value
+        state = State(h, H, Z, target, multipliers)
+        return Iterate(state, found.free_loss, value, *took, found.skipped)
 
     def first_mu(self, problem: Problem, state: State, rng: np.random.Generator) -> float:
         """mu_1: as given, or the mu at which entries of Z start to flip to those of h(X).
@@ -212,6 +239,27 @@ class MAC:
         penalty = Penalty(state.H, mu, state.multipliers)
         Z = z_step(problem, state.Z, penalty, self.solver, 1, np.random.default_rng(seed)).Z
         return int(((Z == state.H) & (state.Z != state.H)).sum())
+
+
+def _step(
+    iteration: int, mu: float, problem: Problem, made: Iterate, accepted: bool, began: float
+) -> Step:
+    """The numbers of an iteration that began at that moment and ends now."""
+    state = made.state
+    return Step(
+        iteration,
+        mu,
+        problem.loss(state.H),
+        made.free_loss,
+        made.penalized_loss,
+        int((state.Z != state.H).sum()),
+        state.score,
+        accepted,
+        clock.seconds() - began,
+        made.z_seconds,
+        made.h_seconds,
+        made.skipped,
+    )
 
 
 def lowest(steps: Iterable[tuple[Step, State]]) -> tuple[Step, State]:

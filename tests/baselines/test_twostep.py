@@ -52,10 +52,10 @@ def test_a_stage_lowers_the_loss_of_the_bits_so_far(solver, data):
             seen.append((z.copy(), new, bit.energy(z), bit.energy(new)))
             return new
 
-    algorithm = Stagewise(Watched(), max_sweeps=1, loss="ksh")
+    algorithm = Stagewise(Watched(), max_sweeps=1)
     problem = zstep.Problem(pairs, "ksh", 5)
     start = np.ones((len(X), 5), np.int8)
-    state, _ = algorithm._two_step(problem, F, h, start, np.random.default_rng(0), True)
+    state = algorithm._two_step(problem, F, h, start, np.random.default_rng(0), True).state
     assert len(seen) == 5
     for k, (z, new, before, after) in enumerate(seen):
         assert (z == 1).all()  # codes start at all +1

@@ -26,7 +26,7 @@ from auxhash.hashfunctions.classifiers import Constant
 from auxhash.refine import Refine
 from auxhash.storage import classifiers as sklearnmodels
 from auxhash.storage import encoding, modelfile
-from auxhash.storage.fitted import GIST_SIDES, NOT_SAVED
+from auxhash.storage.fitted import GIST_SIDES, NOT_SAVED, TIMES
 from auxhash.zstep import Cut, Quad
 from tests.baselines.test_contract import VARIANTS, label, make
 
@@ -39,7 +39,7 @@ HASHERS = {
     "MAC": MACHash(n_bits=9, **FEW),
     "MAC-rbf": MACHash(n_bits=9, hash_function="rbf", z_step="cut", **FEW),
     "MAC-network": MACHash(n_bits=9, hash_function="network", refine=Refine(n_steps=20), **FEW),
-    "MAC-cut": MACHash(n_bits=9, z_step=Cut("fixed", overlap=True), max_iter=3, **FEW),
+    "MAC-cut": MACHash(n_bits=9, z_step=Cut("fixed"), start="zeros", max_iter=3, **FEW),
     "MAC-augmented": MACHash(n_bits=9, penalty="augmented", loss="hinge", validation=0.2, **FEW),
     "two-step": TwoStepHash(n_bits=9, **FEW),
     "logistic": MACHash(n_bits=3, hash_function=LogisticRegression(), max_iter=2, **FEW),
@@ -90,10 +90,11 @@ def test_every_estimator_comes_back(name, path):
 def test_what_was_learnt_is_kept(path):
     hasher = MACHash(n_bits=4, validation=0.2, **FEW).fit(X, y)
     found = through_file(hasher, path)
-    assert [replace(step, seconds=0.0) for step in found.history_] == [
-        replace(step, seconds=0.0) for step in hasher.history_
+    times = dict.fromkeys(TIMES, 0.0)
+    assert [replace(step, **times) for step in found.history_] == [
+        replace(step, **times) for step in hasher.history_
     ]
-    assert all(math.isnan(step.seconds) for step in found.history_)
+    assert all(math.isnan(getattr(step, name)) for step in found.history_ for name in TIMES)
     assert found.loss_ == hasher.loss_
     assert found.n_iter_ == hasher.n_iter_
     assert not hasattr(found, "affinity_")
@@ -369,6 +370,8 @@ def with_first_step(**changes):
         ("trees", with_h(fitted=(3, 4, 5)), "fitted must be classifiers"),
         ("trees", with_h(fitted=()), "."),
         ("MAC", with_first_step(loss="low"), "loss must be a number"),
+        ("MAC", with_first_step(z_seconds="long"), "z_seconds must be a number"),
+        ("MAC", with_first_step(skipped=-1), "skipped must be a whole number"),
         ("MAC", with_first_step(iteration=-1), "iteration must be a whole number"),
         ("MAC", lambda v: v["learnt"].update(history_=[1]), "history_ is not right"),
         ("MAC", lambda v: v["learnt"].update(loss_=math.nan), "loss_ is not right"),

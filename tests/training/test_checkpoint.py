@@ -23,6 +23,7 @@ import auxhash
 from auxhash import MACHash, TrainingInterrupted, TwoStepHash, affinity, baselines
 from auxhash.cli import main
 from auxhash.refine import Refine
+from auxhash.storage.fitted import TIMES
 from auxhash.training import checkpoint
 from auxhash.training import run as training_run
 from auxhash.training.validation import TrainingPoints
@@ -69,7 +70,8 @@ def kill_after(monkeypatch):
 
 def bytes_of(hasher):
     """Everything that was learnt, but for the times it took."""
-    history = [replace(step, seconds=0.0) for step in hasher.history_]
+    times = dict.fromkeys(TIMES, 0.0)
+    history = [replace(step, **times) for step in hasher.history_]
     two = hasher.two_step_
     outputs = hasher.decision_function(X), two.decision(two.features(X)), hasher.codes_
     return [part.tobytes() for part in outputs], repr(history), hasher.loss_, hasher.n_iter_

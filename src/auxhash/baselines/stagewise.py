@@ -9,24 +9,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash import checks, hashfunctions, mac, zstep
 from auxhash.affinity.draws import RandomState
 from auxhash.codes import Codes, codes_to_words, sign
-from auxhash.compute import threads
+from auxhash.compute import clock, threads
 from auxhash.compute.arrays import Array
 from auxhash.estimators import AffinityHash
 from auxhash.hashfunctions import HashFunction
 from auxhash.training import Settings
-from auxhash.zstep.problem import ROUNDING
+from auxhash.zstep.start import next_bit
 
 
 @dataclass(frozen=True)
 class Stagewise(mac.MAC):
     """MAC whose two-step solution is found bit by bit, with `max_sweeps` passes per bit."""
-
-    loss: Any = "ksh"
 
     def _two_step(
         self,
@@ -36,33 +33,26 @@ class Stagewise(mac.MAC):
         Z: Codes,
         rng: np.random.Generator,
         free: bool,
-    ) -> tuple[mac.State, float]:
+    ) -> mac.Iterate:
+        began = clock.seconds()
         Z = np.ones(Z.shape, np.int8)
         # Trained on the first codes, all +1, h has all bits from the beginning.
         h = h.refit(F, Z, np.arange(problem.n_bits), None, problem.n_jobs)
         H = np.ones_like(Z)
+        z_seconds, h_seconds = 0.0, clock.seconds() - began
         for k in range(problem.n_bits):
-            Z[:, k] = self._infer(problem, H[:, : k + 1], rng)
+            began = clock.seconds()
+            with threads.pool(problem.n_jobs) as run:
+                Z[:, k] = next_bit(
+                    problem, codes_to_words(H), k, "absent", self.solver, self.max_sweeps, run, rng
+                )
+            between = clock.seconds()
             h = h.refit(F, Z, np.array([k]), None, problem.n_jobs)
             H[:, k] = sign(h.decision(F, problem.n_jobs)[:, k])
-        return mac.State(h, H, Z, Z, None), problem.loss(Z)
-
-    def _infer(
-        self, problem: zstep.Problem, H: Codes, rng: np.random.Generator
-    ) -> NDArray[np.int8]:
-        """Codes of the last bit of H, starting from its +1, given the other bits."""
-        k = H.shape[1] - 1
-        so_far = zstep.Problem(problem.affinity, self.loss, k + 1, problem.n_jobs)
-        z = H[:, k]
-        with threads.pool(problem.n_jobs) as run:
-            bit = so_far.bit(codes_to_words(H), k, np.zeros(len(H)), 0.0, run)
-            for _ in range(self.max_sweeps):
-                new = self.solver(bit, z, rng)  # type: ignore[operator]
-                before = bit.energy(z)
-                if not bit.energy(new) < before - ROUNDING * abs(before):
-                    break
-                z = new
-        return z
+            z_seconds += between - began
+            h_seconds += clock.seconds() - between
+        loss = problem.loss(Z)
+        return mac.Iterate(mac.State(h, H, Z, Z, None), loss, loss, z_seconds, h_seconds, 0)
 
 
 class TwoStepBaseline(AffinityHash):
@@ -114,7 +104,7 @@ class TwoStepBaseline(AffinityHash):
         if self.stagewise:
             # A second pass of quad would start where the first did, at the same eigenvector.
             passes = 1 if self.z_step == "quad" else self.max_sweeps
-            algorithm = Stagewise(solver, max_sweeps=passes, loss=self.loss)
+            algorithm = Stagewise(solver, max_sweeps=passes)
         return Settings(
             n_bits=int(self.n_bits),
             loss=self.loss,

@@ -89,8 +89,10 @@ def _inspect_model(path: str, as_json: bool) -> None:
 
 def _of_step(step: Any) -> dict[str, Any]:
     """The values of a step, without its time, which models do not keep."""
+    from auxhash.storage.fitted import TIMES
+
     values = step._asdict() if hasattr(step, "_asdict") else vars(step)
-    return {name: value for name, value in values.items() if name != "seconds"}
+    return {name: value for name, value in values.items() if name not in TIMES}
 
 
 def _history_lines(history: Sequence[Any]) -> list[str]:

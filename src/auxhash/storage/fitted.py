@@ -21,6 +21,7 @@ from auxhash.storage.modelfile import StoredModel
 
 # Fitted attributes: the pairs, which are large and useless without the points; MAC's start.
 NOT_SAVED = ("affinity_", "two_step_")
+TIMES = ("seconds", "z_seconds", "h_seconds")  # fields of a step that models do not hold
 MOST_FEATURES = 1 << 22  # with more, trying a model out would take too much memory
 GIST_SIDES = range(16, 65)  # in pixels, of the square pictures that GIST is computed on
 # Attributes that scikit-learn sets, and whether a value of theirs is valid.
@@ -90,7 +91,8 @@ def stored(hasher: Any, without: tuple[str, ...] = NOT_SAVED) -> StoredModel:
 
 
 def _without_time(step: Any) -> Any:
-    return replace(step, seconds=math.nan) if hasattr(step, "seconds") else step
+    times = [name for name in TIMES if hasattr(step, name)]
+    return replace(step, **dict.fromkeys(times, math.nan)) if times else step
 
 
 def check_whole(hasher: Any) -> None:

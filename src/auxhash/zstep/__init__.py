@@ -3,10 +3,12 @@
 from auxhash.zstep.cut import Cut
 from auxhash.zstep.problem import BitProblem, Penalty, Problem
 from auxhash.zstep.quad import Quad
+from auxhash.zstep.start import STARTS, Start, check_start, first_codes
 from auxhash.zstep.sweep import SOLVERS, BitSolver, Solver, SweepSolver, ZStep, get, z_step
 
 __all__ = [
     "SOLVERS",
+    "STARTS",
     "BitProblem",
     "BitSolver",
     "Cut",
@@ -14,8 +16,11 @@ __all__ = [
     "Problem",
     "Quad",
     "Solver",
+    "Start",
     "SweepSolver",
     "ZStep",
+    "check_start",
+    "first_codes",
     "get",
     "z_step",
 ]

@@ -20,10 +20,28 @@ from auxhash.zstep.problem import ROUNDING, BitProblem, Graph, Problem
 CHUNK = 16  # points of one colour that a thread takes at a time
 
 
-class Descent:
-    """A solver that makes whole sweeps: all bits of one point, then the next point."""
+class BitDescent:
+    """A solver of the bit problem: one bit of all points, over and over."""
 
     single_flips = True  # it flips one entry of Z at a time, never several together
+
+    def __call__(
+        self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
+    ) -> NDArray[np.int8]:
+        z = z.copy()
+        graph = bit.graph
+        largest = np.diff(graph.indptr).max() * np.abs(bit.a).max(initial=0.0)
+        tolerance = ROUNDING * float(largest + np.abs(bit.c).max())
+        while _descend_bit(z, bit.c, tolerance, graph.edges, bit.a):
+            pass
+        return z
+
+
+class Descent(BitDescent):
+    """A solver that makes whole sweeps: all bits of one point, then the next point.
+
+    Called for one bit alone, it does what `BitDescent` does.
+    """
 
     def sweep(
         self, problem: Problem, words: Words, c: Array, run: threads.Run, rng: np.random.Generator
@@ -43,23 +61,6 @@ class Descent:
         for points in colours:
             flips += sum(run(descend, [points[s] for s in threads.chunks(len(points), CHUNK)]))
         return flips
-
-
-class BitDescent:
-    """The same for one bit of all points, as a solver of the bit problem."""
-
-    single_flips = True
-
-    def __call__(
-        self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
-    ) -> NDArray[np.int8]:
-        z = z.copy()
-        graph = bit.graph
-        largest = np.diff(graph.indptr).max() * np.abs(bit.a).max(initial=0.0)
-        tolerance = ROUNDING * float(largest + np.abs(bit.c).max())
-        while _descend_bit(z, bit.c, tolerance, graph.edges, bit.a):
-            pass
-        return z
 
 
 def _by_colour(graph: Graph) -> list[NDArray[np.int32]]:

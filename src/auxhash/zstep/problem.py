@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,9 @@ from auxhash.codes import Codes, Words, codes_to_words, popcount
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
-from auxhash.losses import Loss, LossTable, get, sum_pairs, tabulate
+from auxhash.losses import Loss, LossTable, get, sum_pairs, tabulate, tabulate_at
+
+Later = Literal["absent", "zero"]
 
 CHUNK = 1 << 18  # edges per task of a thread
 ROUNDING = 1e-12  # a relative change in E that is smaller counts as none
@@ -115,17 +117,8 @@ class Problem:
         self.n_bits = int(n_bits)  # NumPy's small integers would wrap around
         self.n_jobs = n_jobs
         self.table: LossTable = tabulate(affinity, loss, self.n_bits)
-        groups = affinity.groups
-        if groups is None:
-            groups = np.zeros(affinity.n_points, np.int64)
-        lists = _neighbour_lists(groups, affinity.i, affinity.j, self.table.row, self.table.coef)
-        self.graph = Graph(Edges(*lists))
-        self.differences = Differences(
-            *(
-                np.pad(-np.diff(part), ((0, 0), (1, 1)))
-                for part in (self.table.table, self.table.basis)
-            )
-        )
+        self.graph = _graph(affinity, self.table)
+        self.differences = _differences(self.table)
         self._couplings = np.empty(len(self.graph.indices))
 
     @property
@@ -145,15 +138,46 @@ class Problem:
 
         Its couplings are in a buffer that the next call overwrites.
         """
-        a = self._couplings
         others = np.full(words.shape[1], ~np.uint64(0))
         others[k // 64] ^= np.uint64(1 << (k % 64))
+        return self._bit(self.graph, self.differences, words, others, c, mu, run)
+
+    def first_bits(self, words: Words, k: int, later: Later, run: threads.Run) -> "BitProblem":
+        """The problem of bit k given the bits before it, as in `words`, at mu = 0.
+
+        `later` says what bits k + 1, ... count as: "absent" takes the loss of codes of k + 1 bits;
+        "zero" that of all b bits, these being 0: with s the inner product of the bits so far, the
+        loss at the real distance d = (b - s) / 2. Couplings are in the same buffer as for `bit`.
+        """
+        so_far = np.arange(k + 2.0)  # distances of codes of k + 1 bits
+        if later == "zero":
+            d, n_bits = so_far + (self.n_bits - k - 1) / 2, self.n_bits
+        else:
+            d, n_bits = so_far, k + 1
+        table = tabulate_at(d, self.affinity, self.function, n_bits)
+        # Rows are the same at any distances; coefficients belong to a basis over distances.
+        graph = _graph(self.affinity, table) if table.coef.shape[1] else self.graph
+        before = [(1 << min(64, max(0, k - 64 * w))) - 1 for w in range(words.shape[1])]
+        mask = np.array(before, np.uint64)
+        return self._bit(graph, _differences(table), words, mask, np.zeros(len(words)), 0.0, run)
+
+    def _bit(
+        self,
+        graph: Graph,
+        differences: Differences,
+        words: Words,
+        others: NDArray[np.uint64],
+        c: Array,
+        mu: float,
+        run: threads.Run,
+    ) -> "BitProblem":
+        a = self._couplings
 
         def couple(rows: slice) -> None:
-            _couplings(rows.start, rows.stop, others, words, self.graph.edges, self.differences, a)
+            _couplings(rows.start, rows.stop, others, words, graph.edges, differences, a)
 
-        run(couple, self.graph.chunks)
-        return BitProblem(self.graph, a, c, mu, self.affinity.groups, run)
+        run(couple, graph.chunks)
+        return BitProblem(graph, a, c, mu, self.affinity.groups, run)
 
     def fields(self, Z: Codes) -> Array:
         """S (n, b): for every bit S_n = (1/2) sum_j a_nj z_j, so that g = S + c."""
@@ -212,6 +236,19 @@ class BitProblem:
         return float(0.5 * (z @ S) + self.c @ z + self.mu * (z @ z)), S + self.c + 2 * self.mu * z
 
 
+def _graph(affinity: Affinity, table: LossTable) -> Graph:
+    groups = affinity.groups
+    if groups is None:
+        groups = np.zeros(affinity.n_points, np.int64)
+    lists = _neighbour_lists(groups, affinity.i, affinity.j, table.row, table.coef)
+    return Graph(Edges(*lists))
+
+
+def _differences(table: LossTable) -> Differences:
+    parts = table.table, table.basis
+    return Differences(*(np.pad(-np.diff(part), ((0, 0), (1, 1))) for part in parts))
+
+
 @kernel
 def _neighbour_lists(groups: Any, i: Any, j: Any, row: Any, coef: Any) -> Any:
     n = len(groups)
@@ -242,7 +279,7 @@ def _neighbour_lists(groups: Any, i: Any, j: Any, row: Any, coef: Any) -> Any:
 def _couplings(
     start: int, stop: int, others: Any, words: Any, edges: Any, differences: Any, out: Any
 ) -> None:
-    """a_ij, eq. (8), along the edges of points start..stop; `others` masks out the bit in question.
+    """a_ij, eq. (8), along the edges of points start..stop; `others` masks the bits that d' counts.
 
     The edges of a pair with several y are adjacent: the first gets the sum of their terms.
     """

@@ -63,6 +63,7 @@ class ZStep:
     free_loss: float  # L(Z)
     sweeps: int
     converged: bool  # the last sweep changed nothing
+    skipped: int  # updates of a bit not made, as they would have raised L_P
 
 
 def z_step(
@@ -76,17 +77,18 @@ def z_step(
     """Lower L_P(Z), eq. (5), for a fixed hash function, by at most `max_sweeps` sweeps from Z."""
     words = codes_to_words(Z)
     c = penalty.linear()
-    changed, sweeps = 1, 0
+    changed, sweeps, skipped = 1, 0, 0
     with threads.pool(problem.n_jobs) as run:
         while changed and sweeps < max_sweeps:
             if isinstance(solver, SweepSolver):
                 changed = solver.sweep(problem, words, c, run, rng)
             else:
-                changed = _sweep_bits(problem, words, c, penalty.mu, solver, run, rng)
+                changed, more = _sweep_bits(problem, words, c, penalty.mu, solver, run, rng)
+                skipped += more
             sweeps += 1
     Z = words_to_codes(words, problem.n_bits)
     free_loss = problem.loss(Z)
-    return ZStep(Z, free_loss + penalty.value(Z), free_loss, sweeps, not changed)
+    return ZStep(Z, free_loss + penalty.value(Z), free_loss, sweeps, not changed, skipped)
 
 
 def _sweep_bits(
@@ -97,20 +99,34 @@ def _sweep_bits(
     solver: BitSolver,
     run: threads.Run,
     rng: np.random.Generator,
-) -> int:
-    """Solve the problem of each bit in turn, eq. (8); return how many entries of Z changed."""
-    changed = 0
+) -> tuple[int, int]:
+    """Solve the problem of each bit in turn, eq. (8).
+
+    Returns how many entries of Z changed, and of how many bits the update would have raised L_P.
+    """
+    changed = skipped = 0
     for k in range(problem.n_bits):
         word, mask = k // 64, np.uint64(1 << (k % 64))
         z = np.where(words[:, word] & mask, 1, -1).astype(np.int8)
         bit = problem.bit(words, k, c[:, k], mu, run)
-        new = np.asarray(solver(bit, z, rng))
-        if new.shape != z.shape or not np.all(np.abs(new) == 1):
-            raise ValueError(f"the solver must return {len(z)} values of -1 and +1")
+        new, raised = improved(solver, bit, z, rng)
         differ = new != z
-        if differ.any():
-            before = bit.energy(z)
-            if bit.energy(new) < before - ROUNDING * abs(before):
-                words[differ, word] ^= mask
-                changed += int(differ.sum())
-    return changed
+        words[differ, word] ^= mask
+        changed += int(differ.sum())
+        skipped += raised
+    return changed, skipped
+
+
+def improved(
+    solver: BitSolver, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
+) -> tuple[NDArray[np.int8], bool]:
+    """The solver's z, or the one given, itself, if E is not lower there; whether it was higher."""
+    new = np.asarray(solver(bit, z, rng))
+    if new.shape != z.shape or not np.all(np.abs(new) == 1):
+        raise ValueError(f"the solver must return {len(z)} values of -1 and +1")
+    if np.array_equal(new, z):
+        return z, False
+    before, after = bit.energy(z), bit.energy(new)
+    if after < before - ROUNDING * abs(before):
+        return new, False
+    return z, after > before + ROUNDING * abs(before)
