@@ -22,6 +22,7 @@ ROOMS = [
     "training",
     "hasher",
     "estimators",
+    "paper",
     "baselines",
     "models",
     "datasets",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         losses,
         mac,
         metrics,
+        paper,
         refine,
         zstep,
     )
@@ -58,6 +59,7 @@ _MODULES = (
     "losses",
     "mac",
     "metrics",
+    "paper",
     "refine",
     "zstep",
 )
@@ -85,6 +87,7 @@ __all__ = [
     "losses",
     "mac",
     "metrics",
+    "paper",
     "refine",
     "register",
     "zstep",
