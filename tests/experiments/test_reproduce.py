@@ -81,9 +81,19 @@ def test_a_figure_from_the_command_to_the_page(name, tmp_path, monkeypatch):
     assert "proves nothing" in found["notes"][0]
     heads = [head.text for head in page.iter("h2")]
     assert not any(re.search("CIFAR|MNIST|SIFT", head) and "digits" not in head for head in heads)
-    assert found["command"] == " ".join(["auxhash reproduce", name, "--scale tiny", *seeds])
+    asked = ["auxhash reproduce", name, "--scale tiny --order random", *seeds]
+    assert found["command"] == " ".join(asked)
+    assert found["order"] == "random"
     assert found["results"]
     assert found["protocol"]
+    reproduce(tmp_path, name, *seeds, "--order", "fixed", "--numbers", str(numbers))
+    fixed = json.loads(numbers.read_text())
+    assert fixed["order"] == "fixed"
+    assert [v["claim"] for v in fixed["verdicts"]] == [v["claim"] for v in found["verdicts"]]
+    other = (tmp_path / f"{name}-tiny-fixed.html").read_text()
+    assert "blocks in one order" in other
+    assert "blocks in random order" in text
+    assert "are missing" not in other
     # The report only reads: with every way to train barred, it says the same again.
     monkeypatch.setattr(runs, "train", never)
     monkeypatch.setattr(sketch.Draw, "run", never)
@@ -121,7 +131,7 @@ def test_panels_name_the_data_that_was_used():
 def test_an_interrupted_run_goes_on(tmp_path, trained):
     reproduce(tmp_path, "run-time", "--run-only")
     count = len(trained)
-    assert count == len(FIGURES["run-time"].jobs(TINY, 1, None))
+    assert count == len(FIGURES["run-time"].jobs(TINY, 1))
     reproduce(tmp_path, "run-time")
     assert len(trained) == count
     cells = sorted(tmp_path.glob("*.npz"))
@@ -137,14 +147,15 @@ def test_one_run_serves_several_figures(tmp_path, trained):
     reproduce(tmp_path, "sup-nestederr-freecodes", "--run-only", "--seeds", "1")
     count = len(trained)
     reproduce(tmp_path, "run-time", "--run-only", "--seeds", "1")
-    assert [h.z_step for h in trained[count:]] == ["quad", "quad"]
+    # MACquad with both hash functions, MACcut with mu_1 by search, and LIBSVM.
+    assert len(trained) - count == 2 + 1 + 1
 
 
 def test_a_run_that_fails_stops_nothing(tmp_path, monkeypatch):
     train = runs.train
 
     def sometimes(hasher, *rest):
-        if hasher.z_step == "quad":
+        if hasher.mu == pytest.approx(0.001):
             raise RuntimeError("no [luck]")
         return train(hasher, *rest)
 
@@ -152,7 +163,7 @@ def test_a_run_that_fails_stops_nothing(tmp_path, monkeypatch):
     output = reproduce(tmp_path, "run-time", "--seeds", "1")
     assert output.count("RuntimeError: no [luck]") == 2
     text = (tmp_path / "run-time-tiny.html").read_text()
-    assert "2 of 4 runs are missing" in text
+    assert "2 of 7 runs are missing" in text
     assert "MACquad, ksh, rbf, 6 bits, seed 0" in text
 
 
@@ -161,6 +172,24 @@ def test_without_any_run_every_claim_is_untested(tmp_path):
     text = (tmp_path / "sup-nestederr-tiny.html").read_text()
     assert text.count("not tested") >= 10
     assert "</span> held" not in text
+
+
+def test_some_bits_and_methods_of_a_figure(tmp_path, trained):
+    numbers = tmp_path / "numbers.json"
+    part = ["--bits", "3", "--without", "MACquad", "--without", "KSH", "--seeds", "1"]
+    reproduce(tmp_path, "sup-nestederr", *part, "--numbers", str(numbers))
+    assert {hasher.n_bits for hasher in trained} == {3}
+    assert {round(hasher.mu, 6) for hasher in trained} == {0.03}  # MACcut's
+    found = json.loads(numbers.read_text())
+    assert {result["method"] for result in found["results"]} == {"cut", "MACcut"}
+    assert found["command"].endswith("--seeds 1 --bits 3 --without MACquad --without KSH")
+    assert "Run with one seed in place of 2." in found["notes"]
+    text = (tmp_path / "sup-nestederr-tiny.html").read_text()
+    assert "Run with one seed in place of 2." in text
+    assert "are missing" not in text
+    count = len(trained)
+    reproduce(tmp_path, "sup-nestederr", "-m", "cut", "--bits", "3", "--seeds", "1")
+    assert len(trained) == count
 
 
 def test_one_data_set_of_a_figure(tmp_path):
@@ -173,6 +202,12 @@ def test_one_data_set_of_a_figure(tmp_path):
         (["sup-nestedeer"], "did you mean 'sup-nestederr'"),
         (["all", "--output", "x.html"], "for one figure"),
         (["run-time", "--run-only", "--report-only"], "writes no page"),
+        (["all", "--bits", "6"], "for one figure"),
+        (["run-time", "--bits", "7"], "run-time has no bits 7; it has 6, 3"),
+        (["run-time", "--method", "ITQ"], "run-time has no method ITQ"),
+        (["run-time", "--without", "ITQ"], "run-time has no method ITQ"),
+        (["run-time", "-m", "cut", "--without", "cut"], "nothing of run-time is left"),
+        (["free-codes", "--bits", "6"], "free-codes has no parts: leave out --bits 6"),
     ],
 )
 def test_arguments_that_cannot_be(arguments, told, tmp_path):

@@ -17,8 +17,20 @@ from auxhash.cli.output import jobs_option, json_option, progress_wanted, show, 
     show_default=True,
     help="The paper's sizes, minutes, or seconds.",
 )
+@click.option(
+    "--order",
+    type=click.Choice(["fixed", "random"]),
+    default="random",
+    show_default=True,
+    help="Of the blocks of cut: one for all bits, or a new one for each.",
+)
 @click.option("--seeds", type=click.IntRange(1), help="Seeds to run; by default the scale's.")
-@click.option("--data", "only", help="Only the panels on this data set.")
+@click.option("--data", help="Only the panels on this data set.")
+@click.option("--bits", multiple=True, type=int, help="Only this number of bits; may be repeated.")
+@click.option("-m", "--method", "methods", multiple=True, help="Only this one; may be repeated.")
+@click.option(
+    "--without", multiple=True, help="Not this method, nor its two-step form; may be repeated."
+)
 @click.option("--folder", default="results", show_default=True, help="Where runs are kept.")
 @click.option("--run-only", is_flag=True, help="Train, and write no page.")
 @click.option("--report-only", is_flag=True, help="Write the page from what was run before.")
@@ -26,7 +38,16 @@ from auxhash.cli.output import jobs_option, json_option, progress_wanted, show, 
 @click.option("--numbers", help="Also write numbers and verdicts to this file, as JSON.")
 @jobs_option
 @json_option
-def reproduce(figure: str | None, listing: bool, as_json: bool, **options: Any) -> None:
+def reproduce(
+    figure: str | None,
+    listing: bool,
+    data: str | None,
+    bits: tuple[int, ...],
+    methods: tuple[str, ...],
+    without: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Make FIGURE of the paper from runs of your own; FIGURE is a name of --list, or all.
 
     Runs are kept and never repeated, so that an interrupted command goes on where it stopped.
@@ -34,10 +55,11 @@ def reproduce(figure: str | None, listing: bool, as_json: bool, **options: Any) 
     \b
     Examples:
       auxhash reproduce --list
-      auxhash reproduce free-codes --scale tiny
+      auxhash reproduce free-codes --scale tiny --order fixed
     """
     from auxhash.cli import inputs
     from auxhash.experiments import reproduce
+    from auxhash.experiments.figures.figure import Part
 
     if listing or figure is None:
         figures = reproduce.listed()
@@ -46,7 +68,8 @@ def reproduce(figure: str | None, listing: bool, as_json: bool, **options: Any) 
     for name in ("output", "numbers"):
         if options[name] is not None:
             options[name] = str(inputs.output_path(options[name]))
-    reports = reproduce.main(figure, verbose=progress_wanted(as_json), **options)
+    part = Part(data, bits, methods, without)
+    reports = reproduce.main(figure, part=part, verbose=progress_wanted(as_json), **options)
     shown = [
         part
         for one in reports

@@ -6,7 +6,7 @@ over the seeds that both were run with.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +31,11 @@ class Claim:
     words: str
     test: Test
     ours: bool = False
+
+    @property
+    def as_ours(self) -> "Claim":
+        """The same where the paper shows a figure and says nothing about it."""
+        return replace(self, ours=True)
 
 
 @dataclass(frozen=True)
@@ -63,21 +68,37 @@ def judge(claims: Iterable[Claim], records: Sequence[Record]) -> list[Verdict]:
     return [Verdict(claim.words, claim.ours, *claim.test(records)) for claim in claims]
 
 
-def among(group: str, test: Test) -> Test:
-    """The test on the records of one group."""
-    return lambda records: test([record for record in records if record.group == group])
+def among(groups: str | Sequence[str], test: Test) -> Test:
+    """The test on the records of one group, or of some."""
+    wanted = (groups,) if isinstance(groups, str) else groups
+    return lambda records: test([record for record in records if record.group in wanted])
 
 
-def both(first: Test, second: Test) -> Test:
-    """Held where both tests hold, not held where one does not, whatever the other says."""
+def every(*tests: Test) -> Test:
+    """Held where all tests hold, not held where one does not, whatever the others say."""
 
     def test(records: Sequence[Record]) -> Outcome:
-        one, other = first(records), second(records)
-        failed = False in (one[0], other[0])
-        held = False if failed else None if None in (one[0], other[0]) else True
-        return held, f"{one[1]} {other[1]}"
+        found = [one(records) for one in tests]
+        outcomes = [held for held, _ in found]
+        held = False if False in outcomes else None if None in outcomes else True
+        return held, " ".join(dict.fromkeys(told for _, told in found))
 
     return test
+
+
+def by_construction(test: Test) -> Test:
+    """The test of MAC against its start, with the word that it can hardly fail."""
+
+    def told(records: Sequence[Record]) -> Outcome:
+        held, numbers = test(records)
+        if held is None:
+            return held, numbers
+        return held, (
+            f"{numbers} By construction: MAC returns the lowest L(h) of its iterates, and its "
+            "start is one of them."
+        )
+
+    return told
 
 
 def lower_loss(a: str, b: str, share: float = ALWAYS) -> Test:
@@ -91,9 +112,28 @@ def lower_loss(a: str, b: str, share: float = ALWAYS) -> Test:
         least = int(np.argmin(gains))
         won = sum(gain > 0 for gain in gains)
         return enough(won, len(pairs), share), (
-            f"L of {a} below {b} in {won} of {len(pairs)} cases{_needed(share)}; "
+            f"L of {a} below {b} in {won} of {len(pairs)} cases{needed(share)}; "
             f"by {np.mean(gains):.1f}% on average, {gains[least]:.1f}% at worst "
             f"({pairs[least].case})."
+        )
+
+    return test
+
+
+LARGE = 1.0  # percent of the loss
+
+
+def much_lower_loss(a: str, b: str) -> Test:
+    """L(h) of a below that of b in all cases, and by LARGE percent on average."""
+
+    def test(records: Sequence[Record]) -> Outcome:
+        pairs = paired(records, a, b, lambda r: r.loss)
+        if not pairs:
+            return UNTESTED
+        gains = [(1 - pair.a / pair.b) * 100 for pair in pairs]
+        return bool(min(gains) > 0 and np.mean(gains) >= LARGE), (
+            f"L of {a} is {np.mean(gains):.2f}% below {b} on average (needed: {LARGE:g}%), "
+            f"{min(gains):.2f}% at worst (needed: above 0)."
         )
 
     return test
@@ -112,8 +152,95 @@ def better_precision(a: str, b: str, share: float = NEARLY_ALWAYS) -> Test:
         won = sum(gain > 0 for gain in gains)
         return enough(won, len(pairs), share), (
             f"Precision of {a} above {b} in {won} of {len(pairs)} cases, k by k"
-            f"{_needed(share)}; by {np.mean(gains):+.3f} on average, {gains[least]:+.3f} at "
+            f"{needed(share)}; by {np.mean(gains):+.3f} on average, {gains[least]:+.3f} at "
             f"worst ({pairs[least].case}); mAP by {np.mean([p.a - p.b for p in areas]):+.3f}."
+        )
+
+    return test
+
+
+RECALLS = tuple(np.arange(1, 10) / 10)  # at which the precision of two curves is compared
+
+
+def precision_at_recall(record: Record, recall: float) -> float:
+    """Precision at a recall, on the line through the points of the Hamming radii."""
+    recalls, precisions = zip(*sorted(record.radius), strict=True)
+    return float(np.interp(recall, recalls, precisions))
+
+
+def better_curve(a: str, b: str, share: float = NEARLY_ALWAYS) -> Test:
+    """Precision over recall of a above that of b, in this share of the cases and recalls."""
+
+    def test(records: Sequence[Record]) -> Outcome:
+        pairs = _at_recalls(records, a, b)
+        if not pairs:
+            return UNTESTED
+        gains = [pair.a - pair.b for pair in pairs]
+        least = int(np.argmin(gains))
+        won = sum(gain > 0 for gain in gains)
+        return enough(won, len(gains), share), (
+            f"Precision/recall: {a} above {b} in {won} of {len(gains)} cases, recall by recall"
+            f"{needed(share)}; by {np.mean(gains):+.3f} on average, {gains[least]:+.3f} at worst "
+            f"({pairs[least].case})."
+        )
+
+    return test
+
+
+def close_curve(a: str, b: str) -> Test:
+    """Precision over recall of the two differs by CLOSE at most, on average."""
+
+    def test(records: Sequence[Record]) -> Outcome:
+        pairs = _at_recalls(records, a, b)
+        if not pairs:
+            return UNTESTED
+        apart = [abs(pair.a - pair.b) for pair in pairs]
+        return bool(np.mean(apart) <= CLOSE), (
+            f"Precision of {a} and {b} at equal recall differs by {np.mean(apart):.3f} on average "
+            f"(needed: {CLOSE}), {max(apart):.3f} at most."
+        )
+
+    return test
+
+
+def better_retrieval(a: str, b: str, share: float = NEARLY_ALWAYS) -> Test:
+    """Better precision at k, and better precision over recall."""
+    return every(better_precision(a, b, share), better_curve(a, b, share))
+
+
+def drops_at_both_ends(records: Sequence[Record]) -> Outcome:
+    """In most precision/recall curves, r = 0 and r = b have less than half the best precision."""
+    curves = [[precision for _, precision in r.radius] for r in records if len(r.radius) > 2]
+    if not curves:
+        return UNTESTED
+    low = [sum(curve[end] < max(curve) / 2 for curve in curves) for end in (0, -1)]
+    both = sum(max(curve[0], curve[-1]) < max(curve) / 2 for curve in curves)
+    return enough(both, len(curves), USUALLY), (
+        f"Below half of the best precision at r = 0 in {low[0]}, at r = b in {low[1]}, at both in "
+        f"{both} of {len(curves)} curves{needed(USUALLY)}."
+    )
+
+
+MARGIN = 0.05  # in precision
+
+
+def large_margin(ours: Sequence[str], others: Sequence[str], share: float = OFTEN) -> Test:
+    """The best of ours above the best of the others by MARGIN, in this share of cases and k."""
+
+    def test(records: Sequence[Record]) -> Outcome:
+        gains = []
+        for case in _by_case_and_rank(records):
+            mine = [case[name] for name in ours if name in case]
+            rest = [case[name] for name in others if name in case]
+            if mine and rest:
+                gains.append(max(mine) - max(rest))
+        if not gains:
+            return UNTESTED
+        won = sum(gain >= MARGIN for gain in gains)
+        return enough(won, len(gains), share), (
+            f"The better of {' and '.join(ours)} is ahead of the best other by {MARGIN} in {won} "
+            f"of {len(gains)} cases, k by k{needed(share)}; by {np.mean(gains):+.3f} on average, "
+            f"{max(gains):+.3f} at best."
         )
 
     return test
@@ -145,7 +272,7 @@ def beats_all(
         told = f"; ahead of it: {', '.join(worst)}" if worst else ""
         return enough(won, total, share), (
             f"The better of {' and '.join(ours)} is ahead of all others in {won} of {total} cases, "
-            f"k by k{_needed(share)}{told}."
+            f"k by k{needed(share)}{told}."
         )
 
     return test
@@ -173,50 +300,11 @@ def only_ones_ahead(ours: Sequence[str], others: Sequence[str], of: str) -> Test
     return test
 
 
-def larger_gain_for_linear(a: str, b: str, share: float = USUALLY) -> Test:
-    """Precision gained by a over b is larger with linear than with kernel hash functions."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        gains = {kind: _gains(records, a, b, kind) for kind in ("linear", "rbf")}
-        cases = [case for case in gains["linear"] if case in gains["rbf"]]
-        if not cases:
-            return UNTESTED
-        won = sum(gains["linear"][case] > gains["rbf"][case] for case in cases)
-        linear, kernel = (np.mean([gains[kind][case] for case in cases]) for kind in gains)
-        return enough(won, len(cases), share), (
-            f"{a} over {b}: larger for linear in {won} of {len(cases)} cases, k by k"
-            f"{_needed(share)}; {linear:+.3f} for linear, {kernel:+.3f} for kernel on average."
-        )
-
-    return test
-
-
-def gain_like_a_kernel(a: str, b: str, share: float = OFTEN) -> Test:
-    """Precision that a gains over b, both linear, is at least half of what b gains by a kernel."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        gained = _gains(records, a, b, "linear")
-        kernel = _values(records, b, "rbf")
-        linear = _values(records, b, "linear")
-        cases = [case for case in gained if case in kernel]
-        if not cases:
-            return UNTESTED
-        by_kernel = {case: kernel[case] - linear[case] for case in cases}
-        won = sum(gained[case] > 0 and gained[case] >= by_kernel[case] / 2 for case in cases)
-        return enough(won, len(cases), share), (
-            f"Linear {a} gains at least half of what a kernel gains {b} in {won} of {len(cases)} "
-            f"cases, k by k{_needed(share)}; {np.mean([gained[c] for c in cases]):+.3f} "
-            f"against {np.mean(list(by_kernel.values())):+.3f} on average."
-        )
-
-    return test
-
-
 SIMILAR = 0.05  # of the loss
 
 
 def end_up_similar(records: Sequence[Record]) -> Outcome:
-    """MACquad and MACcut: nearer to each other than quad and cut were, and within SIMILAR."""
+    """L of MACquad and MACcut: nearer to each other than quad and cut were, and within SIMILAR."""
     ends = paired(records, "MACquad", "MACcut", lambda r: r.loss)
     starts = {pair.case: pair for pair in paired(records, "quad", "cut", lambda r: r.loss)}
     ends = [pair for pair in ends if pair.case in starts]
@@ -229,7 +317,7 @@ def end_up_similar(records: Sequence[Record]) -> Outcome:
     return held, (
         f"L of the two differs by {np.mean(after):.1%} on average and {max(after):.1%} at most "
         f"(needed: {SIMILAR:.0%}), after {np.mean(before):.1%} between quad and cut; nearer than "
-        f"those in {nearer} of {len(ends)} cases{_needed(USUALLY)}."
+        f"those in {nearer} of {len(ends)} cases{needed(USUALLY)}."
     )
 
 
@@ -252,122 +340,23 @@ def close_precision(a: str, b: str) -> Test:
     return test
 
 
-def iterations(low: int, high: int) -> Test:
-    """MAC stops by itself after low to high iterations."""
+def trains_faster(a: str, b: str) -> Test:
+    """a trains in less time than b, in all cases."""
 
     def test(records: Sequence[Record]) -> Outcome:
-        macs = _macs(records)
-        if not macs:
+        pairs = paired(records, a, b, lambda r: r.seconds)
+        if not pairs:
             return UNTESTED
-        counts = [len(record.history) - 1 for record in macs]
-        stopped = sum(record.history[-1]["violations"] == 0 for record in macs)
-        held = all(low <= n <= high for n in counts) and stopped == len(macs)
-        return held, (
-            f"{min(counts)} to {max(counts)} iterations, {np.mean(counts):.1f} on average; "
-            f"{stopped} of {len(macs)} runs ended with Z = h(X)."
+        won = sum(pair.a < pair.b for pair in pairs)
+        one, other = (
+            float(np.mean(values)) for values in zip(*[p[1:] for p in pairs], strict=True)
+        )
+        return won == len(pairs), (
+            f"{a} faster than {b} in {won} of {len(pairs)} cases; {one:.1f} s against "
+            f"{other:.1f} s on average."
         )
 
     return test
-
-
-def progress_at_the_beginning(records: Sequence[Record]) -> Outcome:
-    """Usually, half of the decrease in L(h) is made in the first half of the iterations."""
-    paths = [[step["loss"] for step in record.history] for record in _macs(records)]
-    paths = [path for path in paths if len(path) > 2 and min(path) < path[0]]
-    if not paths:
-        return UNTESTED
-    early = [
-        (path[0] - min(path[: (len(path) + 1) // 2])) / (path[0] - min(path)) for path in paths
-    ]
-    won = sum(share >= 0.5 for share in early)
-    return enough(won, len(early), USUALLY), (
-        f"The first half of the iterations makes {np.mean(early):.0%} of the way down on average; "
-        f"half of it or more in {won} of {len(early)} runs{_needed(USUALLY)}."
-    )
-
-
-def later_are_faster(records: Sequence[Record]) -> Outcome:
-    """The mean iteration after the two-step solution takes less time than that solution."""
-    macs = [record for record in _macs(records) if len(record.history) > 1]
-    if not macs:
-        return UNTESTED
-    first = [record.history[0]["seconds"] for record in macs]
-    later = [float(np.mean([s["seconds"] for s in record.history[1:]])) for record in macs]
-    faster = sum(x < y for x, y in zip(later, first, strict=True))
-    return faster == len(macs), (
-        f"{np.mean(later):.2f} s per iteration against {np.mean(first):.2f} s for the two-step "
-        f"solution, on average; faster in {faster} of {len(macs)} runs."
-    )
-
-
-def free_codes_far_below(records: Sequence[Record]) -> Outcome:
-    """E of the free codes below every L(h), by more than MAC gains over cut."""
-    macs = [record for record in _macs(records) if record.method == "MACcut"]
-    if not macs:
-        return UNTESTED
-    gaps = [record.loss - record.history[0]["free_loss"] for record in macs]
-    gains = [record.history[0]["loss"] - record.loss for record in macs]
-    far = sum(gap > gain for gap, gain in zip(gaps, gains, strict=True))
-    share = np.mean([record.history[0]["free_loss"] / record.loss for record in macs])
-    return far == len(macs), (
-        f"E(Z) of the free codes is {100 * share:.0f}% of MACcut's L on average; the gap is larger "
-        f"than MACcut's gain over cut in {far} of {len(macs)} runs, "
-        f"{np.sum(gaps) / max(np.sum(gains), 1e-300):.1f} times as large in sum."
-    )
-
-
-def kernel_nearer_than_linear(records: Sequence[Record]) -> Outcome:
-    """L(h) is lower with kernel than with linear hash functions, for cut and MACcut."""
-    linear, kernel = ([r for r in records if r.hash_function == kind] for kind in ("linear", "rbf"))
-    told, won, total = [], 0, 0
-    for method in ("cut", "MACcut"):
-        values = [
-            {(r.group, r.bits, r.seed): r.loss for r in part if r.method == method}
-            for part in (linear, kernel)
-        ]
-        common = [case for case in values[0] if case in values[1]]
-        total += len(common)
-        won += sum(values[1][case] < values[0][case] for case in common)
-        if common:
-            ratio = np.mean([values[1][case] / values[0][case] for case in common])
-            told.append(f"{method} {100 * (1 - ratio):.1f}%")
-    if not total:
-        return UNTESTED
-    return won == total, (
-        f"L lower with a kernel in {won} of {total} runs, by {', '.join(told)} on average."
-    )
-
-
-MINUTES = 2  # the paper's time for an iteration, on a laptop of its day
-FULL_POINTS, FULL_BITS = 10_000, 48  # what that time is for
-
-
-def iteration_in_time(records: Sequence[Record]) -> Outcome:
-    """An iteration takes no longer than the paper's, at the paper's size."""
-    macs = [r for r in _macs(records) if r.points >= FULL_POINTS and r.bits >= FULL_BITS]
-    if not macs:
-        return None, "Only told of runs at the paper's size."
-    means = {
-        name: float(np.mean([s["seconds"] for r in macs if r.method == name for s in r.history]))
-        for name in dict.fromkeys(r.method for r in macs)
-    }
-    told = ", ".join(f"{name} {value:.1f} s" for name, value in means.items())
-    return max(means.values()) <= 60 * MINUTES, f"An iteration takes {told} on average."
-
-
-FEW_TIMES = 10
-
-
-def few_two_steps(records: Sequence[Record]) -> Outcome:
-    """All of MAC takes as long as FEW_TIMES two-step runs at most."""
-    macs = _macs(records)
-    if not macs:
-        return UNTESTED
-    ratios = [sum(step["seconds"] for step in r.history) / r.history[0]["seconds"] for r in macs]
-    return max(ratios) <= FEW_TIMES, (
-        f"MAC took {np.mean(ratios):.1f} times as long as its two-step solution on average, "
-        f"{max(ratios):.1f} times at most (needed: {FEW_TIMES})."
-    )
 
 
 def largest_effective(method: str, share: float = USUALLY) -> Test:
@@ -384,7 +373,7 @@ def largest_effective(method: str, share: float = USUALLY) -> Test:
             best = max((name for name in of if name != method), key=lambda name: of[name])
             told.append(f"{bits} bits: {of[method]:.2f}, best other {of[best]:.2f} ({best})")
         return enough(won, len(means), share), (
-            f"{method} is first in {won} of {len(means)} cases{_needed(share)}; {'; '.join(told)}."
+            f"{method} is first in {won} of {len(means)} cases{needed(share)}; {'; '.join(told)}."
         )
 
     return test
@@ -405,6 +394,24 @@ def low_precision(method: str) -> Test:
         low = sum(rank > count / 2 for rank, count in ranks.values())
         told = ", ".join(f"{r} of {n} at {bits} bits" for bits, (r, n) in ranks.items())
         return enough(low, len(ranks), USUALLY), f"{method}'s place in precision: {told}."
+
+    return test
+
+
+def more_effective(a: str, b: str, share: float = USUALLY) -> Test:
+    """a has more effective bits than b on the base, in this share of the cases."""
+
+    def test(records: Sequence[Record]) -> Outcome:
+        having = [record for record in records if "base" in record.effective]
+        pairs = paired(having, a, b, lambda r: r.effective["base"])
+        if not pairs:
+            return UNTESTED
+        gains = [pair.a - pair.b for pair in pairs]
+        won = sum(gain > 0 for gain in gains)
+        return enough(won, len(pairs), share), (
+            f"{a} has more than {b} in {won} of {len(pairs)} cases{needed(share)}; by "
+            f"{np.mean(gains):+.2f} bits on average, from {min(gains):+.2f} to {max(gains):+.2f}."
+        )
 
     return test
 
@@ -482,39 +489,32 @@ def at_ranks(records: Sequence[Record], a: str, b: str) -> list[Pair]:
     return found
 
 
+def _at_recalls(records: Sequence[Record], a: str, b: str) -> list[Pair]:
+    """`paired`, for the precision at each of RECALLS."""
+    having = [record for record in records if record.radius]
+    found = []
+    for recall in RECALLS:
+        pairs = paired(having, a, b, lambda r: precision_at_recall(r, recall))  # noqa: B023
+        found += [Pair(f"{pair.case}, recall {recall:g}", pair.a, pair.b) for pair in pairs]
+    return found
+
+
 def enough(won: int, total: int, share: float) -> bool:
     return won >= share * total - 1e-9
 
 
-def _needed(share: float) -> str:
+def needed(share: float) -> str:
     return f" (needed: {WORDS[share]})"
 
 
-def _macs(records: Sequence[Record]) -> list[Record]:
-    return [record for record in records if record.method in ("MACcut", "MACquad")]
+def mac_runs(records: Sequence[Record]) -> list[Record]:
+    """The runs of MACcut and MACquad, with their steps."""
+    return [r for r in records if r.method in ("MACcut", "MACquad") and r.history]
 
 
 def _most_bits(records: Sequence[Record]) -> list[Record]:
     most = max((record.bits for record in records), default=0)
     return [record for record in records if record.bits == most]
-
-
-Case = tuple[str, int, int, int]  # group, bits, seed, k
-
-
-def _values(records: Sequence[Record], method: str, kind: str) -> dict[Case, float]:
-    return {
-        (r.group, r.bits, r.seed, k): value
-        for r in records
-        if (r.method, r.hash_function) == (method, kind)
-        for k, value in r.precision.items()
-    }
-
-
-def _gains(records: Sequence[Record], a: str, b: str, kind: str) -> dict[Case, float]:
-    """Precision of a minus that of b, with one kind of hash function."""
-    ours, theirs = (_values(records, method, kind) for method in (a, b))
-    return {case: ours[case] - theirs[case] for case in ours if case in theirs}
 
 
 def _by_case_and_rank(records: Sequence[Record]) -> list[dict[str, float]]:

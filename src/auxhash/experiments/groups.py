@@ -1,8 +1,9 @@
 """A group: methods under one setting, which a panel of a figure compares.
 
 A group says what has to be trained and, once that is done, gives one record for each method,
-hash function, number of bits and seed. The two-step methods need no training of their own: their
-codes are those that MAC started from, from the same seed and the same pairs.
+hash function, number of bits and seed. MACcut and MACquad are `auxhash.paper`'s. The two-step
+methods need no training of their own: their codes are those that MAC started from, from the same
+seed, the same pairs and the same points.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from auxhash import metrics
+import numpy as np
+
+from auxhash import hashfunctions, metrics, paper
 from auxhash.affinity import Affinity
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Cells
@@ -21,6 +24,11 @@ from auxhash.hasher import Hasher
 from auxhash.storage.encoding import Arrays
 
 TWO_STEP_OF = {"cut": "MACcut", "quad": "MACquad"}
+MU_FOUND = "MACcut, mu found"  # with mu_1 by search, in place of the paper's
+PAPERS = ("MACcut", "MACquad", MU_FOUND)
+WITH_KINDS = (*OURS, *PAPERS, "KSH")  # methods that can have several hash functions
+MANY_CENTRES, LIBSVM = "many centres", "LIBSVM"  # hash functions, beside "linear" and "rbf"
+FACTOR = 4  # on the number of centres of "rbf"
 RANKS = (10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000)
 DEEPEST = 5  # ranks go up to 1/5 of the base: beyond, every method retrieves by chance
 
@@ -30,13 +38,14 @@ class PlannedRun:
     """One cell: a method trained on a data set with a seed."""
 
     method: str
-    hash_function: str  # of our methods and KSH; "" for a method that has its own
+    hash_function: str  # of WITH_KINDS; "" for a method with a fixed hash function
     n_bits: int
     seed: int
     data: Data
     loss: str
     pairs: tuple[int, int]
     mu: float  # factor on mu_1
+    order: paper.Order  # of the blocks of cut
     n_jobs: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
@@ -52,13 +61,27 @@ class PlannedRun:
             "n_dissimilar": self.pairs[1],
             "n_jobs": self.n_jobs,
         }
-        hasher = runs.prepared(known(self.method), self.n_bits, **settings)
         if self.hash_function:
-            hasher.set_params(hash_function=self.hash_function)
-        first = hasher.get_params(deep=False).get("mu", "auto")
-        if self.method in OURS and first != "auto":
-            hasher.set_params(mu=self.mu * first)
-        return hasher
+            settings["hash_function"] = self._hash_function()
+        if self.method in PAPERS:
+            return self._papers(settings)
+        return runs.prepared(known(self.method), self.n_bits, **settings)
+
+    def _papers(self, settings: dict[str, Any]) -> Hasher:
+        """MACcut or MACquad, with mu_1 in proportion to the pairs of a point."""
+        quad = self.method == "MACquad"
+        papers = paper.macquad() if quad else paper.maccut(order=self.order)
+        mu = "auto" if self.method == MU_FOUND else self.mu * float(papers.mu)
+        return runs.prepared(papers, self.n_bits, mu=mu, **settings)
+
+    def _hash_function(self) -> Any:
+        """The hash function of that name, for the parameter of a method."""
+        if self.hash_function == MANY_CENTRES:
+            usual = hashfunctions.RadialBasis().n_centers
+            return hashfunctions.rbf(n_centers=FACTOR * usual)
+        if self.hash_function == LIBSVM:
+            return _libsvm(self.data)
+        return self.hash_function
 
     def configuration(self) -> dict[str, Any]:
         return runs.configuration(_mark(self.data), self.hasher(), self.pairs, self.seed)
@@ -100,6 +123,7 @@ class Group:
     mu: float
     seeds: int
     seeds_quad: int
+    order: paper.Order = "random"
     hash_functions: tuple[str, ...] = ("linear",)
     n_jobs: int | None = None
 
@@ -131,7 +155,7 @@ class Group:
     def _members(self) -> Iterator[tuple[str, PlannedRun]]:
         for method in self.methods:
             trained = TWO_STEP_OF.get(method, method)
-            kinds = self.hash_functions if trained in (*OURS, "KSH") else ("",)
+            kinds = self.hash_functions if trained in WITH_KINDS else ("",)
             seeds = self.seeds_quad if "quad" in trained else self.seeds
             for kind in kinds:
                 for b in self.bits:
@@ -139,9 +163,8 @@ class Group:
                         yield method, self._training(trained, kind, b, seed)
 
     def _training(self, method: str, kind: str, bits: int, seed: int) -> PlannedRun:
-        return PlannedRun(
-            method, kind, bits, seed, self.data, self.loss, self.pairs, self.mu, self.n_jobs
-        )
+        of_data = self.data, self.loss, self.pairs
+        return PlannedRun(method, kind, bits, seed, *of_data, self.mu, self.order, self.n_jobs)
 
     def _record(self, method: str, training: PlannedRun, cells: Cells) -> Record:
         facts, arrays = cells.read(training.configuration())
@@ -150,6 +173,10 @@ class Group:
         ranks = [k for k in RANKS if k <= len(data.base) // DEEPEST]
         found = runs.measure(codes, b, data, ranks, self.n_jobs)
         pairs = drawn(self.data, self.pairs, training.seed, self.n_jobs)
+        history = facts["history"]
+        if len(history) > 1:
+            start = runs.training_loss(_two_step_codes(arrays), b, pairs, self.loss)
+            history = _scaled(history, start / history[0]["loss"])
         return Record(
             self.name,
             method,
@@ -161,15 +188,36 @@ class Group:
             list(zip(found.radius_recall.tolist(), found.radius_precision.tolist(), strict=True)),
             found.mean_average_precision,
             {name: metrics.code_utilization(codes[name]) for name in ("base", "query")},
-            facts["history"],
+            history,
             facts["history"][0]["seconds"] if method in TWO_STEP_OF else facts["seconds"],
             len(data.train),
         )
 
 
+@lru_cache(maxsize=2)
+def _libsvm(data: Data) -> Any:
+    """A kernel SVM of LIBSVM for each bit, with the cost and the bandwidth of "rbf"."""
+    from sklearn.svm import SVC
+
+    width = hashfunctions.RadialBasis().fit(data.load().train.X, np.random.default_rng(0)).sigma
+    return SVC(C=hashfunctions.rbf().C, kernel="rbf", gamma=1 / (2 * width**2))
+
+
+def _scaled(history: list[Facts], ratio: float) -> list[Facts]:
+    """The steps with their losses over all training pairs.
+
+    MAC measures them without the pairs of the points held out for validation; the two-step
+    solution, measured over both, gives the ratio.
+    """
+    names = ("loss", "free_loss", "penalized_loss")
+    return [step | {name: step[name] * ratio for name in names} for step in history]
+
+
 def _codes(method: str, arrays: Arrays) -> Arrays:
-    if method not in TWO_STEP_OF:
-        return arrays
+    return _two_step_codes(arrays) if method in TWO_STEP_OF else arrays
+
+
+def _two_step_codes(arrays: Arrays) -> Arrays:
     return {name: arrays[runs.TWO_STEP + name] for name in runs.PARTS}
 
 

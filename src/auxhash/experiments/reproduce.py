@@ -13,9 +13,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from auxhash import __version__
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.figures import FIGURES, get
-from auxhash.experiments.figures.figure import Figure, FigureContent
+from auxhash.experiments.figures.figure import WHOLE, Figure, FigureContent, Part
 from auxhash.experiments.page import page
-from auxhash.experiments.scales import SCALES, Scale, resolved
+from auxhash.experiments.scales import ORDERS, SCALES, Scale, resolved
+from auxhash.paper import Order
 from auxhash.storage.files import writing
 
 
@@ -26,7 +27,7 @@ class Reproduction:
     figure: Figure
     scale: Scale
     cells: Cells
-    data: str | None = None  # only the panels on this data set
+    part: Part = WHOLE
     n_jobs: int | None = None
 
     @property
@@ -34,12 +35,12 @@ class Reproduction:
         """The command that made this, for readers who want to repeat it."""
         usual = SCALES[self.scale.name].seeds
         seeds = f" --seeds {self.scale.seeds}" if self.scale.seeds != usual else ""
-        only = f" --data {self.data}" if self.data else ""
-        return f"auxhash reproduce {self.figure.name} --scale {self.scale.name}{seeds}{only}"
+        order = f"--scale {self.scale.name} --order {self.scale.order}"
+        return f"auxhash reproduce {self.figure.name} {order}{seeds}{self.part}"
 
     def run(self, console: Console, verbose: int = 1) -> list[str]:
         """Run what is not in the cells yet; return what failed, which does not stop the rest."""
-        jobs = self.figure.jobs(self.scale, self.n_jobs, self.data)
+        jobs = self.figure.jobs(self.scale, self.n_jobs, self.part)
         failed = []
         columns = (
             TextColumn("{task.fields[figure]}"),
@@ -67,11 +68,13 @@ class Reproduction:
         """Write the page, and the numbers and verdicts as JSON where asked for."""
         content = self._content()
         one = self.figure
-        _write(output, page(one.name, one.title, one.about, content, self.command))
+        about = f"{one.about} Setting: {ORDERS[self.scale.order]}."
+        _write(output, page(one.name, one.title, about, content, self.command))
         if numbers is not None:
             found = {
                 "figure": self.figure.name,
                 "command": self.command,
+                "order": self.scale.order,
                 "version": __version__,
                 "notes": list(content.notes),
                 "protocol": dict(content.protocol),
@@ -86,7 +89,7 @@ class Reproduction:
 
     def _content(self) -> FigureContent:
         """What the runs can tell; at a scale that proves nothing, with no claim judged."""
-        content = self.figure.content(self.scale, self.cells, self.n_jobs, self.data)
+        content = self.figure.content(self.scale, self.cells, self.n_jobs, self.part)
         if not self.scale.proves_nothing:
             return content
         verdicts = [replace(verdict, judged=False) for verdict in content.verdicts]
@@ -107,6 +110,11 @@ def _write(path: Path, text: str) -> None:
         temporary.write_text(text, "utf-8")
 
 
+def _page_name(figure: Figure, scale: Scale) -> str:
+    order = "-fixed" if scale.order == "fixed" else ""
+    return f"{figure.name}-{scale.name}{order}.html"
+
+
 def listed() -> list[dict[str, str]]:
     """Names and titles of the figures."""
     return [{"figure": one.name, "what it shows": one.title} for one in FIGURES.values()]
@@ -115,8 +123,9 @@ def listed() -> list[dict[str, str]]:
 def main(
     figure: str,
     scale: str,
+    order: Order,
     seeds: int | None,
-    only: str | None,
+    part: Part,
     folder: str,
     run_only: bool,
     report_only: bool,
@@ -127,24 +136,27 @@ def main(
 ) -> list[dict[str, Any]]:
     """Run and report one figure, or all; return where the pages are, notes and verdicts."""
     every = list(FIGURES.values()) if figure == "all" else [get(figure)]
-    if len(every) > 1 and (output or numbers or only):
-        raise ValueError("--output, --numbers and --data are for one figure, not for all")
+    if len(every) > 1 and (output or numbers or part):
+        raise ValueError(
+            "--output, --numbers, --data, --bits, --method and --without are for one figure, "
+            "not for all"
+        )
     if run_only and (report_only or output or numbers):
         raise ValueError(
             "--run-only writes no page: leave out --report-only, --output and --numbers"
         )
-    size = resolved(SCALES[scale])
+    size = replace(resolved(SCALES[scale]), order=order)
     if seeds is not None:
         size = replace(size, seeds=seeds)
     console = Console(stderr=True)
     reports = []
     for one in every:
-        reproduction = Reproduction(one, size, Cells(folder), only, jobs)
+        reproduction = Reproduction(one, size, Cells(folder), part, jobs)
         if not report_only:
             for failure in reproduction.run(console, verbose):
                 console.print(f"[red]failed[/red] {escape(failure)}")
         if not run_only:
-            page_path = Path(output or Path(folder) / f"{one.name}-{scale}.html")
+            page_path = Path(output or Path(folder) / _page_name(one, size))
             content = reproduction.report(page_path, Path(numbers) if numbers else None)
             told = [
                 {"verdict": verdict.word, "claim": verdict.words, "numbers": verdict.numbers}

@@ -6,6 +6,7 @@ from typing import Any
 
 from auxhash import datasets
 from auxhash.datasets.dataset import Dataset, Points, ground_truth
+from auxhash.paper import Order
 
 SIFT, STAND_IN = "sift1m", "cifar10-sift"
 PAPERS = ("cifar10-gist", "infinite-mnist", SIFT)  # the data sets that the paper has
@@ -85,6 +86,8 @@ class Scale:
     seeds: int
     seeds_quad: int  # quad takes so much longer that it gets fewer
     sketches: int  # problems small enough to enumerate, for free-codes
+    n_train_libsvm: int  # training points where LIBSVM trains the hash functions
+    order: Order = "random"  # of the blocks of cut: "fixed" for all bits, or "random" for each
     proves_nothing: str = ""  # why, for the top of its pages; then no claim gets a verdict
 
 
@@ -103,6 +106,7 @@ PAPER = Scale(
     seeds=3,
     seeds_quad=1,
     sketches=100,
+    n_train_libsvm=2_000,
 )
 
 SMALL = Scale(
@@ -120,6 +124,7 @@ SMALL = Scale(
     seeds=2,
     seeds_quad=1,
     sketches=30,
+    n_train_libsvm=600,
 )
 
 TINY = Scale(
@@ -137,6 +142,7 @@ TINY = Scale(
     seeds=2,
     seeds_quad=1,
     sketches=3,
+    n_train_libsvm=60,
     proves_nothing=(
         "This scale proves nothing. It only shows, within seconds, that everything runs: a few "
         "dozen of scikit-learn's handwritten digits take the place of the paper's data, and no "
@@ -144,6 +150,7 @@ TINY = Scale(
     ),
 )
 
+ORDERS: dict[Order, str] = {"fixed": "blocks in one order", "random": "blocks in random order"}
 SCALES = {scale.name: scale for scale in (PAPER, SMALL, TINY)}
 
 

@@ -6,11 +6,14 @@ from dataclasses import replace
 from auxhash import metrics
 from auxhash.experiments.claims import (
     Claim,
+    among,
     largest_effective,
     low_precision,
+    more_effective,
     utilization_goes_with_precision,
 )
 from auxhash.experiments.figures import comparison
+from auxhash.experiments.figures.comparison import PSEUDOLABELS
 from auxhash.experiments.figures.figure import GroupFigure, Section, of, over_bits
 from auxhash.experiments.figures.styles import DASHES
 from auxhash.experiments.groups import Group, Record
@@ -54,6 +57,16 @@ UNSUP_ENTROPY = GroupFigure(
         Claim(
             "Code utilisation correlates to some extent with precision when ranking methods",
             utilization_goes_with_precision,
+        ),
+        Claim(
+            "MACcut uses more effective bits than cut, which minimises the same objective",
+            among(PSEUDOLABELS, more_effective("MACcut", "cut")),
+            ours=True,
+        ),
+        Claim(
+            "... and MACquad more than quad",
+            among(PSEUDOLABELS, more_effective("MACquad", "quad")),
+            ours=True,
         ),
     ),
     pictures=False,

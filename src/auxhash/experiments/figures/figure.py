@@ -1,5 +1,6 @@
 """What a figure is made of, and the figures that compare groups of methods."""
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -12,13 +13,14 @@ from auxhash.experiments.cells import Cells
 from auxhash.experiments.claims import Claim, Verdict
 from auxhash.experiments.figures.styles import label, style
 from auxhash.experiments.gallery import Gallery, gallery
-from auxhash.experiments.groups import Group, Record
+from auxhash.experiments.groups import TWO_STEP_OF, Group, Record
 from auxhash.experiments.runs import Facts
-from auxhash.experiments.scales import Scale
+from auxhash.experiments.scales import ORDERS, SCALES, Scale
 from auxhash.experiments.svg import Arrow, Plot, Series, Style
 from auxhash.storage.encoding import Arrays
 
 ARROWS = {"cut": "MACcut", "quad": "MACquad"}  # from the two-step method to MAC
+STEPS = ("score", "accepted", "violations", "skipped", "z_seconds", "h_seconds", "seconds")
 APART = 0.03  # share of x between one arrow and the next
 NEAREST = "Precision over k: the share of the k nearest that are right."
 WITHIN = (
@@ -69,6 +71,63 @@ class FigureContent:
     notes: Sequence[str] = ()
 
 
+@dataclass(frozen=True)
+class Part:
+    """Which part of a figure is wanted; nothing given is all of it."""
+
+    data: str | None = None  # only the panels on this data set
+    bits: tuple[int, ...] = ()
+    methods: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()  # methods left out, and what is made of their runs
+
+    def __bool__(self) -> bool:
+        return bool(self.data or self.bits or self.methods or self.without)
+
+    def __str__(self) -> str:
+        """As options of the command."""
+        words = [f" --data {self.data}"] if self.data else []
+        words += [f" --bits {b}" for b in self.bits]
+        words += [f" --method {shlex.quote(name)}" for name in self.methods]
+        words += [f" --without {shlex.quote(name)}" for name in self.without]
+        return "".join(words)
+
+    def of(self, figure: str, groups: Sequence[Group]) -> list[Group]:
+        """What of the groups is wanted; raises for what none of them has."""
+        have: dict[str, list[Any]] = {
+            "data": [group.data.name for group in groups],
+            "bits": [b for group in groups for b in group.bits],
+            "method": [name for group in groups for name in group.methods],
+        }
+        asked: dict[str, Sequence[Any]] = {
+            "data": [self.data] if self.data else [],
+            "bits": self.bits,
+            "method": (*self.methods, *self.without),
+        }
+        for name, values in asked.items():
+            for value in values:
+                if value not in have[name]:
+                    every = ", ".join(map(str, dict.fromkeys(have[name])))
+                    raise ValueError(f"{figure} has no {name} {value}; it has {every}")
+        found = [self._of(group) for group in groups if self.data in (None, group.data.name)]
+        found = [group for group in found if group.bits and group.methods]
+        if not found:
+            raise ValueError(f"nothing of {figure} is left with{self}")
+        return found
+
+    def _of(self, group: Group) -> Group:
+        bits = tuple(b for b in group.bits if not self.bits or b in self.bits)
+        methods = tuple(
+            name
+            for name in group.methods
+            if (not self.methods or name in self.methods)
+            and not {name, TWO_STEP_OF.get(name, name)} & set(self.without)
+        )
+        return replace(group, bits=bits, methods=methods)
+
+
+WHOLE = Part()
+
+
 class Figure(Protocol):
     """What `reproduce` needs of a figure."""
 
@@ -81,11 +140,15 @@ class Figure(Protocol):
     @property
     def about(self) -> str: ...
 
-    def jobs(self, scale: Scale, n_jobs: int | None, data: str | None) -> Sequence[Job]:
-        """What has to be run, all of it or what concerns one data set."""
+    @property
+    def claimed(self) -> Sequence[Verdict]:
+        """Its claims, none of them tested yet."""
+
+    def jobs(self, scale: Scale, n_jobs: int | None, part: Part = WHOLE) -> Sequence[Job]:
+        """What has to be run for the part that is wanted."""
 
     def content(
-        self, scale: Scale, cells: Cells, n_jobs: int | None, data: str | None
+        self, scale: Scale, cells: Cells, n_jobs: int | None, part: Part = WHOLE
     ) -> FigureContent:
         """What the existing cells can tell; nothing is trained."""
 
@@ -102,16 +165,20 @@ class GroupFigure:
     claims: Sequence[Claim]
     pictures: bool = True
 
-    def jobs(self, scale: Scale, n_jobs: int | None, data: str | None) -> Sequence[Job]:
-        groups = self._groups(scale, n_jobs, data)
+    @property
+    def claimed(self) -> Sequence[Verdict]:
+        return claims.judge(self.claims, [])
+
+    def jobs(self, scale: Scale, n_jobs: int | None, part: Part = WHOLE) -> Sequence[Job]:
+        groups = self._groups(scale, n_jobs, part)
         # Seed by seed, so that pairs are drawn once; seed 0 of all runs comes first.
         trainings = dict.fromkeys(t for group in groups for t in group.trainings())
         return sorted(trainings, key=lambda training: training.seed)
 
     def content(
-        self, scale: Scale, cells: Cells, n_jobs: int | None, data: str | None
+        self, scale: Scale, cells: Cells, n_jobs: int | None, part: Part = WHOLE
     ) -> FigureContent:
-        groups = self._groups(scale, n_jobs, data)
+        groups = self._groups(scale, n_jobs, part)
         records = [record for group in groups for record in group.records(cells)]
         galleries = [gallery(group, cells) for group in groups] if self.pictures else []
         shown = {found.why_none or found.title: found for found in galleries if found is not None}
@@ -121,16 +188,12 @@ class GroupFigure:
             list(_protocol(groups, cells)),
             _numbers(records),
             list(shown.values()),
-            list(_notes(groups, cells)),
+            list(_notes(scale, groups, cells)),
         )
 
-    def _groups(self, scale: Scale, n_jobs: int | None, data: str | None) -> list[Group]:
-        groups = [replace(group, n_jobs=n_jobs) for group in self.groups(scale)]
-        chosen = [group for group in groups if data in (None, group.data.name)]
-        if not chosen:
-            have = ", ".join(dict.fromkeys(group.data.name for group in groups))
-            raise ValueError(f"{self.name} has no panel on {data}; it has {have}")
-        return chosen
+    def _groups(self, scale: Scale, n_jobs: int | None, part: Part) -> list[Group]:
+        groups = [replace(g, n_jobs=n_jobs, order=scale.order) for g in self.groups(scale)]
+        return part.of(self.name, groups)
 
 
 Curve = Sequence[tuple[float, float]]
@@ -221,9 +284,8 @@ def _protocol(groups: Sequence[Group], cells: Cells) -> Iterable[tuple[str, str]
         yield (
             f"Training, {group.name}",
             f"{group.loss} loss, {group.pairs[0]} similar and {group.pairs[1]} dissimilar points "
-            f"drawn for each training point, the same for all methods; mu from {0.3 * group.mu:g} "
-            f"(MACcut) and {0.01 * group.mu:g} (MACquad), times 1.4; no validation set, so that "
-            f"every step of MAC counts and the lowest L(h) is taken",
+            f"drawn for each training point, the same for all methods that learn from pairs; "
+            f"{_schedule(group)}",
         )
         quad = min(group.seeds, group.seeds_quad)
         seeds = f"{group.seeds} (quad {quad}) from 0 on, of pairs and starts; the split is the same"
@@ -237,7 +299,33 @@ def _protocol(groups: Sequence[Group], cells: Cells) -> Iterable[tuple[str, str]
         yield "Machine", f"{machine}; {hours:.2f} hours of training, the last done {last}"
 
 
-def _notes(groups: Sequence[Group], cells: Cells) -> Iterable[str]:
+def _schedule(group: Group) -> str:
+    """How MAC runs, in the words of the settings that it has."""
+    hashers = {t.method: t.hasher().get_params(deep=False) for t in group.trainings()}
+    macs = {name: own for name, own in hashers.items() if name in ARROWS.values()}
+    if not macs:
+        return "no method of MAC"
+    mu = " and ".join(f"{own['mu']:g} ({name})" for name, own in macs.items())
+    one = next(iter(macs.values()))
+    held = one["validation"]
+    validation = "no validation set, so that every step of MAC counts"
+    if held is not None:
+        validation = (
+            f"{held:.0%} of the training points are held out for validation, in the two-step "
+            "solutions as well, and a step that lowers their precision is ignored; L(h) is told "
+            "over all training pairs"
+        )
+    return (
+        f"{ORDERS[group.order]}; mu from {mu}, times {one['alpha']:g}; {validation}; MAC returns "
+        "the lowest L(h) of its iterates"
+    )
+
+
+def _notes(scale: Scale, groups: Sequence[Group], cells: Cells) -> Iterable[str]:
+    seeds = [group.seeds for group in groups]
+    if seeds and max(seeds) < SCALES[scale.name].seeds:
+        told = "one seed" if max(seeds) == 1 else f"{max(seeds)} seeds"
+        yield f"Run with {told} in place of {SCALES[scale.name].seeds}."
     if any(group.data.stands_in for group in groups):
         yield (
             "SIFT1M was not to be had. cifar10-sift stands in for it: a million real SIFT "
@@ -266,6 +354,10 @@ def _numbers(records: Sequence[Record]) -> list[dict[str, Any]]:
             "mAP": [_round(r.average_precision) for r in own],
         }
         entry["precision"] = {k: [_round(r.precision[k]) for r in own] for k in own[0].precision}
+        entry["precision at recall"] = {
+            f"{recall:g}": [_round(claims.precision_at_recall(r, recall)) for r in own]
+            for recall in claims.RECALLS
+        }
         entry["effective bits"] = {
             part: [_round(r.effective[part]) for r in own] for part in own[0].effective
         }
@@ -273,8 +365,16 @@ def _numbers(records: Sequence[Record]) -> list[dict[str, Any]]:
         if own[0].history and method not in ARROWS:
             entry["history"] = [[_round(s["loss"]) for s in r.history] for r in own]
             entry["free loss"] = [_round(r.history[0]["free_loss"]) for r in own]
+            entry |= {name: values for name in STEPS if (values := _steps(own, name)) is not None}
         found.append(entry)
     return found
+
+
+def _steps(records: Sequence[Record], name: str) -> list[list[float | None]] | None:
+    """Something of every step; None if it was not measured."""
+    if any(name not in step for record in records for step in record.history):
+        return None
+    return [[_round(float(step[name])) for step in record.history] for record in records]
 
 
 def _round(value: float, digits: int = 5) -> float | None:

@@ -7,15 +7,17 @@ from auxhash.experiments.claims import (
     USUALLY,
     Claim,
     among,
+    better_curve,
     better_precision,
-    both,
+    better_retrieval,
+    by_construction,
+    close_curve,
     close_precision,
+    drops_at_both_ends,
     end_up_similar,
-    gain_like_a_kernel,
-    iterations,
-    larger_gain_for_linear,
+    every,
     lower_loss,
-    progress_at_the_beginning,
+    much_lower_loss,
 )
 from auxhash.experiments.figures.figure import (
     NEAREST,
@@ -29,6 +31,20 @@ from auxhash.experiments.figures.figure import (
     recall_plot,
 )
 from auxhash.experiments.groups import Group, Record
+from auxhash.experiments.iterates import (
+    iterations,
+    last_below_first,
+    losses,
+    never_below_the_start,
+    never_raises,
+    next_mu_works,
+    progress_at_the_beginning,
+    raises_near_the_end,
+)
+from auxhash.experiments.kinds import (
+    gain_like_a_kernel,
+    larger_gain_for_linear,
+)
 from auxhash.experiments.scales import Data, Scale
 from auxhash.experiments.svg import Plot
 
@@ -36,8 +52,8 @@ FOUR = ("cut", "MACcut", "quad", "MACquad")
 LOSSES = {"ksh": "KSH", "esplh": "eSPLH"}
 KERNELS = ("rbf", "linear")
 LOSS = (
-    "Loss over the iterations of MAC: iteration 0 is the two-step solution, and methods that do "
-    "not iterate are level."
+    "Loss over the iterations of MAC: iteration 0 is the two-step solution, a step that validation "
+    "ignored leaves it as it was, and methods that do not iterate are level."
 )
 
 
@@ -60,7 +76,7 @@ def nested_group(
         scale.mu,
         scale.seeds,
         scale.seeds_quad,
-        KERNELS,
+        hash_functions=KERNELS,
     )
 
 
@@ -104,16 +120,39 @@ def loss_plot(title: str, records: Sequence[Record]) -> Plot:
 
     def path(record: Record) -> list[tuple[float, float]]:
         if record.method in ("MACcut", "MACquad"):
-            return [(step["iteration"], step["loss"]) for step in record.history]
+            return list(enumerate(losses(record)))
         return [(0, record.loss), (last, record.loss)]
 
     shown = arrows(records, lambda r: r.loss, last)
     return Plot(title, "iteration", "L(h)", curves(records, path), arrows=shown)
 
 
-BETTER = (
-    Claim("MACcut reduces the loss more than cut, in all cases", lower_loss("MACcut", "cut")),
-    Claim("MACquad reduces the loss more than quad, in all cases", lower_loss("MACquad", "quad")),
+def _lower(mac: str, two_step: str) -> tuple[Claim, Claim]:
+    """Whether MAC is below its start: its best iterate, and its last, which can be above."""
+    words = f"{mac} reduces the loss more than {two_step}, in all cases"
+    return (
+        Claim(words, by_construction(lower_loss(mac, two_step))),
+        Claim(
+            f"... and so does the last iterate of {mac}", last_below_first(mac, two_step), ours=True
+        ),
+    )
+
+
+BETTER = (*_lower("MACcut", "cut"), *_lower("MACquad", "quad"))
+CUT, QUAD = ("MACcut", "cut"), ("MACquad", "quad")
+VALIDATED = (
+    Claim(
+        "Validation: precision on the validation set is never below that of the start",
+        never_below_the_start,
+    ),
+    Claim("Validation: the mu after a skipped one will likely work", next_mu_works),
+)
+STEPS_OF_SOLVERS = (
+    Claim(
+        "quad's update of a bit can raise L_P and is then skipped, likely near the end",
+        raises_near_the_end("MACquad"),
+    ),
+    Claim("cut's never does", never_raises("MACcut")),
 )
 
 SUP_NESTEDERR = GroupFigure(
@@ -125,32 +164,62 @@ SUP_NESTEDERR = GroupFigure(
     (
         *BETTER,
         Claim(
-            "MACcut and MACquad reduce the loss more than the original KSH, in all cases",
-            among("KSH", both(lower_loss("MACcut", "KSH"), lower_loss("MACquad", "KSH"))),
+            "The loss is significantly and consistently lower than that of the two-step methods",
+            every(much_lower_loss(*CUT), much_lower_loss(*QUAD)),
         ),
         Claim(
-            "Reducing the loss nearly always translates into better precision and recall",
-            both(better_precision("MACcut", "cut"), better_precision("MACquad", "quad")),
+            "MACcut and MACquad reduce the loss more than the original KSH, in all cases",
+            among("KSH", every(lower_loss("MACcut", "KSH"), lower_loss("MACquad", "KSH"))),
+        ),
+        Claim(
+            "Reducing the loss nearly always translates into better precision",
+            every(better_precision(*CUT), better_precision(*QUAD)),
+        ),
+        Claim(
+            "... and recall: the precision/recall curve lies above",
+            every(better_curve(*CUT), better_curve(*QUAD)),
         ),
         Claim(
             "The gain is usually larger for linear than for kernel hash functions",
-            larger_gain_for_linear("MACcut", "cut"),
+            larger_gain_for_linear(*CUT),
+        ),
+        Claim(
+            "The gain of MACquad, too, is usually larger for linear", larger_gain_for_linear(*QUAD)
         ),
         Claim(
             "The gain of MAC is often comparable to that of going from linear to kernel",
-            gain_like_a_kernel("MACcut", "cut"),
+            gain_like_a_kernel(*CUT),
+        ),
+        Claim(
+            "The gain of MACquad, too, is often comparable to that of a kernel",
+            gain_like_a_kernel(*QUAD),
         ),
         Claim("cut usually outperforms quad", lower_loss("cut", "quad", USUALLY)),
+        Claim(
+            "cut usually outperforms quad in precision and recall, too",
+            better_retrieval("cut", "quad", USUALLY),
+        ),
         Claim("MACcut usually outperforms MACquad", lower_loss("MACcut", "MACquad", USUALLY)),
+        Claim(
+            "... in precision and recall as well", better_retrieval("MACcut", "MACquad", USUALLY)
+        ),
         Claim("MACquad and MACcut end up very similar", end_up_similar),
+        Claim("... in precision, too", close_precision("MACquad", "MACcut")),
         Claim(
             "With eSPLH too, MACcut outperforms cut in loss and precision, linear or kernel",
-            among("eSPLH", both(lower_loss("MACcut", "cut"), better_precision("MACcut", "cut"))),
+            among("eSPLH", every(lower_loss(*CUT), better_precision(*CUT))),
         ),
+        Claim("... and in precision over recall", among("eSPLH", better_curve(*CUT))),
         Claim("MAC stops after 10 to 20 iterations", iterations(10, 20)),
         Claim(
             "Typically the algorithm makes most progress at the beginning",
             progress_at_the_beginning,
+        ),
+        *VALIDATED,
+        *STEPS_OF_SOLVERS,
+        Claim(
+            "In most precision/recall curves, precision drops for very small and very large r",
+            drops_at_both_ends,
         ),
     ),
 )
@@ -164,10 +233,18 @@ UNSUP_NESTEDERR = GroupFigure(
     (
         *BETTER,
         Claim("MACcut is generally better than MACquad", lower_loss("MACcut", "MACquad", USUALLY)),
+        Claim("... in precision and recall, too", better_retrieval("MACcut", "MACquad", USUALLY)),
         Claim(
             "Better optima mean better precision, as with the supervised sets",
-            both(better_precision("MACcut", "cut"), better_precision("MACquad", "quad")),
+            every(better_precision(*CUT), better_precision(*QUAD)),
+            ours=True,
         ),
+        Claim(
+            "... and recall",
+            every(better_curve(*CUT), better_curve(*QUAD)),
+            ours=True,
+        ),
+        *(claim.as_ours for claim in VALIDATED),
     ),
 )
 
@@ -178,10 +255,15 @@ UNSUP_NESTEDERR1 = GroupFigure(
     far_apart,
     sections,
     (
-        *BETTER,
+        *(claim.as_ours for claim in BETTER),
         Claim("Here quad outperforms cut", lower_loss("quad", "cut", USUALLY)),
+        Claim("... in precision and recall, too", better_retrieval("quad", "cut", USUALLY)),
         Claim("Here MACquad outperforms MACcut", lower_loss("MACquad", "MACcut", USUALLY)),
+        Claim(
+            "... in precision and recall as well", better_retrieval("MACquad", "MACcut", USUALLY)
+        ),
         Claim("Both MAC results are very close", end_up_similar),
         Claim("... particularly in precision", close_precision("MACquad", "MACcut")),
+        Claim("... and recall", close_curve("MACquad", "MACcut")),
     ),
 )

@@ -53,8 +53,13 @@ STYLES = {
 }
 OTHERWISE = Style("muted", "down-open")
 
-DASHES = {"rbf": "", "linear": "5 3", "bound": "1.5 3"}
-KINDS = {"linear": "linear", "rbf": "kernel"}
+DASHES = {"rbf": "", "linear": "5 3", "bound": "1.5 3", "many centres": MIXED, "LIBSVM": SHORT}
+KINDS = {
+    "linear": "linear",
+    "rbf": "kernel",
+    "many centres": "kernel, many centres",
+    "LIBSVM": "kernel, LIBSVM",
+}
 
 
 def style(method: str, kind: str = "") -> Style:

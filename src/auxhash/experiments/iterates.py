@@ -1,0 +1,273 @@
+"""Claims about MAC's iterations: how many, how far down, how long each takes, what validation does.
+
+Tests of records, as in `claims`. The iterates are the accepted steps: a step that lowers the
+precision of the validation set is ignored, and MAC goes on from the one before.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from auxhash.experiments.claims import (
+    ALWAYS,
+    UNTESTED,
+    USUALLY,
+    Outcome,
+    Test,
+    enough,
+    mac_runs,
+    needed,
+)
+from auxhash.experiments.groups import Record
+from auxhash.experiments.runs import Facts
+
+
+def losses(record: Record) -> list[float]:
+    """L(h) of the iterates, one for each step: an ignored step leaves it as it was."""
+    found: list[float] = []
+    for step in record.history:
+        found.append(step["loss"] if step.get("accepted", True) or not found else found[-1])
+    return found
+
+
+def iterations(low: int, high: int) -> Test:
+    """MAC stops by itself after low to high iterations."""
+
+    def test(records: Sequence[Record]) -> Outcome:
+        macs = mac_runs(records)
+        if not macs:
+            return UNTESTED
+        counts = [len(record.history) - 1 for record in macs]
+        stopped = sum(record.history[-1]["violations"] == 0 for record in macs)
+        held = all(low <= n <= high for n in counts) and stopped == len(macs)
+        return held, (
+            f"{min(counts)} to {max(counts)} iterations, {np.mean(counts):.1f} on average; "
+            f"{stopped} of {len(macs)} runs ended with Z = h(X)."
+        )
+
+    return test
+
+
+def last_below_first(mac: str, two_step: str, share: float = ALWAYS) -> Test:
+    """L(h) of MAC's last iterate is below that of its two-step start, in this share of the runs.
+
+    Unlike `lower_loss`, it can fail: the lowest L(h), which MAC returns, is never above the start.
+    """
+
+    def test(records: Sequence[Record]) -> Outcome:
+        paths = [losses(r) for r in mac_runs(records) if r.method == mac]
+        if not paths:
+            return UNTESTED
+        gains = [(1 - path[-1] / path[0]) * 100 for path in paths]
+        won = sum(gain > 0 for gain in gains)
+        return enough(won, len(gains), share), (
+            f"L of the last iterate of {mac} below {two_step} in {won} of {len(gains)} runs"
+            f"{needed(share)}; by {np.mean(gains):.1f}% on average, {min(gains):.1f}% at worst."
+        )
+
+    return test
+
+
+def progress_at_the_beginning(records: Sequence[Record]) -> Outcome:
+    """Usually, half of the decrease in L(h) is made in the first half of the iterations."""
+    paths = [losses(record) for record in mac_runs(records)]
+    paths = [path for path in paths if len(path) > 2 and min(path) < path[0]]
+    if not paths:
+        return UNTESTED
+    early = [
+        (path[0] - min(path[: (len(path) + 1) // 2])) / (path[0] - min(path)) for path in paths
+    ]
+    won = sum(share >= 0.5 for share in early)
+    return enough(won, len(early), USUALLY), (
+        f"The first half of the iterations makes {np.mean(early):.0%} of the way down on average; "
+        f"half of it or more in {won} of {len(early)} runs{needed(USUALLY)}."
+    )
+
+
+def _validated(records: Sequence[Record]) -> list[Record]:
+    scores = [(r, [step.get("score", np.nan) for step in r.history]) for r in mac_runs(records)]
+    return [record for record, found in scores if found and np.isfinite(found).all()]
+
+
+def never_below_the_start(records: Sequence[Record]) -> Outcome:
+    """Precision of the validation set: that of the last iterate is no lower than at the start."""
+    runs = _validated(records)
+    if not runs:
+        return UNTESTED
+    ends = [[s["score"] for s in r.history if s["accepted"]] for r in runs]
+    gains = [scores[-1] - scores[0] for scores in ends]
+    won = sum(gain >= 0 for gain in gains)
+    ignored = sum(not s["accepted"] for r in runs for s in r.history)
+    return won == len(runs), (
+        f"Not below in {won} of {len(runs)} runs (needed: all); by {np.mean(gains):+.3f} on "
+        f"average, {min(gains):+.3f} at worst; {ignored} of "
+        f"{sum(len(r.history) - 1 for r in runs)} steps were ignored."
+    )
+
+
+def next_mu_works(records: Sequence[Record]) -> Outcome:
+    """Usually, a step that was ignored is followed by one that is not, with h changed."""
+    runs = _validated(records)
+    after = []
+    for record in runs:
+        # The last step, with Z = h(X), changes nothing: it says nothing about its mu.
+        moving = [step for step in record.history if step["violations"]]
+        after += [later["accepted"] for step, later in pairwise(moving) if not step["accepted"]]
+    if not after:
+        return UNTESTED
+    return enough(sum(after), len(after), USUALLY), (
+        f"The mu after an ignored one was taken in {sum(after)} of {len(after)} cases"
+        f"{needed(USUALLY)}."
+    )
+
+
+def _halves(history: Sequence[Facts], name: str) -> tuple[float, float]:
+    """Sums over the first and the second half of the iterations."""
+    values = [step[name] for step in history[1:]]
+    middle = (len(values) + 1) // 2
+    return float(sum(values[:middle])), float(sum(values[middle:]))
+
+
+def raises_near_the_end(method: str, share: float = USUALLY) -> Test:
+    """Updates not taken since they would raise L_P: some, and most in the second half."""
+
+    def test(records: Sequence[Record]) -> Outcome:
+        runs = [r for r in mac_runs(records) if r.method == method and len(r.history) > 2]
+        runs = [r for r in runs if "skipped" in r.history[0]]
+        if not runs:
+            return UNTESTED
+        halves = [_halves(record.history, "skipped") for record in runs]
+        won = sum(late > early for early, late in halves)
+        early, late = (float(np.mean([pair[at] for pair in halves])) for at in (0, 1))
+        return enough(won, len(runs), share), (
+            f"More in the second half of the iterations than in the first in {won} of {len(runs)} "
+            f"runs{needed(share)}; {early:.1f} and {late:.1f} bit updates on average."
+        )
+
+    return test
+
+
+def never_raises(method: str) -> Test:
+    """No bit update of the method had to be skipped because it would raise L_P."""
+
+    def test(records: Sequence[Record]) -> Outcome:
+        runs = [r for r in mac_runs(records) if r.method == method]
+        runs = [r for r in runs if "skipped" in r.history[0]]
+        if not runs:
+            return UNTESTED
+        counts = [sum(step["skipped"] for step in record.history) for record in runs]
+        return not any(counts), (
+            f"{sum(counts)} bit updates of {method} would have raised L_P, in "
+            f"{sum(count > 0 for count in counts)} of {len(runs)} runs."
+        )
+
+    return test
+
+
+def later_are_faster(records: Sequence[Record]) -> Outcome:
+    """The mean iteration after the two-step solution takes less time than that solution."""
+    times = _first_and_later(records)
+    if not times:
+        return UNTESTED
+    faster = sum(later < first for first, later in times)
+    first, later = np.mean(times, axis=0)
+    return faster == len(times), (
+        f"{later:.2f} s per iteration against {first:.2f} s for the two-step "
+        f"solution, on average; faster in {faster} of {len(times)} runs."
+    )
+
+
+COMPARABLE = 3  # times as long, or as short
+
+
+def iterations_like_a_two_step(records: Sequence[Record]) -> Outcome:
+    """The mean iteration takes between 1 / COMPARABLE and COMPARABLE times a two-step run."""
+    times = _first_and_later(records)
+    if not times:
+        return UNTESTED
+    ratios = [later / first for first, later in times]
+    held = all(1 / COMPARABLE <= ratio <= COMPARABLE for ratio in ratios)
+    return held, (
+        f"An iteration takes {min(ratios):.2f} to {max(ratios):.2f} times as long as the two-step "
+        f"solution, {np.mean(ratios):.2f} on average (needed: 1/{COMPARABLE} to {COMPARABLE})."
+    )
+
+
+def _first_and_later(records: Sequence[Record]) -> list[tuple[float, float]]:
+    """Seconds of the two-step solution and of the mean iteration after it, of each run."""
+    runs = [record.history for record in mac_runs(records) if len(record.history) > 1]
+    return [(h[0]["seconds"], float(np.mean([s["seconds"] for s in h[1:]]))) for h in runs]
+
+
+def z_step_dominates(records: Sequence[Record]) -> Outcome:
+    """More than half of the time of Z and h steps is spent in the Z step, in every run."""
+    runs = [r for r in mac_runs(records) if np.isfinite(r.history[0].get("z_seconds", np.nan))]
+    if not runs:
+        return UNTESTED
+    shares: dict[tuple[str, str], list[float]] = {}
+    for record in runs:
+        z, h = (sum(s[name] for s in record.history) for name in ("z_seconds", "h_seconds"))
+        shares.setdefault((record.method, record.hash_function), []).append(z / (z + h))
+    every = [share for found in shares.values() for share in found]
+    told = ", ".join(
+        f"{method} {kind} {np.mean(found):.0%}" for (method, kind), found in shares.items()
+    )
+    return min(every) > 0.5, f"The Z step's share of the time: {told}."
+
+
+MINUTES = 2  # the paper's time for an iteration, on a laptop of its day
+FULL_POINTS, FULL_BITS = 10_000, 48  # what that time is for
+
+
+def iteration_in_time(records: Sequence[Record]) -> Outcome:
+    """An iteration takes no longer than the paper's, at the paper's size."""
+    macs = [r for r in mac_runs(records) if r.points >= FULL_POINTS and r.bits >= FULL_BITS]
+    if not macs:
+        return None, "Only told of runs at the paper's size."
+    means = {
+        name: float(np.mean([s["seconds"] for r in macs if r.method == name for s in r.history]))
+        for name in dict.fromkeys(r.method for r in macs)
+    }
+    told = ", ".join(f"{name} {value:.1f} s" for name, value in means.items())
+    return max(means.values()) <= 60 * MINUTES, f"An iteration takes {told} on average."
+
+
+FEW_TIMES = 10
+
+
+def few_two_steps(records: Sequence[Record]) -> Outcome:
+    """All of MAC takes as long as FEW_TIMES two-step runs at most."""
+    macs = mac_runs(records)
+    if not macs:
+        return UNTESTED
+    ratios = [sum(step["seconds"] for step in r.history) / r.history[0]["seconds"] for r in macs]
+    return max(ratios) <= FEW_TIMES, (
+        f"MAC took {np.mean(ratios):.1f} times as long as its two-step solution on average, "
+        f"{max(ratios):.1f} times at most (needed: {FEW_TIMES})."
+    )
+
+
+FEW = 5  # iterations
+
+
+def mu_in_a_few_iterations(method: str) -> Test:
+    """To find mu_1 takes no longer than FEW iterations, in every run of a method that does."""
+
+    def test(records: Sequence[Record]) -> Outcome:
+        runs = [r.history for r in records if r.method == method and len(r.history) > 2]
+        runs = [history for history in runs if "z_seconds" in history[0]]
+        if not runs:
+            return UNTESTED
+        ratios = []
+        for history in runs:
+            rest = [s["seconds"] - s["z_seconds"] - s["h_seconds"] for s in history[1:]]
+            # The first step has the search beside what each of the others has.
+            search = max(0.0, rest[0] - float(np.mean(rest[1:])))
+            ratios.append(search / float(np.mean([s["seconds"] for s in history[2:]])))
+        return max(ratios) <= FEW, (
+            f"The search for mu_1 took as long as {np.mean(ratios):.1f} iterations on average, "
+            f"{max(ratios):.1f} at most (needed: {FEW})."
+        )
+
+    return test

@@ -1,0 +1,206 @@
+"""Claims about kinds of hash functions: linear or kernel, with many centres, or by LIBSVM.
+
+Tests of records, as in `claims`.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from auxhash.experiments.claims import (
+    CLOSE,
+    OFTEN,
+    UNTESTED,
+    USUALLY,
+    Outcome,
+    Test,
+    Value,
+    enough,
+    mac_runs,
+    needed,
+)
+from auxhash.experiments.groups import Record
+
+Case = tuple[str, int, int, int]  # group, bits, seed, k
+
+
+def larger_gain_for_linear(a: str, b: str, share: float = USUALLY) -> Test:
+    """Precision gained by a over b is larger with linear than with kernel hash functions."""
+
+    def test(records: Sequence[Record]) -> Outcome:
+        gains = {kind: _gains(records, a, b, kind) for kind in ("linear", "rbf")}
+        cases = [case for case in gains["linear"] if case in gains["rbf"]]
+        if not cases:
+            return UNTESTED
+        won = sum(gains["linear"][case] > gains["rbf"][case] for case in cases)
+        linear, kernel = (np.mean([gains[kind][case] for case in cases]) for kind in gains)
+        return enough(won, len(cases), share), (
+            f"{a} over {b}: larger for linear in {won} of {len(cases)} cases, k by k"
+            f"{needed(share)}; {linear:+.3f} for linear, {kernel:+.3f} for kernel on average."
+        )
+
+    return test
+
+
+def gain_like_a_kernel(a: str, b: str, share: float = OFTEN) -> Test:
+    """Precision that a gains over b, both linear, is at least half of what b gains by a kernel."""
+
+    def test(records: Sequence[Record]) -> Outcome:
+        gained = _gains(records, a, b, "linear")
+        kernel = _values(records, b, "rbf")
+        linear = _values(records, b, "linear")
+        cases = [case for case in gained if case in kernel]
+        if not cases:
+            return UNTESTED
+        by_kernel = {case: kernel[case] - linear[case] for case in cases}
+        won = sum(gained[case] > 0 and gained[case] >= by_kernel[case] / 2 for case in cases)
+        return enough(won, len(cases), share), (
+            f"Linear {a} gains at least half of what a kernel gains {b} in {won} of {len(cases)} "
+            f"cases, k by k{needed(share)}; {np.mean([gained[c] for c in cases]):+.3f} "
+            f"against {np.mean(list(by_kernel.values())):+.3f} on average."
+        )
+
+    return test
+
+
+def free_codes_far_below(records: Sequence[Record]) -> Outcome:
+    """E of the free codes below every L(h), by more than MAC gains over cut."""
+    macs = [record for record in mac_runs(records) if record.method == "MACcut"]
+    if not macs:
+        return UNTESTED
+    gaps = [record.loss - record.history[0]["free_loss"] for record in macs]
+    gains = [record.history[0]["loss"] - record.loss for record in macs]
+    far = sum(gap > gain for gap, gain in zip(gaps, gains, strict=True))
+    share = np.mean([record.history[0]["free_loss"] / record.loss for record in macs])
+    return far == len(macs), (
+        f"E(Z) of the free codes is {100 * share:.0f}% of MACcut's L on average; the gap is larger "
+        f"than MACcut's gain over cut in {far} of {len(macs)} runs, "
+        f"{np.sum(gaps) / max(np.sum(gains), 1e-300):.1f} times as large in sum."
+    )
+
+
+def kernel_nearer_than_linear(records: Sequence[Record]) -> Outcome:
+    """L(h) is lower with kernel than with linear hash functions, for cut and MACcut."""
+    linear, kernel = ([r for r in records if r.hash_function == kind] for kind in ("linear", "rbf"))
+    told, won, total = [], 0, 0
+    for method in ("cut", "MACcut"):
+        values = [
+            {(r.group, r.bits, r.seed): r.loss for r in part if r.method == method}
+            for part in (linear, kernel)
+        ]
+        common = [case for case in values[0] if case in values[1]]
+        total += len(common)
+        won += sum(values[1][case] < values[0][case] for case in common)
+        if common:
+            ratio = np.mean([values[1][case] / values[0][case] for case in common])
+            told.append(f"{method} {100 * (1 - ratio):.1f}%")
+    if not total:
+        return UNTESTED
+    return won == total, (
+        f"L lower with a kernel in {won} of {total} runs, by {', '.join(told)} on average."
+    )
+
+
+def harder_for_linear(records: Sequence[Record]) -> Outcome:
+    """The free codes differ from h(X) in more entries with linear than with kernel functions."""
+    pairs = _kinds_compared(
+        mac_runs(records), "MACcut", "linear", "rbf", lambda r: r.history[0]["violations"]
+    )
+    if not pairs:
+        return UNTESTED
+    won = sum(linear > kernel for linear, kernel in pairs)
+    linear, kernel = np.mean(pairs, axis=0)
+    return won == len(pairs), (
+        f"More entries of the free codes are missed by linear functions in {won} of {len(pairs)} "
+        f"runs; {linear:,.0f} against {kernel:,.0f} on average."
+    )
+
+
+def nearer_the_free_codes(flexible: str, kernel: str = "rbf") -> Test:
+    """L(h) of cut is lower with the flexible hash function: nearer to that of the free codes."""
+
+    def test(records: Sequence[Record]) -> Outcome:
+        pairs = _kinds_compared(records, "cut", flexible, kernel, lambda r: r.loss)
+        if not pairs:
+            return UNTESTED
+        won = sum(more < less for more, less in pairs)
+        ratio = np.mean([more / less for more, less in pairs])
+        return won == len(pairs), (
+            f"L of cut lower with many centres in {won} of {len(pairs)} runs, by "
+            f"{100 * (1 - ratio):.1f}% on average."
+        )
+
+    return test
+
+
+def generalises_worse(flexible: str, kernel: str = "rbf", share: float = USUALLY) -> Test:
+    """Precision of cut is lower with the flexible hash function, in this share of the cases."""
+
+    def test(records: Sequence[Record]) -> Outcome:
+        gained = _gains_by_kind(records, "cut", flexible, kernel)
+        if not gained:
+            return UNTESTED
+        worse = sum(gain < 0 for gain in gained)
+        return enough(worse, len(gained), share), (
+            f"Precision of cut lower with many centres in {worse} of {len(gained)} cases, k by k"
+            f"{needed(share)}; by {np.mean(gained):+.3f} on average."
+        )
+
+    return test
+
+
+SLOWER = 2  # times
+
+
+def similar_but_slower(one: str, other: str, method: str = "MACcut") -> Test:
+    """Precision with two kinds of hash function within CLOSE; the first takes SLOWER times."""
+
+    def test(records: Sequence[Record]) -> Outcome:
+        gained = _gains_by_kind(records, method, one, other)
+        times = _kinds_compared(records, method, one, other, lambda r: r.seconds)
+        if not gained or not times:
+            return UNTESTED
+        apart, ratio = np.mean(np.abs(gained)), np.mean([x / y for x, y in times])
+        return bool(apart <= CLOSE and ratio >= SLOWER), (
+            f"Precision with {one} differs by {apart:.3f} on average (needed: {CLOSE}), by "
+            f"{np.mean(gained):+.3f} with its sign; it takes {ratio:.1f} times as long (needed: "
+            f"{SLOWER}), {times[0][0]:.1f} s against {times[0][1]:.1f} s."
+        )
+
+    return test
+
+
+def _kinds_compared(
+    records: Sequence[Record], method: str, one: str, other: str, value: Value
+) -> list[tuple[float, float]]:
+    """A method's values with two kinds of hash function, for every group, bits and seed."""
+    found = [
+        {
+            (r.group, r.bits, r.seed): value(r)
+            for r in records
+            if (r.method, r.hash_function) == (method, kind)
+        }
+        for kind in (one, other)
+    ]
+    return [(found[0][case], found[1][case]) for case in found[0] if case in found[1]]
+
+
+def _values(records: Sequence[Record], method: str, kind: str) -> dict[Case, float]:
+    return {
+        (r.group, r.bits, r.seed, k): value
+        for r in records
+        if (r.method, r.hash_function) == (method, kind)
+        for k, value in r.precision.items()
+    }
+
+
+def _gains(records: Sequence[Record], a: str, b: str, kind: str) -> dict[Case, float]:
+    """Precision of a minus that of b, with one kind of hash function."""
+    ours, theirs = (_values(records, method, kind) for method in (a, b))
+    return {case: ours[case] - theirs[case] for case in ours if case in theirs}
+
+
+def _gains_by_kind(records: Sequence[Record], method: str, one: str, other: str) -> list[float]:
+    """Precision of a method with one kind of hash function minus that with another, k by k."""
+    first, second = (_values(records, method, kind) for kind in (one, other))
+    return [first[case] - second[case] for case in first if case in second]

@@ -1,0 +1,123 @@
+"""Claims about iterations, each on made numbers for which it holds, does not, and on none."""
+
+import pytest
+
+from auxhash.experiments import iterates
+from tests.experiments.made import held, history, record
+
+
+def test_iterations():
+    test = iterates.iterations(2, 3)
+    assert held(test, record("MACcut", history=history(3, 2, 1))) is True
+    assert held(test, record("MACcut", history=history(3, 1))) is False
+    assert held(test, record("MACcut", history=history(3, 2, 1, violations=4))) is False
+    assert held(test, record("cut", history=history(3))) is None
+
+
+def test_progress():
+    early = record("MACcut", history=history(9, 5, 4, 3))
+    late = record("MACcut", history=history(9, 8.5, 8, 3))
+    assert held(iterates.progress_at_the_beginning, early) is True
+    assert held(iterates.progress_at_the_beginning, early, late) is False
+    assert held(iterates.progress_at_the_beginning, record("cut")) is None
+
+
+def test_times():
+    quick = record("MACcut", history=history(3, 2, 1, seconds=[4, 2, 2]))
+    slow = record("MACcut", history=history(3, 2, 1, seconds=[4, 5, 5]))
+    endless = record("MACcut", history=history(3, 2, seconds=[1, 30]))
+    assert held(iterates.later_are_faster, quick) is True
+    assert held(iterates.later_are_faster, quick, slow) is False
+    assert held(iterates.few_two_steps, quick, slow) is True
+    assert held(iterates.few_two_steps, quick, endless) is False
+    for test in (iterates.later_are_faster, iterates.few_two_steps):
+        assert held(test, record("cut")) is None
+
+
+def test_iteration_in_time():
+    full = {"bits": 48, "points": 10_000}
+    steps = history(2, 1, seconds=[100, 60])
+    assert held(iterates.iteration_in_time, record("MACcut", history=steps, **full)) is True
+    slow = history(2, 1, seconds=[300, 60])
+    assert held(iterates.iteration_in_time, record("MACcut", history=slow, **full)) is False
+    for other in ({**full, "points": 5_000}, {"bits": 16, "points": 50_000}):
+        assert held(iterates.iteration_in_time, record("MACcut", history=steps, **other)) is None
+
+
+def test_an_ignored_step_leaves_the_loss_as_it_was():
+    steps = history(5, 4, 9, 3, accepted=[True, True, False, True])
+    assert iterates.losses(record("MACcut", history=steps)) == [5, 4, 4, 3]
+
+
+def test_the_last_iterate():
+    test = iterates.last_below_first("MACcut", "cut")
+    assert held(test, record("MACcut", history=history(3, 1, 2))) is True
+    assert held(test, record("MACcut", history=history(3, 1, 4))) is False  # the lowest was below
+    ignored = history(3, 2, 4, accepted=[True, True, False])
+    assert held(test, record("MACcut", history=ignored)) is True
+    assert held(test, record("MACquad", history=history(3, 1))) is None
+
+
+def scores(*values, accepted, violations=1):
+    columns = {"score": values, "accepted": accepted}
+    return record("MACcut", history=history(*values, violations=violations, **columns))
+
+
+def test_validation():
+    test = iterates.never_below_the_start
+    assert held(test, scores(0.5, 0.4, 0.6, accepted=[True, False, True])) is True
+    assert held(test, scores(0.5, 0.4, accepted=[True, True])) is False
+    assert held(test, scores(float("nan"), float("nan"), accepted=[True, True])) is None
+    assert held(test, record("MACcut", history=history(2, 1))) is None
+
+
+def test_the_next_mu():
+    test = iterates.next_mu_works
+    assert held(test, scores(0.5, 0.4, 0.6, accepted=[True, False, True])) is True
+    assert held(test, scores(0.5, 0.4, 0.3, accepted=[True, False, False])) is False
+    assert held(test, scores(0.5, 0.6, accepted=[True, True])) is None  # nothing was ignored
+    at_the_end = scores(0.5, 0.4, 0.5, accepted=[True, False, True])
+    at_the_end.history[-1]["violations"] = 0  # Z = h(X): taken, and nothing changed
+    assert held(test, at_the_end) is None
+
+
+def test_updates_that_would_raise():
+    late = record("MACquad", history=history(3, 2, 1, skipped=[0, 0, 2]))
+    early = record("MACquad", history=history(3, 2, 1, skipped=[0, 2, 0]))
+    never = record("MACquad", history=history(3, 2, 1, skipped=[0, 0, 0]))
+    test = iterates.raises_near_the_end("MACquad")
+    assert held(test, late) is True
+    assert held(test, early) is False
+    assert held(test, never) is False
+    assert held(test, record("MACquad", history=history(3, 2, 1))) is None  # not measured
+    assert held(iterates.never_raises("MACquad"), never) is True
+    assert held(iterates.never_raises("MACquad"), never, late) is False
+    assert held(iterates.never_raises("MACcut"), never) is None
+
+
+def test_the_z_step_dominates():
+    def run(z, h):
+        return record("MACcut", history=history(2, 1, z_seconds=[z, z], h_seconds=[h, h]))
+
+    assert held(iterates.z_step_dominates, run(3, 1)) is True
+    assert held(iterates.z_step_dominates, run(3, 1), run(1, 3)) is False
+    assert held(iterates.z_step_dominates, record("MACcut", history=history(2, 1))) is None
+
+
+def test_iterations_like_a_two_step():
+    test = iterates.iterations_like_a_two_step
+    assert held(test, record("MACcut", history=history(3, 2, seconds=[4, 2]))) is True
+    assert held(test, record("MACcut", history=history(3, 2, seconds=[4, 1]))) is False
+    assert held(test, record("MACcut", history=history(3, 2, seconds=[4, 13]))) is False
+    assert held(test, record("MACcut", history=history(3))) is None
+
+
+@pytest.mark.parametrize(("search", "expected"), [(3.0, True), (30.0, False)])
+def test_the_search_for_mu(search, expected):
+    steps = history(
+        4, 3, 2, 1,
+        seconds=[2, 1 + search, 1, 1], z_seconds=[0.5] * 4, h_seconds=[0.4] * 4,
+    )  # fmt: skip
+    test = iterates.mu_in_a_few_iterations("MACcut, mu found")
+    assert held(test, record("MACcut, mu found", history=steps)) is expected
+    assert held(test, record("MACcut", history=steps)) is None
