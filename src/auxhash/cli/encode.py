@@ -49,7 +49,7 @@ def encode(
     """
     from auxhash.cli import inputs
     from auxhash.datasets.files.rows import write_npy
-    from auxhash.models.loading import load
+    from auxhash.models.encoder import load
 
     path = inputs.output_path(output, model, features, suffix=".npy")
     hasher = load(model)

@@ -20,6 +20,7 @@ from auxhash.storage.files import destination
 
 if TYPE_CHECKING:
     from auxhash.hasher import Hasher
+    from auxhash.models.encoder import Encoder
 
 
 def points(
@@ -35,7 +36,7 @@ def points(
 
 
 def points_for(
-    hasher: "Hasher", path: str, own: str | None, label: str, header: HeaderChoice = None
+    hasher: "Encoder | Hasher", path: str, own: str | None, label: str, header: HeaderChoice = None
 ) -> Rows:
     """Points for a model: for pictures, the same features that it was learnt from."""
     if not Path(path).is_dir():

@@ -272,7 +272,7 @@ def _encoded(
     from auxhash.cli import inputs
     from auxhash.codes import as_packed, pack, sign
     from auxhash.index import HammingIndex
-    from auxhash.models.loading import load
+    from auxhash.models.encoder import load
 
     hasher = load(model)
     hasher.n_jobs = jobs

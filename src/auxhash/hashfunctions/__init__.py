@@ -7,6 +7,7 @@ from auxhash.hashfunctions.network import NetworkHash, network
 from auxhash.hashfunctions.step import (
     HashFunction,
     codes,
+    decided,
     get,
     h_step,
     is_averageable,
@@ -23,6 +24,7 @@ __all__ = [
     "SVMHash",
     "Scaled",
     "codes",
+    "decided",
     "get",
     "h_step",
     "is_averageable",
