@@ -188,6 +188,7 @@ def files(tmp_path_factory):
 
 COMMANDS = [
     # Files of features.
+    ("fit X.npy y.npy -o m --checkpoint ''", r'checkpoint must name a folder, got ""; "\." is the'),
     ("fit X.npy y.npy -o m --checkpoint y.npy", r"checkpoint must be a folder, and y\.npy is a"),
     ("fit missing.npy y.npy -o m", r"features: there is no file missing\.npy"),
     ("fit features.xls y.npy -o m", r"features\.xls must end in \.npy, \.npz, \.csv, \.parquet"),
@@ -525,6 +526,31 @@ CALLS = [
         "a seed below 0",
         lambda: MACHash(random_state=-1).fit(X, Y),
         "random_state must be None, a w",
+    ),
+    (
+        "a flag as the seed",
+        lambda: MACHash(random_state=True).fit(X, Y),
+        "random_state must be a whole number, not True",
+    ),
+    (
+        "a flag of NumPy as the seed",
+        lambda: baselines.LSH(random_state=np.False_).fit(X),
+        r"random_state must be a whole number, not .*False",
+    ),
+    (
+        "warm_start as text",
+        lambda: MACHash(warm_start="x").fit(X, Y),
+        "warm_start must be True or False, got 'x'",
+    ),
+    (
+        "warm_start as None",
+        lambda: MACHash(warm_start=None).fit(X, Y),
+        "warm_start must be True or False, got None",
+    ),
+    (
+        "a checkpoint without a name",
+        lambda: MACHash().fit(X, Y, checkpoint=""),
+        'checkpoint must name a folder, got "";',
     ),
     ("not fitted", lambda: MACHash().encode(X), "not fitted yet"),
     ("other features", lambda: FITTED.fit(X, Y).encode(X[:, :2]), "2 features, but .* expecting 6"),
