@@ -5,7 +5,6 @@ from time import perf_counter
 import click
 
 from auxhash.cli.output import (
-    count,
     header_option,
     jobs_option,
     json_option,
@@ -14,6 +13,7 @@ from auxhash.cli.output import (
     own_feature_option,
     show,
 )
+from auxhash.words import count
 
 
 @click.command()

@@ -7,7 +7,6 @@ import click
 
 from auxhash.cli.group import INTERRUPTED
 from auxhash.cli.output import (
-    count,
     header_option,
     jobs_option,
     json_option,
@@ -20,6 +19,7 @@ from auxhash.cli.output import (
     table,
 )
 from auxhash.compute import clock
+from auxhash.words import count
 
 if TYPE_CHECKING:
     from auxhash.affinity import Affinity

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from auxhash.cli.output import count, tell
+from auxhash.cli.output import tell
 from auxhash.codes import Packed, as_packed, common_bits
 from auxhash.compute.arrays import AnyArray
 from auxhash.datasets.files import rows, tables, taken
 from auxhash.datasets.files.rows import Rows
 from auxhash.datasets.files.tables import HeaderChoice
 from auxhash.storage.files import destination
+from auxhash.words import count
 
 if TYPE_CHECKING:
     from auxhash.hasher import Hasher
@@ -71,7 +72,8 @@ def labels_of(
         if abs(len(known) - len(found)) == 1 and Path(path).suffix in (".csv", ".txt"):
             hint = " (does line 1 name the column? --header or --no-header says so)"
         raise ValueError(
-            f"{found.name} holds {len(found)} points, but {path} {len(known)} labels{hint}"
+            f"{found.name} holds {count(len(found), 'point')}, but {path} "
+            f"{count(len(known), 'label')}{hint}"
         )
     return known
 

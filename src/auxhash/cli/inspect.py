@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from auxhash.cli.output import bits_option, count, json_option, number, show
+from auxhash.cli.output import bits_option, json_option, number, show
+from auxhash.words import count
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 8  # lines of a curve
@@ -129,7 +130,12 @@ def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool
         result["training_codes"] = before
         moved = [abs(a - b) for a, b in zip(found["balance"], before["balance"], strict=True)]
         most = max(range(n_bits), key=moved.__getitem__)
-        lines += ["", f"at training time, {len(hasher.codes_):,} codes", *_bit_lines(before), ""]
+        lines += [
+            "",
+            f"at training time, {count(len(hasher.codes_), 'code')}",
+            *_bit_lines(before),
+            "",
+        ]
         lines.append(
             f"bit {most} changed most: +1 in {before['balance'][most]:.2f} of the codes then, "
             f"in {found['balance'][most]:.2f} now"
