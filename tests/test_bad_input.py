@@ -55,6 +55,9 @@ LYING = "{'descr': '<f8', 'fortran_order': False, 'shape': (-3, 6), }"
 NO_DICT = "__import__('os').system('true')"
 
 
+ALONE = ("alone/cats/a.png", "alone/cats/b.png", "alone/cats/more/c.png")
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """A folder of good files, and of bad ones named after their fault."""
@@ -172,7 +175,13 @@ def files(tmp_path_factory):
         for path in inside:
             (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / name / path).write_bytes(b"no picture")
-    for path in ("stray/a.png", "stray/b.png", "sets/train/class/b.png"):
+    for path in (
+        "stray/a.png",
+        "stray/b.png",
+        "sets/train/class/b.png",
+        "bomb/other/a.png",
+        *ALONE,
+    ):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         Image.new("L", (20, 20)).save(folder / path)
     (folder / "bomb" / "class").mkdir(parents=True)
@@ -250,6 +259,14 @@ COMMANDS = [
         "fit stray -o m",
         r"stray holds 2 pictures, such as a\.png, and no classes: put them into one",
     ),
+    (
+        "fit alone -o m",
+        r"alone holds 3 pictures, all in the folder cats, and two classes .* one folder per class,",
+    ),
+    ("compare alone", r"alone holds 3 pictures, all in the folder cats, .* or LABELS"),
+    ("fit alone/cats -o m", r"alone/cats holds both pictures, such as a\.png, and folders"),
+    ("fit alone/cats/more -o m", r"more holds 1 picture, such as c\.png, and no classes: put"),
+    ("fit folder -o m", r"folder holds no pictures \(\.png"),
     ("fit sets -o m", r"sets holds 1 pictures?, all in folders of folders, such as train/class/b"),
     (
         "compare stray",

@@ -199,7 +199,7 @@ def _similarity(
     from auxhash.cli import inputs
 
     if pairs is None:
-        return inputs.needed_labels(found, labels, label, "LABELS or --pairs", header), None
+        return inputs.labels_to_learn(found, labels, label, "LABELS or --pairs", header), None
     i, j, y = inputs.pairs(pairs, header)
     try:
         known = affinity.from_pairs(i, j, y, n_points=len(found))

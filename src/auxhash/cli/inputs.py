@@ -93,6 +93,20 @@ def needed_labels(
     return labels
 
 
+def labels_to_learn(
+    found: Rows, path: str | None, label: str, option: str, header: HeaderChoice = None
+) -> AnyArray:
+    """`needed_labels`, but it raises if all pictures are in one folder, of one class."""
+    labels = needed_labels(found, path, label, option, header)
+    if path is None and found.names is not None and (labels == labels[0]).all():
+        raise ValueError(
+            f"{found.name} holds {count(len(found), 'picture')}, all in the folder {labels[0]}, "
+            f"and two classes or more are needed: give the folder that holds one folder per class, "
+            f"or {option}"
+        )
+    return labels
+
+
 def codes(path: str, n_bits: int | None, single: bool = False) -> tuple[Packed, int]:
     """Packed codes of a .npy file, and their number of bits, which bytes alone do not tell.
 
