@@ -55,6 +55,9 @@ LYING = "{'descr': '<f8', 'fortran_order': False, 'shape': (-3, 6), }"
 NO_DICT = "__import__('os').system('true')"
 
 
+ALONE = ("alone/cats/a.png", "alone/cats/b.png", "alone/cats/more/c.png")
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """A folder of good files, and of bad ones named after their fault."""
@@ -172,7 +175,13 @@ def files(tmp_path_factory):
         for path in inside:
             (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / name / path).write_bytes(b"no picture")
-    for path in ("stray/a.png", "stray/b.png", "sets/train/class/b.png"):
+    for path in (
+        "stray/a.png",
+        "stray/b.png",
+        "sets/train/class/b.png",
+        "bomb/other/a.png",
+        *ALONE,
+    ):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         Image.new("L", (20, 20)).save(folder / path)
     (folder / "bomb" / "class").mkdir(parents=True)
@@ -188,6 +197,7 @@ def files(tmp_path_factory):
 
 COMMANDS = [
     # Files of features.
+    ("fit X.npy y.npy -o m --checkpoint ''", r'checkpoint must name a folder, got ""; "\." is the'),
     ("fit X.npy y.npy -o m --checkpoint y.npy", r"checkpoint must be a folder, and y\.npy is a"),
     ("fit missing.npy y.npy -o m", r"features: there is no file missing\.npy"),
     ("fit features.xls y.npy -o m", r"features\.xls must end in \.npy, \.npz, \.csv, \.parquet"),
@@ -249,6 +259,14 @@ COMMANDS = [
         "fit stray -o m",
         r"stray holds 2 pictures, such as a\.png, and no classes: put them into one",
     ),
+    (
+        "fit alone -o m",
+        r"alone holds 3 pictures, all in the folder cats, and two classes .* one folder per class,",
+    ),
+    ("compare alone", r"alone holds 3 pictures, all in the folder cats, .* or LABELS"),
+    ("fit alone/cats -o m", r"alone/cats holds both pictures, such as a\.png, and folders"),
+    ("fit alone/cats/more -o m", r"more holds 1 picture, such as c\.png, and no classes: put"),
+    ("fit folder -o m", r"folder holds no pictures \(\.png"),
     ("fit sets -o m", r"sets holds 1 pictures?, all in folders of folders, such as train/class/b"),
     (
         "compare stray",
@@ -525,6 +543,31 @@ CALLS = [
         "a seed below 0",
         lambda: MACHash(random_state=-1).fit(X, Y),
         "random_state must be None, a w",
+    ),
+    (
+        "a flag as the seed",
+        lambda: MACHash(random_state=True).fit(X, Y),
+        "random_state must be a whole number, not True",
+    ),
+    (
+        "a flag of NumPy as the seed",
+        lambda: baselines.LSH(random_state=np.False_).fit(X),
+        r"random_state must be a whole number, not .*False",
+    ),
+    (
+        "warm_start as text",
+        lambda: MACHash(warm_start="x").fit(X, Y),
+        "warm_start must be True or False, got 'x'",
+    ),
+    (
+        "warm_start as None",
+        lambda: MACHash(warm_start=None).fit(X, Y),
+        "warm_start must be True or False, got None",
+    ),
+    (
+        "a checkpoint without a name",
+        lambda: MACHash().fit(X, Y, checkpoint=""),
+        'checkpoint must name a folder, got "";',
     ),
     ("not fitted", lambda: MACHash().encode(X), "not fitted yet"),
     ("other features", lambda: FITTED.fit(X, Y).encode(X[:, :2]), "2 features, but .* expecting 6"),

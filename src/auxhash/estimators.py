@@ -310,6 +310,7 @@ class MACHash(AffinityHash):
                 raise ValueError(
                     f"validation must be a fraction below 1 or a pair (X, y), got {self.validation}"
                 )
+        checks.flag("warm_start", self.warm_start)
 
 
 class TwoStepHash(MACHash):

@@ -14,11 +14,10 @@ from auxhash import checks
 from auxhash.affinity import Affinity
 from auxhash.checks import ArgumentError
 from auxhash.codes import Codes, Packed, pack, sign
-from auxhash.compute import threads
+from auxhash.hashfunctions import decided
 from auxhash.storage import fitted
 from auxhash.training.validation import SCORE_K, precision_among
 
-CHUNK = 16384  # points encoded at a time
 FLOATS = [np.float64, np.float32]
 MARKED_ROWS = 1000  # a fingerprint reads at least so many, or all
 
@@ -51,17 +50,8 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         check_is_fitted(self)
         return self._decide(_features(self, X, reset=False))
 
-    @threads.one_blas_thread()
     def _decide(self, points: NDArray[Any]) -> NDArray[np.float64]:
-        chunks = range(0, len(points), CHUNK)
-        outputs = np.concatenate([self._outputs(points[at : at + CHUNK]) for at in chunks])
-        if np.isnan(outputs).any():
-            row = int(np.flatnonzero(np.isnan(outputs).any(axis=1))[0])
-            raise ValueError(
-                f"X holds numbers too far from the training points: row {row} has outputs that "
-                "are no numbers"
-            )
-        return outputs
+        return decided(self._outputs, points)
 
     def transform(self, X: ArrayLike) -> Codes:
         """Codes (n, n_bits), int8 in {-1, +1}."""

@@ -101,7 +101,7 @@ def test_add_and_remove(codes, run):
     assert (told["removed"], told["codes"], told["missing"]) == (3, 237, [777, 778])
     assert HammingIndex.load("g.index").ids.tolist() == [*range(1, 119), *range(120, 239)]
     said = run("remove", "g.index", "0", "5").output
-    assert said == "g.index: 1 codes removed, 236 left; 1 ids were not there: 0\n"
+    assert said == "g.index: 1 code removed, 236 left; 1 id not there: 0\n"
     assert run("add", "g.index", "c.npy", "--json")["codes"] == 356
     assert HammingIndex.load("g.index").ids[-120:].tolist() == [*range(240, 360)]  # no id again
     assert list(codes.glob("*.lock")) == []

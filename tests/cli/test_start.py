@@ -53,9 +53,9 @@ def test_starting_is_quick():
     assert out.stdout.strip() == "[]"
 
 
-HEAVY = ("PIL", "faiss", "matplotlib", "pandas", "pyarrow", "safetensors")
-HEAVY += ("scipy.fft", "scipy.special", "scipy.stats", "sklearn")
-OF_MODELS = set(HEAVY) - {"PIL", "faiss", "matplotlib"}
+HEAVY = ("PIL", "faiss", "matplotlib", "numba", "pandas", "pyarrow", "safetensors")
+HEAVY += ("scipy", "sklearn")
+OF_MODELS = {"safetensors"}
 
 MAY_IMPORT = [  # in the order in which one process runs them: what is imported stays
     ("index c.npy -o c.index --bits 12", set()),

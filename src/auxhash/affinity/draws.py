@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash import checks
 from auxhash.compute import threads
 from auxhash.compute.kernels import kernel
 
@@ -25,6 +26,8 @@ def seed(random_state: RandomState) -> np.uint64:
 
 def generator(random_state: RandomState) -> np.random.Generator:
     """A Generator from a seed, a Generator, a RandomState or None (fresh entropy)."""
+    if isinstance(random_state, (bool, np.bool_)):  # NumPy takes them for 1 and 0
+        raise checks.ArgumentError(f"random_state must be a whole number, not {random_state!r}")
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**31 - 1))
     try:

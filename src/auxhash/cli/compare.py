@@ -175,5 +175,5 @@ def _dataset(
         options: dict[str, Any] = {} if n_train is None else {"n_train": n_train}
         return datasets.load(data, **options)
     points = inputs.points(data, own, label, jobs, header)
-    y = inputs.needed_labels(points, labels, label, "LABELS", header)
+    y = inputs.labels_to_learn(points, labels, label, "LABELS", header)
     return datasets.from_arrays(points.all(), y=y, n_train=n_train, seed=seed, name=data)

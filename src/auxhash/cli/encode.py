@@ -5,7 +5,6 @@ from time import perf_counter
 import click
 
 from auxhash.cli.output import (
-    count,
     header_option,
     jobs_option,
     json_option,
@@ -14,6 +13,7 @@ from auxhash.cli.output import (
     own_feature_option,
     show,
 )
+from auxhash.words import count
 
 
 @click.command()
@@ -49,7 +49,7 @@ def encode(
     """
     from auxhash.cli import inputs
     from auxhash.datasets.files.rows import write_npy
-    from auxhash.models.loading import load
+    from auxhash.models.encoder import load
 
     path = inputs.output_path(output, model, features, suffix=".npy")
     hasher = load(model)

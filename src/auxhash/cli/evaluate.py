@@ -14,6 +14,7 @@ from auxhash.cli.output import (
     show,
     table,
 )
+from auxhash.words import count
 
 
 @click.command()
@@ -85,7 +86,8 @@ def evaluate(
     ]
     told = found.protocol
     said = (
-        f"{told['n_queries']:,} queries, {told['n_base']:,} codes of {n_bits} bits; relevant: "
+        f"{count(told['n_queries'], 'query')}, {count(told['n_base'], 'code')} of "
+        f"{count(n_bits, 'bit')}; relevant: "
         f"{told['ground_truth']}; ties by their expected value"
     )
     summary = (
@@ -117,8 +119,8 @@ def _codes_and_labels(
         widths.append(n_bits)
     if widths[0] != widths[1]:
         raise ValueError(
-            f"{asked[0]} holds codes of {widths[0]} bits, and {searched[0]} of {widths[1]}; "
-            "if packed codes use fewer, give --bits"
+            f"{asked[0]} holds codes of {count(widths[0], 'bit')}, and {searched[0]} of "
+            f"{widths[1]}; if packed codes use fewer, give --bits"
         )
     return *sides, n_bits
 

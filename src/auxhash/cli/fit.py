@@ -7,7 +7,6 @@ import click
 
 from auxhash.cli.group import INTERRUPTED
 from auxhash.cli.output import (
-    count,
     header_option,
     jobs_option,
     json_option,
@@ -20,6 +19,7 @@ from auxhash.cli.output import (
     table,
 )
 from auxhash.compute import clock
+from auxhash.words import count
 
 if TYPE_CHECKING:
     from auxhash.affinity import Affinity
@@ -199,7 +199,7 @@ def _similarity(
     from auxhash.cli import inputs
 
     if pairs is None:
-        return inputs.needed_labels(found, labels, label, "LABELS or --pairs", header), None
+        return inputs.labels_to_learn(found, labels, label, "LABELS or --pairs", header), None
     i, j, y = inputs.pairs(pairs, header)
     try:
         known = affinity.from_pairs(i, j, y, n_points=len(found))

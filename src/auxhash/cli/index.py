@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from auxhash.cli.output import bits_option, header_option, json_option, show
+from auxhash.words import count
 
 if TYPE_CHECKING:
     from auxhash.index.named import AnyIndex
@@ -72,7 +73,7 @@ def index(
         found = empty.add(packed, called)
     found.save(path)
     result = {"index": output, "codes": len(found), "bits": n_bits}
-    show(result, as_json, f"{output}: {len(found):,} codes of {n_bits} bits")
+    show(result, as_json, f"{output}: {count(len(found), 'code')} of {count(n_bits, 'bit')}")
 
 
 @click.command()
@@ -118,7 +119,7 @@ def add(
         found.save(path)
     name = output or index
     result = {"index": name, "added": len(packed), "codes": len(found), "bits": found.n_bits}
-    show(result, as_json, f"{name}: {len(packed):,} codes added, {len(found):,} in all")
+    show(result, as_json, f"{name}: {count(len(packed), 'code')} added, {len(found):,} in all")
 
 
 @click.command()
@@ -153,16 +154,16 @@ def remove(
         raise click.UsageError("say which: IDS, or --ids FILE")
     path = inputs.output_path(output or index, file)
     with _changing(index, path) as found:
-        count, missing = _removed(found, ids, file, header, index)
-        if count or output is not None:
+        n_removed, missing = _removed(found, ids, file, header, index)
+        if n_removed or output is not None:
             found.save(path)
     name = output or index
-    result = {"index": name, "removed": count, "codes": len(found), "missing": missing}
-    said = f"{name}: {count:,} codes removed, {len(found):,} left"
+    result = {"index": name, "removed": n_removed, "codes": len(found), "missing": missing}
+    said = f"{name}: {count(n_removed, 'code')} removed, {len(found):,} left"
     if missing:
         few = ", ".join(map(str, missing[:SHOWN]))
         more = ", ..." if len(missing) > SHOWN else ""
-        said += f"; {len(missing):,} ids were not there: {few}{more}"
+        said += f"; {count(len(missing), 'id')} not there: {few}{more}"
     show(result, as_json, said)
 
 

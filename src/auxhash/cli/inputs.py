@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from auxhash.cli.output import count, tell
+from auxhash.cli.output import tell
 from auxhash.codes import Packed, as_packed, common_bits
 from auxhash.compute.arrays import AnyArray
 from auxhash.datasets.files import rows, tables, taken
 from auxhash.datasets.files.rows import Rows
 from auxhash.datasets.files.tables import HeaderChoice
 from auxhash.storage.files import destination
+from auxhash.words import count
 
 if TYPE_CHECKING:
     from auxhash.hasher import Hasher
+    from auxhash.models.encoder import Encoder
 
 
 def points(
@@ -35,7 +37,7 @@ def points(
 
 
 def points_for(
-    hasher: "Hasher", path: str, own: str | None, label: str, header: HeaderChoice = None
+    hasher: "Encoder | Hasher", path: str, own: str | None, label: str, header: HeaderChoice = None
 ) -> Rows:
     """Points for a model: for pictures, the same features that it was learnt from."""
     if not Path(path).is_dir():
@@ -70,7 +72,8 @@ def labels_of(
         if abs(len(known) - len(found)) == 1 and Path(path).suffix in (".csv", ".txt"):
             hint = " (does line 1 name the column? --header or --no-header says so)"
         raise ValueError(
-            f"{found.name} holds {len(found)} points, but {path} {len(known)} labels{hint}"
+            f"{found.name} holds {count(len(found), 'point')}, but {path} "
+            f"{count(len(known), 'label')}{hint}"
         )
     return known
 
@@ -87,6 +90,20 @@ def needed_labels(
         )
     if labels is None:
         raise ValueError(f"{found.name} holds no labels called {label!r}: give {option}")
+    return labels
+
+
+def labels_to_learn(
+    found: Rows, path: str | None, label: str, option: str, header: HeaderChoice = None
+) -> AnyArray:
+    """`needed_labels`, but it raises if all pictures are in one folder, of one class."""
+    labels = needed_labels(found, path, label, option, header)
+    if path is None and found.names is not None and (labels == labels[0]).all():
+        raise ValueError(
+            f"{found.name} holds {count(len(found), 'picture')}, all in the folder {labels[0]}, "
+            f"and two classes or more are needed: give the folder that holds one folder per class, "
+            f"or {option}"
+        )
     return labels
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from auxhash.cli.output import bits_option, count, json_option, number, show
+from auxhash.cli.output import bits_option, json_option, number, show
+from auxhash.words import count
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 8  # lines of a curve
@@ -46,44 +47,41 @@ def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> No
 
 
 def _inspect_model(path: str, as_json: bool) -> None:
-    from auxhash.models.loading import load
-    from auxhash.storage import modelfile
+    from auxhash.models.summary import summary
 
-    hasher = load(path)
-    history = getattr(hasher, "history_", [])
+    found = summary(path)
     parameters = {
         name: _describe(value)
-        for name, value in hasher.get_params(deep=False).items()
+        for name, value in found.parameters.items()
         if name not in ("n_jobs", "verbose")
     }
-    bits = _about_bits(hasher.codes_, hasher.n_bits)
+    bits = _about_bits(found.codes, found.n_bits)
     result = {
         "file": path,
-        "kind": type(hasher).__name__,
-        "package": modelfile.read(path).package,
-        "features": hasher.n_features_in_,
-        "bits": hasher.n_bits,
-        "image_feature": getattr(hasher, "image_feature_", None),
-        "points": len(hasher.codes_),
-        "fingerprint": hasher.fingerprint_,
+        "kind": found.kind,
+        "package": found.package,
+        "features": found.n_features,
+        "bits": found.n_bits,
+        "image_feature": found.image_feature,
+        "points": len(found.codes),
+        "fingerprint": found.fingerprint,
         "parameters": parameters,
         "training_codes": bits,
-        "loss": getattr(hasher, "loss_", None),
-        "history": [_of_step(step) for step in history],
+        "loss": found.loss,
+        "history": [_of_step(step) for step in found.history],
     }
     facts = [
-        f"{path}: a model of {result['kind']}, written by auxhash {result['package']}",
-        f"{count(hasher.n_features_in_, 'feature')} to {count(hasher.n_bits, 'bit')}, "
-        f"learnt from {count(len(hasher.codes_), 'point')} "
-        f"(fingerprint {hasher.fingerprint_[:12]})",
+        f"{path}: a model of {found.kind}, written by auxhash {found.package}",
+        f"{count(found.n_features, 'feature')} to {count(found.n_bits, 'bit')}, "
+        f"learnt from {count(len(found.codes), 'point')} (fingerprint {found.fingerprint[:12]})",
     ]
-    if result["image_feature"]:
-        facts.append(f"feature of pictures: {result['image_feature']}")
+    if found.image_feature:
+        facts.append(f"feature of pictures: {found.image_feature}")
     facts.append(", ".join(f"{name}={value}" for name, value in parameters.items()))
     facts.append("")
     facts += ["codes of the training points", *_bit_lines(bits)]
-    if history:
-        facts += ["", *_history_lines(history)]
+    if found.history:
+        facts += ["", *_history_lines(found.history)]
     show(result, as_json, "\n".join(facts))
 
 
@@ -134,7 +132,12 @@ def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool
         result["training_codes"] = before
         moved = [abs(a - b) for a, b in zip(found["balance"], before["balance"], strict=True)]
         most = max(range(n_bits), key=moved.__getitem__)
-        lines += ["", f"at training time, {len(hasher.codes_):,} codes", *_bit_lines(before), ""]
+        lines += [
+            "",
+            f"at training time, {count(len(hasher.codes_), 'code')}",
+            *_bit_lines(before),
+            "",
+        ]
         lines.append(
             f"bit {most} changed most: +1 in {before['balance'][most]:.2f} of the codes then, "
             f"in {found['balance'][most]:.2f} now"

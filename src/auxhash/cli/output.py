@@ -112,11 +112,6 @@ def table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> "Table
     return found
 
 
-def count(n: int, noun: str) -> str:
-    """How many of something there are: 1 bit, 2 bits."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
 def number(value: Any) -> str:
     """A number short enough to read; anything else as it is."""
     if not isinstance(value, float):

@@ -17,6 +17,7 @@ from auxhash.cli.output import (
     show,
     table,
 )
+from auxhash.words import count
 
 if TYPE_CHECKING:
     from auxhash.codes import Packed
@@ -123,10 +124,12 @@ def search(
     if radius is None:
         what = finer.search(inner, asked, K if k is None else k, header)
     else:
-        what = _Found(*inner.radius_search(asked.codes, radius), f"all within {radius} bits")
+        what = _Found(
+            *inner.radius_search(asked.codes, radius), f"all within {count(radius, 'bit')}"
+        )
     result: dict[str, Any] = {"index": index, "queries": len(asked.codes)}
     result |= {"k": what.ids.shape[1]} if radius is None else {"radius": radius}
-    said = f"{len(asked.codes):,} queries, {what.told} of {len(found):,} codes"
+    said = f"{count(len(asked.codes), 'query')}, {what.told} of {count(len(found), 'code')}"
     if path is not None:
         what.write(path, called)
         show({**result, "output": output}, as_json, f"{output}: {said}")
@@ -272,13 +275,13 @@ def _encoded(
     from auxhash.cli import inputs
     from auxhash.codes import as_packed, pack, sign
     from auxhash.index import HammingIndex
-    from auxhash.models.loading import load
+    from auxhash.models.encoder import load
 
     hasher = load(model)
     hasher.n_jobs = jobs
     if hasher.n_bits != index.n_bits:  # an index of whole bytes fits if its padding is zeros
         told = (
-            f"the index holds codes of {index.n_bits} bits, and {model} makes codes of "
+            f"the index holds codes of {count(index.n_bits, 'bit')}, and {model} makes codes of "
             f"{hasher.n_bits}"
         )
         if also == OUTPUTS or not isinstance(index, HammingIndex):
@@ -311,12 +314,14 @@ def _names(path: str | None, header: bool | None, index: "AnyIndex") -> "Called 
         return None
     names, last = inputs.names(path, header), max(index.ids.tolist(), default=-1)
     if len(names) <= last:
-        raise ValueError(f"{path} holds {len(names)} names, and the index has an id {last}")
+        raise ValueError(
+            f"{path} holds {count(len(names), 'name')}, and the index has an id {last}"
+        )
     text = Path(path).suffix in (".csv", ".txt")
     if text and header is None and last == len(index) - 1 == len(names) - 2:
         raise ValueError(
-            f"{path} holds {len(names)} names for the ids 0..{last}: does line 1 name the column? "
-            "--header or --no-header says so"
+            f"{path} holds {count(len(names), 'name')} for the ids 0..{last}: does line 1 "
+            "name the column? --header or --no-header says so"
         )
     return lambda ids: [names[i] for i in ids]
 

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from auxhash import checks, metrics
 from auxhash.estimators import MACHash
 from auxhash.index import HammingIndex
+from auxhash.words import count
 
 CLASSES = 10
 FEATURES = 128
@@ -40,15 +41,15 @@ def bench(
     few = clone(hasher).set_params(n_similar=1, n_dissimilar=1)
     few.fit(X[: 10 * CLASSES], y[: 10 * CLASSES])  # compiles
     hasher.fit(X, y)
-    rows = [_row("learn, an iteration", f"{n_points:,} points", hasher.history_[-1].seconds)]
+    rows = [_row("learn, an iteration", count(n_points, "point"), hasher.history_[-1].seconds)]
     seconds = _median(lambda: hasher.encode(X))
-    rows.append(_row("encode", f"{n_points:,} points", seconds, n_points, "points"))
+    rows.append(_row("encode", count(n_points, "point"), seconds, n_points, "points"))
     base = rng.integers(0, 256, (n_codes, -(-n_bits // 8)), np.uint8)
     if n_bits % 8:
         base[:, -1] &= (1 << n_bits % 8) - 1
     queries = base[rng.integers(0, n_codes, n_queries)]
     index = HammingIndex(n_bits, n_jobs).add(base)
-    much = f"{n_queries} queries, {n_codes:,} codes of {n_bits} bits"
+    much = f"{count(n_queries, 'query')}, {count(n_codes, 'code')} of {count(n_bits, 'bit')}"
     for k in (10, 1000):
         seconds = _median(partial(index.search, queries, k))
         rows.append(_row(f"search, {k} nearest", much, seconds, n_queries, "queries"))

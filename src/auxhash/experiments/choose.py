@@ -26,6 +26,7 @@ from auxhash.estimators import MACHash
 from auxhash.refine import Refine
 from auxhash.storage.identity import in_words
 from auxhash.training.progress import new_bar
+from auxhash.words import count
 
 Parameters = dict[str, Any]
 
@@ -192,7 +193,7 @@ class _Search:
 
     def _best_so_far(self) -> str:
         row = max(self.rows.values(), key=lambda row: (row["points"], row["precision"]))
-        chosen = (row["hash_function"], row["loss"], f"{row['n_bits']} bits")
+        chosen = (row["hash_function"], row["loss"], count(row["n_bits"], "bit"))
         told = ", ".join(part if isinstance(part, str) else "your own" for part in chosen)
         return f"best {row['precision']:.3f}: {told}"
 
@@ -243,7 +244,7 @@ def _split(n: int, labels: NDArray[Any], seed: int) -> tuple[NDArray[Any], NDArr
     """Row numbers to learn from, in random order, and those held out."""
     n_held = min(MOST_QUERIES, round(HELD_OUT * n))
     if not 1 <= n_held <= n - 2:
-        raise ValueError(f"{n} points are too few to hold some out and choose by them")
+        raise ValueError(f"{count(n, 'point')} are too few to hold some out and choose by them")
     stratify = labels if labels.ndim == 1 else None
     if stratify is not None:
         counts = np.unique(labels, return_counts=True)[1]

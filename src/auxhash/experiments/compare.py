@@ -24,6 +24,7 @@ from auxhash.experiments.cells import Cells, Memory
 from auxhash.experiments.entries import METHODS, Entry, Methods, Shared, entries, in_short, shown
 from auxhash.experiments.runs import PairNumbers
 from auxhash.storage.encoding import Arrays
+from auxhash.words import count
 
 OWN = "own"  # the column of a method's own parameters
 FAILED = "failed"  # the column that says why, if any method failed
@@ -152,7 +153,7 @@ def compare(
         known = drawn.of(shared.pairs)
         losses.curves(loss, np.unique(known.y), lengths[0], known.kind)  # or raise at once
         for seed, b, entry in jobs:
-            bar.update(task, description=f"{entry.name}, {b} bits, seed {seed}")
+            bar.update(task, description=f"{entry.name}, {count(b, 'bit')}, seed {seed}")
             drawn.turn_to(seed)
             job = _Job(entry, b, seed, data, mark, loss, ranks, n_jobs)
             rows.append(job.row(cells, drawn))
@@ -274,7 +275,7 @@ def _protocol(
         protocol["not used"] = f"{', '.join(unused)}: bits and seeds are those of the comparison"
     if beyond := [rank for rank in k if rank > len(data.base)]:
         ranks = ", ".join(f"p@{rank}" for rank in beyond)
-        protocol["not measured"] = f"{ranks}: the base has {len(data.base)} points"
+        protocol["not measured"] = f"{ranks}: the base has {count(len(data.base), 'point')}"
     return protocol
 
 

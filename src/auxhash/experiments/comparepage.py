@@ -18,6 +18,7 @@ from auxhash.experiments.gallery import Gallery, pictures
 from auxhash.experiments.page import page
 from auxhash.experiments.svg import Plot, Series
 from auxhash.storage.files import writing
+from auxhash.words import count
 
 CURVE = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)  # ranks of the curves
 USUAL = 100  # where the curves end, unless a larger rank is asked for
@@ -97,7 +98,7 @@ class Compared:
             return []
         over_k = [
             Plot(
-                f"{b} bits",
+                count(b, "bit"),
                 "k",
                 "precision",
                 _series(
@@ -126,7 +127,7 @@ class Compared:
             for entry in entries(self.methods, shared)
         }
         codes = {name: cells.read(one)[1] for name, one in made.items() if one in cells}
-        return [pictures(f"{b} bits", self.data, codes, b)] if codes else []
+        return [pictures(count(b, "bit"), self.data, codes, b)] if codes else []
 
 
 @contextmanager

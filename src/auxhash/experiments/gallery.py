@@ -12,6 +12,7 @@ from auxhash.experiments.cells import Cells
 from auxhash.experiments.groups import Group
 from auxhash.index import HammingIndex
 from auxhash.storage.encoding import Arrays
+from auxhash.words import count
 
 QUERIES = 4
 FIRST = 10  # retrieved points shown
@@ -42,7 +43,7 @@ def gallery(group: Group, cells: Cells) -> Gallery | None:
     trained = {method: found for method, found in codes.items() if found is not None}
     if not trained:
         return None
-    title = f"{group.name}, {bits} bits, {group.hash_functions[0]} hash function"
+    title = f"{group.name}, {count(bits, 'bit')}, {group.hash_functions[0]} hash function"
     return pictures(title, group.data.judged(group.n_jobs), trained, bits)
 
 

@@ -22,7 +22,8 @@ from auxhash.compute import clock
 from auxhash.datasets.dataset import Dataset
 from auxhash.estimators import PARAMETERS_WITHOUT_EFFECT, AffinityHash
 from auxhash.experiments.cells import Configuration
-from auxhash.hasher import CHUNK, Hasher
+from auxhash.hasher import Hasher
+from auxhash.hashfunctions.step import CHUNK
 from auxhash.metrics import Evaluation
 from auxhash.storage import modelfile
 from auxhash.storage.encoding import Arrays

@@ -7,6 +7,7 @@ from auxhash.hashfunctions.network import NetworkHash, network
 from auxhash.hashfunctions.step import (
     HashFunction,
     codes,
+    decided,
     get,
     h_step,
     is_averageable,
@@ -25,6 +26,7 @@ __all__ = [
     "Scaled",
     "Unit",
     "codes",
+    "decided",
     "get",
     "h_step",
     "is_averageable",

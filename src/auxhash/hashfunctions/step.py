@@ -1,5 +1,6 @@
 """The h step: train one classifier per bit, from X to the columns of Z."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol, Self, TypeGuard
 
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from auxhash.checks import unknown
 from auxhash.codes import Codes, sign
+from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.device import CPU, Device
 from auxhash.hashfunctions.classifiers import ClassifierHash, boosted_trees
@@ -15,6 +17,7 @@ from auxhash.hashfunctions.linear import linear, rbf
 from auxhash.hashfunctions.network import network
 from auxhash.hashfunctions.smooth import Smooth
 
+CHUNK = 16384  # points encoded at a time
 NAMES = ("linear", "rbf", "network", "trees")
 
 
@@ -122,6 +125,23 @@ def _kind(h: Any) -> list[str]:
 def outputs(h: HashFunction, X: NDArray[Any], n_jobs: int | None = None) -> Array:
     """Real-valued outputs (n, b) of a fitted hash function for raw X (n, D)."""
     return h.decision(h.features(X, n_jobs), n_jobs)
+
+
+@threads.one_blas_thread()
+def decided(of_chunk: Callable[[NDArray[Any]], Array], X: NDArray[Any]) -> Array:
+    """Outputs (n, b) for raw X, from a function that gives them for a chunk of it.
+
+    Raises ValueError where an output is NaN, which has no sign.
+    """
+    chunks = range(0, len(X), CHUNK)
+    found: Array = np.concatenate([of_chunk(X[at : at + CHUNK]) for at in chunks])
+    if np.isnan(found).any():
+        row = int(np.flatnonzero(np.isnan(found).any(axis=1))[0])
+        raise ValueError(
+            f"X holds numbers too far from the training points: row {row} has outputs that "
+            "are no numbers"
+        )
+    return found
 
 
 def codes(h: HashFunction, F: Array, n_jobs: int | None = None) -> Codes:

@@ -15,7 +15,6 @@ precision fails on them.
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
@@ -164,6 +163,8 @@ class _Newton:
 
     def _precondition(self, rho: float) -> None:
         if abs(rho - self.rho) > 0.1 * self.rho or not len(self.inverse):
+            from scipy.linalg import cho_factor, cho_solve  # imported for training alone
+
             unit = np.eye(len(self.gram))
             factor = cho_factor(unit + (2 * self.C * rho) * self.gram)
             self.rho, self.inverse = rho, cho_solve(factor, unit)
@@ -174,6 +175,8 @@ class _Newton:
         By Woodbury's identity, with B the m points inside, scaled by the root of their weights,
         (I + 2C B'B)^-1 g = g - B' (I/2C + BB')^-1 B g: a system of m variables.
         """
+        from scipy.linalg import cho_factor, cho_solve
+
         count = np.count_nonzero(inside, axis=0)
         few = count <= len(gradient)
         if self.products is None:

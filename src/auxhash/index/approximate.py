@@ -21,6 +21,7 @@ from auxhash.compute import threads
 from auxhash.index import listfile, scan
 from auxhash.index.hamming import HammingIndex, as_queries, import_faiss
 from auxhash.index.held import Ids, new_ids, places
+from auxhash.words import count
 
 TRAINING = 64  # training points per list
 ROUNDS = 8  # of k-means
@@ -57,7 +58,7 @@ class ApproximateIndex:
         return 0 if self._index is None else int(self._index.ntotal)
 
     def __repr__(self) -> str:
-        return f"ApproximateIndex({len(self)} codes of {self.n_bits} bits)"
+        return f"ApproximateIndex({count(len(self), 'code')} of {count(self.n_bits, 'bit')})"
 
     def __getstate__(self) -> dict[str, Any]:
         with self._using:

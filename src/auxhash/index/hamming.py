@@ -11,6 +11,7 @@ from auxhash import checks
 from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
 from auxhash.index import file, scan
 from auxhash.index.held import Held, Ids
+from auxhash.words import count
 
 
 class HammingIndex:
@@ -37,7 +38,7 @@ class HammingIndex:
         return self._held.n
 
     def __repr__(self) -> str:
-        return f"HammingIndex({len(self)} codes of {self.n_bits} bits)"
+        return f"HammingIndex({count(len(self), 'code')} of {count(self.n_bits, 'bit')})"
 
     def __getstate__(self) -> dict[str, Any]:
         held = self._held

@@ -79,10 +79,24 @@ def encode(value: Any, name: str = "value") -> tuple[Json, Arrays]:
     return _encode(value, name, arrays), arrays
 
 
-def decode(coded: Json, arrays: Mapping[str, NDArray[Any]], trusted: Sequence[str] = ()) -> Any:
+def parts(coded: Json) -> dict[str, Json]:
+    """The parts of an encoded dict whose keys are text, as they are: encoded."""
+    if type(coded) is not dict or [*coded] != ["dict"] or type(coded["dict"]) is not dict:
+        raise ValueError("a value is no dict of names")
+    found: dict[str, Json] = coded["dict"]
+    return found
+
+
+def decode(
+    coded: Json,
+    arrays: Mapping[str, NDArray[Any]],
+    trusted: Sequence[str] = (),
+    part: bool = False,
+) -> Any:
     """The value that was encoded. Raises ValueError if JSON and arrays do not fit together.
 
-    `trusted` names the types inside scikit-learn estimators that we cannot check.
+    `trusted` names the types inside scikit-learn estimators that we cannot check; `part` says that
+    other parts of the value, which are not decoded, may refer to the other arrays.
     """
     decoder = _Decoder(arrays, trusted)
     try:
@@ -96,7 +110,7 @@ def decode(coded: Json, arrays: Mapping[str, NDArray[Any]], trusted: Sequence[st
         value = decoder.decode(coded)
     except (AttributeError, KeyError, OverflowError, RecursionError, TypeError) as error:
         raise ValueError(f"a value is malformed ({error})") from error
-    if decoder.left:
+    if decoder.left and not part:
         raise ValueError(f"nothing refers to the array {min(decoder.left)!r}")
     return value
 

@@ -13,7 +13,6 @@ from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from auxhash.storage import modelfile
 from auxhash.storage.encoding import check, encode, register, to_trust
@@ -68,6 +67,8 @@ def save(hasher: Any, path: str | os.PathLike[str]) -> None:
 
 def stored(hasher: Any, without: tuple[str, ...] = NOT_SAVED) -> StoredModel:
     """Parameters and fitted attributes of a fitted estimator, except those in `without`."""
+    from sklearn.utils.validation import check_is_fitted
+
     check_is_fitted(hasher)
     kind = type(hasher)
     if not kind.__module__.startswith("auxhash."):
@@ -138,7 +139,7 @@ def _check_learnt(hasher: Any, names: set[str]) -> None:
     if names >= {"feature_names_in_"} and len(hasher.feature_names_in_) != hasher.n_features_in_:
         n = len(hasher.feature_names_in_)
         raise ValueError(f"it has {n} feature names for {hasher.n_features_in_} features")
-    if "image_feature_" in names and not _is_feature(hasher.image_feature_):
+    if "image_feature_" in names and not is_feature(hasher.image_feature_):
         raise ValueError(
             f'image_feature_ must be "gist:SIDE" with a side from {GIST_SIDES[0]} to '
             f'{GIST_SIDES[-1]}, or "module:function", got {hasher.image_feature_!r}'
@@ -171,7 +172,8 @@ def _fits(value: Any, hint: Any) -> bool:
     return isinstance(value, hint)
 
 
-def _is_feature(name: str) -> bool:
+def is_feature(name: str) -> bool:
+    """Whether a text can be the name of a feature of pictures."""
     kind, _, rest = name.partition(":")
     if kind == "gist" and rest.isdecimal():
         return int(rest) in GIST_SIDES

@@ -125,6 +125,8 @@ def opened(folder: str | os.PathLike[str], run: RunIdentity) -> Iterator[Checkpo
     Raises ValueError for a folder that another run holds, or whose checkpoint is damaged or of
     another run, and OSError where nothing can be written.
     """
+    if not os.fspath(folder):  # which Path takes for the current folder
+        raise ValueError('checkpoint must name a folder, got ""; "." is the current one')
     path = Path(folder).expanduser()
     if path.exists() and not path.is_dir():
         raise NotADirectoryError(f"checkpoint must be a folder, and {path} is a file")

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from auxhash.compute import threads
 from auxhash.datasets.files.tables import check_features, check_finite
 from auxhash.datasets.gist import gist
+from auxhash.words import count
 
 Picture = NDArray[np.uint8]  # (height, width, 3)
 
@@ -50,22 +51,21 @@ class ImageFolder:
 
     def __str__(self) -> str:
         """What was found: the classes with their sizes."""
-        found = f"{self.root}: {len(self):,} picture{'' if len(self) == 1 else 's'}"
+        found = f"{self.root}: {count(len(self), 'picture')}"
         if self.labels is None:
             return f"{found}, without classes"
         sizes = Counter(self.labels.tolist())
         few = ", ".join(f"{name} ({size:,})" for name, size in list(sizes.items())[:SHOWN])
         more = f" and {len(sizes) - SHOWN:,} more" if len(sizes) > SHOWN else ""
-        kinds = "1 class" if len(sizes) == 1 else f"{len(sizes):,} classes"
-        return f"{found} of {kinds}: {few}{more}"
+        return f"{found} of {count(len(sizes), 'class')}: {few}{more}"
 
     def classes(self) -> NDArray[np.str_]:
         """The labels, where there are any; ValueError if the classes lie deeper than one folder."""
         assert self.labels is not None
         if all(name.count("/") > 1 for name in self.names):
             raise ValueError(
-                f"{self.root} holds {len(self):,} pictures, all in folders of folders, such as "
-                f"{self.names[0]}: give the folder that holds one folder per class"
+                f"{self.root} holds {count(len(self), 'picture')}, all in folders of folders, such "
+                f"as {self.names[0]}: give the folder that holds one folder per class"
             )
         return self.labels
 
@@ -114,7 +114,9 @@ class ImageFeature:
         role = f"what {self.name} returns"
         check_finite(check_features(X, role), role)
         if len(X) != len(paths):
-            raise ValueError(f"{role} for {len(paths)} pictures must be as many rows, got {len(X)}")
+            raise ValueError(
+                f"{role} for {count(len(paths), 'picture')} must be as many rows, got {len(X)}"
+            )
         return X
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from auxhash.compute.arrays import AnyArray
+from auxhash.words import count
 
 NAMED = 4  # up to so many names are listed one by one
 IDS = "id"  # a column called so, in any case, is never a feature
@@ -39,18 +40,20 @@ class Labels:
 
 def features_line(name: Any, n: int, d: int, dtype: Any, how: str) -> str:
     """What the user is told about a file of features."""
-    features = "feature" if d == 1 else "features"
-    points = "point" if n == 1 else "points"
-    return joined(f"{name}: {n:,} {points} of {d} {features}, {np.dtype(dtype).name}", how)
+    told = f"{name}: {count(n, 'point')} of {count(d, 'feature')}, {np.dtype(dtype).name}"
+    return joined(told, how)
 
 
 def labels_line(name: Any, labels: Labels, what: str = "labels") -> str:
     """What the user is told about a file of labels, or of other values, one per point."""
     values = labels.values
     if values.ndim == 2:
-        return joined(f"{name}: {len(values):,} points, {values.shape[1]} {what} each", labels.how)
-    classes = f" of {len(np.unique(values)):,} classes" if what == "labels" else ""
-    return joined(f"{name}: {len(values):,} {what}{classes}, {kind(values)}", labels.how)
+        n, each = values.shape
+        told = f"{name}: {count(n, 'point')}, {count(each, what.removesuffix('s'))} each"
+        return joined(told, labels.how)
+    classes = f" of {count(len(np.unique(values)), 'class')}" if what == "labels" else ""
+    told = f"{name}: {count(len(values), what.removesuffix('s'))}{classes}, {kind(values)}"
+    return joined(told, labels.how)
 
 
 def kind(values: AnyArray) -> str:

@@ -1,0 +1,113 @@
+"""A saved model as an encoder: what encoding needs of it, without scikit-learn.
+
+Importing scikit-learn takes several times as long as encoding some thousand points does. A file
+that holds a hash function of auxhash's own (linear, kernels, network) is therefore read without
+making an estimator of it. Whatever is out of the ordinary is left to the estimator: other models,
+damaged ones, and points that it has to refuse.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.codes import MOST_BITS, Packed, pack, sign
+from auxhash.compute.arrays import AnyArray, Array
+from auxhash.hashfunctions import HashFunction, NetworkHash, SVMHash, decided, outputs
+from auxhash.storage import encoding, fitted, modelfile
+from auxhash.storage.modelfile import StoredModel
+
+if TYPE_CHECKING:
+    from auxhash.hasher import Hasher
+
+KINDS = ("MACHash", "TwoStepHash")
+
+
+@dataclass
+class Encoder:
+    """The hash function of a model file; its codes are those of the estimator in the file."""
+
+    path: str | os.PathLike[str]
+    n_bits: int
+    n_features_in_: int
+    hash_function: HashFunction
+    image_feature_: str | None
+    n_jobs: int | None = None
+
+    def decision_function(self, X: AnyArray) -> Array:
+        """As `Hasher.decision_function`."""
+        points = self._points(X)
+        if points is None:
+            from auxhash.models.loading import load
+
+            found: Array = load(self.path).set_params(n_jobs=self.n_jobs).decision_function(X)
+            return found
+        return decided(self._outputs, points)
+
+    def encode(self, X: AnyArray) -> Packed:
+        """As `Hasher.encode`."""
+        return pack(sign(self.decision_function(X)))
+
+    def _outputs(self, X: NDArray[Any]) -> Array:
+        return outputs(self.hash_function, X, self.n_jobs)
+
+    def _points(self, X: AnyArray) -> AnyArray | None:
+        """X in the type that the estimator would convert it to; None if it might refuse it."""
+        if type(X) is not np.ndarray or X.dtype.kind not in "fiu":
+            return None
+        if X.ndim != 2 or not len(X) or X.shape[1] != self.n_features_in_:
+            return None
+        kept = X.dtype in (np.float64, np.float32)
+        points: AnyArray = X if kept else X.astype(np.float64)
+        return points if np.isfinite(points).all() else None
+
+
+def load(path: str | os.PathLike[str]) -> "Encoder | Hasher":
+    """What encodes as the saved model does; raises as `auxhash.load`."""
+    found = _encoder(path, modelfile.read(path))
+    if found is None:
+        from auxhash.models import loading
+
+        return loading.load(path)
+    return found
+
+
+def _encoder(path: str | os.PathLike[str], model: StoredModel) -> Encoder | None:
+    """The encoder in a file, or None where only the estimator can tell what is in it."""
+    if model.kind not in KINDS:
+        return None
+    try:
+        content = encoding.parts(model.content)
+        learnt = encoding.parts(content["learnt"])
+        if "feature_names_in_" in learnt:  # which points are compared with
+            return None
+
+        def read(coded: Any) -> Any:
+            return encoding.decode(coded, model.arrays, part=True)
+
+        found = Encoder(
+            path,
+            int(read(encoding.parts(content["parameters"])["n_bits"])),
+            read(learnt["n_features_in_"]),
+            read(learnt["hash_function_"]),
+            read(learnt.get("image_feature_")),
+        )
+        return found if _is_whole(found) else None
+    except Exception:  # of any type: the estimator fails as well, and says why
+        return None
+
+
+def _is_whole(found: Encoder) -> bool:
+    """Whether the parts fit together, as `fitted.check_whole` wants them to."""
+    image, n_features, n_bits = found.image_feature_, found.n_features_in_, found.n_bits
+    if type(found.hash_function) not in (SVMHash, NetworkHash) or not 1 <= n_bits <= MOST_BITS:
+        return False
+    if not fitted.SKLEARN["n_features_in_"](n_features):
+        return False
+    if image is not None and not (type(image) is str and fitted.is_feature(image)):
+        return False
+    with np.errstate(all="ignore"):
+        tried = {n: decided(found._outputs, np.zeros((n, n_features))) for n in (1, 2)}
+    return all(each.shape == (n, n_bits) and each.dtype == np.float64 for n, each in tried.items())
