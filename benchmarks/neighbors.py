@@ -19,8 +19,8 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import perf_counter
-from typing import Any
+from time import process_time
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -34,6 +34,9 @@ from auxhash.datasets.dataset import Dataset, Points, ground_truth
 from auxhash.hasher import Hasher
 from benchmarks import peers, recall
 from benchmarks.recall import Shares
+
+if TYPE_CHECKING:  # faiss is imported where it is used
+    from benchmarks.quantizers import Measured
 
 
 @dataclass(frozen=True)
@@ -107,9 +110,9 @@ class Coded:
             X = X[np.sort(np.random.default_rng(seed).permutation(len(X))[: self.most])]
         metric: Metric = DATA[data.name].metric if data.name in DATA else "euclidean"
         hasher = self.make(bits, seed, metric)
-        clock = perf_counter()
+        clock = process_time()
         hasher.fit(X)
-        seconds = perf_counter() - clock
+        seconds = process_time() - clock
         near, base = data.query.neighbors, hasher.encode(data.base.X)
         ranks = _ranks(data)
         hamming = recall.by_hamming(hasher.encode(data.query.X), base, near, ranks)
@@ -117,7 +120,7 @@ class Coded:
         shares = {"hamming": _by_rank(ranks, hamming), "asymmetric": _by_rank(ranks, asymmetric)}
         own = [getattr(hasher, limit, None) for limit in ("max_points", "n_train")]
         trained_on = min(len(X), *(limit for limit in own if limit), len(X))
-        return shares | {"bytes": -(-bits // 8), "fit_s": seconds, "trained_on": trained_on}
+        return shares | {"bytes": -(-bits // 8), "cpu_s": seconds, "trained_on": trained_on}
 
 
 @dataclass(frozen=True)
@@ -136,15 +139,11 @@ class Quantized:
 
     def __call__(self, data: Dataset, bits: int, seed: int) -> Found:
         ranks = _ranks(data)
-        clock = perf_counter()
-        shares, size = self._search(data, bits, ranks, seed)
-        seconds = perf_counter() - clock  # with the search
+        shares, size, seconds = self._search(data, bits, ranks, seed)
         found = {"hamming": None, "asymmetric": _by_rank(ranks, shares)}
-        return found | {"bytes": size, "fit_s": seconds, "trained_on": len(data.train)}
+        return found | {"bytes": size, "cpu_s": seconds, "trained_on": len(data.train)}
 
-    def _search(
-        self, data: Dataset, bits: int, ranks: Sequence[int], seed: int
-    ) -> tuple[Shares, int]:
+    def _search(self, data: Dataset, bits: int, ranks: Sequence[int], seed: int) -> "Measured":
         from benchmarks import quantizers
 
         search = getattr(quantizers, self.name)
@@ -162,9 +161,7 @@ class RaBitQ(Quantized):
             return f"the factors alone take {FACTORS} bits"
         return f"more than the {d} features and {FACTORS}" if bits > d + FACTORS else None
 
-    def _search(
-        self, data: Dataset, bits: int, ranks: Sequence[int], seed: int
-    ) -> tuple[Shares, int]:
+    def _search(self, data: Dataset, bits: int, ranks: Sequence[int], seed: int) -> "Measured":
         from benchmarks import quantizers
 
         return quantizers.rabitq(data, bits, ranks, seed)
@@ -303,11 +300,11 @@ def tables(records: Sequence[Record], asked: argparse.Namespace) -> dict[str, st
 
 def recalls(records: Sequence[Record]) -> str:
     """Markdown: the shares of the 10 nearest among the first 10 / 100 / 1,000."""
-    head = ("bits", "method", "bytes", "Hamming", "outputs against codes", "training s")
+    head = ("bits", "method", "bytes", "Hamming", "outputs against codes", "training CPU s")
     rows = []
     for (bits, method), some in _grouped(records):
         shares = (_slashed(_means(some, how, RANKS)) for how in ("hamming", "asymmetric"))
-        seconds = f"{np.mean([record['fit_s'] for record in some]):.0f}"
+        seconds = f"{np.mean([record['cpu_s'] for record in some]):.0f}"
         fewer = some[0]["trained_on"] < some[0]["train"]
         shown = f"{method} (of {some[0]['trained_on']:,})" if fewer else method
         rows.append((str(bits), shown, str(some[0]["bytes"]), *shares, seconds))
@@ -488,12 +485,12 @@ def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _line(record: Record) -> str:
     shares = (_slashed(_means([record], how, RANKS)) for how in ("hamming", "asymmetric"))
     told = " | ".join(share or "-" for share in shares)
-    return f"{record['method']}, {record['bits']} bits: {told} ({record['fit_s']:.1f} s)"
+    return f"{record['method']}, {record['bits']} bits: {told} ({record['cpu_s']:.1f} CPU s)"
 
 
 def _shown(records: Sequence[Record]) -> Table:
     """The means, and the ratio to ITQ's share among the first 100, by outputs against codes."""
-    columns = ("bits", "method", "bytes", "Hamming", "outputs", "ratio to ITQ at 100", "s")
+    columns = ("bits", "method", "bytes", "Hamming", "outputs", "ratio to ITQ at 100", "CPU s")
     table = Table(*columns)
     for (bits, method), some in _grouped(records):
         itq = [r for r in records if r["bits"] == bits and r["method"] == "ITQ"]
@@ -501,6 +498,6 @@ def _shown(records: Sequence[Record]) -> Table:
         own = _means(some, "asymmetric", (100,))
         ratio = f"{own[0] / base[0]:.2f}" if base and own else ""
         shares = (_slashed(_means(some, how, RANKS)) for how in ("hamming", "asymmetric"))
-        seconds = f"{np.mean([record['fit_s'] for record in some]):.1f}"
+        seconds = f"{np.mean([record['cpu_s'] for record in some]):.1f}"
         table.add_row(str(bits), method, str(some[0]["bytes"]), *shares, ratio, seconds)
     return table

@@ -1,11 +1,11 @@
 """Quantisers of faiss: product quantisation, with and without OPQ's rotation, and RaBitQ.
 
-Each is a function of data, bits, ranks and a seed that returns the recall at these ranks and the
-bytes per vector.
+Each is a function of data, bits, ranks and a seed.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from time import process_time
+from typing import Any, NamedTuple
 
 import faiss
 import numpy as np
@@ -18,39 +18,52 @@ OPQ_POINTS = 65_536  # training points of OPQ, faiss's own limit
 FACTORS = 64  # bits per vector that RaBitQ holds beside the signs
 
 
+class Measured(NamedTuple):
+    """Recall at the ranks, bytes per vector, and CPU seconds of the training."""
+
+    shares: Shares
+    bytes: int
+    seconds: float
+
+
 def product(
     data: Dataset, bits: int, ranks: Sequence[int], seed: int, part_bits: int = 8
-) -> tuple[Shares, int]:
+) -> Measured:
     """Product quantisation; features are padded with zeros to parts of equal size."""
     m = bits // part_bits
     parts = [_padded(part.X, m) for part in _parts(data)]
+    clock = process_time()
     pq = _quantizer(parts[0], m, part_bits, seed)
-    return _searched(pq, parts, data, ranks)
+    return _searched(pq, parts, data, ranks, process_time() - clock)
 
 
 def rotated(
     data: Dataset, bits: int, ranks: Sequence[int], seed: int, part_bits: int = 8
-) -> tuple[Shares, int]:
+) -> Measured:
     """The same after the rotation of optimised product quantisation (OPQ)."""
     m = bits // part_bits
     parts = [_padded(part.X, m) for part in _parts(data)]
+    clock = process_time()
     opq = faiss.OPQMatrix(parts[0].shape[1], m)
     inner = _quantizer(parts[0], m, part_bits, seed, trained=False)
     opq.pq, opq.max_train_points = inner, OPQ_POINTS
     opq.train(parts[0])
     parts = [opq.apply(part) for part in parts]
-    return _searched(_quantizer(parts[0], m, part_bits, seed), parts, data, ranks)
+    pq = _quantizer(parts[0], m, part_bits, seed)
+    return _searched(pq, parts, data, ranks, process_time() - clock)
 
 
-def rabitq(data: Dataset, bits: int, ranks: Sequence[int], seed: int) -> tuple[Shares, int]:
+def rabitq(data: Dataset, bits: int, ranks: Sequence[int], seed: int) -> Measured:
     """RaBitQ in `bits` in all: signs of all features, rotated at random, or of fewer after PCA."""
     train, base, query = (np.ascontiguousarray(part.X, np.float32) for part in _parts(data))
     d, kept = train.shape[1], bits - FACTORS
     index = faiss.index_factory(d, f"RR{d},RaBitQ" if kept == d else f"PCAR{kept},RaBitQ")
+    clock = process_time()
     index.train(train)
+    seconds = process_time() - clock
     index.add(base)
     found = index.search(query, min(max(ranks), len(base)))[1]
-    return recall.by_ids(found, _near(data), ranks), int(index.sa_code_size())
+    return Measured(recall.by_ids(found, _near(data), ranks), int(index.sa_code_size()), seconds)
 
 
 def _quantizer(train: Any, m: int, part_bits: int, seed: int, trained: bool = True) -> Any:
@@ -62,11 +75,11 @@ def _quantizer(train: Any, m: int, part_bits: int, seed: int, trained: bool = Tr
 
 
 def _searched(
-    pq: Any, parts: Sequence[Any], data: Dataset, ranks: Sequence[int]
-) -> tuple[Shares, int]:
+    pq: Any, parts: Sequence[Any], data: Dataset, ranks: Sequence[int], seconds: float
+) -> Measured:
     _, base, query = parts
     shares = recall.by_distance(query, pq.compute_codes(base), pq.decode, _near(data), ranks)
-    return shares, int(pq.code_size)
+    return Measured(shares, int(pq.code_size), seconds)
 
 
 def _parts(data: Dataset) -> tuple[Any, Any, Any]:

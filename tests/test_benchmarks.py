@@ -80,9 +80,9 @@ def test_distances_rank_as_faiss(made):
     ranks = (1, 10, 20, 48)
     found = recall.by_distance(made.query.X, codes, index.pq.decode, made.query.neighbors, ranks)
     np.testing.assert_allclose(found, recall.by_ids(ids, made.query.neighbors, ranks), atol=1e-6)
-    found, size = quantizers.product(made, 12, ranks, 0, part_bits=3)
-    assert size == 2
-    assert found[-1] == 1
+    measured = quantizers.product(made, 12, ranks, 0, part_bits=3)
+    assert measured.bytes == 2
+    assert measured.shares[-1] == 1
 
 
 def test_neighbors_go_on_where_they_were_stopped(made, tmp_path, monkeypatch, capsys):
