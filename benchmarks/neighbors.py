@@ -350,7 +350,7 @@ def enough(share: dict[int, float]) -> str:
 def _options(options: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks neighbors")
     parser.add_argument("--data", choices=DATA, default="glove-100")
-    parser.add_argument("--bits", type=int, nargs="+", default=[32, 64])
+    parser.add_argument("--bits", type=int, nargs="+", default=list(BITS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--methods", choices=METHODS, nargs="+", default=list(METHODS))
     parser.add_argument("--train", type=int, help="training points, a part of the base")
