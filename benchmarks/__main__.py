@@ -1,18 +1,29 @@
-"""python -m benchmarks [NAME ...] [--small]: run the named benchmarks, or all."""
+"""python -m benchmarks [NAME ...] [--small]: run the named benchmarks, or all but the longest.
+
+Options of `neighbors` follow its name: python -m benchmarks neighbors --help.
+"""
 
 import sys
 from importlib import import_module
 
-NAMES = ["core", "data", "search", "metrics", "baselines", "libsvm", "optima"]
+NAMES = ["core", "data", "search", "metrics", "baselines", "libsvm", "optima", "neighbors"]
+ONLY_BY_NAME = {"neighbors"}  # hours, and some data sets to fetch
 
 
 def main(arguments: list[str]) -> None:
     small = "--small" in arguments
-    names = [name for name in arguments if name != "--small"] or NAMES
+    given = [argument for argument in arguments if argument != "--small"]
+    first = next((n for n, word in enumerate(given) if word.startswith("-")), len(given))
+    names, options = given[:first], given[first:]
+    names = names or [name for name in NAMES if name not in ONLY_BY_NAME]
     for name in names:
         if name not in NAMES:
             raise SystemExit(f"no benchmark {name!r}; there are {', '.join(NAMES)}")
-        import_module(f"benchmarks.{name}").main(small)
+    if options and names != ["neighbors"]:
+        raise SystemExit(f"{options[0]} is no option of these; only neighbors, alone, has options")
+    for name in names:
+        run = import_module(f"benchmarks.{name}").main
+        run(small, options) if options else run(small)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,18 @@
 """Every benchmark runs, at a small size."""
 
+import json
+from itertools import permutations
+
+import faiss
+import numpy as np
 import pytest
 
+from auxhash import baselines
+from auxhash.codes import unpack
+from auxhash.datasets.dataset import Dataset, Points, ground_truth
+from auxhash.index import rerank
 from benchmarks import __main__ as benchmarks
+from benchmarks import neighbors, quantizers, recall
 
 
 @pytest.mark.parametrize("name", benchmarks.NAMES)
@@ -14,3 +24,99 @@ def test_it_runs(name, capsys):
 def test_unknown_name():
     with pytest.raises(SystemExit, match="no benchmark 'nothing'"):
         benchmarks.main(["nothing"])
+
+
+def test_only_neighbors_has_options():
+    with pytest.raises(SystemExit, match="--bits is no option of these"):
+        benchmarks.main(["core", "--bits", "8"])
+
+
+@pytest.fixture
+def made():
+    """Sixty points, twelve of them queries, in eight features."""
+    X = np.random.default_rng(0).normal(size=(60, 8)).astype("f4")
+    base, query = X[:48], X[48:]
+    near = Points(query, neighbors=ground_truth(base, query, 10))
+    return Dataset("made", Points(base), Points(base), near, "made")
+
+
+def test_recall_is_the_mean_over_all_orders_of_ties():
+    codes = np.array([[3], [1], [3], [1], [0]], np.uint8)  # of 2 bits
+    near, outputs = np.array([[0, 4]]), np.array([[1.0, 0.5]])
+    scores = unpack(codes, 2) @ outputs[0]
+    orders = [
+        order for order in permutations(range(5)) if (np.diff(scores[list(order)]) <= 0).all()
+    ]
+    assert len(orders) == 4
+    exact = [np.mean([np.isin(near[0], order[:k]).mean() for order in orders]) for k in range(1, 6)]
+    found = recall.by_scores(outputs, codes, lambda c: unpack(c, 2), near, range(1, 6))
+    np.testing.assert_allclose(found, exact)
+
+
+def test_outputs_rank_as_the_index_re_ranks(made):
+    hasher = baselines.LSH(n_bits=64, random_state=0).fit(made.train.X)
+    base, near = hasher.encode(made.base.X), made.query.neighbors
+
+    class Coded:
+        n_bits = 64
+
+        def codes(self, ids):
+            return base[ids]
+
+    everything = np.tile(np.arange(48), (12, 1))
+    ids = rerank.by_outputs(everything, hasher.decision_function(made.query.X), Coded())[1]
+    assert len(np.unique(base, axis=0)) == 48  # no ties
+    found = recall.by_outputs(hasher, made.query.X, base, near, (1, 10, 48))
+    np.testing.assert_allclose(found, recall.by_ids(ids, near, (1, 10, 48)))
+
+
+def test_distances_rank_as_faiss(made):
+    index = faiss.IndexPQ(8, 4, 3)
+    index.train(made.train.X)
+    index.add(made.base.X)
+    codes = index.pq.compute_codes(made.base.X)
+    assert len(np.unique(codes, axis=0)) == 48
+    ids = index.search(made.query.X, 48)[1]
+    ranks = (1, 10, 20, 48)
+    found = recall.by_distance(made.query.X, codes, index.pq.decode, made.query.neighbors, ranks)
+    np.testing.assert_allclose(found, recall.by_ids(ids, made.query.neighbors, ranks), atol=1e-6)
+    measured = quantizers.product(made, 12, ranks, 0, part_bits=3)
+    assert measured.bytes == 2
+    assert measured.shares[-1] == 1
+
+
+def test_neighbors_go_on_where_they_were_stopped(made, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(neighbors, "load", lambda *arguments: made)
+    monkeypatch.setattr(neighbors, "TABLES", tmp_path)
+    monkeypatch.setitem(neighbors.DATA, "glove-50", neighbors.Setting("cosine", 48))
+    results = tmp_path / "made.jsonl"
+    options = ["--data", "glove-50", "--results", str(results), "--seeds", "0", "1"]
+    options += ["--methods", "sign", "ITQ", "LSH", "--bits"]
+    benchmarks.main(["neighbors", *options, "4"])
+    whole = results.read_text()
+    assert len(whole.splitlines()) == 6
+    results.write_text(whole[:-20])  # stopped while it wrote
+    benchmarks.main(["neighbors", *options, "4", "16"])
+    records = neighbors.read(results)
+    keys = [(record["method"], record["bits"], record["seed"]) for record in records]
+    assert len(set(keys)) == len(keys) == 8
+    assert "ITQ, 16 bits: more bits than the 8 features" in capsys.readouterr().out
+    assert json.loads(whole.splitlines()[0]) == records[0]
+    benchmarks.main(["neighbors", *options, "4", "--tables"])
+    table = (tmp_path / "neighbors-glove-50.md").read_text()
+    assert "| 8 | sign | 1 |" in table
+    assert "means over seeds 0, 1" in table
+    assert "bits for 95%" in (tmp_path / "neighbors-glove-50-rerank.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("share", "told"),
+    [
+        ({32: 0.96}, "at most 32"),
+        ({32: 0.85, 64: 0.9}, "more than 64"),
+        ({32: 0.9, 64: 1.0}, "48"),
+        ({64: 0.97, 32: 0.95}, "at most 32"),
+    ],
+)
+def test_bits_for_the_aim(share, told):
+    assert neighbors.enough(share) == told

@@ -57,7 +57,7 @@ def get(name: str, as_json: bool) -> None:
     paths = [] if files is None else [files.home / file.name for file in files.files]
     if not as_json and files is not None:
         for path, file in zip(paths, files.files, strict=True):
-            click.echo(f"{path}  {'md5 right' if file.md5 else 'size right'}")
+            click.echo(f"{path}  {file.checked_by} right")
     result = {"name": name, "files": paths, "protocol": found.protocol}
     show(result, as_json, found.protocol)
 
@@ -81,10 +81,11 @@ def verify(names: tuple[str, ...], as_json: bool) -> None:
         for file in files.files:
             said[f"{files.name}/{file.name}"] = faults.get(file.name, "right")
     for path in sorted(cache.folder().glob("*/*.npy")):  # made here: no sum, but it must be whole
-        if not names or path.parent.name in names:
+        name = f"{path.parent.name}/{path.name}"
+        if name not in said and (not names or path.parent.name in names):
             fault = cache.fault(path)
             wrong += fault is not None
-            said[f"{path.parent.name}/{path.name}"] = fault or "whole"
+            said[name] = fault or "whole"
     show(
         {"files": said, "wrong": wrong},
         as_json,

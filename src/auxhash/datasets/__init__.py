@@ -1,4 +1,4 @@
-"""The paper's data sets, each under its protocol; see `load`, and `from_arrays` for your own.
+"""Data sets, each under its protocol; see `load`, and `from_arrays` for your own.
 
 data = load("cifar10-gist", n_train=10_000)
 data.train.X, data.base.y, data.query.images, data.protocol
@@ -81,6 +81,12 @@ REGISTRY = {
     "cifar10-sift": RegistryEntry(
         "1,000,000 SIFT descriptors of CIFAR-10 (OpenCV)", "cifar10_sift"
     ),
+    "glove-100": RegistryEntry(
+        "341,479 words, GloVe vectors of 100 features (PDDL 1.0)", "glove", "load_100", "WORDS_100"
+    ),
+    "glove-50": RegistryEntry(
+        "400,000 words, GloVe vectors of 50 features (PDDL 1.0)", "glove", "load_50", "WORDS_50"
+    ),
 }
 
 
@@ -101,7 +107,7 @@ def load(name: str, cosine: bool = False, **options: Any) -> "Dataset":
         cosine: centre by the mean of the training points and normalise, so that Euclidean
             distance is cosine distance.
         options: n_train, n_base, n_query (None: all), seed and n_jobs, those that the set has;
-            cifar10-sift also has n_neighbors.
+            cifar10-sift and GloVe also have n_neighbors, and GloVe unit_length.
 
     Raises ValueError for unknown names, TypeError for options the set does not have, and
     DataError if files are wrong or cannot be fetched.

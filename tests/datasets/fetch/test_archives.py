@@ -1,4 +1,5 @@
 import gzip
+import zipfile
 
 import pytest
 
@@ -27,6 +28,19 @@ def test_names_in_an_archive_lead_nowhere(tmp_path, evil):
     found = contents(archives.from_tar(archive, ["good", "evil"]))
     assert set(found) <= {"good", "evil"}  # bare names only
     assert everything_in(tmp_path) == ["home/a.tar.gz"]
+
+
+@pytest.mark.parametrize("prefix", ["x/", "../../", "/tmp/"])
+def test_zip_gives_bare_names(tmp_path, prefix):
+    home = tmp_path / "home"
+    home.mkdir()
+    with zipfile.ZipFile(home / "a.whl", "w") as archive:
+        archive.mkdir("two")
+        for name, content in {"one": b"1", "two": b"2", "three": b"3", "z/one": b"later"}.items():
+            archive.writestr(prefix + name, content)
+    found = contents(archives.from_zip(home / "a.whl", ["one", "two"]))
+    assert found == {"one": b"1", "two": b"2"}
+    assert everything_in(tmp_path) == ["home/a.whl"]
 
 
 def test_gzip_is_named_without_its_ending(tmp_path):

@@ -44,7 +44,8 @@ def test_a_truncated_array_is_refused(tmp_path):
         cache.made(tmp_path / "a.npy", lambda path: None)
 
 
-def test_md5(tmp_path):
+@pytest.mark.parametrize("kind", ["md5", "sha256"])
+def test_checksum(tmp_path, kind):
     content = bytes(range(256)) * 9000
     (tmp_path / "f").write_bytes(content)
-    assert cache.md5(tmp_path / "f") == hashlib.md5(content).hexdigest()
+    assert cache.checksum(tmp_path / "f", kind) == hashlib.new(kind, content).hexdigest()

@@ -26,6 +26,13 @@ def test_pip_meets_our_backend_in_place_of_the_packages(tmp_path, client):
     assert found.read_text() == "Metadata-Version: 2.1\nName: a-b\nVersion: 2\n"
 
 
+def test_wheels_are_only_downloaded(tmp_path, client):
+    client("pip", "open('a_b-2-py3-none-any.whl', 'w').write(' '.join(sys.argv[1:]))")
+    said = clients.pip_wheel("a-b", "2", tmp_path).read_text()
+    assert said.startswith("download --no-deps --only-binary :all: ")
+    assert said.endswith(" a-b==2")
+
+
 def test_apt(tmp_path, client):
     client("apt-get", "open(sys.argv[2] + '_1_all.deb', 'w').write(sys.argv[1])")
     assert clients.apt_download("pack", tmp_path).read_text() == "download"

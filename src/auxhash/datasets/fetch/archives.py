@@ -7,6 +7,7 @@ wants, and only regular files of these names come out. So `../` and links lead n
 import gzip
 import subprocess
 import tarfile
+import zipfile
 from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
@@ -37,6 +38,18 @@ def from_gzip(path: Path) -> Iterator[Member]:
     """The one file inside a .gz, named as the .gz without its ending."""
     with gzip.open(path) as stream:
         yield path.name.removesuffix(".gz"), cast(IO[bytes], stream)
+
+
+def from_zip(archive: Path, names: Collection[str]) -> Iterator[Member]:
+    """Files of a zip archive, such as a wheel, whose bare name is among `names`."""
+    left = set(names)
+    with zipfile.ZipFile(archive) as whole:
+        for entry in whole.infolist():
+            name = PurePosixPath(entry.filename).name
+            if name in left and not entry.is_dir():
+                left.remove(name)
+                with whole.open(entry) as content:
+                    yield name, content
 
 
 def _wanted(tar: tarfile.TarFile, names: Collection[str]) -> Iterator[Member]:

