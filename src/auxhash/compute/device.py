@@ -30,6 +30,12 @@ class Device:
         """The array as NumPy's."""
         return array if self.module is np else self.module.asnumpy(array)
 
+    def generator(self, rng: np.random.Generator) -> Any:
+        """A generator of arrays on this device: `rng` itself, or one that it seeds."""
+        if self.module is np:
+            return rng
+        return self.module.random.default_rng(int(rng.integers(1 << 62)))
+
     def rows(self, size: int) -> int:
         """Rows per task, of which `size` suits a thread."""
         return size if self.module is np else WHOLE

@@ -29,6 +29,9 @@ class Smooth(Protocol):
     rates: Sequence[float]  # length of each parameter's steps, relative to each other
     normalize_every: int  # steps
 
+    def begin(self, rng: np.random.Generator) -> None:
+        """Draw what is random in the following steps from this generator."""
+
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         """Outputs a (rows, b) of these training points."""
 
@@ -99,6 +102,9 @@ class SmoothLinear:
         self.W[-1, dead] = 0
         self.normalize()
 
+    def begin(self, rng: np.random.Generator) -> None:
+        pass  # nothing is random here
+
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         X = self.principal.X[rows]
         parts = Chunks(len(X), self.device.rows(CHUNK), run)
@@ -150,7 +156,10 @@ class SmoothNetwork:
         device: Device = CPU,
     ) -> None:
         self.decay, self.dropout, self.noise = np.float32(decay), dropout, np.float32(noise)
-        self.rng, self.device = rng, device
+        self.kept_of_256 = max(1, round(256 * (1 - dropout)))  # random bytes are quickly drawn
+        self.grown = np.float32(256 / self.kept_of_256)
+        self.device = device
+        self.begin(rng)
         self.principal = Principal(F, device)
         self.V = self.principal.enter(V)
         hidden = V.shape[1]
@@ -161,6 +170,9 @@ class SmoothNetwork:
         self.kept: Kept | None = None
         self.normalize()
 
+    def begin(self, rng: np.random.Generator) -> None:
+        self.random = self.device.generator(rng)
+
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         X = self.principal.X[rows]
         parts = Chunks(len(X), self.device.rows(CHUNK // 8), run)
@@ -170,14 +182,12 @@ class SmoothNetwork:
     def batch(self, rows: Numbers, run: threads.Run) -> Single:
         X = self.principal.X[rows]
         if self.noise:
-            noise = self.rng.standard_normal(X[:, :-1].shape, np.float32)
-            X[:, :-1] += self.noise * self.device.put(noise)
+            X[:, :-1] += self.noise * self.random.standard_normal(X[:, :-1].shape, np.float32)
         parts = Chunks(len(X), self.device.rows(CHUNK // 8), run)
         hidden = parts.join(lambda part: self._hidden(X[part]))
         if self.dropout:
-            share = np.float32(1 - self.dropout)
-            keep = self.rng.random(hidden.shape, np.float32) < share
-            hidden *= self.device.put(keep) / share
+            hidden *= self.random.integers(0, 256, hidden.shape, np.uint8) < self.kept_of_256
+            hidden *= self.grown
         self.kept = rows, X, hidden
         outputs: Single = parts.join(lambda part: self._combined(X[part], hidden[part]))
         return outputs
@@ -186,13 +196,12 @@ class SmoothNetwork:
         if self.kept is None or self.kept[0] is not rows:
             self.batch(rows, run)
         _, X, hidden = cast("Kept", self.kept)
-        grown = np.float32(1 / (1 - self.dropout))
 
         def part(chunk: slice) -> list[Single]:
             own, active = pull[chunk], hidden[chunk]
             back = own @ self.W.T
             back *= active > 0
-            back *= grown
+            back *= self.grown
             return [X[chunk].T @ back, active.T @ own, X[chunk].T @ own]
 
         parts = run(part, threads.chunks(len(X), self.device.rows(CHUNK // 2)))

@@ -58,7 +58,8 @@ class GradientDescent:
         self.begin(rng)
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Draw the points of the following steps from this generator, in a new round."""
+        """Draw all that is random in the following steps from this generator."""
+        self.smooth.begin(rng)
         self.batches = self.objective.batches(rng)
 
     def state(self) -> tuple[list[Single], list[Single], list[Single]]:
