@@ -28,6 +28,7 @@ from auxhash.training.validation import TrainingPoints, Validation
 LONG, MANY_BITS = 1024, 10**6  # bits of a code and of all codes, beyond which the cost is told
 BYTES = 130  # of memory for each bit of each point, as measured
 PARAMETERS_WITHOUT_EFFECT = ("n_jobs", "verbose")  # on the result: a run can go on with others
+ADDED_PARAMETERS = {"start": "random"}  # with the value that older checkpoints, without them, had
 
 
 class AffinityHash(Hasher):
@@ -131,6 +132,7 @@ class AffinityHash(Hasher):
             name: in_words(value)
             for name, value in parts.items()
             if name not in PARAMETERS_WITHOUT_EFFECT
+            and not (name in ADDED_PARAMETERS and value == ADDED_PARAMETERS[name])
         }
 
     def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
