@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from auxhash.storage.encoding import register
     from auxhash.storage.modelfile import ModelFileError
     from auxhash.training.interrupt import TrainingInterrupted
+    from auxhash.training.validation import Validation
 
 __version__ = "0.1.0"
 
@@ -46,6 +47,7 @@ _HOMES = {
     "Refine": "auxhash.refine",
     "TrainingInterrupted": "auxhash.training.interrupt",
     "TwoStepHash": "auxhash.estimators",
+    "Validation": "auxhash.training.validation",
     "compare": "auxhash.experiments.compare",
     "export_onnx": "auxhash.models.onnxgraph",
     "load": "auxhash.models.loading",
@@ -78,6 +80,7 @@ __all__ = [
     "Refine",
     "TrainingInterrupted",
     "TwoStepHash",
+    "Validation",
     "affinity",
     "baselines",
     "codes",

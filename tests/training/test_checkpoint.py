@@ -23,6 +23,7 @@ import auxhash
 from auxhash import MACHash, TrainingInterrupted, TwoStepHash, affinity, baselines
 from auxhash.cli import main
 from auxhash.refine import Refine
+from auxhash.storage import modelfile
 from auxhash.storage.fitted import TIMES
 from auxhash.training import checkpoint
 from auxhash.training import run as training_run
@@ -238,6 +239,7 @@ def half_way(tmp_path, kill_after):
         ({"refine": QUICK}, "refine is not the same"),
         ({"hash_function": LogisticRegression()}, "hash_function is not the same"),
         ({"z_step": Cut()}, "z_step was 'descent' and is .*Cut|z_step is not the same"),
+        ({"start": "zeros"}, "start is not the same"),
         ({"init": GIVEN}, "init is not the same"),
         ({"loss": oracle.similar_or_not}, r"loss was 'ksh' and is similar_or_not \(\w+\);"),
         ({"random_state": 1}, "random_state was 0 and is 1;"),
@@ -249,6 +251,21 @@ def test_other_parameters_are_refused(half_way, change, told):
     with pytest.raises(ValueError, match=f"belongs to another run: .*{told}"):
         hasher_of(**change).fit(X, y, checkpoint=half_way)
     assert (half_way / checkpoint.NAME).read_bytes() == before
+
+
+def test_a_checkpoint_of_before_later_fields_goes_on(half_way):
+    """It names no parameter, and its steps hold no number, that came after it."""
+    path = half_way / checkpoint.NAME
+    content = modelfile.read(path)
+    saved = content.content["object"][1]
+    assert "start" not in saved["run"]["dict"]
+    steps = [*saved["history"], *(pair["tuple"][0] for pair in saved["pairs"])]
+    for step in steps:
+        for name in ("z_seconds", "h_seconds", "skipped"):
+            del step["object"][1][name]
+    modelfile.write(path, content)
+    resumed = hasher_of().fit(X, y, checkpoint=half_way)
+    np.testing.assert_array_equal(resumed.codes_, hasher_of().fit(X, y).codes_)
 
 
 def test_other_data_are_refused(half_way):
