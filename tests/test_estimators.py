@@ -289,7 +289,7 @@ def with_nan(value):
         ({"validation": (X, y[:3])}, (X, y), ValueError, "one row for each of 30 points, got 3"),
         ({"validation": (X[:, :2], y)}, (X, y), ValueError, "features"),
         (
-            {"validation": 0.2},
+            {"validation": (X, y)},
             (X, None, affinity.from_labels(y, 2, 3)),
             ValueError,
             "needs y",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from auxhash.storage.encoding import register
     from auxhash.storage.modelfile import ModelFileError
     from auxhash.training.interrupt import TrainingInterrupted
+    from auxhash.training.validation import Validation
 
 __version__ = "0.1.0"
 
@@ -44,6 +45,7 @@ _HOMES = {
     "Refine": "auxhash.refine",
     "TrainingInterrupted": "auxhash.training.interrupt",
     "TwoStepHash": "auxhash.estimators",
+    "Validation": "auxhash.training.validation",
     "compare": "auxhash.experiments.compare",
     "export_onnx": "auxhash.models.onnxgraph",
     "load": "auxhash.models.loading",
@@ -75,6 +77,7 @@ __all__ = [
     "Refine",
     "TrainingInterrupted",
     "TwoStepHash",
+    "Validation",
     "affinity",
     "baselines",
     "codes",

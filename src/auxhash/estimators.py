@@ -172,9 +172,11 @@ class MACHash(AffinityHash):
         max_iter: the most iterations, after the two-step solution.
         max_sweeps: the most sweeps over the bits per Z step, that of `start` included.
         penalty: "quadratic" or "augmented" (Lagrangian).
-        validation: None; the fraction of the points to hold out; or (X, y) held out already.
-            These are queries among the training points: a step that lowers their precision at 100
-            is not accepted.
+        validation: None; the fraction of the points to hold out; (X, y) held out already; or an
+            `auxhash.Validation`. These are queries among the training points: a step that lowers
+            their precision at 100 is not accepted. Without y, pairs of the affinity judge: of the
+            nearest R of a held-out point's partners, the share that is similar, R being the number
+            of its similar partners.
         C: the SVM's cost of a margin violation.
         refine: "auto" refines the hash function after MAC wherever it has a gradient ("linear",
             "rbf", "network"); `auxhash.Refine(...)` does so with settings of your own;
@@ -220,7 +222,7 @@ class MACHash(AffinityHash):
         max_iter: int = 50,
         max_sweeps: int = 2,
         penalty: Literal["quadratic", "augmented"] = "quadratic",
-        validation: float | tuple[ArrayLike, ArrayLike] | None = None,
+        validation: float | tuple[ArrayLike, ArrayLike] | Validation | None = None,
         C: float = 100.0,
         refine: Refine | Literal["auto"] | None = "auto",
         init: ArrayLike | None = None,
@@ -281,11 +283,16 @@ class MACHash(AffinityHash):
     def _going_on(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "hash_function_")
 
-    def _checked_validation(self) -> Validation:
-        if not isinstance(self.validation, tuple):
-            return self.validation
-        queries = validate_data(self, self.validation[0], reset=False)
-        return queries, checks.labels("the labels of validation", self.validation[1], len(queries))
+    def _checked_validation(self) -> Validation | None:
+        """The validation, with arrays in place of the points given."""
+        given = _as_validation(self.validation)
+        if given is None or not hasattr(given.points, "__len__"):
+            return given
+        X, y = given.points if isinstance(given.points, tuple) else (given.points, None)
+        queries = validate_data(self, X, reset=False)
+        if y is not None:
+            y = checks.labels("the labels of validation", y, len(queries))
+        return replace(given, points=(queries, y))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -301,15 +308,9 @@ class MACHash(AffinityHash):
         zstep.check_start(self.start, zstep.get(self.z_step))
         if self.start != "random" and self.init is not None:
             raise ValueError(f"init takes the place of the codes that start={self.start!r} makes")
-        if isinstance(self.validation, tuple):
-            if len(self.validation) != 2:
-                raise ValueError("validation must be a fraction or a pair (X, y)")
-        elif self.validation is not None:
-            checks.number("validation", self.validation, 0, strict=True)
-            if self.validation >= 1:
-                raise ValueError(
-                    f"validation must be a fraction below 1 or a pair (X, y), got {self.validation}"
-                )
+        given = _as_validation(self.validation)
+        if given is not None:
+            given.check_points()
 
 
 class TwoStepHash(MACHash):
@@ -321,6 +322,10 @@ class TwoStepHash(MACHash):
 
     def _settings(self) -> Settings:
         return replace(super()._settings(), two_step=True)
+
+
+def _as_validation(given: Any) -> Validation | None:
+    return given if given is None or isinstance(given, Validation) else Validation(given)
 
 
 def _warn_of_cost(n: int, b: int) -> None:

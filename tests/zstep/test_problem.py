@@ -1,5 +1,7 @@
 """The constants: every energy of the bit problem against L_P computed from scratch."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from auxhash import affinity
 from auxhash.codes import pack, to_words
 from auxhash.compute import threads
-from auxhash.zstep import Penalty, Problem
+from auxhash.zstep import Penalty, Problem, get, z_step
 from tests import oracle
 
 LOSSES = list(oracle.ALL_LOSSES)
@@ -97,3 +99,52 @@ def test_any_number_of_bits(b):
     np.testing.assert_allclose(
         change, oracle.loss(flipped, A, "esplh") - problem.loss(Z), atol=1e-9
     )
+
+
+@given(
+    oracle.affinities(most_points=8),
+    st.sampled_from(list(oracle.ALL_LOSSES)),
+    st.booleans(),
+    st.integers(0, 2**32),
+)
+def test_below_the_bound_for_the_first_mu_no_flip_lowers_l_p(A, name, settled, seed):
+    """Brute force over all flips of one entry, right below the bound and right above it."""
+    rng = np.random.default_rng(seed)
+    Z, H = oracle.codes(rng, A.n_points, 3), oracle.codes(rng, A.n_points, 3)
+    problem = Problem(A, oracle.ALL_LOSSES[name], 3)
+    if settled:
+        Z = z_step(problem, Z, Penalty(Z, 0.0), get("descent"), 1000, rng).Z
+    bound = problem.first_mu_bound(Z, H)
+
+    def least(mu):
+        """The lowest change of L_P by a flip, and the size of the numbers it comes from."""
+        before = oracle.penalized(Z, A, name, H, mu)
+        after = []
+        for n, k in itertools.product(range(A.n_points), range(3)):
+            flipped = Z.copy()
+            flipped[n, k] *= -1
+            after.append(oracle.penalized(flipped, A, name, H, mu))
+        return min(after) - before, 1e-9 * (1 + abs(before))
+
+    if bound > 0:
+        change, size = least(0.999 * min(bound, 1e3))
+        assert change >= -size
+    if np.isfinite(bound):
+        change, size = least(1.001 * bound + 1e-6)
+        assert change < size
+    assert not settled or bound >= 0
+    assert (bound == np.inf) <= np.array_equal(Z, H)
+
+
+def test_the_bound_for_the_first_mu_is_where_descent_starts_to_move():
+    A = affinity.from_labels(np.arange(60) % 4, 6, 15, random_state=0)
+    rng = np.random.default_rng(0)
+    problem, H = Problem(A, "ksh", 5), oracle.codes(rng, 60, 5)
+    Z = z_step(problem, H, Penalty(H, 0.0), get("descent"), 100, rng).Z
+    bound = problem.first_mu_bound(Z, H)
+    assert 0 < bound == problem.flip_thresholds(Z, H).min()
+    for factor, changes in ((0.999, False), (1.001, True)):
+        found = z_step(problem, Z, Penalty(H, factor * bound), get("descent"), 1, rng)
+        assert (found.Z != Z).any() == changes
+    assert problem.first_mu_bound(Z, Z) == np.inf
+    assert problem.first_mu_bound(oracle.codes(rng, 60, 5), H) == 0  # not at an optimum

@@ -19,11 +19,17 @@ from auxhash import hashfunctions, mac, zstep
 from auxhash.affinity import Affinity
 from auxhash.codes import Codes
 from auxhash.hashfunctions import HashFunction
-from auxhash.mac import MAC, State, Step
+from auxhash.mac import MAC, State, Step, Validate
 from auxhash.refine import REPORTS, Refine
 from auxhash.training import interrupt, progress
 from auxhash.training.checkpoint import Checkpoint
-from auxhash.training.validation import Precision, TrainingPoints, Validation, hold_out
+from auxhash.training.validation import (
+    HeldOut,
+    TrainingPoints,
+    Validation,
+    hold_out,
+    precision_of,
+)
 
 Steps = Iterable[tuple[Step, State]]
 
@@ -45,7 +51,7 @@ class Settings:
     going_on: bool = False  # whether hash_function was learnt before
     learnt_from: int = 0  # other points that it was learnt from
     init: Codes | None = None  # in place of the free codes of mu = 0
-    validation: Validation = None
+    validation: Validation | None = None
     n_jobs: int | None = None
     verbose: int = 0
 
@@ -189,11 +195,12 @@ class Training:
         random = rng.integers(0, 2, shape, dtype=np.int8)
         return (2 * random - 1).astype(np.int8)
 
-    def _validation(self, held: tuple[NDArray[Any], NDArray[Any]] | None) -> Precision | None:
-        if held is None:
+    def _validation(self, held: HeldOut | None) -> Validate | None:
+        validation = self.settings.validation
+        if held is None or validation is None:
             return None
-        queries = self.h.features(held[0], self.settings.n_jobs)
-        return Precision(self.F, self.points.y, queries, held[1], self.settings.n_jobs)
+        queries = self.h.features(held.X, self.settings.n_jobs)
+        return precision_of(held, validation, self.points, self.F, queries, self.settings.n_jobs)
 
     def _refinement(self) -> Refine | None:
         refine = self.settings.refine

@@ -200,6 +200,19 @@ class Problem:
         needed: Array = (H * self.fields(Z))[differ] / 2
         return needed
 
+    def first_mu_bound(self, Z: Codes, H: Codes) -> float:
+        """A lower bound for mu_1: no flip of one entry of Z lowers L_P at any mu below it.
+
+        That is the smallest of the `flip_thresholds`, and the first flip happens right above it. It
+        is 0 if a flip lowers L already, and infinite if Z = h(X). Solvers that flip several points
+        together can change Z below it, and no bound other than 0 holds for every one of them:
+        flipping all points of a bit costs nothing.
+        """
+        cost = -2 * Z * self.fields(Z)  # in L, of each flip
+        if (cost < -ROUNDING * self.last_mu).any():
+            return 0.0
+        return float(cost[Z != H].min(initial=np.inf).clip(0) / 4)
+
 
 @dataclass(frozen=True)
 class BitProblem:
