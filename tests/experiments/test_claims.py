@@ -108,7 +108,7 @@ def test_by_construction_is_told_and_changes_nothing():
     test = claims.by_construction(claims.lower_loss("MACcut", "cut"))
     held_so, told = test([record("MACcut", 1.0), record("cut", 2.0)])
     assert held_so is True
-    assert "By construction" in told
+    assert "by construction" in told
     assert held(test, record("MACcut", 2.0), record("cut", 2.0)) is False
     assert test([record("cut")]) == UNTESTED
 

@@ -94,8 +94,8 @@ def by_construction(test: Test) -> Test:
         if held is None:
             return held, numbers
         return held, (
-            f"{numbers} By construction: MAC returns the lowest L(h) of its iterates, and its "
-            "start is one of them."
+            f"{numbers} Over the pairs that MAC learns from it holds by construction: of its "
+            "iterates it returns that of the lowest L(h), and its start is one of them."
         )
 
     return told

@@ -13,7 +13,7 @@ from auxhash.experiments.cells import Cells
 from auxhash.experiments.claims import Claim, Verdict
 from auxhash.experiments.figures.styles import label, style
 from auxhash.experiments.gallery import Gallery, gallery
-from auxhash.experiments.groups import TWO_STEP_OF, Group, Record
+from auxhash.experiments.groups import PAPERS, TWO_STEP_OF, Group, Record
 from auxhash.experiments.runs import Facts
 from auxhash.experiments.scales import ORDERS, SCALES, Scale
 from auxhash.experiments.svg import Arrow, Plot, Series, Style
@@ -302,10 +302,13 @@ def _protocol(groups: Sequence[Group], cells: Cells) -> Iterable[tuple[str, str]
 def _schedule(group: Group) -> str:
     """How MAC runs, in the words of the settings that it has."""
     hashers = {t.method: t.hasher().get_params(deep=False) for t in group.trainings()}
-    macs = {name: own for name, own in hashers.items() if name in ARROWS.values()}
+    macs = {name: own for name, own in hashers.items() if name in PAPERS}
     if not macs:
         return "no method of MAC"
-    mu = " and ".join(f"{own['mu']:g} ({name})" for name, own in macs.items())
+    firsts = {
+        name: "a search" if own["mu"] == "auto" else f"{own['mu']:g}" for name, own in macs.items()
+    }
+    mu = " and ".join(f"{first} ({name})" for name, first in firsts.items())
     one = next(iter(macs.values()))
     held = one["validation"]
     validation = "no validation set, so that every step of MAC counts"
