@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from auxhash import __version__
 from auxhash.cli import group, main
+from auxhash.compute import clock
 
 
 def commands(command=main, path=()):
@@ -138,6 +139,22 @@ def fail(kind):
     known = {"user": ValueError("wrong\nsecond line"), "bug": KeyError("lost")}
     known |= {"memory": MemoryError("too much"), "pipe": BrokenPipeError(32, "gone")}
     raise known[kind]
+
+
+@failing.command()
+@click.option("--json", "as_json", is_flag=True)
+def compile_two(as_json):
+    for _ in range(2):
+        clock.compiling.start()
+        clock.compiling.stop()
+    click.echo("done")
+
+
+@pytest.mark.parametrize(("options", "told"), [([], group.COMPILING + "\n"), (["--json"], "")])
+def test_compiling_is_told_once_on_stderr(monkeypatch, options, told):
+    monkeypatch.setattr(group, "announce_compiling", clock.announce_compiling)
+    result = CliRunner().invoke(failing, ["compile-two", *options])
+    assert (result.stdout, result.stderr) == ("done\n", told)
 
 
 def test_problems_are_told_in_one_line():

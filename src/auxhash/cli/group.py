@@ -1,7 +1,6 @@
 """What all commands share: problems told in one line, and help with names."""
 
 import errno
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,8 +32,9 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         if ctx.parent is not None:
             return super().invoke(ctx)
-        if sys.stderr.isatty():
-            announce_compiling(lambda: click.echo(COMPILING, err=True))
+        # On stderr, in a log as well: who reads it sees why the first fit took so long.
+        quiet = "--json" in ctx.args
+        announce_compiling(None if quiet else lambda: click.echo(COMPILING, err=True))
         with problems_in_one_line(debug=ctx.params["debug"]):
             return super().invoke(ctx)
 

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from auxhash.models.encoder import Encoder
 
 
+class NoCodesError(ValueError):
+    """A file of something else, where codes are needed."""
+
+
 def points(
     path: str, own: str | None, label: str, jobs: int | None, header: HeaderChoice = None
 ) -> Rows:
@@ -117,7 +121,7 @@ def codes(path: str, n_bits: int | None, single: bool = False) -> tuple[Packed, 
     if single and array.ndim == 1:
         array = array[None]
     if array.ndim != 2 or not array.size or array.dtype.kind not in "iu":
-        raise ValueError(
+        raise NoCodesError(
             f"{path} holds no codes (packed uint8, or -1 and +1): "
             f"it is {array.dtype} of shape {array.shape}"
         )

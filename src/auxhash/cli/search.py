@@ -118,7 +118,7 @@ def search(
         raise ValueError(f"--probe is for approximate indexes, and {index} is exact")
     called = _names(names, header, found)
     if model is None:
-        asked = _Asked(inputs.codes(queries, found.n_bits, single=True)[0])
+        asked = _Asked(_codes(queries, found.n_bits))
     else:
         asked = _encoded(model, queries, own, label, header, jobs, inner, finer.by_points)
     if radius is None:
@@ -257,6 +257,16 @@ class _Rerank:
         base = inputs.vectors(str(self.by), header)
         metric: Any = self.metric or "euclidean"
         return rerank.by_vectors(ids, points, base, k, metric)
+
+
+def _codes(queries: str, n_bits: int) -> "Packed":
+    """Queries that are codes already."""
+    from auxhash.cli import inputs
+
+    try:
+        return inputs.codes(queries, n_bits, single=True)[0]
+    except inputs.NoCodesError as error:
+        raise ValueError(f"{error}; --model MODEL encodes features") from error
 
 
 def _encoded(

@@ -47,6 +47,6 @@ def seconds() -> float:
     return perf_counter() - compiling.until_now()
 
 
-def announce_compiling(say: Callable[[], None]) -> None:
-    """Call `say` once, when the next kernel begins to be compiled."""
+def announce_compiling(say: Callable[[], None] | None) -> None:
+    """Call `say` once, when the next kernel begins to be compiled; None calls nothing."""
     compiling.say = say
