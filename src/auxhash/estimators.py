@@ -182,7 +182,9 @@ class MACHash(AffinityHash):
         C: the SVM's cost of a margin violation.
         refine: "auto" refines the hash function after MAC wherever it has a gradient ("linear",
             "rbf", "network"); `auxhash.Refine(...)` does so with settings of your own;
-            None leaves it as MAC made it, as in the paper. Refinement never raises L(h).
+            None leaves it as MAC made it. With "auto", a hash function refined on fresh pairs,
+            drawn from classes, is kept even where its L(h) on the given pairs is higher: it ranks
+            new points better. Otherwise refinement never raises L(h).
         init: codes (n, n_bits) of -1 and +1 to start from, in place of the free codes of mu = 0.
         start: where the free codes of mu = 0 start from: "random" codes; or codes made in a first
             sweep, bit after bit, each bit from all +1 by the Z step's solver: "bitwise" minimises
@@ -199,7 +201,8 @@ class MACHash(AffinityHash):
         verbose: 1 shows a progress bar.
 
     Attributes:
-        hash_function_: the learnt hash function, of the lowest L(h) among the accepted steps.
+        hash_function_: the learnt hash function: refined, or of the lowest L(h) among the accepted
+            steps.
         loss_: its L(h) on the training affinities.
         two_step_: the hash function at mu = 0, which is what two-step hashing would have found.
         history_: list of `mac.Step`, one per iteration; those of the refinement, where Z = h(X),

@@ -32,7 +32,7 @@ def objective_for(problem: Problem, source: PairSource, batch: int) -> Objective
     """The loss over the pairs that `source` asks for; "auto" takes fresh ones where it can."""
     if source == "given":
         return GivenPairs(problem, batch)
-    classes = _classes(problem.affinity)
+    classes = classes_of(problem.affinity)
     if source == "fresh":
         if classes is None:
             raise ValueError(
@@ -45,7 +45,7 @@ def objective_for(problem: Problem, source: PairSource, batch: int) -> Objective
     return FreshPairs(problem, classes, batch)
 
 
-def _classes(affinity: Affinity) -> Numbers | None:
+def classes_of(affinity: Affinity) -> Numbers | None:
     """Each point's class 0, 1, ... if y is +1 within the groups and -1 between them, else None."""
     groups = affinity.groups
     if groups is None or affinity.kind != "similarity":

@@ -1,13 +1,18 @@
-"""Refinement: minimise L(h) itself, eq. (1), with tanh in place of the sign.
+"""Refinement: train the hash function itself, with tanh in place of the sign.
 
-It starts from the accepted step of MAC with the lowest L(h), and follows the gradient of the smooth
-loss while the steepness of tanh grows (`gradient`). L(h) itself is measured REPORTS times, and the
-lowest, MAC's included, is what counts, so that refinement never raises it.
+It starts from the accepted step of MAC with the lowest L(h), and follows the gradient of an
+objective while the steepness of tanh grows (`gradient`): the loss L(h), eq. (1), or the rank of
+similar points. L(h) is measured REPORTS times.
+
+Which step counts in the end? With keep="lower" the one with the lowest L(h), MAC's included. But
+where points are few, MAC's classifiers learn the given pairs by heart, and a hash function refined
+on fresh pairs ranks new points better though its L(h) is higher: keep="refined" takes the last.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 
@@ -16,8 +21,10 @@ from auxhash.compute import clock, threads
 from auxhash.compute.arrays import Array
 from auxhash.hashfunctions import HashFunction, codes, is_smooth
 from auxhash.mac import State, Step, Validate
-from auxhash.refine.gradient import GradientDescent
-from auxhash.refine.pairs import BATCH, PairSource, objective_for
+from auxhash.refine.gradient import GradientDescent, Objective
+from auxhash.refine.pairs import BATCH, FreshPairs, PairSource, classes_of, objective_for
+from auxhash.refine.rank import BATCH as RANK_BATCH
+from auxhash.refine.rank import Partners, Rank, SameClass
 from auxhash.storage.encoding import register
 from auxhash.zstep import Problem
 
@@ -30,24 +37,33 @@ class Refine:
     """Settings of the refinement.
 
     Args:
+        objective: "loss", that of MAC, over pairs; or "rank", that of points of the same class, or
+            of similar pairs, among all others.
         n_steps: gradient steps.
-        batch: points per step.
-        pairs: "given" takes the pairs of the affinity; "fresh" all pairs of a batch, with the
-            weights that draws have in expectation, and generalises better; "auto" is "fresh" if
-            the affinity was drawn from few enough classes, else "given".
+        batch: points per step; None takes 2,000 for the loss, and 1,024 for the rank.
+        pairs: for the loss, "given" takes the pairs of the affinity; "fresh" all pairs of a batch,
+            with the weights that draws have in expectation, and generalises better; "auto" is
+            "fresh" if the affinity was drawn from few enough classes, else "given".
         steepness: s in the first step and in the last; it grows geometrically.
         rate: length of the first step; it falls linearly to 0.
+        keep: "lower" ends with the lowest L(h), MAC's included, so that refinement never raises it;
+            "refined" with the last step.
     """
 
     n_steps: int = 1000
-    batch: int = BATCH
+    batch: int | None = None
     pairs: PairSource = "auto"
     steepness: tuple[float, float] = (2.0, 20.0)
     rate: float = 0.02
+    objective: Literal["loss", "rank"] = "loss"
+    keep: Literal["lower", "refined"] = "lower"
 
     def __post_init__(self) -> None:
         checks.whole("n_steps", self.n_steps, 1)
-        checks.whole("batch", self.batch, 1)
+        if self.batch is not None:
+            checks.whole("batch", self.batch, 1)
+        checks.one_of("objective", self.objective, ("loss", "rank"))
+        checks.one_of("keep", self.keep, ("lower", "refined"))
         if self.pairs not in ("auto", "given", "fresh"):
             raise ValueError(f'pairs must be "auto", "given" or "fresh", got {self.pairs!r}')
         if not (len(self.steepness) == 2 and 0 < self.steepness[0] <= self.steepness[1] < np.inf):
@@ -58,7 +74,22 @@ class Refine:
         """Raise, before anything is trained, if h could not be refined."""
         if not is_smooth(h):
             raise TypeError(f"{type(h).__name__} has no gradient to refine it by; set refine=None")
-        objective_for(problem, self.pairs, self.batch)
+        self._objective(problem)
+
+    @classmethod
+    def suited_to(cls, problem: Problem) -> "Refine":
+        """The settings of "auto": fresh pairs, where there are any, have the last word."""
+        fresh = isinstance(cls()._objective(problem), FreshPairs)
+        return cls(keep="refined" if fresh else "lower")
+
+    def _objective(self, problem: Problem) -> Objective:
+        if self.objective == "loss":
+            return objective_for(problem, self.pairs, self.batch or BATCH)
+        classes = classes_of(problem.affinity)
+        similar = Partners.of_affinity(problem.affinity) if classes is None else SameClass(classes)
+        if not len(similar.usable()):
+            raise ValueError('objective="rank" needs similar pairs, and there are none')
+        return Rank(similar, self.batch or RANK_BATCH)
 
     def after(
         self,
@@ -92,7 +123,7 @@ class Refine:
     ) -> Iterator[tuple[Step, State]]:
         """Go on from `state`, which `step` led to. As Z = h(X) throughout, mu is infinite."""
         began = clock.seconds()
-        objective = objective_for(problem, self.pairs, self.batch)
+        objective = self._objective(problem)
         h = state.h
         if not is_smooth(h):
             raise TypeError(f"{type(h).__name__} has no gradient to refine it by")

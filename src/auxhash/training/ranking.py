@@ -29,8 +29,8 @@ from auxhash.training.checkpoint import Checkpoint, RunIdentity
 from auxhash.training.progress import new_bar
 
 REPORTS = 50  # times that the rank is measured, and that a run can be stopped or go on
-STEEPNESS = 2.0, 20.0  # of tanh, in the first step and in the last
-RATE = 0.02  # length of the first step
+STEEPNESS = 1.0, 10.0  # of tanh, in the first step and in the last
+RATE = 0.01  # length of the first step
 
 
 @register("RankStep")

@@ -59,7 +59,7 @@ class Settings:
 class Result(NamedTuple):
     """The result of a run."""
 
-    h: HashFunction  # of the lowest L(h) among the accepted steps
+    h: HashFunction  # of the lowest L(h) among the accepted steps, or refined
     codes: Codes  # h(X) of the training points
     loss: float  # L(h)
     two_step: HashFunction  # h at mu = 0
@@ -103,11 +103,20 @@ class Training:
         first: list[HashFunction] = []
         with interrupt.watching() as watch:
             steps = watch.until_pressed(self._consumed())
-            step, state = mac.lowest(_record(steps, history, first))
-        found = state.h, state.H, step.loss
+            found = self._chosen(_record(steps, history, first), history)
         if self.settings.going_on and self.settings.init is None:
             found = self._with_what_was_learnt(*found)
         return Result(*found, first[0], history, self.points.y, self.affinity, watch.pressed)
+
+    def _chosen(self, steps: Steps, history: list[Step]) -> tuple[HashFunction, Codes, float]:
+        """h, h(X) and L(h): of the lowest accepted step, or refined, if that is to be kept."""
+        last: list[State] = []
+        step, state = mac.lowest(_noted(steps, last))
+        whole = sum(past.mu == np.inf for past in history) == REPORTS
+        if whole and self.refine is not None and self.refine.keep == "refined":
+            [state] = last
+            return state.h, state.H, self.problem.loss(state.H)
+        return state.h, state.H, step.loss
 
     def _with_what_was_learnt(
         self, h: HashFunction, H: Codes, loss: float
@@ -207,7 +216,7 @@ class Training:
         if self.settings.two_step:
             return None
         if refine == "auto":
-            refine = Refine() if hashfunctions.is_smooth(self.h) else None
+            refine = Refine.suited_to(self.problem) if hashfunctions.is_smooth(self.h) else None
         if refine is not None:
             refine.check(self.h, self.problem)
         return refine
@@ -222,4 +231,11 @@ def _record(
             first.append(state.h)
         if step.iteration >= len(history):
             history.append(step)
+        yield step, state
+
+
+def _noted(steps: Steps, last: list[State]) -> Iterator[tuple[Step, State]]:
+    """Pass the steps on; `last` holds the state after the last of them."""
+    for step, state in steps:
+        last[:] = [state]
         yield step, state
