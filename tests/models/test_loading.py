@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 import auxhash
-from auxhash import MACHash, ModelFileError, TwoStepHash, baselines
+from auxhash import MACHash, ModelFileError, NeighborHash, TwoStepHash, baselines
 from auxhash.datasets.files import images
 from auxhash.hashfunctions import ClassifierHash, RadialBasis, Scaled, linear
 from auxhash.hashfunctions.classifiers import Constant
@@ -43,6 +43,8 @@ HASHERS = {
     "MAC-cut": MACHash(n_bits=9, z_step=Cut("fixed"), start="zeros", max_iter=3, **FEW),
     "MAC-augmented": MACHash(n_bits=9, penalty="augmented", loss="hinge", validation=0.2, **FEW),
     "two-step": TwoStepHash(n_bits=9, **FEW),
+    "neighbours": NeighborHash(n_bits=9, n_steps=5, random_state=0, n_jobs=1),
+    "neighbours-rbf": NeighborHash(9, "euclidean", "rbf", n_steps=5, random_state=0, n_jobs=1),
     "logistic": MACHash(n_bits=3, hash_function=LogisticRegression(), max_iter=2, **FEW),
     "trees": TwoStepHash(n_bits=3, hash_function=SMALL_TREES, **FEW),
 }

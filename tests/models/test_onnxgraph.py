@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import auxhash
-from auxhash import MACHash, TwoStepHash, baselines
+from auxhash import MACHash, NeighborHash, TwoStepHash, baselines
 from tests.baselines.test_contract import VARIANTS, label, make
 
 FEW = {"n_similar": 10, "n_dissimilar": 20, "random_state": 0, "n_jobs": 1, "max_iter": 3}
@@ -28,6 +28,9 @@ HASHERS = {
     "MAC-rbf": MACHash(n_bits=17, hash_function="rbf", **FEW),
     "MAC-network": MACHash(n_bits=17, hash_function="network", **FEW),
     "two-step": TwoStepHash(n_bits=8, **FEW),
+    "neighbours": NeighborHash(n_bits=17, n_steps=5, random_state=0, n_jobs=1),
+    "neighbours-linear": NeighborHash(17, "euclidean", "linear", n_steps=5, random_state=0),
+    "neighbours-rbf": NeighborHash(12, "cosine", "rbf", n_steps=5, random_state=0, n_jobs=1),
     "LSH-1": baselines.LSH(n_bits=1, random_state=0),
 }
 

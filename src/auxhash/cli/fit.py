@@ -7,6 +7,7 @@ import click
 
 from auxhash.cli.group import INTERRUPTED
 from auxhash.cli.output import (
+    DEFAULT_LABEL,
     header_option,
     jobs_option,
     json_option,
@@ -17,6 +18,7 @@ from auxhash.cli.output import (
     seed_option,
     show,
     table,
+    tell,
 )
 from auxhash.compute import clock
 from auxhash.words import count
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from auxhash.datasets.files.rows import Rows
     from auxhash.estimators import MACHash
     from auxhash.experiments.choose import Choice
+    from auxhash.neighborhash import NeighborHash
 
 
 def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
@@ -43,9 +46,17 @@ def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 @click.argument("labels", required=False)
 @click.option("-o", "--output", required=True, metavar="MODEL", help="The model file to write.")
 @click.option("--pairs", metavar="FILE", help="Pairs with columns i, j, y in place of labels.")
-@click.option("--bits", "n_bits", type=int, help="Length of the codes; 32 by default.")
+@click.option(
+    "--bits", "n_bits", type=int, help="Length of the codes; 32 by default, 64 without labels."
+)
 @click.option("--loss", help="ksh (the default), esplh, bre, ee or hinge.")
-@click.option("--hash-function", help="linear (the default), rbf, network or trees.")
+@click.option(
+    "--hash-function",
+    help="linear (the default), rbf, network (the default without labels) or trees.",
+)
+@click.option(
+    "--metric", help="Without labels: cosine (the default) or euclidean, of nearest neighbours."
+)
 @click.option("--solver", "z_step", help="Of the Z step: descent (the default), cut or quad.")
 @click.option(
     "--similar",
@@ -101,11 +112,13 @@ def fit(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Learn a model from FEATURES and LABELS.
+    """Learn a model from FEATURES and LABELS, or from FEATURES alone.
 
     FEATURES is a .npy, .npz, .csv, .parquet or .fvecs file with one row per point, or a folder
     of pictures, one folder per class. LABELS may be left out if FEATURES holds them (a column y, or
     the folders' names). Pairs say which rows i and j are similar (y = 1) or dissimilar (y = -1).
+    Without labels and pairs, codes are learnt that rank the nearest neighbours of a point first
+    (auxhash.NeighborHash).
 
     Ctrl-C stops after the current step and writes the best model so far (exit code 130). With
     --checkpoint, the same command goes on where it was stopped or killed, to the same model.
@@ -117,6 +130,7 @@ def fit(
       auxhash fit features.npy labels.npy -o model.safetensors --auto --bits 16
       auxhash fit features.npy labels.npy -o model.safetensors --auto --auto-seconds 2
       auxhash fit features.npy --pairs pairs.csv -o pairs.safetensors
+      auxhash fit features.npy -o nearest.safetensors --hash-function linear --bits 16
       auxhash fit new.npy new-labels.npy --init model.safetensors -o newer.safetensors
       auxhash fit features.npy labels.npy -o model.safetensors --checkpoint run
       auxhash fit photos -o photos.safetensors
@@ -133,20 +147,28 @@ def fit(
         settings["refine"] = "auto" if refined else None
     hasher, found = _start(features, own, label, header, jobs, init, auto, settings)
     y, known = _similarity(found, labels, pairs, label, header)
+    learnt_from: dict[str, Any] = {"y": y, "affinity": known}
+    if y is None and known is None:
+        hasher, learnt_from = _neighbor_hash(found.name, init, settings), {}
+    elif "metric" in settings:
+        raise click.UsageError("--metric is for points without labels and pairs")
     X = found.all()
     verbose = progress_wanted(as_json)
-    choice = _choose(X, y, settings, seed, jobs, auto_seconds, verbose) if auto else None
+    choice = _choose(X, y, known, settings, seed, jobs, auto_seconds, verbose) if auto else None
     settings |= choice.settings if choice else {}
     hasher.set_params(**settings, random_state=seed, n_jobs=jobs)
     hasher.verbose = verbose
     began = clock.seconds()
     warnings.simplefilter("ignore", TrainingInterrupted)  # the user is told below
-    hasher.fit(X, y, affinity=known, checkpoint=checkpoint)
+    hasher.fit(X, **learnt_from, checkpoint=checkpoint)
     seconds = clock.seconds() - began
     if found.feature is not None:
         hasher.image_feature_ = found.feature
     # How it was fitted is no part of the model: the file is the same on any number of threads.
-    hasher.set_params(n_jobs=None, verbose=0, warm_start=False).save(path)
+    hasher.set_params(n_jobs=None, verbose=0)
+    if learnt_from:
+        hasher.set_params(warm_start=False)
+    hasher.save(path)
     _show_fitted(output, hasher, seconds, choice, as_json)
     if hasher.interrupted_:
         how = "the same command goes on" if checkpoint else "with --checkpoint it could go on"
@@ -194,10 +216,16 @@ def _start(
 def _similarity(
     found: "Rows", labels: str | None, pairs: str | None, label: str, header: bool | None
 ) -> "tuple[Any, Affinity | None]":
-    """Labels and None, or with `pairs` the labels, if any, and the affinity of the pairs."""
+    """Labels and None, or with `pairs` the labels, if any, and the affinity of the pairs.
+
+    None and None for points of a file that has no labels, if none were asked for.
+    """
     from auxhash import affinity
     from auxhash.cli import inputs
 
+    asked = labels is not None or label != DEFAULT_LABEL or found.names is not None
+    if pairs is None and not asked and found.labels is None:
+        return None, None
     if pairs is None:
         return inputs.labels_to_learn(found, labels, label, "LABELS or --pairs", header), None
     i, j, y = inputs.pairs(pairs, header)
@@ -208,9 +236,27 @@ def _similarity(
     return inputs.labels_of(found, labels, label, header), known
 
 
+def _neighbor_hash(name: str, init: str | None, settings: dict[str, Any]) -> "NeighborHash":
+    """The hasher for points without labels and pairs."""
+    from auxhash.neighborhash import NeighborHash
+
+    if init is not None:
+        raise click.UsageError("--init goes on with labels or pairs, and there are none")
+    known = NeighborHash().get_params(deep=False)
+    options = {"z_step": "solver", "n_similar": "similar", "n_dissimilar": "dissimilar"}
+    for setting in settings:
+        if setting not in known:
+            option = options.get(setting, setting)
+            raise click.UsageError(f"--{option} is for labels or pairs, and {name} has none")
+    metric = settings.get("metric", known["metric"])
+    tell(f"{name}: no labels, so that codes are learnt which rank its {metric} neighbours first")
+    return NeighborHash()
+
+
 def _choose(
     X: Any,
     y: Any,
+    known: "Affinity | None",
     settings: dict[str, Any],
     seed: int,
     jobs: int | None,
@@ -218,38 +264,62 @@ def _choose(
     verbose: int,
 ) -> "Choice":
     from auxhash.experiments.choose import choose
+    from auxhash.experiments.chooseneighbors import choose_neighbors
 
+    if y is None and known is None:
+        return choose_neighbors(X, settings, seed, jobs, seconds, verbose)
     if y is None:
         raise ValueError("--auto measures precision, and needs labels")
     return choose(X, y, settings, seed, jobs, seconds, verbose)
 
 
 def _show_fitted(
-    output: str, hasher: "MACHash", seconds: float, choice: "Choice | None", as_json: bool
+    output: str,
+    hasher: "MACHash | NeighborHash",
+    seconds: float,
+    choice: "Choice | None",
+    as_json: bool,
 ) -> None:
     result: dict[str, Any] = {
         "model": output,
         "bits": hasher.n_bits,
         "points": len(hasher.codes_),
         "features": hasher.n_features_in_,
-        "loss": hasher.loss_,
-        "iterations": hasher.n_iter_ - 1,
+        **_reached(hasher),
         "seconds": seconds,
     }
     said = (
         f"{output}: {count(hasher.n_bits, 'bit')}, learnt from {count(result['points'], 'point')} "
         f"of {count(result['features'], 'feature')} in {number(seconds)} s and "
-        f"{count(result['iterations'], 'iteration')}; L(h) {number(hasher.loss_)}"
     )
-    if hasher.validation is not None:
-        best = max(step.score for step in hasher.history_ if step.accepted)
-        result["validation_precision"] = best
-        said += f"; validation precision {best:.3f}"
+    if "loss" in result:
+        said += f"{count(result['iterations'], 'iteration')}; L(h) {number(result['loss'])}"
+    else:
+        said += (
+            f"{count(result['steps'], 'step')}; a neighbour's rank is typically "
+            f"{number(result['rank'])} of {hasher.n_learnt_:,}"
+        )
+    if "validation_precision" in result:
+        said += f"; validation precision {result['validation_precision']:.3f}"
     shown: list[Any] = [said]
     if choice is not None:
         result |= {"chosen": choice.settings, "tried": choice.rows, "protocol": choice.protocol}
         shown.insert(0, _tried(choice))
     show(result, as_json, *shown)
+
+
+def _reached(hasher: "MACHash | NeighborHash") -> dict[str, Any]:
+    """How far the training came, in numbers."""
+    from auxhash.neighborhash import NeighborHash
+
+    if isinstance(hasher, NeighborHash):
+        last = hasher.history_[-1]
+        return {"learnt": hasher.n_learnt_, "rank": last.rank, "steps": last.step}
+    reached: dict[str, Any] = {"loss": hasher.loss_, "iterations": hasher.n_iter_ - 1}
+    if hasher.validation is not None:
+        scores = [step.score for step in hasher.history_ if step.accepted]
+        reached["validation_precision"] = max(scores)
+    return reached
 
 
 def _tried(choice: "Choice") -> Any:
@@ -259,10 +329,13 @@ def _tried(choice: "Choice") -> Any:
         "hash_function": "hash function",
         "n_similar": "similar",
         "n_dissimilar": "dissimilar",
+        "metric": "metric",
         "points": "points",
         "precision": "precision",
+        "recall": "of the 10 nearest, among the first 100",
         "seconds": "seconds",
     }
+    names = {name: told for name, told in names.items() if name in choice.rows[0]}
     rows = []
     for row in choice.rows:
         shown = {h: "all" if row[name] is None else row[name] for name, h in names.items()}

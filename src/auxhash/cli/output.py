@@ -29,9 +29,10 @@ seed_option = click.option(
 bits_option = click.option(
     "--bits", type=click.IntRange(1), help="Bits of packed codes; by default, of all bytes."
 )
+DEFAULT_LABEL = "y"
 label_option = click.option(
     "--label",
-    default="y",
+    default=DEFAULT_LABEL,
     show_default=True,
     help="What labels are called inside .npz, .csv and .parquet files.",
 )
