@@ -313,7 +313,7 @@ def test_ranks_beyond_the_base(digits):
         assert np.isnan(row[f"p@{n + 1}"])
         assert row["mAP"] > 0
         assert all(row[f"p@{rank}"] > 0 for rank in k if rank <= n)
-        assert found.protocol["not measured"] == f"p@{n + 1}: the base has {n} points"
+        assert found.protocol["not measured"] == f"p@{n + 1}: the base has {n:,} points"
         assert " - " in str(found)
 
 

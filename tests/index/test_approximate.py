@@ -34,7 +34,7 @@ def test_all_lists_give_the_exact_result(base):
 
 def test_few_lists_find_most(base):
     exact, index = HammingIndex(40).add(base), ApproximateIndex(40, n_probe=8).add(base)
-    assert repr(index) == "ApproximateIndex(4000 codes of 40 bits)"
+    assert repr(index) == "ApproximateIndex(4,000 codes of 40 bits)"
     limit = exact.search(base[:200], 10)[0][:, -1:]
     distances, ids = index.search(base[:200], 10)
     assert (distances <= limit).mean() > 0.9

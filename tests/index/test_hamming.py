@@ -11,6 +11,7 @@ from auxhash import HammingIndex
 from auxhash.codes import MOST_BITS, hamming, pack, unpack
 from auxhash.index import few, scan
 from auxhash.index.multiindex import MultiIndex
+from auxhash.words import count
 
 BITS = (1, 7, 8, 9, 63, 64, 65, 128, 256)
 
@@ -249,7 +250,7 @@ def test_save_and_load(tmp_path, n_bits, with_ids, mmap):
     path = tmp_path / "codes.index"
     index.save(path)
     loaded = HammingIndex.load(path, mmap=mmap)
-    assert repr(loaded) == repr(index) == f"HammingIndex(333 codes of {n_bits} bits)"
+    assert repr(loaded) == repr(index) == f"HammingIndex(333 codes of {count(n_bits, 'bit')})"
     for a, b in zip(loaded.search(base[:9], 40), index.search(base[:9], 40), strict=True):
         np.testing.assert_array_equal(a, b)
     before = path.read_bytes()
