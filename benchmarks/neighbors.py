@@ -1,7 +1,7 @@
 """Codes without labels: which share of the 10 nearest points is among the first 10, 100, 1,000?
 
 python -m benchmarks neighbors --data glove-100 --bits 32 64 --seeds 0 1 2 [--methods ITQ LSH]
-                               [--train N --base N] [--results FILE] [--tables]
+                               [--train N --base N] [--device cuda] [--results FILE] [--tables]
 
 Every method is measured by the Hamming distance of codes and by the real outputs of the query
 against the codes of the base; faiss's quantisers by their own distances. A seed is that of the
@@ -19,7 +19,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import process_time
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from auxhash.affinity.neighbors import Metric
 from auxhash.codes import MOST_BITS, pack, sign
 from auxhash.datasets.dataset import Dataset, Points, ground_truth
 from auxhash.hasher import Hasher
+from auxhash.hashfunctions import NetworkHash, Scaled, Unit
 from benchmarks import peers, recall
 from benchmarks.recall import Shares
 
@@ -58,6 +59,7 @@ NEAREST = 10
 RANKS = (10, 100, 1000)
 RERANKED = (100, 200, 500)
 MEASURED = tuple(sorted({*RANKS, *RERANKED}))
+LARGE = 4096  # units of a network
 AIM = 0.95  # of the nearest, after re-ranking
 TABLES = Path(__file__).parent.parent / "docs" / "tables"
 RESULTS = Path("results") / "neighbors.jsonl"
@@ -104,15 +106,19 @@ class Coded:
             return f"more bits than the {d} features"
         return f"{bits} bits are not one per feature" if self.own_bits and bits != d else None
 
-    def __call__(self, data: Dataset, bits: int, seed: int) -> Found:
+    def __call__(self, data: Dataset, bits: int, seed: int, device: str = "cpu") -> Found:
         X = data.train.X
         if self.most is not None and len(X) > self.most:
             X = X[np.sort(np.random.default_rng(seed).permutation(len(X))[: self.most])]
         metric: Metric = DATA[data.name].metric if data.name in DATA else "euclidean"
         hasher = self.make(bits, seed, metric)
-        clock = process_time()
+        on_gpu = device == "cuda" and "device" in hasher.get_params()
+        if on_gpu:
+            hasher.set_params(device=device)
+        clock = perf_counter if on_gpu else process_time
+        began = clock()
         hasher.fit(X)
-        seconds = process_time() - clock
+        seconds = clock() - began
         near, base = data.query.neighbors, hasher.encode(data.base.X)
         ranks = _ranks(data)
         hamming = recall.by_hamming(hasher.encode(data.query.X), base, near, ranks)
@@ -120,7 +126,8 @@ class Coded:
         shares = {"hamming": _by_rank(ranks, hamming), "asymmetric": _by_rank(ranks, asymmetric)}
         own = [getattr(hasher, limit, None) for limit in ("max_points", "n_train")]
         trained_on = min(len(X), *(limit for limit in own if limit), len(X))
-        return shares | {"bytes": -(-bits // 8), "cpu_s": seconds, "trained_on": trained_on}
+        found = shares | {"bytes": -(-bits // 8), "trained_on": trained_on}
+        return found | {"gpu_s" if on_gpu else "cpu_s": seconds}
 
 
 @dataclass(frozen=True)
@@ -137,7 +144,7 @@ class Quantized:
         d = data.base.X.shape[1]
         return f"more than {d} parts" if bits > self.part_bits * d else None
 
-    def __call__(self, data: Dataset, bits: int, seed: int) -> Found:
+    def __call__(self, data: Dataset, bits: int, seed: int, device: str = "cpu") -> Found:
         ranks = _ranks(data)
         shares, size, seconds = self._search(data, bits, ranks, seed)
         found = {"hamming": None, "asymmetric": _by_rank(ranks, shares)}
@@ -185,9 +192,15 @@ class OnNeighbours(Hasher):
         return self.fitted_.encode(X)
 
 
-def _learnt(**settings: Any) -> Make:
+def _learnt(hash_function: str | None, n_steps: int | None = None) -> Make:
+    """NeighborHash; without a name of its hash function, with a network of 4,096 units."""
+
     def make(bits: int, seed: int, metric: Metric) -> Hasher:
-        return auxhash.NeighborHash(bits, metric=metric, random_state=seed, **settings)
+        h: Any = hash_function
+        if h is None:
+            scaled = Unit() if metric == "cosine" else Scaled()
+            h = NetworkHash(LARGE, decay=0.0, map=scaled)
+        return auxhash.NeighborHash(bits, metric, h, n_steps=n_steps, random_state=seed)
 
     return make
 
@@ -219,6 +232,7 @@ METHODS: dict[str, Coded | Quantized] = {
     "MACHash on neighbours": Coded(OnNeighbours, most=10_000),
     "NeighborHash, linear": Coded(_learnt(hash_function="linear")),
     "NeighborHash, network": Coded(_learnt(hash_function="network")),
+    "NeighborHash, large network": Coded(_learnt(hash_function=None, n_steps=8_000)),
     "PQ (faiss)": Quantized("product"),
     "OPQ (faiss)": Quantized("rotated"),
     "RaBitQ (faiss)": RaBitQ("rabitq"),
@@ -255,7 +269,7 @@ def measure(asked: argparse.Namespace, console: Console) -> None:
                 if reason := _refusal(name, data, bits):
                     console.print(f"{name}, {bits} bits: {reason}")
                     continue
-                record |= METHODS[name](data, bits, seed)
+                record |= METHODS[name](data, bits, seed, asked.device)
                 _append(asked.results, record)
                 console.print(_line(record))
     if records := _chosen(read(asked.results), asked):
@@ -304,11 +318,18 @@ def recalls(records: Sequence[Record]) -> str:
     rows = []
     for (bits, method), some in _grouped(records):
         shares = (_slashed(_means(some, how, RANKS)) for how in ("hamming", "asymmetric"))
-        seconds = f"{np.mean([record['cpu_s'] for record in some]):.0f}"
+        seconds = _seconds(some)
         fewer = some[0]["trained_on"] < some[0]["train"]
         shown = f"{method} (of {some[0]['trained_on']:,})" if fewer else method
         rows.append((str(bits), shown, str(some[0]["bytes"]), *shares, seconds))
     return _markdown(head, rows) + _note(records)
+
+
+def _seconds(records: Sequence[Record]) -> str:
+    """CPU seconds of training, or the time it took with a GPU."""
+    on_gpu = [record["gpu_s"] for record in records if "gpu_s" in record]
+    mean = np.mean(on_gpu or [record["cpu_s"] for record in records])
+    return f"{mean:.0f} with a GPU" if on_gpu else f"{mean:.0f}"
 
 
 def reranked(records: Sequence[Record]) -> str:
@@ -355,6 +376,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--methods", choices=METHODS, nargs="+", default=list(METHODS))
     parser.add_argument("--train", type=int, help="training points, a part of the base")
     parser.add_argument("--base", type=int, help="base points")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of NeighborHash")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--tables", action="store_true")
     asked = parser.parse_args(options)
@@ -375,7 +397,7 @@ def _run_small() -> None:
         if name == "MACHash on neighbours":
             continue  # takes long at any size
         if name.startswith("NeighborHash"):
-            method = Coded(_learnt(hash_function=name.split()[1], n_steps=20))
+            method = Coded(_learnt("linear" if "linear" in name else "network", n_steps=20))
         elif isinstance(method, Quantized):
             method = replace(method, part_bits=2)  # 300 points are too few for parts of 8 bits
         for bits in _bits_of(method, data, [8]):
@@ -485,7 +507,7 @@ def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _line(record: Record) -> str:
     shares = (_slashed(_means([record], how, RANKS)) for how in ("hamming", "asymmetric"))
     told = " | ".join(share or "-" for share in shares)
-    return f"{record['method']}, {record['bits']} bits: {told} ({record['cpu_s']:.1f} CPU s)"
+    return f"{record['method']}, {record['bits']} bits: {told} ({_seconds([record])} s)"
 
 
 def _shown(records: Sequence[Record]) -> Table:
@@ -498,6 +520,6 @@ def _shown(records: Sequence[Record]) -> Table:
         own = _means(some, "asymmetric", (100,))
         ratio = f"{own[0] / base[0]:.2f}" if base and own else ""
         shares = (_slashed(_means(some, how, RANKS)) for how in ("hamming", "asymmetric"))
-        seconds = f"{np.mean([record['cpu_s'] for record in some]):.1f}"
+        seconds = _seconds(some)
         table.add_row(str(bits), method, str(some[0]["bytes"]), *shares, ratio, seconds)
     return table

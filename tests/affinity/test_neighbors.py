@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from auxhash.affinity import neighbors
+from auxhash.compute.device import Device
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
@@ -95,3 +96,13 @@ def test_one_point_far_out_leaves_the_others_right():
     expected = neighbors.nearest(X[1:], k=5)[0]
     X[0] = 1e160
     np.testing.assert_array_equal(neighbors.nearest(X, k=5)[0][1:] - 1, expected)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_the_form_for_another_device_finds_the_same(metric):
+    """Its code is the same for any array library; here it runs on NumPy's."""
+    X = np.random.default_rng(0).normal(size=(300, 6)) + 5
+    here = Device("elsewhere", np)
+    np.testing.assert_array_equal(
+        neighbors.nearest_on(here, X, 7, metric), neighbors.nearest(X, k=7, metric=metric)[0]
+    )

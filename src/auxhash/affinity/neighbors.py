@@ -14,11 +14,13 @@ from auxhash import checks
 from auxhash.affinity.distances import expanded
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
+from auxhash.compute.device import Device
 
 Metric = Literal["euclidean", "cosine"]
 METRICS = ("euclidean", "cosine")
 CHUNK = 512  # queries per task of a thread
 BLOCK = 1 << 14  # points whose distances from these queries are held at once
+DEVICE_CHUNK = 2048  # points per step on another device
 EPSILON = np.finfo(np.float64).eps
 MOST = 1e100  # size of a number whose square is far from the end of the double range
 
@@ -84,6 +86,26 @@ def nearest(
     index, distance = (np.concatenate(part) for part in zip(*found, strict=True))
     with np.errstate(over="ignore"):
         return index, distance / 2 if metric == "cosine" else distance * unit * unit
+
+
+def nearest_on(device: Device, X: NDArray[Any], k: int, metric: Metric) -> NDArray[np.int64]:
+    """As `nearest` without queries, by a matrix product in double precision on another device.
+
+    Points whose distances differ by less than its rounding errors may change places.
+    """
+    points = normalized(X) if metric == "cosine" else np.asarray(X, np.float64) / scale(X)
+    on = device.put(points - points.mean(axis=0))
+    squares = (on * on).sum(axis=1)
+    found = []
+    for start in range(0, len(on), DEVICE_CHUNK):
+        rows = on[start : start + DEVICE_CHUNK]
+        distance = squares - 2 * (rows @ on.T)
+        own = device.put(np.arange(len(rows)))
+        distance[own, own + start] = np.inf
+        near = np.argpartition(distance, k - 1, axis=1)[:, :k]
+        order = np.argsort(np.take_along_axis(distance, near, axis=1), axis=1)
+        found.append(device.fetch(np.take_along_axis(near, order, axis=1)))
+    return np.concatenate(found).astype(np.int64)
 
 
 def scale(*parts: NDArray[Any]) -> float:

@@ -12,10 +12,9 @@ the code all its freedom.
 """
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.affinity import Affinity
 from auxhash.compute import threads
@@ -37,11 +36,39 @@ class Similar(Protocol):
     def draw(self, rows: Numbers, rng: np.random.Generator) -> Numbers:
         """One similar point for each of these, at random."""
 
-    def among(self, rows: Numbers, sample: Numbers) -> NDArray[np.bool_]:
-        """Whether each point of the sample is similar to each row or is the row, (rows, sample)."""
+    def among(self, rows: Numbers, sample: Numbers) -> "Known":
+        """Which points of the sample, each in it once, are similar to each row, or are the row."""
 
     def usable(self) -> Numbers:
         """The points that have any similar point."""
+
+
+class Known(Protocol):
+    """Which entries of a table (rows, sample) belong to similar points."""
+
+    def clear(self, table: Single, rows: slice) -> None:
+        """Set those of `table`, which holds these rows, to 0."""
+
+
+class ByClass(NamedTuple):
+    """Those where the classes of row and column are the same."""
+
+    row: Numbers
+    column: Numbers
+
+    def clear(self, table: Single, rows: slice) -> None:
+        table[self.row[rows, None] == self.column] = 0
+
+
+class Listed(NamedTuple):
+    """Those of a list of row and column numbers, by rising row."""
+
+    row: Numbers
+    column: Numbers
+
+    def clear(self, table: Single, rows: slice) -> None:
+        first, last = np.searchsorted(self.row, [rows.start, rows.stop])
+        table[self.row[first:last] - rows.start, self.column[first:last]] = 0
 
 
 class SameClass:
@@ -63,9 +90,8 @@ class SameClass:
         drawn: Numbers = self.members[self.first[own] + at]
         return drawn
 
-    def among(self, rows: Numbers, sample: Numbers) -> NDArray[np.bool_]:
-        same: NDArray[np.bool_] = self.classes[rows][:, None] == self.classes[sample]
-        return same
+    def among(self, rows: Numbers, sample: Numbers) -> ByClass:
+        return ByClass(self.classes[rows], self.classes[sample])
 
     def usable(self) -> Numbers:
         return np.flatnonzero(self.size[self.classes] > 1)
@@ -98,19 +124,18 @@ class Partners:
         drawn: Numbers = self.indices[first + rng.integers(0, size)]
         return drawn
 
-    def among(self, rows: Numbers, sample: Numbers) -> NDArray[np.bool_]:
+    def among(self, rows: Numbers, sample: Numbers) -> Listed:
         place = np.full(self.n_points, -1, np.int64)  # of each point in the sample
         place[sample] = np.arange(len(sample))
-        found = np.zeros((len(rows), len(sample)), np.bool_)
         size = np.diff(self.indptr)[rows]
         row = np.repeat(np.arange(len(rows)), size)
         # Where each row's list starts, less its place among all these lists.
         start = np.repeat(self.indptr[rows] - np.cumsum(size) + size, size)
-        column = place[self.indices[start + np.arange(len(row))]]
-        found[row[column >= 0], column[column >= 0]] = True
-        own = place[rows]
-        found[own >= 0, own[own >= 0]] = True
-        return found
+        row = np.concatenate([row, np.arange(len(rows))])
+        point = np.concatenate([self.indices[start + np.arange(len(start))], rows])
+        found = np.flatnonzero(place[point] >= 0)
+        found = found[np.argsort(row[found], kind="stable")]
+        return Listed(row[found], place[point[found]])
 
     def usable(self) -> Numbers:
         return np.flatnonzero(np.diff(self.indptr))
@@ -147,7 +172,7 @@ class Rank:
         one, other, sample = np.split(U, [self.batch, 2 * self.batch])
         S = one @ sample.T - (one * other).sum(axis=1, keepdims=True)
         nearer = (S > 0) + 0.5 * (S == 0)
-        nearer[self._similar_to(rows)] = 0
+        self._similar_to(rows).clear(nearer, slice(0, self.batch))
         rank = nearer.mean(axis=1) * self.similar.n_points + 1
         return float(np.exp(np.log(rank).mean()))
 
@@ -162,7 +187,7 @@ class Rank:
             own = one[chunk]
             S: Single = own @ sample.T
             S -= (own * other[chunk]).sum(axis=1, keepdims=True)
-            slope, total = _soft_rank(S, similar[chunk], least)
+            slope, total = _soft_rank(S, similar, chunk, least)
             slope *= np.float32(1 / size)
             total *= np.float32(1 / size)
             pulled = np.concatenate([slope @ sample - total * other[chunk], -total * own])
@@ -176,14 +201,12 @@ class Rank:
         pull *= s * (1 - U * U)
         return pull
 
-    def _similar_to(self, rows: Numbers) -> NDArray[np.bool_]:
-        """Who of the sample is similar to the points i of a batch, (batch, sample)."""
-        similar = self.similar.among(rows[: self.batch], rows[2 * self.batch :])
-        found: NDArray[np.bool_] = self.device.put(similar)
-        return found
+    def _similar_to(self, rows: Numbers) -> Known:
+        """Who of the sample is similar to the points i of a batch."""
+        return self.similar.among(rows[: self.batch], rows[2 * self.batch :])
 
 
-def _soft_rank(S: Single, similar: NDArray[np.bool_], least: np.float32) -> tuple[Single, Single]:
+def _soft_rank(S: Single, similar: Known, rows: slice, least: np.float32) -> tuple[Single, Single]:
     """Slopes of log(R + least) for S = u_i'u_m - u_i'u_j (rows, sample), and their sums (rows, 1).
 
     S is overwritten.
@@ -193,7 +216,7 @@ def _soft_rank(S: Single, similar: NDArray[np.bool_], least: np.float32) -> tupl
     np.exp(S, out=S)
     S += np.float32(1)
     np.reciprocal(S, out=S)
-    S[similar] = 0
+    similar.clear(S, rows)
     rank = S.mean(axis=1, keepdims=True)
     slope = S - S * S
     slope *= np.float32(0.5 / TAU / S.shape[1]) / (rank + least)

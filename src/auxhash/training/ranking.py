@@ -109,8 +109,7 @@ class RankTraining:
         if most is not None and nearest is None and len(X) > most:
             X = X[np.sort(choosing.permutation(len(X))[:most])]
         if nearest is None:
-            k = min(settings.n_neighbors, len(X) - 1)
-            nearest = neighbors.nearest(X, k=k, metric=settings.metric, n_jobs=settings.n_jobs)[0]
+            nearest = self._nearest(X)
         h = settings.hash_function.prepare(X, preparing)
         F = h.features(X, settings.n_jobs)
         self.h = h.with_linear(projections(F, settings.n_bits, preparing))
@@ -124,6 +123,13 @@ class RankTraining:
         self.n_points = len(X)
         if checkpoint is not None:
             checkpoint.check(self.h)
+
+    def _nearest(self, X: NDArray[Any]) -> Numbers:
+        settings = self.settings
+        k = min(settings.n_neighbors, len(X) - 1)
+        if settings.device is not CPU:
+            return neighbors.nearest_on(settings.device, X, k, settings.metric)
+        return neighbors.nearest(X, k=k, metric=settings.metric, n_jobs=settings.n_jobs)[0]
 
     def run(self) -> RankResult:
         """Make all steps, or those until Ctrl-C."""
