@@ -20,7 +20,7 @@ Metric = Literal["euclidean", "cosine"]
 METRICS = ("euclidean", "cosine")
 CHUNK = 512  # queries per task of a thread
 BLOCK = 1 << 14  # points whose distances from these queries are held at once
-DEVICE_CHUNK = 2048  # points per step on another device
+DEVICE_CHUNK = 256  # points per step on another device: some hundred MB for 10^5 points
 EPSILON = np.finfo(np.float64).eps
 MOST = 1e100  # size of a number whose square is far from the end of the double range
 
