@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import auxhash
-from auxhash import MACHash, affinity, baselines
+from auxhash import MACHash, NeighborHash, affinity, baselines, neighborhash
 from auxhash.cli import main
 from auxhash.datasets.files import images
 from tests.cli.conftest import FEW
@@ -220,3 +220,30 @@ def test_dates_as_labels(here, run):
     assert auxhash.load("days.safetensors").labels_.dtype == days.dtype
     told = ("evaluate", "features.npy", "--labels", "days.npy", "--model", "days.safetensors")
     assert run(*told, "--json")["protocol"]["ground_truth"] == "same label"
+
+
+def test_without_labels_it_learns_from_neighbours_and_says_so(here, run):
+    told = run("fit", "features.npy", "-o", "n.safetensors", "--bits", "10", "--seed", "2",
+               "--hash-function", "linear", "--metric", "euclidean", "--json")  # fmt: skip
+    assert "no labels, so that codes are learnt which rank its euclidean neighbours" in str(told)
+    X = np.load("features.npy")
+    expected = NeighborHash(10, "euclidean", "linear", random_state=2).fit(X)
+    found = auxhash.load("n.safetensors")
+    np.testing.assert_array_equal(found.encode(X), expected.encode(X))
+    assert told["steps"] == 2000
+    assert told["rank"] == expected.history_[-1].rank
+
+
+def test_auto_without_labels_chooses_by_neighbours(here, run, monkeypatch):
+    monkeypatch.setattr(neighborhash, "N_STEPS", {"network": 5})
+    monkeypatch.setattr(neighborhash, "FEW_STEPS", 20)
+    told = run("fit", "features.npy", "-o", "n.safetensors", "--bits", "8", "--auto", "--json")
+    best = max(row["recall"] for row in told["tried"])
+    chosen = next(row for row in told["tried"] if row["recall"] >= best - 0.01)
+    assert told["chosen"] == {"hash_function": chosen["hash_function"]}
+    assert [row["hash_function"] for row in told["tried"]] == ["linear", "rbf", "network"]
+    assert auxhash.load("n.safetensors").hash_function == chosen["hash_function"]
+    told = run("fit", "features.npy", "-o", "n.safetensors", "--bits", "8", "--auto",
+               "--auto-seconds", "1e-9", "--json")  # fmt: skip
+    assert [row["hash_function"] for row in told["tried"]] == ["linear"]
+    assert "1 of 3" in told["protocol"]

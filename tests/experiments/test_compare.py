@@ -51,7 +51,7 @@ def test_one_row_each(digits):
 def test_the_numbers_are_the_method_s_own(digits):
     row = auxhash.compare(digits, ["MAC"], (8,), (3,), **SMALL).rows[0]
     pairs = affinity.from_labels(digits.train.y, 10, 20, random_state=3)
-    hasher = MACHash(n_bits=8, n_similar=10, n_dissimilar=20, random_state=3)
+    hasher = MACHash(n_bits=8, n_similar=10, n_dissimilar=20, refine=None, random_state=3)
     hasher.fit(digits.train.X, digits.train.y, affinity=pairs)
     assert row["L(h)"] == hasher.loss_
     base, query = hasher.transform(digits.base.X), hasher.transform(digits.query.X)

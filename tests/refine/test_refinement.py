@@ -142,3 +142,33 @@ def test_wrong_settings(wrong, message):
 def test_wrong_refine(digits):
     with pytest.raises(ValueError, match="refine must be"):
         MACHash(refine="always").fit(digits[0], digits[1])
+
+
+def test_by_default_what_was_refined_on_fresh_pairs_is_kept(digits):
+    """Few points: MAC learns their pairs by heart, and its L(h) is the lower one."""
+    X, y = digits[0][:200], digits[1][:200]
+    settings = {"n_bits": 16, "n_similar": 10, "n_dissimilar": 30, "random_state": 0}
+    kept = MACHash(**settings).fit(X, y)
+    lower = MACHash(**settings, refine=Refine()).fit(X, y)
+    assert lower.loss_ == min(step.loss for step in lower.history_)
+    assert kept.loss_ == kept.history_[-1].loss > lower.loss_
+    assert [s.loss for s in kept.history_] == [s.loss for s in lower.history_]
+    np.testing.assert_array_equal(
+        kept.codes_, MACHash(**settings, refine=Refine(keep="refined")).fit(X, y).codes_
+    )
+
+
+def test_for_rank(digits):
+    X, y, queries, labels = digits
+    settings = {"n_bits": 16, "n_similar": 10, "n_dissimilar": 30, "random_state": 0}
+    ranked = Refine(n_steps=200, objective="rank", keep="refined")
+    of_classes = MACHash(**settings, refine=ranked).fit(X, y)
+    pairs = affinity.from_neighbors(X, 10, 30, random_state=0)
+    of_pairs = MACHash(**settings, refine=ranked).fit(X, affinity=pairs)
+    for hasher in (of_classes, of_pairs):
+        assert hasher.loss_ == hasher.history_[-1].loss
+    plain = MACHash(**settings, refine=None).fit(X, y)
+    assert of_classes.score(queries, labels, 20) > plain.score(queries, labels, 20)
+    never = affinity.from_pairs([0, 1], [2, 3], [-1, -1], n_points=4)
+    with pytest.raises(ValueError, match="needs similar pairs"):
+        MACHash(4, refine=ranked).fit(X[:4], affinity=never)

@@ -151,7 +151,7 @@ def fit(
     if y is None and known is None:
         hasher, learnt_from = _neighbor_hash(found.name, init, settings), {}
     elif "metric" in settings:
-        raise click.UsageError("--metric is for points without labels and pairs")
+        raise ValueError("--metric is for points without labels and pairs")
     X = found.all()
     verbose = progress_wanted(as_json)
     choice = _choose(X, y, known, settings, seed, jobs, auto_seconds, verbose) if auto else None
@@ -241,13 +241,13 @@ def _neighbor_hash(name: str, init: str | None, settings: dict[str, Any]) -> "Ne
     from auxhash.neighborhash import NeighborHash
 
     if init is not None:
-        raise click.UsageError("--init goes on with labels or pairs, and there are none")
+        raise ValueError("--init goes on with labels or pairs, and there are none")
     known = NeighborHash().get_params(deep=False)
     options = {"z_step": "solver", "n_similar": "similar", "n_dissimilar": "dissimilar"}
     for setting in settings:
         if setting not in known:
             option = options.get(setting, setting)
-            raise click.UsageError(f"--{option} is for labels or pairs, and {name} has none")
+            raise ValueError(f"--{option} is for labels or pairs, and {name} has none")
     metric = settings.get("metric", known["metric"])
     tell(f"{name}: no labels, so that codes are learnt which rank its {metric} neighbours first")
     return NeighborHash()
