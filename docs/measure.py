@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from auxhash import MACHash, TwoStepHash, affinity, baselines, datasets, metrics
+from auxhash import MACHash, NeighborHash, TwoStepHash, affinity, baselines, datasets, metrics
 from auxhash.affinity import neighbors
 from auxhash.datasets import Dataset
 from auxhash.hasher import Hasher
@@ -154,6 +154,10 @@ def _hashers(
     yield "PCA, random rotation (PCARR)", baselines.PCARR(**settings)
     yield "PCA, learnt rotation (ITQ)", baselines.ITQ(**settings)
     X, y = data.train.X, data.train.y
+    steps = 10 if small else None
+    for kind in ("linear", "network"):
+        learnt = NeighborHash(n_bits, "euclidean", kind, n_steps=steps, random_state=0, n_jobs=jobs)
+        yield f"NeighborHash, {kind}", learnt.fit(X)
     near = affinity.from_neighbors(X, **PAIRS, random_state=0)
     refine = BRIEF if small else "auto"
     mac = MACHash(**settings, **PAIRS, refine=refine, n_jobs=jobs)

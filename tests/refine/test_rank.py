@@ -5,7 +5,7 @@ import pytest
 
 from auxhash import affinity
 from auxhash.compute import threads
-from auxhash.refine.rank import Partners, Rank, SameClass
+from auxhash.refine.rank import Both, Partners, Rank, SameClass
 
 
 def soft_rank_loss(A, rows, size, similar, n, s, tau=0.5):
@@ -115,3 +115,22 @@ def test_typical_rank_counts_ties_as_half(labelled):
         ranks.append(1 + (score > Z[i] @ Z[j]).sum() + 0.5 * (score == Z[i] @ Z[j]).sum())
     found = objective.typical(lambda r: A[r].astype(np.float32), rows)
     assert found == pytest.approx(np.exp(np.log(ranks).mean()))
+
+
+def test_both_kinds_at_once(labelled):
+    _, classes = labelled
+    (first, same), (second, near) = kinds(classes)
+    either = [one | other for one, other in zip(same, near, strict=True)]
+    both = Both(first, second, 0.5)
+    rows = both.usable()
+    assert rows.tolist() == first.usable().tolist()  # every point has neighbours
+    seen = [set() for _ in either]
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        for i, j in zip(rows, both.draw(rows, rng), strict=True):
+            seen[i].add(int(j))
+    assert all(seen[i] == either[i] - {int(i)} for i in rows)
+    table = np.ones((len(rows), 40))
+    both.among(rows, np.arange(40)).clear(table, slice(0, len(rows)))
+    wanted = [[m == i or m in either[i] for m in range(40)] for i in rows]
+    np.testing.assert_array_equal(table == 0, wanted)

@@ -169,6 +169,14 @@ def test_for_rank(digits):
         assert hasher.loss_ == hasher.history_[-1].loss
     plain = MACHash(**settings, refine=None).fit(X, y)
     assert of_classes.score(queries, labels, 20) > plain.score(queries, labels, 20)
+    mixed = Refine(n_steps=20, objective="rank", keep="refined", neighbors=0.5)
+    codes = [MACHash(**settings, refine=mixed, n_jobs=n).fit(X, y).codes_ for n in (1, 2)]
+    np.testing.assert_array_equal(*codes)
+    for wrong in (-0.1, 1.5):
+        with pytest.raises(ValueError, match="neighbors"):
+            Refine(objective="rank", neighbors=wrong)
+    with pytest.raises(ValueError, match='for objective="rank"'):
+        Refine(neighbors=0.5)
     never = affinity.from_pairs([0, 1], [2, 3], [-1, -1], n_points=4)
     with pytest.raises(ValueError, match="needs similar pairs"):
         MACHash(4, refine=ranked).fit(X[:4], affinity=never)

@@ -141,6 +141,41 @@ class Partners:
         return np.flatnonzero(np.diff(self.indptr))
 
 
+class Both:
+    """Two kinds of similarity at once, such as classes and neighbours.
+
+    A point drawn is similar by the second kind with probability `share`, by the first otherwise,
+    and points that are similar by either do not count as nearer.
+    """
+
+    def __init__(self, first: Similar, second: Similar, share: float) -> None:
+        self.kinds, self.share, self.n_points = (first, second), share, first.n_points
+
+    def draw(self, rows: Numbers, rng: np.random.Generator) -> Numbers:
+        one, other = (kind.draw(rows, rng) for kind in self.kinds)
+        return np.where(rng.random(len(rows)) < self.share, other, one)
+
+    def among(self, rows: Numbers, sample: Numbers) -> "Either":
+        first, second = self.kinds
+        return Either(first.among(rows, sample), second.among(rows, sample))
+
+    def usable(self) -> Numbers:
+        first, second = (kind.usable() for kind in self.kinds)
+        found: Numbers = np.intersect1d(first, second)
+        return found
+
+
+class Either(NamedTuple):
+    """The entries of both of two kinds."""
+
+    first: Known
+    second: Known
+
+    def clear(self, table: Single, rows: slice) -> None:
+        self.first.clear(table, rows)
+        self.second.clear(table, rows)
+
+
 class Rank:
     """The mean log of the soft rank of a similar point."""
 

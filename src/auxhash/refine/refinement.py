@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 
 from auxhash import checks
+from auxhash.affinity.neighbors import nearest
 from auxhash.compute import clock, threads
 from auxhash.compute.arrays import Array
 from auxhash.hashfunctions import HashFunction, codes, is_smooth
@@ -24,10 +25,11 @@ from auxhash.mac import State, Step, Validate
 from auxhash.refine.gradient import GradientDescent, Objective
 from auxhash.refine.pairs import BATCH, FreshPairs, PairSource, classes_of, objective_for
 from auxhash.refine.rank import BATCH as RANK_BATCH
-from auxhash.refine.rank import Partners, Rank, SameClass
+from auxhash.refine.rank import Both, Partners, Rank, SameClass, Similar
 from auxhash.storage.encoding import register
 from auxhash.zstep import Problem
 
+NEAREST = 10  # neighbours in feature space, of each point
 REPORTS = 10  # times that L(h) is measured
 
 
@@ -46,6 +48,9 @@ class Refine:
             "fresh" if the affinity was drawn from few enough classes, else "given".
         steepness: s in the first step and in the last; it grows geometrically.
         rate: length of the first step; it falls linearly to 0.
+        neighbors: for the rank, the share of similar points that are one of the 10 nearest in
+            feature space in place of one of the same class: for classes that are not among the
+            labels.
         keep: "lower" ends with the lowest L(h), MAC's included, so that refinement never raises it;
             "refined" with the last step.
     """
@@ -57,12 +62,18 @@ class Refine:
     rate: float = 0.02
     objective: Literal["loss", "rank"] = "loss"
     keep: Literal["lower", "refined"] = "lower"
+    neighbors: float = 0.0
 
     def __post_init__(self) -> None:
         checks.whole("n_steps", self.n_steps, 1)
         if self.batch is not None:
             checks.whole("batch", self.batch, 1)
         checks.one_of("objective", self.objective, ("loss", "rank"))
+        checks.number("neighbors", self.neighbors, 0)
+        if self.neighbors > (self.objective == "rank"):
+            raise ValueError(
+                f'neighbors is a share, from 0 to 1, for objective="rank"; got {self.neighbors}'
+            )
         checks.one_of("keep", self.keep, ("lower", "refined"))
         if self.pairs not in ("auto", "given", "fresh"):
             raise ValueError(f'pairs must be "auto", "given" or "fresh", got {self.pairs!r}')
@@ -74,21 +85,25 @@ class Refine:
         """Raise, before anything is trained, if h could not be refined."""
         if not is_smooth(h):
             raise TypeError(f"{type(h).__name__} has no gradient to refine it by; set refine=None")
-        self._objective(problem)
+        if self.objective == "loss":
+            objective_for(problem, self.pairs, self.batch or BATCH)
+        elif not len(_similar(problem).usable()):
+            raise ValueError('objective="rank" needs similar pairs, and there are none')
 
     @classmethod
     def suited_to(cls, problem: Problem) -> "Refine":
         """The settings of "auto": fresh pairs, where there are any, have the last word."""
-        fresh = isinstance(cls()._objective(problem), FreshPairs)
+        fresh = isinstance(objective_for(problem, "auto", BATCH), FreshPairs)
         return cls(keep="refined" if fresh else "lower")
 
-    def _objective(self, problem: Problem) -> Objective:
+    def _objective(self, problem: Problem, F: Array) -> Objective:
         if self.objective == "loss":
             return objective_for(problem, self.pairs, self.batch or BATCH)
-        classes = classes_of(problem.affinity)
-        similar = Partners.of_affinity(problem.affinity) if classes is None else SameClass(classes)
-        if not len(similar.usable()):
-            raise ValueError('objective="rank" needs similar pairs, and there are none')
+        similar = _similar(problem)
+        if self.neighbors:
+            k = min(NEAREST, len(F) - 1)
+            near = Partners.of_table(nearest(F[:, :-1], k=k, n_jobs=problem.n_jobs)[0])
+            similar = Both(similar, near, self.neighbors)
         return Rank(similar, self.batch or RANK_BATCH)
 
     def after(
@@ -123,7 +138,7 @@ class Refine:
     ) -> Iterator[tuple[Step, State]]:
         """Go on from `state`, which `step` led to. As Z = h(X) throughout, mu is infinite."""
         began = clock.seconds()
-        objective = self._objective(problem)
+        objective = self._objective(problem, F)
         h = state.h
         if not is_smooth(h):
             raise TypeError(f"{type(h).__name__} has no gradient to refine it by")
@@ -145,3 +160,9 @@ class Refine:
             took = clock.seconds() - began, 0.0, 0.0  # no Z step, no h step
             yield Step(iteration, np.inf, loss, loss, loss, 0, new_score, accepted, *took), state
             began = clock.seconds()
+
+
+def _similar(problem: Problem) -> Similar:
+    """Points of the same class, or else of the similar pairs."""
+    classes = classes_of(problem.affinity)
+    return Partners.of_affinity(problem.affinity) if classes is None else SameClass(classes)
