@@ -314,14 +314,23 @@ def tables(records: Sequence[Record], asked: argparse.Namespace) -> dict[str, st
 
 def recalls(records: Sequence[Record]) -> str:
     """Markdown: the shares of the 10 nearest among the first 10 / 100 / 1,000."""
-    head = ("bits", "method", "bytes", "Hamming", "outputs against codes", "training CPU s")
+    head = (
+        "bits",
+        "method",
+        "bytes",
+        "Hamming",
+        "outputs against codes",
+        "training CPU s",
+        "seeds",
+    )
     rows = []
     for (bits, method), some in _grouped(records):
         shares = (_slashed(_means(some, how, RANKS)) for how in ("hamming", "asymmetric"))
         seconds = _seconds(some)
         fewer = some[0]["trained_on"] < some[0]["train"]
         shown = f"{method} (of {some[0]['trained_on']:,})" if fewer else method
-        rows.append((str(bits), shown, str(some[0]["bytes"]), *shares, seconds))
+        seeds = str(len({record["seed"] for record in some}))
+        rows.append((str(bits), shown, str(some[0]["bytes"]), *shares, seconds, seeds))
     return _markdown(head, rows) + _note(records)
 
 
@@ -494,8 +503,8 @@ def _note(records: Sequence[Record]) -> str:
     ]
     return (
         f"\n{one['data']}: {one['base']:,} base points, {one['train']:,} training points, means "
-        f"over seeds {', '.join(map(str, seeds))} of split and training (largest standard "
-        f"deviation {max(spreads):.3f}); ties by their exact expectation.\n"
+        f"over seeds {', '.join(map(str, seeds))} of split and training, or the first of them "
+        f"(largest standard deviation {max(spreads):.3f}); ties by their exact expectation.\n"
     )
 
 
