@@ -21,6 +21,7 @@ from auxhash.compute.arrays import Numbers, Single
 from auxhash.compute.device import CPU, Device
 from auxhash.hashfunctions.rotation import projections
 from auxhash.hashfunctions.step import HashFunction, StartedLinearly
+from auxhash.index.vectors import nearest_approximately
 from auxhash.refine.gradient import GradientDescent
 from auxhash.refine.rank import Partners, Rank
 from auxhash.storage.encoding import register
@@ -28,6 +29,7 @@ from auxhash.training import interrupt
 from auxhash.training.checkpoint import Checkpoint, RunIdentity
 from auxhash.training.progress import new_bar
 
+MOST_EXACT = 300_000  # points whose exact neighbours are found in a reasonable time
 REPORTS = 50  # times that the rank is measured, and that a run can be stopped or go on
 STEEPNESS = 1.0, 10.0  # of tanh, in the first step and in the last
 RATE = 0.01  # length of the first step
@@ -129,6 +131,8 @@ class RankTraining:
         k = min(settings.n_neighbors, len(X) - 1)
         if settings.device is not CPU:
             return neighbors.nearest_on(settings.device, X, k, settings.metric)
+        if len(X) > MOST_EXACT:
+            return nearest_approximately(X, k, settings.metric, settings.n_jobs)
         return neighbors.nearest(X, k=k, metric=settings.metric, n_jobs=settings.n_jobs)[0]
 
     def run(self) -> RankResult:
