@@ -21,6 +21,7 @@ from auxhash.experiments import runs
 from auxhash.experiments.cells import Configuration
 from auxhash.experiments.runs import PairNumbers
 from auxhash.hasher import Hasher
+from auxhash.neighborhash import NeighborHash
 from auxhash.storage.identity import in_words
 
 # The paper's names: cut and quad are two-step methods, MACcut and MACquad are MAC started from
@@ -35,6 +36,7 @@ OURS: dict[str, Callable[[], Hasher]] = {
     "quad": lambda: TwoStepHash(z_step="quad"),
 }
 METHODS = (*OURS, *baselines.__all__)
+BY_NAME = ("NeighborHash",)  # not among all: it learns from no labels, and takes minutes
 SET = ("n_bits", "random_state", *PARAMETERS_WITHOUT_EFFECT)
 UNUSED = SET[:2]  # of a hasher's own, which the comparison says it does not use
 LONGEST = 40  # characters shown of a parameter's value
@@ -77,8 +79,10 @@ class Entry:
 
 def known(name: str) -> Hasher:
     """The method of that name."""
+    if name in BY_NAME:
+        return NeighborHash()
     if name not in METHODS:
-        raise unknown("method", name, METHODS, "a hasher")
+        raise unknown("method", name, (*METHODS, *BY_NAME), "a hasher")
     hasher: Hasher = OURS[name]() if name in OURS else getattr(baselines, name)()
     return hasher
 

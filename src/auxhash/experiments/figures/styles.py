@@ -33,6 +33,7 @@ STYLES = {
     "MACrefined, kernels": Style("ink", "diamond"),
     "KSH": Style("sky", "down"),
     "ITQ": Style("green", "up"),
+    "NeighborHash": Style("indigo", "square"),
     "CCAITQ": Style("indigo", "down-open", LONG),
     "BRE": Style("orange", "diamond-open", LONG),
     "STH": Style("yellow", "up-open", SHORT),
