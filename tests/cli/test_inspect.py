@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 import auxhash
-from auxhash import MACHash, baselines, metrics
+from auxhash import MACHash, NeighborHash, baselines, metrics
 from auxhash.cli.inspect import curve
 
 
@@ -91,3 +91,14 @@ def test_models_keep_no_times(here, run, model):
     assert not any(
         "seconds" in str(list(step)) for step in run("inspect", model, "--json")["history"]
     )
+
+
+def test_a_model_learnt_without_labels(here, run):
+    X = np.load("features.npy")
+    model = NeighborHash(9, hash_function="linear", n_steps=7, random_state=0).fit(X)
+    model.save("near.safetensors")
+    told = run("inspect", "near.safetensors", "--json")
+    assert told["kind"] == "NeighborHash"
+    assert [step["step"] for step in told["history"]] == [step.step for step in model.history_]
+    shown = run("inspect", "near.safetensors").output
+    assert "typical rank of a neighbour over 7 steps" in shown

@@ -42,6 +42,18 @@ def test_codes_are_those_of_the_estimator(tmp_path, points, hash_function):
         np.testing.assert_array_equal(found.encode(each), expected.encode(each))
 
 
+@pytest.mark.parametrize("hash_function", ["linear", "rbf", "network"])
+def test_codes_of_a_model_learnt_without_labels(tmp_path, points, hash_function):
+    path, X = tmp_path / "m.safetensors", points[0]
+    hasher = auxhash.NeighborHash(11, hash_function=hash_function, n_steps=3, random_state=0)
+    hasher.fit(X).save(path)
+    found = encoder.load(path)
+    assert isinstance(found, Encoder)
+    np.testing.assert_array_equal(found.decision_function(X), hasher.decision_function(X))
+    told = summary(path)
+    assert (told.kind, told.loss, len(told.history)) == ("NeighborHash", None, 3)
+
+
 def test_points_are_refused_as_the_estimator_refuses_them(tmp_path, points):
     path = saved(tmp_path / "m.safetensors", points)
     found, expected = encoder.load(path), auxhash.load(path)

@@ -94,6 +94,9 @@ def _of_step(step: Any) -> dict[str, Any]:
 
 
 def _history_lines(history: Sequence[Any]) -> list[str]:
+    if hasattr(history[0], "rank"):  # of NeighborHash
+        lines = [f"typical rank of a neighbour over {count(history[-1].step, 'step')}"]
+        return lines + curve([step.rank for step in history])
     if not hasattr(history[0], "accepted"):  # of an autoencoder
         lines = [f"E(h, f) over {count(len(history), 'iteration')}"]
         return lines + curve([step.error for step in history])

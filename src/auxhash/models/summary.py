@@ -71,12 +71,13 @@ def _read(model: StoredModel, found: Encoder) -> Summary | None:
             read(content["parameters"]),
             as_packed(read(learnt["codes_"]), "codes_", found.n_bits),
             read(learnt["fingerprint_"]),
-            read(learnt["loss_"]),
+            read(learnt["loss_"]) if "loss_" in learnt else None,
             [_step(coded) for coded in learnt["history_"]],
         )
     except Exception:  # of any type: the estimator fails as well, and says why
         return None
-    plain = isinstance(told.fingerprint, str) and isinstance(told.loss, (int, float, np.number))
+    number = isinstance(told.loss, (int, float, np.number)) or model.kind == "NeighborHash"
+    plain = isinstance(told.fingerprint, str) and number
     return told if plain and len(told.codes) and told.history else None
 
 

@@ -190,6 +190,6 @@ class RankTraining:
         with new_bar() as bar:
             task = bar.add_task("", total=self.settings.n_steps, stage="learning")
             for step in steps:
-                told = f"typical rank of a neighbour {step.rank:,.1f} of {self.n_points:,}"
+                told = f"a neighbour's rank {step.rank:,.1f}"
                 bar.update(task, completed=step.step, description=told)
                 yield step
