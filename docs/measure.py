@@ -53,6 +53,16 @@ def solver(small: bool, jobs: int | None) -> Iterator[Row]:
                 yield _tried(told, settings, small, jobs, TwoStepHash, lower=True)
 
 
+def kept(small: bool, jobs: int | None) -> Iterator[Row]:
+    """What refinement leaves, and the lower of that and MAC's: few points, and more of them."""
+    for n_train in (100,) if small else (200, 500, 1000):
+        for kind in ("linear", "rbf"):
+            for name, refine in {"the refined": "auto", "the lower L(h)": Refine()}.items():
+                told = {"points": str(n_train), "hash function": kind, "kept": name}
+                settings = {"hash_function": kind, "refine": refine}
+                yield _tried(told, settings, small, jobs, lower=True, n_train=n_train)
+
+
 def hash_function(small: bool, jobs: int | None) -> Iterator[Row]:
     for name in ("linear", "rbf") if small else ("linear", "rbf", "network", "trees"):
         told, settings = {"hash_function": name}, {"hash_function": name}
@@ -97,11 +107,12 @@ def _tried(
     method: type[MACHash] = MACHash,
     lower: bool = False,
     seeds: Sequence[int] = SEEDS,
+    n_train: int = 500,
 ) -> Row:
     """Mean over seeds of both the split and the training; `lower` adds the loss."""
     found = []
     for seed in seeds[:1] if small else seeds:
-        data = datasets.load("digits", n_train=100 if small else 500, seed=seed)
+        data = datasets.load("digits", n_train=100 if small else n_train, seed=seed)
         brief = {"n_bits": 8, "refine": BRIEF, "n_similar": 5, "n_dissimilar": 10} if small else {}
         if settings.get("refine", "auto") is None:
             brief.pop("refine", None)
@@ -215,6 +226,7 @@ MEASURES: dict[str, Callable[[bool, int | None], Iterator[Row]]] = {
     "solver": solver,
     "hash-function": hash_function,
     "kappa": kappa,
+    "kept": kept,
     "comparison": comparison,
 }
 
