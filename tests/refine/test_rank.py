@@ -5,7 +5,8 @@ import pytest
 
 from auxhash import affinity
 from auxhash.compute import threads
-from auxhash.refine.rank import Both, Partners, Rank, SameClass
+from auxhash.refine.rank import Rank
+from auxhash.refine.similar import Both, Partners, SameClass
 
 
 def soft_rank_loss(A, rows, size, similar, n, s, tau=0.5):
@@ -100,6 +101,8 @@ def test_partners_of_an_affinity_are_its_similar_pairs_both_ways():
     ]
     assert lists == [[1, 4], [0], [3], [2], [0], []]
     assert partners.usable().tolist() == [0, 1, 2, 3, 4]
+    far = affinity.from_pairs([0, 1], [1, 2], [0.0, 1.0], n_points=3, kind="distance")
+    assert Partners.of_affinity(far).usable().tolist() == [0, 1]  # distance 0 is similar, 1 is not
 
 
 def test_typical_rank_counts_ties_as_half(labelled):

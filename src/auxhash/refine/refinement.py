@@ -25,7 +25,8 @@ from auxhash.mac import State, Step, Validate
 from auxhash.refine.gradient import GradientDescent, Objective
 from auxhash.refine.pairs import BATCH, FreshPairs, PairSource, classes_of, objective_for
 from auxhash.refine.rank import BATCH as RANK_BATCH
-from auxhash.refine.rank import Both, Partners, Rank, SameClass, Similar
+from auxhash.refine.rank import Rank
+from auxhash.refine.similar import Both, Partners, SameClass, Similar
 from auxhash.storage.encoding import register
 from auxhash.zstep import Problem
 

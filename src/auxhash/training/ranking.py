@@ -23,7 +23,8 @@ from auxhash.hashfunctions.rotation import projections
 from auxhash.hashfunctions.step import HashFunction, StartedLinearly
 from auxhash.index.vectors import nearest_approximately
 from auxhash.refine.gradient import GradientDescent
-from auxhash.refine.rank import Partners, Rank
+from auxhash.refine.rank import Rank
+from auxhash.refine.similar import Partners
 from auxhash.storage.encoding import register
 from auxhash.training import interrupt
 from auxhash.training.checkpoint import Checkpoint, RunIdentity
