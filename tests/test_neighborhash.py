@@ -229,5 +229,23 @@ def test_y_is_kept_for_score(digits):
     assert 0.1 < hasher.score(X, y, k=10) <= 1
 
 
+@pytest.mark.parametrize(
+    ("kind", "n", "steps"),
+    [("network", 100, 500), ("network", 5_000, 1953), ("network", 10**6, 5000),
+     ("linear", 100, 500), ("linear", 3_000, 1171), ("linear", 10**6, 2000)],
+)  # fmt: skip
+def test_how_many_steps_by_default(kind, n, steps):
+    assert NeighborHash(hash_function=kind)._settings(n).n_steps == steps
+
+
+def test_a_network_of_few_points_has_dropout_and_noise():
+    few, sampled, many = (
+        NeighborHash(max_points=most)._settings(n).hash_function
+        for n, most in ((30_000, None), (10**6, 30_000), (10**6, None))
+    )
+    assert few.dropout == sampled.dropout == 0.3
+    assert (few.noise, many.dropout, many.noise) == (0.2, 0.0, 0.0)
+
+
 def test_public_name():
     assert auxhash.NeighborHash is NeighborHash

@@ -17,6 +17,7 @@ from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers
 from auxhash.hasher import Hasher, check_points, fingerprint
 from auxhash.hashfunctions import HashFunction, NetworkHash, RadialBasis, Scaled, SVMHash, Unit
+from auxhash.refine.rank import BATCH
 from auxhash.storage.fitted import check_stored
 from auxhash.storage.identity import in_words
 from auxhash.training import checkpoint as checkpoints
@@ -26,8 +27,13 @@ from auxhash.training.ranking import PARTS, RankSettings, RankStep, RankTraining
 
 NAMES = ("network", "linear", "rbf")
 N_HIDDEN = 1024  # units of a network
-N_STEPS = {"network": 5000}  # gradient steps by default
-FEW_STEPS = 2000  # of hash functions that learn faster
+N_STEPS, FEW_STEPS = (
+    5000,
+    2000,
+)  # gradient steps by default: of a network, and of what learns faster
+ROUNDS, LEAST_STEPS = 400, 500  # over all points, at most; but so many steps
+FEW_POINTS = 30_000  # up to which a network would learn them by heart, without
+DROPOUT, NOISE = 0.3, 0.2
 PARAMETERS_WITHOUT_EFFECT = ("n_jobs", "verbose")
 
 
@@ -41,10 +47,12 @@ class NeighborHash(Hasher):
     Args:
         n_bits: length b of the codes; there can be more bits than features.
         metric: "cosine" or "euclidean": how near points are to each other.
-        hash_function: "network" (1,024 hidden units beside a linear part), "linear", "rbf", or one
-            that `auxhash.hashfunctions` offers, with settings of your own.
+        hash_function: "network" (1,024 hidden units beside a linear part; up to 30,000 points, with
+            dropout and noise), "linear", "rbf", or one that `auxhash.hashfunctions` offers, with
+            settings of your own.
         n_neighbors: nearest points, of each point, that are to rank first.
-        n_steps: gradient steps; None takes 5,000 for a network and 2,000 for others.
+        n_steps: gradient steps; None takes 5,000 for a network and 2,000 for others, and fewer where
+            they would go over the points more than 400 times, but 500 or more.
         max_points: at most so many of the points, drawn at random, are learnt from; None takes all.
             Their exact neighbours take a time that grows with the square of their number; beyond
             300,000, approximate ones are found by faiss (`auxhash[faiss]`).
@@ -132,7 +140,7 @@ class NeighborHash(Hasher):
     ) -> Self:
         # One generator per part, so that no part's draws depend on another's.
         generators = generator(self.random_state).spawn(PARTS)
-        settings = self._settings()
+        settings = self._settings(len(points))
         found = RankTraining(settings, points, nearest, generators, kept).run()
         self.device_ = settings.device.name
         self.hash_function_ = found.h
@@ -146,11 +154,15 @@ class NeighborHash(Hasher):
             _warn_interrupted(found.history[-1], kept)
         return self
 
-    def _settings(self) -> RankSettings:
-        h = self._hash_function()
+    def _settings(self, n: int) -> RankSettings:
+        """What to do with n points."""
+        if self.max_points is not None:
+            n = min(n, int(self.max_points))
+        h = self._hash_function(n)
         n_steps = self.n_steps
         if n_steps is None:
-            n_steps = N_STEPS["network"] if isinstance(h, NetworkHash) else FEW_STEPS
+            most = N_STEPS if isinstance(h, NetworkHash) else FEW_STEPS
+            n_steps = max(LEAST_STEPS, min(most, ROUNDS * n // BATCH))
         return RankSettings(
             n_bits=int(self.n_bits),
             hash_function=h,
@@ -163,16 +175,18 @@ class NeighborHash(Hasher):
             verbose=self.verbose,
         )
 
-    def _hash_function(self) -> Any:
-        scaled = Unit() if self.metric == "cosine" else Scaled()
-        made: dict[str, Any] = {
-            "network": NetworkHash(N_HIDDEN, decay=0.0, map=scaled),
-            "linear": SVMHash(scaled),
-            "rbf": SVMHash(RadialBasis(scaled=scaled)),
-        }
+    def _hash_function(self, n: int) -> Any:
+        """To be learnt from n points."""
         if not isinstance(self.hash_function, str):
             return self.hash_function
-        return made[self.hash_function]
+        scaled = Unit() if self.metric == "cosine" else Scaled()
+        if self.hash_function == "linear":
+            return SVMHash(scaled)
+        if self.hash_function == "rbf":
+            return SVMHash(RadialBasis(scaled=scaled))
+        few = n <= FEW_POINTS
+        dropout, noise = (DROPOUT, NOISE) if few else (0.0, 0.0)
+        return NetworkHash(N_HIDDEN, decay=0.0, map=scaled, dropout=dropout, noise=noise)
 
     def _in_words(self, points: NDArray[Any], nearest: Numbers | None) -> checkpoints.RunIdentity:
         """All that the result depends on, by name, each as a text."""
