@@ -51,8 +51,8 @@ class NeighborHash(Hasher):
             dropout and noise), "linear", "rbf", or one that `auxhash.hashfunctions` offers, with
             settings of your own.
         n_neighbors: nearest points, of each point, that are to rank first.
-        n_steps: gradient steps; None takes 5,000 for a network and 2,000 for others, and fewer where
-            they would go over the points more than 400 times, but 500 or more.
+        n_steps: gradient steps; None takes 5,000 for a network and 2,000 for others; fewer, but at
+            least 500, where they would go over the points more than 400 times.
         max_points: at most so many of the points, drawn at random, are learnt from; None takes all.
             Their exact neighbours take a time that grows with the square of their number; beyond
             300,000, approximate ones are found by faiss (`auxhash[faiss]`).
