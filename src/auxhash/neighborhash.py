@@ -27,10 +27,7 @@ from auxhash.training.ranking import PARTS, RankSettings, RankStep, RankTraining
 
 NAMES = ("network", "linear", "rbf")
 N_HIDDEN = 1024  # units of a network
-N_STEPS, FEW_STEPS = (
-    5000,
-    2000,
-)  # gradient steps by default: of a network, and of what learns faster
+N_STEPS, FEW_STEPS = 5000, 2000  # gradient steps: of a network, and of what learns faster
 ROUNDS, LEAST_STEPS = 400, 500  # over all points, at most; but so many steps
 FEW_POINTS = 30_000  # up to which a network would learn them by heart, without
 DROPOUT, NOISE = 0.3, 0.2
