@@ -16,7 +16,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from auxhash import MACHash, TwoStepHash, baselines, compare, datasets, hashfunctions
+from auxhash import (
+    MACHash,
+    NeighborHash,
+    TwoStepHash,
+    baselines,
+    compare,
+    datasets,
+    hashfunctions,
+)
 from auxhash.affinity import Affinity, from_pairs
 from auxhash.datasets.dataset import Dataset
 from auxhash.experiments import runs
@@ -115,7 +123,14 @@ def tried() -> dict[str, Hasher]:
 
 
 def unseen() -> dict[str, Hasher]:
-    return {**methods(), "ITQ": baselines.ITQ(), "PCARR": baselines.PCARR()}
+    mixed = {
+        f"MACrefined, rank, neighbors={share}": MACHash(
+            refine=Refine(objective="rank", neighbors=share, keep="refined")
+        )
+        for share in (0.5, 0.8)
+    }
+    alone = {"NeighborHash": NeighborHash(metric="euclidean", hash_function="linear")}
+    return {**methods(), **mixed, **alone, "ITQ": baselines.ITQ(), "PCARR": baselines.PCARR()}
 
 
 def show(
@@ -158,11 +173,15 @@ def show(
 
 
 def _brief(hasher: Hasher) -> Hasher:
-    if isinstance(hasher, leads.Lead):
+    if isinstance(hasher, (leads.Lead, NeighborHash)):
         return hasher.set_params(n_steps=20)
     if not isinstance(hasher, MACHash):
         return hasher
-    refine = hasher.refine and Refine(n_steps=20)
+    refine = hasher.refine
+    if isinstance(refine, Refine):
+        refine = replace(refine, n_steps=20)
+    elif refine:
+        refine = Refine(n_steps=20)
     return hasher.set_params(refine=refine, max_iter=min(hasher.max_iter, 3))
 
 
