@@ -8,7 +8,7 @@ refinement. A way is a way of making the codes of mu = 0 from which MAC goes on.
 stands in a file of JSON lines, docs/results/setting.jsonl, and is not measured again: a run that
 was stopped goes on. `--sweeps N` only makes the codes of mu = 0, by N sweeps in either order, and
 writes what each sweep led to into setting-sweeps.jsonl beside it. `--tables` writes
-docs/tables/setting.md and docs/tables/setting-apart.md out of the first file, and measures nothing.
+docs/tables/setting.md and three beside it out of the first file, and measures nothing.
 """
 
 import argparse
@@ -47,6 +47,7 @@ RESULTS = DOCS / "results" / "setting.jsonl"
 BITS, FUNCTIONS, KAPPA = (16, 32, 48), ("linear", "rbf"), (100, 500)
 RANKS = (100, 2000)
 MAX_ITER = 100
+TOLD = {"function": "hash function", "bits": "bits", "seed": "seed"}
 BOTH = ("two_step", "mac")  # parts of a record that are compared
 FEW = 2_000  # points of the trials that take the matter apart
 
@@ -201,9 +202,6 @@ class Way:
     algorithm: MAC
     codes: Callable[[Cell], Codes] | None = None
 
-    def __call__(self, cell: Cell) -> Steps:
-        return cell.mac(self.algorithm, self.codes and self.codes(cell))
-
 
 RANDOM, FIXED = maccut("random"), maccut("fixed")
 STARTS = {
@@ -245,6 +243,7 @@ APART = {
     "the same, codes of mu = 0 in random order": Way(
         RANDOM, lambda cell: cell.free("random", cell.end("fixed"))
     ),
+    "random order, MAC again from its end": Way(RANDOM, lambda cell: cell.end("random")),
 }
 WAYS = {**STARTS, **QUADS, **APART}
 PICTURED = ("random order", "fixed order")  # the codes of their classes are kept
@@ -318,8 +317,10 @@ def draw(data: Dataset, seed: int, kappa: tuple[int, int] = KAPPA) -> Affinity:
 
 def run(cell: Cell, way: str) -> Record:
     """What a way leads to: free codes, two-step hashing, MAC at its lowest L(h) and at its end."""
+    taken = WAYS[way]
+    codes = taken.codes and taken.codes(cell)
     began = process_time()
-    steps = WAYS[way](cell)
+    steps = cell.mac(taken.algorithm, codes)
     seconds = process_time() - began
     (first, start), (_, best), (_, last) = steps[0], lowest(steps), steps[-1]
     found = {
@@ -333,6 +334,8 @@ def run(cell: Cell, way: str) -> Record:
         ],
         "cpu_s": round(seconds, 1),
     }
+    if taken.codes is None and taken.algorithm in (RANDOM, FIXED):
+        cell.ends[taken.algorithm.solver.order] = last.H
     if way in PICTURED and cell.seed == 0:
         codes = {"free": start.Z, "two_step": start.H, "mac": best.H}
         found["classes"] = {
@@ -415,35 +418,73 @@ def grouped(records: Iterable[Record]) -> dict[tuple[str, int, str], list[Record
 
 
 def tables(records: Sequence[Record]) -> dict[str, str]:
-    """The text of the tables, by file name."""
+    """The text of the tables, by file name.
+
+    setting.md and setting-alike.md are of the most points; setting-apart.md takes the matter apart
+    with few points, 32 bits and one seed, and setting-seeds.md has what there is of others.
+    """
     most = chosen(records, max(record["train"] for record in records))
-    few = [r for r in chosen(records, FEW) if r["function"] == "linear"]
-    return {"setting.md": losses(most), "setting-apart.md": losses(few)}
+    few = chosen(records, FEW)
+    same = [one for one in few if (one["function"], one["bits"]) == ("linear", 32)]
+    others = [
+        one
+        for (function, bits, _), some in grouped(few).items()
+        for one in some
+        if (function, bits) != ("linear", 32) or len(some) > 1
+    ]
+    return {
+        "setting.md": losses(most, ("function", "bits")),
+        "setting-alike.md": alike(most),
+        "setting-apart.md": losses([one for one in same if one["seed"] == 0], ()),
+        "setting-seeds.md": losses(others, ("function", "bits", "seed")),
+    }
 
 
-def losses(records: Sequence[Record]) -> str:
-    """Markdown: what the codes cost, what MAC gains, and how alike the bits are before it."""
+def losses(records: Sequence[Record], told: Sequence[str]) -> str:
+    """Markdown: what the codes cost, and what MAC gains. `told` are names of the first columns."""
     head = (
-        *("hash function", "bits", "codes of mu = 0", "L(Z)", "two-step L(h)", "MAC L(h)", "gain"),
-        *(f"precision at {rank:,}, two-step → MAC" for rank in RANKS),
-        *("|correlation|, free / two-step / MAC", "splits", "seeds"),
+        *(TOLD[name] for name in told),
+        *("codes of mu = 0", "L(Z)", "two-step L(h)", "MAC L(h)", "gain"),
+        *(f"precision at {rank:,}" for rank in RANKS),
     )
     rows = []
-    for (function, bits, way), some in grouped(records).items():
-        two_step, mac = mean(some, "two_step", "loss"), mean(some, "mac", "loss")
+    for one in records:
+        start, end = (one[part]["loss"] for part in BOTH)
         precision = [
-            " → ".join(_share(mean(some, part, "precision", str(rank))) for part in BOTH)
+            _together(" → ", (_share(one[part]["precision"][str(rank)]) for part in BOTH))
             for rank in RANKS
         ]
-        alike = " / ".join(_share(mean(some, part, "correlation"), 2) for part in ("free", *BOTH))
-        seeds = ", ".join(str(record["seed"]) for record in some)
-        rows.append(
-            (
-                *(function, str(bits), way, _loss(mean(some, "free", "loss"))),
-                *(_loss(two_step), _loss(mac), f"{100 * (1 - mac / two_step):.1f}%"),
-                *(*precision, alike, f"{mean(some, 'free', 'splits'):.0f}", seeds),
-            )
-        )
+        first = [str(one[name]) for name in told]
+        costs = [_loss(one["free"]["loss"]), _loss(start), _loss(end)]
+        rows.append([*first, one["way"], *costs, f"{100 * (1 - end / start):.1f}%", *precision])
+    return _markdown(head, rows)
+
+
+def alike(records: Sequence[Record]) -> str:
+    """Markdown: how alike the bits are in free, two-step and MAC codes."""
+    columns: dict[str, tuple[str, Callable[[Any], str]]] = {
+        "mean abs. correlation": ("correlation", lambda value: _share(value, 2)),
+        "effective bits": ("effective", "{:.1f}".format),
+        "splits": ("splits", str),
+        "dimensions": ("dimensions", "{:.1f}".format),
+        "in turn, %": ("in_turn", lambda value: f"{100 * value:.0f}"),
+    }
+    rows = []
+    for one in records:
+        cells = [
+            _together(" / ", (in_words(one[part][name]) for part in ("free", *BOTH)))
+            for name, in_words in columns.values()
+        ]
+        rows.append([f"{one['function']}, {one['bits']}", one["way"], *cells])
+    return _markdown(("hash function, bits", "codes of mu = 0", *columns), rows)
+
+
+def _together(between: str, words: Iterable[str]) -> str:
+    """The words in one line, which no table breaks."""
+    return between.replace(" ", "\u00a0").join(words)
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

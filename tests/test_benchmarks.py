@@ -153,9 +153,16 @@ def test_setting_goes_on_where_it_was_stopped(labelled, tmp_path, monkeypatch):
         assert record["last"]["loss"] == pytest.approx(losses[-1], abs=1)
         assert ("classes" in record) == (record["seed"] == 0)
     benchmarks.main(["setting", *options, "--tables"])
-    table = (tmp_path / "setting.md").read_text()
-    assert "| linear | 4 | fixed order |" in table
-    assert "| 0, 1 |" in table
+    assert "| linear | 4 | fixed order |" in (tmp_path / "setting.md").read_text()
+    assert "| linear, 4 | fixed order |" in (tmp_path / "setting-alike.md").read_text()
+    assert "| linear | 4 | 1 | fixed order |" in (tmp_path / "setting-seeds.md").read_text()
+    assert "fixed order" not in (tmp_path / "setting-apart.md").read_text()  # only 32 bits
+    benchmarks.main(["setting", *options, "--sweeps", "2"])
+    swept = setting.read(tmp_path / "setting-sweeps.jsonl")
+    assert [(one["order"], one["sweeps"]) for one in swept] == [
+        (order, number) for order in ("fixed", "random") for number in (1, 2)
+    ]
+    assert swept[1]["loss"] == records[1]["free"]["loss"]  # made by two sweeps as well
 
 
 def test_likeness_of_bits():
