@@ -1,13 +1,15 @@
 """python -m benchmarks [NAME ...] [--small]: run the named benchmarks, or all but the longest.
 
-Options of `neighbors` follow its name: python -m benchmarks neighbors --help.
+Options of `neighbors` and `setting` follow their names: python -m benchmarks neighbors --help.
 """
 
 import sys
 from importlib import import_module
 
 NAMES = ["core", "data", "search", "metrics", "baselines", "libsvm", "optima", "neighbors"]
-ONLY_BY_NAME = {"neighbors"}  # hours, and some data sets to fetch
+NAMES += ["setting"]
+ONLY_BY_NAME = {"neighbors", "setting"}  # hours, and some data sets to fetch
+WITH_OPTIONS = ONLY_BY_NAME
 
 
 def main(arguments: list[str]) -> None:
@@ -19,8 +21,9 @@ def main(arguments: list[str]) -> None:
     for name in names:
         if name not in NAMES:
             raise SystemExit(f"no benchmark {name!r}; there are {', '.join(NAMES)}")
-    if options and names != ["neighbors"]:
-        raise SystemExit(f"{options[0]} is no option of these; only neighbors, alone, has options")
+    if options and not (len(names) == 1 and names[0] in WITH_OPTIONS):
+        only = " and ".join(sorted(WITH_OPTIONS))
+        raise SystemExit(f"{options[0]} is no option of these; only {only}, alone, have options")
     for name in names:
         run = import_module(f"benchmarks.{name}").main
         run(small, options) if options else run(small)

@@ -7,6 +7,7 @@ docs/pictures/readme.svg, from the numbers in docs/results.
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -20,8 +21,24 @@ from auxhash.experiments.figures.styles import COLOURS, style
 from auxhash.experiments.svg import HEIGHT, LEFT, WIDTH, Plot, Series, Style, draw, key, look
 
 DOCS = Path(__file__).parent
+RESULTS = DOCS / "results"
 PICTURES = DOCS / "pictures"
 README = "readme"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A panel of coloured squares: values from -1 (blue) over 0 (none) to 1 (vermillion)."""
+
+    title: str
+    rows: Sequence[str]
+    values: Sequence[Sequence[float]]
+    x_label: str
+    texts: Sequence[Sequence[str]] = ()  # in the squares
+    series: Sequence[Series] = ()  # none: the legend has no line for it
+
+
+Panel = Plot | Grid
 
 
 @cache
@@ -108,13 +125,169 @@ COMPARED = {
 EDGE, PAPER = ("#d8dbdf", "#343a40"), ("#fdfdfc", "#14171a")  # light, dark
 
 
-def html(plots: Iterable[Plot]) -> str:
+CLASSES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+ORDERS = {
+    "fixed order": ("one order", Style("vermillion", "circle")),
+    "random order": ("random order", Style("blue", "square", "5 3")),
+}
+
+
+@cache
+def records(name: str) -> list[dict[str, Any]]:
+    """All that `python -m benchmarks setting` wrote to a file."""
+    return [json.loads(line) for line in (RESULTS / name).read_text("utf-8").splitlines()]
+
+
+def _of(way: str, train: int = 10_000, bits: int = 32, function: str = "linear") -> dict[str, Any]:
+    """The record of a way, of seed 0."""
+    wanted = {"way": way, "train": train, "bits": bits, "function": function, "seed": 0}
+    [found] = [one for one in records("setting.jsonl") if wanted.items() <= one.items()]
+    return found
+
+
+def couples() -> list[Panel]:
+    """The share of the free codes' bits in which two classes differ, in both orders."""
+    panels: list[Panel] = []
+    for way, (told, _) in ORDERS.items():
+        split = np.sign(np.array(_of(way)["classes"]["free"]) + 0.5)
+        share = 100 * (split[:, None] != split[None]).mean(axis=2)
+        texts = [
+            ["" if a == b else f"{v:.0f}" for b, v in enumerate(row)] for a, row in enumerate(share)
+        ]
+        # Half of the bits, or a little more, is what every two classes would have at best.
+        shade = (np.where(np.eye(len(share)), 55, share) - 55) / 45
+        title = f"% of bits that differ, {told}"
+        panels.append(Grid(title, CLASSES, shade.tolist(), "the same classes", texts))
+    return panels
+
+
+def codes() -> list[Panel]:
+    """The mean code of each class in both orders, free and after MAC."""
+    panels: list[Panel] = []
+    for way, (told, _) in ORDERS.items():
+        for part, name in (("free", "free codes"), ("mac", "h(X) after MAC")):
+            mean = np.array(_of(way)["classes"][part]) / 100
+            # Bits of one sign or the other are the same bit: the first class is made +1.
+            mean *= np.where(mean[0] < 0, -1, 1)
+            mean = mean[:, np.lexsort(np.sign(mean)[::-1])]
+            panels.append(Grid(f"{name}, {told}", CLASSES, mean.tolist(), "bits, sorted"))
+    return panels
+
+
+def sweeps() -> list[Panel]:
+    """L(Z) at mu = 0, and the bits in which classes in turn differ, sweep after sweep."""
+    plots: list[Panel] = []
+    named = {
+        "loss": ("The free codes' loss", "L(Z)"),
+        "in_turn": ("Classes next to each other", "% of bits that differ"),
+    }
+    for name, (title, label) in named.items():
+        series = []
+        for way, (told, line) in ORDERS.items():
+            own = [r for r in records("setting-sweeps.jsonl") if way.startswith(r["order"])]
+            scale = 100 if name == "in_turn" else 1
+            values = [scale * one[name] for one in own]
+            series.append(Series(told, line, [one["sweeps"] for one in own], values))
+        plots.append(Plot(title, "sweeps over the bits at mu = 0", label, series))
+    return plots
+
+
+def paths() -> list[Panel]:
+    """L(h) and L(Z) of MAC over mu in both orders."""
+    plots: list[Panel] = []
+    for title, at in (("L(h)", 1), ("L(Z)", 2)):
+        series = []
+        for way, (told, line) in ORDERS.items():
+            steps = _of(way)["path"]
+            mu = [step[0] or steps[1][0] / 1.4 for step in steps]
+            series.append(Series(told, line, mu, [step[at] for step in steps]))
+        plots.append(Plot(title, "mu; the first point is two-step", "loss", series, x_log=True))
+    return plots
+
+
+KINDS = {
+    "cut, by order and start": Style("blue", "square", joined=False),
+    "classes in couples, opposite in every bit": Style("vermillion", "circle", joined=False),
+    "each bit repeated": Style("green", "diamond", joined=False),
+    "other codes": Style("muted", "up-open", joined=False),
+}
+
+
+def ways(train: int = 2_000) -> list[Panel]:
+    """What MAC makes of poor and of good codes: L(h) after it, and precision."""
+    found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
+    for one in records("setting.jsonl"):
+        if (one["train"], one["function"], one["bits"], one["seed"]) == (train, "linear", 32, 0):
+            found[_kind(one["way"])].append(one)
+    plots: list[Panel] = []
+    whole = _of("random order", train)["two_step"]["loss"] / 100
+    for title, value in (
+        ("L(h), % of two-step in random order", lambda part: part["loss"] / whole),
+        ("Precision at 100", lambda part: part["precision"]["100"]),
+    ):
+        series = [
+            Series(
+                kind,
+                KINDS[kind],
+                [value(one["two_step"]) for one in some],
+                [value(one["mac"]) for one in some],
+            )
+            for kind, some in found.items()
+        ]
+        plots.append(Plot(title, "two-step", "after MAC", series))
+    return plots
+
+
+def _kind(way: str) -> str:
+    if way.startswith("each bit"):
+        return "each bit repeated"
+    if way.startswith("couples"):
+        return "classes in couples, opposite in every bit"
+    own = way.endswith((" order", ", random order", ", fixed order")) and "the same" not in way
+    return "cut, by order and start" if own else "other codes"
+
+
+def html(plots: Iterable[Panel]) -> str:
     """The plots side by side, and one legend for them all."""
     plots = list(plots)
     looks = dict.fromkeys((s.label, s.style) for plot in plots for s in plot.series if s.keyed)
     legend = "".join(f"<li>{key(look)}{escape(label)}</li>" for label, look in looks)
-    drawn = "\n".join(draw(plot) for plot in plots)
-    return f'<div class="plots">\n{drawn}\n</div>\n<ul class="plot-legend">{legend}</ul>\n'
+    drawn = "\n".join(squares(p) if isinstance(p, Grid) else draw(p) for p in plots)
+    listed = f'<ul class="plot-legend">{legend}</ul>\n' if legend else ""
+    return f'<div class="plots">\n{drawn}\n</div>\n{listed}'
+
+
+def squares(grid: Grid) -> str:
+    """The grid as an <svg> element as wide as a plot."""
+    left, top = 64, 24
+    across = (WIDTH - left - 6) / len(grid.values[0])
+    down = max(across, 14.0) if grid.texts else 14.0
+    high = round(top + down * len(grid.rows) + 20)
+    parts = [_label((left + WIDTH) / 2, 14, grid.title, "middle", "title")]
+    for at, (name, row) in enumerate(zip(grid.rows, grid.values, strict=True)):
+        y = top + at * down
+        parts.append(_label(left - 5, y + down / 2 + 3.5, name, "end"))
+        for column, value in enumerate(row):
+            x, colour = left + column * across, "vermillion" if value > 0 else "blue"
+            parts.append(
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{across - 0.6:.1f}" '
+                f'height="{down - 0.6:.1f}" style="fill:var(--{colour})" '
+                f'fill-opacity="{min(1.0, abs(value)):.2f}"/>'
+            )
+            if grid.texts:
+                middle = x + across / 2
+                text = _label(middle, y + down / 2 + 3.5, grid.texts[at][column], "middle")
+                parts.append(text.replace("<text", '<text style="fill:var(--ink)"'))
+    parts.append(_label((left + WIDTH) / 2, high - 5, grid.x_label, "middle"))
+    return (
+        f'<svg class="plot" viewBox="0 0 {WIDTH} {high}" role="img" '
+        f'aria-label="{escape(grid.title)}">{"".join(parts)}</svg>'
+    )
+
+
+def _label(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:
+    named = f' class="{kind}"' if kind else ""
+    return f'<text{named} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
 def compared() -> list[Plot]:
@@ -166,12 +339,17 @@ def standalone(plots: Sequence[Plot]) -> str:
     )
 
 
-DRAWN: dict[str, Callable[[], list[Plot]]] = {
+DRAWN: dict[str, Callable[[], Sequence[Panel]]] = {
     "compared": compared,
     "path": path,
     "curves": curves,
     "sketch": sketch,
     "refined": refined,
+    "setting-couples": couples,
+    "setting-codes": codes,
+    "setting-sweeps": sweeps,
+    "setting-paths": paths,
+    "setting-ways": ways,
 }
 
 

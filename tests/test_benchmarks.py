@@ -12,7 +12,7 @@ from auxhash.codes import unpack
 from auxhash.datasets.dataset import Dataset, Points, ground_truth
 from auxhash.index import rerank
 from benchmarks import __main__ as benchmarks
-from benchmarks import neighbors, quantizers, recall
+from benchmarks import neighbors, peers, quantizers, recall, setting
 
 
 @pytest.mark.parametrize("name", benchmarks.NAMES)
@@ -26,7 +26,7 @@ def test_unknown_name():
         benchmarks.main(["nothing"])
 
 
-def test_only_neighbors_has_options():
+def test_only_some_have_options():
     with pytest.raises(SystemExit, match="--bits is no option of these"):
         benchmarks.main(["core", "--bits", "8"])
 
@@ -120,3 +120,77 @@ def test_neighbors_go_on_where_they_were_stopped(made, tmp_path, monkeypatch, ca
 )
 def test_bits_for_the_aim(share, told):
     assert neighbors.enough(share) == told
+
+
+@pytest.fixture
+def labelled():
+    """300 points of four classes, 40 of them queries."""
+    X, y = peers.decaying(300, 8, 0)
+    base, query = Points(X[:260], y[:260] % 4), Points(X[260:], y[260:] % 4)
+    return Dataset("made", base, base, query, "made")
+
+
+def test_setting_goes_on_where_it_was_stopped(labelled, tmp_path, monkeypatch):
+    monkeypatch.setattr(setting.datasets, "load", lambda *arguments, **options: labelled)
+    monkeypatch.setattr(setting, "KAPPA", (5, 15))
+    monkeypatch.setattr(setting, "RANKS", (10, 100))
+    monkeypatch.setattr(setting, "TABLES", tmp_path)
+    results = tmp_path / "made.jsonl"
+    options = ["--results", str(results), "--train", "2000", "--functions", "linear", "--bits", "4"]
+    options += ["--ways", "random order", "fixed order", "--seeds", "0"]
+    benchmarks.main(["setting", *options])
+    whole = results.read_text()
+    results.write_text(whole[:-20])  # stopped while it wrote
+    benchmarks.main(["setting", *options, "1"])
+    records = setting.read(results)
+    keys = [(record["way"], record["seed"]) for record in records]
+    assert len(set(keys)) == len(keys) == 4
+    assert json.loads(whole.splitlines()[0]) == records[0]
+    for record in records:
+        losses = [step[1] for step in record["path"]]
+        assert record["two_step"]["loss"] == pytest.approx(losses[0], abs=1)
+        assert record["mac"]["loss"] == pytest.approx(min(losses), abs=1)
+        assert record["last"]["loss"] == pytest.approx(losses[-1], abs=1)
+        assert ("classes" in record) == (record["seed"] == 0)
+    benchmarks.main(["setting", *options, "--tables"])
+    assert "| linear | 4 | fixed order |" in (tmp_path / "setting.md").read_text()
+    assert "| linear, 4 | fixed order |" in (tmp_path / "setting-alike.md").read_text()
+    assert "| linear | 4 | 1 | fixed order |" in (tmp_path / "setting-seeds.md").read_text()
+    assert "fixed order" not in (tmp_path / "setting-apart.md").read_text()  # only 32 bits
+    benchmarks.main(["setting", *options, "--sweeps", "2"])
+    swept = setting.read(tmp_path / "setting-sweeps.jsonl")
+    assert [(one["order"], one["sweeps"]) for one in swept] == [
+        (order, number) for order in ("fixed", "random") for number in (1, 2)
+    ]
+    assert swept[1]["loss"] == records[1]["free"]["loss"]  # made by two sweeps as well
+
+
+def test_likeness_of_bits():
+    classes = np.repeat(np.arange(4), 5)
+    apart = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], np.int8)
+    found = setting.likeness(apart[classes], classes)
+    assert found["correlation"] == 0
+    assert found["effective"] == 2
+    assert found["dimensions"] == pytest.approx(3)
+    assert (found["splits"], found["closest"]) == (3, 2)
+    assert found["in_turn"] == pytest.approx(2 / 3, abs=1e-4)
+    alike = setting.likeness(apart[classes][:, [0, 0, 0]], classes)
+    assert (alike["correlation"], alike["dimensions"], alike["splits"]) == (1, 1, 1)
+    assert alike["closest"] == alike["in_turn"] == 0
+
+
+def test_couples_of_classes(labelled):
+    cell = setting.Cell(labelled, setting.draw(labelled, 0, (5, 15)), 6, "linear", 0)
+    X = np.repeat(np.eye(4)[:, :3] * [0, 9, 9], 65, axis=0)  # classes 0 and 3, 1 and 2
+    X[65:195, 2] += 9
+    rng = np.random.default_rng(0)
+    cell.data = Dataset(
+        "made", Points(X + rng.normal(size=X.shape), np.repeat(np.arange(4), 65)), *[None] * 2, ""
+    )
+    assert len(list(setting._couples(range(10)))) == 945
+    alike, unlike = setting.coupled(cell, True), setting.coupled(cell, False)
+    assert alike == [(0, 3), (1, 2)]
+    assert unlike != alike
+    codes = setting.by_class(setting.opposed(cell, alike), cell.classes)
+    assert (codes[0] == -codes[3]).all()
+    assert (codes[1] == -codes[2]).all()

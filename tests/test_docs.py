@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from auxhash.cli import main
+from benchmarks import setting
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
@@ -71,7 +72,8 @@ def test_pictures():
     made = script("pictures")
     for name in made["DRAWN"]:
         assert (DOCS / "pictures" / f"{name}.html").exists()
-    for plots in (*(made[name]() for name in ("curves", "sketch")), made["path"](150)):
+    quick = ("curves", "sketch", *(name for name in made["DRAWN"] if name.startswith("setting-")))
+    for plots in (*(made["DRAWN"][name]() for name in quick), made["path"](150)):
         text = made["html"](plots)
         assert text.count('<svg class="plot"') >= 1
         assert "nan" not in text.lower()
@@ -83,6 +85,17 @@ def test_readme_shows_the_results_there_are():
     assert (DOCS / "pictures" / "readme.svg").read_text("utf-8") == drawn
     first_page = made["html"](made["compared"]())
     assert (DOCS / "pictures" / "compared.html").read_text("utf-8") == first_page
+
+
+def test_the_page_of_the_setting_shows_its_results():
+    """Pictures and tables are those of the records in docs/results."""
+    made = script("pictures")
+    for name in made["DRAWN"]:
+        if name.startswith("setting-"):
+            drawn = made["html"](made["DRAWN"][name]())
+            assert (DOCS / "pictures" / f"{name}.html").read_text("utf-8") == drawn
+    for name, table in setting.tables(setting.read(setting.RESULTS)).items():
+        assert (DOCS / "tables" / name).read_text("utf-8") == table
 
 
 def test_parts_of_a_formula_may_stand_below_one_another():

@@ -35,9 +35,9 @@ class Cut:
     Args:
         order: "random" takes the blocks in a fresh random order for every bit (and grows blocks
             from points in random order); "fixed" always in the order of the groups, classes sorted
-            (and grows blocks from points in the order of their numbers). With a fixed order all
-            bits tend to split the classes in the same way, which makes poorer codes; the paper
-            does not say which it takes.
+            (and grows blocks from points in the order of their numbers). With a fixed order the
+            same couples of classes, next to each other in it, are opposite in most bits, which
+            makes poorer codes; the paper does not say which it takes.
         overlap: whether blocks that split a group may overlap. Then a block takes every point of
             its group that none of its members repels, also those of earlier blocks.
     """
