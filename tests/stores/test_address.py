@@ -1,8 +1,14 @@
 """URLs of stores."""
 
+import sys
+
+import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from auxhash import stores
+from auxhash.cli import main
+from auxhash.stores import milvus
 from auxhash.stores.address import Address
 
 
@@ -54,3 +60,53 @@ def test_passwords_are_not_told():
         assert "secret" not in str(address)
         assert "secret" in address.for_server
         assert address.parts.hostname == "host"
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "extra"),
+    [
+        ("duckdb:///a.db", "duckdb", "duckdb"),
+        ("lancedb:///a", "lancedb", "lancedb"),
+        ("postgresql://host/db", "psycopg", "postgresql"),
+        ("milvus:///a.db", "pymilvus", "milvus"),
+        ("milvus+http://host:19530", "pymilvus", "milvus"),
+    ],
+)
+def test_missing_packages_are_named(url, module, extra, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, module, None)
+    says = rf"this store needs {module}: pip install 'auxhash\[{extra}\]'"
+    with pytest.raises(ImportError, match=says):
+        stores.open(url, n_bits=8)
+    np.save("codes.npy", np.zeros((2, 1), np.uint8))
+    result = CliRunner().invoke(main, ["store", "push", url, "codes.npy"])
+    assert result.exit_code == 1
+    assert f"Error: this store needs {module}: pip install 'auxhash[{extra}]'" in result.output
+
+
+@pytest.mark.parametrize(
+    ("url", "given"),
+    [
+        ("milvus+http://host:19530", {"uri": "http://host:19530"}),
+        ("milvus+https://host", {"uri": "https://host"}),
+        (
+            "milvus+http://me:secret@host:1/mine?table=a",
+            {"uri": "http://host:1", "user": "me", "password": "secret", "db_name": "mine"},
+        ),
+    ],
+)
+def test_milvus_servers(url, given):
+    assert milvus._connection(Address.of(url), 8) == given
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("milvus:///a.txt", "a file of Milvus Lite must end in .db; got a.txt"),
+        ("milvus+http:///a", "url must be milvus"),
+        ("milvus+http://host?x=1", "have the option table and no other; got 'x'"),
+    ],
+)
+def test_wrong_urls_of_milvus(url, says):
+    with pytest.raises(ValueError, match=says):
+        milvus._connection(Address.of(url), 8)

@@ -14,6 +14,12 @@ __all__ = ["SCHEMES", "NoStoreError", "Store", "StoreError", "open"]
 # What a URL begins with, and where its store is; loaded when one is opened.
 SCHEMES = {
     "sqlite": "sqlite.SqliteStore",
+    "postgresql": "postgresql.PostgresqlStore",
+    "duckdb": "duckdb.DuckdbStore",
+    "lancedb": "lancedb.LancedbStore",
+    "milvus": "milvus.MilvusStore",
+    "milvus+http": "milvus.MilvusStore",
+    "milvus+https": "milvus.MilvusStore",
 }
 
 
@@ -26,8 +32,10 @@ def open(url: str, n_bits: int | None = None, n_jobs: int | None = None) -> Stor
     (array([[1]], dtype=int32), array([[7]]))
 
     Args:
-        url: sqlite:///codes.db, with four slashes for an absolute path. `?table=NAME`
-            tells several stores in one database apart; its name is codes, otherwise.
+        url: sqlite:///codes.db, duckdb:///codes.duckdb, lancedb:///folder or milvus:///codes.db,
+            with four slashes for an absolute path; postgresql://user:password@host/database or
+            milvus+http://host:19530. `?table=NAME` tells several stores in one database apart;
+            its name is codes, otherwise.
         n_bits: bits per code. Without, the store must be there already; with, it must have as
             many, or it is made.
         n_jobs: threads of searches that are made here (SQLite); all cores, by default.

@@ -90,5 +90,5 @@ def engine(module: str, extra: str) -> ModuleType:
         return import_module(module)
     except ImportError as error:
         raise ImportError(
-            f"this store needs {module} ({error}): pip install 'auxhash[{extra}]'"
+            f"this store needs {module}: pip install 'auxhash[{extra}]' ({error})"
         ) from error

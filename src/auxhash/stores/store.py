@@ -4,7 +4,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,7 +41,7 @@ class Store(ABC):
     any method at any time. A store is a context manager, which closes it.
     """
 
-    errors: ClassVar[tuple[type[Exception], ...]] = ()  # what the engine raises
+    errors: tuple[type[Exception], ...] = ()  # what the engine raises
 
     def __init__(self, address: Address, n_bits: int) -> None:
         self.n_bits = n_bits
@@ -83,7 +83,10 @@ class Store(ABC):
                 self._upsert(names, packed)
 
     def delete(self, ids: ArrayLike) -> int:
-        """Delete the codes of these ids and return their number; unknown ids are ignored."""
+        """Delete the codes of these ids and return their number; unknown ids are ignored.
+
+        All of them or, if it fails, none (LanceDB and Milvus: perhaps some thousands).
+        """
         names = np.unique(checks.ids("ids", ids))
         with self._talking():
             return self._delete(names) if len(names) else 0
