@@ -1,6 +1,7 @@
 """What is particular to an engine: its own errors, its own indexes, its own limits."""
 
 import os
+import time
 
 import numpy as np
 import pytest
@@ -16,6 +17,26 @@ def test_postgresql_unreachable(tmp_path):
     check_installed("postgresql")
     with pytest.raises(StoreError, match=r"postgresql://me:\*\*\*@/db\?host=.*: connection .*fail"):
         stores.open(f"postgresql://me:secret@/db?host={tmp_path}", n_bits=8)
+
+
+def test_postgresql_connects_again(postgresql):
+    """After the server has closed the connection, one call fails, and the next connects anew."""
+    import psycopg
+
+    with stores.open(postgresql, n_bits=8) as store:
+        store.upsert([1], np.zeros((1, 1), np.uint8))
+        with psycopg.connect(postgresql, autocommit=True) as other:
+            own = "pid <> pg_backend_pid() AND datname = current_database()"
+            other.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {own}")
+
+        def ask():
+            for _ in range(50):  # until the signal has arrived
+                store.count()
+                time.sleep(0.02)
+
+        with pytest.raises(StoreError, match=r"postgresql://.*: .*connection"):
+            ask()
+        assert store.count() == 1
 
 
 def test_postgresql_tables_of_something_else(postgresql):

@@ -12,7 +12,7 @@ from auxhash import stores
 from auxhash.codes import pack
 from auxhash.stores import StoreError
 from auxhash.stores.mirror import FOLD, Mirror
-from tests.stores.test_contract import check, random_codes, truth
+from tests.stores.test_contract import SOAK, check, random_codes, truth
 
 
 def test_a_mirror_follows_before_and_after_folding():
@@ -107,12 +107,12 @@ with stores.open(sys.argv[1], n_bits=64) as store:
 
 def test_what_was_acknowledged_survives_a_kill(tmp_path):
     url = f"sqlite:///{tmp_path}/a.db"
-    for kill in range(2):
+    for kill in range(30 if SOAK else 2):
         writer = subprocess.Popen(
             [sys.executable, "-c", WRITER, url], stdout=subprocess.PIPE, text=True
         )
         last = 0
-        for _ in range(15 + 4 * kill):
+        for _ in range(15 + 4 * (kill % 7)):
             last = int(writer.stdout.readline())
         writer.send_signal(signal.SIGKILL)
         rest = writer.communicate()[0].split()

@@ -10,10 +10,12 @@ docs/stores.md); but if the column has one of pgvector's indexes, PostgreSQL use
 """
 
 import re
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from auxhash.checks import LARGEST_ID
 from auxhash.codes import Packed
 from auxhash.index.held import Ids
 from auxhash.stores.address import Address, engine
@@ -37,8 +39,9 @@ class PostgresqlStore(Store):
     def __init__(self, address: Address, n_bits: int | None, n_jobs: int | None) -> None:
         psycopg: Any = engine("psycopg", "postgresql")
         self.errors = (psycopg.Error,)
+        self._connect = partial(psycopg.connect, address.for_server, autocommit=True)
         with told(str(address), self.errors):
-            self._connection = psycopg.connect(address.for_server, autocommit=True)
+            self._connection = self._connect()
             try:
                 self._prepare(address, n_bits)
             except BaseException:
@@ -77,6 +80,10 @@ class PostgresqlStore(Store):
             raise no_store(str(address), address.table, "it needs columns id bigint, code bit(n)")
         return int(bits[1])
 
+    def _ready(self) -> None:
+        if self._connection.closed:  # by the server; who was talking then has got an error
+            self._connection = self._connect()
+
     def _upsert(self, ids: Ids, packed: Packed) -> None:
         order = np.argsort(ids)  # two that write the same ids do not wait for each other forever
         statement = (
@@ -95,8 +102,11 @@ class PostgresqlStore(Store):
         return int(self._connection.execute(gone, [ids.tolist()]).rowcount)
 
     def _nearest(self, queries: Packed, k: int) -> list[Near]:
-        statement = f"SELECT {self._distance} AS distance, id FROM {self._table} WHERE code IS NOT "
-        return self._found(queries, f"{statement} NULL ORDER BY distance, id LIMIT {k}")
+        statement = (
+            f"SELECT {self._distance} AS distance, id FROM {self._table} WHERE code IS NOT NULL "
+            f"ORDER BY distance, id LIMIT {min(k, LARGEST_ID)}"
+        )
+        return self._found(queries, statement)
 
     def _within(self, queries: Packed, r: int) -> list[Near]:
         statement = (

@@ -142,7 +142,11 @@ class Store(ABC):
             if self._closed:
                 raise ValueError(f"{self.url} is closed")
             with told(self.url, self.errors):
+                self._ready()
                 yield
+
+    def _ready(self) -> None:  # noqa: B027
+        """Called before the engine is talked to: a lost connection can be made anew here."""
 
     def _check_read(self, ids: Ids, packed: Packed, last: int = -1) -> None:
         """Raise StoreError where the database holds what no `upsert` puts there."""
