@@ -112,5 +112,5 @@ def test_recipe_in_duckdb():
     connection.execute("CREATE TABLE items (id BIGINT, code UBIGINT, vector FLOAT[64])")
     rows = zip(range(500), to_words(packed)[:, 0].tolist(), X.tolist(), strict=True)
     connection.executemany("INSERT INTO items VALUES (?, ?, ?)", list(rows))
-    given = {"code": to_words(code[None]).item(), "vector": query.tolist()}
+    given = [to_words(code[None]).item(), query.tolist()]
     assert [name for (name,) in connection.execute(statement, given).fetchall()] == expected
