@@ -222,6 +222,7 @@ def test_another_connection_sees_what_is_acknowledged(url):
         one.upsert(range(20), packed[:20])
         check(two, np.arange(20), packed[:20], packed[:2])
         two.upsert(range(20, 30), packed[20:])
+        one.upsert([5], packed[5:6])  # before it has seen what the other one did
         two.delete([0])
         check(one, np.arange(1, 30), packed[1:], packed[:2])
 

@@ -1,6 +1,8 @@
 """What is particular to an engine: its own errors, its own indexes, its own limits."""
 
 import os
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -112,6 +114,37 @@ def test_lancedb_indexes_do_not_mislead_us(tmp_path):
         right = np.sort(hamming(queries[:1], packed)[0])[:50]
         assert found.to_pylist() != right.tolist()
         check(store, np.arange(3000), packed, queries, (50,), (20,))
+
+
+WRITER = """
+import sys
+import numpy as np
+from auxhash import stores
+
+with stores.open(sys.argv[1]) as store:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for turn in range(10):
+        store.upsert(np.arange(5) + 5 * turn, np.zeros((5, 2), np.uint8))
+"""
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "lancedb"])
+def test_two_processes_that_insert_the_same_ids(engine, tmp_path):
+    """LanceDB by itself would hold some of them twice."""
+    check_installed(engine)
+    url = f"{engine}:///{tmp_path}/{engine}.db"
+    stores.open(url, n_bits=16).close()
+    command = [sys.executable, "-c", WRITER, url]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    writers = [subprocess.Popen(command, **pipes) for _ in range(2)]
+    assert [writer.stdout.readline() for writer in writers] == ["ready\n"] * 2
+    for writer in writers:
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    assert [writer.communicate() and writer.returncode for writer in writers] == [0, 0]
+    with stores.open(url) as store:
+        check(store, np.arange(50), np.zeros((50, 2), np.uint8), np.zeros((1, 2), np.uint8))
 
 
 def test_lancedb_tables_of_something_else(tmp_path):

@@ -10,6 +10,7 @@ import numpy as np
 
 from auxhash.codes import Packed, n_bytes
 from auxhash.index.held import Ids
+from auxhash.storage.files import locked
 from auxhash.stores.address import Address, engine
 from auxhash.stores.store import Near, NoStoreError, Store, agreed_bits, no_store, ordered, told
 
@@ -36,9 +37,11 @@ class LancedbStore(Store):
         super().__init__(address, agreed_bits(str(address), found, n_bits))
         with told(str(address), self.errors):
             if found is None:
-                # If another process was quicker, this is an error, and the next try opens it.
-                table = database.create_table(address.table, schema=self._schema())
+                table = database.create_table(address.table, schema=self._schema(), exist_ok=True)
             self._table = table
+        self._lock = folder / f".{address.table}.lock"
+        if found is None:  # another process may have been quicker
+            agreed_bits(str(address), _bits_of(table, address), n_bits)
 
     def _schema(self) -> Any:
         import pyarrow as pa
@@ -55,18 +58,21 @@ class LancedbStore(Store):
         new = pa.Table.from_arrays(
             [pa.array(ids), codes.cast(schema.field("code").type)], schema=schema
         )
-        merge = self._newest().merge_insert("id")
-        merge.when_matched_update_all().when_not_matched_insert_all().execute(new)
+        # Without it, two processes that insert the same new id would both insert it.
+        with locked(self._lock, wait=True):
+            merge = self._newest().merge_insert("id")
+            merge.when_matched_update_all().when_not_matched_insert_all().execute(new)
 
     def _delete(self, ids: Ids) -> int:
-        table = self._newest()
         count = 0
-        for start in range(0, len(ids), MANY):
-            which = f"id IN ({', '.join(map(str, ids[start : start + MANY].tolist()))})"
-            there = table.count_rows(which)
-            if there:
-                table.delete(which)
-            count += there
+        with locked(self._lock, wait=True):
+            table = self._newest()
+            for start in range(0, len(ids), MANY):
+                which = f"id IN ({', '.join(map(str, ids[start : start + MANY].tolist()))})"
+                there = table.count_rows(which)
+                if there:
+                    table.delete(which)
+                count += there
         return count
 
     def _nearest(self, queries: Packed, k: int) -> list[Near]:
