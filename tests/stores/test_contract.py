@@ -4,6 +4,9 @@ The truth is NumPy's: all distances, ordered by distance and then id.
 """
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -255,6 +258,40 @@ def test_threads(url):
         ids = np.arange(100)
         check(store, ids, np.concatenate([packed, packed]), packed[:2])
     assert wrong == []
+
+
+WRITER = """
+import sys
+import numpy as np
+from auxhash import stores
+
+with stores.open(sys.argv[1], n_bits=64) as store:
+    for turn in range(100_000):
+        store.upsert(np.arange(20) + 20 * turn, np.full((20, 8), turn % 251, np.uint8))
+        print(turn, flush=True)
+"""
+
+
+def test_what_was_acknowledged_survives_a_kill(url):
+    """And no half of a write is there."""
+    brief = 2 if url.startswith("sqlite") else 1
+    for kill in range(30 if SOAK else brief):
+        command = [sys.executable, "-c", WRITER, url]
+        writer = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        told = [int(writer.stdout.readline()) for _ in range(15 + 4 * (kill % 7))]
+        writer.send_signal(signal.SIGKILL)
+        told += map(int, writer.communicate()[0].split())
+        with stores.open(url) as store:
+            batches = list(store.batches())
+            ids = np.concatenate([part for part, _ in batches])
+            packed = np.concatenate([part for _, part in batches])
+            turns = len(ids) // 20
+            assert turns >= max(told) + 1
+            np.testing.assert_array_equal(ids, np.arange(20 * turns))  # whole writes only
+            np.testing.assert_array_equal(packed[:, 0], ids // 20 % 251)
+            check(store, ids, packed, packed[:1])
 
 
 @pytest.mark.parametrize("tied", [False, True])

@@ -1,9 +1,6 @@
-"""The file of SQLite: what other programs see and do, and what survives a kill."""
+"""The file of SQLite: what other programs see and do; and the mirror of it in memory."""
 
-import signal
 import sqlite3
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,7 +9,7 @@ from auxhash import stores
 from auxhash.codes import pack
 from auxhash.stores import StoreError
 from auxhash.stores.mirror import FOLD, Mirror
-from tests.stores.test_contract import SOAK, check, random_codes, truth
+from tests.stores.test_contract import check, random_codes, truth
 
 
 def test_a_mirror_follows_before_and_after_folding():
@@ -91,41 +88,6 @@ def test_a_write_that_fails_changes_nothing(tmp_path, monkeypatch):
         locker.execute("ROLLBACK")
         locker.close()
         check(store, np.array([1, 2]), np.zeros((2, 1), np.uint8), np.zeros((1, 1), np.uint8))
-
-
-WRITER = """
-import sys
-import numpy as np
-from auxhash import stores
-
-with stores.open(sys.argv[1], n_bits=64) as store:
-    for turn in range(100_000):
-        store.upsert(np.arange(20) + 20 * turn, np.full((20, 8), turn % 251, np.uint8))
-        print(turn, flush=True)
-"""
-
-
-def test_what_was_acknowledged_survives_a_kill(tmp_path):
-    url = f"sqlite:///{tmp_path}/a.db"
-    for kill in range(30 if SOAK else 2):
-        writer = subprocess.Popen(
-            [sys.executable, "-c", WRITER, url], stdout=subprocess.PIPE, text=True
-        )
-        last = 0
-        for _ in range(15 + 4 * (kill % 7)):
-            last = int(writer.stdout.readline())
-        writer.send_signal(signal.SIGKILL)
-        rest = writer.communicate()[0].split()
-        last = max([last, *map(int, rest)])
-        with stores.open(url) as store:
-            batches = list(store.batches())
-            ids = np.concatenate([part for part, _ in batches])
-            packed = np.concatenate([part for _, part in batches])
-            turns = len(ids) // 20
-            assert turns >= last + 1
-            np.testing.assert_array_equal(ids, np.arange(20 * turns))  # whole writes only
-            np.testing.assert_array_equal(packed[:, 0], ids // 20 % 251)
-            check(store, ids, packed, packed[:1])
 
 
 @pytest.mark.parametrize(
