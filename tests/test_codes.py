@@ -93,3 +93,61 @@ def test_bits_that_codes_have_in_common():
 def test_numbers_that_are_no_bits(wrong):
     with pytest.raises(ValueError, match="only -1 and"):
         codes.as_packed(np.asarray(wrong))
+
+
+def embeddings(n_bits):
+    """Float embeddings, and the +-1 codes of their signs."""
+    values = np.random.default_rng(n_bits).normal(size=(30, n_bits))
+    return values, codes.sign(values)
+
+
+@pytest.mark.parametrize("b", [7, 8, 16, 64, 100, 256])
+def test_big_endian_bits_are_numpys(b):
+    """Vespa's, and sentence-transformers' "ubinary": np.packbits(embeddings > 0), as it says."""
+    values, Z = embeddings(b)
+    ubinary = np.packbits(values > 0, axis=-1)
+    np.testing.assert_array_equal(codes.to_order(codes.pack(Z), b, "ubinary"), ubinary)
+    np.testing.assert_array_equal(codes.from_order(ubinary, b, "ubinary"), codes.pack(Z))
+
+
+@pytest.mark.parametrize("b", [8, 64, 256])
+def test_binary_is_sentence_transformers(b):
+    """Its formula for "binary": (np.packbits(embeddings > 0).reshape(n, -1) - 128).astype(int8)."""
+    values, Z = embeddings(b)
+    binary = (np.packbits(values > 0).reshape(len(values), -1).astype(int) - 128).astype(np.int8)
+    assert binary.min() < 0 < binary.max()
+    ours = codes.to_order(codes.pack(Z), b, "binary")
+    assert ours.dtype == np.int8
+    np.testing.assert_array_equal(ours, binary)
+    np.testing.assert_array_equal(codes.from_order(binary, b, "binary"), codes.pack(Z))
+
+
+def test_little_is_ours():
+    packed = codes.pack(embeddings(100)[1])
+    np.testing.assert_array_equal(codes.to_order(packed, 100, "little"), packed)
+    np.testing.assert_array_equal(codes.from_order(packed, 100, "little"), packed)
+
+
+@given(st.integers(1, 140), st.integers(0, 2**32), st.sampled_from(codes.ORDERS))
+def test_orders_round_trip(b, seed, order):
+    packed = codes.pack(oracle.codes(np.random.default_rng(seed), 5, b))
+    np.testing.assert_array_equal(
+        codes.from_order(codes.to_order(packed, b, order), b, order), packed
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: codes.to_order(np.zeros((1, 1), np.uint8), 8, "big"), "order must be one of"),
+        (lambda: codes.to_order(np.ones((1, 8)), 8, "ubinary"), "packed must be uint8"),
+        (lambda: codes.from_order(np.ones((1, 1), np.uint8), 8, "binary"), "must be int8, got"),
+        (lambda: codes.from_order(np.ones((1, 1), np.int8), 8, "ubinary"), "must be uint8, got"),
+        # Bytes of the other order show in the padding, where there is any.
+        (lambda: codes.from_order(np.ones((1, 1), np.uint8), 7, "ubinary"), "padding bits"),
+        (lambda: codes.from_order(np.ones((1, 2), np.uint8), 8, "ubinary"), "of shape"),
+    ],
+)
+def test_what_is_not_in_the_order(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()

@@ -17,6 +17,7 @@ ROOMS = [
     "zstep",
     "hashfunctions",
     "index",
+    "stores",
     "metrics",
     "mac",
     "refine",

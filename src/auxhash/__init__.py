@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         metrics,
         paper,
         refine,
+        stores,
         zstep,
     )
     from auxhash.affinity import Affinity
@@ -65,6 +66,7 @@ _MODULES = (
     "metrics",
     "paper",
     "refine",
+    "stores",
     "zstep",
 )
 
@@ -96,6 +98,7 @@ __all__ = [
     "paper",
     "refine",
     "register",
+    "stores",
     "zstep",
 ]
 

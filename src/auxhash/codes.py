@@ -4,7 +4,7 @@ Bit k of a code is bit k % 8 of byte k // 8 (little-endian), as in faiss and mos
 +1 is packed as 1, -1 as 0, and padding bits are 0.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,10 +15,15 @@ from auxhash.compute.kernels import intrinsic
 Codes = NDArray[np.int8]
 Packed = NDArray[np.uint8]
 Words = NDArray[np.uint64]
+BitOrder = Literal["little", "ubinary", "binary"]
+ORDERS = ("little", "ubinary", "binary")
 
 # Index and metrics take codes of up to this many bits: their kernels keep a distance, together with
 # whether the point is relevant, in 16 bits.
 MOST_BITS = (1 << 15) - 1
+
+# Each byte with its bits in the other order.
+_FLIPPED = np.packbits(np.arange(256, dtype=np.uint8)[:, None] >> np.arange(8) & 1, axis=1)[:, 0]
 
 
 @intrinsic
@@ -69,6 +74,37 @@ def unpack(packed: ArrayLike, n_bits: int) -> Codes:
     array = as_packed(array, "packed", n_bits)
     bits = np.unpackbits(array, axis=1, count=n_bits, bitorder="little")
     return (2 * bits.astype(np.int8) - 1).astype(np.int8)
+
+
+def to_order(packed: ArrayLike, n_bits: int, order: BitOrder) -> NDArray[np.integer[Any]]:
+    """Packed codes (n, n_bytes) in the bit order of another system.
+
+    Args:
+        order: "ubinary" has bit 0 of a code as the most significant bit of byte 0, as uint8:
+            the order of numpy.packbits, sentence-transformers and Vespa (whose int8 cells are
+            these bytes, `.view(np.int8)`). "binary" is sentence-transformers' other one: the same
+            less 128, as int8. "little" is ours, faiss's and sqlite-vec's.
+    """
+    array = np.asarray(packed)
+    if array.dtype != np.uint8:  # +-1 codes have no order of bits
+        raise ValueError(f"packed must be uint8, got {array.dtype}")
+    array = as_packed(array, "packed", n_bits)
+    if checks.one_of("order", order, ORDERS) == "little":
+        return array
+    flipped = _FLIPPED[array]
+    return flipped if order == "ubinary" else (flipped.astype(np.int16) - 128).astype(np.int8)
+
+
+def from_order(codes: ArrayLike, n_bits: int, order: BitOrder) -> Packed:
+    """Packed codes (n, n_bytes) of ours from those of another system; `order` as for `to_order`."""
+    array = np.asarray(codes)
+    if checks.one_of("order", order, ORDERS) == "binary":
+        if array.dtype != np.int8:
+            raise ValueError(f'codes in the order "binary" must be int8, got {array.dtype}')
+        array = (array.astype(np.int16) + 128).astype(np.uint8)
+    if array.dtype != np.uint8:
+        raise ValueError(f'codes in the order "{order}" must be uint8, got {array.dtype}')
+    return as_packed(array if order == "little" else _FLIPPED[array], n_bits=n_bits)
 
 
 def n_bytes(n_bits: int) -> int:

@@ -14,6 +14,7 @@ from auxhash.cli.index import add, index, remove
 from auxhash.cli.inspect import inspect
 from auxhash.cli.reproduce import reproduce
 from auxhash.cli.search import search
+from auxhash.cli.store import store
 
 __all__ = ["main"]
 
@@ -52,6 +53,7 @@ for command in (
     search,
     add,
     remove,
+    store,
     evaluate,
     inspect,
     export,

@@ -1,6 +1,5 @@
 """search: from queries to their nearest codes."""
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,24 +11,15 @@ from auxhash.cli.output import (
     jobs_option,
     json_option,
     label_option,
-    number,
     own_feature_option,
-    show,
-    table,
 )
+from auxhash.cli.queries import OUTPUTS, Asked, Called, Found, K, answer, codes, encoded
 from auxhash.words import count
 
 if TYPE_CHECKING:
-    from auxhash.codes import Packed
-    from auxhash.compute.arrays import AnyArray
     from auxhash.index.named import AnyIndex, NumberedIndex
 
-Called = Callable[[Iterable[int]], list[str]]  # from ids to names
-
-SHOWN = 10  # queries and neighbours, on the terminal
-K = 10
 MORE = 10  # candidates to re-rank, per neighbour that is wanted
-OUTPUTS = "outputs"
 
 
 @click.command()
@@ -118,76 +108,21 @@ def search(
         raise ValueError(f"--probe is for approximate indexes, and {index} is exact")
     called = _names(names, header, found)
     if model is None:
-        asked = _Asked(_codes(queries, found.n_bits))
+        asked = Asked(codes(queries, found.n_bits))
     else:
-        asked = _encoded(model, queries, own, label, header, jobs, inner, finer.by_points)
+        asked = encoded(model, queries, own, label, header, jobs, inner, finer.by_points)
     if radius is None:
         what = finer.search(inner, asked, K if k is None else k, header)
     else:
-        what = _Found(
+        what = Found(
             *inner.radius_search(asked.codes, radius), f"all within {count(radius, 'bit')}"
         )
     result: dict[str, Any] = {"index": index, "queries": len(asked.codes)}
     result |= {"k": what.ids.shape[1]} if radius is None else {"radius": radius}
     said = f"{count(len(asked.codes), 'query')}, {what.told} of {count(len(found), 'code')}"
-    if path is not None:
-        what.write(path, called)
-        show({**result, "output": output}, as_json, f"{output}: {said}")
-        return
-    near, which = what.plain()
-    result |= {"distances": near, "ids": which}
-    if called is not None:
-        result["names"] = [called(row) for row in which]
-    if asked.names is not None:
-        result["query_names"] = asked.names
-    shown: list[Any] = [said, _nearest(near, result.get("names", which), asked.names)]
-    if len(near) > SHOWN or max(map(len, near)) > SHOWN:
-        shown.append(f"At most {SHOWN} are shown of each; -o or --json gives all.")
-    show(result, as_json, *shown)
-
-
-@dataclass(frozen=True)
-class _Found:
-    """Distances and ids of each query's codes: arrays (n_queries, k), or a list of arrays."""
-
-    distances: Any
-    ids: Any
-    told: str  # what was sought, in words
-
-    def plain(self) -> tuple[list[list[Any]], list[list[int]]]:
-        """As lists. An id of -1, where an approximate index found fewer than k, is left out."""
-        which = [ids[ids >= 0].tolist() for ids in self.ids]
-        both = zip(self.distances, self.ids, strict=True)
-        return [near[ids >= 0].tolist() for near, ids in both], which
-
-    def write(self, path: Path, called: "Called | None") -> None:
-        """As arrays; those of a list one after the other, and `stops`."""
-        import numpy as np
-
-        from auxhash.storage.files import writing
-
-        distances, ids = self.distances, self.ids
-        arrays: dict[str, Any] = {}
-        if isinstance(ids, list):
-            arrays["stops"] = np.cumsum([0, *map(len, ids)])
-            ids, distances = np.concatenate(ids), np.concatenate(distances)
-        arrays |= {"distances": distances, "ids": ids}
-        if called is not None:
-            names = np.array(["", *called(ids[ids >= 0])])
-            arrays["names"] = np.full(ids.shape, "", names.dtype)
-            arrays["names"][ids >= 0] = names[1:]
-        with writing(path) as temporary, temporary.open("wb") as file:
-            np.savez(file, **arrays)
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """Queries: their codes, and what else was needed of them."""
-
-    codes: "Packed"
-    names: list[str] | None = None  # of pictures
-    vectors: "AnyArray | None" = None
-    outputs: "AnyArray | None" = None
+    if output is not None:
+        result["output"] = output
+    answer(what, asked, result, said, path, called, as_json)
 
 
 @dataclass(frozen=True)
@@ -225,7 +160,7 @@ class _Rerank:
                 "--rerank VECTORS needs the queries' vectors: --query-vectors, or --model"
             )
 
-    def search(self, index: "NumberedIndex", asked: _Asked, k: int, header: bool | None) -> _Found:
+    def search(self, index: "NumberedIndex", asked: Asked, k: int, header: bool | None) -> Found:
         """The k nearest."""
         from auxhash import checks
 
@@ -238,10 +173,10 @@ class _Rerank:
             distances, ids = self._ordered(index, asked, few, k, header)
         there = ids.shape[1]
         told = f"{there} nearest" if there == k else f"{there} nearest (all there are, not {k})"
-        return _Found(distances, ids, told)
+        return Found(distances, ids, told)
 
     def _ordered(
-        self, index: "NumberedIndex", asked: _Asked, few: int, k: int, header: bool | None
+        self, index: "NumberedIndex", asked: Asked, few: int, k: int, header: bool | None
     ) -> Any:
         """Distances and ids of the k best of `few` candidates."""
         from auxhash.cli import inputs
@@ -259,59 +194,7 @@ class _Rerank:
         return rerank.by_vectors(ids, points, base, k, metric)
 
 
-def _codes(queries: str, n_bits: int) -> "Packed":
-    """Queries that are codes already."""
-    from auxhash.cli import inputs
-
-    try:
-        return inputs.codes(queries, n_bits, single=True)[0]
-    except inputs.NoCodesError as error:
-        raise ValueError(f"{error}; --model MODEL encodes features") from error
-
-
-def _encoded(
-    model: str,
-    queries: str,
-    own: str | None,
-    label: str,
-    header: bool | None,
-    jobs: int | None,
-    index: "NumberedIndex",
-    also: str | None,
-) -> _Asked:
-    """The queries' codes, names if they are pictures, and `also` their vectors or outputs."""
-    import numpy as np
-
-    from auxhash.cli import inputs
-    from auxhash.codes import as_packed, pack, sign
-    from auxhash.index import HammingIndex
-    from auxhash.models.encoder import load
-
-    hasher = load(model)
-    hasher.n_jobs = jobs
-    if hasher.n_bits != index.n_bits:  # an index of whole bytes fits if its padding is zeros
-        told = (
-            f"the index holds codes of {count(index.n_bits, 'bit')}, and {model} makes codes of "
-            f"{hasher.n_bits}"
-        )
-        if also == OUTPUTS or not isinstance(index, HammingIndex):
-            raise ValueError(told)
-        try:
-            as_packed(index.packed, n_bits=hasher.n_bits)
-        except ValueError as error:
-            raise ValueError(told) from error
-    points = inputs.points_for(hasher, queries, own, label, header)
-    if also == OUTPUTS:
-        outputs = np.concatenate([hasher.decision_function(chunk) for chunk in points.chunks()])
-        return _Asked(pack(sign(outputs)), points.names, outputs=outputs)
-    if also == "vectors":
-        vectors = points.all()
-        return _Asked(hasher.encode(vectors), points.names, vectors)
-    codes = np.concatenate([hasher.encode(chunk) for chunk in points.chunks()])
-    return _Asked(codes, points.names)
-
-
-def _names(path: str | None, header: bool | None, index: "AnyIndex") -> "Called | None":
+def _names(path: str | None, header: bool | None, index: "AnyIndex") -> Called | None:
     """What gives ids their names: the index itself, or a file with the names of 0, 1, ..."""
     from auxhash.cli import inputs
     from auxhash.index import NamedIndex
@@ -334,14 +217,3 @@ def _names(path: str | None, header: bool | None, index: "AnyIndex") -> "Called 
             "name the column? --header or --no-header says so"
         )
     return lambda ids: [names[i] for i in ids]
-
-
-def _nearest(near: Sequence[Any], called: Sequence[Any], asking: list[str] | None) -> Any:
-    rows = []
-    for query in range(min(SHOWN, len(near))):
-        pairs = list(zip(called[query], near[query], strict=True))[:SHOWN]
-        told = "  ".join(f"{name} ({number(distance)})" for name, distance in pairs)
-        rows.append(
-            {"query": asking[query] if asking else query, "nearest, with their distances": told}
-        )
-    return table(rows)

@@ -1,0 +1,158 @@
+"""Queries and what they found: what searching an index and searching a store share."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from auxhash.cli.output import number, show, table
+from auxhash.words import count
+
+if TYPE_CHECKING:
+    from auxhash.codes import Packed
+    from auxhash.compute.arrays import AnyArray
+
+Called = Callable[[Iterable[int]], list[str]]  # from ids to names
+
+SHOWN = 10  # queries and neighbours, on the terminal
+K = 10
+OUTPUTS = "outputs"
+
+
+class Searched(Protocol):
+    """An index or a store."""
+
+    n_bits: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """Distances and ids of each query's codes: arrays (n_queries, k), or a list of arrays."""
+
+    distances: Any
+    ids: Any
+    told: str  # what was sought, in words
+
+    def plain(self) -> tuple[list[list[Any]], list[list[int]]]:
+        """As lists. An id of -1, where an approximate index found fewer than k, is left out."""
+        which = [ids[ids >= 0].tolist() for ids in self.ids]
+        both = zip(self.distances, self.ids, strict=True)
+        return [near[ids >= 0].tolist() for near, ids in both], which
+
+    def write(self, path: Path, called: "Called | None") -> None:
+        """As arrays; those of a list one after the other, and `stops`."""
+        import numpy as np
+
+        from auxhash.storage.files import writing
+
+        distances, ids = self.distances, self.ids
+        arrays: dict[str, Any] = {}
+        if isinstance(ids, list):
+            arrays["stops"] = np.cumsum([0, *map(len, ids)])
+            ids, distances = np.concatenate(ids), np.concatenate(distances)
+        arrays |= {"distances": distances, "ids": ids}
+        if called is not None:
+            names = np.array(["", *called(ids[ids >= 0])])
+            arrays["names"] = np.full(ids.shape, "", names.dtype)
+            arrays["names"][ids >= 0] = names[1:]
+        with writing(path) as temporary, temporary.open("wb") as file:
+            np.savez(file, **arrays)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Queries: their codes, and what else was needed of them."""
+
+    codes: "Packed"
+    names: list[str] | None = None  # of pictures
+    vectors: "AnyArray | None" = None
+    outputs: "AnyArray | None" = None
+
+
+def codes(queries: str, n_bits: int) -> "Packed":
+    """Queries that are codes already."""
+    from auxhash.cli import inputs
+
+    try:
+        return inputs.codes(queries, n_bits, single=True)[0]
+    except inputs.NoCodesError as error:
+        raise ValueError(f"{error}; --model MODEL encodes features") from error
+
+
+def encoded(
+    model: str,
+    queries: str,
+    own: str | None,
+    label: str,
+    header: bool | None,
+    jobs: int | None,
+    index: Searched,
+    also: str | None,
+) -> Asked:
+    """The queries' codes, names if they are pictures, and `also` their vectors or outputs."""
+    import numpy as np
+
+    from auxhash.cli import inputs
+    from auxhash.codes import as_packed, pack, sign
+    from auxhash.index import HammingIndex
+    from auxhash.models.encoder import load
+
+    hasher = load(model)
+    hasher.n_jobs = jobs
+    if hasher.n_bits != index.n_bits:  # an index of whole bytes fits if its padding is zeros
+        told = (
+            f"the index holds codes of {count(index.n_bits, 'bit')}, and {model} makes codes of "
+            f"{hasher.n_bits}"
+        )
+        if also == OUTPUTS or not isinstance(index, HammingIndex):
+            raise ValueError(told)
+        try:
+            as_packed(index.packed, n_bits=hasher.n_bits)
+        except ValueError as error:
+            raise ValueError(told) from error
+    points = inputs.points_for(hasher, queries, own, label, header)
+    if also == OUTPUTS:
+        outputs = np.concatenate([hasher.decision_function(chunk) for chunk in points.chunks()])
+        return Asked(pack(sign(outputs)), points.names, outputs=outputs)
+    if also == "vectors":
+        vectors = points.all()
+        return Asked(hasher.encode(vectors), points.names, vectors)
+    codes = np.concatenate([hasher.encode(chunk) for chunk in points.chunks()])
+    return Asked(codes, points.names)
+
+
+def answer(
+    what: Found,
+    asked: Asked,
+    result: dict[str, Any],
+    said: str,
+    output: Path | None = None,
+    called: "Called | None" = None,
+    as_json: bool = False,
+) -> None:
+    """Write what was found to `output`, or else show it, with `result` and `said` before it."""
+    if output is not None:
+        what.write(output, called)
+        show(result, as_json, f"{result['output']}: {said}")
+        return
+    near, which = what.plain()
+    result = {**result, "distances": near, "ids": which}
+    if called is not None:
+        result["names"] = [called(row) for row in which]
+    if asked.names is not None:
+        result["query_names"] = asked.names
+    shown: list[Any] = [said, _nearest(near, result.get("names", which), asked.names)]
+    if len(near) > SHOWN or max(map(len, near)) > SHOWN:
+        shown.append(f"At most {SHOWN} are shown of each; -o or --json gives all.")
+    show(result, as_json, *shown)
+
+
+def _nearest(near: Sequence[Any], called: Sequence[Any], asking: list[str] | None) -> Any:
+    rows = []
+    for query in range(min(SHOWN, len(near))):
+        pairs = list(zip(called[query], near[query], strict=True))[:SHOWN]
+        told = "  ".join(f"{name} ({number(distance)})" for name, distance in pairs)
+        rows.append(
+            {"query": asking[query] if asking else query, "nearest, with their distances": told}
+        )
+    return table(rows)

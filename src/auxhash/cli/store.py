@@ -1,0 +1,288 @@
+"""store: codes in a database: put there, searched there, and compared with what they should be."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from auxhash.cli.group import Commands
+from auxhash.cli.output import (
+    bits_option,
+    header_option,
+    jobs_option,
+    json_option,
+    label_option,
+    own_feature_option,
+    seed_option,
+    show,
+)
+from auxhash.cli.queries import Asked, Found, K, answer, codes, encoded
+from auxhash.words import count
+
+if TYPE_CHECKING:
+    from auxhash.codes import Packed
+    from auxhash.index import HammingIndex
+    from auxhash.index.held import Ids
+    from auxhash.stores import Store
+
+ids_option = click.option(
+    "--ids", metavar="FILE", help="The ids of the codes, whole numbers, one per code."
+)
+
+
+@click.group(cls=Commands)
+def store() -> None:
+    """Codes in a database: SQLite, PostgreSQL, DuckDB, LanceDB or Milvus.
+
+    A URL says where: sqlite:///codes.db, postgresql://user@host/database, duckdb:///codes.duckdb,
+    lancedb:///folder, milvus:///codes.db or milvus+http://host:19530. ?table=NAME at its end tells
+    several stores in one database apart.
+
+    \b
+    Examples:
+      auxhash store push sqlite:///items.db codes.npy
+      auxhash store search sqlite:///items.db codes.npy -k 3
+      auxhash store verify sqlite:///items.db codes.npy
+    """
+
+
+@store.command()
+@click.argument("url")
+@click.argument("codes")
+@bits_option
+@ids_option
+@header_option
+@json_option
+def push(
+    url: str,
+    codes: str,
+    bits: int | None,
+    ids: str | None,
+    header: bool | None,
+    as_json: bool,
+) -> None:
+    """Put CODES into the store at URL, which is made if it is not there.
+
+    With --ids, codes that an id had before are replaced. Without, the store must be empty, and
+    the ids are the row numbers. Codes go there in batches; a push that was interrupted is repeated
+    with --ids.
+
+    \b
+    Examples:
+      auxhash store push sqlite:///codes.db codes.npy
+      auxhash store push "sqlite:///codes.db?table=tens" codes.npy --ids ids.npy
+    """
+    from auxhash.cli import inputs
+    from auxhash.stores import NoStoreError
+    from auxhash.stores import open as open_store
+
+    n_bits = bits
+    if bits is None:  # as many as the store has, where there is one
+        try:
+            with open_store(url) as there:
+                n_bits = there.n_bits
+        except NoStoreError:
+            pass
+    packed, n_bits = inputs.codes(codes, n_bits)
+    names = _ids(ids, header, len(packed))
+    with open_store(url, n_bits) as found:
+        if ids is None and len(found):
+            raise ValueError(
+                f"{found.url} holds {count(len(found), 'code')} already: give the --ids of the "
+                "new ones"
+            )
+        for rows in _parts(len(packed)):
+            found.upsert(names[rows], packed[rows])
+        result = {"store": found.url, "pushed": len(packed), "codes": len(found), "bits": n_bits}
+    said = f"{count(len(packed), 'code')} of {count(n_bits, 'bit')} pushed"
+    show(result, as_json, f"{result['store']}: {said}, {result['codes']:,} in all")
+
+
+@store.command()
+@click.argument("url")
+@click.argument("queries")
+@click.option("-k", type=int, help=f"How many neighbours of each query; {K} by default.")
+@click.option("-r", "--radius", type=int, help="All codes at this distance or less, in place of k.")
+@click.option("--model", help="The model that encodes QUERIES, where they are no codes.")
+@click.option("-o", "--output", metavar="FILE", help="Write distances and ids to this .npz file.")
+@own_feature_option
+@label_option
+@header_option
+@jobs_option
+@json_option
+def search(
+    url: str,
+    queries: str,
+    k: int | None,
+    radius: int | None,
+    model: str | None,
+    output: str | None,
+    own: str | None,
+    label: str,
+    header: bool | None,
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Find the k codes at URL that are nearest to each of QUERIES, or all within a radius.
+
+    QUERIES are codes or, with --model, points, as for `auxhash search`, and FILE is the same.
+    Codes at equal distance come by id, smallest first.
+
+    \b
+    Examples:
+      auxhash store search sqlite:///codes.db codes.npy -k 3
+      auxhash store search sqlite:///codes.db codes.npy --radius 2
+      auxhash store search sqlite:///codes.db queries.npy --model model.safetensors -o near.npz
+    """
+    from auxhash.cli import inputs
+    from auxhash.stores import open as open_store
+
+    if k is not None and radius is not None:
+        raise click.UsageError("--radius finds all codes within it: leave out -k")
+    path = None if output is None else inputs.output_path(output, queries, suffix=".npz")
+    with open_store(url, n_jobs=jobs) as found:
+        if model is None:
+            asked = Asked(codes(queries, found.n_bits))
+        else:
+            asked = encoded(model, queries, own, label, header, jobs, found, None)
+        if radius is None:
+            near, ids = found.search(asked.codes, K if k is None else k)
+            what = Found(near, ids, f"{ids.shape[1]} nearest")
+        else:
+            told = f"all within {count(radius, 'bit')}"
+            what = Found(*found.search_radius(asked.codes, radius), told)
+        result: dict[str, Any] = {"store": found.url, "queries": len(asked.codes)}
+        said = f"{count(len(asked.codes), 'query')}, {what.told} of {count(len(found), 'code')}"
+    result |= {"k": what.ids.shape[1]} if radius is None else {"radius": radius}
+    if output is not None:
+        result["output"] = output
+    answer(what, asked, result, said, path, as_json=as_json)
+
+
+@store.command()
+@click.argument("url")
+@click.argument("codes", required=False)
+@ids_option
+@click.option(
+    "--queries",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="How many searches to compare.",
+)
+@seed_option
+@header_option
+@jobs_option
+@json_option
+def verify(
+    url: str,
+    codes: str | None,
+    ids: str | None,
+    queries: int,
+    seed: int,
+    header: bool | None,
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Compare the store at URL with CODES, and its searches with those of our own index.
+
+    With CODES (and their --ids) each id and code is compared. Always, the whole store is read, and
+    some searches by k and by radius are made there and here: distances and ids must be the same.
+    The exit code is 1 where anything differs.
+
+    \b
+    Examples:
+      auxhash store verify sqlite:///codes.db codes.npy
+      auxhash store verify "sqlite:///codes.db?table=tens" codes.npy --ids ids.npy
+      auxhash store verify sqlite:///codes.db
+    """
+    from auxhash.cli import inputs
+    from auxhash.index import HammingIndex
+    from auxhash.stores import open as open_store
+
+    if ids is not None and codes is None:
+        raise click.UsageError("--ids are those of CODES: give both")
+    with open_store(url, n_jobs=jobs) as found:
+        index = HammingIndex(found.n_bits, jobs)
+        for names, packed in found.batches():  # by id, so that our ties are the store's
+            index.add(packed, names)
+        checked = "read"
+        if codes is not None:
+            expected, _ = inputs.codes(codes, found.n_bits)
+            _check_content(index, _ids(ids, header, len(expected)), expected, found.url, codes)
+            checked = f"as in {codes}"
+        n_asked = _check_searches(found, index, queries, seed)
+        result = {"store": found.url, "codes": len(index), "bits": found.n_bits}
+    result |= {"compared": codes is not None, "queries": n_asked}
+    said = f"{count(len(index), 'code')} {checked}, {count(n_asked, 'query')} found the same"
+    show(result, as_json, f"{result['store']}: {said}")
+
+
+def _ids(path: str | None, header: bool | None, n: int) -> "Ids":
+    """Ids from a file, or the row numbers."""
+    import numpy as np
+
+    from auxhash import checks
+    from auxhash.cli import inputs
+
+    if path is None:
+        return np.arange(n)
+    given = inputs.ids(path, header)
+    if given.dtype.kind == "U":
+        raise ValueError(f"{path} holds text, and the ids of a store are whole numbers")
+    found = checks.ids(path, given)
+    if len(found) != n:
+        raise ValueError(f"{path} holds {count(len(found), 'id')}, and there are {n:,} codes")
+    return found
+
+
+def _parts(n: int) -> Iterator[slice]:
+    from auxhash.stores.store import BATCH
+
+    return (slice(start, start + BATCH) for start in range(0, n, BATCH))
+
+
+def _check_content(
+    index: "HammingIndex", ids: "Ids", packed: "Packed", url: str, path: str
+) -> None:
+    """Raise ValueError unless the index holds just these codes."""
+    import numpy as np
+
+    from auxhash.index.held import first_twice
+
+    twice = first_twice(ids)
+    if twice is not None:
+        raise ValueError(f"ids must not name a code twice, {twice} does")
+    held = index.ids
+    missing, more = np.setdiff1d(ids, held), np.setdiff1d(held, ids)
+    for which, told in ((missing, f"missing from {url}"), (more, f"not in {path}")):
+        if len(which):
+            raise ValueError(f"{count(len(which), 'id')} {told}, the first is {which[0]}")
+    other = (index.codes(ids) != packed).any(axis=1)
+    if other.any():
+        first = ids[other].min()
+        raise ValueError(
+            f"{count(int(other.sum()), 'code')} in {url} not as in {path}, the first has id {first}"
+        )
+
+
+def _check_searches(found: "Store", index: "HammingIndex", n: int, seed: int) -> int:
+    """Raise ValueError where the store finds other codes than our index; how many were asked."""
+    import numpy as np
+
+    if not len(index):
+        return 0
+    rng = np.random.default_rng(seed)
+    chosen = index.packed[rng.integers(0, len(index), n)]
+    # Beside codes that are there, some that most likely are not: another first bit.
+    chosen[n // 2 :, 0] ^= 1
+    near, ids = index.search(chosen, K)
+    theirs = found.search(chosen, K)
+    if not (np.array_equal(near, theirs[0]) and np.array_equal(ids, theirs[1])):
+        raise ValueError(f"{found.url} finds other neighbours than our own index does")
+    radius = int(near[:, -1].min())
+    ours, there = index.radius_search(chosen, radius), found.search_radius(chosen, radius)
+    for q in range(n):
+        if not all(np.array_equal(ours[i][q], there[i][q]) for i in (0, 1)):
+            raise ValueError(f"{found.url} finds others within {radius} bits than our own index")
+    return n

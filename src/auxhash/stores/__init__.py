@@ -1,0 +1,54 @@
+"""Codes in the databases people have: one protocol, `Store`, and one file per engine."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from auxhash import checks
+from auxhash.codes import MOST_BITS
+from auxhash.stores.address import Address
+from auxhash.stores.store import NoStoreError, Store, StoreError
+
+__all__ = ["SCHEMES", "NoStoreError", "Store", "StoreError", "open"]
+
+# What a URL begins with, and where its store is; loaded when one is opened.
+SCHEMES = {
+    "sqlite": "sqlite.SqliteStore",
+    "postgresql": "postgresql.PostgresqlStore",
+    "duckdb": "duckdb.DuckdbStore",
+    "lancedb": "lancedb.LancedbStore",
+    "milvus": "milvus.MilvusStore",
+    "milvus+http": "milvus.MilvusStore",
+    "milvus+https": "milvus.MilvusStore",
+}
+
+
+def open(url: str, n_bits: int | None = None, n_jobs: int | None = None) -> Store:  # noqa: A001
+    """Open the store of codes at a URL, or make it if it is not there yet.
+
+    >>> with open("sqlite:///codes.db", n_bits=3) as store:  # doctest: +SKIP
+    ...     store.upsert([7, 9], [[1, 1, 1], [1, -1, -1]])
+    ...     store.search([1, -1, 1], k=1)
+    (array([[1]], dtype=int32), array([[7]]))
+
+    Args:
+        url: sqlite:///codes.db, duckdb:///codes.duckdb, lancedb:///folder or milvus:///codes.db,
+            with four slashes for an absolute path; postgresql://user:password@host/database or
+            milvus+http://host:19530. `?table=NAME` tells several stores in one database apart;
+            its name is codes, otherwise.
+        n_bits: bits per code. Without, the store must be there already; with, it must have as
+            many, or it is made.
+        n_jobs: threads of searches that are made here (SQLite); all cores, by default.
+    """
+    address = Address.of(url)
+    if n_bits is not None:
+        n_bits = checks.whole("n_bits", n_bits, 1, MOST_BITS)
+    known = SCHEMES.get(address.parts.scheme)
+    if known is None:
+        every = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+        raise checks.ArgumentError(f"url must begin with one of {every}; got {str(address)!r}")
+    module, name = known.split(".")
+    made: Callable[[Address, int | None, int | None], Any]
+    made = getattr(import_module(f"auxhash.stores.{module}"), name)
+    store: Store = made(address, n_bits, n_jobs)
+    return store

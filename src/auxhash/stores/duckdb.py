@@ -1,0 +1,141 @@
+"""DuckdbStore: a file of DuckDB.
+
+A table `codes (id BIGINT PRIMARY KEY, w0 UBIGINT, w1 UBIGINT, ...)` holds each code as 64-bit
+words, bit k in bit k % 64 of word k // 64, and another one, `auxhash_stores`, the number of bits.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import numpy as np
+
+from auxhash.codes import Packed, n_bytes, to_words
+from auxhash.index.held import Ids
+from auxhash.stores.address import Address, engine
+from auxhash.stores.store import Near, NoStoreError, Store, agreed_bits, no_store, told
+
+NEW = "auxhash_new"  # arrays of ours, as a table
+
+
+class DuckdbStore(Store):
+    """A table of a DuckDB file, searched by DuckDB. One process at a time may open the file."""
+
+    def __init__(self, address: Address, n_bits: int | None, n_jobs: int | None) -> None:
+        duckdb: Any = engine("duckdb", "duckdb")
+        self.errors = (duckdb.Error,)
+        path = address.file()
+        if n_bits is None and not path.exists():
+            raise NoStoreError(f"{address} holds no store; give n_bits to make one")
+        with told(str(address), self.errors):
+            self._connection = duckdb.connect(str(path))
+            try:
+                with self._transaction():
+                    self._prepare(address, n_bits)
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _prepare(self, address: Address, n_bits: int | None) -> None:
+        """Make the table, or check the one that is there."""
+        run = self._connection.execute
+        table = address.table
+        there = {name for (name,) in run("SELECT table_name FROM duckdb_tables()").fetchall()}
+        row = None
+        if "auxhash_stores" in there:
+            found = run("SELECT n_bits FROM auxhash_stores WHERE name = ?", [table]).fetchall()
+            row = found[0] if found else None
+        if (row is None) != (table not in there):
+            raise no_store(str(address), table, "auxhash_stores does not agree")
+        super().__init__(
+            address, agreed_bits(str(address), None if row is None else int(row[0]), n_bits)
+        )
+        self._table = f'"{table}"'
+        self._words = [f"w{i}" for i in range(-(-n_bytes(self.n_bits) // 8))]
+        # A sum of 8-bit numbers would be one of 8 bits.
+        self._distance = " + ".join(
+            f"bit_count(xor({w}, ?::UBIGINT))::INTEGER" for w in self._words
+        )
+        if row is None:
+            columns = ", ".join(f"{w} UBIGINT NOT NULL" for w in self._words)
+            run(
+                "CREATE TABLE IF NOT EXISTS auxhash_stores "
+                "(name VARCHAR PRIMARY KEY, n_bits INTEGER NOT NULL)"
+            )
+            run(f"CREATE TABLE {self._table} (id BIGINT PRIMARY KEY CHECK (id >= 0), {columns})")
+            run("INSERT INTO auxhash_stores VALUES (?, ?)", [table, self.n_bits])
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All of it or nothing; what is read is of one moment."""
+        self._connection.execute("BEGIN")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            with suppress(*self.errors):  # some errors have ended it already
+                self._connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _given(self, **columns: Any) -> Iterator[None]:
+        """Arrays of ours, as the table NEW, in a transaction."""
+        self._connection.register(NEW, columns)
+        try:
+            with self._transaction():
+                yield
+        finally:
+            self._connection.unregister(NEW)
+
+    def _upsert(self, ids: Ids, packed: Packed) -> None:
+        words = to_words(packed)
+        columns = {w: np.ascontiguousarray(words[:, i]) for i, w in enumerate(self._words)}
+        replaced = ", ".join(f"{w} = excluded.{w}" for w in self._words)
+        names = ", ".join(["id", *self._words])
+        with self._given(id=ids, **columns):
+            self._connection.execute(
+                f"INSERT INTO {self._table} ({names}) SELECT {names} FROM {NEW} "
+                f"ON CONFLICT (id) DO UPDATE SET {replaced}"
+            )
+
+    def _delete(self, ids: Ids) -> int:
+        with self._given(id=ids):
+            gone = f"DELETE FROM {self._table} WHERE id IN (SELECT id FROM {NEW})"
+            return self._number(gone)
+
+    def _nearest(self, queries: Packed, k: int) -> list[Near]:
+        k = min(k, self._count())
+        return self._found(queries, f"ORDER BY distance, id LIMIT {k}")
+
+    def _within(self, queries: Packed, r: int) -> list[Near]:
+        return self._found(queries, f"WHERE distance <= {r} ORDER BY distance, id")
+
+    def _found(self, queries: Packed, which: str) -> list[Near]:
+        statement = (
+            f"SELECT distance, id FROM (SELECT id, {self._distance} AS distance "
+            f"FROM {self._table}) {which}"
+        )
+        with self._transaction():
+            return [self._answer(statement, words) for words in to_words(queries).tolist()]
+
+    def _answer(self, statement: str, words: list[int]) -> Near:
+        found = self._connection.execute(statement, words).fetchnumpy()
+        return np.asarray(found["distance"], np.int32), np.asarray(found["id"], np.int64)
+
+    def _count(self) -> int:
+        return self._number(f"SELECT count(*) FROM {self._table}")
+
+    def _number(self, statement: str) -> int:
+        # All rows are fetched, or the connection would wait for the next.
+        [(number,)] = self._connection.execute(statement).fetchall()
+        return int(number)
+
+    def _page(self, after: int, size: int) -> tuple[Ids, Packed]:
+        some = f"SELECT * FROM {self._table} WHERE id > ? ORDER BY id LIMIT ?"
+        found = self._connection.execute(some, [after, size]).fetchnumpy()
+        ids = np.asarray(found["id"], np.int64)
+        words = np.stack([np.asarray(found[w], "<u8") for w in self._words], axis=1)
+        return ids, words.view(np.uint8)[:, : n_bytes(self.n_bits)].copy()
+
+    def _close(self) -> None:
+        self._connection.close()

@@ -1,0 +1,137 @@
+"""LancedbStore: a table in a folder of LanceDB.
+
+The table is `codes (id int64, code fixed_size_list<uint8>)`, the bytes of our order; the number of
+bits is in the metadata of its schema.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from auxhash.codes import Packed, n_bytes
+from auxhash.index.held import Ids
+from auxhash.storage.files import locked
+from auxhash.stores.address import Address, engine
+from auxhash.stores.store import Near, NoStoreError, Store, agreed_bits, no_store, ordered, told
+
+BITS = b"auxhash.n_bits"  # in the metadata of the schema
+MANY = 1000  # ids in one condition
+
+
+class LancedbStore(Store):
+    """A table of a LanceDB folder, searched by LanceDB without an index of its own, exactly."""
+
+    errors = (OSError, RuntimeError, ValueError)
+
+    def __init__(self, address: Address, n_bits: int | None, n_jobs: int | None) -> None:
+        lancedb: Any = engine("lancedb", "lancedb")
+        folder = address.file()
+        if n_bits is None and not folder.is_dir():
+            raise NoStoreError(f"{address} holds no store; give n_bits to make one")
+        with told(str(address), self.errors):
+            database = lancedb.connect(folder)
+            found = None
+            if address.table in database.list_tables().tables:
+                table = database.open_table(address.table)
+                found = _bits_of(table, address)
+        super().__init__(address, agreed_bits(str(address), found, n_bits))
+        with told(str(address), self.errors):
+            if found is None:
+                table = database.create_table(address.table, schema=self._schema(), exist_ok=True)
+            self._table = table
+        self._lock = folder / f".{address.table}.lock"
+        if found is None:  # another process may have been quicker
+            agreed_bits(str(address), _bits_of(table, address), n_bits)
+
+    def _schema(self) -> Any:
+        import pyarrow as pa
+
+        code = pa.list_(pa.field("item", pa.uint8()), n_bytes(self.n_bits))
+        fields = [pa.field("id", pa.int64(), nullable=False), pa.field("code", code)]
+        return pa.schema(fields, metadata={BITS: str(self.n_bits)})
+
+    def _upsert(self, ids: Ids, packed: Packed) -> None:
+        import pyarrow as pa
+
+        schema = self._schema()
+        codes = pa.FixedSizeListArray.from_arrays(pa.array(packed.ravel()), packed.shape[1])
+        new = pa.Table.from_arrays(
+            [pa.array(ids), codes.cast(schema.field("code").type)], schema=schema
+        )
+        # Without it, two processes that insert the same new id would both insert it.
+        with locked(self._lock, wait=True):
+            merge = self._newest().merge_insert("id")
+            merge.when_matched_update_all().when_not_matched_insert_all().execute(new)
+
+    def _delete(self, ids: Ids) -> int:
+        count = 0
+        with locked(self._lock, wait=True):
+            table = self._newest()
+            for start in range(0, len(ids), MANY):
+                which = f"id IN ({', '.join(map(str, ids[start : start + MANY].tolist()))})"
+                there = table.count_rows(which)
+                if there:
+                    table.delete(which)
+                count += there
+        return count
+
+    def _nearest(self, queries: Packed, k: int) -> list[Near]:
+        table = self._newest()
+        n = table.count_rows()
+        return [self._first(table, query, min(k, n), n) for query in queries]
+
+    def _first(self, table: Any, query: Any, k: int, n: int) -> Near:
+        """The k nearest of n. Of those at the same distance LanceDB returns any, not the first."""
+        if not k:
+            return ordered([], [])
+        near, ids = self._asked(table, query, min(k + 1, n))
+        if len(near) > k and near[k] == near[k - 1]:
+            return self._all_within(table, query, int(near[k]), n, k)
+        return near[:k], ids[:k]
+
+    def _within(self, queries: Packed, r: int) -> list[Near]:
+        table = self._newest()
+        n = table.count_rows()
+        return [self._all_within(table, query, r, n) for query in queries]
+
+    def _all_within(self, table: Any, query: Any, r: int, n: int, k: int | None = None) -> Near:
+        return self._asked(table, query, n, r, k) if n else ordered([], [])
+
+    def _asked(
+        self, table: Any, query: Any, limit: int, r: int | None = None, k: int | None = None
+    ) -> Near:
+        search = table.search(query, vector_column_name="code").distance_type("hamming")
+        search = search.bypass_vector_index()  # which others may have made, and is not exact
+        if r is not None:
+            search = search.distance_range(upper_bound=r + 1)  # exclusive
+        found = search.select(["id", "_distance"]).limit(limit).to_arrow()
+        return ordered(found["_distance"].to_numpy(), found["id"].to_numpy(), k)
+
+    def _count(self) -> int:
+        return int(self._newest().count_rows())
+
+    def _page(self, after: int, size: int) -> tuple[Ids, Packed]:
+        table = self._newest()
+        above = table.search().where(f"id > {after}").select(["id"]).limit(None).to_arrow()
+        ids = np.sort(above["id"].to_numpy())[:size]
+        if not len(ids):
+            return ids, np.empty((0, n_bytes(self.n_bits)), np.uint8)
+        some = table.search().where(f"id > {after} AND id <= {ids[-1]}").limit(None).to_arrow()
+        order = np.argsort(some["id"].to_numpy())
+        codes = some["code"].combine_chunks().flatten().to_numpy()
+        return ids, codes.reshape(len(ids), n_bytes(self.n_bits))[order]
+
+    def _newest(self) -> Any:
+        """The table with what other processes have written."""
+        self._table.checkout_latest()
+        return self._table
+
+    def _close(self) -> None:
+        del self._table
+
+
+def _bits_of(table: Any, address: Address) -> int:
+    bits = (table.schema.metadata or {}).get(BITS)
+    if bits is None:
+        raise no_store(str(address), address.table, "its schema does not say auxhash.n_bits")
+    return int(bits)

@@ -1,0 +1,207 @@
+"""MilvusStore: a collection of a Milvus server, or of a file of Milvus Lite.
+
+The collection is `codes (id INT64 primary key, code BINARY_VECTOR)` with the index BIN_FLAT, which
+compares all codes; its description holds the number of bits, because Milvus knows whole bytes only.
+"""
+
+import re
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from auxhash import checks
+from auxhash.checks import ArgumentError
+from auxhash.codes import Packed, n_bytes
+from auxhash.index.held import Ids
+from auxhash.stores.address import Address, engine
+from auxhash.stores.store import (
+    Near,
+    NoStoreError,
+    Store,
+    StoreError,
+    agreed_bits,
+    empty,
+    no_store,
+    ordered,
+    told,
+)
+
+MOST = 16_384  # results that Milvus gives for one query
+MANY = 1000  # ids in one condition
+WRITTEN = 5_000  # codes in one message, which has a limit of bytes
+METRIC = "HAMMING"
+
+
+class MilvusStore(Store):
+    """A collection of Milvus, searched there, exactly: its index compares all codes."""
+
+    def __init__(self, address: Address, n_bits: int | None, n_jobs: int | None) -> None:
+        pymilvus: Any = engine("pymilvus", "milvus")
+        # What it raises for a wrong file of Milvus Lite is of no class of its own.
+        self.errors = (pymilvus.MilvusException, OSError, RuntimeError)
+        with told(str(address), self.errors):
+            self._client = pymilvus.MilvusClient(**_connection(address, n_bits))
+            try:
+                self._prepare(address, n_bits, pymilvus.DataType)
+            except BaseException:
+                self._client.close()
+                raise
+
+    def _prepare(self, address: Address, n_bits: int | None, types: Any) -> None:
+        """Make the collection, or check the one that is there."""
+        self._name = address.table
+        found = None
+        if self._client.has_collection(self._name):
+            said = str(self._client.describe_collection(self._name).get("description"))
+            bits = re.fullmatch(r"auxhash n_bits=(\d+)", said)
+            if bits is None:
+                raise no_store(str(address), self._name, "its description names no n_bits")
+            found = int(bits[1])
+        super().__init__(address, agreed_bits(str(address), found, n_bits))
+        if found is None:
+            said = f"auxhash n_bits={self.n_bits}"
+            schema = self._client.create_schema(
+                auto_id=False, enable_dynamic_field=False, description=said
+            )
+            schema.add_field("id", types.INT64, is_primary=True)
+            schema.add_field("code", types.BINARY_VECTOR, dim=8 * n_bytes(self.n_bits))
+            index = self._client.prepare_index_params()
+            index.add_index("code", index_type="BIN_FLAT", metric_type=METRIC)
+            self._client.create_collection(
+                self._name, schema=schema, index_params=index, consistency_level="Strong"
+            )
+        self._client.load_collection(self._name)
+
+    def _upsert(self, ids: Ids, packed: Packed) -> None:
+        for start in range(0, len(ids), WRITTEN):
+            some = slice(start, start + WRITTEN)
+            pairs = zip(ids[some].tolist(), packed[some], strict=True)
+            rows = [{"id": name, "code": code.tobytes()} for name, code in pairs]
+            self._client.upsert(self._name, rows)
+
+    def _delete(self, ids: Ids) -> int:
+        count = 0
+        for start in range(0, len(ids), MANY):
+            listed = ", ".join(map(str, ids[start : start + MANY].tolist()))
+            rows = self._client.query(self._name, f"id in [{listed}]", output_fields=["id"])
+            known = [row["id"] for row in rows]
+            if known:
+                self._client.delete(self._name, ids=known)
+            count += len(known)
+        return count
+
+    def _nearest(self, queries: Packed, k: int) -> list[Near]:
+        return [self._first(query, k) for query in queries]
+
+    def _first(self, query: Any, k: int) -> Near:
+        """The k nearest. Of those at the same distance Milvus returns any, not the first."""
+        near, ids = self._asked(query, min(k + 1, MOST))
+        if len(near) <= k and len(near) < MOST:
+            return near, ids  # all there are
+        if len(near) > k and near[k] > near[k - 1]:
+            return near[:k], ids[:k]
+        if len(near) > k:  # ties at the end: those before are known, the rest is by id
+            last = near[k - 1]
+            before = int((near < last).sum())
+            tied: list[int] = []
+            for some, names in self._ranges(query, int(last)):
+                tied += names[some == last].tolist()
+                if before + len(tied) >= k:
+                    break
+            all_near = np.concatenate([near[:before], np.full(len(tied), last, np.int32)])
+            return ordered(all_near, np.concatenate([ids[:before], tied]), k)
+        return self._collected(query, self.n_bits, k)  # more than Milvus gives at once
+
+    def _within(self, queries: Packed, r: int) -> list[Near]:
+        return [self._collected(query, r) for query in queries]
+
+    def _collected(self, query: Any, r: int, k: int | None = None) -> Near:
+        parts = list(self._ranges(query, r))
+        near = np.concatenate([some for some, _ in parts])
+        return ordered(near, np.concatenate([names for _, names in parts]), k)
+
+    def _ranges(self, query: Any, r: int) -> Iterator[Near]:
+        """All within r, in ranges of ids from the smallest up, each no larger than Milvus gives."""
+        ranges = [(0, checks.LARGEST_ID)]
+        while ranges:
+            low, high = ranges.pop()
+            near, ids = self._asked(query, MOST, f"id >= {low} and id <= {high}", r)
+            if len(ids) < MOST:
+                yield near, ids
+                continue
+            middle = int(np.sort(ids)[MOST // 2])  # some of the ids found are on either side
+            ranges += [(middle, high), (low, middle - 1)]
+
+    def _asked(self, query: Any, limit: int, which: str = "", r: int | None = None) -> Near:
+        inner = {} if r is None else {"radius": r + 1}  # exclusive
+        [hits] = self._client.search(
+            self._name,
+            data=[query.tobytes()],
+            filter=which,
+            limit=limit,
+            search_params={"metric_type": METRIC, "params": inner},
+        )
+        return ordered([hit["distance"] for hit in hits], [hit["id"] for hit in hits])
+
+    def _count(self) -> int:
+        [row] = self._client.query(self._name, output_fields=["count(*)"])
+        return int(row["count(*)"])
+
+    def batches(self, size: int = MOST) -> Iterator[tuple[Ids, Packed]]:
+        """As `Store.batches`, of at most 16,384."""
+        return super().batches(min(checks.whole("size", size, 1), MOST))
+
+    def _page(self, after: int, size: int) -> tuple[Ids, Packed]:
+        if after == checks.LARGEST_ID:
+            return empty(self.n_bits)
+        rows = self._client.query_iterator(
+            self._name, filter=f"id > {after}", batch_size=size, output_fields=["id", "code"]
+        )
+        try:
+            found = rows.next()
+        finally:
+            rows.close()
+        if not found:
+            return empty(self.n_bits)
+        ids = np.array([row["id"] for row in found], np.int64)
+        codes = np.frombuffer(b"".join(_bytes(row["code"]) for row in found), np.uint8)
+        return ids, codes.reshape(len(ids), -1).copy()
+
+    def _close(self) -> None:
+        self._client.close()
+
+
+def _connection(address: Address, n_bits: int | None) -> dict[str, Any]:
+    """What MilvusClient needs for milvus:///file.db or milvus+http://user:password@host:port/db."""
+    if address.parts.scheme == "milvus":
+        path = address.file()
+        if path.suffix != ".db":
+            raise ArgumentError(f"a file of Milvus Lite must end in .db; got {path}")
+        if n_bits is None and not path.exists():
+            raise NoStoreError(f"{address} holds no store; give n_bits to make one")
+        with warnings.catch_warnings():
+            # That pkg_resources, which it uses, will be gone one day: nothing a user can mend.
+            warnings.filterwarnings("ignore", message="pkg_resources is deprecated")
+            engine("milvus_lite", "milvus")
+        return {"uri": str(path)}
+    address.no_options()
+    parts = address.parts
+    if parts.hostname is None:
+        raise ArgumentError(f"url must be {parts.scheme}://host:port; got {address}")
+    place = parts.netloc.rpartition("@")[2]
+    given = {"uri": f"{parts.scheme.removeprefix('milvus+')}://{place}"}
+    if parts.username is not None:
+        given |= {"user": parts.username, "password": parts.password or ""}
+    if parts.path.strip("/"):
+        given["db_name"] = parts.path.strip("/")
+    return given
+
+
+def _bytes(code: Any) -> bytes:
+    """A code as Milvus gives it: bytes, or a list of one such."""
+    plain = code[0] if isinstance(code, list) else code
+    if not isinstance(plain, bytes):
+        raise StoreError(f"Milvus gave a code as {type(plain).__name__}")
+    return plain

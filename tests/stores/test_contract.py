@@ -1,0 +1,317 @@
+"""What every store must do, run on each engine that is installed.
+
+The truth is NumPy's: all distances, ordered by distance and then id.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from auxhash import HammingIndex, stores
+from auxhash.codes import hamming, pack, unpack
+from auxhash.stores import NoStoreError
+
+BITS = (7, 16, 64, 100, 256)
+LARGEST = 2**63 - 1
+SOAK = bool(os.environ.get("AUXHASH_SOAK"))
+
+
+def random_codes(rng, n, n_bits, tied=False):
+    """Packed codes; `tied` draws them from only 5, so that nearly all distances tie."""
+    if tied:
+        few = rng.choice([-1, 1], (5, n_bits))
+        return pack(few[rng.integers(0, len(few), n)])
+    return pack(rng.choice([-1, 1], (n, n_bits)))
+
+
+def random_ids(rng, n):
+    """Distinct ids of all sizes, in no order, the smallest and the largest among them."""
+    small, large = rng.choice(5 * n, n // 2, replace=False), rng.integers(2**40, LARGEST, n)
+    some = np.unique(np.concatenate([[0, LARGEST], small, large]))
+    kept = np.concatenate([[0, LARGEST], rng.choice(some[1:-1], n - 2, replace=False)])
+    return rng.permutation(kept)
+
+
+def truth(ids, packed, query):
+    distances = hamming(query[None], packed)[0]
+    order = np.lexsort((ids, distances))
+    return distances[order], np.asarray(ids)[order]
+
+
+def check(store, ids, packed, queries, ks=(1, 10), radii=(0, 3)):
+    """The store holds these codes, and finds what is right."""
+    assert store.count() == len(store) == len(ids)
+    read = list(store.batches(97))
+    order = np.argsort(ids)
+    got = [np.concatenate([part[i] for part in read]) for i in (0, 1)] if read else None
+    if got is not None:
+        np.testing.assert_array_equal(got[0], np.asarray(ids)[order])
+        np.testing.assert_array_equal(got[1], packed[order])
+    assert (got is None) == (len(ids) == 0)
+    expected = [truth(ids, packed, query) for query in queries]
+    for k in ks:
+        distances, found = store.search(queries, k)
+        assert (distances.dtype, found.dtype) == (np.int32, np.int64)
+        np.testing.assert_array_equal(distances, [near[:k] for near, _ in expected])
+        np.testing.assert_array_equal(found, [names[:k] for _, names in expected])
+    for r in radii:
+        distances, found = store.search_radius(queries, r)
+        for near, names, (right, ours) in zip(distances, found, expected, strict=True):
+            assert (near.dtype, names.dtype) == (np.int32, np.int64)
+            np.testing.assert_array_equal(near, right[right <= r])
+            np.testing.assert_array_equal(names, ours[right <= r])
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("n_bits", BITS)
+def test_search_is_exact_to_the_last_tie(url, n_bits, tied):
+    rng = np.random.default_rng(n_bits)
+    packed, queries = (random_codes(rng, n, n_bits, tied) for n in (400, 3))
+    ids = random_ids(rng, 400)
+    if tied:
+        queries[1] = packed[7]
+    with stores.open(url, n_bits=n_bits) as store:
+        store.upsert(ids[:150], packed[:150])
+        store.upsert(ids[150:], packed[150:])
+        check(store, ids, packed, queries, (1, 10, 130, 400, 2**70), (0, n_bits // 3, n_bits, 9999))
+
+
+def test_the_same_as_the_index(url):
+    rng = np.random.default_rng(1)
+    packed, queries = random_codes(rng, 300, 16), random_codes(rng, 4, 16)
+    index = HammingIndex(16).add(packed)
+    with stores.open(url, n_bits=16) as store:
+        store.upsert(np.arange(300), packed)
+        for ours, theirs in zip(index.search(queries, 20), store.search(queries, 20), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        both = zip(index.radius_search(queries, 4), store.search_radius(queries, 4), strict=True)
+        for ours, theirs in both:
+            assert [part.tolist() for part in ours] == [part.tolist() for part in theirs]
+
+
+def test_upserts_and_deletes(url):
+    """Random ones, in turns, against a dictionary; and what stays after the store is closed."""
+    rng = np.random.default_rng(2)
+    held: dict[int, bytes] = {}
+    queries = random_codes(rng, 2, 64)
+
+    def compare(store):
+        ids = np.array(list(held), np.int64)
+        packed = np.frombuffer(b"".join(held.values()), np.uint8).reshape(-1, 8)
+        check(store, ids, packed, queries)
+
+    with stores.open(url, n_bits=64) as store:
+        for turn in range(8):
+            ids = rng.choice(120, 40, replace=False)
+            packed = random_codes(rng, 40, 64, tied=turn % 2 == 0)
+            store.upsert(ids, packed)
+            held |= dict(zip(ids.tolist(), map(bytes, packed), strict=True))
+            gone = rng.choice(200, 30, replace=False)
+            there = [name for name in gone.tolist() if name in held]
+            assert store.delete(gone) == len(there)
+            for name in there:
+                del held[name]
+            compare(store)
+    with stores.open(url) as store:
+        assert store.n_bits == 64
+        compare(store)
+        assert store.delete(list(held)) == len(held)
+        held.clear()
+        compare(store)
+
+
+def test_empty(url):
+    with stores.open(url, n_bits=12) as store:
+        queries = np.ones((2, 12))
+        check(store, np.empty(0, np.int64), np.empty((0, 2), np.uint8), pack(queries))
+        assert store.search(queries, 3)[0].shape == (2, 0)
+        assert [len(ids) for ids in store.search_radius(queries, 12)[1]] == [0, 0]
+        assert store.delete([4]) == 0
+        store.upsert([], np.empty((0, 2), np.uint8))
+        assert store.delete([]) == len(store) == 0
+        assert store  # an empty store is true
+        store.upsert([4], [[1] * 12])
+        assert store.search(np.empty((0, 2), np.uint8), 3)[1].shape[0] == 0
+
+
+def test_forms_of_codes(url):
+    """+-1 codes and packed ones are the same, and one axis is one query."""
+    rng = np.random.default_rng(3)
+    packed = random_codes(rng, 20, 12)
+    with stores.open(url, n_bits=12) as store:
+        store.upsert(range(20), unpack(packed, 12))
+        check(store, np.arange(20), packed, packed[:2])
+        for query in (packed[3], unpack(packed, 12)[3]):
+            assert store.search(query, 1)[0].tolist() == [[0]]
+
+
+def test_deleting_twice_in_one_call_counts_once(url):
+    with stores.open(url, n_bits=8) as store:
+        store.upsert([1, 2], np.zeros((2, 1), np.uint8))
+        assert store.delete([1, 1, 9]) == 1
+
+
+def test_wrong_bits_for_a_store_that_is_there(url):
+    stores.open(url, n_bits=16).close()
+    with pytest.raises(ValueError, match=r"n_bits must be 16, as of the codes in .*; got 12"):
+        stores.open(url, n_bits=12)
+    with stores.open(url) as store:
+        assert store.n_bits == 16
+
+
+def test_no_store_and_no_bits(url):
+    with pytest.raises(NoStoreError, match="holds no store; give n_bits to make one"):
+        stores.open(url)
+
+
+def test_tables_are_apart(url):
+    other = f"{url}{'&' if '?' in url else '?'}table=other_one"
+    with stores.open(url, n_bits=8) as store:
+        store.upsert([1], np.full((1, 1), 7, np.uint8))
+    with stores.open(other, n_bits=24) as second:
+        assert len(second) == 0
+        second.upsert([5], np.zeros((1, 3), np.uint8))
+    with stores.open(url) as store:
+        assert store.search([[1, 1, 1, -1, -1, -1, -1, -1]], 3)[1].tolist() == [[1]]
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda s: s.upsert([1, 2], [[1] * 9]), r"ids must be of shape \(1,\), one for each"),
+        (lambda s: s.upsert([1, 1], [[1] * 9] * 2), "ids must not name a code twice, 1 does"),
+        (lambda s: s.upsert([-1], [[1] * 9]), "ids must lie in 0..2"),
+        (lambda s: s.upsert([2**63], [[1] * 9]), "ids must lie in 0..2"),
+        (lambda s: s.upsert([0.5], [[1] * 9]), "ids must be a list of whole numbers"),
+        (lambda s: s.upsert([1], [[1] * 8]), "codes of 9 bits must be"),
+        (lambda s: s.upsert([1], np.full((1, 2), 255, np.uint8)), "padding bits beyond n_bits=9"),
+        (lambda s: s.delete(["a"]), "ids must be a list of whole numbers"),
+        (lambda s: s.search([[1] * 8], 1), "codes of 9 bits must be"),
+        (lambda s: s.search([[1] * 9], 0), "k must be a whole number of at least 1"),
+        (lambda s: s.search([[1] * 9], 1.5), "k must be a whole number"),
+        (lambda s: s.search_radius([[1] * 9], -1), "r must be a whole number of at least 0"),
+        (lambda s: next(s.batches(0)), "size must be a whole number of at least 1"),
+    ],
+)
+def test_wrong_arguments(tmp_path, call, says):
+    """Checked before an engine is asked."""
+    with stores.open(f"sqlite:///{tmp_path}/a.db", n_bits=9) as store:
+        with pytest.raises(ValueError, match=says):
+            call(store)
+        assert len(store) == 0
+
+
+def test_closed(url):
+    store = stores.open(url, n_bits=8)
+    store.close()
+    store.close()
+    for call in (store.count, lambda: store.search([[1] * 8], 1), lambda: store.upsert([], [[1]])):
+        with pytest.raises(ValueError, match=r"closed|must be"):
+            call()
+
+
+def test_another_connection_sees_what_is_acknowledged(url):
+    """And a search sees what another connection has written since."""
+    if url.startswith("milvus:"):
+        pytest.skip("one process, one connection")
+    rng = np.random.default_rng(4)
+    packed = random_codes(rng, 30, 16)
+    with stores.open(url, n_bits=16) as one, stores.open(url) as two:
+        one.upsert(range(20), packed[:20])
+        check(two, np.arange(20), packed[:20], packed[:2])
+        two.upsert(range(20, 30), packed[20:])
+        one.upsert([5], packed[5:6])  # before it has seen what the other one did
+        two.delete([0])
+        check(one, np.arange(1, 30), packed[1:], packed[:2])
+
+
+def test_threads(url):
+    """Writers and searchers at once: no error, and a search finds whole batches or nothing."""
+    rng = np.random.default_rng(5)
+    packed = random_codes(rng, 50, 16)
+    wrong = []
+    with stores.open(url, n_bits=16) as store:
+
+        def write(part):
+            for turn in range(4):
+                store.upsert(np.arange(50) + 50 * part, packed)
+                if turn % 2 == 0:
+                    store.delete(np.arange(50) + 50 * part)
+
+        def look():
+            for _ in range(8):
+                found = store.search_radius(packed[:1], 16)[1][0]
+                if len(found) % 50:
+                    wrong.append(len(found))
+
+        jobs = [threading.Thread(target=write, args=(part,)) for part in range(2)]
+        jobs += [threading.Thread(target=look) for _ in range(2)]
+        for job in jobs:
+            job.start()
+        for job in jobs:
+            job.join()
+        ids = np.arange(100)
+        check(store, ids, np.concatenate([packed, packed]), packed[:2])
+    assert wrong == []
+
+
+WRITER = """
+import sys
+import numpy as np
+from auxhash import stores
+
+with stores.open(sys.argv[1], n_bits=64) as store:
+    for turn in range(100_000):
+        store.upsert(np.arange(20) + 20 * turn, np.full((20, 8), turn % 251, np.uint8))
+        print(turn, flush=True)
+"""
+
+
+def test_what_was_acknowledged_survives_a_kill(url):
+    """And no half of a write is there."""
+    brief = 2 if url.startswith("sqlite") else 1
+    for kill in range(30 if SOAK else brief):
+        command = [sys.executable, "-c", WRITER, url]
+        writer = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        told = [int(writer.stdout.readline()) for _ in range(15 + 4 * (kill % 7))]
+        writer.send_signal(signal.SIGKILL)
+        told += map(int, writer.communicate()[0].split())
+        with stores.open(url) as store:
+            batches = list(store.batches())
+            ids = np.concatenate([part for part, _ in batches])
+            packed = np.concatenate([part for _, part in batches])
+            turns = len(ids) // 20
+            assert turns >= max(told) + 1
+            np.testing.assert_array_equal(ids, np.arange(20 * turns))  # whole writes only
+            np.testing.assert_array_equal(packed[:, 0], ids // 20 % 251)
+            check(store, ids, packed, packed[:1])
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_many(url, tied):
+    """100,000 codes, of which `tied` makes nearly all the same distance, and one batch of them."""
+    if not SOAK and tied is False and not url.startswith("sqlite"):
+        pytest.skip("make soak runs it")
+    rng = np.random.default_rng(6)
+    n = 100_000 if SOAK or url.startswith(("sqlite", "duckdb")) else 20_000
+    packed, queries = random_codes(rng, n, 64, tied), random_codes(rng, 2, 64)
+    ids = rng.permutation(n)
+    with stores.open(url, n_bits=64) as store:
+        store.upsert(ids, packed)
+        expected = [truth(ids, packed, query) for query in queries]
+        distances, found = store.search(queries, 100)
+        np.testing.assert_array_equal(distances, [near[:100] for near, _ in expected])
+        np.testing.assert_array_equal(found, [names[:100] for _, names in expected])
+        r = int(expected[0][0][n // 3])
+        distances, found = store.search_radius(queries, r)
+        for near, names, (right, ours) in zip(distances, found, expected, strict=True):
+            np.testing.assert_array_equal(near, right[right <= r])
+            np.testing.assert_array_equal(names, ours[right <= r])
+        assert sum(len(part) for part, _ in store.batches()) == n

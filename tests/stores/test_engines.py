@@ -1,0 +1,219 @@
+"""What is particular to an engine: its own errors, its own indexes, its own limits."""
+
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from auxhash import stores
+from auxhash.codes import hamming
+from auxhash.stores import StoreError, milvus
+from tests.stores.engines import check_installed
+from tests.stores.test_contract import check, random_codes, truth
+
+
+def test_postgresql_unreachable(tmp_path):
+    check_installed("postgresql")
+    with pytest.raises(StoreError, match=r"postgresql://me:\*\*\*@/db\?host=.*: connection .*fail"):
+        stores.open(f"postgresql://me:secret@/db?host={tmp_path}", n_bits=8)
+
+
+def test_postgresql_connects_again(postgresql):
+    """After the server has closed the connection, one call fails, and the next connects anew."""
+    import psycopg
+
+    with stores.open(postgresql, n_bits=8) as store:
+        store.upsert([1], np.zeros((1, 1), np.uint8))
+        with psycopg.connect(postgresql, autocommit=True) as other:
+            own = "pid <> pg_backend_pid() AND datname = current_database()"
+            other.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {own}")
+
+        def ask():
+            for _ in range(50):  # until the signal has arrived
+                store.count()
+                time.sleep(0.02)
+
+        with pytest.raises(StoreError, match=r"postgresql://.*: .*connection"):
+            ask()
+        assert store.count() == 1
+
+
+def test_postgresql_tables_of_something_else(postgresql):
+    import psycopg
+
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        connection.execute("CREATE TABLE codes (id bigint, code bytea)")
+        connection.execute("CREATE TABLE small (id integer, code bit(8))")
+    for table in ("codes", "small"):
+        with pytest.raises(StoreError, match=rf"{table} is no store: it needs columns id bigint"):
+            stores.open(f"{postgresql}&table={table}", n_bits=8)
+
+
+def test_postgresql_beside_vectors(postgresql):
+    """A table of the user's own, where codes stand beside other columns and some are missing."""
+    import psycopg
+
+    rng = np.random.default_rng(0)
+    packed = random_codes(rng, 30, 12)
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        connection.execute("CREATE TABLE items (id bigint PRIMARY KEY, name text, code bit(12))")
+        connection.execute("INSERT INTO items VALUES (5, 'five', NULL), (99, 'no code', NULL)")
+        with stores.open(f"{postgresql}&table=items") as store:
+            assert store.n_bits == 12
+            assert len(store) == 0
+            store.upsert(range(30), packed)
+            check(store, np.arange(30), packed, packed[:2])
+        assert connection.execute("SELECT name FROM items WHERE id = 5").fetchone() == ("five",)
+
+
+def test_pgvector_agrees_and_its_indexes_do_not_mislead_us(postgresql):
+    """`<~>` gives our distances. With its index, PostgreSQL's own answer is wrong; ours is not."""
+    import psycopg
+
+    rng = np.random.default_rng(1)
+    packed, queries = random_codes(rng, 3000, 64), random_codes(rng, 3, 64)
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+        with stores.open(postgresql, n_bits=64) as store:
+            store.upsert(range(3000), packed)
+            [text] = connection.execute("SELECT code::text FROM codes WHERE id = 7").fetchone()
+            rows = connection.execute(
+                "SELECT id, code <~> %s::bit(64) FROM codes ORDER BY id", [text]
+            ).fetchall()
+            expected = hamming(packed[7][None], packed)[0]
+            assert [distance for _, distance in rows] == expected.tolist()
+            connection.execute("CREATE INDEX ON codes USING ivfflat (code bit_hamming_ops)")
+            connection.execute("ANALYZE codes")
+            theirs = [
+                distance
+                for (distance,) in connection.execute(
+                    "SELECT code <~> %s::bit(64) AS d FROM codes ORDER BY d, id LIMIT 50", [text]
+                ).fetchall()
+            ]
+            assert theirs != np.sort(expected)[:50].tolist()  # only one list was looked into
+            check(store, np.arange(3000), packed, queries, (50,), (20,))
+
+
+def test_lancedb_indexes_do_not_mislead_us(tmp_path):
+    """An index that somebody else has made on the column is passed by."""
+    check_installed("lancedb")
+    import lancedb
+
+    rng = np.random.default_rng(2)
+    packed, queries = random_codes(rng, 3000, 64), random_codes(rng, 3, 64)
+    with stores.open(f"lancedb:///{tmp_path}/l", n_bits=64) as store:
+        store.upsert(range(3000), packed)
+        table = lancedb.connect(tmp_path / "l").open_table("codes")
+        lists = lancedb.index.IvfFlat(distance_type="hamming", num_partitions=16)
+        table.create_index("code", config=lists)
+        theirs = table.search(queries[0], vector_column_name="code").distance_type("hamming")
+        found = theirs.nprobes(1).select(["_distance"]).limit(50).to_arrow()["_distance"]
+        right = np.sort(hamming(queries[:1], packed)[0])[:50]
+        assert found.to_pylist() != right.tolist()
+        check(store, np.arange(3000), packed, queries, (50,), (20,))
+
+
+WRITER = """
+import sys
+import numpy as np
+from auxhash import stores
+
+with stores.open(sys.argv[1]) as store:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for turn in range(10):
+        store.upsert(np.arange(5) + 5 * turn, np.zeros((5, 2), np.uint8))
+"""
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "lancedb"])
+def test_two_processes_that_insert_the_same_ids(engine, tmp_path):
+    """LanceDB by itself would hold some of them twice."""
+    check_installed(engine)
+    url = f"{engine}:///{tmp_path}/{engine}.db"
+    stores.open(url, n_bits=16).close()
+    command = [sys.executable, "-c", WRITER, url]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    writers = [subprocess.Popen(command, **pipes) for _ in range(2)]
+    assert [writer.stdout.readline() for writer in writers] == ["ready\n"] * 2
+    for writer in writers:
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    assert [writer.communicate() and writer.returncode for writer in writers] == [0, 0]
+    with stores.open(url) as store:
+        check(store, np.arange(50), np.zeros((50, 2), np.uint8), np.zeros((1, 2), np.uint8))
+
+
+def test_lancedb_tables_of_something_else(tmp_path):
+    check_installed("lancedb")
+    import lancedb
+
+    lancedb.connect(tmp_path / "l").create_table("codes", [{"id": 1, "x": 2.0}])
+    with pytest.raises(StoreError, match="codes is no store: its schema does not say"):
+        stores.open(f"lancedb:///{tmp_path}/l", n_bits=8)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_more_than_milvus_gives_at_once(tmp_path, monkeypatch, tied):
+    """Its limit, 16,384 here, is made small; `make soak` meets the real one with 100,000 ties."""
+    check_installed("milvus")
+    monkeypatch.setattr(milvus, "MOST", 64)
+    rng = np.random.default_rng(3)
+    packed, queries = random_codes(rng, 600, 16, tied), random_codes(rng, 2, 16, tied)
+    ids = rng.permutation(600)
+    with stores.open(f"milvus:///{tmp_path}/m.db", n_bits=16) as store:
+        store.upsert(ids, packed)
+        expected = [truth(ids, packed, query) for query in queries]
+        for k in (1, 63, 64, 65, 300, 600, 1000):
+            distances, found = store.search(queries, k)
+            np.testing.assert_array_equal(distances, [near[:k] for near, _ in expected])
+            np.testing.assert_array_equal(found, [names[:k] for _, names in expected])
+        for near, (right, _) in zip(store.search_radius(queries, 9)[0], expected, strict=True):
+            np.testing.assert_array_equal(near, right[right <= 9])
+        assert [len(part) for part, _ in store.batches(1000)][:2] == [64, 64]
+
+
+def test_milvus_collections_of_something_else(tmp_path):
+    check_installed("milvus")
+    from pymilvus import MilvusClient
+
+    client = MilvusClient(f"{tmp_path}/m.db")
+    client.create_collection("codes", dimension=4)
+    client.close()
+    with pytest.raises(StoreError, match="codes is no store: its description names no n_bits"):
+        stores.open(f"milvus:///{tmp_path}/m.db", n_bits=8)
+
+
+def test_milvus_unreachable():
+    check_installed("milvus")
+    with pytest.raises(StoreError, match=r"milvus\+http://127.0.0.1:9: "):
+        stores.open("milvus+http://127.0.0.1:9", n_bits=8)
+
+
+def test_duckdb_files(tmp_path):
+    check_installed("duckdb")
+    import duckdb
+
+    (tmp_path / "text.db").write_text("no database\n" * 1000)
+    with pytest.raises(StoreError, match=r"text\.db: .*not a valid DuckDB"):
+        stores.open(f"duckdb:///{tmp_path}/text.db", n_bits=8)
+    with duckdb.connect(f"{tmp_path}/other.db") as other:
+        other.execute("CREATE TABLE codes (country VARCHAR)")
+    with pytest.raises(StoreError, match="codes is no store: auxhash_stores does not agree"):
+        stores.open(f"duckdb:///{tmp_path}/other.db", n_bits=8)
+
+
+@pytest.mark.skipif(not os.environ.get("AUXHASH_SOAK"), reason="make soak runs it")
+def test_a_million_in_sqlite(tmp_path):
+    rng = np.random.default_rng(4)
+    packed = random_codes(rng, 1_000_000, 64, tied=True)
+    with stores.open(f"sqlite:///{tmp_path}/a.db", n_bits=64) as store:
+        store.upsert(np.arange(len(packed)), packed)
+    with stores.open(f"sqlite:///{tmp_path}/a.db") as store:
+        expected = truth(np.arange(len(packed)), packed, packed[3])
+        distances, ids = store.search(packed[3], 1000)
+        np.testing.assert_array_equal(distances[0], expected[0][:1000])
+        np.testing.assert_array_equal(ids[0], expected[1][:1000])
