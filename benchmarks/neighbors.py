@@ -338,7 +338,7 @@ def _seconds(records: Sequence[Record]) -> str:
     """CPU seconds of training, or the time it took with a GPU."""
     on_gpu = [record["gpu_s"] for record in records if "gpu_s" in record]
     mean = np.mean(on_gpu or [record["cpu_s"] for record in records])
-    return f"{mean:.0f} with a GPU" if on_gpu else f"{mean:.0f}"
+    return f"{mean:.0f} (GPU)" if on_gpu else f"{mean:.0f}"
 
 
 def reranked(records: Sequence[Record]) -> str:
@@ -488,7 +488,7 @@ def _means(records: Sequence[Record], how: str, ranks: Sequence[int]) -> list[fl
 
 
 def _slashed(shares: Sequence[float]) -> str:
-    return " / ".join(f"{share:.3f}" for share in shares)
+    return " / ".join(f"{share:.3f}".lstrip("0") for share in shares)
 
 
 def _note(records: Sequence[Record]) -> str:
