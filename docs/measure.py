@@ -33,6 +33,8 @@ from auxhash.codes import hamming, to_words
 from auxhash.datasets import Dataset
 from auxhash.hasher import Hasher
 from auxhash.refine import Refine
+from auxhash.stores.address import Address
+from auxhash.stores.connection import Connection
 from auxhash.stores.postgresql import bit_strings
 
 TABLES = Path(__file__).parent / "tables"
@@ -258,32 +260,28 @@ def _indexes(base: Any, small: bool) -> Iterator[tuple[str, Callable[[Any], Any]
 
 
 def _pgvector_indexes(base: Any) -> Iterator[tuple[str, Callable[[Any], Any]]]:
-    import psycopg
-
-    with _postgresql() as url, psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE EXTENSION vector")
+    with _postgresql() as url, Connection(Address.of(url)) as connection:
+        connection.run("CREATE EXTENSION vector")
         with stores.open(url, 64) as store:
             store.upsert(np.arange(len(base)), base)
-        connection.execute("ANALYZE codes")
-        nearest = "SELECT (code <~> %s::bit(64))::int AS d FROM codes ORDER BY d LIMIT 100"
-        by_index = nearest.replace("ORDER BY d", "ORDER BY code <~> %s::bit(64)")
+        connection.run("ANALYZE codes")
+        nearest = "SELECT (code <~> :code::bit(64))::int AS d FROM codes ORDER BY d LIMIT 100"
+        by_index = nearest.replace("ORDER BY d", "ORDER BY code <~> :code::bit(64)")
 
         def searched(query: Any) -> Any:
             [text] = bit_strings(query[None], 64)
-            return [d for (d,) in connection.execute(by_index, [text, text]).fetchall()]
+            return [d for (d,) in connection.run(by_index, code=text)]
 
-        connection.execute("SET enable_seqscan = off")
+        connection.run("SET enable_seqscan = off")
         for kind, option in (("hnsw", "hnsw.ef_search = 40"), ("hnsw", "hnsw.ef_search = 400")):
             if option.endswith("= 40"):
-                connection.execute(
-                    f"CREATE INDEX made ON codes USING {kind} (code bit_hamming_ops)"
-                )
-            connection.execute(f"SET {option}")
+                connection.run(f"CREATE INDEX made ON codes USING {kind} (code bit_hamming_ops)")
+            connection.run(f"SET {option}")
             yield f"pgvector hnsw, {option.removeprefix('hnsw.')}", searched
-        connection.execute("DROP INDEX made")
-        connection.execute("CREATE INDEX made ON codes USING ivfflat (code bit_hamming_ops)")
+        connection.run("DROP INDEX made")
+        connection.run("CREATE INDEX made ON codes USING ivfflat (code bit_hamming_ops)")
         for probes in (1, 8):
-            connection.execute(f"SET ivfflat.probes = {probes}")
+            connection.run(f"SET ivfflat.probes = {probes}")
             yield f"pgvector ivfflat, 100 lists, {probes} probed", searched
 
 
@@ -351,30 +349,26 @@ def _in_duckdb(url: str, X: Any, codes: Any) -> Iterator[Any]:
 
 @contextmanager
 def _in_postgresql(url: str, X: Any, codes: Any) -> Iterator[Any]:
-    import psycopg
-
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE EXTENSION vector")
-        connection.execute(
+    with Connection(Address.of(url)) as connection:
+        connection.run("CREATE EXTENSION vector")
+        connection.run(
             f"CREATE TABLE items (id bigint PRIMARY KEY, code bit(64), vector vector({X.shape[1]}))"
         )
-        with connection.cursor().copy("COPY items (id, vector) FROM STDIN") as copy:
-            for i, x in enumerate(X):
-                copy.write_row([i, str(x.tolist())])
+        lines = (f"{i}\t{x.tolist()}\n" for i, x in enumerate(X))
+        connection.run("COPY items (id, vector) FROM STDIN", stream=lines)
         with stores.open(f"{url}&table=items") as store:
             store.upsert(np.arange(len(X)), codes)
-        connection.execute("VACUUM ANALYZE items")
-        near = "ORDER BY vector <-> %s::vector, id LIMIT 10"
-        some = "SELECT id, vector FROM items ORDER BY bit_count(code # %s::bit(64)), id LIMIT"
+        connection.run("VACUUM ANALYZE items")
+        near = "ORDER BY vector <-> :vector::vector, id LIMIT 10"
+        some = "SELECT id, vector FROM items ORDER BY bit_count(code # :code::bit(64)), id LIMIT"
 
         def search(vector: Any, code: Any, m: int | None) -> Any:
-            table, given = "items", []
+            table, given = "items", {"vector": str(vector.tolist())}
             if m is not None:
-                table, given = f"({some} {m}) AS near", bit_strings(code[None], 64)
-            rows = connection.execute(
-                f"SELECT id FROM {table} {near}", [*given, str(vector.tolist())]
-            )
-            return [name for (name,) in rows.fetchall()]
+                table = f"({some} {m}) AS near"
+                [given["code"]] = bit_strings(code[None], 64)
+            rows = connection.run(f"SELECT id FROM {table} {near}", **given)
+            return [name for (name,) in rows]
 
         yield search
 

@@ -7,6 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
+from auxhash.stores.address import Address
+from auxhash.stores.connection import Connection
 from tests.stores.engines import NEEDS, check_installed
 
 schemas = count()
@@ -30,11 +32,9 @@ def server(tmp_path_factory):
 @pytest.fixture
 def postgresql(server):
     """The URL of an empty schema."""
-    import psycopg
-
     name = f"tried{next(schemas)}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {name}")
+    with Connection(Address.of(server)) as connection:
+        connection.run(f"CREATE SCHEMA {name}")
     return f"{server}&options={quote(f'-csearch_path={name},public')}"
 
 

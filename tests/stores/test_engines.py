@@ -1,8 +1,13 @@
 """What is particular to an engine: its own errors, its own indexes, its own limits."""
 
 import os
+import select
+import signal
+import socket
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -11,6 +16,8 @@ import pytest
 from auxhash import stores
 from auxhash.codes import hamming
 from auxhash.stores import StoreError, milvus
+from auxhash.stores.address import Address
+from auxhash.stores.connection import Connection, settings
 from tests.stores.engines import check_installed
 from tests.stores.test_contract import check, random_codes, truth
 
@@ -23,13 +30,11 @@ def test_postgresql_unreachable(tmp_path):
 
 def test_postgresql_connects_again(postgresql):
     """After the server has closed the connection, one call fails, and the next connects anew."""
-    import psycopg
-
     with stores.open(postgresql, n_bits=8) as store:
         store.upsert([1], np.zeros((1, 1), np.uint8))
-        with psycopg.connect(postgresql, autocommit=True) as other:
+        with Connection(Address.of(postgresql)) as other:
             own = "pid <> pg_backend_pid() AND datname = current_database()"
-            other.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {own}")
+            other.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {own}")
 
         def ask():
             for _ in range(50):  # until the signal has arrived
@@ -41,12 +46,98 @@ def test_postgresql_connects_again(postgresql):
         assert store.count() == 1
 
 
-def test_postgresql_tables_of_something_else(postgresql):
-    import psycopg
+def test_postgresql_after_an_interrupt(postgresql):
+    """The answer that nobody waited for is not taken for the next one's."""
 
-    with psycopg.connect(postgresql, autocommit=True) as connection:
-        connection.execute("CREATE TABLE codes (id bigint, code bytea)")
-        connection.execute("CREATE TABLE small (id integer, code bit(8))")
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with stores.open(postgresql, n_bits=8) as store:
+            store.upsert([1], np.zeros((1, 1), np.uint8))
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            with pytest.raises(KeyboardInterrupt):
+                store._connection.run("SELECT 77 FROM pg_sleep(0.5)")
+            assert store.count() == 1
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_postgresql_errors_of_the_server(postgresql):
+    """They are told in the server's words, nothing of the write stays, and the store goes on."""
+    with Connection(Address.of(postgresql)) as connection:
+        connection.run("CREATE TABLE codes (id bigint PRIMARY KEY CHECK (id < 9), code bit(8))")
+    with stores.open(postgresql) as store:
+        with pytest.raises(StoreError, match=r"^postgresql://[^{\n]*: new row .* violates [^\n]*$"):
+            store.upsert([1, 9], np.zeros((2, 1), np.uint8))
+        assert store.count() == 0
+        store.upsert([1], np.zeros((1, 1), np.uint8))
+        assert store.count() == 1
+    with pytest.raises(StoreError, match='connection failed: database "none" does not exist'):
+        stores.open(postgresql.replace("/postgres?", "/none?"), n_bits=8)
+
+
+@pytest.fixture
+def port(postgresql):
+    """A port of this machine that leads to the server's socket."""
+    folder = settings(Address.of(postgresql))["host"]
+
+    class Forward(socketserver.BaseRequestHandler):
+        def handle(self):
+            with socket.socket(socket.AF_UNIX) as server:
+                server.connect(f"{folder}/.s.PGSQL.5432")
+                ends = {self.request: server, server: self.request}
+                while True:
+                    for end in select.select(list(ends), [], [])[0]:
+                        data = end.recv(65536)
+                        if not data:
+                            return
+                        ends[end].sendall(data)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Forward) as listening:
+        thread = threading.Thread(target=listening.serve_forever, args=(0.01,))
+        thread.start()
+        yield listening.server_address[1]
+        listening.shutdown()
+        thread.join()
+
+
+def test_postgresql_by_tcp(postgresql, port):
+    rng = np.random.default_rng(5)
+    packed = random_codes(rng, 300, 64)
+    options = postgresql.partition("&")[2]
+    url = f"postgresql://postgres@127.0.0.1:{port}/postgres?{options}"
+    with stores.open(f"{url}&connect_timeout=9", n_bits=64) as store:
+        store.upsert(range(300), packed)
+        check(store, np.arange(300), packed, packed[:2])
+    with pytest.raises(StoreError, match=r"connection failed: .*Server refuses SSL"):
+        stores.open(f"{url}&sslmode=require")
+
+
+@pytest.mark.parametrize("answer", [b"", b"N", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\xff" * 99])
+def test_postgresql_server_of_something_else(answer):
+    check_installed("postgresql")
+
+    class Other(socketserver.BaseRequestHandler):
+        def handle(self):
+            self.request.recv(8)
+            self.request.sendall(answer)
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Other) as listening:
+        thread = threading.Thread(target=listening.handle_request)
+        thread.start()
+        with pytest.raises(StoreError, match=r"^postgresql://me:\*\*\*@[^\n]*connection failed: "):
+            stores.open(f"postgresql://me:secret@127.0.0.1:{listening.server_address[1]}/db", 8)
+        thread.join()
+    with pytest.raises(StoreError, match=r"connection to 127.0.0.1:\d+ failed: .*refused"):
+        stores.open(f"postgresql://me:secret@127.0.0.1:{listening.server_address[1]}/db", 8)
+
+
+def test_postgresql_tables_of_something_else(postgresql):
+    with Connection(Address.of(postgresql)) as connection:
+        connection.run("CREATE TABLE codes (id bigint, code bytea)")
+        connection.run("CREATE TABLE small (id integer, code bit(8))")
     for table in ("codes", "small"):
         with pytest.raises(StoreError, match=rf"{table} is no store: it needs columns id bigint"):
             stores.open(f"{postgresql}&table={table}", n_bits=8)
@@ -54,44 +145,41 @@ def test_postgresql_tables_of_something_else(postgresql):
 
 def test_postgresql_beside_vectors(postgresql):
     """A table of the user's own, where codes stand beside other columns and some are missing."""
-    import psycopg
-
     rng = np.random.default_rng(0)
     packed = random_codes(rng, 30, 12)
-    with psycopg.connect(postgresql, autocommit=True) as connection:
-        connection.execute("CREATE TABLE items (id bigint PRIMARY KEY, name text, code bit(12))")
-        connection.execute("INSERT INTO items VALUES (5, 'five', NULL), (99, 'no code', NULL)")
+    with Connection(Address.of(postgresql)) as connection:
+        connection.run("CREATE TABLE items (id bigint PRIMARY KEY, name text, code bit(12))")
+        connection.run("INSERT INTO items VALUES (5, 'five', NULL), (99, 'no code', NULL)")
         with stores.open(f"{postgresql}&table=items") as store:
             assert store.n_bits == 12
             assert len(store) == 0
             store.upsert(range(30), packed)
             check(store, np.arange(30), packed, packed[:2])
-        assert connection.execute("SELECT name FROM items WHERE id = 5").fetchone() == ("five",)
+        assert connection.run("SELECT name FROM items WHERE id = 5") == [["five"]]
 
 
 def test_pgvector_agrees_and_its_indexes_do_not_mislead_us(postgresql):
     """`<~>` gives our distances. With its index, PostgreSQL's own answer is wrong; ours is not."""
-    import psycopg
-
     rng = np.random.default_rng(1)
     packed, queries = random_codes(rng, 3000, 64), random_codes(rng, 3, 64)
-    with psycopg.connect(postgresql, autocommit=True) as connection:
-        connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+    with Connection(Address.of(postgresql)) as connection:
+        connection.run("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
         with stores.open(postgresql, n_bits=64) as store:
             store.upsert(range(3000), packed)
-            [text] = connection.execute("SELECT code::text FROM codes WHERE id = 7").fetchone()
-            rows = connection.execute(
-                "SELECT id, code <~> %s::bit(64) FROM codes ORDER BY id", [text]
-            ).fetchall()
+            [[text]] = connection.run("SELECT code::text FROM codes WHERE id = 7")
+            rows = connection.run(
+                "SELECT id, code <~> :code::bit(64) FROM codes ORDER BY id", code=text
+            )
             expected = hamming(packed[7][None], packed)[0]
             assert [distance for _, distance in rows] == expected.tolist()
-            connection.execute("CREATE INDEX ON codes USING ivfflat (code bit_hamming_ops)")
-            connection.execute("ANALYZE codes")
+            connection.run("CREATE INDEX ON codes USING ivfflat (code bit_hamming_ops)")
+            connection.run("ANALYZE codes")
             theirs = [
                 distance
-                for (distance,) in connection.execute(
-                    "SELECT code <~> %s::bit(64) AS d FROM codes ORDER BY d, id LIMIT 50", [text]
-                ).fetchall()
+                for (distance,) in connection.run(
+                    "SELECT code <~> :code::bit(64) AS d FROM codes ORDER BY d, id LIMIT 50",
+                    code=text,
+                )
             ]
             assert theirs != np.sort(expected)[:50].tolist()  # only one list was looked into
             check(store, np.arange(3000), packed, queries, (50,), (20,))

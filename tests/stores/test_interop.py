@@ -7,6 +7,8 @@ import numpy as np
 
 from auxhash import HammingIndex, stores
 from auxhash.codes import hamming, pack, sign, to_words
+from auxhash.stores.address import Address
+from auxhash.stores.connection import Connection
 from auxhash.stores.postgresql import bit_strings
 from tests.stores.engines import check_installed
 from tests.stores.test_contract import random_codes
@@ -24,8 +26,6 @@ def statements(heading, page="interop"):
 
 
 def test_postgresql(postgresql, tmp_path):
-    import psycopg
-
     rng = np.random.default_rng(0)
     base = random_codes(rng, 200, 32)
     texts = bit_strings(base, 32)
@@ -34,20 +34,18 @@ def test_postgresql(postgresql, tmp_path):
     query = np.array([[0b10000001, 0b00000010, 0, 0]], np.uint8)
     distances, ids = HammingIndex(32).add(base).search(query, 5)
     searched = 0
-    with psycopg.connect(postgresql, autocommit=True) as connection:
+    with Connection(Address.of(postgresql)) as connection:
         for statement in statements("PostgreSQL with pgvector"):
             if statement.startswith("CREATE EXTENSION"):
-                connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+                connection.run("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
             elif statement.startswith("COPY"):
                 # The server reads a file of its own machine; a client sends one the same way.
                 told, options = re.fullmatch(r"(COPY items FROM) '[^']*'(.*)", statement).groups()
-                with connection.cursor().copy(f"{told} STDIN{options}") as copy:
-                    copy.write(file.read_text())
+                connection.run(f"{told} STDIN{options}", stream=[file.read_text()])
             else:
-                rows = connection.execute(statement)
+                found = connection.run(statement)
                 if statement.startswith("SELECT"):
                     searched += 1
-                    found = rows.fetchall()
                     assert [row[0] for row in found] == ids[0].tolist()
                     assert [row[1] for row in found] == distances[0].tolist()
     assert searched == 2
@@ -85,21 +83,19 @@ def recipe_data():
 
 
 def test_recipe_in_postgresql(postgresql):
-    import psycopg
-
     X, packed, query, code, expected = recipe_data()
     statement = statements("A filter of codes, then the vectors", "stores")[0]
-    with psycopg.connect(postgresql, autocommit=True) as connection:
-        connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-        connection.execute(
+    with Connection(Address.of(postgresql)) as connection:
+        connection.run("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+        connection.run(
             "CREATE TABLE items (id bigint PRIMARY KEY, code bit(64), vector vector(64))"
         )
-        rows = [(i, str(x.tolist())) for i, x in enumerate(X)]
-        connection.cursor().executemany("INSERT INTO items (id, vector) VALUES (%s, %s)", rows)
+        lines = [f"{i}\t{x.tolist()}\n" for i, x in enumerate(X)]
+        connection.run("COPY items (id, vector) FROM STDIN", stream=lines)
         with stores.open(f"{postgresql}&table=items") as store:
             store.upsert(range(500), packed)
         given = {"code": bit_strings(code[None], 64)[0], "vector": str(query.tolist())}
-        assert [name for (name,) in connection.execute(statement, given).fetchall()] == expected
+        assert [name for (name,) in connection.run(statement, **given)] == expected
 
 
 def test_recipe_in_duckdb():

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from auxhash.checks import ArgumentError
 
@@ -32,7 +32,8 @@ class Address:
             _ = parts.port
         except ValueError as error:
             raise ArgumentError(f"url must be a URL: {error}") from None
-        given = parse_qsl(parts.query, keep_blank_values=True)
+        # A + is a + in the URLs of databases.
+        given = parse_qsl(parts.query.replace("+", "%2B"), keep_blank_values=True)
         tables = [value for key, value in given if key == "table"]
         table = tables[-1] if tables else TABLE
         if not NAME.fullmatch(table):
@@ -50,11 +51,6 @@ class Address:
             place = f"{user.partition(':')[0]}:***@{host}"
         hidden = [(key, "***" if key == "password" else value) for key, value in self.options]
         return self._with(place, [*hidden, *self._named_table])
-
-    @property
-    def for_server(self) -> str:
-        """The URL with its options, and without the table, which only we know of."""
-        return self._with(self.parts.netloc, list(self.options))
 
     def file(self) -> Path:
         """The path of a file or folder: scheme:///relative/path or scheme:////absolute/path."""
@@ -80,7 +76,7 @@ class Address:
 
     def _with(self, place: str, options: list[tuple[str, str]]) -> str:
         # urlunsplit would drop the empty place of sqlite:////path.
-        query = f"?{urlencode(options, safe='/*:')}" if options else ""
+        query = f"?{urlencode(options, safe='/*:', quote_via=quote)}" if options else ""
         return f"{self.parts.scheme}://{place}{self.parts.path}{query}"
 
 

@@ -10,7 +10,6 @@ docs/stores.md); but if the column has one of pgvector's indexes, PostgreSQL use
 """
 
 import re
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,8 @@ import numpy as np
 from auxhash.checks import LARGEST_ID
 from auxhash.codes import Packed
 from auxhash.index.held import Ids
-from auxhash.stores.address import Address, engine
+from auxhash.stores.address import Address
+from auxhash.stores.connection import Connection
 from auxhash.stores.store import (
     BATCH,
     Near,
@@ -27,7 +27,6 @@ from auxhash.stores.store import (
     agreed_bits,
     empty,
     no_store,
-    told,
 )
 
 OLDEST = 14  # has bit_count
@@ -37,41 +36,38 @@ class PostgresqlStore(Store):
     """A table of a PostgreSQL server, searched there, exactly: the server compares all codes."""
 
     def __init__(self, address: Address, n_bits: int | None, n_jobs: int | None) -> None:
-        psycopg: Any = engine("psycopg", "postgresql")
-        self.errors = (psycopg.Error,)
-        self._connect = partial(psycopg.connect, address.for_server, autocommit=True)
-        with told(str(address), self.errors):
-            self._connection = self._connect()
-            try:
-                self._prepare(address, n_bits)
-            except BaseException:
-                self._connection.close()
-                raise
+        self._address = address
+        self._connection = Connection(address)
+        try:
+            self._prepare(address, n_bits)
+        except BaseException:
+            self._connection.close()
+            raise
 
     def _prepare(self, address: Address, n_bits: int | None) -> None:
         """Make the table, or check the one that is there."""
-        version = self._connection.info.server_version
-        if version < OLDEST * 10_000:
+        [[version]] = self._connection.run("SHOW server_version_num")
+        if int(version) < OLDEST * 10_000:
             raise StoreError(f"{address}: PostgreSQL {OLDEST} or later is needed, not {version}")
         self._table = f'"{address.table}"'
         with self._connection.transaction():
             # One process at a time, so that two do not make the table at once.
-            self._connection.execute("SELECT pg_advisory_xact_lock(hashtext('auxhash.stores'))")
+            self._connection.run("SELECT pg_advisory_xact_lock(hashtext('auxhash.stores'))")
             found = self._found_bits(address)
             super().__init__(address, agreed_bits(str(address), found, n_bits))
             if found is None:
-                self._connection.execute(
+                self._connection.run(
                     f"CREATE TABLE {self._table} (id bigint PRIMARY KEY CHECK (id >= 0), "
                     f"code bit({self.n_bits}) NOT NULL)"
                 )
-        self._distance = f"bit_count(code # %s::bit({self.n_bits}))::integer"
+        self._distance = f"bit_count(code # :query::bit({self.n_bits}))::integer"
 
     def _found_bits(self, address: Address) -> int | None:
-        rows = self._connection.execute(
+        rows = self._connection.run(
             "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
-            "WHERE attrelid = to_regclass(%s) AND attnum > 0",
-            [self._table],
-        ).fetchall()
+            "WHERE attrelid = to_regclass(:name) AND attnum > 0",
+            name=self._table,
+        )
         if not rows:
             return None
         kinds = dict(rows)
@@ -81,25 +77,26 @@ class PostgresqlStore(Store):
         return int(bits[1])
 
     def _ready(self) -> None:
-        if self._connection.closed:  # by the server; who was talking then has got an error
-            self._connection = self._connect()
+        if self._connection.lost:  # who was talking then has got an error
+            self._connection = Connection(self._address)
 
     def _upsert(self, ids: Ids, packed: Packed) -> None:
         order = np.argsort(ids)  # two that write the same ids do not wait for each other forever
         statement = (
             f"INSERT INTO {self._table} (id, code) "
-            f"SELECT * FROM unnest(%s::bigint[], %s::bit({self.n_bits})[]) "
+            f"SELECT * FROM unnest(:ids::bigint[], :codes::bit({self.n_bits})[]) "
             "ON CONFLICT (id) DO UPDATE SET code = excluded.code"
         )
         with self._connection.transaction():
             for start in range(0, len(ids), BATCH):
                 some = order[start : start + BATCH]
-                given = [ids[some].tolist(), bit_strings(packed[some], self.n_bits)]
-                self._connection.execute(statement, given)
+                codes = array(bit_strings(packed[some], self.n_bits))
+                self._connection.run(statement, ids=array(ids[some].tolist()), codes=codes)
 
     def _delete(self, ids: Ids) -> int:
-        gone = f"DELETE FROM {self._table} WHERE id = ANY(%s::bigint[])"
-        return int(self._connection.execute(gone, [ids.tolist()]).rowcount)
+        gone = f"DELETE FROM {self._table} WHERE id = ANY(:ids::bigint[])"
+        self._connection.run(gone, ids=array(ids.tolist()))
+        return self._connection.row_count
 
     def _nearest(self, queries: Packed, k: int) -> list[Near]:
         statement = (
@@ -117,25 +114,25 @@ class PostgresqlStore(Store):
 
     def _found(self, queries: Packed, statement: str) -> list[Near]:
         found = []
-        with self._connection.transaction():
-            # All queries see the table at one moment.
-            self._connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            for text in bit_strings(queries, self.n_bits):
-                rows = self._connection.execute(statement, [text]).fetchall()
-                near = np.array([distance for distance, _ in rows], np.int32)
-                found.append((near, np.array([name for _, name in rows], np.int64)))
+        given = [{"query": text} for text in bit_strings(queries, self.n_bits)]
+        # All queries see the table at one moment.
+        with self._connection.transaction("ISOLATION LEVEL REPEATABLE READ, READ ONLY"):
+            answers = self._connection.run_each(statement, given)
+        for rows in answers:
+            near = np.array([distance for distance, _ in rows], np.int32)
+            found.append((near, np.array([name for _, name in rows], np.int64)))
         return found
 
     def _count(self) -> int:
         counted = f"SELECT count(*) FROM {self._table} WHERE code IS NOT NULL"
-        return int(self._connection.execute(counted).fetchone()[0])
+        return int(self._connection.run(counted)[0][0])
 
     def _page(self, after: int, size: int) -> tuple[Ids, Packed]:
         some = (
             f"SELECT id, code::text FROM {self._table} "
-            "WHERE id > %s AND code IS NOT NULL ORDER BY id LIMIT %s"
+            "WHERE id > :after AND code IS NOT NULL ORDER BY id LIMIT :size"
         )
-        rows = self._connection.execute(some, [after, size]).fetchall()
+        rows = self._connection.run(some, after=after, size=min(size, LARGEST_ID))
         if not rows:
             return empty(self.n_bits)
         ids = np.array([name for name, _ in rows], np.int64)
@@ -143,6 +140,11 @@ class PostgresqlStore(Store):
 
     def _close(self) -> None:
         self._connection.close()
+
+
+def array(values: list[Any]) -> str:
+    """Numbers or bit strings as an array's text, which pg8000 would make one sign at a time."""
+    return f"{{{','.join(map(str, values))}}}"
 
 
 def bit_strings(packed: Packed, n_bits: int) -> list[str]:

@@ -1,0 +1,221 @@
+"""Connections to a PostgreSQL server, from the URL of a store."""
+
+import getpass
+import os
+import socket
+import ssl
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from auxhash import checks
+from auxhash.checks import ArgumentError
+from auxhash.stores.address import Address, engine
+from auxhash.stores.store import StoreError
+
+OPTIONS = (  # of a URL; they mean what they mean to PostgreSQL's own programs
+    "application_name",
+    "connect_timeout",
+    "dbname",
+    "host",
+    "options",
+    "password",
+    "port",
+    "sslmode",
+    "sslrootcert",
+    "user",
+)
+SSL_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
+SOCKETS = ("/var/run/postgresql", "/tmp")  # folders of a server's socket, if the URL has no host
+
+
+class Connection:
+    """A connection on which each statement is committed, except in a transaction.
+
+    After an error nothing more is sent: what the server would answer next could belong to the
+    statement before. `lost` says so, and the server rolls back.
+    """
+
+    def __init__(self, address: Address) -> None:
+        engine("pg8000", "postgresql")
+        from pg8000 import native
+
+        self._url, self.lost = str(address), False
+        given = settings(address)
+        host, port = given.pop("host"), given.pop("port")
+        try:
+            line = _socket(host, port, given.pop("connect_timeout"))
+        except OSError as error:
+            place = _path(host, port) if host.startswith("/") else f"{host}:{port}"
+            raise self._told(f"connection to {place} failed: {_why(error)}") from error
+        try:
+            self._server = native.Connection(**given, host=host, sock=line)
+        except BaseException as error:
+            line.close()
+            if not isinstance(error, Exception):
+                raise
+            # Whatever it is: pg8000 reads the answer of something else as all kinds of errors.
+            raise self._told(f"connection failed: {_why(error)}") from error
+
+    def run(self, statement: str, **given: Any) -> list[Any]:
+        """The rows that a statement returns; `:name` stands for a parameter."""
+        return self._guarded(self._server.run, statement, **given) or []
+
+    def run_each(self, statement: str, given: list[dict[str, Any]]) -> list[list[Any]]:
+        """The rows for each set of parameters; the server reads the statement once."""
+        prepared = self._guarded(self._server.prepare, statement)
+        found = [self._guarded(prepared.run, **each) or [] for each in given]
+        self._guarded(prepared.close)
+        return found
+
+    @property
+    def row_count(self) -> int:
+        """How many rows the last `run` has changed."""
+        return int(self._server.row_count)
+
+    def transaction(self, how: str = "") -> "Transaction":
+        """A context manager: all of its statements are committed, or none."""
+        return Transaction(self, how)
+
+    def close(self) -> None:
+        """Let go of the server; closing twice is no error."""
+        self.lost = True
+        with suppress(Exception):  # the server may have gone before
+            self._server.close()
+
+    def __enter__(self) -> "Connection":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _guarded(self, work: Any, *args: Any, **given: Any) -> Any:
+        from pg8000.exceptions import Error
+
+        if self.lost:
+            raise self._told("the connection is closed")
+        try:
+            return work(*args, **given)
+        except BaseException as error:  # an interrupt too leaves an answer unread
+            self.close()
+            if isinstance(error, (Error, OSError)):
+                raise self._told(_why(error)) from error
+            raise
+
+    def _told(self, why: str) -> StoreError:
+        return StoreError(f"{self._url}: {' '.join(why.split())}")
+
+
+class Transaction:
+    """From BEGIN to COMMIT; an error closes the connection, and the server rolls back."""
+
+    def __init__(self, connection: Connection, how: str) -> None:
+        self._connection, self._how = connection, how
+
+    def __enter__(self) -> None:
+        self._connection.run(f"BEGIN {self._how}")
+
+    def __exit__(self, kind: object, *error: object) -> None:
+        if kind is None:
+            self._connection.run("COMMIT")
+        else:
+            self._connection.close()
+
+
+def settings(address: Address) -> dict[str, Any]:
+    """What a URL says, as the arguments of pg8000; ArgumentError for an option we do not know."""
+    for key, _ in address.options:
+        if key not in OPTIONS:
+            raise ArgumentError(
+                f"the options of a postgresql URL are table, {', '.join(OPTIONS)}; got {key!r}"
+            )
+    given = {key: value for key, value in address.options if value}
+    parts = address.parts
+    place = parts.netloc.rpartition("@")[2]  # parts.hostname has lost its capital letters
+    named = place[1:].partition("]")[0] if place[:1] == "[" else place.partition(":")[0]
+    port = _whole("port", given.get("port", parts.port or 5432), 65_535)
+    host = given.get("host") or unquote(named) or _usual_host(port)
+    user = given.get("user") or unquote(parts.username or "") or _own_name()
+    password = given.get("password") or unquote(parts.password or "")
+    timeout = _whole("connect_timeout", given.get("connect_timeout", 0), 10**6)
+    return {
+        "host": host,
+        "port": port,
+        "user": user,
+        "password": password or os.environ.get("PGPASSWORD", ""),
+        "database": given.get("dbname") or unquote(parts.path[1:]) or user,
+        "application_name": given.get("application_name"),
+        "startup_params": {"options": given["options"]} if "options" in given else None,
+        "connect_timeout": timeout or None,
+        "ssl_context": False if host.startswith("/") else _ssl(given),
+    }
+
+
+def _own_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError) as error:
+        raise ArgumentError("url must name a user: postgresql://user@host/database") from error
+
+
+def _whole(name: str, value: Any, most: int) -> int:
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
+    return checks.whole(f"{name} in url", value, 0, most)
+
+
+def _usual_host(port: int) -> str:
+    return next((folder for folder in SOCKETS if Path(_path(folder, port)).exists()), "localhost")
+
+
+def _path(folder: str, port: int) -> str:
+    return f"{folder}/.s.PGSQL.{port}"
+
+
+def _ssl(given: dict[str, str]) -> Any:
+    """What pg8000 takes: False is never, None where the server can, True or a context always."""
+    mode, root = given.get("sslmode", "prefer"), given.get("sslrootcert")
+    if mode not in SSL_MODES:
+        raise ArgumentError(f"sslmode in url must be one of {', '.join(SSL_MODES)}; got {mode!r}")
+    if mode == "require" and root:
+        mode = "verify-ca"  # as PostgreSQL's own programs do
+    if not mode.startswith("verify"):
+        return {"disable": False, "prefer": None, "require": True}[mode]
+    try:
+        context = ssl.create_default_context(cafile=None if root == "system" else root)
+    except OSError as error:
+        raise ArgumentError(f"sslrootcert in url: {root} cannot be read: {error}") from error
+    context.check_hostname = mode == "verify-full"
+    return context
+
+
+def _socket(host: str, port: int, timeout: int | None) -> socket.socket:
+    """Our own, as pg8000 would apply the timeout to each statement too, and hide what failed."""
+    if not host.startswith("/"):
+        line = socket.create_connection((host, port), timeout)
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # pg8000 sends small parts
+    else:
+        line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            line.settimeout(timeout)
+            line.connect(_path(host, port))
+        except BaseException:
+            line.close()
+            raise
+    line.settimeout(None)
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    return line
+
+
+def _why(error: BaseException) -> str:
+    """An error in words: the server's own are dictionaries, and a lost connection is an OSError."""
+    from pg8000.exceptions import DatabaseError, InterfaceError
+
+    if isinstance(error, DatabaseError) and isinstance(error.args[0], dict):
+        return str(error.args[0].get("M", error.args[0]))
+    if isinstance(error, InterfaceError) and str(error) == "network error":
+        return "the server has closed the connection"
+    if isinstance(error, OSError):
+        return error.strerror or str(error) or type(error).__name__
+    return f"{type(error).__name__}: {error}"
