@@ -206,6 +206,7 @@ def test_ctrl_c_keeps_what_was_learnt():
         import numpy as np
         from auxhash import NeighborHash, TrainingInterrupted
         from auxhash.training import ranking
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored, as by nohup
         steps = ranking.RankTraining._steps
         def pressed(self, history):
             for step in steps(self, history):
