@@ -15,7 +15,6 @@ ranks, serves both tables.
 """
 
 import argparse
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +34,7 @@ from auxhash.hasher import Hasher
 from auxhash.hashfunctions import NetworkHash, Scaled, Unit
 from benchmarks import peers, recall
 from benchmarks.recall import Shares
+from benchmarks.records import Record, append, drop_cut_line, read
 
 if TYPE_CHECKING:  # faiss is imported where it is used
     from benchmarks.quantizers import Measured
@@ -64,7 +64,6 @@ AIM = 0.95  # of the nearest, after re-ranking
 TABLES = Path(__file__).parent.parent / "docs" / "tables"
 RESULTS = Path("results") / "neighbors.jsonl"
 
-Record = dict[str, Any]
 Found = dict[str, Any]  # what a method adds to its record
 Make = Callable[[int, int, Metric], Hasher]  # of bits, seed and metric
 
@@ -255,7 +254,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
 
 def measure(asked: argparse.Namespace, console: Console) -> None:
     """Run the methods that are asked for, one record each, and show the means."""
-    _drop_cut_line(asked.results)
+    drop_cut_line(asked.results)
     done = {_key(record) for record in read(asked.results)}
     for seed in asked.seeds:
         data = load(asked.data, asked.train, asked.base, seed)
@@ -270,7 +269,7 @@ def measure(asked: argparse.Namespace, console: Console) -> None:
                     console.print(f"{name}, {bits} bits: {reason}")
                     continue
                 record |= METHODS[name](data, bits, seed, asked.device)
-                _append(asked.results, record)
+                append(asked.results, record)
                 console.print(_line(record))
     if records := _chosen(read(asked.results), asked):
         console.print(_shown(records))
@@ -293,12 +292,6 @@ def load(name: str, n_train: int | None, n_base: int | None, seed: int) -> Datas
     if near is None:
         near = ground_truth(base.X, query.X, NEAREST)
     return replace(data, train=train, base=base, query=replace(query, neighbors=near))
-
-
-def read(path: Path) -> list[Record]:
-    """All records of a file; none where there is no file."""
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    return [json.loads(line) for line in lines]
 
 
 def tables(records: Sequence[Record], asked: argparse.Namespace) -> dict[str, str]:
@@ -446,19 +439,6 @@ def _by_rank(ranks: Sequence[int], shares: Shares) -> dict[str, float]:
 
 def _key(record: Record) -> tuple[Any, ...]:
     return tuple(record[name] for name in ("data", "train", "base", "method", "bits", "seed"))
-
-
-def _append(path: Path, record: Record) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as out:
-        out.write(json.dumps(record) + "\n")
-
-
-def _drop_cut_line(path: Path) -> None:
-    """Remove the last line of a file if a run was stopped while it wrote it."""
-    text = path.read_text("utf-8") if path.exists() else ""
-    if text and not text.endswith("\n"):
-        path.write_text(text[: text.rfind("\n") + 1], "utf-8")
 
 
 def _chosen(records: Sequence[Record], asked: argparse.Namespace) -> list[Record]:

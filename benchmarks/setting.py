@@ -40,6 +40,7 @@ from auxhash.training.run import PARTS
 from auxhash.training.validation import TrainingPoints
 from auxhash.zstep import Cut, Penalty, Problem, z_step
 from benchmarks import peers
+from benchmarks.records import Record, append, drop_cut_line, read
 
 DOCS = Path(__file__).parent.parent / "docs"
 TABLES = DOCS / "tables"
@@ -53,7 +54,6 @@ FEW = 2_000  # points of the trials that take the matter apart
 
 Order = Literal["fixed", "random"]
 ORDERS: tuple[Order, ...] = ("fixed", "random")
-Record = dict[str, Any]
 Steps = list[tuple[Step, State]]
 
 
@@ -267,7 +267,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
 @threads.one_blas_thread()
 def measure(asked: argparse.Namespace, console: Console) -> None:
     """Run what is asked for, one record each, and show the means."""
-    _drop_cut_line(asked.results)
+    drop_cut_line(asked.results)
     done = {_key(record) for record in read(asked.results)}
     for seed in asked.seeds:
         data = datasets.load("cifar10-gist", n_train=asked.train, seed=0)
@@ -285,7 +285,7 @@ def measure(asked: argparse.Namespace, console: Console) -> None:
                     if cell is None:
                         cell = Cell(data, pairs, bits, function, seed)
                     record |= run(cell, way)
-                    _append(asked.results, record)
+                    append(asked.results, record)
                     console.print(_line(record))
     console.print(shown(chosen(read(asked.results), asked.train)))
 
@@ -305,7 +305,7 @@ def sweep(asked: argparse.Namespace, console: Console) -> None:
             told = {"train": asked.train, "bits": bits, "seed": seed, "order": order}
             loss = cell.training.problem.loss(Z)
             record = {**told, "sweeps": number, "loss": loss, **likeness(Z, cell.classes)}
-            _append(path, record)
+            append(path, record)
             console.print(json.dumps(record), soft_wrap=True)
 
 
@@ -392,12 +392,6 @@ def by_class(Z: Codes, classes: NDArray[np.int64]) -> NDArray[np.float64]:
 def _encoded(h: HashFunction, X: NDArray[Any]) -> NDArray[np.uint8]:
     parts = [X[at : at + CHUNK] for at in range(0, len(X), CHUNK)]
     return np.concatenate([pack(sign(hashfunctions.outputs(h, x, 1))) for x in parts])
-
-
-def read(path: Path) -> list[Record]:
-    """All records of a file; none where there is no file."""
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    return [json.loads(line) for line in lines]
 
 
 def chosen(records: Iterable[Record], train: int) -> list[Record]:
@@ -570,16 +564,3 @@ def _run_small() -> None:
 
 def _key(record: Record) -> tuple[Any, ...]:
     return tuple(record[name] for name in ("train", "function", "bits", "seed", "way"))
-
-
-def _append(path: Path, record: Record) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as out:
-        out.write(json.dumps(record) + "\n")
-
-
-def _drop_cut_line(path: Path) -> None:
-    """Remove the last line of a file if a run was stopped while it wrote it."""
-    text = path.read_text("utf-8") if path.exists() else ""
-    if text and not text.endswith("\n"):
-        path.write_text(text[: text.rfind("\n") + 1], "utf-8")

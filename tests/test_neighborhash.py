@@ -248,5 +248,11 @@ def test_a_network_of_few_points_has_dropout_and_noise():
     assert (few.noise, many.dropout, many.noise) == (0.2, 0.0, 0.0)
 
 
+def test_the_cost_of_very_long_codes_is_told():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.warns(UserWarning, match="2,048 bits: training takes about 32 times as long"):
+        NeighborHash(2048, hash_function="linear", n_steps=1, random_state=0).fit(X)
+
+
 def test_public_name():
     assert auxhash.NeighborHash is NeighborHash

@@ -107,7 +107,7 @@ class AffinityHash(Hasher):
         self.fingerprint_ = mark
         self.interrupted_ = found.interrupted
         if self.interrupted_:
-            _warn_interrupted(found.history[-1], kept)
+            interrupt.warn(f"iteration {found.history[-1].iteration}", "the best", kept)
         return self
 
     def _settings(self) -> Settings:
@@ -342,14 +342,3 @@ def _warn_of_cost(n: int, b: int) -> None:
             f"{b // 32:,} times as long as for 32 bits",
             stacklevel=4,
         )
-
-
-def _warn_interrupted(last: mac.Step, kept: Checkpoint | None) -> None:
-    on = "fit with checkpoint=... to be able to go on"
-    if kept is not None:
-        on = f"fit with the same data, parameters and checkpoint={str(kept.path.parent)!r} to go on"
-    warnings.warn(
-        f"interrupted after iteration {last.iteration}: the model is the best so far; {on}",
-        interrupt.TrainingInterrupted,
-        stacklevel=4,
-    )

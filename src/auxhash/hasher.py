@@ -131,6 +131,14 @@ def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> NDArray[Any]:
     return points
 
 
+def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | None:
+    """Labels that are not learnt from, for `score`; there must be one per point."""
+    if y is None:
+        return None
+    check_consistent_length(points, y)
+    return np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+
+
 def check_labelled(
     hasher: Hasher, X: ArrayLike, y: ArrayLike | None, least: int = 2, reset: bool = True
 ) -> tuple[NDArray[Any], NDArray[Any]]:

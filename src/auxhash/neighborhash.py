@@ -6,7 +6,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_consistent_length
 
 from auxhash import checks, hashfunctions
 from auxhash.affinity.draws import RandomState, generator
@@ -15,7 +14,8 @@ from auxhash.codes import MOST_BITS, pack, sign
 from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers
-from auxhash.hasher import Hasher, check_points, fingerprint
+from auxhash.estimators import LONG, PARAMETERS_WITHOUT_EFFECT
+from auxhash.hasher import Hasher, check_points, fingerprint, kept_labels
 from auxhash.hashfunctions import HashFunction, NetworkHash, RadialBasis, Scaled, SVMHash, Unit
 from auxhash.refine.rank import BATCH
 from auxhash.storage.fitted import check_stored
@@ -31,7 +31,6 @@ N_STEPS, FEW_STEPS = 5000, 2000  # gradient steps: of a network, and of what lea
 ROUNDS, LEAST_STEPS = 400, 500  # over all points, at most; but so many steps
 FEW_POINTS = 30_000  # up to which a network would learn them by heart, without
 DROPOUT, NOISE = 0.3, 0.2
-PARAMETERS_WITHOUT_EFFECT = ("n_jobs", "verbose")
 
 
 class NeighborHash(Hasher):
@@ -120,7 +119,8 @@ class NeighborHash(Hasher):
         """
         self._check_parameters()
         points = check_points(self, X, least=3)
-        labels = None if y is None else _kept(points, y)
+        labels = kept_labels(points, y)
+        _warn_of_cost(int(self.n_bits))
         table = None if neighbors is None else _checked_neighbors(neighbors, len(points))
         if checkpoint is None:
             return self._train(points, labels, table, None)
@@ -148,7 +148,7 @@ class NeighborHash(Hasher):
         self.fingerprint_ = fingerprint(points, labels)
         self.codes_ = pack(sign(self._decide(points)))
         if self.interrupted_:
-            _warn_interrupted(found.history[-1], kept)
+            interrupt.warn(f"step {found.history[-1].step}", "what was learnt", kept)
         return self
 
     def _settings(self, n: int) -> RankSettings:
@@ -221,11 +221,6 @@ class NeighborHash(Hasher):
             )
 
 
-def _kept(points: NDArray[Any], y: ArrayLike) -> NDArray[Any]:
-    check_consistent_length(points, y)
-    return np.asarray(y.toarray() if hasattr(y, "toarray") else y)
-
-
 def _checked_neighbors(neighbors: ArrayLike, n: int) -> Numbers:
     table = np.asarray(neighbors)
     if table.ndim != 2 or len(table) != n or not table.shape[1]:
@@ -239,12 +234,9 @@ def _checked_neighbors(neighbors: ArrayLike, n: int) -> Numbers:
     return table.astype(np.int64)
 
 
-def _warn_interrupted(last: RankStep, kept: Checkpoint | None) -> None:
-    on = "fit with checkpoint=... to be able to go on"
-    if kept is not None:
-        on = f"fit with the same data, parameters and checkpoint={str(kept.path.parent)!r} to go on"
-    warnings.warn(
-        f"interrupted after step {last.step}: the model is what was learnt so far; {on}",
-        interrupt.TrainingInterrupted,
-        stacklevel=4,
-    )
+def _warn_of_cost(b: int) -> None:
+    if b > LONG:
+        warnings.warn(
+            f"{b:,} bits: training takes about {b // 64:,} times as long as for 64 bits",
+            stacklevel=4,
+        )

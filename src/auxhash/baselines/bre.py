@@ -15,12 +15,12 @@ from auxhash import checks, zstep
 from auxhash.affinity import Affinity, from_pairs
 from auxhash.affinity.distances import squared_distances
 from auxhash.affinity.draws import RandomState, generator
-from auxhash.baselines.method import Method, doubles, kept_labels
+from auxhash.baselines.method import Method, doubles
 from auxhash.codes import codes_to_words, sign
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
-from auxhash.hasher import check_pairs, check_points
+from auxhash.hasher import check_pairs, check_points, kept_labels
 from auxhash.zstep.problem import ROUNDING, BitProblem
 
 INITIAL = 0.001  # size of the first weights

@@ -4,7 +4,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_consistent_length
 
 from auxhash import checks
 from auxhash.affinity import Affinity
@@ -12,7 +11,14 @@ from auxhash.affinity.draws import RandomState, generator
 from auxhash.codes import MOST_BITS, pack, sign
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
-from auxhash.hasher import Hasher, check_labelled, check_pairs, check_points, fingerprint
+from auxhash.hasher import (
+    Hasher,
+    check_labelled,
+    check_pairs,
+    check_points,
+    fingerprint,
+    kept_labels,
+)
 from auxhash.storage.fitted import check_stored
 
 SMALLEST = 1e-100  # the largest number of X lies between this and 1 / this: squares stay in range
@@ -122,14 +128,6 @@ def check_single(labels: NDArray[Any]) -> None:
         raise ValueError(
             f"y must be of shape (n,), one label per point, for this method; got {labels.shape}"
         )
-
-
-def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | None:
-    """Labels that are not learnt from, for `score`; there must be one per point."""
-    if y is None:
-        return None
-    check_consistent_length(points, y)
-    return np.asarray(y.toarray() if hasattr(y, "toarray") else y)
 
 
 def middle(values: Array) -> Array:

@@ -15,11 +15,11 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from auxhash import checks, hashfunctions
 from auxhash.affinity import Affinity, neighbors
 from auxhash.affinity.draws import RandomState, generator
-from auxhash.baselines.method import Method, check_single, doubles, kept_labels, middle
+from auxhash.baselines.method import Method, check_single, doubles, middle
 from auxhash.codes import sign
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
-from auxhash.hasher import check_labelled, check_pairs, check_points
+from auxhash.hasher import check_labelled, check_pairs, check_points, kept_labels
 
 
 class STH(Method):

@@ -23,6 +23,7 @@ from auxhash import checks
 from auxhash.checks import ArgumentError, unknown
 from auxhash.compute import clock
 from auxhash.estimators import MACHash
+from auxhash.hasher import Hasher
 from auxhash.refine import Refine
 from auxhash.storage.identity import in_words
 from auxhash.training.progress import new_bar
@@ -82,7 +83,7 @@ def choose(
             then depends on how fast the machine is.
         verbose: 1 shows a progress bar.
     """
-    fixed = _checked(fixed)
+    fixed = checked(fixed, MACHash())
     X = np.asarray(X)
     labels = checks.classes("y", y, len(X))
     random_state = checks.whole("random_state", random_state, 0)
@@ -217,13 +218,15 @@ class _Search:
         return told
 
 
-def _checked(fixed: Parameters | None) -> Parameters:
+def checked(fixed: Parameters | None, hasher: Hasher) -> Parameters:
+    """Values of the hasher's parameters, which may be any but what is an argument of its own."""
     given = dict(fixed or {})
+    known = hasher.get_params(deep=False)
     for name in given:
         if name in ("random_state", "n_jobs"):
             raise ArgumentError(f"fixed must not hold {name}, which is an argument beside it")
-        if name not in MACHash().get_params(deep=False):
-            raise unknown("fixed", name, MACHash().get_params(deep=False))
+        if name not in known:
+            raise unknown("fixed", name, known)
     return given
 
 

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from auxhash import checks, metrics
 from auxhash.affinity.neighbors import nearest
-from auxhash.checks import ArgumentError, unknown
 from auxhash.compute import clock
-from auxhash.experiments.choose import Choice, Parameters
+from auxhash.experiments.choose import Choice, Parameters, checked
 from auxhash.neighborhash import NAMES, NeighborHash
 from auxhash.training.progress import new_bar
 
@@ -41,7 +40,7 @@ def choose_neighbors(
         seconds: no candidate is begun when so much time has passed, except the first.
         verbose: 1 shows a progress bar.
     """
-    settings = _checked(fixed)
+    settings = checked(fixed, NeighborHash())
     random_state = checks.whole("random_state", random_state, 0)
     if seconds is not None:
         checks.number("seconds", seconds, 0, strict=True)
@@ -71,17 +70,6 @@ def choose_neighbors(
     if len(rows) < len(candidates):
         told += f". The {seconds:g} s for it were spent after {len(rows)} of {len(candidates)}"
     return Choice(chosen, rows, told)
-
-
-def _checked(fixed: Parameters | None) -> Parameters:
-    given = dict(fixed or {})
-    known = NeighborHash().get_params(deep=False)
-    for name in given:
-        if name in ("random_state", "n_jobs"):
-            raise ArgumentError(f"fixed must not hold {name}, which is an argument beside it")
-        if name not in known:
-            raise unknown("fixed", name, known)
-    return given
 
 
 def _split(X: NDArray[Any], seed: int) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -3,9 +3,12 @@
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
+
+from auxhash.training.checkpoint import Checkpoint
 
 AnyStep = TypeVar("AnyStep")
 
@@ -53,3 +56,15 @@ def watching() -> Iterator[Watch]:
         yield watch
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def warn(after: str, model: str, kept: Checkpoint | None) -> None:
+    """Say after which step a training was stopped, what the model is, and how to go on."""
+    on = "fit with checkpoint=... to be able to go on"
+    if kept is not None:
+        on = f"fit with the same data, parameters and checkpoint={str(kept.path.parent)!r} to go on"
+    warnings.warn(
+        f"interrupted after {after}: the model is {model} so far; {on}",
+        TrainingInterrupted,
+        stacklevel=5,
+    )
