@@ -46,6 +46,21 @@ def test_postgresql_connects_again(postgresql):
         assert store.count() == 1
 
 
+@pytest.mark.parametrize("kind", [ConnectionResetError, BrokenPipeError, TimeoutError])
+def test_postgresql_tells_of_a_broken_connection(postgresql, monkeypatch, kind):
+    """Which error the system gives depends on when the server's last words arrive."""
+
+    def broken(*_, **__):
+        raise kind(1, "Words of the system")
+
+    with stores.open(postgresql, n_bits=8) as store:
+        store.upsert([1], np.zeros((1, 1), np.uint8))
+        monkeypatch.setattr(store._connection._server, "run", broken)
+        with pytest.raises(StoreError, match=r"the connection broke: Words of the system$"):
+            store.count()
+        assert store.count() == 1
+
+
 def test_postgresql_after_an_interrupt(postgresql):
     """The answer that nobody waited for is not taken for the next one's."""
 

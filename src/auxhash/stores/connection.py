@@ -48,7 +48,7 @@ class Connection:
             line = _socket(host, port, given.pop("connect_timeout"))
         except OSError as error:
             place = _path(host, port) if host.startswith("/") else f"{host}:{port}"
-            raise self._told(f"connection to {place} failed: {_why(error)}") from error
+            raise self._told(f"connection to {place} failed: {_of_system(error)}") from error
         try:
             self._server = native.Connection(**given, host=host, sock=line)
         except BaseException as error:
@@ -217,5 +217,9 @@ def _why(error: BaseException) -> str:
     if isinstance(error, InterfaceError) and str(error) == "network error":
         return "the server has closed the connection"
     if isinstance(error, OSError):
-        return error.strerror or str(error) or type(error).__name__
+        return f"the connection broke: {_of_system(error)}"
     return f"{type(error).__name__}: {error}"
+
+
+def _of_system(error: OSError) -> str:
+    return error.strerror or str(error) or type(error).__name__
