@@ -13,7 +13,7 @@ import numpy as np
 from auxhash.codes import Packed, n_bytes, to_words
 from auxhash.index.held import Ids
 from auxhash.stores.address import Address, engine
-from auxhash.stores.points import Beside, Rows
+from auxhash.stores.points import Beside, HeldPoints
 from auxhash.stores.store import Near, NoStoreError, Store, agreed_bits, no_store, told
 
 NEW = "auxhash_new"  # arrays of ours, as a table
@@ -135,10 +135,10 @@ class DuckdbStore(Store):
         some = f"SELECT * FROM {self._table} WHERE id > ? ORDER BY id LIMIT ?"
         return self._arrays(self._connection.execute(some, [after, size]).fetchnumpy())
 
-    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> Rows:
+    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
         some = f"SELECT * FROM {self._table} WHERE id IN (SELECT id FROM {NEW})"
         with self._given(id=ids):
-            return Rows(*self._arrays(self._connection.execute(some).fetchnumpy()))
+            return HeldPoints(*self._arrays(self._connection.execute(some).fetchnumpy()))
 
     def _arrays(self, found: Any) -> tuple[Ids, Packed]:
         ids = np.asarray(found["id"], np.int64)

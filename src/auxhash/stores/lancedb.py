@@ -12,7 +12,7 @@ from auxhash.codes import Packed, n_bytes
 from auxhash.index.held import Ids
 from auxhash.storage.files import locked
 from auxhash.stores.address import Address, engine
-from auxhash.stores.points import Beside, Rows
+from auxhash.stores.points import Beside, HeldPoints
 from auxhash.stores.store import Near, NoStoreError, Store, agreed_bits, no_store, ordered, told
 
 BITS = b"auxhash.n_bits"  # in the metadata of the schema
@@ -119,11 +119,11 @@ class LancedbStore(Store):
         some, codes = self._where(table, f"id > {after} AND id <= {ids[-1]}")
         return ids, codes[np.argsort(some)]
 
-    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> Rows:
+    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
         table = self._newest()
         parts = [self._where(table, which) for which in _conditions(ids)]
         names, codes = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return Rows(names, codes)
+        return HeldPoints(names, codes)
 
     def _where(self, table: Any, which: str) -> tuple[Ids, Packed]:
         some = table.search().where(which).limit(None).to_arrow()

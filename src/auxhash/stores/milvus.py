@@ -16,7 +16,7 @@ from auxhash.checks import ArgumentError
 from auxhash.codes import Packed, n_bytes
 from auxhash.index.held import Ids
 from auxhash.stores.address import Address, engine
-from auxhash.stores.points import Beside, Rows
+from auxhash.stores.points import Beside, HeldPoints
 from auxhash.stores.store import (
     Near,
     NoStoreError,
@@ -166,13 +166,13 @@ class MilvusStore(Store):
             rows.close()
         return self._arrays(found)
 
-    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> Rows:
+    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
         found: list[Any] = []
         for start in range(0, len(ids), MANY):
             listed = ", ".join(map(str, ids[start : start + MANY].tolist()))
             fields = ["id", "code"]
             found += self._client.query(self._name, f"id in [{listed}]", output_fields=fields)
-        return Rows(*self._arrays(found))
+        return HeldPoints(*self._arrays(found))
 
     def _arrays(self, found: list[Any]) -> tuple[Ids, Packed]:
         if not found:

@@ -82,7 +82,7 @@ class Beside:
 
 
 @dataclass(frozen=True)
-class Rows:
+class HeldPoints:
     """Points as a database gives them, in any order."""
 
     ids: Ids

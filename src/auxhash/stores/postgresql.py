@@ -22,7 +22,7 @@ from auxhash.codes import Packed
 from auxhash.index.held import Ids
 from auxhash.stores.address import Address
 from auxhash.stores.connection import Connection
-from auxhash.stores.points import Beside, Having, Rows
+from auxhash.stores.points import Beside, Having, HeldPoints
 from auxhash.stores.store import (
     BATCH,
     Near,
@@ -132,7 +132,7 @@ class PostgresqlStore(Store):
             f"CREATE INDEX ON {self._points} USING gin ((payload::jsonb) jsonb_path_ops)"
         )
 
-    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> Rows:
+    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
         which = "WHERE codes.id = ANY(:ids::bigint[]) AND code IS NOT NULL"
         more, joined = "NULL, NULL", ""
         if self._has_points():
@@ -143,7 +143,7 @@ class PostgresqlStore(Store):
             ids=array(ids.tolist()),
         )
         beside = Beside([row[2] for row in rows], [row[3] for row in rows])
-        return Rows(*self._arrays([row[:2] for row in rows]), beside)
+        return HeldPoints(*self._arrays([row[:2] for row in rows]), beside)
 
     def _delete(self, ids: Ids) -> int:
         gone = f"DELETE FROM {self._table} WHERE id = ANY(:ids::bigint[])"

@@ -23,7 +23,7 @@ from auxhash.index.held import Ids
 from auxhash.index.scan import Distances
 from auxhash.stores.address import Address
 from auxhash.stores.mirror import Mirror
-from auxhash.stores.points import LONGEST, Beside, Having, Rows
+from auxhash.stores.points import LONGEST, Beside, Having, HeldPoints
 from auxhash.stores.store import (
     Among,
     Near,
@@ -171,12 +171,12 @@ class SqliteStore(Store):
             self._beside = bool(number)
         return self._beside
 
-    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> Rows:
+    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
         which = "WHERE codes.id IN (SELECT value FROM json_each(?))"
         wanted = [json.dumps(ids.tolist())]
         if not self._has_points():
             some = f"SELECT id, code FROM {self._table} AS codes {which}"
-            return Rows(*self._arrays(self._connection.execute(some, wanted).fetchall()))
+            return HeldPoints(*self._arrays(self._connection.execute(some, wanted).fetchall()))
         more = f"{'vector' if vectors else 'NULL'}, {'payload' if payloads else 'NULL'}"
         rows = self._connection.execute(
             f"SELECT codes.id, code, {more} FROM {self._table} AS codes "
@@ -184,7 +184,7 @@ class SqliteStore(Store):
             wanted,
         ).fetchall()
         beside = Beside([row[2] for row in rows], [row[3] for row in rows])
-        return Rows(*self._arrays([row[:2] for row in rows]), beside)
+        return HeldPoints(*self._arrays([row[:2] for row in rows]), beside)
 
     def _nearest(self, queries: Packed, k: int) -> list[Near]:
         return list(zip(*self._current().search(queries, k), strict=True))

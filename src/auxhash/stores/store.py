@@ -16,7 +16,15 @@ from auxhash.index.hamming import HammingIndex, as_queries
 from auxhash.index.held import Ids, first_twice
 from auxhash.index.scan import Distances
 from auxhash.stores.address import Address
-from auxhash.stores.points import Beside, Having, Payload, Point, Rows, as_payloads, as_vectors
+from auxhash.stores.points import (
+    Beside,
+    Having,
+    HeldPoints,
+    Payload,
+    Point,
+    as_payloads,
+    as_vectors,
+)
 
 BATCH = 10_000  # codes
 
@@ -244,7 +252,7 @@ class Store(ABC):
         """Commit at least one code; no id comes twice. `beside` is None if codes are all."""
 
     @abstractmethod
-    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> Rows:
+    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
         """Those of at least one id that are there; no id comes twice."""
 
     @abstractmethod
