@@ -19,7 +19,7 @@ from auxhash.serve.access import Access
 from auxhash.serve.bodies import Bodies
 from auxhash.serve.counters import Counters
 from auxhash.serve.limits import Limits
-from auxhash.serve.outside import Outside, fault
+from auxhash.serve.outside import FAULT, Outside, fault
 from auxhash.serve.rates import Rates
 from auxhash.serve.refused import RefusedError
 from auxhash.serve.service import Service
@@ -94,6 +94,10 @@ def _tell_problems(app: FastAPI) -> None:
     async def unreachable(_: Request, error: StoreError) -> JSONResponse:
         reason = "the store cannot be read or written; the service's log has more"
         return told(503, reason, {"Retry-After": "5"}, id=fault(error))
+
+    @app.exception_handler(Exception)
+    async def faulty(_: Request, error: Exception) -> JSONResponse:
+        return told(500, FAULT, id=fault(error))
 
     @app.exception_handler(HTTPException)
     async def known(_: Request, error: HTTPException) -> JSONResponse:

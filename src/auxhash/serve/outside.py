@@ -21,6 +21,9 @@ HEADERS = {
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
 ENCODED = [(key.lower().encode(), value.encode()) for key, value in HEADERS.items()]
 
+NAME = "_auxhash_fault"  # of an error that is in the log
+FAULT = "a fault of the service; its log has more"
+
 log = logging.getLogger("auxhash.serve")
 
 
@@ -51,9 +54,9 @@ class Outside:
             if status and isinstance(error, TimeoutError):
                 log.warning("a client did not take its answer, and was left")
                 raise
-            name = fault(error)
+            name = fault(error)  # what is underway cannot be taken back
             if not status:
-                body = problem("a fault of the service; its log has more", id=name)
+                body = problem(FAULT, id=name)
                 await answer(send_on, 500, body, {"Connection": "close"})
         finally:
             self._counters.present.dec()
@@ -63,9 +66,12 @@ class Outside:
 
 
 def fault(error: BaseException) -> str:
-    """Log an error with its traceback, under a name that the client may be told."""
-    name = secrets.token_hex(8)
-    log.error("fault %s", name, exc_info=error)
+    """Log an error with its traceback, once, under a name that the client may be told."""
+    name: str | None = getattr(error, NAME, None)
+    if name is None:
+        name = secrets.token_hex(8)
+        setattr(error, NAME, name)
+        log.error("fault %s", name, exc_info=error)
     return name
 
 
