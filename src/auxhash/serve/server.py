@@ -125,7 +125,7 @@ def run(
         server_header=False,
         limit_concurrency=limits.connections,
         backlog=limits.connections,
-        timeout_keep_alive=IDLE,
+        timeout_keep_alive=min(IDLE, limits.seconds),  # type: ignore[arg-type]  # or a float
         timeout_graceful_shutdown=FINISH,
         h11_max_incomplete_event_size=HEAD,
     )

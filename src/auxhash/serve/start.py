@@ -7,16 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash import stores
-from auxhash.datasets.fetch import cache
-from auxhash.datasets.files.images import GIST, ImageFeature, Picture, remembered
-from auxhash.models import encoder
 from auxhash.serve.limits import Limits
-from auxhash.serve.pictures import Pictures
 from auxhash.serve.service import Service
-from auxhash.storage.modelfile import ModelFileError
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # imported where they are needed: codes alone are served sooner
+    from auxhash.datasets.files.images import Picture
     from auxhash.hasher import Hasher
+    from auxhash.models.encoder import Encoder
+    from auxhash.serve.pictures import Pictures
 
 BITS, SEED = 32, 0  # of the digits' model
 SIDE, WHITE = 8, 16  # of a digit: pixels, and the brightest of them
@@ -32,6 +30,8 @@ def service(
     """The store at a URL, which is made if there is a model; `own` is the user's image feature."""
     if model is None:
         return Service(stores.open(url, n_jobs=n_jobs), limits=limits)
+    from auxhash.models import encoder
+
     found = encoder.load(model)
     found.n_jobs = n_jobs
     pictures = _pictures(getattr(found, "image_feature_", None), own, n_jobs)
@@ -41,6 +41,9 @@ def service(
 def digits(limits: Limits | None = None, n_jobs: int | None = None) -> Service:
     """Handwritten digits: a model, learnt once, and a store, both kept in the data folder."""
     from auxhash import datasets
+    from auxhash.datasets.fetch import cache
+    from auxhash.datasets.files.images import ImageFeature
+    from auxhash.serve.pictures import Pictures
 
     folder = cache.folder() / "serve"
     found = _digits_model(folder / "digits.safetensors", n_jobs)
@@ -57,7 +60,7 @@ def digits(limits: Limits | None = None, n_jobs: int | None = None) -> Service:
     return made
 
 
-def ink(pictures: list[Picture]) -> NDArray[np.float64]:
+def ink(pictures: "list[Picture]") -> NDArray[np.float64]:
     """Digits, white on black, as the data set has them: 64 numbers from 0 to 16."""
     from PIL import Image
 
@@ -70,8 +73,8 @@ def ink(pictures: list[Picture]) -> NDArray[np.float64]:
 
 def _checked(
     url: str,
-    found: "encoder.Encoder | Hasher",
-    pictures: Pictures | None,
+    found: "Encoder | Hasher",
+    pictures: "Pictures | None",
     limits: Limits | None,
     n_jobs: int | None,
 ) -> Service:
@@ -83,13 +86,16 @@ def _checked(
         raise
 
 
-def _pictures(feature: str | None, own: str | None, n_jobs: int | None) -> Pictures | None:
+def _pictures(feature: str | None, own: str | None, n_jobs: int | None) -> "Pictures | None":
     if feature is None:
         if own is not None:
             raise ValueError("--features is for models of pictures, and this is none")
         return None
-    if own is None and not feature.startswith(f"{GIST}:"):
+    if own is None and not feature.startswith("gist:"):
         return None  # a name in a file is no reason to run code: images are refused
+    from auxhash.datasets.files.images import remembered
+    from auxhash.serve.pictures import Pictures
+
     return Pictures(remembered(feature, own, n_jobs))
 
 
@@ -97,6 +103,7 @@ def _digits_model(path: Path, n_jobs: int | None) -> "Hasher":
     from auxhash import datasets
     from auxhash.estimators import MACHash
     from auxhash.models import loading
+    from auxhash.storage.modelfile import ModelFileError
 
     try:
         return loading.load(path)
