@@ -130,8 +130,15 @@ def _token(path: str | None) -> str | None:
 
 
 def _check_installed() -> None:
-    from importlib.util import find_spec
-
-    missing = [name for name in NEEDS if find_spec(name) is None]
+    missing = [name for name in NEEDS if not _found(name)]
     if missing:
         raise ImportError(f"serve needs {missing[0]}: pip install 'auxhash[serve]'")
+
+
+def _found(name: str) -> bool:
+    from importlib.util import find_spec
+
+    try:
+        return find_spec(name) is not None
+    except ValueError:  # that it was tried before, and is not there
+        return False
