@@ -22,6 +22,8 @@ def examples():
 def test_every_example_runs(here, monkeypatch):
     monkeypatch.setenv("AUXHASH_DATA", str(here / "cache"))
     monkeypatch.setattr(digits, "load", partial(digits.load, n_train=150))  # the demo, quick
+    # A server would go on for ever: all but that.
+    monkeypatch.setattr("auxhash.serve.server.run", lambda app, work, *more: work._opened().close())
     seen = set()
     missing = {  # made by no example
         "auxhash evaluate table.csv": "auxhash fit table.csv -o table.safetensors --bits 8",
