@@ -30,6 +30,7 @@ ROOMS = [
     "models",
     "datasets",
     "experiments",
+    "serve",
     "cli",
 ]
 
