@@ -151,7 +151,7 @@ def codes_of(h: HashFunction, X: NDArray[Any], n_jobs: int | None = None) -> Pac
 def _path(
     X: NDArray[np.float64], y: NDArray[Any], seed: int, n_jobs: int | None
 ) -> list[tuple[Step, State]]:
-    """The steps of MACHash(N_BITS, **PAIRS, **FREE) with linear hash functions, each with its state."""
+    """The steps of MACHash(N_BITS, **PAIRS, **FREE), which is linear, each with its state."""
     settings = Settings(
         N_BITS,
         "ksh",
