@@ -3,7 +3,7 @@
 import { el, svg } from "./dom.js";
 
 const [WIDTH, HEIGHT] = [420, 240];
-const [LEFT, RIGHT, TOP, BOTTOM] = [46, 12, 12, 38];
+const [LEFT, RIGHT, TOP, BOTTOM] = [54, 12, 12, 38];
 
 // series: {label, kind, x, y}; `kind` is a class that says its colour and dashes.
 export class Chart {

@@ -44,16 +44,21 @@ export function chosen(name, tell) {
 // A strip of bits; those that differ from `other`, if it is given, are lit.
 export function strip(code, nBits, other = null, label = null) {
   const named = label ? { role: "img", "aria-label": label } : { "aria-hidden": "true" };
-  const whole = svg("svg", { class: "strip", viewBox: `0 0 ${9 * nBits} 10`, ...named });
+  const whole = svg("svg", { class: "strip", viewBox: `0 0 ${9 * nBits} 16`, ...named });
   for (let bit = 0; bit < nBits; bit++) {
     const one = (code >> bit) & 1;
     const lit = other !== null && ((code ^ other) >> bit) & 1;
     const kind = `bit ${one ? "one" : "zero"}${lit ? " lit" : ""}`;
     whole.append(svg("rect", {
-      class: kind, x: 9 * bit + 0.75, width: 7.5, y: lit ? 0.75 : 2, height: lit ? 8.5 : 6,
+      class: kind, x: 9 * bit + 1, width: 7, y: lit ? 1 : 4, height: lit ? 14 : 8,
     }));
   }
   return whole;
+}
+
+// A picture in a frame; in dark colours the picture is turned, not the frame.
+export function framed(source, alt) {
+  return el("span", { class: "frame" }, el("img", { class: "digit", src: source, alt }));
 }
 
 export function countBits(code) {

@@ -111,8 +111,8 @@ export class Path {
     const height = place(this.points.length - 1) + CELL + 2;
     const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", class: "plot" });
     const starts = { Z: 1.5 * CELL, H: 3 * CELL + n * CELL };
-    picture.append(svg("text", { x: starts.Z, y: 12, class: "title" }, "Z: what the loss wants"));
-    picture.append(svg("text", { x: starts.H, y: 12, class: "title" }, "h(X): what the function gives"));
+    picture.append(svg("text", { x: starts.Z, y: 12, class: "title" }, "Z: wanted by the loss"));
+    picture.append(svg("text", { x: starts.H, y: 12, class: "title" }, "h(X): given by h"));
     this.rows = this.points.map((point, at) => {
       const y = place(at);
       const source = address(pixelsOf(this.show.base.pixels, point.row));

@@ -1,14 +1,14 @@
 // Pictures of 8 x 8 pixels, 0 (no ink) to 16, and how strokes and files become such pictures.
 //
-// The digits of scikit-learn fill the frame from top to bottom and about six of its eight columns,
-// and hold about as much ink each, whatever the digit: narrow ones have thick strokes. What is
-// drawn or uploaded is brought into the same form, or no model could know it.
+// The digits of scikit-learn fill the frame from top to bottom, but not its outer columns, and hold
+// about as much ink each, whatever the digit: a 1 has thick strokes. What is drawn or uploaded is
+// brought into the same form, or no model could know it.
 
 export const SIDE = 8;
 export const MOST = 16;
 const INK = 19.5; // pixels' worth of ink in a picture
-const WIDTH = 6.2; // columns
-const STRETCH = 1.6; // the most that a narrow digit is widened
+const WIDTH = 5.6; // columns
+const SQUEEZE = 2; // the most that a wide digit is narrowed, to fill the height as well
 const FINE = 8; // samples along a pixel's edge
 const DARK = 0.5; // share of the ink range above which a sample of a file is ink
 const LARGEST = 256; // samples along the longer edge of a file
@@ -80,11 +80,11 @@ function drawn(strokes, box, pen) {
   return averaged((x, y) => data[4 * (y * SIDE * FINE + x) + 3] / 255);
 }
 
-// Factors that fit a box into width and height: a wide digit gets lower, a narrow one wider.
+// Factors, across and down, that fit a box into width and height.
 function fitted(box, width, height) {
   if (!box.width && !box.height) return [0, 0]; // a dot
   const [across, down] = [width / box.width, height / box.height];
-  return [Math.min(across, STRETCH * down), Math.min(down, STRETCH * across)];
+  return [Math.min(across, down), Math.min(down, SQUEEZE * across)];
 }
 
 function averaged(sample) {
@@ -132,28 +132,52 @@ function inkOf(data, width, height) {
   return grey.map((value) => (light ? high - value : value - low) / (high - low));
 }
 
+// Strokes are made thicker or thinner, until there is the usual amount of ink.
 function ofSamples(shares, width, height) {
   const places = [];
   shares.forEach((share, at) => share > DARK && places.push([at % width, Math.floor(at / width)]));
   const box = bounds(places);
   [box.width, box.height] = [box.width + 1, box.height + 1];
-  const [across, down] = fitted(box, WIDTH, SIDE);
-  const [x0, y0] = [SIDE / 2 - (across * box.width) / 2, SIDE / 2 - (down * box.height) / 2];
-  const found = averaged((x, y) => {
-    const column = Math.floor(((x + 0.5) / FINE - x0) / across);
-    const row = Math.floor(((y + 0.5) / FINE - y0) / down);
-    if (column < 0 || row < 0 || column >= box.width || row >= box.height) return 0;
-    return shares[(box.top + row) * width + box.left + column];
-  });
-  // Thin strokes are made darker and thick ones paler, to the usual amount of ink.
-  let [weak, strong] = [0, 20];
-  const gained = (gain) => found.map((share) => Math.min(1, gain * share));
-  for (let turn = 0; turn < 20; turn++) {
-    const middle = (weak + strong) / 2;
-    if (inked(gained(middle)) < INK) weak = middle;
-    else strong = middle;
+  const isInk = (column, row) =>
+    column >= 0 && row >= 0 && column < box.width && row < box.height &&
+    shares[(box.top + row) * width + box.left + column] > DARK;
+  let [thin, thick] = [-0.6, 1.4];
+  for (let turn = 0; turn < 10; turn++) {
+    const middle = (thin + thick) / 2;
+    if (inked(thickened(isInk, box, middle)) < INK) thin = middle;
+    else thick = middle;
   }
-  return gained(strong).map((share) => Math.round(MOST * share));
+  return thickened(isInk, box, thick).map((share) => Math.round(MOST * share));
+}
+
+// Shares of ink of a box of samples, fitted into the frame with strokes thicker by `more` all round.
+function thickened(isInk, box, more) {
+  const [across, down] = fitted(box, WIDTH - 2 * more, SIDE - 2 * more);
+  const [x0, y0] = [SIDE / 2 - (across * box.width) / 2, SIDE / 2 - (down * box.height) / 2];
+  const side = SIDE * FINE;
+  const ink = Array.from({ length: side * side }, (_, at) => {
+    const [x, y] = [((at % side) + 0.5) / FINE, (Math.floor(at / side) + 0.5) / FINE];
+    return isInk(Math.floor((x - x0) / across), Math.floor((y - y0) / down));
+  });
+  // Thinner ink is thicker paper.
+  const spread = widened(more < 0 ? ink.map((one) => !one) : ink, side, Math.abs(more) * FINE);
+  return averaged((x, y) => Number(spread[y * side + x] === more >= 0));
+}
+
+// All samples within this distance of one that is set.
+function widened(set, side, distance) {
+  const found = [...set];
+  const reach = Math.floor(distance);
+  set.forEach((is, at) => {
+    if (!is) return;
+    const [x, y] = [at % side, Math.floor(at / side)];
+    for (let dy = Math.max(-reach, -y); dy <= Math.min(reach, side - 1 - y); dy++) {
+      for (let dx = Math.max(-reach, -x); dx <= Math.min(reach, side - 1 - x); dx++) {
+        if (dx * dx + dy * dy <= distance * distance) found[at + dy * side + dx] = true;
+      }
+    }
+  });
+  return found;
 }
 
 function surface(width, height) {

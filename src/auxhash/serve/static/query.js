@@ -1,6 +1,6 @@
 // The query: from the gallery, drawn, uploaded, or pixel by pixel; `tell` gets what to search for.
 
-import { byId, chosen, el, say, trouble } from "./dom.js";
+import { byId, chosen, el, framed, say, trouble } from "./dom.js";
 import { MOST, SIDE, address, ofFile, ofStrokes, pixelsOf } from "./pictures.js";
 
 const PEN = 14; // on the pad
@@ -76,8 +76,7 @@ export class Query {
       const input = el("input", { type: "radio", name: "picked", value: row, class: "unseen" });
       input.addEventListener("change", () => this.take({ query: row }));
       const source = address(pixelsOf(this.show.queries.pixels, row));
-      const picture = el("img", { class: "digit", src: source, alt: `a ${label}, number ${row}` });
-      byId("gallery").append(el("label", {}, input, picture));
+      byId("gallery").append(el("label", {}, input, framed(source, `a ${label}, number ${row}`)));
     }
   }
 

@@ -1,9 +1,10 @@
 // What two models find: pictures, codes, and precision and recall at the place of the sliders.
 
-import { byId, chosen, el, percent, say, strip } from "./dom.js";
+import { byId, chosen, el, framed, percent, say, strip } from "./dom.js";
 import { address, pixelsOf } from "./pictures.js";
 
-const SHOWN = 24; // pictures; of more, only the number is told
+const NARROW = matchMedia("(max-width: 44rem)");
+const SHOWN = { wide: 24, narrow: 12 }; // pictures; of more, only the number is told
 export const SIDES = ["left", "right"];
 
 export class Results {
@@ -17,6 +18,7 @@ export class Results {
     byId("k").max = show.most_k;
     byId("radius").max = show.n_bits;
     chosen("by", (by) => this.choose(by));
+    NARROW.addEventListener("change", () => this.choose(this.by));
     for (const name of ["k", "radius"]) {
       byId(name).addEventListener("input", () => this.choose(name));
       byId(name).addEventListener("change", () => this.tellScores());
@@ -75,7 +77,7 @@ export class Results {
 
   // Base rows that a side shows, nearest first.
   shown(side) {
-    return this.found(side).rows.slice(0, Math.min(this.retrieved(side), SHOWN));
+    return this.found(side).rows.slice(0, Math.min(this.retrieved(side), NARROW.matches ? SHOWN.narrow : SHOWN.wide));
   }
 
   right(row) {
@@ -129,11 +131,8 @@ export class Results {
     const distance = found.distances[at];
     const kind = right === null ? "" : right ? "right" : "wrong";
     const told = { right: ", right", wrong: ", wrong" }[kind] ?? "";
-    const picture = el("img", {
-      class: "digit",
-      src: address(pixelsOf(this.show.base.pixels, row)),
-      alt: `a ${digit}, distance ${distance}${told}`,
-    });
+    const source = address(pixelsOf(this.show.base.pixels, row));
+    const picture = framed(source, `a ${digit}, distance ${distance}${told}`);
     const mark = { right: "✓", wrong: "✗" }[kind] ?? "";
     return el("li", { class: `tile ${kind}`, "data-row": row },
       picture,
