@@ -100,7 +100,7 @@ def _read(path: Path, identity: str, data: Dataset) -> Learnt | None:
             return None
         found = Learnt(**content)
         found.check(data)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, AttributeError, KeyError, TypeError, ValueError) as error:
         warnings.warn(f"{path} cannot be used, and is made again: {error}", stacklevel=3)

@@ -26,7 +26,7 @@ from auxhash.datasets.fetch import cache as datacache
 from auxhash.index import HammingIndex
 from auxhash.serve.learnt import FREE, N_BITS, PAIRS, Learnt, codes_of, kept
 
-Json = dict[str, Any]
+JsonObject = dict[str, Any]
 
 MOST_K = 200  # neighbours that a search gives, and ranks of the curves
 STEP_K = 100  # rank of the precision that is told of every step of MAC
@@ -109,7 +109,7 @@ class Show:
         return ShownModel(base, queries, HammingIndex(N_BITS).add(base))
 
     @cached_property
-    def about(self) -> Json:
+    def about(self) -> JsonObject:
         """The pictures, and every model with its curves: what the page needs at first."""
         settings = ", ".join(f"{name}={value!r}" for name, value in (PAIRS | FREE).items())
         return {
@@ -129,7 +129,7 @@ class Show:
     def _most_k(self) -> int:
         return min(MOST_K, len(self.data.base))
 
-    def _model(self, name: str) -> Json:
+    def _model(self, name: str) -> JsonObject:
         """A model's name, and precision and recall over all queries, ties by expectation."""
         model, truth = self.models[name], (self.data.query.y, self.data.base.y)
         ranks = np.arange(1, self._most_k + 1)
@@ -170,7 +170,7 @@ class Show:
         return share
 
     @cached_property
-    def path(self) -> Json:
+    def path(self) -> JsonObject:
         """The numbers of every step, and Z and h(X) of a few pictures of each digit."""
         labels = np.asarray(self.data.base.y)
         rows = [int(row) for y in np.unique(labels) for row in np.flatnonzero(labels == y)[:EACH]]
@@ -201,14 +201,14 @@ class Show:
     def _step_k(self) -> int:
         return min(STEP_K, len(self.data.base))
 
-    def followed(self, row: int) -> Json:
+    def followed(self, row: int) -> JsonObject:
         """Z and h(X) of one base point after each step."""
         row = checks.whole("row", row, 0, len(self.data.base) - 1)
         both = self.learnt.Z[:, row], self.learnt.H[:, row]
         return {"row": row, **dict(zip("ZH", map(_whole_numbers, both), strict=True))}
 
     @cached_property
-    def map(self) -> Json:
+    def map(self) -> JsonObject:
         """Places of base and queries in a square of MAP_SIDE: [x, y, x, y, ...]."""
         n = len(self.data.base)
         return {
@@ -224,12 +224,12 @@ class Show:
         whole: NDArray[np.int64] = np.rint((places - low) / (high - low) * MAP_SIDE).astype(int)
         return whole
 
-    def codes(self, name: str) -> Json:
+    def codes(self, name: str) -> JsonObject:
         """A model's codes of the base, and a colour for each code: alike codes, alike colours."""
         packed = self.models[checks.one_of("model", name, self.models)].base
         return {"codes": _whole_numbers(packed), "colours": colours(packed, N_BITS)}
 
-    def search(self, asked: Any) -> Json:
+    def search(self, asked: Any) -> JsonObject:
         """The answer to a search.
 
         It is for {"query": row}, {"base": row} or {"pixels": [64 numbers of 0 to 16], "label":
@@ -269,7 +269,7 @@ class Show:
         alike = nearest(self.data.base.X.astype(np.float64), X, 1, n_jobs=1)[0][0, 0]
         return X, label, self._places[alike].tolist()
 
-    def _found(self, name: str, X: NDArray[Any], label: int | None) -> Json:
+    def _found(self, name: str, X: NDArray[Any], label: int | None) -> JsonObject:
         model, labels = self.models[name], self.data.base.y
         code = self.encode(name, X)
         distances, rows = model.index.search(code, self._most_k)
@@ -302,13 +302,11 @@ def colours(packed: Packed, n_bits: int) -> list[str]:
     Equal codes have equal colours, and codes that differ in few bits similar ones. All are of
     middling lightness, to be seen on white and on black.
     """
-    from sklearn.decomposition import PCA
-
     codes = unpack(packed, n_bits).astype(np.float64)
-    n_parts = min(3, *codes.shape)
+    U, S, _ = np.linalg.svd(codes - codes.mean(axis=0), full_matrices=False)
     parts = np.zeros((len(codes), 3))
-    parts[:, :n_parts] = PCA(n_parts, svd_solver="full").fit_transform(codes)
-    parts /= np.abs(parts).max(axis=0) + 1e-12
+    parts[:, : min(3, len(S))] = (U * S)[:, :3]
+    parts /= np.abs(parts).max(axis=0) + 1e-9  # nothing, where all codes are the same
     L, a, b = 0.64 + 0.1 * parts[:, 2], 0.17 * parts[:, 0], 0.17 * parts[:, 1]
     l_m_s = np.stack([L + 0.3963377774 * a + 0.2158037573 * b,
                       L - 0.1055613458 * a - 0.0638541728 * b,
@@ -332,7 +330,7 @@ def _pixels(given: Any, n: int) -> NDArray[np.float64]:
     return np.array([values])
 
 
-def _pictures(points: Points) -> Json:
+def _pictures(points: Points) -> JsonObject:
     """Labels, and pixels as letters, a for 0 to q for 16, one picture after another."""
     pixels = np.asarray(points.images).ravel()
     letters = np.frombuffer(LETTERS.encode(), np.uint8)[pixels]
@@ -417,14 +415,14 @@ def _add_show(routes: APIRouter, show: Show) -> None:
         return _checked(lambda: show.search(asked))
 
 
-def _checked(answer: Callable[[], Json]) -> Response:
+def _checked(answer: Callable[[], JsonObject]) -> Response:
     try:
         return _json(answer())
     except ArgumentError as error:
         raise HTTPException(422, str(error)) from error
 
 
-def _json(value: Json) -> Response:
+def _json(value: JsonObject) -> Response:
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return Response(text, media_type="application/json", headers={"Cache-Control": "no-store"})
 

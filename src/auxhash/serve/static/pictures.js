@@ -11,6 +11,7 @@ const WIDTH = 5.6; // columns
 const SQUEEZE = 2; // the most that a wide digit is narrowed, to fill the height as well
 const FINE = 8; // samples along a pixel's edge
 const DARK = 0.5; // share of the ink range above which a sample of a file is ink
+const DOT = 0.01; // length of the shortest line
 const LARGEST = 256; // samples along the longer edge of a file
 
 // Picture `row` of a text with one letter per pixel.
@@ -71,7 +72,7 @@ function drawn(strokes, box, pen) {
     context.beginPath();
     stroke.forEach(([x, y], at) => {
       const place = [x0 + across * (x - box.left), y0 + down * (y - box.top)];
-      if (at === 0) context.moveTo(...place);
+      if (at === 0) context.moveTo(place[0] - DOT, place[1]); // or a dot would not be drawn
       context.lineTo(...place);
     });
     context.stroke();

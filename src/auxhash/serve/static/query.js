@@ -154,7 +154,9 @@ export class Query {
     const end = () => {
       if (!stroke) return;
       stroke = null;
-      this.made(ofStrokes(this.strokes), byId("label").value);
+      // What the visitor said of this drawing still holds; what was known of another picture, not.
+      const going = this.strokes.length > 1 && !this.known;
+      this.made(ofStrokes(this.strokes), going ? byId("label").value : "");
     };
     pad.addEventListener("pointerup", end);
     pad.addEventListener("pointercancel", end);
@@ -175,7 +177,7 @@ export class Query {
     for (const stroke of this.strokes) {
       this.pen.beginPath();
       stroke.forEach((point, at) => {
-        if (at === 0) this.pen.moveTo(...point);
+        if (at === 0) this.pen.moveTo(point[0] - 0.1, point[1]); // or a dot would not be drawn
         this.pen.lineTo(...point);
       });
       this.pen.stroke();
