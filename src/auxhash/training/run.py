@@ -137,7 +137,7 @@ class Training:
             return (middle, codes, found) if found <= before else (self.h, self.Z, before)
         return (self.h, self.Z, before) if before <= loss else (h, H, loss)
 
-    def _steps(self) -> Steps:
+    def steps(self) -> Steps:
         """MAC and refinement, from the beginning or from where an interrupted run stopped."""
         algorithm, settings = self.settings.algorithm, self.settings
         saved: Saved | None = None if self.checkpoint is None else self.checkpoint.saved
@@ -163,7 +163,7 @@ class Training:
 
     def _consumed(self) -> Steps:
         """The steps, passed through the checkpoint and the progress bar, if there are any."""
-        steps = self._steps()
+        steps = self.steps()
         if self.checkpoint is not None:
             steps = self.checkpoint.keep(steps, self.solving)
         if self.settings.verbose:
