@@ -99,8 +99,11 @@ def _opened(
 
 
 def _page() -> Any:
-    """What the page shows of the digits."""
-    return None
+    """What the page shows of the digits, learnt once and kept."""
+    from auxhash.serve.show import Show
+
+    click.echo("Handwritten digits: learnt the first time, in half a minute or so.", err=True)
+    return Show.digits()
 
 
 def _watched(as_json: bool) -> bool:

@@ -2,8 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from fastapi import FastAPI, Request, Security
@@ -23,6 +21,7 @@ from auxhash.serve.outside import FAULT, Outside, fault
 from auxhash.serve.rates import Rates
 from auxhash.serve.refused import RefusedError
 from auxhash.serve.service import Service
+from auxhash.serve.show import Show, router
 from auxhash.serve.wire import Application
 from auxhash.serve.work import Work
 from auxhash.stores import StoreError
@@ -32,14 +31,13 @@ Codes of points, searched exactly by Hamming distance.
 
 Codes travel in hexadecimal: bit k of a code is bit k % 8 of byte k // 8. Ids above 2^53 - 1 are
 text in answers, because JavaScript would round them."""
-SHOW = "auxhash.serve.show"
 
 
 def make(
     opened: Callable[[], Service],
     limits: Limits | None = None,
     token: str | None = None,
-    show: Any = None,
+    show: Show | None = None,
 ) -> tuple[Application, Work]:
     """The application, and the work behind it, which begins when the application is started.
 
@@ -68,8 +66,7 @@ def make(
     )
     guarded = [] if token is None else [Security(HTTPBearer(auto_error=False))]
     app.include_router(api.router(work, counters), dependencies=guarded)
-    if find_spec(SHOW) is not None:
-        app.include_router(import_module(SHOW).router(show), include_in_schema=False)
+    app.include_router(router(show), include_in_schema=False)
     _tell_problems(app)
     inner: Application = Bodies(app, limits)
     inner = Rates(Access(inner, token), limits.rate)
