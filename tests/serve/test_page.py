@@ -371,6 +371,10 @@ def test_points_of_the_map_are_picked_and_followed(page, show):
     page.wait_for_function(
         "row => document.querySelector('#follow').value === String(row)", arg=picked
     )
+    first = show.path["points"][0]["row"]
+    for followed in (first, picked):  # the guest of the list can be chosen again
+        page.locator("#follow").select_option(str(followed))
+        assert page.locator("#follow").input_value() == str(followed)
     for side, model in (("left", "two-step"), ("right", "refined")):
         page.locator("#colour").select_option(side)
         colour = dot.evaluate("dot => getComputedStyle(dot).fill")
@@ -513,6 +517,8 @@ def test_points_of_ones_own(opened, viewport):
         page = opened(address, viewport, "dark", expected=["404"])
         page.wait_for_selector("#own-info dd")
         assert not page.locator("#demo").is_visible()
+        assert not page.locator("#lead").is_visible()
+        assert "pictures" not in page.locator("h1").inner_text()
         assert "auxhash serve without a model" in page.locator("#own-why").inner_text()
         assert "12,345" in page.locator("#own-info").inner_text()
         assert not page.get_by_text("A picture", exact=True).is_visible()
