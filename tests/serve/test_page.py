@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the page needs auxhash[serve]")
 pytest.importorskip("uvicorn", reason="the page needs auxhash[serve]")
+pytest.importorskip("httpx", reason="the tests of the page need httpx")
 sync_api = pytest.importorskip(
     "playwright.sync_api", reason="the page is tried in a browser by playwright, which is missing"
 )
@@ -73,8 +74,8 @@ def opened(browser):
     """Opens pages; in the end none may have complained, or asked for anything elsewhere."""
     contexts, faults = [], []
 
-    def open_page(address, viewport=WIDE, scheme="light", expected=()):
-        context = browser.new_context(viewport=viewport, color_scheme=scheme)
+    def open_page(address, viewport=WIDE, scheme="light", expected=(), touch=False):
+        context = browser.new_context(viewport=viewport, color_scheme=scheme, has_touch=touch)
         context.set_default_timeout(20_000)
         contexts.append(context)
         page = context.new_page()
@@ -186,7 +187,7 @@ def test_sliders_move_precision_and_recall_to_the_servers_numbers(page, show):
 
 
 def test_other_models_can_be_compared(page, show):
-    page.locator("#left-model").select_option("kernels")
+    searched(page, lambda: page.locator("#left-model").select_option("kernels"))
     page.wait_for_function("document.querySelector('#colour').options[1].text.includes('kernels')")
     with page.expect_response("**/show/search") as response:
         page.locator("#right-model").select_option("network")
@@ -213,7 +214,7 @@ def drawn(page, strokes):
 
 def test_a_digit_is_drawn(page):
     page.locator('input[value="draw"]').check(force=True)
-    drawn(page, SEVEN[:1])
+    searched(page, lambda: drawn(page, SEVEN[:1]))
     asked, found = searched(page, lambda: drawn(page, SEVEN[1:]))
     pixels = asked["pixels"]
     assert 17 < sum(pixels) / 16 < 22  # as much ink as others have
@@ -269,12 +270,15 @@ def test_drawn_and_uploaded_digits_are_found_among_their_own(page, show):
                 assert best >= 0.7, digit
 
 
-def test_a_dot_is_a_picture_as_well(page):
-    code = "async () => (await import('/static/pictures.js')).ofStrokes([[[3, 3]]])"
-    pixels = page.evaluate(code)
-    assert len(pixels) == 64
-    assert all(0 <= ink <= 16 for ink in pixels)
+def test_a_finger_draws_as_well(opened, address):
+    page = opened(address, NARROW, touch=True)
+    page.wait_for_selector(".tile")
+    page.locator('input[value="draw"]').check(force=True)
+    with page.expect_response("**/show/search") as response:
+        page.locator("#pad").tap()
+    pixels = response.value.request.post_data_json["pixels"]  # a dot, in the middle
     assert max(pixels) == 16
+    assert max(*pixels[:8], *pixels[56:]) == 0
 
 
 def test_a_file_is_uploaded(page, show):
@@ -287,7 +291,6 @@ def test_a_file_is_uploaded(page, show):
         page.locator('input[value="upload"]').check(force=True)
         asked, _ = searched(page, lambda file=file: page.locator("#file").set_input_files(file))
         assert asked["pixels"] == [round(16 * v / ink.max()) for v in ink.ravel()]
-        page.locator("#label").select_option("")
     wrong = {"name": "notes.txt", "mimeType": "image/png", "buffer": b"no picture"}
     page.locator("#file").set_input_files(wrong)
     page.wait_for_selector("#trouble:not([hidden])")
@@ -371,6 +374,10 @@ def test_points_of_the_map_are_picked_and_followed(page, show):
     page.wait_for_function(
         "row => document.querySelector('#follow').value === String(row)", arg=picked
     )
+    first = show.path["points"][0]["row"]
+    for followed in (first, picked):  # the guest of the list can be chosen again
+        page.locator("#follow").select_option(str(followed))
+        assert page.locator("#follow").input_value() == str(followed)
     for side, model in (("left", "two-step"), ("right", "refined")):
         page.locator("#colour").select_option(side)
         colour = dot.evaluate("dot => getComputedStyle(dot).fill")
@@ -513,6 +520,8 @@ def test_points_of_ones_own(opened, viewport):
         page = opened(address, viewport, "dark", expected=["404"])
         page.wait_for_selector("#own-info dd")
         assert not page.locator("#demo").is_visible()
+        assert not page.locator("#lead").is_visible()
+        assert "pictures" not in page.locator("h1").inner_text()
         assert "auxhash serve without a model" in page.locator("#own-why").inner_text()
         assert "12,345" in page.locator("#own-info").inner_text()
         assert not page.get_by_text("A picture", exact=True).is_visible()

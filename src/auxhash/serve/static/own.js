@@ -10,6 +10,8 @@ let info = null;
 
 export async function own(why) {
   byId("own").hidden = false;
+  byId("lead").hidden = true; // it speaks of pictures
+  byId("title").textContent = "auxhash: search by binary codes";
   byId("own-why").textContent = why;
   info = await get("info");
   const facts = {

@@ -32,7 +32,8 @@ export class Path {
     this.go(0);
   }
 
-  // Follow a base point, {row, Z, H}; it takes the place of an earlier one that is not in the list.
+  // Follow a base point, {row, Z, H}; one that is not in the list becomes its guest, in the place
+  // of an earlier guest.
   follow(point) {
     this.chosen = point;
     this.fill();
@@ -90,7 +91,8 @@ export class Path {
   makeOne() {
     this.follows = el("select", { id: "follow" });
     this.follows.addEventListener("change", () => {
-      this.follow(this.points.find((point) => point.row === Number(this.follows.value)));
+      const known = this.guest ? [...this.points, this.guest] : this.points;
+      this.follow(known.find((point) => point.row === Number(this.follows.value)));
     });
     for (const point of this.points) this.follows.append(this.option(point));
     this.face = el("img", { class: "digit", alt: "" });
