@@ -44,8 +44,11 @@ class Server:
             found = re.match(r"http://\S+:\d+", self._process.stdout.readline())
             assert found is not None
             self.place = urlsplit(found[0]).netloc
-            while ask(HTTPConnection(self.place), "GET", "/readyz", None) != 200:
+            line = HTTPConnection(self.place)
+            while ask(line, "GET", "/readyz", None) != 200:
+                line.close()
                 time.sleep(0.05)
+            line.close()
         except BaseException:
             self._process.kill()
             raise
@@ -64,7 +67,7 @@ class Server:
 
     def __exit__(self, *error: object) -> None:
         self._process.terminate()
-        self._process.wait()
+        self._process.communicate()  # closes its output as well
 
 
 def ask(line: HTTPConnection, method: str, path: str, body: bytes | None) -> int:
