@@ -7,7 +7,7 @@ import sys
 from importlib import import_module
 
 NAMES = ["core", "data", "search", "metrics", "baselines", "libsvm", "optima", "neighbors"]
-NAMES += ["setting"]
+NAMES += ["setting", "serve"]
 ONLY_BY_NAME = {"neighbors", "setting"}  # hours, and some data sets to fetch
 WITH_OPTIONS = ONLY_BY_NAME
 

@@ -93,6 +93,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind(place)
+        found.listen()  # who connects from now on waits, and is not turned away
     except OSError as error:
         found.close()
         raise OSError(f"cannot listen at {host}:{port}: {error.strerror}") from error
