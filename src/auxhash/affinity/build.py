@@ -55,7 +55,9 @@ def from_labels(
         tables = draws.draw(n, widths, n_jobs, draws.by_class, order, groups, np.cumsum(size), seed)
     else:
         bits = np.packbits(labels.astype(bool), axis=1)
-        tables = draws.draw(n, (similar, dissimilar), n_jobs, draws.by_shared_label, bits, seed)
+        sets = np.unique(bits, axis=0, return_inverse=True)[1].reshape(n)
+        args = bits, np.argsort(sets, kind="stable"), sets, seed
+        tables = draws.draw(n, (similar, dissimilar), n_jobs, draws.by_shared_label, *args)
     short = []
     for name, wanted, table in zip(
         ("similar", "dissimilar"), (n_similar, n_dissimilar), tables, strict=True
