@@ -226,7 +226,7 @@ def _given_pulls(rows: Any, edges: Any, slope: Any, basis: Any, U: Any, out: Any
             factor = low + rest * (high - low)
             for r in range(coef.shape[1]):
                 low, high = basis[r, at], basis[r, at + 1]
-                factor += np.float32(coef[e, r]) * (low + rest * (high - low))
+                factor += np.float32(coef[edges.pair[e], r]) * (low + rest * (high - low))
             for k in range(b):
                 pull[k] += factor * U[m, k]
         out[q] = pull
