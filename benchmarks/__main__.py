@@ -1,14 +1,14 @@
 """python -m benchmarks [NAME ...] [--small]: run the named benchmarks, or all but the longest.
 
-Options of `neighbors` and `setting` follow their names: python -m benchmarks neighbors --help.
+Options of `neighbors`, `setting` and `scale` follow the name: python -m benchmarks scale --help.
 """
 
 import sys
 from importlib import import_module
 
 NAMES = ["core", "data", "search", "metrics", "baselines", "libsvm", "optima", "neighbors"]
-NAMES += ["setting"]
-ONLY_BY_NAME = {"neighbors", "setting"}  # hours, and some data sets to fetch
+NAMES += ["setting", "scale"]
+ONLY_BY_NAME = {"neighbors", "setting", "scale"}  # hours, and some data sets to fetch
 WITH_OPTIONS = ONLY_BY_NAME
 
 
