@@ -65,6 +65,9 @@ class AffinityHash(Hasher):
 
         With both, the affinity is learnt from and y only serves validation and `score`.
 
+        X may be a memory map, and of bytes, half or single precision: no copy of it is made. Where
+        its features would take more than a gigabyte, they are computed from it when needed.
+
         Args:
             checkpoint: a folder to keep the state of the training in. If the process is killed,
                 the same call with the same data and parameters goes on where it stopped and ends
@@ -77,7 +80,7 @@ class AffinityHash(Hasher):
         """
         self._check_parameters()
         points = TrainingPoints(
-            *check_pairs(self, X, y, affinity, reset=not self._going_on()), affinity
+            *check_pairs(self, X, y, affinity, reset=not self._going_on(), short=True), affinity
         )
         _warn_of_cost(len(points.X), int(self.n_bits))
         if checkpoint is None:

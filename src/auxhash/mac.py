@@ -16,7 +16,7 @@ import numpy as np
 from auxhash.checks import flag, whole
 from auxhash.codes import Codes, sign
 from auxhash.compute import clock
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, Matrix
 from auxhash.hashfunctions import HashFunction, h_step
 from auxhash.storage.encoding import register
 from auxhash.zstep import Penalty, Problem, Solver, Start, first_codes, z_step
@@ -105,7 +105,7 @@ class MAC:
     def steps(
         self,
         problem: Problem,
-        F: Array,
+        F: Matrix,
         h: HashFunction,
         Z: Codes,
         rng: np.random.Generator,
@@ -131,7 +131,7 @@ class MAC:
     def path(
         self,
         problem: Problem,
-        F: Array,
+        F: Matrix,
         step: Step,
         state: State,
         rng: np.random.Generator,
@@ -158,7 +158,7 @@ class MAC:
     def _two_step(
         self,
         problem: Problem,
-        F: Array,
+        F: Matrix,
         h: HashFunction,
         Z: Codes,
         rng: np.random.Generator,
@@ -182,7 +182,7 @@ class MAC:
         return Iterate(state, free_loss, free_loss, between - began, ended - between, skipped)
 
     def _iterate(
-        self, problem: Problem, F: Array, state: State, mu: float, rng: np.random.Generator
+        self, problem: Problem, F: Matrix, state: State, mu: float, rng: np.random.Generator
     ) -> Iterate:
         """Z step, then h step unless Z = h(X)."""
         began = clock.seconds()

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from auxhash import checks, hashfunctions
 from auxhash.affinity.draws import RandomState, generator
 from auxhash.affinity.neighbors import METRICS, Metric
-from auxhash.codes import MOST_BITS, pack, sign
+from auxhash.codes import MOST_BITS
 from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers
@@ -146,7 +146,7 @@ class NeighborHash(Hasher):
         self.interrupted_ = found.interrupted
         self.labels_ = labels
         self.fingerprint_ = fingerprint(points, labels)
-        self.codes_ = pack(sign(self._decide(points)))
+        self.codes_ = self._encode(points)
         if self.interrupted_:
             interrupt.warn(f"step {found.history[-1].step}", "what was learnt", kept)
         return self

@@ -14,7 +14,9 @@ from auxhash.hashfunctions.step import (
     is_smooth,
     is_started_linearly,
     outputs,
+    packed,
     renewed,
+    training_features,
 )
 
 __all__ = [
@@ -35,6 +37,8 @@ __all__ = [
     "linear",
     "network",
     "outputs",
+    "packed",
     "rbf",
     "renewed",
+    "training_features",
 ]

@@ -13,8 +13,13 @@ from numpy.typing import NDArray
 from auxhash.affinity.distances import squared_distances
 from auxhash.affinity.neighbors import normalized
 from auxhash.checks import number, numbers, whole
-from auxhash.compute.arrays import Array
+from auxhash.compute import threads
+from auxhash.compute.arrays import Array, Computed, Matrix, Numbers
 from auxhash.storage.encoding import register
+
+LARGEST = 1 << 30  # bytes of a training set's features; of more, rows are computed when needed
+TALL = 8  # points per feature, at the least, of features that are computed when needed
+CHUNK = 4096  # points whose features are computed at once
 
 
 class FeatureMap(Protocol):
@@ -24,6 +29,37 @@ class FeatureMap(Protocol):
         """A new map, learnt from the training points."""
 
     def __call__(self, X: NDArray[Any]) -> Array: ...
+
+
+def rows_of(features: FeatureMap, X: NDArray[Any], width: int) -> Matrix | None:
+    """Features (n, width) of X with a 1 appended, computed when needed; None if there is no need.
+
+    That is for large sets, and for maps that cost little, less than what is done with the features.
+    """
+    n = len(X)
+    if n * width * 8 <= LARGEST or n < TALL * width or not isinstance(features, Scaled | Unit):
+        return None
+
+    def make(rows: Numbers | slice) -> Array:
+        return with_one(features(X[rows]))
+
+    return Computed((n, width), make)
+
+
+def with_one(F: Array) -> Array:
+    """F with a column of 1 appended."""
+    return np.hstack([F, np.ones((len(F), 1))])
+
+
+def moments(features: FeatureMap, X: NDArray[Any]) -> tuple[Array, Array]:
+    """Mean and variance of each feature of X."""
+    if X.size * 8 <= LARGEST:
+        F = features(X)
+        return F.mean(axis=0), F.var(axis=0)
+    parts = threads.chunks(len(X), CHUNK)
+    mean = sum(features(X[part]).sum(axis=0) for part in parts) / len(X)
+    variance = sum(np.square(features(X[part]) - mean).sum(axis=0) for part in parts) / len(X)
+    return mean, variance
 
 
 @register("Scaled")

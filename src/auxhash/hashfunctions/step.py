@@ -1,6 +1,6 @@
 """The h step: train one classifier per bit, from X to the columns of Z."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol, Self, TypeGuard
 
@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.checks import unknown
-from auxhash.codes import Codes, sign
+from auxhash.codes import Codes, Packed, pack, sign
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, Matrix
 from auxhash.compute.device import CPU, Device
 from auxhash.hashfunctions.classifiers import ClassifierHash, boosted_trees
 from auxhash.hashfunctions.linear import linear, rbf
@@ -18,7 +18,10 @@ from auxhash.hashfunctions.network import network
 from auxhash.hashfunctions.smooth import Smooth
 
 CHUNK = 16384  # points encoded at a time
+FLOATS = (np.float64, np.float32)  # other numbers are converted to the first
 NAMES = ("linear", "rbf", "network", "trees")
+
+OfChunk = Callable[[NDArray[Any]], Array]  # outputs (rows, b) of some rows of X
 
 
 class HashFunction(Protocol):
@@ -32,7 +35,7 @@ class HashFunction(Protocol):
 
     def refit(
         self,
-        F: Array,
+        F: Matrix,
         Z: Codes,
         bits: NDArray[np.int64],
         weight: Array | None = None,
@@ -43,14 +46,14 @@ class HashFunction(Protocol):
     def take(self, other: Self, bits: NDArray[np.int64]) -> Self:
         """This hash function with the given bits of another."""
 
-    def decision(self, F: Array, n_jobs: int | None = None) -> Array:
+    def decision(self, F: Matrix, n_jobs: int | None = None) -> Array:
         """Real-valued outputs (n, b); a bit is +1 where its output is not negative."""
 
 
 class SmoothHashFunction(HashFunction, Protocol):
     """A hash function that refinement can improve: its outputs have gradients."""
 
-    def smooth(self, F: Array, rng: np.random.Generator, device: Device = CPU) -> Smooth:
+    def smooth(self, F: Matrix, rng: np.random.Generator, device: Device = CPU) -> Smooth:
         """Its outputs for the training features F, as a function of its parameters."""
 
     def moved(self, weights: list[Array]) -> Self:
@@ -67,7 +70,7 @@ class StartedLinearly(SmoothHashFunction, Protocol):
 class Averageable(HashFunction, Protocol):
     """A hash function that can be averaged with another that was trained from it."""
 
-    def average(self, other: Self, share: float, F: Array) -> Self:
+    def average(self, other: Self, share: float, F: Matrix) -> Self:
         """This hash function moved towards another by `share` of the way; F scales the outputs."""
 
 
@@ -122,29 +125,51 @@ def _kind(h: Any) -> list[str]:
     return [type(part).__name__ for part in parts if part is not None]
 
 
+def training_features(h: HashFunction, X: NDArray[Any], n_jobs: int | None = None) -> Matrix:
+    """Features of a training set: all at once or, where they would be large, computed when needed.
+
+    Either way they are the same, to the last bit.
+    """
+    if hasattr(h, "training_features"):
+        found: Matrix = h.training_features(X, n_jobs)
+        return found
+    return h.features(X, n_jobs)
+
+
 def outputs(h: HashFunction, X: NDArray[Any], n_jobs: int | None = None) -> Array:
     """Real-valued outputs (n, b) of a fitted hash function for raw X (n, D)."""
     return h.decision(h.features(X, n_jobs), n_jobs)
 
 
-@threads.one_blas_thread()
-def decided(of_chunk: Callable[[NDArray[Any]], Array], X: NDArray[Any]) -> Array:
+def decided(of_chunk: OfChunk, X: NDArray[Any]) -> Array:
     """Outputs (n, b) for raw X, from a function that gives them for a chunk of it.
 
     Raises ValueError where an output is NaN, which has no sign.
     """
-    chunks = range(0, len(X), CHUNK)
-    found: Array = np.concatenate([of_chunk(X[at : at + CHUNK]) for at in chunks])
-    if np.isnan(found).any():
-        row = int(np.flatnonzero(np.isnan(found).any(axis=1))[0])
-        raise ValueError(
-            f"X holds numbers too far from the training points: row {row} has outputs that "
-            "are no numbers"
-        )
-    return found
+    return np.concatenate([*_decided(of_chunk, X)])
 
 
-def codes(h: HashFunction, F: Array, n_jobs: int | None = None) -> Codes:
+def packed(of_chunk: OfChunk, X: NDArray[Any]) -> Packed:
+    """Packed codes (n, n_bytes), chunk by chunk: no more than these and one chunk is held."""
+    return np.concatenate([pack(sign(outputs)) for outputs in _decided(of_chunk, X)])
+
+
+def _decided(of_chunk: OfChunk, X: NDArray[Any]) -> Iterator[Array]:
+    """The outputs of each chunk; one of whole numbers or half precision is converted first."""
+    for at in range(0, len(X), CHUNK):
+        chunk = X[at : at + CHUNK]
+        with threads.one_blas_thread():
+            found = of_chunk(chunk if chunk.dtype in FLOATS else chunk.astype(np.float64))
+        if np.isnan(found).any():
+            row = at + int(np.flatnonzero(np.isnan(found).any(axis=1))[0])
+            raise ValueError(
+                f"X holds numbers too far from the training points: row {row} has outputs that "
+                "are no numbers"
+            )
+        yield found
+
+
+def codes(h: HashFunction, F: Matrix, n_jobs: int | None = None) -> Codes:
     """h(X) (n, b) of a fitted hash function, from the features F of X."""
     return sign(h.decision(F, n_jobs))
 
@@ -152,7 +177,7 @@ def codes(h: HashFunction, F: Array, n_jobs: int | None = None) -> Codes:
 def h_step(
     h: HashFunction,
     H: Codes | None,
-    F: Array,
+    F: Matrix,
     Z: Codes,
     bits: NDArray[np.int64],
     weight: Array | None = None,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, Computed, Matrix
 from auxhash.compute.parts import Chunks, Parts
 
 CHUNK = 1024  # points per task of a thread
@@ -30,7 +30,7 @@ FEW_INSIDE = 100  # m points inside a margin are few if m^2 is at most this time
 
 
 def fit(
-    F: Array,
+    F: Matrix,
     Z: NDArray[np.int8],
     C: float,
     start: Array | None = None,
@@ -49,7 +49,7 @@ def fit(
 
 def refit(
     W: Array | None,
-    F: Array,
+    F: Matrix,
     Z: NDArray[np.int8],
     bits: NDArray[np.int64],
     C: float,
@@ -73,7 +73,7 @@ def take(W: Array | None, other: Array | None, bits: NDArray[np.int64]) -> Array
     return new
 
 
-def average(W: Array | None, other: Array | None, share: float, F: Array) -> Array:
+def average(W: Array | None, other: Array | None, share: float, F: Matrix) -> Array:
     """Weights (1 - share) W + share other, each bit's outputs on F scaled to unit deviation first.
 
     Weighted by the numbers of points that each was learnt from, this is nearly what all of the
@@ -81,7 +81,9 @@ def average(W: Array | None, other: Array | None, share: float, F: Array) -> Arr
     """
     if W is None or other is None:
         raise ValueError("both hash functions must be fitted")
-    deviations = ((F @ weights).std(axis=0) for weights in (W, other))
+    rows = threads.chunks(len(F), len(F) if isinstance(F, np.ndarray) else CHUNK)
+    outputs = (np.concatenate([F[part] @ weights for part in rows]) for weights in (W, other))
+    deviations = (each.std(axis=0) for each in outputs)
     old, new = (np.where(d > 0, d, 1.0) for d in deviations)
     return (1 - share) * W / old + share * other / new
 
@@ -98,20 +100,37 @@ def objective(
     return value
 
 
+def _gram(F: Matrix, parts: Parts) -> Array:
+    """F'F; of computed features, it is kept with them."""
+    if not isinstance(F, Computed):
+        found: Array = parts.sum(lambda rows: F[rows].T @ F[rows])
+        return found
+    if "gram" not in F.memo:
+
+        def product(rows: slice) -> Array:
+            part = F[rows]
+            return part.T @ part
+
+        F.memo["gram"] = parts.sum(product)
+    kept: Array = F.memo["gram"]
+    return kept
+
+
 class _Newton:
     """Columns of Z, s and the margins M = Z * (F W) are the bits that are not solved yet."""
 
     def __init__(
-        self, F: Array, Z: NDArray[np.int8], C: float, weight: Array | None, run: threads.Run
+        self, F: Matrix, Z: NDArray[np.int8], C: float, weight: Array | None, run: threads.Run
     ) -> None:
         self.F, self.C, self.run = F, C, run
         self.parts: Parts = Chunks(len(F), CHUNK, run)
         self.Z = Z.astype(np.float64)
         self.s = np.ones((1, 1)) if weight is None else weight
-        self.gram = self.parts.sum(lambda rows: F[rows].T @ F[rows])
+        self.gram = _gram(F, self.parts)
         self.products = None  # (n, n), of all pairs of points
         if len(F) <= SHORT * F.shape[1]:
-            self.products = self.parts.join(lambda rows: F[rows] @ F.T)
+            whole = F[:]
+            self.products = self.parts.join(lambda rows: F[rows] @ whole.T)
         self.rho = 0.0  # of the current preconditioner
         self.inverse = np.empty(0)
 

@@ -25,6 +25,7 @@ PairSource = Literal["auto", "given", "fresh"]
 BATCH = 2000  # points per step
 CHUNK = 128  # points of a batch per task of a thread
 MOST_VALUES = 256  # of y: the steepest slope is sought among at most so many
+PAIRS = 1 << 20  # pairs of an affinity that are looked at together
 PARTNERS = 10  # points per class that a batch must hold on average, for "auto" to take fresh pairs
 
 
@@ -50,9 +51,12 @@ def classes_of(affinity: Affinity) -> Numbers | None:
     groups = affinity.groups
     if groups is None or affinity.kind != "similarity":
         return None
-    same = groups[affinity.i] == groups[affinity.j]
-    if not np.array_equal(affinity.y, np.where(same, 1.0, -1.0)):
-        return None
+    for pairs in threads.chunks(len(affinity), PAIRS):
+        i, j = affinity.ends(pairs)
+        if not np.array_equal(
+            affinity.values(pairs)[0], np.where(groups[i] == groups[j], 1.0, -1.0)
+        ):
+            return None
     return np.unique(groups, return_inverse=True)[1]
 
 
@@ -63,12 +67,13 @@ class FreshPairs:
         affinity = problem.affinity
         self.batch, self.unit = batch, steepest(problem)
         size = np.bincount(classes)
-        cell = classes[affinity.i] * len(size) + classes[affinity.j]
-        weight = np.bincount(cell, affinity.weight, len(size) ** 2).reshape(len(size), len(size))
+        weight = np.zeros((len(size), len(size)))
+        for pairs in threads.chunks(len(affinity), PAIRS):
+            _add_weights(classes, *affinity.ends(pairs), affinity.values(pairs)[1], weight)
         weight = weight + weight.T  # every pair in both orders, in the diagonal cells, too
         count = np.outer(size, size) - np.diag(size)
         weight = np.divide(weight, count, out=np.zeros_like(weight), where=count > 0)
-        self.weight = (weight / affinity.weight.sum()).astype(np.float32)  # (classes, classes)
+        self.weight = (weight / affinity.total_weight()).astype(np.float32)  # (classes, classes)
         self.classes = classes
         self.slope = _slope(losses.curves(problem.function, [-1, 1], problem.n_bits))
         line = _line(self.slope)
@@ -122,7 +127,7 @@ class GivenPairs:
         self.batch, self.unit = batch, steepest(problem)
         self.n_points = problem.n_points
         self.graph = problem.graph
-        total = problem.affinity.weight.sum()
+        total = problem.affinity.total_weight()
         self.slope = _slope(problem.table.table / total)
         self.basis = _slope(problem.table.basis / total)
 
@@ -149,9 +154,7 @@ class GivenPairs:
 def steepest(problem: Problem) -> float:
     """The steepest slope of the loss over the y of the affinity (a sample, if there are many)."""
     affinity = problem.affinity
-    values = np.array([affinity.y.min(), affinity.y.max()])
-    if not np.isin(affinity.y, values).all():  # more than two: only then sort, which is slow
-        values = np.unique(affinity.y)
+    values = affinity.distinct_y()
     if len(values) > MOST_VALUES:
         values = np.quantile(values, np.linspace(0, 1, MOST_VALUES))
     curves = losses.curves(problem.function, values, problem.n_bits, affinity.kind)
@@ -173,6 +176,13 @@ def _line(slope: Single) -> tuple[Single, Single] | None:
     A = (slope[:, 0] + slope[:, -1]) / np.float32(2)
     line = A[:, None] + B[:, None] * (b - 2 * np.arange(b + 1))
     return (A, B) if np.allclose(slope, line, rtol=0, atol=1e-5 * np.abs(slope).max()) else None
+
+
+@kernel
+def _add_weights(classes: Any, i: Any, j: Any, weight: Any, out: Any) -> None:
+    """Add the weights of these pairs to the cells of their classes."""
+    for p in range(len(i)):
+        out[classes[i[p]], classes[j[p]]] += weight[p]
 
 
 @kernel(inline="always")
@@ -216,7 +226,7 @@ def _given_pulls(rows: Any, edges: Any, slope: Any, basis: Any, U: Any, out: Any
             factor = low + rest * (high - low)
             for r in range(coef.shape[1]):
                 low, high = basis[r, at], basis[r, at + 1]
-                factor += np.float32(coef[e, r]) * (low + rest * (high - low))
+                factor += np.float32(coef[edges.pair[e], r]) * (low + rest * (high - low))
             for k in range(b):
                 pull[k] += factor * U[m, k]
         out[q] = pull

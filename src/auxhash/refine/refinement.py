@@ -19,7 +19,7 @@ import numpy as np
 from auxhash import checks
 from auxhash.affinity.neighbors import nearest
 from auxhash.compute import clock, threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Matrix
 from auxhash.hashfunctions import HashFunction, codes, is_smooth
 from auxhash.mac import State, Step, Validate
 from auxhash.refine.gradient import GradientDescent, Objective
@@ -97,13 +97,13 @@ class Refine:
         fresh = isinstance(objective_for(problem, "auto", BATCH), FreshPairs)
         return cls(keep="refined" if fresh else "lower")
 
-    def _objective(self, problem: Problem, F: Array) -> Objective:
+    def _objective(self, problem: Problem, F: Matrix) -> Objective:
         if self.objective == "loss":
             return objective_for(problem, self.pairs, self.batch or BATCH)
         similar = _similar(problem)
         if self.neighbors:
             k = min(NEAREST, len(F) - 1)
-            near = Partners.of_table(nearest(F[:, :-1], k=k, n_jobs=problem.n_jobs)[0])
+            near = Partners.of_table(nearest(F[:][:, :-1], k=k, n_jobs=problem.n_jobs)[0])
             similar = Both(similar, near, self.neighbors)
         return Rank(similar, self.batch or RANK_BATCH)
 
@@ -111,7 +111,7 @@ class Refine:
         self,
         steps: Iterable[tuple[Step, State]],
         problem: Problem,
-        F: Array,
+        F: Matrix,
         rng: np.random.Generator,
         validate: Validate | None = None,
     ) -> Iterator[tuple[Step, State]]:
@@ -131,7 +131,7 @@ class Refine:
     def steps(
         self,
         problem: Problem,
-        F: Array,
+        F: Matrix,
         step: Step,
         state: State,
         rng: np.random.Generator,

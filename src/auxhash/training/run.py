@@ -88,7 +88,7 @@ class Training:
         self.h = settings.hash_function
         if not settings.going_on:
             self.h = self.h.prepare(self.points.X, centres)
-        self.F = self.h.features(self.points.X, settings.n_jobs)
+        self.F = hashfunctions.training_features(self.h, self.points.X, settings.n_jobs)
         self.Z = self._first_codes(codes)
         self.problem = zstep.Problem(self.affinity, settings.loss, settings.n_bits, settings.n_jobs)
         self.validate = self._validation(held)
