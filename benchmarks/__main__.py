@@ -1,14 +1,16 @@
 """python -m benchmarks [NAME ...] [--small]: run the named benchmarks, or all but the longest.
 
-Options of `neighbors` and `setting` follow their names: python -m benchmarks neighbors --help.
+`speed` (make bench) has every speed that is stated somewhere, in one table with verdicts; others
+show more of one part. Options of `neighbors`, `setting` and `speed` follow their names:
+python -m benchmarks speed --help.
 """
 
 import sys
 from importlib import import_module
 
 NAMES = ["core", "data", "search", "metrics", "baselines", "libsvm", "optima", "neighbors"]
-NAMES += ["setting"]
-ONLY_BY_NAME = {"neighbors", "setting"}  # hours, and some data sets to fetch
+NAMES += ["setting", "encoding", "speed"]
+ONLY_BY_NAME = {"neighbors", "setting", "speed"}  # hours, and some data sets to fetch; all in one
 WITH_OPTIONS = ONLY_BY_NAME
 
 
@@ -22,7 +24,7 @@ def main(arguments: list[str]) -> None:
         if name not in NAMES:
             raise SystemExit(f"no benchmark {name!r}; there are {', '.join(NAMES)}")
     if options and not (len(names) == 1 and names[0] in WITH_OPTIONS):
-        only = " and ".join(sorted(WITH_OPTIONS))
+        only = ", ".join(sorted(WITH_OPTIONS))
         raise SystemExit(f"{options[0]} is no option of these; only {only}, alone, have options")
     for name in names:
         run = import_module(f"benchmarks.{name}").main
