@@ -26,8 +26,8 @@ soak: $(READY)  ## the long versions of the tests
 docs: $(VENV)/.docs  ## the documentation, docs/_build/index.html; warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -n -q docs docs/_build
 
-bench: $(READY)  ## ratios measured side by side
-	$(BIN)/python -m benchmarks
+bench: $(READY)  ## speeds beside their peers, with verdicts; in three minutes: make bench BENCH=--quick
+	$(BIN)/python -m benchmarks speed $(BENCH)
 
 $(BASE): pyproject.toml  # what users get, and nothing more
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or later is needed"'

@@ -65,3 +65,15 @@ def decaying(n: int, d: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np
     mix = rng.normal(size=(d, d)) / np.sqrt(d)
     X = ((rng.normal(size=(10, d))[y] * 0.5 + rng.normal(size=(n, d))) @ spread) @ mix
     return X - X.min(), y
+
+
+def apart(n: int, d: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Synthetic pictures that look like MNIST to a linear model: ten classes that lie apart, each
+    of several shapes, most pixels dark, some of them in all but a few pictures."""
+    rng = np.random.default_rng(seed)
+    y, shape = rng.integers(0, 10, n), rng.integers(0, 5, n)
+    smooth = rng.normal(size=(60, d)) * rng.random(d) ** 2
+    centres = 1.5 * rng.normal(size=(10, 5, 60))
+    X = (centres[y, shape] + rng.normal(size=(n, 60))) @ smooth
+    X += 0.5 * rng.normal(size=(n, d)) * rng.random(d) ** 2
+    return np.clip(20 * X - 40, 0, 255).astype(np.uint8), y
