@@ -57,7 +57,12 @@ def test_a_model_and_a_store(opened, model, url):
 def test_digits(opened, tmp_path, monkeypatch):
     """Learnt once, and then loaded; a store that was changed stays so."""
     monkeypatch.setattr(digits, "load", partial(digits.load, n_train=150))
-    monkeypatch.setattr("auxhash.serve.start.BITS", 6)  # learnt soon
+    monkeypatch.setattr(  # learnt soon; tests/cli/test_examples.py learns the real one
+        "auxhash.estimators.MACHash",
+        lambda n_bits, random_state, n_jobs: baselines.LSH(n_bits, random_state=random_state),
+    )
+    # The page has models of its own; the command of this name hides the module.
+    monkeypatch.setattr(sys.modules["auxhash.cli.serve"], "_page", lambda: None)
     env = {"AUXHASH_DATA": str(tmp_path)}
     assert run(env=env).exit_code == 0
     first = opened["info"]

@@ -12,7 +12,7 @@ from tests.serve.conftest import FEATURES
 serve = pytest.importorskip("tests.serve.asking", reason="auxhash[serve] is missing")
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is missing")
 
-EXAMPLES = 300 if os.environ.get("AUXHASH_SOAK") else 10
+EXAMPLES = 300 if os.environ.get("AUXHASH_SOAK") else 6
 PATHS = [
     ("PUT", "/points"),
     ("POST", "/points/delete"),
