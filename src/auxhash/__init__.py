@@ -67,6 +67,7 @@ _MODULES = (
     "paper",
     "refine",
     "stores",
+    "torch",  # not in __all__: it needs PyTorch
     "zstep",
 )
 

@@ -14,7 +14,7 @@ from auxhash import checks
 from auxhash.affinity import Affinity
 from auxhash.checks import ArgumentError
 from auxhash.codes import Codes, Packed, pack, sign
-from auxhash.hashfunctions import decided
+from auxhash.hashfunctions import decided, is_shared
 from auxhash.storage import fitted
 from auxhash.training.validation import SCORE_K, precision_among
 
@@ -122,6 +122,8 @@ def check_points(hasher: Hasher, X: ArrayLike, least: int = 2, reset: bool = Tru
 
 def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> NDArray[Any]:
     checks.unmasked("X", X)
+    if is_shared(getattr(hasher, "hash_function", None)) and np.ndim(X) > 2:
+        return _of_any_shape(hasher, np.asarray(X), **wanted)
     try:
         points: NDArray[Any] = validate_data(hasher, X, dtype=FLOATS, **wanted)
     except ValueError as error:
@@ -129,6 +131,32 @@ def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> NDArray[Any]:
             raise ArgumentError(f"X must hold numbers: {error}") from error
         raise
     return points
+
+
+def _of_any_shape(
+    hasher: Hasher, X: NDArray[Any], reset: bool, ensure_min_samples: int = 1
+) -> NDArray[Any]:
+    """Points of more than one axis each, such as pictures, for a hash function that takes them.
+
+    Whether they are of the shape that it was learnt from, it says itself.
+    """
+    if X.dtype not in (np.uint8, *FLOATS):
+        raise ArgumentError(
+            f"X of shape {X.shape} must be uint8 (pictures), float32 or float64, got {X.dtype}"
+        )
+    if len(X) < ensure_min_samples:
+        raise ArgumentError(f"X must hold at least {ensure_min_samples} points, got {len(X)}")
+    if not X.size:
+        raise ArgumentError(f"X must not be empty, got shape {X.shape}")
+    if X.dtype != np.uint8:
+        fine = np.isfinite(X).reshape(len(X), -1).all(axis=1)
+        if not fine.all():
+            raise ArgumentError(f"X must be finite; row {int(np.flatnonzero(~fine)[0])} is not")
+    if reset:
+        hasher.n_features_in_ = int(np.prod(X.shape[1:]))
+        if hasattr(hasher, "feature_names_in_"):
+            del hasher.feature_names_in_
+    return X
 
 
 def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | None:
@@ -139,12 +167,19 @@ def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | Non
     return np.asarray(y.toarray() if hasattr(y, "toarray") else y)
 
 
+def check_queries(hasher: Hasher, X: ArrayLike) -> NDArray[Any]:
+    """Points of the kind that `hasher` learns from, checked."""
+    return _features(hasher, X, reset=False)
+
+
 def check_labelled(
     hasher: Hasher, X: ArrayLike, y: ArrayLike | None, least: int = 2, reset: bool = True
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """X and the labels y to learn from, (n,) or (n, n_labels), checked."""
     if y is None:
-        validate_data(hasher, X, None, reset=reset)  # raises, as scikit-learn's estimators do
+        # Raises, as scikit-learn's estimators do; points of any shape are seen as rows.
+        rows = np.reshape(X, (len(np.asarray(X)), -1)) if np.ndim(X) > 2 else X
+        validate_data(hasher, rows, None, reset=reset)
     points = check_points(hasher, X, least, reset)
     labels = checks.classes("y", y)
     check_consistent_length(points, labels)

@@ -1,5 +1,6 @@
 """The h step: train one classifier per bit, from X to the columns of Z."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol, Self, TypeGuard
@@ -15,7 +16,7 @@ from auxhash.compute.device import CPU, Device
 from auxhash.hashfunctions.classifiers import ClassifierHash, boosted_trees
 from auxhash.hashfunctions.linear import linear, rbf
 from auxhash.hashfunctions.network import network
-from auxhash.hashfunctions.smooth import Smooth
+from auxhash.hashfunctions.smooth import SelfMoving, Smooth
 
 CHUNK = 16384  # points encoded at a time
 NAMES = ("linear", "rbf", "network", "trees")
@@ -50,7 +51,9 @@ class HashFunction(Protocol):
 class SmoothHashFunction(HashFunction, Protocol):
     """A hash function that refinement can improve: its outputs have gradients."""
 
-    def smooth(self, F: Array, rng: np.random.Generator, device: Device = CPU) -> Smooth:
+    def smooth(
+        self, F: Array, rng: np.random.Generator, device: Device = CPU
+    ) -> Smooth | SelfMoving:
         """Its outputs for the training features F, as a function of its parameters."""
 
     def moved(self, weights: list[Array]) -> Self:
@@ -62,6 +65,31 @@ class StartedLinearly(SmoothHashFunction, Protocol):
 
     def with_linear(self, W: Array) -> Self:
         """This hash function with the outputs F @ W, W (F, b), of its features, to start from."""
+
+
+class SharedLayers(SmoothHashFunction, Protocol):
+    """A hash function whose bits share all layers, of points of any shape: a PyTorch module.
+
+    All bits are trained together, and no bit can be taken from another (`take` is not called). It
+    starts from weights of its own.
+    """
+
+    shared: bool  # True
+
+    def check_bits(self, F: NDArray[Any], n_bits: int) -> None:
+        """Raise ValueError unless it has n_bits outputs for points like F."""
+
+    def blank(self, n: int) -> NDArray[Any]:
+        """n points of zeros, of the shape and the type that it was prepared for."""
+
+    def given(self) -> dict[str, Any]:
+        """The fields that no file holds: code."""
+
+    def export_onnx(self, path: str | os.PathLike[str], n_bits: int, dtype: str) -> None:
+        """Write it as an ONNX graph from raw points to packed codes."""
+
+    def go_on_from(self, learnt: Self) -> Self:
+        """This one with what another has learnt."""
 
 
 class Averageable(HashFunction, Protocol):
@@ -77,6 +105,15 @@ def is_averageable(h: HashFunction) -> TypeGuard[Averageable]:
 
 def is_started_linearly(h: HashFunction) -> TypeGuard[StartedLinearly]:
     return is_smooth(h) and hasattr(h, "with_linear")
+
+
+def is_shared(h: Any) -> TypeGuard[SharedLayers]:
+    return getattr(h, "shared", False) is True
+
+
+def given(h: Any) -> dict[str, Any]:
+    """What a hash function is made of that no file holds, by name."""
+    return h.given() if is_shared(h) else {}
 
 
 def is_smooth(h: HashFunction) -> TypeGuard[SmoothHashFunction]:
@@ -114,6 +151,8 @@ def renewed(learnt: Any, wanted: Any) -> Any:
         raise ValueError(
             f"hash_function must stay what it was to go on with it (warm_start): {told} differ"
         )
+    if is_shared(wanted):
+        return wanted.go_on_from(learnt)
     return replace(learnt, C=wanted.C) if hasattr(wanted, "C") else learnt
 
 
@@ -162,7 +201,9 @@ def h_step(
 
     H holds the codes of the old h. The SVM minimises a surrogate of the number of misclassified
     points, and can misclassify more of them than the old classifier of the bit: then the bit keeps
-    the old one, so that the h step never raises L_P, eq. (5).
+    the old one, so that the h step never raises L_P, eq. (5). Where bits share layers, no single
+    bit can keep its old classifier: all do, if the new ones misclassify more entries of Z in sum,
+    which is what L_P counts.
     """
     if not len(bits) and H is not None:
         return h, H
@@ -171,7 +212,10 @@ def h_step(
     if H is None:
         return new, new_H
     cost = 1.0 if weight is None else weight
-    worse = np.flatnonzero((cost * (new_H != Z)).sum(0) > (cost * (H != Z)).sum(0))
+    wrong, was_wrong = (cost * (new_H != Z)).sum(0), (cost * (H != Z)).sum(0)
+    if is_shared(h):
+        return (new, new_H) if wrong.sum() <= was_wrong.sum() else (h, H)
+    worse = np.flatnonzero(wrong > was_wrong)
     if len(worse):
         new = new.take(h, worse)
         new_H[:, worse] = H[:, worse]

@@ -20,9 +20,9 @@ from auxhash import checks
 from auxhash.affinity.neighbors import nearest
 from auxhash.compute import clock, threads
 from auxhash.compute.arrays import Array
-from auxhash.hashfunctions import HashFunction, codes, is_smooth
+from auxhash.hashfunctions import HashFunction, codes, is_shared, is_smooth
 from auxhash.mac import State, Step, Validate
-from auxhash.refine.gradient import GradientDescent, Objective
+from auxhash.refine.gradient import RATE, GradientDescent, Objective
 from auxhash.refine.pairs import BATCH, FreshPairs, PairSource, classes_of, objective_for
 from auxhash.refine.rank import BATCH as RANK_BATCH
 from auxhash.refine.rank import Rank
@@ -48,7 +48,8 @@ class Refine:
             with the weights that draws have in expectation, and generalises better; "auto" is
             "fresh" if the affinity was drawn from few enough classes, else "given".
         steepness: s in the first step and in the last; it grows geometrically.
-        rate: length of the first step; it falls linearly to 0.
+        rate: length of the first step; it falls linearly to 0. A PyTorch module has a rate and a
+            schedule of its own; they are taken for 0.02, and other values are relative to it.
         neighbors: for the rank, the share of similar points that are one of the 10 nearest in
             feature space in place of one of the same class: for classes that are not among the
             labels.
@@ -60,7 +61,7 @@ class Refine:
     batch: int | None = None
     pairs: PairSource = "auto"
     steepness: tuple[float, float] = (2.0, 20.0)
-    rate: float = 0.02
+    rate: float = RATE
     objective: Literal["loss", "rank"] = "loss"
     keep: Literal["lower", "refined"] = "lower"
     neighbors: float = 0.0
@@ -86,6 +87,11 @@ class Refine:
         """Raise, before anything is trained, if h could not be refined."""
         if not is_smooth(h):
             raise TypeError(f"{type(h).__name__} has no gradient to refine it by; set refine=None")
+        if self.neighbors and is_shared(h):
+            raise TypeError(
+                f"neighbors are those of fixed features, and {type(h).__name__} learns its own; "
+                "leave it at 0"
+            )
         if self.objective == "loss":
             objective_for(problem, self.pairs, self.batch or BATCH)
         elif not len(_similar(problem).usable()):

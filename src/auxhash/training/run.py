@@ -89,6 +89,8 @@ class Training:
         if not settings.going_on:
             self.h = self.h.prepare(self.points.X, centres)
         self.F = self.h.features(self.points.X, settings.n_jobs)
+        if hashfunctions.is_shared(self.h):
+            self.h.check_bits(self.F, settings.n_bits)
         self.Z = self._first_codes(codes)
         self.problem = zstep.Problem(self.affinity, settings.loss, settings.n_bits, settings.n_jobs)
         self.validate = self._validation(held)
