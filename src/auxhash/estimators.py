@@ -331,6 +331,21 @@ class TwoStepHash(MACHash):
         return replace(super()._settings(), two_step=True)
 
 
+class EndToEndHash(MACHash):
+    """Train a hash function by gradient steps alone, from labels: no codes Z, no MAC.
+
+    What `refine` does after MAC is all that is done here, from the hash function's own start: a
+    PyTorch module's weights, or projections of the features. With "auto" that is
+    `Refine(objective="classes")`: all pairs of a batch, in about 30 rounds over the points. The
+    parameters are those of MACHash; those of the Z step and of mu have no effect.
+
+    `two_step_` is the hash function as it started, `history_` begins with its L(h).
+    """
+
+    def _settings(self) -> Settings:
+        return replace(super()._settings(), end_to_end=True)
+
+
 def _as_validation(given: Any) -> Validation | None:
     return given if given is None or isinstance(given, Validation) else Validation(given)
 

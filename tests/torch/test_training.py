@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 import auxhash  # noqa: E402
 from auxhash import (  # noqa: E402
+    EndToEndHash,
     MACHash,
     ModelFileError,
     NeighborHash,
@@ -110,6 +111,17 @@ def test_gradients_are_those_of_the_outputs(settings):
         # Nesterov's first step is longer by the momentum.
         expected = before.detach() - 1.9 * before.grad
         np.testing.assert_allclose(after.detach(), expected, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("cross_entropy", [0.0, 0.5])
+def test_end_to_end(cross_entropy):
+    refine = Refine(60, 60, objective="classes", cross_entropy=cross_entropy, keep="refined")
+    hasher = EndToEndHash(hash_function=hashed(small()), refine=refine, **SMALL)
+    hasher.fit(IMAGES[:90], KINDS[:90])
+    assert hasher.loss_ < 0.5 * hasher.history_[0].loss
+    assert hasher.score(IMAGES[90:], KINDS[90:], k=20) > 0.9
+    again = clone(hasher).fit(IMAGES[:90], KINDS[:90])
+    np.testing.assert_array_equal(again.codes_, hasher.codes_)
 
 
 def test_neighborhash_ranks_neighbours_first():

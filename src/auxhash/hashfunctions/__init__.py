@@ -6,6 +6,7 @@ from auxhash.hashfunctions.linear import SVMHash, linear, rbf
 from auxhash.hashfunctions.network import NetworkHash, network
 from auxhash.hashfunctions.step import (
     HashFunction,
+    check_started,
     codes,
     decided,
     get,
@@ -17,6 +18,7 @@ from auxhash.hashfunctions.step import (
     is_started_linearly,
     outputs,
     renewed,
+    started,
 )
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "SVMHash",
     "Scaled",
     "Unit",
+    "check_started",
     "codes",
     "decided",
     "get",
@@ -41,4 +44,5 @@ __all__ = [
     "outputs",
     "rbf",
     "renewed",
+    "started",
 ]

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol, Self, TypeGuard
+from typing import Any, Protocol, Self, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from auxhash.compute.device import CPU, Device
 from auxhash.hashfunctions.classifiers import ClassifierHash, boosted_trees
 from auxhash.hashfunctions.linear import linear, rbf
 from auxhash.hashfunctions.network import network
+from auxhash.hashfunctions.rotation import projections
 from auxhash.hashfunctions.smooth import SelfMoving, Smooth
 
 CHUNK = 16384  # points encoded at a time
@@ -118,6 +119,26 @@ def given(h: Any) -> dict[str, Any]:
 
 def is_smooth(h: HashFunction) -> TypeGuard[SmoothHashFunction]:
     return hasattr(h, "smooth") and hasattr(h, "moved")
+
+
+def check_started(h: HashFunction) -> None:
+    """Raise TypeError unless h has a start for gradient steps alone."""
+    if not (is_shared(h) or is_started_linearly(h)):
+        raise TypeError(
+            f"{type(h).__name__} cannot be trained by gradients alone: it must have them, and a "
+            'linear start, as "linear", "rbf" and "network" have, or be a PyTorch module'
+        )
+
+
+def started(h: HashFunction, F: Array, n_bits: int, rng: np.random.Generator) -> SmoothHashFunction:
+    """A prepared hash function to begin gradient steps with.
+
+    A module has weights of its own; others start from projections of the features.
+    """
+    check_started(h)
+    if is_started_linearly(h):
+        return h.with_linear(projections(F, n_bits, rng))
+    return cast("SmoothHashFunction", h)
 
 
 def get(hash_function: Any, C: float) -> HashFunction:

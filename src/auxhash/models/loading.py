@@ -55,7 +55,7 @@ def _given(module: Any) -> dict[str, Any]:
 def _made(model: StoredModel, trusted: Sequence[str], given: dict[str, Any]) -> Hasher:
     if model.kind in baselines.__all__:
         cls: Any = getattr(baselines, model.kind)
-    elif model.kind in ("MACHash", "TwoStepHash"):
+    elif model.kind in ("MACHash", "TwoStepHash", "EndToEndHash"):
         cls = getattr(estimators, model.kind)
     elif model.kind == "NeighborHash":
         cls = neighborhash.NeighborHash

@@ -8,7 +8,7 @@ The steps are a generator, as MAC's are: checkpoints, the progress bar and Ctrl-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,12 @@ from auxhash.checks import number, whole
 from auxhash.compute import clock, threads
 from auxhash.compute.arrays import Numbers, Single
 from auxhash.compute.device import CPU, Device
-from auxhash.hashfunctions.rotation import projections
 from auxhash.hashfunctions.step import (
     HashFunction,
     SharedLayers,
-    SmoothHashFunction,
     StartedLinearly,
     is_shared,
+    started,
 )
 from auxhash.index.vectors import nearest_approximately
 from auxhash.refine.gradient import GradientDescent
@@ -121,12 +120,9 @@ class RankTraining:
             nearest = self._nearest(X)
         h = settings.hash_function.prepare(X, preparing)
         F = h.features(X, settings.n_jobs)
-        if is_shared(h):  # it starts from weights of its own
+        if is_shared(h):
             h.check_bits(F, settings.n_bits)
-            self.h: SmoothHashFunction = h
-        else:
-            linear = cast("StartedLinearly", h)
-            self.h = linear.with_linear(projections(F, settings.n_bits, preparing))
+        self.h = started(h, F, settings.n_bits, preparing)
         self.objective = Rank(Partners.of_table(nearest), device=settings.device)
         with threads.pool(settings.n_jobs):
             self.smooth = self.h.smooth(F, self.rng, settings.device)
