@@ -22,7 +22,7 @@ test-stores: $(VENV)/.stores  ## stores, each on a real engine, and the SQL of t
 	$(BIN)/pytest tests/stores
 
 test-torch: $(VENV)/.torch  ## PyTorch modules as hash functions, and their page
-	$(BIN)/pytest tests/torch tests/test_docs.py -k 'torch'
+	$(BIN)/pytest tests/torch tests/test_docs.py tests/test_benchmarks.py -k 'torch or deep'
 
 soak: $(READY)  ## the long versions of the tests
 	AUXHASH_SOAK=1 $(BIN)/pytest -n 2 --dist worksteal

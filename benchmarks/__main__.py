@@ -1,14 +1,15 @@
 """python -m benchmarks [NAME ...] [--small]: run the named benchmarks, or all but the longest.
 
-Options of `neighbors` and `setting` follow their names: python -m benchmarks neighbors --help.
+Options of `neighbors`, `setting` and `deep` follow their names, as in
+python -m benchmarks neighbors --help.
 """
 
 import sys
 from importlib import import_module
 
 NAMES = ["core", "data", "search", "metrics", "baselines", "libsvm", "optima", "neighbors"]
-NAMES += ["setting"]
-ONLY_BY_NAME = {"neighbors", "setting"}  # hours, and some data sets to fetch
+NAMES += ["setting", "deep"]
+ONLY_BY_NAME = {"neighbors", "setting", "deep"}  # hours, and some data sets to fetch
 WITH_OPTIONS = ONLY_BY_NAME
 
 

@@ -254,6 +254,13 @@ def test_words_tell_modules_apart():
     assert len({same[0], *map(in_words, others)}) == 1 + len(others)
 
 
+def test_few_points_take_more_rounds():
+    assert ModuleHash(dense(), batch=50)._epochs(10_000) == 20
+    assert ModuleHash(dense(), batch=50)._epochs(150) == 67
+    assert ModuleHash(dense(), batch=50, n_refits=1)._epochs(10_000) == 5
+    assert ModuleHash(dense(), epochs=1)._epochs(150) == 1
+
+
 def test_frozen_weights_stay():
     module = dense()
     module[0].weight.requires_grad_(False)

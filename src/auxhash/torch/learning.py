@@ -15,7 +15,6 @@ from auxhash.refine.gradient import shuffled
 
 HELD = 4 << 30  # bytes of points that are held on a GPU; more come batch by batch
 ENCODED = 1024  # points encoded at a time
-LEAST_STEPS = 200  # of an h step, however few the points are
 MOMENTUM = 0.9
 WARM_UP = 0.25  # of the steps of one cycle, in which their length rises
 
@@ -232,6 +231,10 @@ def one_cycle(done: float) -> float:
     return 0.5 * (1 + math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP)))
 
 
+def steps_per_epoch(n: int, batch: int) -> int:
+    return max(1, n // batch)
+
+
 def learn_codes(
     module: Any,
     X: NDArray[Any],
@@ -246,8 +249,8 @@ def learn_codes(
     batches, stepper = Batches(X, place), Stepper(module, how)
     loss = LOSSES[how.loss]
     rng = np.random.default_rng(seed)
-    per_epoch = max(1, len(X) // how.batch)
-    n_steps = max(epochs * per_epoch, LEAST_STEPS)
+    per_epoch = steps_per_epoch(len(X), how.batch)
+    n_steps = epochs * per_epoch
     module.train()
     with seeded(seed, place.device) as generator:
         for t, rows in zip(range(n_steps), shuffled(len(X), how.batch, rng), strict=False):

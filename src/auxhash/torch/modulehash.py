@@ -27,6 +27,7 @@ from auxhash.torch.learning import (
 from auxhash.torch.smooth import SmoothModule
 
 ModuleState = dict[str, NDArray[Any]]  # a module's state_dict, as NumPy's arrays
+FIRST, MORE, LEAST_STEPS = 20, 5, 200  # rounds of the h steps, and steps where points are few
 SETTINGS = (
     *("loss", "epochs", "more_epochs", "batch", "rate", "decay", "optimizer", "schedule", "half"),
     *("augment", "to_input"),
@@ -51,8 +52,8 @@ class ModuleHash:
         module: the module. It sees batches (n, ...) of X on its device, as `to_input` gives them.
         loss: of the h step: "logistic", or "hinge", its square as in the SVM.
         epochs: rounds over the points in the first h step, which starts from the module's own
-            weights. 200 steps are made at least; 0 makes none.
-        more_epochs: rounds in each later h step, likewise.
+            weights. None takes 20, or as many as make 200 steps where points are few.
+        more_epochs: rounds in each later h step. None takes 5, or as many as make 200 steps.
         batch: points per step of the h step.
         rate: length of the steps (the learning rate), the longest of a cycle.
         decay: weight decay, of weights but not of biases.
@@ -73,8 +74,8 @@ class ModuleHash:
 
     module: Any
     loss: LossName = "logistic"
-    epochs: int = 20
-    more_epochs: int = 5
+    epochs: int | None = None
+    more_epochs: int | None = None
     batch: int = 256
     rate: float = 1e-3
     decay: float = 0.01
@@ -97,8 +98,10 @@ class ModuleHash:
         if not isinstance(self.module, torch.nn.Module):
             raise TypeError(f"module must be a torch.nn.Module, got {type(self.module).__name__}")
         checks.one_of("loss", self.loss, learning.LOSSES)
-        for name, least in (("epochs", 0), ("more_epochs", 0), ("batch", 1)):
-            checks.whole(name, getattr(self, name), least)
+        for name in ("epochs", "more_epochs"):
+            if getattr(self, name) is not None:
+                checks.whole(name, getattr(self, name), 0, instead=" or None")
+        checks.whole("batch", self.batch, 1)
         checks.number("rate", self.rate, 0, strict=True)
         checks.number("decay", self.decay, 0)
         checks.one_of("optimizer", self.optimizer, learning.OPTIMIZERS)
@@ -178,7 +181,7 @@ class ModuleHash:
     ) -> "ModuleHash":
         """Train all bits, whichever are asked for: they share their layers."""
         module = self.trained_module()
-        epochs = self.more_epochs if self.n_refits else self.epochs
+        epochs = self._epochs(len(F))
         seed = (self.seed + self.n_refits) % (1 << 62)
         if epochs:
             learning.learn_codes(module, F, Z, weight, self, epochs, seed)
@@ -257,6 +260,13 @@ class ModuleHash:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_ready"}
+
+    def _epochs(self, n: int) -> int:
+        """Rounds over n points in the next h step."""
+        given, usual = (self.more_epochs, MORE) if self.n_refits else (self.epochs, FIRST)
+        if given is not None:
+            return given
+        return max(usual, -(-LEAST_STEPS // learning.steps_per_epoch(n, self.batch)))
 
     def _fitted(self) -> ModuleState:
         if self.state is None:
