@@ -122,7 +122,7 @@ def check_points(hasher: Hasher, X: ArrayLike, least: int = 2, reset: bool = Tru
 
 def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> NDArray[Any]:
     checks.unmasked("X", X)
-    if is_shared(getattr(hasher, "hash_function", None)) and np.ndim(X) > 2:
+    if _takes_any_shape(hasher) and np.ndim(X) > 2:
         return _of_any_shape(hasher, np.asarray(X), **wanted)
     try:
         points: NDArray[Any] = validate_data(hasher, X, dtype=FLOATS, **wanted)
@@ -131,6 +131,10 @@ def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> NDArray[Any]:
             raise ArgumentError(f"X must hold numbers: {error}") from error
         raise
     return points
+
+
+def _takes_any_shape(hasher: Hasher) -> bool:
+    return is_shared(getattr(hasher, "hash_function", None))
 
 
 def _of_any_shape(
@@ -177,8 +181,8 @@ def check_labelled(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """X and the labels y to learn from, (n,) or (n, n_labels), checked."""
     if y is None:
-        # Raises, as scikit-learn's estimators do; points of any shape are seen as rows.
-        rows = np.reshape(X, (len(np.asarray(X)), -1)) if np.ndim(X) > 2 else X
+        # Raises, as scikit-learn's estimators do; pictures are no reason to raise.
+        rows = [[0.0]] if _takes_any_shape(hasher) and np.ndim(X) > 2 else X
         validate_data(hasher, rows, None, reset=reset)
     points = check_points(hasher, X, least, reset)
     labels = checks.classes("y", y)

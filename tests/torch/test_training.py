@@ -336,3 +336,26 @@ def test_auxhash_itself_imports_no_pytorch():
         "assert 'torch' in sys.modules",
     ]
     subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
+
+
+def test_a_bare_module_is_told_what_to_do():
+    with pytest.raises(TypeError, match=r"give auxhash.torch.ModuleHash\(module\)"):
+        mac(hash_function=small()).fit(IMAGES, KINDS)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+@pytest.mark.parametrize("half", [False, True])
+def test_on_a_gpu(half, tmp_path):
+    """Trained there with the same codes every time; loaded here with nearly the same."""
+    h = hashed(small().to("cuda"), augment=augment.Pictures(1, True, 2), half=half)
+    hasher = mac(hash_function=h, refine=QUICK).fit(IMAGES, KINDS)
+    assert hasher.score(IMAGES, KINDS, k=20) > 0.9
+    np.testing.assert_array_equal(clone(hasher).fit(IMAGES, KINDS).codes_, hasher.codes_)
+    ranked = Refine(10, 60, objective="rank")
+    mac(hash_function=h, refine=ranked).fit(IMAGES, KINDS)
+    EndToEndHash(hash_function=h, refine=Refine(10, 60), **SMALL).fit(IMAGES, KINDS)
+    mac(hash_function=hashed(dense().to("cuda"))).fit(X, y)
+    hasher.save(tmp_path / "m.safetensors")
+    loaded = auxhash.load(tmp_path / "m.safetensors", module=small())
+    outputs = [each.decision_function(IMAGES) for each in (hasher, loaded)]
+    np.testing.assert_allclose(*outputs, rtol=0.02, atol=0.02)

@@ -156,6 +156,11 @@ def get(hash_function: Any, C: float) -> HashFunction:
         return made
     if hasattr(hash_function, "fit") and hasattr(hash_function, "get_params"):
         return ClassifierHash(hash_function)
+    if hasattr(hash_function, "state_dict"):
+        raise TypeError(
+            "hash_function must say how a PyTorch module is to be trained: give "
+            "auxhash.torch.ModuleHash(module)"
+        )
     raise TypeError(
         "hash_function must be a name or a scikit-learn classifier, "
         f"got {type(hash_function).__name__}"

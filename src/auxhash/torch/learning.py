@@ -71,21 +71,26 @@ class Place(NamedTuple):
 
 
 @contextmanager
-def seeded(seed: int, device: Any) -> Iterator[Any]:
-    """A generator for augmentation; what the module itself draws (dropout) is seeded as well.
-
-    PyTorch's own generators are left as they were. cuDNN takes only algorithms that give the same
-    result every time.
-    """
+def repeatable() -> Iterator[None]:
+    """Let cuDNN take only algorithms that give the same result every time."""
     cudnn = torch.backends.cudnn
     before = cudnn.deterministic, cudnn.benchmark
     cudnn.deterministic, cudnn.benchmark = True, False
     try:
-        with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            torch.manual_seed(seed)
-            yield torch.Generator(device).manual_seed(seed)
+        yield
     finally:
         cudnn.deterministic, cudnn.benchmark = before
+
+
+@contextmanager
+def seeded(seed: int, device: Any) -> Iterator[Any]:
+    """A generator for augmentation; what the module itself draws (dropout) is seeded as well.
+
+    PyTorch's own generators are left as they were.
+    """
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield torch.Generator(device).manual_seed(seed)
 
 
 class Batches:
@@ -94,8 +99,8 @@ class Batches:
     def __init__(self, X: NDArray[Any], place: Place) -> None:
         self.X, self.place = X, place
         self.held: Tensor = None
-        small = X.dtype == np.uint8 or X.dtype.itemsize * 8 == torch.finfo(place.dtype).bits
-        if place.device.type != "cpu" and small and X.nbytes <= HELD:
+        size = 1 if X.dtype == np.uint8 else torch.finfo(place.dtype).bits // 8
+        if place.device.type != "cpu" and X.size * size <= HELD:
             self.held = self._moved(X)
 
     def __len__(self) -> int:
@@ -151,7 +156,7 @@ def encoded(module: Any, batches: Batches, rows: slice | Numbers, how: HowToLear
     module.eval()
     numbers = np.arange(len(batches))[rows]
     found = []
-    with torch.no_grad():
+    with torch.no_grad(), repeatable():
         for start in range(0, len(numbers), ENCODED):
             some = numbers[start : start + ENCODED]
             inner = slice(int(some[0]), int(some[-1]) + 1) if isinstance(rows, slice) else some
@@ -252,7 +257,7 @@ def learn_codes(
     per_epoch = steps_per_epoch(len(X), how.batch)
     n_steps = epochs * per_epoch
     module.train()
-    with seeded(seed, place.device) as generator:
+    with repeatable(), seeded(seed, place.device) as generator:
         for t, rows in zip(range(n_steps), shuffled(len(X), how.batch, rng), strict=False):
             outputs = forward_in_training(module, batches.take(rows), how, place, generator)
             margin = outputs * torch.from_numpy(Z[rows]).to(place.device)

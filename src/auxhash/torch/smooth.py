@@ -22,6 +22,7 @@ from auxhash.torch.learning import (
     Stepper,
     encoded,
     forward_in_training,
+    repeatable,
     seeded,
 )
 
@@ -54,7 +55,8 @@ class SmoothModule:
 
     def batch(self, rows: Numbers, run: threads.Run) -> Single:
         self.module.train()
-        with seeded(int(self.rng.integers(1 << 62)), self.place.device) as generator:
+        seed = int(self.rng.integers(1 << 62))
+        with repeatable(), seeded(seed, self.place.device) as generator:
             raw = self.batches.take(rows)
             outputs = forward_in_training(self.module, raw, self.how, self.place, generator)
         self.kept = rows, outputs
@@ -68,7 +70,7 @@ class SmoothModule:
         _, outputs = cast("tuple[Numbers, Any]", self.kept)
         self.kept = None
         back = torch.from_numpy(np.ascontiguousarray(pull / self.deviation))
-        with seeded(0, self.place.device):  # for algorithms that give the same result every time
+        with repeatable():
             outputs.backward(back.to(self.place.device, outputs.dtype))
         self.stepper.step(moment.done, moment.rate / RATE)
 
