@@ -1,12 +1,13 @@
 # Everything from a bare clone: only Python 3.11 or later and make are needed.
 PYTHON ?= python3
 VENV := .venv
+TORCH ?= torch
 BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-stores soak bench docs clean
+.PHONY: demo test test-stores test-torch soak bench docs clean
 
 demo: $(BASE)  ## learn codes for handwritten digits and compare
 	$(BIN)/auxhash demo
@@ -19,6 +20,9 @@ test: $(READY)  ## style, types, tests
 
 test-stores: $(VENV)/.stores  ## stores, each on a real engine, and the SQL of the documentation
 	$(BIN)/pytest tests/stores
+
+test-torch: $(VENV)/.torch  ## PyTorch modules as hash functions, and their page
+	$(BIN)/pytest tests/torch tests/test_docs.py tests/test_benchmarks.py -k 'torch or deep'
 
 soak: $(READY)  ## the long versions of the tests
 	AUXHASH_SOAK=1 $(BIN)/pytest -n 2 --dist worksteal
@@ -46,6 +50,11 @@ $(VENV)/.docs: $(READY)
 $(VENV)/.stores: $(READY)
 	$(PIP) --editable '.[dev,stores]'
 	touch $(VENV)/.stores
+
+$(VENV)/.torch: $(READY)  # TORCH=torch==2.13.0 takes a build that is at hand
+	$(PIP) $(TORCH)
+	$(PIP) --editable '.[dev,torch]'
+	touch $(VENV)/.torch
 
 clean:
 	rm -rf $(VENV) docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis

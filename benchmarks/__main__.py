@@ -9,9 +9,9 @@ import sys
 from importlib import import_module
 
 NAMES = ["core", "data", "search", "metrics", "baselines", "libsvm", "optima", "neighbors"]
-NAMES += ["setting", "encoding", "serve", "speed", "scale"]
+NAMES += ["setting", "encoding", "serve", "speed", "scale", "deep"]
 # Hours, and some data sets to fetch; speed is all in one.
-ONLY_BY_NAME = {"neighbors", "setting", "speed", "scale"}
+ONLY_BY_NAME = {"neighbors", "setting", "speed", "scale", "deep"}
 WITH_OPTIONS = ONLY_BY_NAME
 
 

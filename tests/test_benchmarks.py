@@ -17,6 +17,8 @@ from benchmarks import neighbors, peers, quantizers, recall, scale, setting
 
 @pytest.mark.parametrize("name", benchmarks.NAMES)
 def test_it_runs(name, capsys):
+    if name == "deep":
+        pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
     benchmarks.main([name, "--small"])
     assert "ratio" in capsys.readouterr().out
 

@@ -21,6 +21,7 @@ ROOMS = [
     "metrics",
     "mac",
     "refine",
+    "torch",
     "training",
     "hasher",
     "estimators",

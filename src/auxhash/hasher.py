@@ -14,7 +14,7 @@ from auxhash import checks
 from auxhash.affinity import Affinity
 from auxhash.checks import ArgumentError
 from auxhash.codes import Codes, Packed, sign
-from auxhash.hashfunctions import decided, packed
+from auxhash.hashfunctions import decided, is_shared, packed
 from auxhash.hashfunctions.step import FLOATS
 from auxhash.storage import fitted
 from auxhash.training.validation import SCORE_K, precision_among
@@ -128,7 +128,7 @@ def check_points(
     `short` leaves an array of whole numbers or of half precision as it is, without a copy.
     """
     points = _features(hasher, X, ensure_min_samples=least, reset=reset)
-    if points.dtype not in FLOATS and not short:
+    if points.dtype not in FLOATS and points.ndim == 2 and not short:  # pictures stay bytes
         points = points.astype(FLOATS[0])
     if np.array_equal(points[0], points[-1]) and (points == points[0]).all():
         warnings.warn(
@@ -140,7 +140,11 @@ def check_points(
 def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> NDArray[Any]:
     """X, checked. Arrays of real numbers keep their type; anything else becomes float64."""
     checks.unmasked("X", X)
-    plain = isinstance(X, np.ndarray) and X.dtype.kind in "iuf" and X.dtype.itemsize <= 8
+    any_shape = _takes_any_shape(hasher)
+    if any_shape and np.ndim(X) > 2:
+        return _of_any_shape(hasher, np.asarray(X), **wanted)
+    real = isinstance(X, np.ndarray) and X.dtype.kind in "iuf" and X.dtype.itemsize <= 8
+    plain = real and not any_shape  # a module would take bytes for pictures
     try:
         points: NDArray[Any] = validate_data(
             hasher, X, dtype="numeric" if plain else FLOATS, **wanted
@@ -152,12 +156,47 @@ def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> NDArray[Any]:
     return points
 
 
+def _takes_any_shape(hasher: Hasher) -> bool:
+    return is_shared(getattr(hasher, "hash_function", None))
+
+
+def _of_any_shape(
+    hasher: Hasher, X: NDArray[Any], reset: bool, ensure_min_samples: int = 1
+) -> NDArray[Any]:
+    """Points of more than one axis each, such as pictures, for a hash function that takes them.
+
+    Whether they are of the shape that it was learnt from, it says itself.
+    """
+    if X.dtype not in (np.uint8, *FLOATS):
+        raise ArgumentError(
+            f"X of shape {X.shape} must be uint8 (pictures), float32 or float64, got {X.dtype}"
+        )
+    if len(X) < ensure_min_samples:
+        raise ArgumentError(f"X must hold at least {ensure_min_samples} points, got {len(X)}")
+    if not X.size:
+        raise ArgumentError(f"X must not be empty, got shape {X.shape}")
+    if X.dtype != np.uint8:
+        fine = np.isfinite(X).reshape(len(X), -1).all(axis=1)
+        if not fine.all():
+            raise ArgumentError(f"X must be finite; row {int(np.flatnonzero(~fine)[0])} is not")
+    if reset:
+        hasher.n_features_in_ = int(np.prod(X.shape[1:]))
+        if hasattr(hasher, "feature_names_in_"):
+            del hasher.feature_names_in_
+    return X
+
+
 def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | None:
     """Labels that are not learnt from, for `score`; there must be one per point."""
     if y is None:
         return None
     check_consistent_length(points, y)
     return np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+
+
+def check_queries(hasher: Hasher, X: ArrayLike) -> NDArray[Any]:
+    """Points of the kind that `hasher` learns from, checked."""
+    return _features(hasher, X, reset=False)
 
 
 def check_labelled(
@@ -170,7 +209,9 @@ def check_labelled(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """X and the labels y to learn from, (n,) or (n, n_labels), checked."""
     if y is None:
-        validate_data(hasher, X, None, reset=reset)  # raises, as scikit-learn's estimators do
+        # Raises, as scikit-learn's estimators do; pictures are no reason to raise.
+        rows = [[0.0]] if _takes_any_shape(hasher) and np.ndim(X) > 2 else X
+        validate_data(hasher, rows, None, reset=reset)
     points = check_points(hasher, X, least, reset, short)
     labels = checks.classes("y", y)
     check_consistent_length(points, labels)

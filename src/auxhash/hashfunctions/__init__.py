@@ -6,16 +6,20 @@ from auxhash.hashfunctions.linear import SVMHash, linear, rbf
 from auxhash.hashfunctions.network import NetworkHash, network
 from auxhash.hashfunctions.step import (
     HashFunction,
+    check_started,
     codes,
     decided,
     get,
+    given,
     h_step,
     is_averageable,
+    is_shared,
     is_smooth,
     is_started_linearly,
     outputs,
     packed,
     renewed,
+    started,
     training_features,
 )
 
@@ -27,11 +31,14 @@ __all__ = [
     "SVMHash",
     "Scaled",
     "Unit",
+    "check_started",
     "codes",
     "decided",
     "get",
+    "given",
     "h_step",
     "is_averageable",
+    "is_shared",
     "is_smooth",
     "is_started_linearly",
     "linear",
@@ -40,5 +47,6 @@ __all__ = [
     "packed",
     "rbf",
     "renewed",
+    "started",
     "training_features",
 ]

@@ -8,7 +8,7 @@ enough: the gradients of a batch are far less exact.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, cast
+from typing import Any, NamedTuple, Protocol, TypeGuard, cast
 
 import numpy as np
 
@@ -46,6 +46,48 @@ class Smooth(Protocol):
 
     def weights(self) -> list[Array]:
         """The parameters as weights of the features themselves."""
+
+
+class Moment(NamedTuple):
+    """Where gradient steps stand."""
+
+    step: int  # from 0
+    done: float  # share of all steps that are made
+    rate: float  # length of the first step
+
+
+class SelfMoving(Protocol):
+    """Outputs of parameters that are not NumPy's, and which moves them itself; see `Smooth`."""
+
+    normalize_every: int  # steps
+
+    def begin(self, rng: np.random.Generator) -> None:
+        """As in `Smooth`."""
+
+    def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
+        """As in `Smooth`."""
+
+    def batch(self, rows: Numbers, run: threads.Run) -> Single:
+        """As in `Smooth`."""
+
+    def move(self, rows: Numbers, pull: Single, moment: Moment, run: threads.Run) -> None:
+        """One step down sum(a * pull), for the outputs that `batch` gave for these rows."""
+
+    def normalize(self) -> None:
+        """As in `Smooth`."""
+
+    def weights(self) -> list[Array]:
+        """The parameters, as the hash function's `moved` takes them."""
+
+    def state(self) -> tuple[list[Single], list[Single], list[Single]]:
+        """All that the next step depends on, as three lists of arrays."""
+
+    def restore(self, *state: list[Single]) -> None:
+        """Go on from a `state`."""
+
+
+def moves_itself(smooth: Any) -> TypeGuard[SelfMoving]:
+    return hasattr(smooth, "move")
 
 
 class Principal:

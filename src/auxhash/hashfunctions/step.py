@@ -1,8 +1,9 @@
 """The h step: train one classifier per bit, from X to the columns of Z."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Protocol, Self, TypeGuard
+from typing import Any, Protocol, Self, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,8 @@ from auxhash.compute.device import CPU, Device
 from auxhash.hashfunctions.classifiers import ClassifierHash, boosted_trees
 from auxhash.hashfunctions.linear import linear, rbf
 from auxhash.hashfunctions.network import network
-from auxhash.hashfunctions.smooth import Smooth
+from auxhash.hashfunctions.rotation import projections
+from auxhash.hashfunctions.smooth import SelfMoving, Smooth
 
 CHUNK = 16384  # points encoded at a time
 FLOATS = (np.float64, np.float32)  # other numbers are converted to the first
@@ -53,7 +55,9 @@ class HashFunction(Protocol):
 class SmoothHashFunction(HashFunction, Protocol):
     """A hash function that refinement can improve: its outputs have gradients."""
 
-    def smooth(self, F: Matrix, rng: np.random.Generator, device: Device = CPU) -> Smooth:
+    def smooth(
+        self, F: Matrix, rng: np.random.Generator, device: Device = CPU
+    ) -> Smooth | SelfMoving:
         """Its outputs for the training features F, as a function of its parameters."""
 
     def moved(self, weights: list[Array]) -> Self:
@@ -65,6 +69,31 @@ class StartedLinearly(SmoothHashFunction, Protocol):
 
     def with_linear(self, W: Array) -> Self:
         """This hash function with the outputs F @ W, W (F, b), of its features, to start from."""
+
+
+class SharedLayers(SmoothHashFunction, Protocol):
+    """A hash function whose bits share all layers, of points of any shape: a PyTorch module.
+
+    All bits are trained together, and no bit can be taken from another (`take` is not called). It
+    starts from weights of its own.
+    """
+
+    shared: bool  # True
+
+    def check_bits(self, F: Any, n_bits: int) -> None:
+        """Raise ValueError unless it has n_bits outputs for points like F."""
+
+    def blank(self, n: int) -> NDArray[Any]:
+        """n points of zeros, of the shape and the type that it was prepared for."""
+
+    def given(self) -> dict[str, Any]:
+        """The fields that no file holds: code."""
+
+    def export_onnx(self, path: str | os.PathLike[str], n_bits: int, dtype: str) -> None:
+        """Write it as an ONNX graph from raw points to packed codes."""
+
+    def go_on_from(self, learnt: Self) -> Self:
+        """This one with what another has learnt."""
 
 
 class Averageable(HashFunction, Protocol):
@@ -82,8 +111,39 @@ def is_started_linearly(h: HashFunction) -> TypeGuard[StartedLinearly]:
     return is_smooth(h) and hasattr(h, "with_linear")
 
 
+def is_shared(h: Any) -> TypeGuard[SharedLayers]:
+    return getattr(h, "shared", False) is True
+
+
+def given(h: Any) -> dict[str, Any]:
+    """What a hash function is made of that no file holds, by name."""
+    return h.given() if is_shared(h) else {}
+
+
 def is_smooth(h: HashFunction) -> TypeGuard[SmoothHashFunction]:
     return hasattr(h, "smooth") and hasattr(h, "moved")
+
+
+def check_started(h: HashFunction) -> None:
+    """Raise TypeError unless h has a start for gradient steps alone."""
+    if not (is_shared(h) or is_started_linearly(h)):
+        raise TypeError(
+            f"{type(h).__name__} cannot be trained by gradients alone: it must have them, and a "
+            'linear start, as "linear", "rbf" and "network" have, or be a PyTorch module'
+        )
+
+
+def started(
+    h: HashFunction, F: Matrix, n_bits: int, rng: np.random.Generator
+) -> SmoothHashFunction:
+    """A prepared hash function to begin gradient steps with.
+
+    A module has weights of its own; others start from projections of the features.
+    """
+    check_started(h)
+    if is_started_linearly(h):
+        return h.with_linear(projections(F[:], n_bits, rng))
+    return cast("SmoothHashFunction", h)
 
 
 def get(hash_function: Any, C: float) -> HashFunction:
@@ -101,6 +161,11 @@ def get(hash_function: Any, C: float) -> HashFunction:
         return made
     if hasattr(hash_function, "fit") and hasattr(hash_function, "get_params"):
         return ClassifierHash(hash_function)
+    if hasattr(hash_function, "state_dict"):
+        raise TypeError(
+            "hash_function must say how a PyTorch module is to be trained: give "
+            "auxhash.torch.ModuleHash(module)"
+        )
     raise TypeError(
         "hash_function must be a name or a scikit-learn classifier, "
         f"got {type(hash_function).__name__}"
@@ -117,6 +182,8 @@ def renewed(learnt: Any, wanted: Any) -> Any:
         raise ValueError(
             f"hash_function must stay what it was to go on with it (warm_start): {told} differ"
         )
+    if is_shared(wanted):
+        return wanted.go_on_from(learnt)
     return replace(learnt, C=wanted.C) if hasattr(wanted, "C") else learnt
 
 
@@ -155,11 +222,15 @@ def packed(of_chunk: OfChunk, X: NDArray[Any]) -> Packed:
 
 
 def _decided(of_chunk: OfChunk, X: NDArray[Any]) -> Iterator[Array]:
-    """The outputs of each chunk; one of whole numbers or half precision is converted first."""
+    """The outputs of each chunk; one of whole numbers or half precision is converted first.
+
+    Pictures, which have more axes, are the hash function's own matter.
+    """
     for at in range(0, len(X), CHUNK):
         chunk = X[at : at + CHUNK]
         with threads.one_blas_thread():
-            found = of_chunk(chunk if chunk.dtype in FLOATS else chunk.astype(np.float64))
+            plain = chunk.dtype in FLOATS or chunk.ndim > 2
+            found = of_chunk(chunk if plain else chunk.astype(np.float64))
         if np.isnan(found).any():
             row = at + int(np.flatnonzero(np.isnan(found).any(axis=1))[0])
             raise ValueError(
@@ -187,7 +258,9 @@ def h_step(
 
     H holds the codes of the old h. The SVM minimises a surrogate of the number of misclassified
     points, and can misclassify more of them than the old classifier of the bit: then the bit keeps
-    the old one, so that the h step never raises L_P, eq. (5).
+    the old one, so that the h step never raises L_P, eq. (5). Where bits share layers, no single
+    bit can keep its old classifier: all do, if the new ones misclassify more entries of Z in sum,
+    which is what L_P counts.
     """
     if not len(bits) and H is not None:
         return h, H
@@ -196,7 +269,10 @@ def h_step(
     if H is None:
         return new, new_H
     cost = 1.0 if weight is None else weight
-    worse = np.flatnonzero((cost * (new_H != Z)).sum(0) > (cost * (H != Z)).sum(0))
+    wrong, was_wrong = (cost * (new_H != Z)).sum(0), (cost * (H != Z)).sum(0)
+    if is_shared(h):
+        return (new, new_H) if wrong.sum() <= was_wrong.sum() else (h, H)
+    worse = np.flatnonzero(wrong > was_wrong)
     if len(worse):
         new = new.take(h, worse)
         new_H[:, worse] = H[:, worse]

@@ -22,7 +22,7 @@ from auxhash.storage.modelfile import StoredModel
 if TYPE_CHECKING:
     from auxhash.hasher import Hasher
 
-KINDS = ("MACHash", "TwoStepHash", "NeighborHash")
+KINDS = ("MACHash", "TwoStepHash", "EndToEndHash", "NeighborHash")
 
 
 @dataclass
