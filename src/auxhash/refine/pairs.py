@@ -25,6 +25,7 @@ PairSource = Literal["auto", "given", "fresh"]
 BATCH = 2000  # points per step
 CHUNK = 128  # points of a batch per task of a thread
 MOST_VALUES = 256  # of y: the steepest slope is sought among at most so many
+FEW = 1 << 15  # points whose outputs are all computed, even where some would do
 PAIRS = 1 << 20  # pairs of an affinity that are looked at together
 PARTNERS = 10  # points per class that a batch must hold on average, for "auto" to take fresh pairs
 
@@ -138,17 +139,33 @@ class GivenPairs:
         return self.n_points / len(rows) / self.unit
 
     def pull(self, outputs: Outputs, rows: Numbers, s: np.float32, run: threads.Run) -> Single:
-        U = np.tanh(s * outputs(slice(None)))
         edges = self.graph.edges
+        needed, place = self._needed(rows)
+        U = np.tanh(s * outputs(needed))
         pull = np.empty((len(rows), U.shape[1]), np.float32)
 
         def part(chunk: slice) -> None:
-            _given_pulls(rows[chunk], edges, self.slope, self.basis, U, pull[chunk])
+            _given_pulls(rows[chunk], edges, self.slope, self.basis, place, U, pull[chunk])
 
         run(part, threads.chunks(len(rows), CHUNK))
-        U = U[rows]
+        U = U[place[rows]]
         pull *= s * (1 - U * U)
         return pull
+
+    def _needed(self, rows: Numbers) -> tuple[Numbers | slice, NDArray[np.int32]]:
+        """The points of a batch and their partners, and the place of each point among them.
+
+        They are all points if there are few, or if these are most of them. (Few points always were
+        taken whole; the sums of a matrix product may round differently for a part of its rows.)
+        """
+        if self.n_points > FEW:
+            place = np.zeros(self.n_points, np.int32)
+            count = _mark_partners(rows, self.graph.edges, place)
+            if 2 * count < self.n_points:
+                needed = np.flatnonzero(place)
+                place[needed] = np.arange(count)
+                return needed, place
+        return slice(None), np.arange(self.n_points, dtype=np.int32)
 
 
 def steepest(problem: Problem) -> float:
@@ -208,19 +225,35 @@ def _class_pulls(S: Any, first: int, classes: Any, weight: Any, slope: Any) -> N
         S[i, first + i] = 0
 
 
+@kernel
+def _mark_partners(rows: Any, edges: Any, marked: Any) -> int:
+    """Set `marked`, which is 0, to 1 for these points and their partners; return their number."""
+    count = 0
+    for n in rows:
+        count += 1 - marked[n]
+        marked[n] = 1
+        for e in range(edges.indptr[n], edges.indptr[n + 1]):
+            count += 1 - marked[edges.indices[e]]
+            marked[edges.indices[e]] = 1
+    return count
+
+
 @kernel(fastmath={"reassoc", "contract"})
-def _given_pulls(rows: Any, edges: Any, slope: Any, basis: Any, U: Any, out: Any) -> None:
+def _given_pulls(
+    rows: Any, edges: Any, slope: Any, basis: Any, place: Any, U: Any, out: Any
+) -> None:
+    """The sums over the partners of these points; the outputs of point n are U[place[n]]."""
     indptr, indices, row, coef = edges.indptr, edges.indices, edges.row, edges.coef
     b = U.shape[1]
     pull = np.empty(b, np.float32)
     for q in range(len(rows)):
-        n = rows[q]
+        n, own = rows[q], place[rows[q]]
         pull[:] = 0
         for e in range(indptr[n], indptr[n + 1]):
-            m = indices[e]
+            m = place[indices[e]]
             s = np.float32(0)
             for k in range(b):
-                s += U[n, k] * U[m, k]
+                s += U[own, k] * U[m, k]
             at, rest = _place(s, b)
             low, high = slope[row[e], at], slope[row[e], at + 1]
             factor = low + rest * (high - low)
