@@ -7,7 +7,7 @@ BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-stores test-torch soak bench docs clean
+.PHONY: demo test test-page test-stores test-torch soak bench docs clean
 
 demo: $(BASE)  ## learn codes for handwritten digits and compare
 	$(BIN)/auxhash demo
@@ -20,6 +20,9 @@ test: $(READY)  ## style, types, tests
 
 test-stores: $(VENV)/.stores  ## stores, each on a real engine, and the SQL of the documentation
 	$(BIN)/pytest tests/stores
+
+test-page: $(VENV)/.browser  ## the page of the service, in the Chromium of the machine
+	$(BIN)/pytest tests/serve/test_page.py
 
 test-torch: $(VENV)/.torch  ## PyTorch modules as hash functions, and their page
 	$(BIN)/pytest tests/torch tests/test_docs.py tests/test_benchmarks.py -k 'torch or deep'
@@ -50,6 +53,10 @@ $(VENV)/.docs: $(READY)
 $(VENV)/.stores: $(READY)
 	$(PIP) --editable '.[dev,stores]'
 	touch $(VENV)/.stores
+
+$(VENV)/.browser: $(READY)
+	$(PIP) --editable '.[dev,browser]'
+	touch $(VENV)/.browser
 
 $(VENV)/.torch: $(READY)  # TORCH=torch==2.13.0 takes a build that is at hand
 	$(PIP) $(TORCH)
