@@ -90,7 +90,7 @@ def test_refinement_on_given_pairs():
 
 @pytest.mark.parametrize("settings", [{}, {"schedule": "constant"}])
 def test_gradients_are_those_of_the_outputs(settings):
-    """A step moves the weights along the gradient of sum(a * pull), a of unit deviation."""
+    """A step moves the weights along the gradient of sum(a * pull), a of unit size."""
     module = dense()
     h = hashed(module, optimizer="sgd", decay=0.0, rate=1.0, **settings)
     h = h.prepare(X, np.random.default_rng(0))
@@ -98,14 +98,15 @@ def test_gradients_are_those_of_the_outputs(settings):
     rows = np.array([3, 5, 8, 90])
     pull = np.random.default_rng(1).normal(size=(4, N_BITS)).astype(np.float32)
     with threads.pool(1) as run:
+        every = smooth.outputs(slice(None), run)
+        np.testing.assert_allclose(np.square(every).mean(axis=0), 1, rtol=1e-4)
         a = smooth.batch(rows, run)
         np.testing.assert_allclose(a, smooth.outputs(rows, run), rtol=1e-6)
-        every = smooth.outputs(slice(None), run)
-        np.testing.assert_allclose(every.std(axis=0), 1, rtol=1e-4)
+        np.testing.assert_allclose(np.square(a).mean(axis=0), 1, rtol=1e-4)
         smooth.move(rows, pull, Moment(0, 0.25, 0.02), run)
     outputs = module(torch.from_numpy(X).float())
-    deviation = outputs.std(dim=0, correction=0).detach()
-    (outputs[rows] / deviation * torch.from_numpy(pull)).sum().backward()
+    size = outputs[rows].square().mean(dim=0).sqrt().detach()
+    (outputs[rows] / size * torch.from_numpy(pull)).sum().backward()
     moved = smooth.module
     for before, after in zip(module.parameters(), moved.parameters(), strict=True):
         # Nesterov's first step is longer by the momentum.
@@ -122,6 +123,18 @@ def test_end_to_end(cross_entropy):
     assert hasher.score(IMAGES[90:], KINDS[90:], k=20) > 0.9
     again = clone(hasher).fit(IMAGES[:90], KINDS[:90])
     np.testing.assert_array_equal(again.codes_, hasher.codes_)
+
+
+def test_a_module_whose_outputs_hardly_differ_is_learnt_all_the_same():
+    """Where they were divided by their deviation, tanh was flat, and nothing moved."""
+    module = dense()
+    with torch.no_grad():
+        module[2].bias.fill_(20.0)
+    h = hashed(module).prepare(X, np.random.default_rng(0))
+    smooth = h.smooth(X, np.random.default_rng(0))
+    with threads.pool(1) as run:
+        a = smooth.outputs(slice(None), run)
+    assert (1 - np.tanh(a) ** 2).min() > 0.2
 
 
 def test_neighborhash_ranks_neighbours_first():

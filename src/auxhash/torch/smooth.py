@@ -1,8 +1,10 @@
 """A module in refinement: outputs forward, the pull of an objective backward.
 
-The steepness s of tanh(s a) is meant for outputs of unit deviation. No layer of a module is ours to
-scale, so that its outputs are divided by their deviation over a sample of the points, bit by bit,
-which is measured anew from time to time. Signs, and so codes, do not depend on it.
+The steepness s of tanh(s a) is meant for outputs of unit size. No layer of a module is ours to
+scale, so that its outputs are divided by their root mean square, bit by bit, over the last batches.
+Signs, and so codes, do not depend on it. (Not by their deviation: the outputs of a fresh module are
+nearly the same for all points, and far from 0 in units of it, where tanh is flat and nothing would
+be learnt. Nor by what encoding gives: layers that normalise have yet to learn by what.)
 """
 
 from typing import Any, cast
@@ -26,13 +28,14 @@ from auxhash.torch.learning import (
     seeded,
 )
 
-SAMPLE = 1024  # points whose outputs tell the deviation
+SAMPLE = 1024  # points whose outputs tell their size before the first batch
+NEW = 0.1  # share of a batch in the mean of the sizes
 
 
 class SmoothModule:
     """A module that is moved down any `refine.gradient.Objective`; it is changed in place."""
 
-    normalize_every = 25  # steps
+    normalize_every = 1 << 40  # never: every batch does it
 
     def __init__(
         self, module: Any, X: NDArray[Any], how: HowToLearn, rng: np.random.Generator
@@ -43,6 +46,7 @@ class SmoothModule:
         self.stepper = Stepper(module, how)
         self.sample = np.arange(0, len(X), max(1, len(X) // SAMPLE))
         self.kept: tuple[Numbers, Any] | None = None  # rows of a batch, and their outputs
+        self.size: Single  # (b,): of the outputs
         self.begin(rng)
         self.normalize()
 
@@ -51,7 +55,8 @@ class SmoothModule:
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         a = encoded(self.module, self.batches, rows, self.how)
-        return (a / self.deviation).astype(np.float32)
+        normalized: Single = (a / self.size).astype(np.float32)
+        return normalized
 
     def batch(self, rows: Numbers, run: threads.Run) -> Single:
         self.module.train()
@@ -61,7 +66,9 @@ class SmoothModule:
             outputs = forward_in_training(self.module, raw, self.how, self.place, generator)
         self.kept = rows, outputs
         a = outputs.detach().cpu().numpy()
-        normalized: Single = (a / self.deviation).astype(np.float32)
+        share = np.float32(NEW if self.stepper.n_steps else 1)
+        self.size = (1 - share) * self.size + share * _size(a)
+        normalized: Single = (a / self.size).astype(np.float32)
         return normalized
 
     def move(self, rows: Numbers, pull: Single, moment: Moment, run: threads.Run) -> None:
@@ -69,27 +76,31 @@ class SmoothModule:
             self.batch(rows, run)
         _, outputs = cast("tuple[Numbers, Any]", self.kept)
         self.kept = None
-        back = torch.from_numpy(np.ascontiguousarray(pull / self.deviation))
+        back = torch.from_numpy(np.ascontiguousarray(pull / self.size))
         with repeatable():
             outputs.backward(back.to(self.place.device, outputs.dtype))
         self.stepper.step(moment.done, moment.rate / RATE)
 
     def normalize(self) -> None:
-        deviation = encoded(self.module, self.batches, self.sample, self.how).std(axis=0)
-        fine = np.isfinite(deviation) & (deviation > 0)
-        self.deviation = np.where(fine, deviation, 1).astype(np.float32)
+        self.size = _size(encoded(self.module, self.batches, self.sample, self.how))
 
     def weights(self) -> list[NDArray[Any]]:
         return [t.detach().cpu().numpy().copy() for t in self.module.state_dict().values()]
 
     def state(self) -> tuple[list[Single], list[Single], list[Single]]:
         steps = np.array([self.stepper.n_steps], np.float32)
-        return [steps, self.deviation, *self.weights()], *self.stepper.state()
+        return [steps, self.size, *self.weights()], *self.stepper.state()
 
     def restore(self, *state: list[Single]) -> None:
-        [steps, deviation, *weights], mean, square = state
+        [steps, size, *weights], mean, square = state
         names = self.module.state_dict()
         arrays = dict(zip(names, map(torch.from_numpy, weights), strict=True))
         self.module.load_state_dict(arrays)
-        self.deviation = deviation
+        self.size = size
         self.stepper.restore(int(steps[0]), mean, square)
+
+
+def _size(a: NDArray[Any]) -> Single:
+    """The root mean square of each bit's outputs (n, b); 1 where it tells nothing."""
+    size = np.sqrt(np.square(a).mean(axis=0))
+    return np.where(np.isfinite(size) & (size > 0), size, 1).astype(np.float32)
