@@ -123,3 +123,11 @@ def test_a_row_without_a_sign_is_told_by_its_number(monkeypatch):
     for function in (step.decided, step.packed):
         with pytest.raises(ValueError, match="row 250"):
             function(lambda chunk: chunk, outputs)
+
+
+@pytest.mark.parametrize("kind", ["linear", "rbf"])
+@pytest.mark.parametrize("n", [1, 7, 600])
+def test_outputs_at_once_are_those_of_the_features(kind, n):
+    model = TwoStepHash(**FEW, hash_function=kind).fit(X, y)
+    h = model.hash_function_
+    np.testing.assert_array_equal(step.outputs(h, X[:n]), h.decision(h.features(X[:n])))

@@ -48,7 +48,9 @@ def rows_of(features: FeatureMap, X: NDArray[Any], width: int) -> Matrix | None:
 
 def with_one(F: Array) -> Array:
     """F with a column of 1 appended."""
-    return np.hstack([F, np.ones((len(F), 1))])
+    found = np.empty((len(F), F.shape[1] + 1))
+    found[:, :-1], found[:, -1] = F, 1.0
+    return found
 
 
 def moments(features: FeatureMap, X: NDArray[Any]) -> tuple[Array, Array]:
@@ -84,7 +86,10 @@ class Scaled:
         return Scaled(low, high - low if high > low else 1.0)
 
     def __call__(self, X: NDArray[Any]) -> Array:
-        return (np.asarray(X, np.float64) - self.low) / self.width
+        F = np.array(X, np.float64)  # a copy, changed in place
+        F -= self.low
+        F /= self.width
+        return F
 
 
 @register("Unit")

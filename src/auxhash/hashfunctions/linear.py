@@ -53,6 +53,16 @@ class SVMHash:
         found = rows_of(self.map, X, X.shape[1] + 1)
         return self.features(X, n_jobs) if found is None else found
 
+    def outputs(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+        """What `decision` gives for the features of X, which are held for a part of X at a time."""
+        if self.W is None:
+            raise ValueError("the hash function is not fitted")
+        W = self.W
+        with threads.pool(n_jobs) as run:
+            parts = Chunks(len(X), CHUNK, run)
+            outputs: Array = parts.join(lambda rows: with_one(self.map(X[rows])) @ W)
+        return outputs
+
     def refit(
         self,
         F: Matrix,

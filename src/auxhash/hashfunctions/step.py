@@ -205,6 +205,9 @@ def training_features(h: HashFunction, X: NDArray[Any], n_jobs: int | None = Non
 
 def outputs(h: HashFunction, X: NDArray[Any], n_jobs: int | None = None) -> Array:
     """Real-valued outputs (n, b) of a fitted hash function for raw X (n, D)."""
+    if hasattr(h, "outputs"):  # at once, to the same bits
+        found: Array = h.outputs(X, n_jobs)
+        return found
     return h.decision(h.features(X, n_jobs), n_jobs)
 
 
