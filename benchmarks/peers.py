@@ -50,9 +50,11 @@ class MaxFlowCut:
         return z[:n]
 
 
-def liblinear(F: NDArray[np.float64], z: NDArray[np.int8], C: float) -> NDArray[np.float64]:
+def liblinear(
+    F: NDArray[np.float64], z: NDArray[np.int8], C: float, tol: float
+) -> NDArray[np.float64]:
     """One bit by scikit-learn's LinearSVC; the last column of F is the constant it adds itself."""
-    model = LinearSVC(C=C, dual=False, tol=1e-3).fit(F[:, :-1], z)
+    model = LinearSVC(C=C, dual=False, tol=tol, max_iter=100_000).fit(F[:, :-1], z)
     return np.append(model.coef_, model.intercept_)[:, None]
 
 
