@@ -14,7 +14,10 @@ from auxhash.affinity.distances import squared_distances
 from auxhash.affinity.neighbors import normalized
 from auxhash.checks import number, numbers, whole
 from auxhash.compute.arrays import Array
+from auxhash.compute.peers import peers, share
 from auxhash.storage.encoding import register
+
+FIRST = 300  # points whose mean distance is the width of radial basis functions
 
 
 class FeatureMap(Protocol):
@@ -39,7 +42,7 @@ class Scaled:
         number("width", self.width, 0, strict=True)
 
     def fit(self, X: NDArray[Any], rng: np.random.Generator) -> "Scaled":
-        low, high = float(X.min()), float(X.max())
+        low, high = peers().least(float(X.min())), peers().most(float(X.max()))
         if not np.isfinite(high - low):
             raise ValueError(
                 f"X reaches from {low:.3g} to {high:.3g}, more than double precision can span: "
@@ -68,7 +71,8 @@ class Unit:
 class RadialBasis:
     """exp(-|x-c|^2 / (2 sigma^2)) for centres c drawn from the training set.
 
-    sigma is the mean distance among the first 300 training points, as in the paper.
+    sigma is the mean distance among the first 300 training points, as in the paper; of points in
+    several parts, each gives its share of the centres and of these points.
     """
 
     n_centers: int = 500
@@ -86,12 +90,12 @@ class RadialBasis:
 
     def fit(self, X: NDArray[Any], rng: np.random.Generator) -> "RadialBasis":
         scaled = self.scaled.fit(X, rng)
-        chosen = np.sort(rng.permutation(len(X))[: self.n_centers])
-        first = scaled(X[:300])
+        chosen = np.sort(rng.permutation(len(X))[: share(self.n_centers, len(X))])
+        first = peers().join(scaled(X[: share(FIRST, len(X))]))
         distance = np.sqrt(squared_distances(first, first))
         pairs = len(first) * (len(first) - 1)
         sigma = float(distance.sum() / pairs) if distance.any() else 1.0
-        return replace(self, scaled=scaled, centers=scaled(X[chosen]), sigma=sigma)
+        return replace(self, scaled=scaled, centers=peers().join(scaled(X[chosen])), sigma=sigma)
 
     def __call__(self, X: NDArray[Any]) -> Array:
         if self.centers is None:

@@ -11,6 +11,7 @@ from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.parts import Chunks
+from auxhash.compute.peers import peers
 from auxhash.hashfunctions import svm
 from auxhash.hashfunctions.features import Scaled, Unit
 from auxhash.hashfunctions.linear import CHUNK, linear
@@ -60,9 +61,13 @@ class NetworkHash:
     def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "NetworkHash":
         scaled = self.map.fit(X, rng)
         F = scaled(X)
+        n = peers().sum(len(F))
+        mean = peers().sum(F.sum(axis=0)) / n
+        variance = peers().sum(np.square(F - mean).sum(axis=0)) / n
         # Each unit's input has mean 0 and a standard deviation of about 1 on the training set.
-        V = rng.standard_normal((F.shape[1], self.n_hidden)) / (np.sqrt(F.var(axis=0).sum()) or 1.0)
-        return replace(self, map=scaled, V=np.vstack([V, -F.mean(axis=0) @ V]))
+        V = peers().by(0, lambda: rng.standard_normal((F.shape[1], self.n_hidden)))
+        V = V / (np.sqrt(variance.sum()) or 1.0)
+        return replace(self, map=scaled, V=np.vstack([V, -mean @ V]))
 
     def features(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
         return replace(linear(), map=self.map).features(X, n_jobs)

@@ -16,6 +16,7 @@ from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Numbers, Single
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.parts import Chunks
+from auxhash.compute.peers import peers
 
 CHUNK = 2048  # points per task of a thread
 HIDDEN_RATE = 0.1  # of the steps of a hidden layer, relative to those of a linear one
@@ -53,10 +54,10 @@ class Principal:
 
     def __init__(self, F: Array, device: Device = CPU) -> None:
         self.device = device
-        body = F[:, :-1]
-        self.mean = body.mean(axis=0)
+        body, n = F[:, :-1], peers().sum(len(F))
+        self.mean = peers().sum(body.sum(axis=0)) / n
         centred = body - self.mean
-        variance, self.axes = np.linalg.eigh(centred.T @ centred / len(F))
+        variance, self.axes = np.linalg.eigh(peers().sum(centred.T @ centred) / n)
         variance = np.maximum(variance, 0)
         self.scale = float(np.sqrt(variance.mean())) or 1.0
         self.variance = device.put((variance / self.scale**2).astype(np.float32))
@@ -97,7 +98,8 @@ class SmoothLinear:
         self.parameters = [self.W]
         # A bit that is the same for all points starts anew, in a random direction.
         dead = device.fetch(~(self._deviation() > 1e-6 * np.abs(self.W[-1])))
-        random = rng.standard_normal((len(self.W) - 1, int(dead.sum())))
+        shape = len(self.W) - 1, int(dead.sum())
+        random = peers().by(0, lambda: rng.standard_normal(shape))
         self.W[:-1, dead] = device.put(random.astype(np.float32))
         self.W[-1, dead] = 0
         self.normalize()

@@ -12,6 +12,7 @@ from auxhash.codes import Codes, sign
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.device import CPU, Device
+from auxhash.compute.peers import peers
 from auxhash.hashfunctions.classifiers import ClassifierHash, boosted_trees
 from auxhash.hashfunctions.linear import linear, rbf
 from auxhash.hashfunctions.network import network
@@ -171,7 +172,9 @@ def h_step(
     if H is None:
         return new, new_H
     cost = 1.0 if weight is None else weight
-    worse = np.flatnonzero((cost * (new_H != Z)).sum(0) > (cost * (H != Z)).sum(0))
+    wrong = np.stack([(cost * (some != Z)).sum(0) for some in (new_H, H)])
+    new_wrong, old_wrong = peers().sum(wrong)
+    worse = np.flatnonzero(new_wrong > old_wrong)
     if len(worse):
         new = new.take(h, worse)
         new_H[:, worse] = H[:, worse]

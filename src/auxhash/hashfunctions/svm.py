@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.parts import Chunks, Parts
+from auxhash.compute.peers import peers
 
 CHUNK = 1024  # points per task of a thread
 TOLERANCE = 1e-5  # estimated distance to the optimum, relative to the objective
@@ -44,7 +45,7 @@ def fit(
         weight: weight s (n, b) of each point for each bit; one if None.
     """
     with threads.pool(n_jobs) as run:
-        return _Newton(F, Z, C, weight, run).minimize(start)
+        return peers().once(lambda: _Newton(F, Z, C, weight, run).minimize(start))
 
 
 def refit(
@@ -81,9 +82,16 @@ def average(W: Array | None, other: Array | None, share: float, F: Array) -> Arr
     """
     if W is None or other is None:
         raise ValueError("both hash functions must be fitted")
-    deviations = ((F @ weights).std(axis=0) for weights in (W, other))
+    deviations = (deviation(F @ weights) for weights in (W, other))
     old, new = (np.where(d > 0, d, 1.0) for d in deviations)
     return (1 - share) * W / old + share * other / new
+
+
+def deviation(values: Array) -> Array:
+    """The standard deviation of each column, over the rows of all parts."""
+    total, n = peers().sum(values.sum(axis=0)), peers().sum(len(values))
+    spread: Array = np.sqrt(peers().sum(np.square(values - total / n).sum(axis=0)) / n)
+    return spread
 
 
 def objective(
@@ -109,8 +117,9 @@ class _Newton:
         self.Z = Z.astype(np.float64)
         self.s = np.ones((1, 1)) if weight is None else weight
         self.gram = self.parts.sum(lambda rows: F[rows].T @ F[rows])
+        self.n_points = peers().sum(len(F))
         self.products = None  # (n, n), of all pairs of points
-        if len(F) <= SHORT * F.shape[1]:
+        if peers().n == 1 and len(F) <= SHORT * F.shape[1]:
             self.products = self.parts.join(lambda rows: F[rows] @ F.T)
         self.rho = 0.0  # of the current preconditioner
         self.inverse = np.empty(0)
@@ -128,7 +137,7 @@ class _Newton:
             step, few = self._exact(gradient, inside)
             decrement = -(gradient * step).sum(0)
             if not few.all():
-                self._precondition(float(inside[:, ~few].mean()))
+                self._precondition(self._mean(inside[:, ~few]))
                 decrement[~few] = (gradient * (self.inverse @ gradient)).sum(0)[~few]
             far = decrement > 2 * TOLERANCE * value
             if not far.all():
@@ -161,6 +170,13 @@ class _Newton:
         total = self.parts.sum(part)
         return 0.5 * (W * W).sum(0) + self.C * total[-1], W - 2 * self.C * total[:-1]
 
+    def _mean(self, inside: Array) -> float:
+        """The mean over the points of all parts, and over bits."""
+        if peers().n == 1:
+            return float(inside.mean())
+        total: float = peers().sum(float(inside.sum()))
+        return float(total / (self.n_points * inside.shape[1]))
+
     def _precondition(self, rho: float) -> None:
         if abs(rho - self.rho) > 0.1 * self.rho or not len(self.inverse):
             from scipy.linalg import cho_factor, cho_solve  # imported for training alone
@@ -177,16 +193,20 @@ class _Newton:
         """
         from scipy.linalg import cho_factor, cho_solve
 
-        count = np.count_nonzero(inside, axis=0)
+        count = peers().sum(np.count_nonzero(inside, axis=0))
         few = count <= len(gradient)
         if self.products is None:
-            few &= count**2 <= FEW_INSIDE * len(inside)
+            few &= count**2 <= FEW_INSIDE * self.n_points
         step = -gradient
+        F = self.F
+        if peers().n > 1 and (few & (count > 0)).any():  # few points: all of them, from all parts
+            here = inside[:, few].any(axis=1)
+            F, inside = peers().join(F[here]), peers().join(inside[here])
 
         def solve(bit: int) -> None:
             rows = np.flatnonzero(inside[:, bit])
             root = np.sqrt(inside[rows, bit])
-            B = self.F[rows] * root[:, None]
+            B = F[rows] * root[:, None]
             if self.products is None:
                 small = B @ B.T
             else:
