@@ -7,9 +7,9 @@ import sys
 from importlib import import_module
 
 NAMES = ["core", "data", "search", "metrics", "baselines", "libsvm", "optima", "neighbors"]
-NAMES += ["setting"]
-ONLY_BY_NAME = {"neighbors", "setting"}  # hours, and some data sets to fetch
-WITH_OPTIONS = ONLY_BY_NAME
+NAMES += ["setting", "cluster"]
+ONLY_BY_NAME = {"neighbors", "setting", "cluster"}  # hours, data to fetch, or a cluster
+WITH_OPTIONS = {"neighbors", "setting"}
 
 
 def main(arguments: list[str]) -> None:

@@ -29,6 +29,7 @@ ROOMS = [
     "baselines",
     "models",
     "datasets",
+    "dask",
     "experiments",
     "cli",
 ]

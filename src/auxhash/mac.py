@@ -20,9 +20,9 @@ from auxhash.codes import Codes, sign
 from auxhash.compute import clock
 from auxhash.compute.arrays import Array
 from auxhash.compute.peers import peers, quantile
-from auxhash.hashfunctions import HashFunction, h_step
+from auxhash.hashfunctions import HashFunction, codes, h_step
 from auxhash.storage.encoding import register
-from auxhash.zstep import Penalty, Problem, Solver, Start, first_codes, z_step
+from auxhash.zstep import Penalty, Problem, Solver, Start, ZStep, first_codes, z_step
 
 Validate = Callable[[HashFunction], float]
 
@@ -170,10 +170,7 @@ class MAC:
         """Two-step hashing: MAC at mu = 0."""
         began, skipped = clock.seconds(), 0.0
         if free:
-            sweeps = self.max_sweeps
-            if self.start != "random":
-                Z, sweeps = first_codes(problem, self.start, self.solver, rng), sweeps - 1
-            found = z_step(problem, Z, Penalty(Z, 0.0), self.solver, sweeps, rng)
+            found = self._free_codes(problem, F, h, Z, rng)
             Z, free_loss, skipped = found.Z, found.free_loss, found.skipped
         else:
             free_loss = problem.loss(Z)
@@ -185,6 +182,38 @@ class MAC:
         state = State(h, H, Z, Z, multipliers)
         took = between - began, ended - between
         return Iterate(state, free_loss, free_loss, *took, int(skipped))
+
+    def _free_codes(
+        self,
+        problem: Problem,
+        F: Array,
+        h: HashFunction,
+        Z: Codes,
+        rng: np.random.Generator,
+    ) -> ZStep:
+        """The Z step at mu = 0.
+
+        Where there are several parts, and no pairs between them, each would end with bits of its
+        own choice, and no hash function could serve them all. So the first part goes ahead, and the
+        others start from the codes that a hash function trained on its points gives them.
+        """
+        if peers().place == 0:
+            sweeps = self.max_sweeps
+            if self.start != "random":
+                Z, sweeps = first_codes(problem, self.start, self.solver, rng), sweeps - 1
+            found = z_step(problem, Z, Penalty(Z, 0.0), self.solver, sweeps, rng)
+            if peers().n == 1:
+                return found
+            Z = found.Z
+        weight = np.full(Z.shape, float(peers().place == 0))
+        bits = np.arange(problem.n_bits)
+        like = codes(h.refit(F, Z, bits, weight, problem.n_jobs), F, problem.n_jobs)
+        if peers().place == 0:
+            return found
+        found = z_step(problem, like, Penalty(like, 0.0), self.solver, self.max_sweeps, rng)
+        # A solver may begin anew; a bit that is opposite for all points has the same L(Z).
+        opposite = (found.Z != like).mean(axis=0) > 0.5
+        return replace(found, Z=np.where(opposite, -found.Z, found.Z).astype(np.int8))
 
     def _iterate(
         self, problem: Problem, F: Array, state: State, mu: float, rng: np.random.Generator

@@ -1,0 +1,145 @@
+"""Partitions agree on sums, rows and decisions, and a lost one catches up."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from auxhash.compute.peers import ALONE, peers, quantile, share
+from auxhash.dask.part import Partition, Request, combine
+from auxhash.hashfunctions import svm
+from tests.dask.lockstep import run
+
+
+def test_alone_everything_is_what_it_was():
+    assert peers() is ALONE
+    rows = np.arange(3)
+    assert ALONE.join(rows) is rows
+    assert [ALONE.sum(2), ALONE.least(2), ALONE.most(2), ALONE.once(lambda: 2)] == [2] * 4
+    assert ALONE.by(0, lambda: 3) == 3
+    assert not ALONE.tell("a step")
+
+
+def everything(_threads, value):
+    us = peers()
+    shared = np.full(2, float(value))
+    total = us.sum(shared)
+    total += 1  # their own, though they are in one process
+    return (
+        us.place,
+        us.n,
+        total.tolist(),
+        us.least(value),
+        us.most(shared).tolist(),
+        us.join(np.arange(value)).tolist(),
+        us.by(1, lambda: f"{us.place} made it"),
+        us.once(lambda: us.sum(value)),
+        us.tell(value),
+    )
+
+
+def test_all_get_the_same():
+    found = run(everything, [(1,), (2,), (3,)])
+    assert [one[:2] for one in found] == [(0, 3), (1, 3), (2, 3)]
+    same = ([7.0, 7.0], 1, [3.0, 3.0], [0, 0, 1, 0, 1, 2], "1 made it", 6, False)
+    assert [one[2:] for one in found] == [same] * 3
+
+
+@pytest.mark.parametrize("place", [0, 2])
+@pytest.mark.parametrize("answer", range(1, 9))
+def test_a_lost_partition_catches_up(place, answer):
+    arguments = [(1,), (2,), (3,)]
+    assert run(everything, arguments, lose=(place, answer)) == run(everything, arguments)
+
+
+def test_what_was_made_once_is_not_made_again():
+    made = []
+
+    def program(_threads, place):
+        total = peers().once(lambda: made.append(place) or peers().sum(peers().sum(1)))
+        return peers().sum(total)
+
+    log = []
+    assert run(program, [(0,), (1,)], log) == [8, 8]
+    assert sorted(made) == [0, 1]
+    assert [entry.outcome for entry in log] == [True, False]  # its two sums are not kept
+    part = Partition(program, 2, 1, 60.0, 1)
+    assert part.begin(2, log) == Request("done", 8)
+    assert sorted(made) == [0, 1]
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 5])
+@pytest.mark.parametrize("q", [0.01, 0.5, 1.0])
+def test_a_quantile_of_all_parts_is_numpy_s(n_parts, q):
+    rng = np.random.default_rng(n_parts)
+    values = np.exp(rng.normal(scale=30, size=503)).round(2) + 1e-300
+    cuts = np.sort(rng.integers(0, 503, n_parts - 1))
+    found = run(lambda _threads, some: quantile(some, q), [(v,) for v in np.split(values, cuts)])
+    assert found == [np.quantile(values, q)] * n_parts
+
+
+def test_shares_add_up():
+    sizes = [5, 0, 70, 1]
+    for k in (1, 3, 40, 76, 1000):
+        found = run(lambda _threads, n, k=k: share(k, n), [(n,) for n in sizes])
+        assert sum(found) == min(k, 76)
+        assert all(part <= n for part, n in zip(found, sizes, strict=True))
+    assert share(3, 10) == 3
+
+
+@pytest.mark.parametrize("separable", [False, True])
+def test_the_svm_does_not_depend_on_how_the_points_are_cut(separable):
+    rng = np.random.default_rng(0)
+    F = np.hstack([rng.normal(size=(600, 12)), np.ones((600, 1))])
+    outputs = F @ rng.normal(size=(13, 5))
+    Z = np.where(outputs + (0 if separable else 3) * rng.normal(size=outputs.shape) < 0, -1, 1)
+    Z = Z.astype(np.int8)
+    whole = svm.objective(svm.fit(F, Z, 10.0), F, Z, 10.0)
+
+    def program(_threads, rows):
+        return svm.fit(F[rows], Z[rows], 10.0, n_jobs=1)
+
+    cut = [(slice(0, 100),), (slice(100, 350),), (slice(350, 600),)]
+    first, *others = run(program, cut)
+    for other in others:
+        np.testing.assert_array_equal(first, other)
+    np.testing.assert_allclose(svm.objective(first, F, Z, 10.0), whole, rtol=1e-4)
+
+
+def test_an_error_in_one_partition_is_the_error_of_all():
+    def program(_threads, place):
+        peers().sum(1)
+        if place == 1:
+            raise ValueError("no such label")
+        return peers().sum(1)
+
+    with pytest.raises(ValueError, match="no such label"):
+        run(program, [(0,), (1,)])
+
+
+def test_partitions_that_differ_are_noticed():
+    with pytest.raises(RuntimeError, match="different ways"):
+        combine([Request("sum", 1), Request("join", np.ones(1))])
+
+
+def test_a_repeated_call_is_no_news_and_a_gap_is_an_error():
+    part = Partition(lambda _threads: peers().sum(peers().sum(1)), 1, 0, 60.0)
+    part.begin(0, [])
+    assert part.advance(1, 5) == part.advance(1, 5) == Request("sum", 5)
+    with pytest.raises(RuntimeError, match="not where the others are"):
+        part.advance(3, 5)
+    assert part.advance(2, 6) == Request("done", 6)
+
+
+def test_a_partition_that_nobody_holds_ends():
+    before = threading.active_count()
+    part = Partition(lambda _threads: peers().sum(1), 1, 0, 60.0)
+    part.begin(0, [])
+    assert threading.active_count() == before + 1
+    del part
+    for _ in range(100):
+        if threading.active_count() == before:
+            break
+        time.sleep(0.05)
+    assert threading.active_count() == before
