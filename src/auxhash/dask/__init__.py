@@ -7,6 +7,7 @@ learning    what a partition does in the training of a `MACHash`
 blocks      dask collections as partitions, checked before anything is trained
 machash     `DaskMACHash`
 lazy        what a fitted model makes of dask collections
+index       `DaskIndex`, exact search over partitions
 watching    the progress bar, and Ctrl-C
 """
 
@@ -19,7 +20,8 @@ except ImportError as error:
     ) from None
 
 from auxhash.dask.cluster import ClusterError
+from auxhash.dask.index import DaskIndex
 from auxhash.dask.machash import DaskMACHash
 from auxhash.dask.rounds import Traffic
 
-__all__ = ["ClusterError", "DaskMACHash", "Traffic"]
+__all__ = ["ClusterError", "DaskIndex", "DaskMACHash", "Traffic"]
