@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 from auxhash.compute.peers import ALONE, peers, quantile, share
+from auxhash.dask import DaskMACHash
+from auxhash.dask.learning import Learning, generators_of
 from auxhash.dask.part import Partition, Request, combine
 from auxhash.hashfunctions import svm
+from tests.dask.conftest import FEW
 from tests.dask.lockstep import run
 
 
@@ -107,6 +110,19 @@ def test_the_svm_does_not_depend_on_how_the_points_are_cut(separable):
     np.testing.assert_allclose(svm.objective(first, F, Z, 10.0), whole, rtol=1e-4)
 
 
+@pytest.mark.parametrize("answer", [1, 3, 10, 40, 80])
+def test_a_training_ends_the_same_wherever_a_partition_is_lost(points, answer):
+    X, y = points
+    model = DaskMACHash(**{**FEW, "max_iter": 2}, refine=None, n_jobs=1)
+    made = generators_of(2, np.random.default_rng(0))
+    arguments = [(X[:250], y[:250], made[0]), (X[250:], y[250:], made[1])]
+    program = Learning(model._settings())
+    want = run(program, arguments)[0].model.h.W
+    for place in (0, 1):
+        found = run(program, arguments, lose=(place, answer))[0].model.h.W
+        np.testing.assert_array_equal(found, want)
+
+
 def test_an_error_in_one_partition_is_the_error_of_all():
     def program(_threads, place):
         peers().sum(1)
@@ -126,7 +142,7 @@ def test_partitions_that_differ_are_noticed():
 def test_a_repeated_call_is_no_news_and_a_gap_is_an_error():
     part = Partition(lambda _threads: peers().sum(peers().sum(1)), 1, 0, 60.0)
     part.begin(0, [])
-    assert part.advance(1, 5) == part.advance(1, 5) == Request("sum", 5)
+    assert part.advance(1, 5) == part.advance(1, 5) == Request("sum", 5, at=2)
     with pytest.raises(RuntimeError, match="not where the others are"):
         part.advance(3, 5)
     assert part.advance(2, 6) == Request("done", 6)

@@ -32,6 +32,7 @@ class Request(NamedTuple):
     kind: str  # a method of Peers; "outcome" of `once`; or, at the end, "done" or "failed"
     value: Any
     where: int = 0  # for "by" the place; for "outcome" where in the log its making began
+    at: int = 0  # how many answers there have been, this one included
 
 
 class Answer(NamedTuple):
@@ -81,6 +82,7 @@ class PartitionPeers:
         made = make()
         self._exchange("outcome", made if self.place == 0 else None, began)
         self.at = began + 1
+        del self.log[began:]  # answers that the making took, if it was lost in the middle
         return made
 
     def tell(self, said: Any) -> bool:
@@ -90,7 +92,7 @@ class PartitionPeers:
         self.at += 1
         if self.at <= len(self.log):
             return _copied(self.log[self.at - 1].value)
-        self.requests.put(Request(kind, _copied(value), where))
+        self.requests.put(Request(kind, _copied(value), where, self.at))
         try:
             reply = self.replies.get(timeout=self.limit)
         except Empty:
@@ -180,8 +182,9 @@ def _portable(error: BaseException) -> BaseException:
 def combine(requests: list[Request]) -> Any:
     """The answer to requests of all partitions, in their order."""
     kind, values = requests[0].kind, [request.value for request in requests]
-    if any(request.kind != kind for request in requests):
-        told = ", ".join(sorted({request.kind for request in requests}))
+    ways = {(request.kind, request.where, request.at) for request in requests}
+    if len(ways) > 1:
+        told = ", ".join(f"{kind} {at}" for kind, _, at in sorted(ways))
         raise RuntimeError(f"the partitions have gone different ways ({told})")
     if kind == "sum":
         return sum(values[1:], start=values[0])
