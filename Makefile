@@ -1,12 +1,13 @@
 # Everything from a bare clone: only Python 3.11 or later and make are needed.
 PYTHON ?= python3
 VENV := .venv
+TORCH ?= torch
 BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-stores soak bench docs clean
+.PHONY: demo test test-page test-stores test-torch soak bench docs clean
 
 demo: $(BASE)  ## learn codes for handwritten digits and compare
 	$(BIN)/auxhash demo
@@ -20,14 +21,20 @@ test: $(READY)  ## style, types, tests
 test-stores: $(VENV)/.stores  ## stores, each on a real engine, and the SQL of the documentation
 	$(BIN)/pytest tests/stores
 
+test-page: $(VENV)/.browser  ## the page of the service, in the Chromium of the machine
+	$(BIN)/pytest tests/serve/test_page.py
+
+test-torch: $(VENV)/.torch  ## PyTorch modules as hash functions, and their page
+	$(BIN)/pytest tests/torch tests/test_docs.py tests/test_benchmarks.py -k 'torch or deep'
+
 soak: $(READY)  ## the long versions of the tests
 	AUXHASH_SOAK=1 $(BIN)/pytest -n 2 --dist worksteal
 
 docs: $(VENV)/.docs  ## the documentation, docs/_build/index.html; warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -n -q docs docs/_build
 
-bench: $(READY)  ## ratios measured side by side
-	$(BIN)/python -m benchmarks
+bench: $(READY)  ## speeds beside their peers, with verdicts; in three minutes: make bench BENCH=--quick
+	$(BIN)/python -m benchmarks speed $(BENCH)
 
 $(BASE): pyproject.toml  # what users get, and nothing more
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or later is needed"'
@@ -46,6 +53,15 @@ $(VENV)/.docs: $(READY)
 $(VENV)/.stores: $(READY)
 	$(PIP) --editable '.[dev,stores]'
 	touch $(VENV)/.stores
+
+$(VENV)/.browser: $(READY)
+	$(PIP) --editable '.[dev,browser]'
+	touch $(VENV)/.browser
+
+$(VENV)/.torch: $(READY)  # TORCH=torch==2.13.0 takes a build that is at hand
+	$(PIP) $(TORCH)
+	$(PIP) --editable '.[dev,torch]'
+	touch $(VENV)/.torch
 
 clean:
 	rm -rf $(VENV) docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,15 +1,18 @@
 """python -m benchmarks [NAME ...] [--small]: run the named benchmarks, or all but the longest.
 
-Options of `neighbors` and `setting` follow their names: python -m benchmarks neighbors --help.
+`speed` (make bench) has every speed that is stated somewhere, in one table with verdicts; others
+show more of one part. Options follow the name of a benchmark that has some, as in
+python -m benchmarks speed --help.
 """
 
 import sys
 from importlib import import_module
 
 NAMES = ["core", "data", "search", "metrics", "baselines", "libsvm", "optima", "neighbors"]
-NAMES += ["setting", "cluster"]
-ONLY_BY_NAME = {"neighbors", "setting", "cluster"}  # hours, data to fetch, or a cluster
-WITH_OPTIONS = {"neighbors", "setting"}
+NAMES += ["setting", "encoding", "serve", "speed", "scale", "deep", "cluster"]
+# Hours, some data sets to fetch, or a cluster; speed is all in one.
+WITH_OPTIONS = {"neighbors", "setting", "speed", "scale", "deep"}
+ONLY_BY_NAME = {*WITH_OPTIONS, "cluster"}
 
 
 def main(arguments: list[str]) -> None:
@@ -22,7 +25,7 @@ def main(arguments: list[str]) -> None:
         if name not in NAMES:
             raise SystemExit(f"no benchmark {name!r}; there are {', '.join(NAMES)}")
     if options and not (len(names) == 1 and names[0] in WITH_OPTIONS):
-        only = " and ".join(sorted(WITH_OPTIONS))
+        only = ", ".join(sorted(WITH_OPTIONS))
         raise SystemExit(f"{options[0]} is no option of these; only {only}, alone, have options")
     for name in names:
         run = import_module(f"benchmarks.{name}").main

@@ -50,9 +50,11 @@ class MaxFlowCut:
         return z[:n]
 
 
-def liblinear(F: NDArray[np.float64], z: NDArray[np.int8], C: float) -> NDArray[np.float64]:
+def liblinear(
+    F: NDArray[np.float64], z: NDArray[np.int8], C: float, tol: float
+) -> NDArray[np.float64]:
     """One bit by scikit-learn's LinearSVC; the last column of F is the constant it adds itself."""
-    model = LinearSVC(C=C, dual=False, tol=1e-3).fit(F[:, :-1], z)
+    model = LinearSVC(C=C, dual=False, tol=tol, max_iter=100_000).fit(F[:, :-1], z)
     return np.append(model.coef_, model.intercept_)[:, None]
 
 
@@ -65,3 +67,15 @@ def decaying(n: int, d: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np
     mix = rng.normal(size=(d, d)) / np.sqrt(d)
     X = ((rng.normal(size=(10, d))[y] * 0.5 + rng.normal(size=(n, d))) @ spread) @ mix
     return X - X.min(), y
+
+
+def apart(n: int, d: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Synthetic pictures that look like MNIST to a linear model: ten classes that lie apart, each
+    of several shapes, most pixels dark, some of them in all but a few pictures."""
+    rng = np.random.default_rng(seed)
+    y, shape = rng.integers(0, 10, n), rng.integers(0, 5, n)
+    smooth = rng.normal(size=(60, d)) * rng.random(d) ** 2
+    centres = 1.5 * rng.normal(size=(10, 5, 60))
+    X = (centres[y, shape] + rng.normal(size=(n, 60))) @ smooth
+    X += 0.5 * rng.normal(size=(n, d)) * rng.random(d) ** 2
+    return np.clip(20 * X - 40, 0, 255).astype(np.uint8), y

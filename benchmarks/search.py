@@ -4,7 +4,7 @@ beside HammingIndex.
 The same number of threads for both sides, medians of runs that take turns.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import faiss
 import numpy as np
@@ -14,6 +14,7 @@ from rich.table import Table
 
 from auxhash.index import ApproximateIndex, HammingIndex, scan
 from auxhash.index.multiindex import MultiIndex
+from benchmarks.rows import Row, turns
 from benchmarks.timing import in_turn
 
 Packed = NDArray[np.uint8]
@@ -128,6 +129,42 @@ def approximate(n: int, n_bits: int, jobs: int, runs: int) -> Table:
         recall = ((found >= 0) & (found <= limit)).mean()
         row(table, str(n_probe), len(queries), ours, theirs, f"{recall:.4f}")
     return table
+
+
+def rows(n: int, runs: int) -> Iterator[Row]:
+    """Exact search beside faiss and plain NumPy, for n codes and for fewer."""
+    faiss.omp_set_num_threads(THREADS)
+    fewer = max(1_000, n // 100)
+    settings = ((n, 10, 200), (n, n // 100, 50), (n, 10, 1), (fewer, 10, 200), (fewer, 10, 1))
+    for size, k, count in settings:
+        base, queries = random_codes(size, BITS, 0), random_codes(count, BITS, 1)
+        index, flat = HammingIndex(BITS, n_jobs=THREADS).add(base), faiss.IndexBinaryFlat(BITS)
+        flat.add(base)
+        calls = 1 if count * size > 10**6 else 20  # a run of one call would be too short
+        ours, theirs = turns(
+            lambda q=queries, k=k, i=index, c=calls: [i.search(q, k) for _ in range(c)],
+            lambda q=queries, k=k, f=flat, c=calls: [f.search(q, k) for _ in range(c)],
+            runs=runs,
+        )
+        np.testing.assert_array_equal(index.search(queries, k)[0], flat.search(queries, k)[0])
+        each = [tuple(seconds / calls / count for seconds in side) for side in (ours, theirs)]
+        asked = "one query" if count == 1 else f"{count} queries, per query"
+        what = f"{k:,} nearest of {size:,} codes, {asked}"
+        yield Row(what, each[0], 1, "faiss IndexBinaryFlat", each[1])
+    yield _beside_numpy(n, runs)
+
+
+def _beside_numpy(n: int, runs: int) -> Row:
+    base, query = random_codes(n, BITS, 0), random_codes(1, BITS, 1)
+    index = HammingIndex(BITS, n_jobs=THREADS).add(base)
+    words = base.view(np.uint64).ravel()
+
+    def plain() -> NDArray[np.intp]:
+        distances = np.bitwise_count(words ^ query.view(np.uint64)[0, 0])
+        return np.argpartition(distances, 10)[:10]
+
+    ours, theirs = turns(lambda: index.search(query, 10), plain, runs=runs)
+    return Row(f"10 nearest of {n:,} codes, one query", ours, 2, "plain NumPy", theirs)
 
 
 def main(small: bool = False) -> None:

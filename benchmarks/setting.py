@@ -15,7 +15,7 @@ import argparse
 import copy
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
 from typing import Any, Literal
@@ -131,7 +131,7 @@ def renumbered(cell: Cell) -> Codes:
     pairs = cell.pairs
     assert pairs.groups is not None
     order = np.random.default_rng(cell.seed).permutation(pairs.groups.max() + 1)
-    problem = Problem(replace(pairs, groups=order[pairs.groups]), "ksh", cell.bits, 1)
+    problem = Problem(pairs.grouped(order[pairs.groups]), "ksh", cell.bits, 1)
     return _free(problem, cell.training.Z, "fixed", MAX_SWEEPS, cell.rng)
 
 

@@ -12,11 +12,13 @@ from auxhash.codes import unpack
 from auxhash.datasets.dataset import Dataset, Points, ground_truth
 from auxhash.index import rerank
 from benchmarks import __main__ as benchmarks
-from benchmarks import neighbors, peers, quantizers, recall, setting
+from benchmarks import neighbors, peers, quantizers, recall, scale, setting
 
 
 @pytest.mark.parametrize("name", benchmarks.NAMES)
 def test_it_runs(name, capsys):
+    if name == "deep":
+        pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
     benchmarks.main([name, "--small"])
     assert "ratio" in capsys.readouterr().out
 
@@ -194,3 +196,23 @@ def test_couples_of_classes(labelled):
     codes = setting.by_class(setting.opposed(cell, alike), cell.classes)
     assert (codes[0] == -codes[3]).all()
     assert (codes[1] == -codes[2]).all()
+
+
+def test_scale_measures_each_size_once(tmp_path, capsys):
+    results = tmp_path / "scale.jsonl"
+    asked = ["--data", "made", "--bits", "6", "--neighbors", "4/8", "--iterations", "1"]
+    asked += ["--results", str(results)]
+    for _ in range(2):
+        scale.main(options=[*asked, "--points", "200"])
+    [record] = scale.read(results)
+    assert record["points"] == 200
+    assert record["peak_bytes"] > 5e7
+    assert 0 < record["precision"] <= 1
+    scale.append(results, {**record, "points": 400})
+    scale.main(options=[*asked, "--tables"])
+    assert "fitted exponents: time" in capsys.readouterr().out
+
+
+def test_the_exponent_of_a_series():
+    rows = [{"points": n, "seconds": 3 * n**1.5} for n in (10, 30, 100)]
+    assert scale.exponent(rows, "points", "seconds") == pytest.approx(1.5)

@@ -17,7 +17,7 @@ def test_whole_gives_a_plain_int(value):
     assert type(checks.whole("n_bits", value, 1)) is int
 
 
-@pytest.mark.parametrize("value", [0, np.nan, np.inf, "1", False, None])
+@pytest.mark.parametrize("value", [0, np.nan, np.inf, "1", False, None, 10**400])
 def test_number_refuses(value):
     with pytest.raises(checks.ArgumentError, match="C must be a number above 0"):
         checks.number("C", value, 0, strict=True)

@@ -21,6 +21,7 @@ ROOMS = [
     "metrics",
     "mac",
     "refine",
+    "torch",
     "training",
     "hasher",
     "estimators",
@@ -31,6 +32,7 @@ ROOMS = [
     "datasets",
     "dask",
     "experiments",
+    "serve",
     "cli",
 ]
 

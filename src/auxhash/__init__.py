@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         zstep,
     )
     from auxhash.affinity import Affinity
-    from auxhash.estimators import MACHash, TwoStepHash
+    from auxhash.estimators import EndToEndHash, MACHash, TwoStepHash
     from auxhash.experiments.compare import compare
     from auxhash.hasher import Hasher
     from auxhash.index import ApproximateIndex, HammingIndex, NamedIndex
@@ -39,6 +39,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Affinity": "auxhash.affinity",
     "ApproximateIndex": "auxhash.index",
+    "EndToEndHash": "auxhash.estimators",
     "HammingIndex": "auxhash.index",
     "Hasher": "auxhash.hasher",
     "MACHash": "auxhash.estimators",
@@ -67,12 +68,14 @@ _MODULES = (
     "paper",
     "refine",
     "stores",
+    "torch",  # not in __all__: it needs PyTorch
     "zstep",
 )
 
 __all__ = [
     "Affinity",
     "ApproximateIndex",
+    "EndToEndHash",
     "HammingIndex",
     "Hasher",
     "MACHash",

@@ -4,6 +4,7 @@ A check returns the argument in the form that the rest of the code works with, s
 module needs to convert it again.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -38,10 +39,17 @@ def whole(name: str, value: Any, least: int, most: int | None = None, instead: s
 def number(name: str, value: Any, least: float, strict: bool = False, instead: str = "") -> float:
     """The argument as a float, if it is finite and at least (or above, if `strict`) `least`."""
     fine = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not fine or not np.isfinite(value) or value < least or (strict and value == least):
+    if not fine or not _is_finite(value) or value < least or (strict and value == least):
         bound = f"above {least}" if strict else f"of at least {least}"
         raise ArgumentError(f"{name} must be a number {bound}{instead}, got {value!r}")
     return float(value)
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
 
 
 def unknown(argument: str, given: str, known: Iterable[str], otherwise: str = "") -> ArgumentError:

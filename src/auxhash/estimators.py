@@ -7,14 +7,13 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
 
 from auxhash import checks, hashfunctions, losses, mac, zstep
 from auxhash.affinity import Affinity
 from auxhash.affinity.draws import RandomState, generator
 from auxhash.codes import MOST_BITS, as_codes, pack
 from auxhash.compute import threads
-from auxhash.hasher import Hasher, check_pairs, fingerprint
+from auxhash.hasher import Hasher, check_pairs, check_queries, fingerprint
 from auxhash.hashfunctions import HashFunction
 from auxhash.refine import Refine
 from auxhash.storage.fitted import check_stored
@@ -65,6 +64,9 @@ class AffinityHash(Hasher):
 
         With both, the affinity is learnt from and y only serves validation and `score`.
 
+        X may be a memory map, and of bytes, half or single precision: no copy of it is made. Where
+        its features would take more than a gigabyte, they are computed from it when needed.
+
         Args:
             checkpoint: a folder to keep the state of the training in. If the process is killed,
                 the same call with the same data and parameters goes on where it stopped and ends
@@ -77,14 +79,15 @@ class AffinityHash(Hasher):
         """
         self._check_parameters()
         points = TrainingPoints(
-            *check_pairs(self, X, y, affinity, reset=not self._going_on()), affinity
+            *check_pairs(self, X, y, affinity, reset=not self._going_on(), short=True), affinity
         )
         _warn_of_cost(len(points.X), int(self.n_bits))
         if checkpoint is None:
             return self._train(points, None)
         # Before any generator among the parameters is drawn from.
         run = self._in_words(points)
-        with checkpoints.opened(checkpoint, run) as kept:
+        given = hashfunctions.given(self.hash_function)
+        with checkpoints.opened(checkpoint, run, given) as kept:
             return self._train(points, kept)
 
     def _train(self, points: TrainingPoints, kept: Checkpoint | None) -> Self:
@@ -166,8 +169,9 @@ class MACHash(AffinityHash):
         n_bits: length b of the codes.
         loss: "ksh", "esplh", "bre", "ee", "hinge" or a function of (d, y, b).
         z_step: "descent", "cut", "quad" or a solver (see `auxhash.zstep`).
-        hash_function: "linear", "rbf", "network" (one hidden layer), "trees", or a scikit-learn
-            classifier, cloned for every bit.
+        hash_function: "linear", "rbf", "network" (one hidden layer), "trees", a scikit-learn
+            classifier, cloned for every bit, or an `auxhash.torch.ModuleHash`, which takes X of
+            any shape (pictures).
         n_similar, n_dissimilar: kappa+ and kappa-, drawn for each point; None takes all.
         mu: mu_1, the first positive mu, or "auto".
         alpha: factor from one mu to the next.
@@ -294,7 +298,7 @@ class MACHash(AffinityHash):
         if given is None or not hasattr(given.points, "__len__"):
             return given
         X, y = given.points if isinstance(given.points, tuple) else (given.points, None)
-        queries = validate_data(self, X, reset=False)
+        queries = check_queries(self, X)
         if y is not None:
             y = checks.labels("the labels of validation", y, len(queries))
         return replace(given, points=(queries, y))
@@ -328,6 +332,21 @@ class TwoStepHash(MACHash):
 
     def _settings(self) -> Settings:
         return replace(super()._settings(), two_step=True)
+
+
+class EndToEndHash(MACHash):
+    """Train a hash function by gradient steps alone, from labels: no codes Z, no MAC.
+
+    What `refine` does after MAC is all that is done here, from the hash function's own start: a
+    PyTorch module's weights, or projections of the features. With "auto" that is
+    `Refine(objective="classes")`: all pairs of a batch, in about 30 rounds over the points. The
+    parameters are those of MACHash; those of the Z step and of mu have no effect.
+
+    `two_step_` is the hash function as it started, `history_` begins with its L(h).
+    """
+
+    def _settings(self) -> Settings:
+        return replace(super()._settings(), end_to_end=True)
 
 
 def _as_validation(given: Any) -> Validation | None:

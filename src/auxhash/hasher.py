@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from auxhash import checks
 from auxhash.affinity import Affinity
 from auxhash.checks import ArgumentError
-from auxhash.codes import Codes, Packed, pack, sign
-from auxhash.hashfunctions import decided
+from auxhash.codes import Codes, Packed, sign
+from auxhash.hashfunctions import decided, is_shared, packed
+from auxhash.hashfunctions.step import FLOATS
 from auxhash.storage import fitted
 from auxhash.training.validation import SCORE_K, precision_among
 
-FLOATS = [np.float64, np.float32]
 MARKED_ROWS = 1000  # a fingerprint reads at least so many, or all
 
 
@@ -58,8 +58,16 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         return sign(self.decision_function(X))
 
     def encode(self, X: ArrayLike) -> Packed:
-        """Packed codes (n, ceil(n_bits / 8)), uint8: bit k at byte k // 8, bit k % 8."""
-        return pack(self.transform(X))
+        """Packed codes (n, ceil(n_bits / 8)), uint8: bit k at byte k // 8, bit k % 8.
+
+        X is encoded chunk by chunk: it may be a memory map larger than memory, and bytes, half or
+        single precision are not copied.
+        """
+        check_is_fitted(self)
+        return self._encode(_features(self, X, reset=False))
+
+    def _encode(self, points: NDArray[Any]) -> Packed:
+        return packed(self._outputs, points)
 
     def score(self, X: ArrayLike, y: ArrayLike, k: int = SCORE_K) -> float:
         """Precision at k of the queries X, labelled y, against the training points.
@@ -101,18 +109,27 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
 
 def fingerprint(X: NDArray[Any], y: NDArray[Any] | None) -> str:
     """A digest that tells training sets apart: their shape, all labels, 1000 points or more."""
-    step = max(1, len(X) // MARKED_ROWS)
-    digest = hashlib.sha256(f"{X.dtype} {X.shape}".encode())
-    digest.update(np.ascontiguousarray(X[::step]).tobytes())
+    marked = X[:: max(1, len(X) // MARKED_ROWS)]
+    if marked.dtype not in FLOATS:  # the same points are the same in any type that holds them
+        marked = marked.astype(FLOATS[0])
+    digest = hashlib.sha256(f"{marked.dtype} {X.shape}".encode())
+    digest.update(np.ascontiguousarray(marked).tobytes())
     if y is not None:
         labels = y.astype(str) if y.dtype == object else y
         digest.update(f"{labels.dtype} {labels.shape}".encode() + labels.tobytes())
     return digest.hexdigest()
 
 
-def check_points(hasher: Hasher, X: ArrayLike, least: int = 2, reset: bool = True) -> NDArray[Any]:
-    """X (n, D) of at least `least` points, checked; a warning if they are all the same."""
+def check_points(
+    hasher: Hasher, X: ArrayLike, least: int = 2, reset: bool = True, short: bool = False
+) -> NDArray[Any]:
+    """X (n, D) of at least `least` points, checked; a warning if they are all the same.
+
+    `short` leaves an array of whole numbers or of half precision as it is, without a copy.
+    """
     points = _features(hasher, X, ensure_min_samples=least, reset=reset)
+    if points.dtype not in FLOATS and points.ndim == 2 and not short:  # pictures stay bytes
+        points = points.astype(FLOATS[0])
     if np.array_equal(points[0], points[-1]) and (points == points[0]).all():
         warnings.warn(
             f"all {len(points)} points of X are the same, and will get the same code", stacklevel=2
@@ -121,14 +138,52 @@ def check_points(hasher: Hasher, X: ArrayLike, least: int = 2, reset: bool = Tru
 
 
 def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> NDArray[Any]:
+    """X, checked. Arrays of real numbers keep their type; anything else becomes float64."""
     checks.unmasked("X", X)
+    any_shape = _takes_any_shape(hasher)
+    if any_shape and np.ndim(X) > 2:
+        return _of_any_shape(hasher, np.asarray(X), **wanted)
+    real = isinstance(X, np.ndarray) and X.dtype.kind in "iuf" and X.dtype.itemsize <= 8
+    plain = real and not any_shape  # a module would take bytes for pictures
     try:
-        points: NDArray[Any] = validate_data(hasher, X, dtype=FLOATS, **wanted)
+        points: NDArray[Any] = validate_data(
+            hasher, X, dtype="numeric" if plain else FLOATS, **wanted
+        )
     except ValueError as error:
         if "could not convert string" in str(error):
             raise ArgumentError(f"X must hold numbers: {error}") from error
         raise
     return points
+
+
+def _takes_any_shape(hasher: Hasher) -> bool:
+    return is_shared(getattr(hasher, "hash_function", None))
+
+
+def _of_any_shape(
+    hasher: Hasher, X: NDArray[Any], reset: bool, ensure_min_samples: int = 1
+) -> NDArray[Any]:
+    """Points of more than one axis each, such as pictures, for a hash function that takes them.
+
+    Whether they are of the shape that it was learnt from, it says itself.
+    """
+    if X.dtype not in (np.uint8, *FLOATS):
+        raise ArgumentError(
+            f"X of shape {X.shape} must be uint8 (pictures), float32 or float64, got {X.dtype}"
+        )
+    if len(X) < ensure_min_samples:
+        raise ArgumentError(f"X must hold at least {ensure_min_samples} points, got {len(X)}")
+    if not X.size:
+        raise ArgumentError(f"X must not be empty, got shape {X.shape}")
+    if X.dtype != np.uint8:
+        fine = np.isfinite(X).reshape(len(X), -1).all(axis=1)
+        if not fine.all():
+            raise ArgumentError(f"X must be finite; row {int(np.flatnonzero(~fine)[0])} is not")
+    if reset:
+        hasher.n_features_in_ = int(np.prod(X.shape[1:]))
+        if hasattr(hasher, "feature_names_in_"):
+            del hasher.feature_names_in_
+    return X
 
 
 def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | None:
@@ -139,20 +194,37 @@ def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | Non
     return np.asarray(y.toarray() if hasattr(y, "toarray") else y)
 
 
+def check_queries(hasher: Hasher, X: ArrayLike) -> NDArray[Any]:
+    """Points of the kind that `hasher` learns from, checked."""
+    return _features(hasher, X, reset=False)
+
+
 def check_labelled(
-    hasher: Hasher, X: ArrayLike, y: ArrayLike | None, least: int = 2, reset: bool = True
+    hasher: Hasher,
+    X: ArrayLike,
+    y: ArrayLike | None,
+    least: int = 2,
+    reset: bool = True,
+    short: bool = False,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """X and the labels y to learn from, (n,) or (n, n_labels), checked."""
     if y is None:
-        validate_data(hasher, X, None, reset=reset)  # raises, as scikit-learn's estimators do
-    points = check_points(hasher, X, least, reset)
+        # Raises, as scikit-learn's estimators do; pictures are no reason to raise.
+        rows = [[0.0]] if _takes_any_shape(hasher) and np.ndim(X) > 2 else X
+        validate_data(hasher, rows, None, reset=reset)
+    points = check_points(hasher, X, least, reset, short)
     labels = checks.classes("y", y)
     check_consistent_length(points, labels)
     return points, labels
 
 
 def check_pairs(
-    hasher: Hasher, X: ArrayLike, y: ArrayLike | None, affinity: Affinity | None, reset: bool = True
+    hasher: Hasher,
+    X: ArrayLike,
+    y: ArrayLike | None,
+    affinity: Affinity | None,
+    reset: bool = True,
+    short: bool = False,
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """X and y, checked, for a method that learns from labels y or from an affinity."""
     if affinity is not None and not isinstance(affinity, Affinity):
@@ -162,9 +234,9 @@ def check_pairs(
         )
     labels = None
     if affinity is not None and y is None:
-        points = check_points(hasher, X, reset=reset)
+        points = check_points(hasher, X, reset=reset, short=short)
     else:
-        points, labels = check_labelled(hasher, X, y, reset=reset)
+        points, labels = check_labelled(hasher, X, y, reset=reset, short=short)
     if affinity is not None and affinity.n_points != len(points):
         raise ValueError(f"affinity is for {affinity.n_points} points, but X has {len(points)}")
     if affinity is not None and not len(affinity):

@@ -27,7 +27,6 @@ from auxhash.compute.kernels import kernel
 
 Loss = Callable[[Any, Any, int], Any]
 
-MOST_ROWS = 256  # distinct (y, weight) that a table may have; a row number is one byte
 CHUNK = 1 << 16  # pairs per task of a thread
 
 
@@ -127,16 +126,13 @@ def tabulate(affinity: Affinity, loss: str | Loss, n_bits: int) -> LossTable:
 def tabulate_at(d: Array, affinity: Affinity, loss: str | Loss, n_bits: int) -> LossTable:
     """The same at distances d, any real numbers from 0 to `n_bits`: column i is for d[i]."""
     function = get(loss)
-    y = affinity.read_as(reads(function))
-    weight = affinity.weight
-    rows, row = _distinct(y, weight, MOST_ROWS)
-    table, coef, basis = np.zeros((1, len(d))), np.zeros((len(y), 0)), np.zeros((0, len(d)))
-    constant = 0.0
-    if len(rows):
-        table = rows[:, 1:] * _evaluate(function, d, rows[:, 0], n_bits)
-    else:
-        coef, basis, constant = _factorize(function, d, y, weight, n_bits)
-    return LossTable(n_bits, row, table, coef, basis, constant)
+    if affinity.row is not None and affinity.rows is not None:
+        y = convert(affinity.rows[:, 0], affinity.kind, reads(function))
+        table = affinity.rows[:, 1:] * _evaluate(function, d, y, n_bits)
+        none = np.zeros((len(affinity), 0)), np.zeros((0, len(d))), 0.0
+        return LossTable(n_bits, affinity.row, table, *none)
+    factors = _factorize(function, d, affinity, n_bits)
+    return LossTable(n_bits, np.zeros(len(affinity), np.uint8), np.zeros((1, len(d))), *factors)
 
 
 def curves(loss: str | Loss, y: ArrayLike, n_bits: int, kind: Kind = "similarity") -> Array:
@@ -159,17 +155,8 @@ def sum_pairs(Z: NDArray[np.int8], affinity: Affinity, t: LossTable, n_jobs: int
     words = codes_to_words(Z)
 
     def chunk(rows: slice) -> float:
-        return float(
-            _sum_pairs(
-                words,
-                affinity.i[rows],
-                affinity.j[rows],
-                t.row[rows],
-                t.table,
-                t.coef[rows],
-                t.basis,
-            )
-        )
+        i, j = affinity.ends(rows)
+        return float(_sum_pairs(words, i, j, t.row[rows], t.table, t.coef[rows], t.basis))
 
     with threads.pool(n_jobs) as run:
         return t.constant + sum(run(chunk, threads.chunks(len(affinity), CHUNK)))
@@ -205,13 +192,14 @@ def _numbers(returned: Any) -> Array:
 
 
 def _factorize(
-    function: Loss, d: Array, y: Array, weight: Array, n_bits: int
+    function: Loss, d: Array, affinity: Affinity, n_bits: int
 ) -> tuple[Array, Array, float]:
     """Split weight * loss(d, y) into coef (pairs, R) @ basis (R, len(d)), plus a constant.
 
     The value at the first d goes into the constant: it never matters to the codes. The basis comes
     from a sample of y; where it does not reproduce the loss for every y, the unit basis does.
     """
+    y = affinity.read_as(reads(function))
     sample = np.quantile(y, np.linspace(0, 1, 4 * len(d)))
     values = _evaluate(function, d, sample, n_bits)
     _, size, directions = np.linalg.svd(values - values[:, :1], full_matrices=False)
@@ -225,32 +213,12 @@ def _factorize(
             error = np.abs(coef[rows] @ basis - rest).max()
             if error > 1e-12 * np.abs(values).max():
                 break
-            constant += float(weight[rows] @ values[:, 0])
+            constant += float(affinity.values(rows)[1] @ values[:, 0])
         else:
             break
-    coef *= weight[:, None]
+    for rows in threads.chunks(len(y), CHUNK):
+        coef[rows] *= affinity.values(rows)[1][:, None]
     return coef, basis, constant
-
-
-@kernel
-def _distinct(y: Array, weight: Array, most: int) -> tuple[Array, NDArray[np.uint8]]:
-    """The distinct (y, weight) and the row of each pair among them; no rows if more than `most`."""
-    rows = np.empty((most, 2))
-    number = np.zeros(len(y), np.uint8)
-    found = last = 0
-    for p in range(len(y)):
-        if found == 0 or y[p] != rows[last, 0] or weight[p] != rows[last, 1]:
-            last = 0
-            while last < found and (y[p] != rows[last, 0] or weight[p] != rows[last, 1]):
-                last += 1
-            if last == most:
-                return rows[:0], np.zeros(len(y), np.uint8)
-            if last == found:
-                rows[last, 0] = y[p]
-                rows[last, 1] = weight[p]
-                found += 1
-        number[p] = last
-    return rows[:found], number
 
 
 @kernel

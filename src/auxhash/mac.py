@@ -18,7 +18,7 @@ import numpy as np
 from auxhash.checks import flag, whole
 from auxhash.codes import Codes, sign
 from auxhash.compute import clock
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, Matrix
 from auxhash.compute.peers import peers, quantile
 from auxhash.hashfunctions import HashFunction, codes, h_step
 from auxhash.storage.encoding import register
@@ -108,7 +108,7 @@ class MAC:
     def steps(
         self,
         problem: Problem,
-        F: Array,
+        F: Matrix,
         h: HashFunction,
         Z: Codes,
         rng: np.random.Generator,
@@ -134,7 +134,7 @@ class MAC:
     def path(
         self,
         problem: Problem,
-        F: Array,
+        F: Matrix,
         step: Step,
         state: State,
         rng: np.random.Generator,
@@ -161,7 +161,7 @@ class MAC:
     def _two_step(
         self,
         problem: Problem,
-        F: Array,
+        F: Matrix,
         h: HashFunction,
         Z: Codes,
         rng: np.random.Generator,
@@ -186,7 +186,7 @@ class MAC:
     def _free_codes(
         self,
         problem: Problem,
-        F: Array,
+        F: Matrix,
         h: HashFunction,
         Z: Codes,
         rng: np.random.Generator,
@@ -216,7 +216,7 @@ class MAC:
         return replace(found, Z=np.where(opposite, -found.Z, found.Z).astype(np.int8))
 
     def _iterate(
-        self, problem: Problem, F: Array, state: State, mu: float, rng: np.random.Generator
+        self, problem: Problem, F: Matrix, state: State, mu: float, rng: np.random.Generator
     ) -> Iterate:
         """Z step, then h step unless Z = h(X)."""
         began = clock.seconds()

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from auxhash import checks, hashfunctions
 from auxhash.affinity.draws import RandomState, generator
 from auxhash.affinity.neighbors import METRICS, Metric
-from auxhash.codes import MOST_BITS, pack, sign
+from auxhash.codes import MOST_BITS
 from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers
@@ -44,8 +44,9 @@ class NeighborHash(Hasher):
         n_bits: length b of the codes; there can be more bits than features.
         metric: "cosine" or "euclidean": how near points are to each other.
         hash_function: "network" (1,024 hidden units beside a linear part; up to 30,000 points, with
-            dropout and noise), "linear", "rbf", or one that `auxhash.hashfunctions` offers, with
-            settings of your own.
+            dropout and noise), "linear", "rbf", one that `auxhash.hashfunctions` offers, with
+            settings of your own, or an `auxhash.torch.ModuleHash`. X of any shape (pictures) is for
+            the last alone; neighbours are then those of the pixels, unless they are given.
         n_neighbors: nearest points, of each point, that are to rank first.
         n_steps: gradient steps; None takes 5,000 for a network and 2,000 for others; fewer, but at
             least 500, where they would go over the points more than 400 times.
@@ -125,7 +126,8 @@ class NeighborHash(Hasher):
         if checkpoint is None:
             return self._train(points, labels, table, None)
         run = self._in_words(points, table)
-        with checkpoints.opened(checkpoint, run) as kept:
+        given = hashfunctions.given(self.hash_function)
+        with checkpoints.opened(checkpoint, run, given) as kept:
             return self._train(points, labels, table, kept)
 
     def _train(
@@ -146,7 +148,7 @@ class NeighborHash(Hasher):
         self.interrupted_ = found.interrupted
         self.labels_ = labels
         self.fingerprint_ = fingerprint(points, labels)
-        self.codes_ = pack(sign(self._decide(points)))
+        self.codes_ = self._encode(points)
         if self.interrupted_:
             interrupt.warn(f"step {found.history[-1].step}", "what was learnt", kept)
         return self
@@ -213,6 +215,12 @@ class NeighborHash(Hasher):
         if isinstance(self.hash_function, str):
             if self.hash_function not in NAMES:
                 raise checks.unknown("hash_function", self.hash_function, NAMES)
+        elif hashfunctions.is_shared(self.hash_function):
+            if self.device != "cpu":
+                raise ValueError(
+                    f"device is for hash functions of NumPy: a PyTorch module computes where it "
+                    f'is; leave it at "cpu", got {self.device!r}'
+                )
         elif not hashfunctions.is_started_linearly(self.hash_function):
             raise TypeError(
                 f"hash_function must be one of {', '.join(NAMES)}, or have gradients and a linear "

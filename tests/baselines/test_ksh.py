@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from auxhash import affinity, baselines
+from auxhash.baselines import ksh
 from auxhash.baselines.ksh import (
     ascend,
     similarity_of_labels,
@@ -59,9 +60,23 @@ def test_products_with_s_of_any_values(n, n_values):
         with threads.pool(n_jobs) as run:
             product = similarity_of_pairs(pairs, run)
             found.append(product(v))
-            np.testing.assert_allclose(product(np.outer(v, [1, 2])), np.outer(S @ v, [1, 2]))
+            for more in ([1, 2], [1, 2, 3]):  # two vectors have a kernel of their own
+                np.testing.assert_allclose(product(np.outer(v, more)), np.outer(S @ v, more))
     np.testing.assert_allclose(found[0], S @ v, atol=1e-12)
     np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_products_with_many_vectors_dense_and_sparse(share, data, monkeypatch):
+    monkeypatch.setattr(ksh, "DENSE", share)
+    _, y = data
+    pairs = affinity.from_labels(y, 5, 10, random_state=0)
+    S = np.eye(150)
+    np.add.at(S, (pairs.i, pairs.j), pairs.y)
+    np.add.at(S, (pairs.j, pairs.i), pairs.y)
+    V = np.random.default_rng(1).standard_normal((150, 4))
+    with threads.pool(2) as run:
+        np.testing.assert_allclose(similarity_of_pairs(pairs, run)(V), S @ V)
 
 
 def test_whitening_turns_the_constraint_into_a_unit_length():

@@ -1,6 +1,7 @@
 """Every example in a help text runs, in the order in which the commands are listed."""
 
 import shlex
+import sys
 from functools import partial
 
 import numpy as np
@@ -22,6 +23,9 @@ def examples():
 def test_every_example_runs(here, monkeypatch):
     monkeypatch.setenv("AUXHASH_DATA", str(here / "cache"))
     monkeypatch.setattr(digits, "load", partial(digits.load, n_train=150))  # the demo, quick
+    # A server would go on for ever, and the page has models of its own: all but that.
+    monkeypatch.setattr(sys.modules["auxhash.cli.serve"], "_page", lambda: None)
+    monkeypatch.setattr("auxhash.serve.server.run", lambda app, work, *more: work._opened().close())
     seen = set()
     missing = {  # made by no example
         "auxhash evaluate table.csv": "auxhash fit table.csv -o table.safetensors --bits 8",

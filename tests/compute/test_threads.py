@@ -198,3 +198,13 @@ def test_a_limit_of_the_user_is_put_back():
             assert set(blas_threads().values()) == {1}
         assert set(blas_threads().values()) == {1}
     assert blas_threads() == before
+
+
+@pytest.mark.parametrize(("items", "n_jobs"), [([3], None), ([1, 2, 3], 1)])
+def test_kernels_that_need_no_threads_get_no_pool(items, n_jobs, monkeypatch):
+    monkeypatch.setattr(threads, "pool", None)
+    assert threads.run_kernels(lambda item: 2 * item, items, n_jobs) == [2 * i for i in items]
+
+
+def test_kernels_on_several_threads():
+    assert threads.run_kernels(lambda item: 2 * item, [1, 2, 3], 2) == [2, 4, 6]

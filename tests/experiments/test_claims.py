@@ -207,7 +207,10 @@ def test_among_and_every():
     assert held(either, *good) is True
     assert held(either, *records, *good) is False
     assert held(either, *records) is False  # one fails, and the other cannot mend it
-    assert held(either, record("MACcut", 1.0), record("cut", 2.0)) is None
+    half = [record("MACcut", 1.0), record("cut", 2.0)]
+    assert held(either, *half) is None
+    assert either(half)[1].endswith("8 bits). The rest of the claim was not run.")
+    assert either([]) == claims.UNTESTED
     some = claims.among(("KSH", "eSPLH"), claims.lower_loss("MACcut", "cut"))
     assert held(some, *records, *good) is False
     assert held(some, record("MACcut", group="other"), record("cut", group="other")) is None

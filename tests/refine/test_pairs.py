@@ -5,6 +5,7 @@ import pytest
 
 from auxhash import affinity, losses
 from auxhash.compute import threads
+from auxhash.refine import pairs as refine_pairs
 from auxhash.refine.pairs import FreshPairs, GivenPairs, objective_for
 from auxhash.zstep import Problem
 
@@ -48,6 +49,31 @@ def test_given_pairs_are_exact(loss, real):
     for q, k in ((0, 0), (1, 3), (2, 5)):
         exact = slope_of(A, lambda A: smooth_loss(A, pairs, loss), (rows[q], k))
         assert pull[q, k] == pytest.approx(exact, rel=1e-3, abs=1e-6)
+
+
+@pytest.mark.parametrize("rows", [[5, 0, 33], [7], list(range(60))])
+def test_only_the_outputs_of_the_batch_and_its_partners_are_computed(rows, monkeypatch):
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(0, 200, (2, 300))
+    i, j = i[i != j], j[i != j]
+    A, rows = rng.normal(size=(200, B)), np.array(rows)
+    given = GivenPairs(Problem(affinity.from_pairs(i, j, rng.normal(size=len(i)), 200), "ksh", B))
+    asked = []
+
+    def outputs(wanted):
+        asked.append(wanted)
+        return outputs_of(A)(wanted)
+
+    with threads.pool(1) as run:
+        expected = given.pull(outputs, rows, S, run)
+        monkeypatch.setattr(refine_pairs, "FEW", 0)
+        np.testing.assert_array_equal(given.pull(outputs, rows, S, run), expected)
+    partners = [*rows, *j[np.isin(i, rows)], *i[np.isin(j, rows)]]
+    assert asked[0] == slice(None)
+    if 2 * len(set(partners)) < 200:
+        np.testing.assert_array_equal(asked[1], np.unique(partners))
+    else:
+        assert asked[1] == slice(None)
 
 
 @pytest.mark.parametrize("loss", [losses.esplh, losses.ee, losses.hinge])

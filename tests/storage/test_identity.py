@@ -323,3 +323,36 @@ values += [functools.partial(losses.ee, lam=2)]
 values += [RandomForestClassifier(3, random_state=0).fit(X, X[:, 0] > 9), np.random.default_rng(0)]
 print("\\n".join(map(in_words, values)))
 """
+
+
+def test_a_package_beside_its_record_counts_by_name(tmp_path, monkeypatch):
+    """As pip install --target leaves it."""
+    for name in ("recorded", "unrecorded"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("class Thing:\n    size = 1\n")
+    (tmp_path / "recorded-1.0.dist-info").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    import recorded
+    import unrecorded
+
+    assert in_words(recorded.Thing) == "recorded.Thing"
+    assert in_words(unrecorded.Thing).startswith("unrecorded.Thing (")
+
+
+def test_an_object_can_say_what_it_depends_on():
+    class Own:
+        def __init__(self, size):
+            self.size, self.noise = size, object()
+
+        def identity_parts(self):
+            return [self.size]
+
+    assert in_words(Own(1)) == in_words(Own(1)) != in_words(Own(2))
+
+
+def test_a_module_with_every_attribute_counts_by_name():
+    class Everything(ModuleType):
+        def __getattr__(self, name):
+            return self
+
+    assert in_words(Everything("endless")) == "module endless"

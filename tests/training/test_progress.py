@@ -3,6 +3,7 @@ import re
 
 import numpy as np
 import pytest
+from rich import progress as bars
 
 from auxhash import MACHash, TwoStepHash
 from auxhash.mac import Step
@@ -17,12 +18,12 @@ def updates(monkeypatch):
     """All that the bar was told, in order."""
     told = []
 
-    class Told(progress.Progress):
+    class Told(bars.Progress):
         def update(self, task, **values):
             told.append(values)
             super().update(task, **values)
 
-    monkeypatch.setattr(progress, "Progress", Told)
+    monkeypatch.setattr(bars, "Progress", Told)
     return told
 
 

@@ -1,59 +1,203 @@
-"""An affinity: pairs of points with values y and weights, and the folding of draws into pairs."""
+"""An affinity: pairs of points with values y and weights.
 
-from dataclasses import dataclass
+A million points have hundreds of millions of pairs, so little is held of each: j, and one byte for
+y and weight. The other columns are made from these when they are asked for.
+"""
+
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from auxhash.compute.arrays import AnyArray, Array, Numbers
+from auxhash.compute.kernels import kernel
+
 Kind = Literal["similarity", "distance"]
 
-MOST_KEYS = 2**63
+MOST_ROWS = 256  # distinct (y, weight) whose number is one byte
+KEPT = 1 << 23  # pairs whose columns are kept once they were asked for
 
 
-@dataclass(frozen=True, eq=False)
 class Affinity:
     """Pairs i < j of `n_points` points with values y and weights.
 
     `kind` says how to read y: as similarities (+1 similar, -1 dissimilar, or any real number) or
     as distances in [0, 1]. A pair drawn with two different y is listed twice. `groups`, if known,
     holds one class number per point; the blocks of the cut solver start from it.
+
+    The columns `i`, `j`, `y` and `weight` are arrays (pairs,). All but j may be made at each
+    request, if there are more than 8 million pairs: `ends` and `values` give a part of them.
+
+    Attributes:
+        row, rows: where there are at most 256 distinct (y, weight), the number of each pair's
+            among them, uint8 (pairs,), and the (y, weight) themselves (rows, 2); else None.
     """
 
-    i: NDArray[np.int32]
-    j: NDArray[np.int32]
-    y: NDArray[np.float64]
-    weight: NDArray[np.float64]
-    n_points: int
-    kind: Kind = "similarity"
-    groups: NDArray[np.int64] | None = None
-
-    def __post_init__(self) -> None:
-        """Check the arrays: kernels read them without checks of their own."""
-        i, j = _whole("i", self.i), _whole("j", self.j)
-        y, weight = _finite("y", self.y), _finite("weight", self.weight)
-        if not len(i) == len(j) == len(y) == len(weight):
+    def __init__(
+        self,
+        i: ArrayLike,
+        j: ArrayLike,
+        y: ArrayLike,
+        weight: ArrayLike,
+        n_points: int,
+        kind: Kind = "similarity",
+        groups: ArrayLike | None = None,
+    ) -> None:
+        """Check the arrays, since kernels read them without checks of their own."""
+        first, second = _whole("i", i), _whole("j", j)
+        lengths = {len(first), len(second), np.size(y), np.size(weight)}
+        if len(lengths) > 1:
             raise ValueError("i, j, y and weight must have one length")
-        fine = i.min(initial=0) >= 0 and j.max(initial=0) < self.n_points
-        if not fine or not (i < j).all():
-            raise ValueError(f"pairs must be 0 <= i < j < n_points={self.n_points}")
-        if not (weight > 0).all():
+        fine = first.min(initial=0) >= 0 and second.max(initial=0) < n_points
+        if not fine or not (first < second).all():
+            raise ValueError(f"pairs must be 0 <= i < j < n_points={n_points}")
+        if kind not in ("similarity", "distance"):
+            raise ValueError(f'kind must be "similarity" or "distance", got {kind!r}')
+        self.n_points, self.kind = n_points, kind
+        self.groups: Numbers | None = None
+        if groups is not None:
+            self.groups = _whole("groups", groups).astype(np.int64)
+            if len(self.groups) != n_points:
+                raise ValueError(f"groups must hold one number for each of {n_points} points")
+        self.j = second.astype(np.int32, copy=False)
+        self._i: AnyArray | None = first.astype(np.int32, copy=False)
+        self._starts: Numbers | None = None  # where the pairs of each i start, if they are sorted
+        if n_points <= len(first) and (first[1:] >= first[:-1]).all():
+            self._starts = np.append(0, np.cumsum(np.bincount(first, minlength=n_points)))
+            self._i = None
+        self._set_values(y, weight)
+
+    @classmethod
+    def sorted_pairs(
+        cls,
+        starts: Numbers,
+        j: NDArray[np.int32],
+        y: AnyArray,
+        weight: AnyArray,
+        kind: Kind,
+        groups: Numbers | None,
+    ) -> "Affinity":
+        """From pairs in rising order of i, those of each i from its start: all of them i < j."""
+        made = cls.__new__(cls)
+        made.n_points, made.kind, made.groups = len(starts) - 1, kind, groups
+        made.j, made._i, made._starts = j, None, starts
+        made._set_values(y, weight)
+        return made
+
+    @classmethod
+    def sorted_rows(
+        cls,
+        starts: Numbers,
+        j: NDArray[np.int32],
+        row: NDArray[np.uint8],
+        rows: Array,
+        groups: Numbers | None,
+    ) -> "Affinity":
+        """The same for similarities, from the numbers of their (y, weight)."""
+        made = cls.__new__(cls)
+        made.n_points, made.kind, made.groups = len(starts) - 1, "similarity", groups
+        made.j, made._i, made._starts = j, None, starts
+        made.row, made.rows, made._kept = row, rows, {}
+        made._y = made._weight = None
+        return made
+
+    def _set_values(self, y: ArrayLike, weight: ArrayLike) -> None:
+        values, weights = _finite("y", y), np.asarray(weight)
+        if weights.dtype.kind != "u":  # counts stay as they are: they are short, and finite
+            weights = _finite("weight", weights)
+        if not (weights > 0).all():
             raise ValueError("weight must be above 0")
-        if self.kind not in ("similarity", "distance"):
-            raise ValueError(f'kind must be "similarity" or "distance", got {self.kind!r}')
-        groups = None if self.groups is None else _whole("groups", self.groups).astype(np.int64)
-        if groups is not None and len(groups) != self.n_points:
-            raise ValueError(f"groups must hold one number for each of {self.n_points} points")
-        i, j = i.astype(np.int32, copy=False), j.astype(np.int32, copy=False)
-        plain = {"i": i, "j": j, "y": y, "weight": weight, "groups": groups}
-        for name, array in plain.items():
-            object.__setattr__(self, name, array)
+        rows, row = _distinct(values, weights, MOST_ROWS)
+        few = bool(len(rows)) or not len(values)
+        self.row: NDArray[np.uint8] | None = row if few else None
+        self.rows: Array | None = rows if few else None
+        self._y: Array | None = None if few else values
+        self._weight: AnyArray | None = None if few else _short(weights)
+        self._kept: dict[str, AnyArray] = {}
 
     def __len__(self) -> int:
-        return len(self.i)
+        return len(self.j)
 
     def __repr__(self) -> str:
         return f"Affinity({len(self)} pairs of {self.n_points} points, y is a {self.kind})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the columns that were asked for: an affinity is the same without them."""
+        return {**vars(self), "_kept": {}}
+
+    @property
+    def i(self) -> NDArray[np.int32]:
+        return self._column("i", lambda: self.ends(slice(0, len(self)))[0])
+
+    @property
+    def y(self) -> Array:
+        return self._column("y", lambda: self.values(slice(0, len(self)))[0])
+
+    @property
+    def weight(self) -> Array:
+        return self._column("weight", lambda: self.values(slice(0, len(self)))[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        parts = self.j, self._i, self._starts, self.row, self.rows, self._y, self._weight
+        kept = *self._kept.values(), self.groups
+        return sum(part.nbytes for part in (*parts, *kept) if part is not None)
+
+    def _column(self, name: str, make: Callable[[], AnyArray]) -> AnyArray:
+        if name in self._kept:
+            return self._kept[name]
+        column = make()
+        if len(self) <= KEPT:
+            column.flags.writeable = False  # it would change this copy alone
+            self._kept[name] = column
+        return column
+
+    def ends(self, pairs: slice) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """i and j of these pairs; the slice has a start and a stop within the pairs."""
+        j = self.j[pairs]
+        if "i" in self._kept or self._i is not None:
+            i = self._kept["i"] if self._i is None else self._i
+            return i[pairs], j
+        assert self._starts is not None
+        first = int(np.searchsorted(self._starts, pairs.start, "right")) - 1
+        last = int(np.searchsorted(self._starts, pairs.stop, "left"))
+        size = np.diff(self._starts[first : last + 1].clip(pairs.start, pairs.stop))
+        return np.repeat(np.arange(first, last, dtype=np.int32), size), j
+
+    def values(self, pairs: slice) -> tuple[Array, Array]:
+        """y and weight of these pairs."""
+        if self.row is None or self.rows is None:
+            assert self._y is not None
+            assert self._weight is not None
+            return self._y[pairs], self._weight[pairs].astype(np.float64, copy=False)
+        y, weight = self.rows.T
+        row = self.row[pairs]
+        return y[row], weight[row]
+
+    def distinct_y(self) -> Array:
+        """The distinct y, in rising order."""
+        if self.row is None or self.rows is None:
+            return np.unique(self.y)
+        used = np.bincount(self.row, minlength=len(self.rows)) > 0
+        return np.unique(self.rows[used, 0])
+
+    def total_weight(self) -> float:
+        """The sum of the weights."""
+        if self.row is not None and self.rows is not None:
+            weight = self.rows[:, 1]
+            if (weight == np.rint(weight)).all():  # so that the sum is exact in any order
+                return float(np.bincount(self.row, minlength=len(weight)) @ weight)
+        return float(self.weight.sum())
+
+    def grouped(self, groups: ArrayLike) -> "Affinity":
+        """The same pairs, the points in other groups."""
+        made = type(self).__new__(type(self))
+        vars(made).update(vars(self), groups=_whole("groups", groups).astype(np.int64))
+        if made.groups is None or len(made.groups) != self.n_points:
+            raise ValueError(f"groups must hold one number for each of {self.n_points} points")
+        return made
 
     def subset(self, index: ArrayLike) -> "Affinity":
         """The pairs among the points `index`, renumbered in its order (for cross-validation)."""
@@ -87,7 +231,7 @@ class Affinity:
             groups,
         )
 
-    def read_as(self, kind: Kind) -> NDArray[np.float64]:
+    def read_as(self, kind: Kind) -> Array:
         """y as similarities or as distances."""
         return convert(self.y, self.kind, kind)
 
@@ -106,6 +250,12 @@ def _finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
+def _short(weight: AnyArray) -> AnyArray:
+    """Weights as bytes, if they are small whole numbers, as of draws."""
+    small: NDArray[np.uint8] = np.clip(weight, 0, 255).astype(np.uint8)
+    return small if (small == weight).all() else weight.astype(np.float64, copy=False)
+
+
 def convert(y: NDArray[np.float64], given: Kind, wanted: Kind) -> NDArray[np.float64]:
     """Values y of the kind `given` as the kind `wanted`: similarity = 1 - 2 distance."""
     if given == wanted:
@@ -113,37 +263,22 @@ def convert(y: NDArray[np.float64], given: Kind, wanted: Kind) -> NDArray[np.flo
     return 1 - 2 * y if wanted == "similarity" else (1 - y) / 2
 
 
-def fold(
-    i: NDArray[Any],
-    j: NDArray[Any],
-    level: NDArray[Any],
-    levels: NDArray[np.float64],
-    n: int,
-    kind: Kind,
-    groups: NDArray[np.int64] | None,
-    weight: NDArray[np.float64] | None,
-) -> Affinity:
-    """Fold draws into unordered pairs with summed weights; y = levels[level]."""
-    key = np.minimum(i, j).astype(np.int64)
-    key *= n
-    key += np.maximum(i, j)
-    pairs = None  # or the distinct keys of pairs, of which `key` then holds the indices
-    if n * n * len(levels) > MOST_KEYS:
-        pairs, key = np.unique(key, return_inverse=True)
-    key *= len(levels)
-    key += level
-    if weight is None:
-        key.sort()
-    else:
-        order = np.argsort(key, kind="stable")
-        key, weight = key[order], weight[order]
-    start = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
-    if weight is None:
-        total = np.diff(np.append(start, len(key))).astype(np.float64)
-    else:
-        total = np.add.reduceat(weight, start)
-    pair, level = np.divmod(key[start], len(levels))
-    low, high = np.divmod(pair if pairs is None else pairs[pair], n)
-    return Affinity(
-        low.astype(np.int32), high.astype(np.int32), levels[level], total, n, kind, groups
-    )
+@kernel
+def _distinct(y: Any, weight: Any, most: int) -> Any:
+    """The distinct (y, weight) and the row of each pair among them; no rows if more than `most`."""
+    rows = np.empty((most, 2))
+    number = np.zeros(len(y), np.uint8)
+    found = last = 0
+    for p in range(len(y)):
+        if found == 0 or y[p] != rows[last, 0] or weight[p] != rows[last, 1]:
+            last = 0
+            while last < found and (y[p] != rows[last, 0] or weight[p] != rows[last, 1]):
+                last += 1
+            if last == most:
+                return rows[:0], number
+            if last == found:
+                rows[last, 0] = y[p]
+                rows[last, 1] = weight[p]
+                found += 1
+        number[p] = last
+    return rows[:found].copy(), number

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from auxhash import checks
 from auxhash.affinity import draws, neighbors
-from auxhash.affinity.affinity import Affinity, Kind, fold
-from auxhash.affinity.draws import DrawnTable, RandomState
+from auxhash.affinity.affinity import Affinity, Kind
+from auxhash.affinity.draws import RandomState
+from auxhash.affinity.folding import fold_pairs, fold_signs
 from auxhash.compute import threads
 
 MOST_POINTS = 2**31 - 1  # their numbers are int32
@@ -55,7 +56,9 @@ def from_labels(
         tables = draws.draw(n, widths, n_jobs, draws.by_class, order, groups, np.cumsum(size), seed)
     else:
         bits = np.packbits(labels.astype(bool), axis=1)
-        tables = draws.draw(n, (similar, dissimilar), n_jobs, draws.by_shared_label, bits, seed)
+        sets = np.unique(bits, axis=0, return_inverse=True)[1].reshape(n)
+        args = bits, np.argsort(sets, kind="stable"), sets, seed
+        tables = draws.draw(n, (similar, dissimilar), n_jobs, draws.by_shared_label, *args)
     short = []
     for name, wanted, table in zip(
         ("similar", "dissimilar"), (n_similar, n_dissimilar), tables, strict=True
@@ -71,7 +74,7 @@ def from_labels(
     if short:
         message = f"of {n} points, {' and '.join(short)}; all they have are used"
         warnings.warn(message, stacklevel=2)
-    return _from_signs(*tables, groups)
+    return fold_signs(*tables, groups, n_jobs)
 
 
 def from_neighbors(
@@ -113,7 +116,7 @@ def from_neighbors(
         n, (similar, dissimilar), n_jobs, draws.by_rank, near, draws.seed(random_state)
     )
     if values == "sign":
-        return _from_signs(*tables, None)
+        return fold_signs(*tables, None, n_jobs)
     i, j = (np.concatenate(part) for part in zip(*map(draws.drawn, tables), strict=True))
     if metric == "cosine":
         place = neighbors.normalized(points)
@@ -140,17 +143,16 @@ def from_pairs(
     n_points = checks.whole("n_points", n_points, 1, MOST_POINTS)
     a, b = _points("i", i, n_points), _points("j", j, n_points)
     values = _column("y", y)
-    count = np.ones(len(a)) if weight is None else _column("weight", weight)
-    if not len(a) == len(b) == len(values) == len(count):
-        raise ValueError(
-            "i, j, y and weight must have one length, got "
-            f"{len(a)}, {len(b)}, {len(values)}, {len(count)}"
-        )
+    count = None if weight is None else _column("weight", weight)
+    lengths = [len(part) for part in (a, b, values, count) if part is not None]
+    if len(set(lengths)) > 1:
+        given = "i, j and y" if count is None else "i, j, y and weight"
+        raise ValueError(f"{given} must have one length, got {', '.join(map(str, lengths))}")
     if (a == b).any():
         raise ValueError(f"pair {np.flatnonzero(a == b)[0]} joins a point with itself")
     if not np.isfinite(values).all():
         raise ValueError("y must not hold NaN or infinity")
-    if not (np.isfinite(count).all() and (count > 0).all()):
+    if count is not None and not (np.isfinite(count).all() and (count > 0).all()):
         raise ValueError("weight must be positive and finite")
     if kind not in ("similarity", "distance"):
         raise ValueError(f'kind must be "similarity" or "distance", got {kind!r}')
@@ -158,29 +160,17 @@ def from_pairs(
         if (values < 0).any():
             raise ValueError("distances must not be negative")
         values = values / (values.max() or 1.0)
-    levels, level = np.unique(values, return_inverse=True)
-    return fold(a, b, level, levels, n_points, kind, None, count)
-
-
-def _from_signs(
-    similar: DrawnTable, dissimilar: DrawnTable, groups: NDArray[np.int64] | None
-) -> Affinity:
-    i, j = (
-        np.concatenate(p) for p in zip(draws.drawn(dissimilar), draws.drawn(similar), strict=True)
-    )
-    level = np.ones(len(i), np.int8)
-    level[: (dissimilar >= 0).sum()] = 0
-    return fold(i, j, level, np.array([-1.0, 1.0]), len(similar), "similarity", groups, None)
+    return fold_pairs(a, b, values, count, n_points, kind)
 
 
 def _squared_distances(
     X: NDArray[np.float64], i: NDArray[np.int32], j: NDArray[np.int32]
 ) -> NDArray[np.float64]:
     """|x_i - x_j|^2 for each pair, without holding all differences at once."""
-    parts = [
-        np.square(X[i[rows]] - X[j[rows]]).sum(axis=1) for rows in threads.chunks(len(i), 1 << 16)
-    ]
-    return np.concatenate(parts)
+    found = np.empty(len(i))
+    for rows in threads.chunks(len(i), 1 << 16):
+        found[rows] = np.square(X[i[rows]] - X[j[rows]]).sum(axis=1)
+    return found
 
 
 def _wanted(name: str, k: int | None, n: int) -> int:
@@ -197,10 +187,10 @@ def _column(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def _points(name: str, index: ArrayLike, n: int) -> NDArray[np.int64]:
+def _points(name: str, index: ArrayLike, n: int) -> NDArray[np.int32]:
     array = np.asarray(checks.unmasked(name, index))
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"{name} must be a 1-D array of point numbers")
     if len(array) and not (array.min() >= 0 and array.max() < n):
         raise ValueError(f"{name} must lie in 0..{n - 1} for n_points={n}")
-    return array.astype(np.int64)
+    return array.astype(np.int32, copy=False)

@@ -76,91 +76,116 @@ def sample(m: int, k: int, seed: int, stream: int, taken: Any, out: Any) -> int:
 
 
 @kernel
+def without_itself(point: int, stream: int, listed: Any, out: Any, seed: int, taken: Any) -> None:
+    """Put distinct points of a rising list, but for the point itself, into `out`."""
+    own = np.searchsorted(listed, point)
+    inside = own < len(listed) and listed[own] == point
+    found = sample(len(listed) - inside, len(out), seed, stream, taken, out)
+    for t in range(found):
+        out[t] = listed[out[t] + (inside and out[t] >= own)]
+
+
+@kernel
 def by_class(
-    first: int, similar: Any, dissimilar: Any, order: Any, groups: Any, stop: Any, seed: int
+    start: int,
+    stop: int,
+    similar: Any,
+    dissimilar: Any,
+    order: Any,
+    groups: Any,
+    ends: Any,
+    seed: int,
 ) -> None:
     """Draw similar points from the same class, dissimilar ones from the others.
 
-    `order` lists the points class by class; class c ends at stop[c].
+    `order` lists the points class by class; class c ends at ends[c].
     """
     n = len(order)
     taken = np.zeros(n, np.bool_)
-    for row in range(len(similar)):
-        point = first + row
-        end = stop[groups[point]]
-        begin = stop[groups[point] - 1] if groups[point] > 0 else 0
+    for point in range(start, stop):
+        end = ends[groups[point]]
+        begin = ends[groups[point] - 1] if groups[point] > 0 else 0
+        near, far = similar[point], dissimilar[point]
         # Drawn from all but the last of the class, which replaces the point itself if drawn.
-        found = sample(end - begin - 1, similar.shape[1], seed, 2 * point, taken, similar[row])
+        found = sample(end - begin - 1, len(near), seed, 2 * point, taken, near)
         for t in range(found):
-            other = order[begin + similar[row, t]]
-            similar[row, t] = order[end - 1] if other == point else other
-        found = sample(
-            n - (end - begin), dissimilar.shape[1], seed, 2 * point + 1, taken, dissimilar[row]
-        )
+            other = order[begin + near[t]]
+            near[t] = order[end - 1] if other == point else other
+        found = sample(n - (end - begin), len(far), seed, 2 * point + 1, taken, far)
         for t in range(found):
-            place = dissimilar[row, t]
-            dissimilar[row, t] = order[place if place < begin else place + end - begin]
+            place = far[t]
+            far[t] = order[place if place < begin else place + end - begin]
 
 
 @kernel
-def by_shared_label(first: int, similar: Any, dissimilar: Any, bits: Any, seed: int) -> None:
+def by_shared_label(
+    start: int,
+    stop: int,
+    similar: Any,
+    dissimilar: Any,
+    bits: Any,
+    order: Any,
+    sets: Any,
+    seed: int,
+) -> None:
     """Draw similar points that share a label, dissimilar ones that share none.
 
-    `bits` holds each point's labels, packed.
+    `bits` holds each point's labels, packed; `order` lists the points by their set of labels, and
+    sets[p] numbers that of point p. All points are looked through once for each set, not once for
+    each point: start..stop are places in `order`.
     """
     n = len(bits)
     taken = np.zeros(n, np.bool_)
-    sharing = np.empty(n, np.int32)
-    others = np.empty(n, np.int32)
-    for row in range(len(similar)):
-        point = first + row
-        n_sharing = n_others = 0
-        for m in range(n):
-            shared = False
-            for w in range(bits.shape[1]):
-                shared |= (bits[point, w] & bits[m, w]) != 0
-            if shared and m != point:
-                sharing[n_sharing] = m
-                n_sharing += 1
-            elif m != point:
-                others[n_others] = m
-                n_others += 1
-        found = sample(n_sharing, similar.shape[1], seed, 2 * point, taken, similar[row])
-        for t in range(found):
-            similar[row, t] = sharing[similar[row, t]]
-        found = sample(n_others, dissimilar.shape[1], seed, 2 * point + 1, taken, dissimilar[row])
-        for t in range(found):
-            dissimilar[row, t] = others[dissimilar[row, t]]
+    sharing, others = np.empty(n, np.int32), np.empty(n, np.int32)
+    n_sharing = n_others = 0
+    known = -1
+    for at in range(start, stop):
+        point = order[at]
+        if sets[point] != known:
+            known = sets[point]
+            n_sharing = n_others = 0
+            for m in range(n):
+                shared = False
+                for w in range(bits.shape[1]):
+                    shared |= (bits[point, w] & bits[m, w]) != 0
+                if shared:
+                    sharing[n_sharing] = m
+                    n_sharing += 1
+                else:
+                    others[n_others] = m
+                    n_others += 1
+        without_itself(point, 2 * point, sharing[:n_sharing], similar[point], seed, taken)
+        without_itself(point, 2 * point + 1, others[:n_others], dissimilar[point], seed, taken)
 
 
 @kernel
-def by_rank(first: int, similar: Any, dissimilar: Any, near: Any, seed: int) -> None:
+def by_rank(start: int, stop: int, similar: Any, dissimilar: Any, near: Any, seed: int) -> None:
     """Take the nearest neighbours as similar, and draw dissimilar points from the others.
 
     `near` lists each point's nearest neighbours in rising order of index.
     """
     n, k = near.shape
     taken = np.zeros(n, np.bool_)
-    others = np.empty(n, np.int32)
-    for row in range(len(similar)):
-        point = first + row
-        similar[row] = near[point]
-        n_others = at = 0
-        for m in range(n):
-            if at < k and near[point, at] == m:
-                at += 1
-            elif m != point:
-                others[n_others] = m
-                n_others += 1
-        found = sample(n_others, dissimilar.shape[1], seed, 2 * point + 1, taken, dissimilar[row])
+    below = np.empty(k + 1, np.int64)  # how many others come before each point that is left out
+    for point in range(start, stop):
+        similar[point] = near[point]
+        own = np.searchsorted(near[point], point)
+        for q in range(k + 1):
+            out = near[point, q - (q > own)] if q != own else point
+            below[q] = out - q
+        far = dissimilar[point]
+        found = sample(n - k - 1, len(far), seed, 2 * point + 1, taken, far)
         for t in range(found):
-            dissimilar[row, t] = others[dissimilar[row, t]]
+            far[t] += np.searchsorted(below, far[t], "right")
 
 
 def draw(
     n: int, widths: tuple[int, int], n_jobs: int | None, kernel: Any, *args: Any
 ) -> tuple[DrawnTable, DrawnTable]:
-    """Run a drawing kernel over all points: the similar table, then the dissimilar one."""
+    """Run a drawing kernel over all points: the similar table, then the dissimilar one.
+
+    What a point draws takes time in proportion to what it draws, whatever the number of points.
+    """
     if n * sum(widths) > MOST_PAIRS:
         raise ValueError(
             f"{n} points x {' + '.join(map(str, widths))} draws is more than {MOST_PAIRS} pairs; "
@@ -169,7 +194,7 @@ def draw(
     similar, dissimilar = (np.full((n, width), -1, np.int32) for width in widths)
 
     def part(rows: slice) -> None:
-        kernel(rows.start, similar[rows], dissimilar[rows], *args)
+        kernel(rows.start, rows.stop, similar, dissimilar, *args)
 
     with threads.pool(n_jobs) as run:
         run(part, threads.chunks(n, CHUNK))

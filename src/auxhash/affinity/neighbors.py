@@ -15,11 +15,13 @@ from auxhash.affinity.distances import expanded
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.device import Device
+from auxhash.compute.kernels import kernel
 
 Metric = Literal["euclidean", "cosine"]
 METRICS = ("euclidean", "cosine")
 CHUNK = 512  # queries per task of a thread
 BLOCK = 1 << 14  # points whose distances from these queries are held at once
+EXACT = 1 << 13  # distances summed from the differences at once
 DEVICE_CHUNK = 256  # points per step on another device: some hundred MB for 10^5 points
 EPSILON = np.finfo(np.float64).eps
 MOST = 1e100  # size of a number whose square is far from the end of the double range
@@ -151,14 +153,33 @@ def _merge(
     bound = best[:, -1] + margin
     if start == 0 and k < distance.shape[1]:
         bound = np.partition(distance, k - 1, axis=1)[:, k - 1] + 2 * margin
-    for row, values in enumerate(distance):
-        # A point whose approximate distance exceeds the bound cannot be among the nearest.
-        near = np.flatnonzero(values <= bound[row])
-        if not len(near):
-            continue
-        exact = np.square(base[near] - q[row]).sum(axis=1)
-        exact[values[near] == np.inf] = np.inf  # the query itself
-        merged = np.concatenate([best[row], exact])
-        numbers = np.concatenate([index[row], near + start])
-        order = np.argsort(merged, kind="stable")[:k]
-        index[row], best[row] = numbers[order], merged[order]
+    # A point whose approximate distance exceeds the bound cannot be among the nearest.
+    row, near = np.nonzero(distance <= bound[:, None])
+    if not len(row):
+        return
+    exact = np.empty(len(row))
+    for part in threads.chunks(len(row), EXACT):
+        exact[part] = np.square(base[near[part]] - q[row[part]]).sum(axis=1)
+    exact[distance[row, near] == np.inf] = np.inf  # the query itself
+    starts = np.searchsorted(row, np.arange(len(q) + 1))
+    _keep_nearest(starts, near + start, exact, index, best)
+
+
+@kernel
+def _keep_nearest(starts: Any, numbers: Any, exact: Any, index: Any, best: Any) -> None:
+    """Merge the new points of each query, from its start, into its k nearest so far, in place."""
+    k = index.shape[1]
+    merged, distances = np.empty(k, np.int64), np.empty(k)
+    for row in range(len(index)):
+        first, count = starts[row], starts[row + 1] - starts[row]
+        order = np.argsort(exact[first : first + count], kind="mergesort")  # stable
+        old = new = 0
+        for t in range(k):
+            at = first + (order[new] if new < count else 0)
+            if new == count or best[row, old] <= exact[at]:
+                merged[t], distances[t] = index[row, old], best[row, old]
+                old += 1
+            else:
+                merged[t], distances[t] = numbers[at], exact[at]
+                new += 1
+        index[row], best[row] = merged, distances

@@ -35,7 +35,8 @@ DRAWN = 100, 500  # similar and dissimilar points per point, where not all pairs
 GAIN = 2e-4  # relative gain that a step needs to be accepted
 LONGER = 1.2  # factor of the step length after an accepted step
 SHORTEST = 1e-2  # step length at which the ascent stops, relative to the first
-ROWS = 1024  # of S, per task of a thread
+ROWS = 512  # of S, per task of a thread
+DENSE = 1 / 50  # of all entries of S: from there on, products with many vectors are dense ones
 FEW = 8  # distinct values of S that are kept apart, each as a list of places without values
 
 
@@ -176,29 +177,31 @@ def ascend(U: NDArray[Any], R: Product, start: Array, max_iter: int) -> list[tup
     rises. U may be in single precision, which halves the time: gains below GAIN do not count.
     """
 
-    def smooth(output: Array) -> tuple[float, Array]:
-        """The objective at U a = output, and its gradient with respect to U a."""
-        z = np.tanh(output / 2)
-        Rz = R(z)
-        return float(z @ Rz), Rz * (1 - z * z)
+    def smooth(*outputs: Array) -> list[tuple[float, Array]]:
+        """For each U a, the objective there, and its gradient with respect to U a."""
+        Z = np.tanh(np.stack(outputs, axis=1) / 2)
+        RZ = R(Z)
+        pulls = RZ * (1 - Z * Z)
+        return [(float(Z[:, k] @ RZ[:, k]), pulls[:, k]) for k in range(len(outputs))]
 
-    # Products with U cost the most time: U a is updated along with every a.
+    # Products with R and U cost the most time: U a is updated along with every a, and where the
+    # next step goes on from, if this one is accepted, is multiplied by R along with it.
     a, Ua = start, (U @ start.astype(U.dtype)).astype(np.float64)
-    value, pull = smooth(Ua)
+    value, pull = smooth(Ua)[0]
     steps = [(a, value)]
     length = longest = 1.0 / max(abs(float(Ua @ R(Ua))), np.finfo(float).tiny)
     ahead, U_ahead, a_pull, momentum = a, Ua, pull, 1.0
     for _ in range(max_iter):
         slope = U.T @ pull.astype(U.dtype)
         new, U_new = ahead + length * slope, U_ahead + length * (U @ slope)
-        new_value, new_pull = smooth(U_new)
+        grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        beyond = (momentum - 1) / grown
+        U_next = U_new + beyond * (U_new - Ua)
+        (new_value, new_pull), (_, next_pull) = smooth(U_new, U_next)
         if new_value - value > GAIN * abs(value):
-            grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-            beyond = (momentum - 1) / grown
-            ahead, U_ahead = new + beyond * (new - a), U_new + beyond * (U_new - Ua)
+            ahead, U_ahead, pull = new + beyond * (new - a), U_next, next_pull
             a, Ua, a_pull, value, momentum = new, U_new, new_pull, new_value, grown
             steps.append((a, value))
-            pull = smooth(U_ahead)[1]
             length *= LONGER
         elif ahead is not a:  # the momentum overshot: restart from the best point without it
             ahead, U_ahead, pull, momentum = a, Ua, a_pull, 1.0
@@ -226,7 +229,9 @@ def similarity_of_pairs(affinity: Affinity, run: threads.Run) -> Product:
 
     The ascent is made of these products, some thousands of millions of additions per bit, and
     memory is what they wait for. With few distinct y, as for similar and dissimilar pairs, each has
-    a list of its places in S: two bytes per pair where twelve would hold its place and value.
+    a list of its places in S: two bytes per pair where twelve would hold its place and value. A
+    product with two vectors reads the list once. One with many is left to matrix products, S made
+    dense row by row, unless S has few entries.
     """
     n = affinity.n_points
     y = affinity.read_as("similarity")
@@ -237,18 +242,22 @@ def similarity_of_pairs(affinity: Affinity, run: threads.Run) -> Product:
     places = [(level, *_places(S, level)) for level in levels] if len(levels) <= FEW else []
 
     def product(V: Array) -> Array:
-        result = np.array(V, np.float64)
-        vector = V.ndim == 1 and len(levels) <= FEW
+        columns = np.array(V, np.float64, order="C").reshape(n, -1)
+        result = columns.copy()
+        listed = columns.shape[1] <= 2 and len(levels) <= FEW
+        dense = S.nnz > DENSE * n**2
 
         def part(at: slice) -> None:
-            if not vector:
-                result[at] += S[at] @ V
+            if not listed:
+                some = S[at].toarray() if dense else S[at]
+                result[at] += some @ columns
                 return
+            add = _add if columns.shape[1] == 1 else _add_two
             for level, start, place in places:
-                _add(level, start, place, V, at.start, at.stop, result)
+                add(level, start, place, columns, at.start, at.stop, result)
 
         run(part, rows)
-        return result
+        return result.reshape(V.shape)
 
     return product
 
@@ -262,8 +271,8 @@ def _places(S: csr_array, level: float) -> tuple[NDArray[np.int64], NDArray[Any]
 
 
 @kernel
-def _add(level: float, start: Any, place: Any, v: Any, first: int, last: int, result: Any) -> None:
-    """Add level * (sum of v over a row's places) to the rows first..last-1 of `result`.
+def _add(level: float, start: Any, place: Any, V: Any, first: int, last: int, result: Any) -> None:
+    """Add level * (sum of V (n, 1) over a row's places) to the rows first..last-1 of `result`.
 
     Four sums at a time: each addition waits for the one before it.
     """
@@ -272,10 +281,32 @@ def _add(level: float, start: Any, place: Any, v: Any, first: int, last: int, re
         end = start[n + 1]
         whole = end - (end - start[n]) % 4
         for e in range(start[n], whole, 4):
-            a += v[place[e]]
-            b += v[place[e + 1]]
-            c += v[place[e + 2]]
-            d += v[place[e + 3]]
+            a += V[place[e], 0]
+            b += V[place[e + 1], 0]
+            c += V[place[e + 2], 0]
+            d += V[place[e + 3], 0]
         for e in range(whole, end):
-            a += v[place[e]]
-        result[n] += level * ((a + b) + (c + d))
+            a += V[place[e], 0]
+        result[n, 0] += level * ((a + b) + (c + d))
+
+
+@kernel
+def _add_two(
+    level: float, start: Any, place: Any, V: Any, first: int, last: int, result: Any
+) -> None:
+    """As `_add`, for V (n, 2)."""
+    for n in range(first, last):
+        a = b = c = d = 0.0
+        end = start[n + 1]
+        whole = end - (end - start[n]) % 2
+        for e in range(start[n], whole, 2):
+            at, after = place[e], place[e + 1]
+            a += V[at, 0]
+            b += V[at, 1]
+            c += V[after, 0]
+            d += V[after, 1]
+        for e in range(whole, end):
+            a += V[place[e], 0]
+            b += V[place[e], 1]
+        result[n, 0] += level * (a + c)
+        result[n, 1] += level * (b + d)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from auxhash import checks
 from auxhash.affinity import Affinity
 from auxhash.affinity.draws import RandomState, generator
-from auxhash.codes import MOST_BITS, pack, sign
+from auxhash.codes import MOST_BITS
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.hasher import (
@@ -36,7 +36,7 @@ class Method(Hasher):
     def _finish(self, points: NDArray[Any], labels: NDArray[Any] | None) -> Self:
         self.labels_ = labels
         self.fingerprint_ = fingerprint(points, labels)
-        self.codes_ = pack(sign(self._decide(points)))
+        self.codes_ = self._encode(points)
         return self
 
 

@@ -14,7 +14,7 @@ from auxhash import checks, hashfunctions, mac, zstep
 from auxhash.affinity.draws import RandomState
 from auxhash.codes import Codes, codes_to_words, sign
 from auxhash.compute import clock, threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Matrix
 from auxhash.estimators import AffinityHash
 from auxhash.hashfunctions import HashFunction
 from auxhash.training import Settings
@@ -28,7 +28,7 @@ class Stagewise(mac.MAC):
     def _two_step(
         self,
         problem: zstep.Problem,
-        F: Array,
+        F: Matrix,
         h: HashFunction,
         Z: Codes,
         rng: np.random.Generator,

@@ -14,6 +14,7 @@ from auxhash.cli.index import add, index, remove
 from auxhash.cli.inspect import inspect
 from auxhash.cli.reproduce import reproduce
 from auxhash.cli.search import search
+from auxhash.cli.serve import serve
 from auxhash.cli.store import store
 
 __all__ = ["main"]
@@ -54,6 +55,7 @@ for command in (
     add,
     remove,
     store,
+    serve,
     evaluate,
     inspect,
     export,

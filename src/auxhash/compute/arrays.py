@@ -1,5 +1,6 @@
 """Types of arrays. Where one is declared, a comment says what it holds."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,3 +10,24 @@ AnyArray = NDArray[Any]
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 Numbers = NDArray[np.int64]  # indices of points, rows or bits
+
+
+class Computed:
+    """A matrix whose rows are computed each time that they are asked for.
+
+    It stands for one that would take too much memory. `make` gives some rows, as an array; `memo`
+    keeps what was derived from all of them.
+    """
+
+    def __init__(self, shape: tuple[int, int], make: Callable[[Numbers | slice], AnyArray]) -> None:
+        self.shape, self.make = shape, make
+        self.memo: dict[str, Any] = {}
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Numbers | slice) -> AnyArray:
+        return self.make(rows)
+
+
+Matrix = Array | Computed  # a matrix that code reads some rows at a time

@@ -27,6 +27,9 @@ class Parts(Protocol):
     def sum(self, function: Callable[[slice], Any]) -> Any:
         """The sum of the function's arrays over all parts, always in the same order."""
 
+    def sum_here(self, function: Callable[[slice], Any]) -> Any:
+        """The same over the parts that are here."""
+
 
 class Chunks:
     """n rows in parts of `size`, computed on the threads of a pool."""
@@ -41,4 +44,7 @@ class Chunks:
         return np.concatenate(self.run(function, self.rows))
 
     def sum(self, function: Callable[[slice], Any]) -> Any:
-        return peers().sum(sum(self.run(function, self.rows)))
+        return peers().sum(self.sum_here(function))
+
+    def sum_here(self, function: Callable[[slice], Any]) -> Any:
+        return sum(self.run(function, self.rows))

@@ -216,6 +216,20 @@ def pool(n_jobs: int | None) -> Iterator[Run]:
         yield run
 
 
+def run_kernels(
+    function: Callable[[Item], Output], items: Sequence[Item], n_jobs: int | None
+) -> list[Output]:
+    """As a pool's `Run`, for work that calls no BLAS.
+
+    What needs no threads is done without a pool: to make one takes longer than to search some
+    thousands of codes.
+    """
+    if n_jobs == 1 or len(items) == 1:
+        return [function(item) for item in items]
+    with pool(n_jobs) as run:
+        return run(function, items)
+
+
 def chunks(n: int, size: int) -> list[slice]:
     """Cut range(n) into slices of `size`; the last may be shorter."""
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]

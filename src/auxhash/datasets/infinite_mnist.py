@@ -119,7 +119,8 @@ def load(
 
     pixels = cache.made(cache.folder() / "infinite-mnist" / f"v1-seed{seed}-{n_base}.npy", make)
     base = _points(pixels, written.label(np.arange(n_base)))
-    train = base.take(draw(n_base, n_train, seed, "n_train"))
+    rows = draw(n_base, n_train, seed, "n_train")
+    train = base if len(rows) == n_base else base.take(rows)  # all of it stays on disk
     numbers = np.arange(n_query)
     query = _points(held_out.images(numbers).reshape(n_query, -1), held_out.label(numbers))
     what = (

@@ -81,7 +81,10 @@ def every(*tests: Test) -> Test:
         found = [one(records) for one in tests]
         outcomes = [held for held, _ in found]
         held = False if False in outcomes else None if None in outcomes else True
-        return held, " ".join(dict.fromkeys(told for _, told in found))
+        tested = [told for outcome, told in found if outcome is not None]
+        if tested and None in outcomes:
+            tested.append("The rest of the claim was not run.")
+        return held, " ".join(dict.fromkeys(tested or [UNTESTED[1]]))
 
     return test
 

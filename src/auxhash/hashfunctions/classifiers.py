@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from auxhash.checks import whole
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, Matrix
 from auxhash.hashfunctions.features import FeatureMap, Scaled
 from auxhash.storage.encoding import register
 
@@ -24,7 +24,7 @@ class Constant:
         if self.value not in (-1.0, 1.0):
             raise ValueError(f"value must be -1 or 1, got {self.value!r}")
 
-    def decision_function(self, F: Array) -> Array:
+    def decision_function(self, F: Matrix) -> Array:
         return np.full(len(F), self.value)
 
 
@@ -52,7 +52,7 @@ class ClassifierHash:
 
     def refit(
         self,
-        F: Array,
+        F: Matrix,
         Z: NDArray[np.int8],
         bits: NDArray[np.int64],
         weight: Array | None = None,
@@ -68,7 +68,7 @@ class ClassifierHash:
                 fitted[k] = classifier
         return replace(self, fitted=tuple(fitted))
 
-    def _train(self, F: Array, z: NDArray[np.int8], weight: Array | None, k: int) -> Any:
+    def _train(self, F: Matrix, z: NDArray[np.int8], weight: Array | None, k: int) -> Any:
         from sklearn.base import clone
         from sklearn.utils.validation import has_fit_parameter
 
@@ -96,7 +96,7 @@ class ClassifierHash:
             fitted[k] = other.fitted[k]
         return replace(self, fitted=tuple(fitted))
 
-    def decision(self, F: Array, n_jobs: int | None = None) -> Array:
+    def decision(self, F: Matrix, n_jobs: int | None = None) -> Array:
         with threads.pool(n_jobs) as run:
             return np.column_stack(run(lambda one: _decide(one, F), self.fitted))
 
@@ -109,7 +109,7 @@ def boosted_trees(n_rounds: int = 200, depth: int = 4) -> ClassifierHash:
     return ClassifierHash(trees)
 
 
-def _decide(classifier: Any, F: Array) -> Array:
+def _decide(classifier: Any, F: Matrix) -> Array:
     """Decision values (n,), positive for the class +1."""
     if hasattr(classifier, "decision_function"):
         return np.asarray(classifier.decision_function(F), np.float64)

@@ -13,10 +13,14 @@ from numpy.typing import NDArray
 from auxhash.affinity.distances import squared_distances
 from auxhash.affinity.neighbors import normalized
 from auxhash.checks import number, numbers, whole
-from auxhash.compute.arrays import Array
+from auxhash.compute import threads
+from auxhash.compute.arrays import Array, Computed, Matrix, Numbers
 from auxhash.compute.peers import peers, share
 from auxhash.storage.encoding import register
 
+LARGEST = 1 << 30  # bytes of a training set's features; of more, rows are computed when needed
+TALL = 8  # points per feature, at the least, of features that are computed when needed
+CHUNK = 4096  # points whose features are computed at once
 FIRST = 300  # points whose mean distance is the width of radial basis functions
 
 
@@ -27,6 +31,41 @@ class FeatureMap(Protocol):
         """A new map, learnt from the training points."""
 
     def __call__(self, X: NDArray[Any]) -> Array: ...
+
+
+def rows_of(features: FeatureMap, X: NDArray[Any], width: int) -> Matrix | None:
+    """Features (n, width) of X with a 1 appended, computed when needed; None if there is no need.
+
+    That is for large sets, and for maps that cost little, less than what is done with the features.
+    """
+    n = len(X)
+    if n * width * 8 <= LARGEST or n < TALL * width or not isinstance(features, Scaled | Unit):
+        return None
+
+    def make(rows: Numbers | slice) -> Array:
+        return with_one(features(X[rows]))
+
+    return Computed((n, width), make)
+
+
+def with_one(F: Array) -> Array:
+    """F with a column of 1 appended."""
+    found = np.empty((len(F), F.shape[1] + 1))
+    found[:, :-1], found[:, -1] = F, 1.0
+    return found
+
+
+def moments(features: FeatureMap, X: NDArray[Any]) -> tuple[Array, Array]:
+    """Mean and variance of each feature of X, over the points of all parts."""
+    n = peers().sum(len(X))
+    if X.size * 8 <= LARGEST:
+        F = features(X)
+        mean = peers().sum(F.sum(axis=0)) / n
+        return mean, peers().sum(np.square(F - mean).sum(axis=0)) / n
+    chunks = threads.chunks(len(X), CHUNK)
+    mean = peers().sum(sum(features(X[rows]).sum(axis=0) for rows in chunks)) / n
+    squares = sum(np.square(features(X[rows]) - mean).sum(axis=0) for rows in chunks)
+    return mean, peers().sum(squares) / n
 
 
 @register("Scaled")
@@ -51,7 +90,10 @@ class Scaled:
         return Scaled(low, high - low if high > low else 1.0)
 
     def __call__(self, X: NDArray[Any]) -> Array:
-        return (np.asarray(X, np.float64) - self.low) / self.width
+        F = np.array(X, np.float64)  # a copy, changed in place
+        F -= self.low
+        F /= self.width
+        return F
 
 
 @register("Unit")

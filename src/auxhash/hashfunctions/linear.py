@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from auxhash.checks import number, numbers
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, Matrix
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.parts import Chunks
 from auxhash.hashfunctions import svm
-from auxhash.hashfunctions.features import FeatureMap, RadialBasis, Scaled
+from auxhash.hashfunctions.features import FeatureMap, RadialBasis, Scaled, rows_of, with_one
 from auxhash.hashfunctions.smooth import SmoothLinear
 from auxhash.storage.encoding import register
 
@@ -43,16 +43,29 @@ class SVMHash:
 
     def features(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
         def compute(rows: slice) -> Array:
-            F = self.map(X[rows])
-            return np.hstack([F, np.ones((len(F), 1))])
+            return with_one(self.map(X[rows]))
 
         with threads.pool(n_jobs) as run:
             features: Array = Chunks(len(X), CHUNK, run).join(compute)
         return features
 
+    def training_features(self, X: NDArray[Any], n_jobs: int | None = None) -> Matrix:
+        found = rows_of(self.map, X, X.shape[1] + 1)
+        return self.features(X, n_jobs) if found is None else found
+
+    def outputs(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+        """What `decision` gives for the features of X, which are held for a part of X at a time."""
+        if self.W is None:
+            raise ValueError("the hash function is not fitted")
+        W = self.W
+        with threads.pool(n_jobs) as run:
+            parts = Chunks(len(X), CHUNK, run)
+            outputs: Array = parts.join(lambda rows: with_one(self.map(X[rows])) @ W)
+        return outputs
+
     def refit(
         self,
-        F: Array,
+        F: Matrix,
         Z: NDArray[np.int8],
         bits: NDArray[np.int64],
         weight: Array | None = None,
@@ -63,14 +76,14 @@ class SVMHash:
     def take(self, other: "SVMHash", bits: NDArray[np.int64]) -> "SVMHash":
         return replace(self, W=svm.take(self.W, other.W, bits))
 
-    def average(self, other: "SVMHash", share: float, F: Array) -> "SVMHash":
+    def average(self, other: "SVMHash", share: float, F: Matrix) -> "SVMHash":
         return replace(self, W=svm.average(self.W, other.W, share, F))
 
     def with_linear(self, W: Array) -> "SVMHash":
         """This hash function with the outputs F @ W, W (F + 1, b), to start from."""
         return replace(self, W=W)
 
-    def smooth(self, F: Array, rng: np.random.Generator, device: Device = CPU) -> SmoothLinear:
+    def smooth(self, F: Matrix, rng: np.random.Generator, device: Device = CPU) -> SmoothLinear:
         if self.W is None:
             raise ValueError("the hash function is not fitted")
         return SmoothLinear(F, self.W, self.decay, rng, device)
@@ -78,7 +91,7 @@ class SVMHash:
     def moved(self, weights: list[Array]) -> "SVMHash":
         return replace(self, W=weights[0])
 
-    def decision(self, F: Array, n_jobs: int | None = None) -> Array:
+    def decision(self, F: Matrix, n_jobs: int | None = None) -> Array:
         if self.W is None:
             raise ValueError("the hash function is not fitted")
         W = self.W

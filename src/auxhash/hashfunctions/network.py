@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from auxhash.checks import number, numbers, whole
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, Computed, Matrix, Numbers
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 from auxhash.hashfunctions import svm
-from auxhash.hashfunctions.features import Scaled, Unit
+from auxhash.hashfunctions.features import Scaled, Unit, moments
 from auxhash.hashfunctions.linear import CHUNK, linear
 from auxhash.hashfunctions.smooth import SmoothNetwork
 from auxhash.storage.encoding import register
@@ -60,49 +60,49 @@ class NetworkHash:
 
     def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "NetworkHash":
         scaled = self.map.fit(X, rng)
-        F = scaled(X)
-        n = peers().sum(len(F))
-        mean = peers().sum(F.sum(axis=0)) / n
-        variance = peers().sum(np.square(F - mean).sum(axis=0)) / n
+        mean, variance = moments(scaled, X)
         # Each unit's input has mean 0 and a standard deviation of about 1 on the training set.
-        V = peers().by(0, lambda: rng.standard_normal((F.shape[1], self.n_hidden)))
+        V = peers().by(0, lambda: rng.standard_normal((len(mean), self.n_hidden)))
         V = V / (np.sqrt(variance.sum()) or 1.0)
         return replace(self, map=scaled, V=np.vstack([V, -mean @ V]))
 
     def features(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
         return replace(linear(), map=self.map).features(X, n_jobs)
 
+    def training_features(self, X: NDArray[Any], n_jobs: int | None = None) -> Matrix:
+        return replace(linear(), map=self.map).training_features(X, n_jobs)
+
     def refit(
         self,
-        F: Array,
+        F: Matrix,
         Z: NDArray[np.int8],
         bits: NDArray[np.int64],
         weight: Array | None = None,
         n_jobs: int | None = None,
     ) -> "NetworkHash":
-        hidden = self._hidden(F, n_jobs)
+        hidden = self._layer(F, n_jobs)
         return replace(self, W=svm.refit(self.W, hidden, Z, bits, self.C, weight, n_jobs))
 
     def take(self, other: "NetworkHash", bits: NDArray[np.int64]) -> "NetworkHash":
         return replace(self, W=svm.take(self.W, other.W, bits))
 
-    def decision(self, F: Array, n_jobs: int | None = None) -> Array:
+    def decision(self, F: Matrix, n_jobs: int | None = None) -> Array:
         if self.W is None:
             raise ValueError("the hash function is not fitted")
         return self._hidden(F, n_jobs, self.W)
 
-    def average(self, other: "NetworkHash", share: float, F: Array) -> "NetworkHash":
+    def average(self, other: "NetworkHash", share: float, F: Matrix) -> "NetworkHash":
         if self.V is None or other.V is None:
             raise ValueError("both hash functions must be fitted")
         V = (1 - share) * self.V + share * other.V
-        W = svm.average(self.W, other.W, share, replace(self, V=V)._hidden(F, 1))
+        W = svm.average(self.W, other.W, share, replace(self, V=V)._layer(F, 1))
         return replace(self, V=V, W=W)
 
     def with_linear(self, W: Array) -> "NetworkHash":
         """This hash function with the outputs F @ W, W (D + 1, b): no unit counts yet."""
         return replace(self, W=np.vstack([np.zeros((self.n_hidden, W.shape[1])), W]))
 
-    def smooth(self, F: Array, rng: np.random.Generator, device: Device = CPU) -> SmoothNetwork:
+    def smooth(self, F: Matrix, rng: np.random.Generator, device: Device = CPU) -> SmoothNetwork:
         if self.V is None or self.W is None:
             raise ValueError("the hash function is not fitted")
         return SmoothNetwork(F, self.V, self.W, self.decay, self.dropout, self.noise, rng, device)
@@ -111,14 +111,27 @@ class NetworkHash:
         V, W = weights
         return replace(self, V=V, W=W)
 
-    def _hidden(self, F: Array, n_jobs: int | None, W: Array | None = None) -> Array:
+    def _layer(self, F: Matrix, n_jobs: int | None) -> Matrix:
+        """The hidden layer with the features appended; computed when needed if the features are."""
+        if self.V is None or not isinstance(F, Computed):
+            return self._hidden(F, n_jobs)
+        V = self.V
+
+        def make(rows: Numbers | slice) -> Array:
+            part = F[rows]
+            return np.hstack([np.maximum(part @ V, 0), part])
+
+        return Computed((len(F), V.shape[1] + F.shape[1]), make)
+
+    def _hidden(self, F: Matrix, n_jobs: int | None, W: Array | None = None) -> Array:
         """The hidden layer with the features appended, times W if given."""
         if self.V is None:
             raise ValueError("the hash function is not prepared")
         V = self.V
 
         def compute(rows: slice) -> Array:
-            hidden = np.hstack([np.maximum(F[rows] @ V, 0), F[rows]])
+            part = F[rows]
+            hidden = np.hstack([np.maximum(part @ V, 0), part])
             return hidden if W is None else hidden @ W
 
         with threads.pool(n_jobs) as run:

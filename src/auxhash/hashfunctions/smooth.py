@@ -7,13 +7,13 @@ steepest slope of the loss, so that it suits any loss and number of bits. Single
 enough: the gradients of a batch are far less exact.
 """
 
-from collections.abc import Sequence
-from typing import Protocol, cast
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeGuard, cast
 
 import numpy as np
 
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Numbers, Single
+from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, Single
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
@@ -49,20 +49,99 @@ class Smooth(Protocol):
         """The parameters as weights of the features themselves."""
 
 
+class Moment(NamedTuple):
+    """Where gradient steps stand."""
+
+    step: int  # from 0
+    done: float  # share of all steps that are made
+    rate: float  # length of the first step
+
+
+class SelfMoving(Protocol):
+    """Outputs of parameters that are not NumPy's, and which moves them itself; see `Smooth`."""
+
+    normalize_every: int  # steps
+
+    def begin(self, rng: np.random.Generator) -> None:
+        """As in `Smooth`."""
+
+    def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
+        """As in `Smooth`."""
+
+    def batch(self, rows: Numbers, run: threads.Run) -> Single:
+        """As in `Smooth`."""
+
+    def move(self, rows: Numbers, pull: Single, moment: Moment, run: threads.Run) -> None:
+        """One step down sum(a * pull), for the outputs that `batch` gave for these rows."""
+
+    def normalize(self) -> None:
+        """As in `Smooth`."""
+
+    def weights(self) -> list[Array]:
+        """The parameters, as the hash function's `moved` takes them."""
+
+    def state(self) -> tuple[list[Single], list[Single], list[Single]]:
+        """All that the next step depends on, as three lists of arrays."""
+
+    def restore(self, *state: list[Single]) -> None:
+        """Go on from a `state`."""
+
+
+def moves_itself(smooth: Any) -> TypeGuard[SelfMoving]:
+    return hasattr(smooth, "move")
+
+
 class Principal:
     """Principal coordinates of features F (n, D + 1); the last feature, a constant 1, is kept."""
 
-    def __init__(self, F: Array, device: Device = CPU) -> None:
+    def __init__(self, F: Matrix, device: Device = CPU) -> None:
         self.device = device
+        if isinstance(F, Computed):
+            self._of_parts(F)
+            return
         body, n = F[:, :-1], peers().sum(len(F))
         self.mean = peers().sum(body.sum(axis=0)) / n
         centred = body - self.mean
-        variance, self.axes = np.linalg.eigh(peers().sum(centred.T @ centred) / n)
-        variance = np.maximum(variance, 0)
-        self.scale = float(np.sqrt(variance.mean())) or 1.0
-        self.variance = device.put((variance / self.scale**2).astype(np.float32))
+        self._set_axes(peers().sum(centred.T @ centred) / n)
         X = centred @ (self.axes / self.scale)
         self.X = device.put(np.hstack([X, np.ones((len(X), 1))]).astype(np.float32))
+
+    def _set_axes(self, covariance: Array) -> None:
+        variance, self.axes = np.linalg.eigh(covariance)
+        variance = np.maximum(variance, 0)
+        self.scale = float(np.sqrt(variance.mean())) or 1.0
+        self.variance = self.device.put((variance / self.scale**2).astype(np.float32))
+
+    def _of_parts(self, F: Computed) -> None:
+        """The same for features that are computed when needed, as X then is, too."""
+        parts, n = threads.chunks(len(F), CHUNK), peers().sum(len(F))
+        self.mean = peers().sum(sum(F[part][:, :-1].sum(axis=0) for part in parts)) / n
+        covariance = np.zeros((F.shape[1] - 1, F.shape[1] - 1))
+        for part in parts:
+            centred = F[part][:, :-1] - self.mean
+            covariance += centred.T @ centred
+        self._set_axes(peers().sum(covariance) / n)
+        turned = (self.axes / self.scale).astype(np.float32)
+
+        def coordinates(rows: Numbers | slice) -> Single:
+            centred = F[rows]
+            centred[:, :-1] -= self.mean
+            found = centred.astype(np.float32)
+            found[:, :-1] = found[:, :-1] @ turned
+            put: Single = self.device.put(found)
+            return put
+
+        self.X = Computed(F.shape, coordinates)
+
+    def parts(
+        self, rows: Numbers | slice, size: int, run: threads.Run
+    ) -> tuple[Chunks, Callable[[slice], Single]]:
+        """These rows in parts of `size`, and a function that gives the coordinates of a part."""
+        if isinstance(self.X, Computed):
+            all_rows = np.arange(len(self.X))[rows]
+            return Chunks(len(all_rows), size, run), lambda part: self.X[all_rows[part]]
+        X = self.X[rows]
+        return Chunks(len(X), size, run), lambda part: X[part]
 
     def enter(self, W: Array) -> Single:
         """Weights of the coordinates that give the outputs of W (D + 1, any) on the features."""
@@ -86,7 +165,7 @@ class SmoothLinear:
 
     def __init__(
         self,
-        F: Array,
+        F: Matrix,
         W: Array,
         decay: float,
         rng: np.random.Generator,
@@ -108,9 +187,8 @@ class SmoothLinear:
         pass  # nothing is random here
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
-        X = self.principal.X[rows]
-        parts = Chunks(len(X), self.device.rows(CHUNK), run)
-        outputs: Single = parts.join(lambda part: X[part] @ self.W)
+        parts, X = self.principal.parts(rows, self.device.rows(CHUNK), run)
+        outputs: Single = parts.join(lambda part: X(part) @ self.W)
         return outputs
 
     def batch(self, rows: Numbers, run: threads.Run) -> Single:
@@ -148,7 +226,7 @@ class SmoothNetwork:
 
     def __init__(
         self,
-        F: Array,
+        F: Matrix,
         V: Array,
         W: Array,
         decay: float,
@@ -176,9 +254,13 @@ class SmoothNetwork:
         self.random = self.device.generator(rng)
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
-        X = self.principal.X[rows]
-        parts = Chunks(len(X), self.device.rows(CHUNK // 8), run)
-        outputs: Single = parts.join(lambda part: self._combined(X[part], self._hidden(X[part])))
+        parts, X = self.principal.parts(rows, self.device.rows(CHUNK // 8), run)
+
+        def combined(part: slice) -> Single:
+            own = X(part)
+            return self._combined(own, self._hidden(own))
+
+        outputs: Single = parts.join(combined)
         return outputs
 
     def batch(self, rows: Numbers, run: threads.Run) -> Single:

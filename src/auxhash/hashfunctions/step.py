@@ -1,25 +1,30 @@
 """The h step: train one classifier per bit, from X to the columns of Z."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Protocol, Self, TypeGuard
+from typing import Any, Protocol, Self, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.checks import unknown
-from auxhash.codes import Codes, sign
+from auxhash.codes import Codes, Packed, pack, sign
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, Matrix
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.peers import peers
 from auxhash.hashfunctions.classifiers import ClassifierHash, boosted_trees
 from auxhash.hashfunctions.linear import linear, rbf
 from auxhash.hashfunctions.network import network
-from auxhash.hashfunctions.smooth import Smooth
+from auxhash.hashfunctions.rotation import projections
+from auxhash.hashfunctions.smooth import SelfMoving, Smooth
 
 CHUNK = 16384  # points encoded at a time
+FLOATS = (np.float64, np.float32)  # other numbers are converted to the first
 NAMES = ("linear", "rbf", "network", "trees")
+
+OfChunk = Callable[[NDArray[Any]], Array]  # outputs (rows, b) of some rows of X
 
 
 class HashFunction(Protocol):
@@ -33,7 +38,7 @@ class HashFunction(Protocol):
 
     def refit(
         self,
-        F: Array,
+        F: Matrix,
         Z: Codes,
         bits: NDArray[np.int64],
         weight: Array | None = None,
@@ -44,14 +49,16 @@ class HashFunction(Protocol):
     def take(self, other: Self, bits: NDArray[np.int64]) -> Self:
         """This hash function with the given bits of another."""
 
-    def decision(self, F: Array, n_jobs: int | None = None) -> Array:
+    def decision(self, F: Matrix, n_jobs: int | None = None) -> Array:
         """Real-valued outputs (n, b); a bit is +1 where its output is not negative."""
 
 
 class SmoothHashFunction(HashFunction, Protocol):
     """A hash function that refinement can improve: its outputs have gradients."""
 
-    def smooth(self, F: Array, rng: np.random.Generator, device: Device = CPU) -> Smooth:
+    def smooth(
+        self, F: Matrix, rng: np.random.Generator, device: Device = CPU
+    ) -> Smooth | SelfMoving:
         """Its outputs for the training features F, as a function of its parameters."""
 
     def moved(self, weights: list[Array]) -> Self:
@@ -65,10 +72,35 @@ class StartedLinearly(SmoothHashFunction, Protocol):
         """This hash function with the outputs F @ W, W (F, b), of its features, to start from."""
 
 
+class SharedLayers(SmoothHashFunction, Protocol):
+    """A hash function whose bits share all layers, of points of any shape: a PyTorch module.
+
+    All bits are trained together, and no bit can be taken from another (`take` is not called). It
+    starts from weights of its own.
+    """
+
+    shared: bool  # True
+
+    def check_bits(self, F: Any, n_bits: int) -> None:
+        """Raise ValueError unless it has n_bits outputs for points like F."""
+
+    def blank(self, n: int) -> NDArray[Any]:
+        """n points of zeros, of the shape and the type that it was prepared for."""
+
+    def given(self) -> dict[str, Any]:
+        """The fields that no file holds: code."""
+
+    def export_onnx(self, path: str | os.PathLike[str], n_bits: int, dtype: str) -> None:
+        """Write it as an ONNX graph from raw points to packed codes."""
+
+    def go_on_from(self, learnt: Self) -> Self:
+        """This one with what another has learnt."""
+
+
 class Averageable(HashFunction, Protocol):
     """A hash function that can be averaged with another that was trained from it."""
 
-    def average(self, other: Self, share: float, F: Array) -> Self:
+    def average(self, other: Self, share: float, F: Matrix) -> Self:
         """This hash function moved towards another by `share` of the way; F scales the outputs."""
 
 
@@ -80,8 +112,39 @@ def is_started_linearly(h: HashFunction) -> TypeGuard[StartedLinearly]:
     return is_smooth(h) and hasattr(h, "with_linear")
 
 
+def is_shared(h: Any) -> TypeGuard[SharedLayers]:
+    return getattr(h, "shared", False) is True
+
+
+def given(h: Any) -> dict[str, Any]:
+    """What a hash function is made of that no file holds, by name."""
+    return h.given() if is_shared(h) else {}
+
+
 def is_smooth(h: HashFunction) -> TypeGuard[SmoothHashFunction]:
     return hasattr(h, "smooth") and hasattr(h, "moved")
+
+
+def check_started(h: HashFunction) -> None:
+    """Raise TypeError unless h has a start for gradient steps alone."""
+    if not (is_shared(h) or is_started_linearly(h)):
+        raise TypeError(
+            f"{type(h).__name__} cannot be trained by gradients alone: it must have them, and a "
+            'linear start, as "linear", "rbf" and "network" have, or be a PyTorch module'
+        )
+
+
+def started(
+    h: HashFunction, F: Matrix, n_bits: int, rng: np.random.Generator
+) -> SmoothHashFunction:
+    """A prepared hash function to begin gradient steps with.
+
+    A module has weights of its own; others start from projections of the features.
+    """
+    check_started(h)
+    if is_started_linearly(h):
+        return h.with_linear(projections(F[:], n_bits, rng))
+    return cast("SmoothHashFunction", h)
 
 
 def get(hash_function: Any, C: float) -> HashFunction:
@@ -99,6 +162,11 @@ def get(hash_function: Any, C: float) -> HashFunction:
         return made
     if hasattr(hash_function, "fit") and hasattr(hash_function, "get_params"):
         return ClassifierHash(hash_function)
+    if hasattr(hash_function, "state_dict"):
+        raise TypeError(
+            "hash_function must say how a PyTorch module is to be trained: give "
+            "auxhash.torch.ModuleHash(module)"
+        )
     raise TypeError(
         "hash_function must be a name or a scikit-learn classifier, "
         f"got {type(hash_function).__name__}"
@@ -115,6 +183,8 @@ def renewed(learnt: Any, wanted: Any) -> Any:
         raise ValueError(
             f"hash_function must stay what it was to go on with it (warm_start): {told} differ"
         )
+    if is_shared(wanted):
+        return wanted.go_on_from(learnt)
     return replace(learnt, C=wanted.C) if hasattr(wanted, "C") else learnt
 
 
@@ -123,29 +193,58 @@ def _kind(h: Any) -> list[str]:
     return [type(part).__name__ for part in parts if part is not None]
 
 
+def training_features(h: HashFunction, X: NDArray[Any], n_jobs: int | None = None) -> Matrix:
+    """Features of a training set: all at once or, where they would be large, computed when needed.
+
+    Either way they are the same, to the last bit.
+    """
+    if hasattr(h, "training_features"):
+        found: Matrix = h.training_features(X, n_jobs)
+        return found
+    return h.features(X, n_jobs)
+
+
 def outputs(h: HashFunction, X: NDArray[Any], n_jobs: int | None = None) -> Array:
     """Real-valued outputs (n, b) of a fitted hash function for raw X (n, D)."""
+    if hasattr(h, "outputs"):  # at once, to the same bits
+        found: Array = h.outputs(X, n_jobs)
+        return found
     return h.decision(h.features(X, n_jobs), n_jobs)
 
 
-@threads.one_blas_thread()
-def decided(of_chunk: Callable[[NDArray[Any]], Array], X: NDArray[Any]) -> Array:
+def decided(of_chunk: OfChunk, X: NDArray[Any]) -> Array:
     """Outputs (n, b) for raw X, from a function that gives them for a chunk of it.
 
     Raises ValueError where an output is NaN, which has no sign.
     """
-    chunks = range(0, len(X), CHUNK)
-    found: Array = np.concatenate([of_chunk(X[at : at + CHUNK]) for at in chunks])
-    if np.isnan(found).any():
-        row = int(np.flatnonzero(np.isnan(found).any(axis=1))[0])
-        raise ValueError(
-            f"X holds numbers too far from the training points: row {row} has outputs that "
-            "are no numbers"
-        )
-    return found
+    return np.concatenate([*_decided(of_chunk, X)])
 
 
-def codes(h: HashFunction, F: Array, n_jobs: int | None = None) -> Codes:
+def packed(of_chunk: OfChunk, X: NDArray[Any]) -> Packed:
+    """Packed codes (n, n_bytes), chunk by chunk: no more than these and one chunk is held."""
+    return np.concatenate([pack(sign(outputs)) for outputs in _decided(of_chunk, X)])
+
+
+def _decided(of_chunk: OfChunk, X: NDArray[Any]) -> Iterator[Array]:
+    """The outputs of each chunk; one of whole numbers or half precision is converted first.
+
+    Pictures, which have more axes, are the hash function's own matter.
+    """
+    for at in range(0, len(X), CHUNK):
+        chunk = X[at : at + CHUNK]
+        with threads.one_blas_thread():
+            plain = chunk.dtype in FLOATS or chunk.ndim > 2
+            found = of_chunk(chunk if plain else chunk.astype(np.float64))
+        if np.isnan(found).any():
+            row = at + int(np.flatnonzero(np.isnan(found).any(axis=1))[0])
+            raise ValueError(
+                f"X holds numbers too far from the training points: row {row} has outputs that "
+                "are no numbers"
+            )
+        yield found
+
+
+def codes(h: HashFunction, F: Matrix, n_jobs: int | None = None) -> Codes:
     """h(X) (n, b) of a fitted hash function, from the features F of X."""
     return sign(h.decision(F, n_jobs))
 
@@ -153,7 +252,7 @@ def codes(h: HashFunction, F: Array, n_jobs: int | None = None) -> Codes:
 def h_step(
     h: HashFunction,
     H: Codes | None,
-    F: Array,
+    F: Matrix,
     Z: Codes,
     bits: NDArray[np.int64],
     weight: Array | None = None,
@@ -163,7 +262,9 @@ def h_step(
 
     H holds the codes of the old h. The SVM minimises a surrogate of the number of misclassified
     points, and can misclassify more of them than the old classifier of the bit: then the bit keeps
-    the old one, so that the h step never raises L_P, eq. (5).
+    the old one, so that the h step never raises L_P, eq. (5). Where bits share layers, no single
+    bit can keep its old classifier: all do, if the new ones misclassify more entries of Z in sum,
+    which is what L_P counts.
     """
     if not len(bits) and H is not None:
         return h, H
@@ -172,9 +273,11 @@ def h_step(
     if H is None:
         return new, new_H
     cost = 1.0 if weight is None else weight
-    wrong = np.stack([(cost * (some != Z)).sum(0) for some in (new_H, H)])
-    new_wrong, old_wrong = peers().sum(wrong)
-    worse = np.flatnonzero(new_wrong > old_wrong)
+    both = np.stack([(cost * (some != Z)).sum(0) for some in (new_H, H)])
+    wrong, was_wrong = peers().sum(both)
+    if is_shared(h):
+        return (new, new_H) if wrong.sum() <= was_wrong.sum() else (h, H)
+    worse = np.flatnonzero(wrong > was_wrong)
     if len(worse):
         new = new.take(h, worse)
         new_H[:, worse] = H[:, worse]

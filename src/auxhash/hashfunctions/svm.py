@@ -7,31 +7,34 @@ For each bit, with features f_n (bias included, and regularised, as in LIBLINEAR
 The bits share the features, so products with all of them are matrix products, and they share a
 preconditioner: the inverse of I + 2 C rho F'F, with rho the mean over points and bits of s_n where
 the point is inside the margin and 0 where it is not. A few conjugate gradient steps then solve each
-Newton system. If fewer points than features are inside a bit's margin, as when classes are well
-separated, the preconditioner is a poor one; then the system is solved exactly, with one variable
-per such point. Double precision throughout: radial basis functions are nearly collinear, and single
-precision fails on them.
+Newton system. Where classes are well separated, few points are inside a bit's margin, and the
+preconditioner is a poor one: a bit whose system takes more operations than to solve it exactly is
+solved so, then and from then on (`exact`). Where the points are in several parts, a bit is solved
+exactly only while few points are inside, which then travel. Double precision throughout: radial
+basis functions are nearly collinear, and single precision fails on them.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, Computed, Matrix
 from auxhash.compute.parts import Chunks, Parts
 from auxhash.compute.peers import peers
+from auxhash.hashfunctions.exact import ExactSteps, JoinedSteps
 
 CHUNK = 1024  # points per task of a thread
 TOLERANCE = 1e-5  # estimated distance to the optimum, relative to the objective
 FORCING = 0.1  # relative residual at which a Newton system counts as solved
 NEWTON_STEPS = 100
-CG_STEPS = 50
-SHORT = 4  # points per feature, up to which the products of all pairs of points are kept
-FEW_INSIDE = 100  # m points inside a margin are few if m^2 is at most this times all points
+CG_STEPS = 12  # at least, that are tried before a system is solved exactly
+CG_STEPS_TOGETHER = 200  # at most, where points are in several parts: then few are solved exactly
+NOTHING = 1e-200  # a squared residual that has no digits to lose
+PATIENCE = 1 / 8  # or this share of its operations: most of them are made once, CG's for each step
 
 
 def fit(
-    F: Array,
+    F: Matrix,
     Z: NDArray[np.int8],
     C: float,
     start: Array | None = None,
@@ -50,7 +53,7 @@ def fit(
 
 def refit(
     W: Array | None,
-    F: Array,
+    F: Matrix,
     Z: NDArray[np.int8],
     bits: NDArray[np.int64],
     C: float,
@@ -74,7 +77,7 @@ def take(W: Array | None, other: Array | None, bits: NDArray[np.int64]) -> Array
     return new
 
 
-def average(W: Array | None, other: Array | None, share: float, F: Array) -> Array:
+def average(W: Array | None, other: Array | None, share: float, F: Matrix) -> Array:
     """Weights (1 - share) W + share other, each bit's outputs on F scaled to unit deviation first.
 
     Weighted by the numbers of points that each was learnt from, this is nearly what all of the
@@ -82,7 +85,9 @@ def average(W: Array | None, other: Array | None, share: float, F: Array) -> Arr
     """
     if W is None or other is None:
         raise ValueError("both hash functions must be fitted")
-    deviations = (deviation(F @ weights) for weights in (W, other))
+    rows = threads.chunks(len(F), len(F) if isinstance(F, np.ndarray) else CHUNK)
+    outputs = (np.concatenate([F[part] @ weights for part in rows]) for weights in (W, other))
+    deviations = (deviation(each) for each in outputs)
     old, new = (np.where(d > 0, d, 1.0) for d in deviations)
     return (1 - share) * W / old + share * other / new
 
@@ -106,21 +111,41 @@ def objective(
     return value
 
 
+def _gram(F: Matrix, parts: Parts) -> Array:
+    """F'F over the points of all parts; of computed features, what is here is kept with them."""
+    if not isinstance(F, Computed):
+        found: Array = parts.sum(lambda rows: F[rows].T @ F[rows])
+        return found
+    if "gram" not in F.memo:
+
+        def product(rows: slice) -> Array:
+            part = F[rows]
+            return part.T @ part
+
+        F.memo["gram"] = parts.sum_here(product)
+    kept: Array = F.memo["gram"]
+    return peers().sum(kept)
+
+
 class _Newton:
     """Columns of Z, s and the margins M = Z * (F W) are the bits that are not solved yet."""
 
     def __init__(
-        self, F: Array, Z: NDArray[np.int8], C: float, weight: Array | None, run: threads.Run
+        self, F: Matrix, Z: NDArray[np.int8], C: float, weight: Array | None, run: threads.Run
     ) -> None:
         self.F, self.C, self.run = F, C, run
         self.parts: Parts = Chunks(len(F), CHUNK, run)
         self.Z = Z.astype(np.float64)
         self.s = np.ones((1, 1)) if weight is None else weight
-        self.gram = self.parts.sum(lambda rows: F[rows].T @ F[rows])
-        self.n_points = peers().sum(len(F))
-        self.products = None  # (n, n), of all pairs of points
-        if peers().n == 1 and len(F) <= SHORT * F.shape[1]:
-            self.products = self.parts.join(lambda rows: F[rows] @ F.T)
+        self.gram = _gram(F, self.parts)
+        n, size = F.shape
+        self.cg_cost = 4.0 * n * size + 2.0 * size**2  # operations of one CG step of one bit
+        self.n_points = peers().sum(n)
+        self.exact: ExactSteps | JoinedSteps
+        if peers().n == 1:
+            self.exact = ExactSteps(F, self.gram, C, run)
+        else:
+            self.exact = JoinedSteps(F, self.gram, C, run, self.n_points)
         self.rho = 0.0  # of the current preconditioner
         self.inverse = np.empty(0)
 
@@ -131,26 +156,34 @@ class _Newton:
         if start is not None:
             self.parts.each(lambda rows: np.multiply(self.Z[rows], self.F[rows] @ W, out=M[rows]))
         todo = np.arange(n_bits)  # the column of W for each column of Z and M
+        hard = np.zeros(n_bits, np.bool_)  # bits whose systems are solved exactly
         inside = np.empty(M.shape)
         for _ in range(NEWTON_STEPS):
             value, gradient = self._evaluate(W[:, todo], M, inside)
-            step, few = self._exact(gradient, inside)
+            hard = self.exact.few(inside) | (hard & self.exact.any_number)
+            cost = self.exact.cost(inside)
+            step = np.empty_like(gradient)
+            step[:, hard] = self.exact.solve(todo[hard], gradient[:, hard], inside[:, hard])
             decrement = -(gradient * step).sum(0)
-            if not few.all():
-                self._precondition(self._mean(inside[:, ~few]))
-                decrement[~few] = (gradient * (self.inverse @ gradient)).sum(0)[~few]
+            if not hard.all():
+                self._precondition(self._mean(inside[:, ~hard]))
+                decrement[~hard] = (gradient * (self.inverse @ gradient)).sum(0)[~hard]
             far = decrement > 2 * TOLERANCE * value
             if not far.all():
                 if not far.any():
                     break
                 todo, M, inside = todo[far], M[:, far], np.ascontiguousarray(inside[:, far])
                 gradient, self.Z = gradient[:, far], self.Z[:, far]
-                step, few = step[:, far], few[far]
+                step, hard, cost = step[:, far], hard[far], cost[far]
                 self.s = self.s[:, far] if self.s.shape[1] > 1 else self.s
-            if not few.any():
-                step = self._solve(gradient, inside)
-            elif not few.all():
-                step[:, ~few] = self._solve(gradient[:, ~few], inside[:, ~few])
+            if not hard.all():
+                easy = np.flatnonzero(~hard)
+                limit = self._patience(cost[easy])
+                found, solved = self._solve(gradient[:, easy], inside[:, easy], limit)
+                step[:, easy] = found
+                late = easy[~solved & self.exact.any_number]
+                step[:, late] = self.exact.solve(todo[late], gradient[:, late], inside[:, late])
+                hard[late] = True
             W[:, todo] += step * self._search(W[:, todo], M, step)
         return W
 
@@ -177,6 +210,11 @@ class _Newton:
         total: float = peers().sum(float(inside.sum()))
         return float(total / (self.n_points * inside.shape[1]))
 
+    def _patience(self, cost: Array) -> Array:
+        """The most CG steps (b,), for systems of which an exact step takes so many operations."""
+        limit = np.maximum(CG_STEPS, PATIENCE * cost / self.cg_cost)
+        return np.where(np.isinf(cost), CG_STEPS_TOGETHER, limit)
+
     def _precondition(self, rho: float) -> None:
         if abs(rho - self.rho) > 0.1 * self.rho or not len(self.inverse):
             from scipy.linalg import cho_factor, cho_solve  # imported for training alone
@@ -185,45 +223,19 @@ class _Newton:
             factor = cho_factor(unit + (2 * self.C * rho) * self.gram)
             self.rho, self.inverse = rho, cho_solve(factor, unit)
 
-    def _exact(self, gradient: Array, inside: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Newton steps (F, b) of the bits with few points inside the margin, and which those are.
+    def _solve(
+        self, gradient: Array, inside: Array, limit: Array
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """Preconditioned conjugate gradients for Hessian @ step = -gradient, all bits at once.
 
-        By Woodbury's identity, with B the m points inside, scaled by the root of their weights,
-        (I + 2C B'B)^-1 g = g - B' (I/2C + BB')^-1 B g: a system of m variables.
+        Returns the steps, and which bits are solved; `limit` (b,) is the most CG steps of each.
         """
-        from scipy.linalg import cho_factor, cho_solve
-
-        count = peers().sum(np.count_nonzero(inside, axis=0))
-        few = count <= len(gradient)
-        if self.products is None:
-            few &= count**2 <= FEW_INSIDE * self.n_points
-        step = -gradient
-        F = self.F
-        if peers().n > 1 and (few & (count > 0)).any():  # few points: all of them, from all parts
-            here = inside[:, few].any(axis=1)
-            F, inside = peers().join(F[here]), peers().join(inside[here])
-
-        def solve(bit: int) -> None:
-            rows = np.flatnonzero(inside[:, bit])
-            root = np.sqrt(inside[rows, bit])
-            B = F[rows] * root[:, None]
-            if self.products is None:
-                small = B @ B.T
-            else:
-                small = self.products[np.ix_(rows, rows)] * root * root[:, None]
-            small.flat[:: len(rows) + 1] += 1 / (2 * self.C)
-            step[:, bit] += B.T @ cho_solve(cho_factor(small), B @ gradient[:, bit])
-
-        self.run(solve, np.flatnonzero(few & (count > 0)).tolist())
-        return step, few
-
-    def _solve(self, gradient: Array, inside: Array) -> Array:
-        """Preconditioned conjugate gradients for Hessian @ step = -gradient, all bits at once."""
         step = np.zeros_like(gradient)
         r = -gradient
         p = q = self.inverse @ r
         size = first = (r * q).sum(0)
-        for _ in range(CG_STEPS):
+        solved = np.zeros(len(limit), np.bool_)
+        for number in range(1, int(np.ceil(limit.max())) + 1):
             direction = p
 
             def part(rows: slice, direction: Array = direction) -> Array:
@@ -232,15 +244,17 @@ class _Newton:
                 return self.F[rows].T @ outputs
 
             product = p + (2 * self.C) * self.parts.sum(part)
-            along = np.divide(size, (p * product).sum(0), out=np.zeros_like(size), where=size > 0)
+            curve = (p * product).sum(0)
+            along = np.divide(size, curve, out=np.zeros_like(size), where=size > NOTHING)
             step += along * p
             r = r - along * product
             q = self.inverse @ r
             previous, size = size, (r * q).sum(0)
-            if (size <= FORCING**2 * first).all():
+            solved = size <= FORCING**2 * first
+            if (solved | (number >= limit)).all():
                 break
             p = q + p * np.divide(size, previous, out=np.zeros_like(size), where=previous > 0)
-        return step
+        return step, solved
 
     def _search(self, W: Array, M: Array, step: Array) -> Array:
         """The best length (b,) of each step, by Newton's method in one variable; updates M."""

@@ -62,9 +62,7 @@ class MultiIndex:
                 self.planes, queries[rows], radius, reach, self.start, self.order, cost[rows]
             )
 
-        cuts = threads.chunks(len(queries), CHUNK)
-        with threads.pool(n_jobs) as run:
-            parts = run(search, cuts)
+        parts = threads.run_kernels(search, threads.chunks(len(queries), CHUNK), n_jobs)
         distances: list[scan.Distances] = []
         positions: list[scan.Positions] = []
         for stops, near, where in parts:

@@ -65,8 +65,7 @@ def nearest(
             where[p, rows],
         )
 
-    with threads.pool(n_jobs) as run:
-        run(search, [(rows, p) for rows in groups for p in range(len(pieces))])
+    threads.run_kernels(search, [(rows, p) for rows in groups for p in range(len(pieces))], n_jobs)
     if not alone:  # few queries: each thread has searched a piece of the base
         _, bins = scratch(widest)
         for q in range(len(queries)):
@@ -89,8 +88,8 @@ def within(
         rows, piece = task
         return _within(planes, piece.start, piece.stop, queries[rows], radius, scratch(widest)[0])
 
-    with threads.pool(n_jobs) as run:
-        results = iter(run(search, [(rows, piece) for rows in groups for piece in pieces]))
+    tasks = [(rows, piece) for rows in groups for piece in pieces]
+    results = iter(threads.run_kernels(search, tasks, n_jobs))
     distances: list[Distances] = []
     positions: list[Positions] = []
     for rows in groups:
@@ -107,7 +106,9 @@ def within(
 
 def _shares(n: int, n_queries: int, n_jobs: int | None) -> tuple[list[slice], list[slice], int]:
     """Groups of queries, pieces of the base, number of threads; no result depends on them."""
-    count = max(1, min(threads.count(n_jobs), n * n_queries // SHARE))
+    most = max(1, n * n_queries // SHARE)
+    # Asking the system for its cores takes longer than to search some thousands of codes.
+    count = 1 if most == 1 and n_jobs is None else min(threads.count(n_jobs), most)
     share = -(-n_queries // count)
     groups = threads.chunks(n_queries, max(1, min(GROUP, share)))
     if n_queries >= count:

@@ -1,5 +1,6 @@
 """Retrieval metrics from one histogram pass, with ties counted by their exact expectation."""
 
+from auxhash.metrics.bysort import map_by_sort
 from auxhash.metrics.evaluation import Evaluation
 from auxhash.metrics.measures import (
     bit_balance,
@@ -21,6 +22,7 @@ __all__ = [
     "code_utilization",
     "distance_histogram",
     "evaluate",
+    "map_by_sort",
     "mean_average_precision",
     "precision_at_k",
     "precision_recall_by_radius",

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from auxhash.codes import MOST_BITS, Packed, pack, sign
 from auxhash.compute.arrays import AnyArray, Array
-from auxhash.hashfunctions import HashFunction, NetworkHash, SVMHash, decided, outputs
+from auxhash.hashfunctions import HashFunction, NetworkHash, SVMHash, decided, outputs, packed
 from auxhash.storage import encoding, fitted, modelfile
 from auxhash.storage.modelfile import StoredModel
 
 if TYPE_CHECKING:
     from auxhash.hasher import Hasher
 
-KINDS = ("MACHash", "TwoStepHash", "NeighborHash")
+KINDS = ("MACHash", "TwoStepHash", "EndToEndHash", "NeighborHash")
 
 
 @dataclass
@@ -48,20 +48,23 @@ class Encoder:
 
     def encode(self, X: AnyArray) -> Packed:
         """As `Hasher.encode`."""
-        return pack(sign(self.decision_function(X)))
+        points = self._points(X)
+        return (
+            pack(sign(self.decision_function(X)))
+            if points is None
+            else packed(self._outputs, points)
+        )
 
     def _outputs(self, X: NDArray[Any]) -> Array:
         return outputs(self.hash_function, X, self.n_jobs)
 
     def _points(self, X: AnyArray) -> AnyArray | None:
-        """X in the type that the estimator would convert it to; None if it might refuse it."""
+        """X, if the estimator would not refuse it; else None."""
         if type(X) is not np.ndarray or X.dtype.kind not in "fiu":
             return None
         if X.ndim != 2 or not len(X) or X.shape[1] != self.n_features_in_:
             return None
-        kept = X.dtype in (np.float64, np.float32)
-        points: AnyArray = X if kept else X.astype(np.float64)
-        return points if np.isfinite(points).all() else None
+        return X if np.isfinite(X).all() else None
 
 
 def load(path: str | os.PathLike[str]) -> "Encoder | Hasher":

@@ -12,7 +12,7 @@ from auxhash.storage.fitted import check_whole
 from auxhash.storage.modelfile import ModelFileError, StoredModel
 
 
-def load(path: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Hasher:
+def load(path: str | os.PathLike[str], trusted: Sequence[str] = (), module: Any = None) -> Hasher:
     """The estimator that `save` wrote: same parameters, same codes.
 
     Nothing in the file is executed. Its content is checked: checksums, types, shapes, that numbers
@@ -21,13 +21,18 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Hasher:
     Args:
         trusted: full names of the types inside a scikit-learn estimator that auxhash cannot check:
             a forged one could crash the process. Only for files of people you trust.
+        module: the PyTorch module of a model that was learnt with one
+            (`auxhash.torch.ModuleHash`): the file holds its weights alone. Its own weights are not
+            used, and it stays as it is; the model computes on the device that it is on. Where
+            callables belong to it, give all of them: `module=ModuleHash(net, to_input=...)`.
 
     Raises ModelFileError for a file that is foreign, damaged, newer than this package or not to
     be trusted; OSError; ImportError where skops is needed but missing.
     """
+    given = _given(module)
     model = modelfile.read(path)
     try:
-        hasher = _made(model, trusted)
+        hasher = _made(model, trusted, given)
         check_whole(hasher)
     except ImportError:
         raise
@@ -37,16 +42,26 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Hasher:
     return hasher
 
 
-def _made(model: StoredModel, trusted: Sequence[str]) -> Hasher:
+def _given(module: Any) -> dict[str, Any]:
+    """What the file does not hold and the caller gives."""
+    if module is None:
+        return {}
+    from auxhash.torch import ModuleHash  # only where there is a module is there PyTorch
+
+    made = module if isinstance(module, ModuleHash) else ModuleHash(module)
+    return made.given()
+
+
+def _made(model: StoredModel, trusted: Sequence[str], given: dict[str, Any]) -> Hasher:
     if model.kind in baselines.__all__:
         cls: Any = getattr(baselines, model.kind)
-    elif model.kind in ("MACHash", "TwoStepHash"):
+    elif model.kind in ("MACHash", "TwoStepHash", "EndToEndHash"):
         cls = getattr(estimators, model.kind)
     elif model.kind == "NeighborHash":
         cls = neighborhash.NeighborHash
     else:
         raise ValueError(f"it holds {model.kind!r}, which is no estimator of auxhash")
-    content = decode(model.content, model.arrays, trusted)
+    content = decode(model.content, model.arrays, trusted, given=given)
     hasher: Hasher = cls(**content["parameters"])
     for name, value in content["learnt"].items():
         if hasattr(cls, name) or name in content["parameters"]:

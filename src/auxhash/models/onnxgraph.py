@@ -21,7 +21,7 @@ from auxhash import __version__, baselines
 from auxhash.baselines.logitlsh import LEAST
 from auxhash.estimators import AffinityHash
 from auxhash.hasher import Hasher
-from auxhash.hashfunctions import NetworkHash, RadialBasis, Scaled, SVMHash, Unit
+from auxhash.hashfunctions import NetworkHash, RadialBasis, Scaled, SVMHash, Unit, is_shared
 from auxhash.neighborhash import NeighborHash
 from auxhash.storage.files import writing
 
@@ -93,6 +93,9 @@ def export_onnx(
 ) -> None:
     """Write a fitted hasher as an ONNX model: input "features", of `dtype`, output "codes".
 
+    A PyTorch module is exported by PyTorch's own exporter; the input of one that was learnt from
+    pictures of bytes is uint8, of their shape.
+
     Raises TypeError for a hasher that cannot be exported, NotFittedError, and ImportError where
     the package onnx is missing.
     """
@@ -100,6 +103,10 @@ def export_onnx(
     check_is_fitted(hasher)
     if dtype not in ("float32", "float64"):
         raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}')
+    h = getattr(hasher, "hash_function_", None)
+    if is_shared(h):
+        h.export_onnx(path, int(hasher.n_bits), dtype)
+        return
     types = onnx.TensorProto
     graph = OnnxGraph()
     Y = outputs(hasher, graph.add("Cast", "features", to=types.DOUBLE), graph)

@@ -7,14 +7,15 @@ turns it into gradients for its parameters. Neither knows the other.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
 from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers, Single
-from auxhash.hashfunctions.smooth import Smooth
+from auxhash.hashfunctions.smooth import Moment, SelfMoving, Smooth, moves_itself
 
+RATE = 0.02  # length of the first step, unless something else is wanted
 FIRST, SECOND = 0.9, 0.999  # Adam's decay rates of the mean gradient and of its mean square
 
 DescentState = tuple[list[Single], list[Single], list[Single]]
@@ -37,34 +38,33 @@ class Objective(Protocol):
         """
 
 
-class GradientDescent:
-    """Stochastic gradient steps with Adam: each coordinate over its root mean square gradient.
+class Adam:
+    """Adam's steps: each coordinate over its root mean square gradient.
 
-    The steepness grows geometrically; the length of the steps falls linearly to 0.
+    Their length falls linearly to 0.
     """
 
-    def __init__(
-        self,
-        smooth: Smooth,
-        objective: Objective,
-        n_steps: int,
-        steepness: tuple[float, float],
-        rate: float,
-        rng: np.random.Generator,
-    ) -> None:
-        self.smooth, self.objective = smooth, objective
-        self.n_steps, self.steepness, self.rate = n_steps, steepness, rate
+    def __init__(self, smooth: Smooth) -> None:
+        self.smooth = smooth
         self.mean: list[Single] = [np.zeros_like(p) for p in smooth.parameters]
         self.square: list[Single] = [np.zeros_like(p) for p in smooth.parameters]
-        self.begin(rng)
 
-    def begin(self, rng: np.random.Generator) -> None:
-        """Draw all that is random in the following steps from this generator."""
-        self.smooth.begin(rng)
-        self.batches = self.objective.batches(rng)
+    def move(self, rows: Numbers, pull: Single, moment: Moment, run: threads.Run) -> None:
+        smooth, t = self.smooth, moment.step
+        gradients = smooth.gradients(rows, pull, run)
+        length = moment.rate * (1 - moment.done) / (1 - FIRST ** (t + 1))
+        unbiased = np.float32(1 / (1 - SECOND ** (t + 1)))
+        moving = zip(
+            smooth.parameters, smooth.rates, gradients, self.mean, self.square, strict=True
+        )
+        for parameter, rate, gradient, mean, square in moving:
+            mean += np.float32(1 - FIRST) * (gradient - mean)
+            square += np.float32(1 - SECOND) * (gradient * gradient - square)
+            root = np.sqrt(unbiased * square)
+            parameter -= np.float32(length * rate) * mean / np.where(root > 0, root, np.float32(1))
 
     def state(self) -> DescentState:
-        """The parameters, and Adam's means of the gradient and of its square."""
+        """The parameters, and the means of the gradient and of its square."""
         kept = self.smooth.parameters, self.mean, self.square
         first, second, third = ([self.smooth.device.fetch(a) for a in some] for some in kept)
         return first, second, third
@@ -75,6 +75,40 @@ class GradientDescent:
         for arrays, values in zip(kept, state, strict=True):
             for array, value in zip(arrays, values, strict=True):
                 array[...] = self.smooth.device.put(value)
+
+
+class GradientDescent:
+    """Stochastic gradient steps, by Adam or by the hash function itself (`SelfMoving`).
+
+    The steepness grows geometrically.
+    """
+
+    def __init__(
+        self,
+        smooth: Smooth | SelfMoving,
+        objective: Objective,
+        n_steps: int,
+        steepness: tuple[float, float],
+        rate: float,
+        rng: np.random.Generator,
+    ) -> None:
+        self.smooth, self.objective = smooth, objective
+        self.n_steps, self.steepness, self.rate = n_steps, steepness, rate
+        self.moving = smooth if moves_itself(smooth) else Adam(cast("Smooth", smooth))
+        self.begin(rng)
+
+    def begin(self, rng: np.random.Generator) -> None:
+        """Draw all that is random in the following steps from this generator."""
+        self.smooth.begin(rng)
+        self.batches = self.objective.batches(rng)
+
+    def state(self) -> DescentState:
+        """The parameters, and two more lists of what the next step depends on."""
+        return self.moving.state()
+
+    def restore(self, *state: list[Single]) -> None:
+        """Go on from a `state`."""
+        self.moving.restore(*state)
 
     def move(self, t: int, run: threads.Run) -> None:
         """Step t of 0..n_steps - 1."""
@@ -88,17 +122,7 @@ class GradientDescent:
 
         pull = self.objective.pull(outputs, rows, s, run)
         pull *= np.float32(self.objective.scale(rows))
-        gradients = smooth.gradients(rows, pull, run)
-        length = self.rate * (1 - done) / (1 - FIRST ** (t + 1))
-        unbiased = np.float32(1 / (1 - SECOND ** (t + 1)))
-        moving = zip(
-            smooth.parameters, smooth.rates, gradients, self.mean, self.square, strict=True
-        )
-        for parameter, rate, gradient, mean, square in moving:
-            mean += np.float32(1 - FIRST) * (gradient - mean)
-            square += np.float32(1 - SECOND) * (gradient * gradient - square)
-            root = np.sqrt(unbiased * square)
-            parameter -= np.float32(length * rate) * mean / np.where(root > 0, root, np.float32(1))
+        self.moving.move(rows, pull, Moment(t, done, self.rate), run)
         if (t + 1) % smooth.normalize_every == 0:
             smooth.normalize()
 

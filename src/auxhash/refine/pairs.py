@@ -25,6 +25,8 @@ PairSource = Literal["auto", "given", "fresh"]
 BATCH = 2000  # points per step
 CHUNK = 128  # points of a batch per task of a thread
 MOST_VALUES = 256  # of y: the steepest slope is sought among at most so many
+FEW = 1 << 15  # points whose outputs are all computed, even where some would do
+PAIRS = 1 << 20  # pairs of an affinity that are looked at together
 PARTNERS = 10  # points per class that a batch must hold on average, for "auto" to take fresh pairs
 
 
@@ -50,9 +52,12 @@ def classes_of(affinity: Affinity) -> Numbers | None:
     groups = affinity.groups
     if groups is None or affinity.kind != "similarity":
         return None
-    same = groups[affinity.i] == groups[affinity.j]
-    if not np.array_equal(affinity.y, np.where(same, 1.0, -1.0)):
-        return None
+    for pairs in threads.chunks(len(affinity), PAIRS):
+        i, j = affinity.ends(pairs)
+        if not np.array_equal(
+            affinity.values(pairs)[0], np.where(groups[i] == groups[j], 1.0, -1.0)
+        ):
+            return None
     return np.unique(groups, return_inverse=True)[1]
 
 
@@ -63,12 +68,13 @@ class FreshPairs:
         affinity = problem.affinity
         self.batch, self.unit = batch, steepest(problem)
         size = np.bincount(classes)
-        cell = classes[affinity.i] * len(size) + classes[affinity.j]
-        weight = np.bincount(cell, affinity.weight, len(size) ** 2).reshape(len(size), len(size))
+        weight = np.zeros((len(size), len(size)))
+        for pairs in threads.chunks(len(affinity), PAIRS):
+            _add_weights(classes, *affinity.ends(pairs), affinity.values(pairs)[1], weight)
         weight = weight + weight.T  # every pair in both orders, in the diagonal cells, too
         count = np.outer(size, size) - np.diag(size)
         weight = np.divide(weight, count, out=np.zeros_like(weight), where=count > 0)
-        self.weight = (weight / affinity.weight.sum()).astype(np.float32)  # (classes, classes)
+        self.weight = (weight / affinity.total_weight()).astype(np.float32)  # (classes, classes)
         self.classes = classes
         self.slope = _slope(losses.curves(problem.function, [-1, 1], problem.n_bits))
         line = _line(self.slope)
@@ -122,7 +128,7 @@ class GivenPairs:
         self.batch, self.unit = batch, steepest(problem)
         self.n_points = problem.n_points
         self.graph = problem.graph
-        total = problem.affinity.weight.sum()
+        total = problem.affinity.total_weight()
         self.slope = _slope(problem.table.table / total)
         self.basis = _slope(problem.table.basis / total)
 
@@ -133,25 +139,39 @@ class GivenPairs:
         return self.n_points / len(rows) / self.unit
 
     def pull(self, outputs: Outputs, rows: Numbers, s: np.float32, run: threads.Run) -> Single:
-        U = np.tanh(s * outputs(slice(None)))
         edges = self.graph.edges
+        needed, place = self._needed(rows)
+        U = np.tanh(s * outputs(needed))
         pull = np.empty((len(rows), U.shape[1]), np.float32)
 
         def part(chunk: slice) -> None:
-            _given_pulls(rows[chunk], edges, self.slope, self.basis, U, pull[chunk])
+            _given_pulls(rows[chunk], edges, self.slope, self.basis, place, U, pull[chunk])
 
         run(part, threads.chunks(len(rows), CHUNK))
-        U = U[rows]
+        U = U[place[rows]]
         pull *= s * (1 - U * U)
         return pull
+
+    def _needed(self, rows: Numbers) -> tuple[Numbers | slice, NDArray[np.int32]]:
+        """The points of a batch and their partners, and the place of each point among them.
+
+        They are all points if there are few, or if these are most of them. (Few points always were
+        taken whole; the sums of a matrix product may round differently for a part of its rows.)
+        """
+        if self.n_points > FEW:
+            place = np.zeros(self.n_points, np.int32)
+            count = _mark_partners(rows, self.graph.edges, place)
+            if 2 * count < self.n_points:
+                needed = np.flatnonzero(place)
+                place[needed] = np.arange(count)
+                return needed, place
+        return slice(None), np.arange(self.n_points, dtype=np.int32)
 
 
 def steepest(problem: Problem) -> float:
     """The steepest slope of the loss over the y of the affinity (a sample, if there are many)."""
     affinity = problem.affinity
-    values = np.array([affinity.y.min(), affinity.y.max()])
-    if not np.isin(affinity.y, values).all():  # more than two: only then sort, which is slow
-        values = np.unique(affinity.y)
+    values = affinity.distinct_y()
     if len(values) > MOST_VALUES:
         values = np.quantile(values, np.linspace(0, 1, MOST_VALUES))
     curves = losses.curves(problem.function, values, problem.n_bits, affinity.kind)
@@ -173,6 +193,13 @@ def _line(slope: Single) -> tuple[Single, Single] | None:
     A = (slope[:, 0] + slope[:, -1]) / np.float32(2)
     line = A[:, None] + B[:, None] * (b - 2 * np.arange(b + 1))
     return (A, B) if np.allclose(slope, line, rtol=0, atol=1e-5 * np.abs(slope).max()) else None
+
+
+@kernel
+def _add_weights(classes: Any, i: Any, j: Any, weight: Any, out: Any) -> None:
+    """Add the weights of these pairs to the cells of their classes."""
+    for p in range(len(i)):
+        out[classes[i[p]], classes[j[p]]] += weight[p]
 
 
 @kernel(inline="always")
@@ -198,25 +225,41 @@ def _class_pulls(S: Any, first: int, classes: Any, weight: Any, slope: Any) -> N
         S[i, first + i] = 0
 
 
+@kernel
+def _mark_partners(rows: Any, edges: Any, marked: Any) -> int:
+    """Set `marked`, which is 0, to 1 for these points and their partners; return their number."""
+    count = 0
+    for n in rows:
+        count += 1 - marked[n]
+        marked[n] = 1
+        for e in range(edges.indptr[n], edges.indptr[n + 1]):
+            count += 1 - marked[edges.indices[e]]
+            marked[edges.indices[e]] = 1
+    return count
+
+
 @kernel(fastmath={"reassoc", "contract"})
-def _given_pulls(rows: Any, edges: Any, slope: Any, basis: Any, U: Any, out: Any) -> None:
+def _given_pulls(
+    rows: Any, edges: Any, slope: Any, basis: Any, place: Any, U: Any, out: Any
+) -> None:
+    """The sums over the partners of these points; the outputs of point n are U[place[n]]."""
     indptr, indices, row, coef = edges.indptr, edges.indices, edges.row, edges.coef
     b = U.shape[1]
     pull = np.empty(b, np.float32)
     for q in range(len(rows)):
-        n = rows[q]
+        n, own = rows[q], place[rows[q]]
         pull[:] = 0
         for e in range(indptr[n], indptr[n + 1]):
-            m = indices[e]
+            m = place[indices[e]]
             s = np.float32(0)
             for k in range(b):
-                s += U[n, k] * U[m, k]
+                s += U[own, k] * U[m, k]
             at, rest = _place(s, b)
             low, high = slope[row[e], at], slope[row[e], at + 1]
             factor = low + rest * (high - low)
             for r in range(coef.shape[1]):
                 low, high = basis[r, at], basis[r, at + 1]
-                factor += np.float32(coef[e, r]) * (low + rest * (high - low))
+                factor += np.float32(coef[edges.pair[e], r]) * (low + rest * (high - low))
             for k in range(b):
                 pull[k] += factor * U[m, k]
         out[q] = pull

@@ -15,18 +15,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from auxhash import checks
 from auxhash.affinity.neighbors import nearest
 from auxhash.compute import clock, threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Matrix
 from auxhash.compute.peers import peers
-from auxhash.hashfunctions import HashFunction, codes, is_smooth
+from auxhash.hashfunctions import HashFunction, codes, is_shared, is_smooth
 from auxhash.mac import State, Step, Validate
-from auxhash.refine.gradient import DescentState, GradientDescent, Objective
+from auxhash.refine.classes import BATCH as CLASS_BATCH
+from auxhash.refine.classes import ClassCodes
+from auxhash.refine.gradient import RATE, DescentState, GradientDescent, Objective
 from auxhash.refine.pairs import BATCH, FreshPairs, PairSource, classes_of, objective_for
 from auxhash.refine.rank import BATCH as RANK_BATCH
 from auxhash.refine.rank import Rank
@@ -37,6 +39,9 @@ from auxhash.zstep import Problem
 NEAREST = 10  # neighbours in feature space, of each point
 REPORTS = 10  # times that L(h) is measured
 TURN = 20  # steps on one part of the points before the next, where they are in several
+# Of a training without MAC: rounds over the points, steps at least, and the steepness for classes.
+ROUNDS, LEAST_ALONE = 30, 1000
+GENTLE = 1.0, 4.0
 
 
 @register("Refine")
@@ -45,18 +50,22 @@ class Refine:
     """Settings of the refinement.
 
     Args:
-        objective: "loss", that of MAC, over pairs; or "rank", that of points of the same class, or
-            of similar pairs, among all others.
+        objective: "loss", that of MAC, over pairs; "rank", that of points of the same class, or
+            of similar pairs, among all others; or "classes", which takes points of one class
+            together, and the classes as far apart as so many can be (`refine.classes`).
         n_steps: gradient steps.
-        batch: points per step; None takes 2,000 for the loss, and 1,024 for the rank.
+        batch: points per step; None takes 2,000 for the loss, 1,024 for the rank and 512 for the
+            classes.
         pairs: for the loss, "given" takes the pairs of the affinity; "fresh" all pairs of a batch,
             with the weights that draws have in expectation, and generalises better; "auto" is
             "fresh" if the affinity was drawn from few enough classes, else "given".
         steepness: s in the first step and in the last; it grows geometrically.
-        rate: length of the first step; it falls linearly to 0.
+        rate: length of the first step; it falls linearly to 0. A PyTorch module has a rate and a
+            schedule of its own; they are taken for 0.02, and other values are relative to it.
         neighbors: for the rank, the share of similar points that are one of the 10 nearest in
             feature space in place of one of the same class: for classes that are not among the
             labels.
+        cross_entropy: for the classes, the weight of a cross-entropy that is added.
         keep: "lower" ends with the lowest L(h), MAC's included, so that refinement never raises it;
             "refined" with the last step.
     """
@@ -65,16 +74,20 @@ class Refine:
     batch: int | None = None
     pairs: PairSource = "auto"
     steepness: tuple[float, float] = (2.0, 20.0)
-    rate: float = 0.02
-    objective: Literal["loss", "rank"] = "loss"
+    rate: float = RATE
+    objective: Literal["loss", "rank", "classes"] = "loss"
     keep: Literal["lower", "refined"] = "lower"
     neighbors: float = 0.0
+    cross_entropy: float = 0.0
 
     def __post_init__(self) -> None:
         checks.whole("n_steps", self.n_steps, 1)
         if self.batch is not None:
             checks.whole("batch", self.batch, 1)
-        checks.one_of("objective", self.objective, ("loss", "rank"))
+        checks.one_of("objective", self.objective, ("loss", "rank", "classes"))
+        checks.number("cross_entropy", self.cross_entropy, 0)
+        if self.cross_entropy and self.objective != "classes":
+            raise ValueError('cross_entropy is for objective="classes"')
         checks.number("neighbors", self.neighbors, 0)
         if self.neighbors > (self.objective == "rank"):
             raise ValueError(
@@ -91,8 +104,19 @@ class Refine:
         """Raise, before anything is trained, if h could not be refined."""
         if not is_smooth(h):
             raise TypeError(f"{type(h).__name__} has no gradient to refine it by; set refine=None")
+        if self.neighbors and is_shared(h):
+            raise TypeError(
+                f"neighbors are those of fixed features, and {type(h).__name__} learns its own; "
+                "leave it at 0"
+            )
         if self.objective == "loss":
             objective_for(problem, self.pairs, self.batch or BATCH)
+        elif self.objective == "classes":
+            if classes_of(problem.affinity) is None:
+                raise ValueError(
+                    'objective="classes" needs an affinity drawn from classes '
+                    "(affinity.from_labels with one label per point)"
+                )
         elif not len(_similar(problem).usable()):
             raise ValueError('objective="rank" needs similar pairs, and there are none')
 
@@ -102,13 +126,26 @@ class Refine:
         fresh = isinstance(objective_for(problem, "auto", BATCH), FreshPairs)
         return cls(keep="refined" if peers().least(int(fresh)) else "lower")
 
-    def _objective(self, problem: Problem, F: Array) -> Objective:
+    @classmethod
+    def alone(cls, problem: Problem) -> "Refine":
+        """The settings of "auto" where there is no MAC before: all comes from these steps."""
+        n_steps = max(LEAST_ALONE, ROUNDS * problem.n_points // CLASS_BATCH)
+        classes = classes_of(problem.affinity) is not None
+        settings: dict[str, Any] = {"objective": "classes", "steepness": GENTLE} if classes else {}
+        return cls(n_steps=n_steps, batch=CLASS_BATCH, keep="refined", **settings)
+
+    def _objective(self, problem: Problem, F: Matrix) -> Objective:
         if self.objective == "loss":
             return objective_for(problem, self.pairs, self.batch or BATCH)
+        classes = classes_of(problem.affinity)
+        if self.objective == "classes":
+            assert classes is not None  # `check` has seen to it
+            batch = self.batch or CLASS_BATCH
+            return ClassCodes(classes, problem.n_bits, batch, self.cross_entropy)
         similar = _similar(problem)
         if self.neighbors:
             k = min(NEAREST, len(F) - 1)
-            near = Partners.of_table(nearest(F[:, :-1], k=k, n_jobs=problem.n_jobs)[0])
+            near = Partners.of_table(nearest(F[:][:, :-1], k=k, n_jobs=problem.n_jobs)[0])
             similar = Both(similar, near, self.neighbors)
         return Rank(similar, self.batch or RANK_BATCH)
 
@@ -116,7 +153,7 @@ class Refine:
         self,
         steps: Iterable[tuple[Step, State]],
         problem: Problem,
-        F: Array,
+        F: Matrix,
         rng: np.random.Generator,
         validate: Validate | None = None,
     ) -> Iterator[tuple[Step, State]]:
@@ -136,7 +173,7 @@ class Refine:
     def steps(
         self,
         problem: Problem,
-        F: Array,
+        F: Matrix,
         step: Step,
         state: State,
         rng: np.random.Generator,

@@ -46,6 +46,9 @@ GENERATORS = ("PCG64", "PCG64DXSM", "SFC64", "MT19937", "Philox")
 # Indices into arrays in the state of a generator, which NumPy does not check.
 MOST = {"pos": 624, "buffer_pos": 4}
 
+# Classes whose instances are whole only with an object that no file holds, by its name.
+WITH_GIVEN = {"ModuleHash": "module"}
+
 _CLASSES: dict[str, type] = {}
 
 
@@ -55,7 +58,8 @@ def register(name: str) -> Callable[[Class], Class]:
     `name` is the name of the class in files, even if its module changes. The fields must be values
     that can be stored, and a field added later needs a default. If the class has a method
     `check_read`, it is called on every instance that is read, and must raise ValueError if a field
-    is not valid.
+    is not valid. Fields named in a class attribute `GIVEN` are not stored: whoever decodes gives
+    them.
     """
 
     def decorate(cls: Class) -> Class:
@@ -92,13 +96,15 @@ def decode(
     arrays: Mapping[str, NDArray[Any]],
     trusted: Sequence[str] = (),
     part: bool = False,
+    given: Mapping[str, Any] | None = None,
 ) -> Any:
     """The value that was encoded. Raises ValueError if JSON and arrays do not fit together.
 
     `trusted` names the types inside scikit-learn estimators that we cannot check; `part` says that
-    other parts of the value, which are not decoded, may refer to the other arrays.
+    other parts of the value, which are not decoded, may refer to the other arrays; `given` are the
+    fields of objects that are not stored (code, such as a PyTorch module), by name.
     """
-    decoder = _Decoder(arrays, trusted)
+    decoder = _Decoder(arrays, trusted, given or {})
     try:
         needed = to_trust(coded, arrays)
         if others := sorted(needed - set(trusted)):
@@ -120,7 +126,7 @@ def check(value: Any) -> None:
     name = _registered_name(type(value))
     if name:
         _check_object(value, name)
-        value = [getattr(value, part) for part in _field_names(type(value))]
+        value = [getattr(value, part) for part in _stored_fields(type(value))]
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
@@ -156,7 +162,7 @@ def _encode(value: Any, name: str, arrays: Arrays) -> Json:
     if kind in (np.ndarray, np.memmap):
         return _encode_array(value, name, arrays)
     if _CLASSES.get(registered := _registered_name(kind)) is kind:
-        parts = {field: getattr(value, field) for field in _field_names(kind)}
+        parts = {field: getattr(value, field) for field in _stored_fields(kind)}
         each = {field: _encode(part, f"{name}.{field}", arrays) for field, part in parts.items()}
         return {"object": [registered, each]}
     if kind is np.random.Generator:
@@ -228,6 +234,11 @@ def _field_names(cls: Any) -> list[str]:
     return list(cls._fields)
 
 
+def _stored_fields(cls: Any) -> list[str]:
+    """The fields that files hold."""
+    return [name for name in _field_names(cls) if name not in getattr(cls, "GIVEN", ())]
+
+
 def _generator_parts(generator: np.random.Generator, name: str) -> dict[str, Any]:
     """The state, and the seed from which further generators are spawned."""
     source = generator.bit_generator
@@ -247,9 +258,14 @@ def _generator_parts(generator: np.random.Generator, name: str) -> dict[str, Any
 class _Decoder:
     """Decodes values; each array must be referred to exactly once."""
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]], trusted: Sequence[str]) -> None:
+    def __init__(
+        self,
+        arrays: Mapping[str, NDArray[Any]],
+        trusted: Sequence[str],
+        given: Mapping[str, Any],
+    ) -> None:
         self.left = dict(arrays)
-        self.trusted = trusted
+        self.trusted, self.given = trusted, given
         self.makers: dict[str, Callable[[Any], Any]] = {
             "array": self._array,
             "classifier": self._classifier,
@@ -342,14 +358,21 @@ class _Decoder:
 
     def _object(self, content: Any) -> Any:
         name, parts = content
+        wanted = WITH_GIVEN.get(name)
+        if wanted is not None and wanted not in self.given:
+            raise ValueError(
+                f"it holds the weights of a PyTorch module, and not the {wanted} itself, which is "
+                f"code: give it, as in auxhash.load(path, {wanted}=...)"
+            )
         if name not in _CLASSES:
             raise ValueError(
                 f"the class {name!r} is unknown here; one of your own must be imported first"
             )
-        cls = _CLASSES[name]
-        if more := set(parts) - set(_field_names(cls)):
+        cls: Any = _CLASSES[name]
+        if more := set(parts) - set(_stored_fields(cls)):
             raise ValueError(f"{name} has no field {min(more)!r}")
-        value = cls(**self._dict(parts))
+        given = {field: self.given[field] for field in getattr(cls, "GIVEN", ())}
+        value = cls(**self._dict(parts), **given)
         _check_object(value, name)
         return value
 

@@ -106,10 +106,10 @@ def check_whole(hasher: Any) -> None:
     given = {name: v for name, v in parameters.items() if not isinstance(v, ByName)}
     type(hasher)(**given)._check_parameters()
     _check_learnt(hasher, set(vars(hasher)) - set(parameters) - set(NOT_SAVED))
-    n_bits, n_features = int(hasher.n_bits), hasher.n_features_in_
+    n_bits = int(hasher.n_bits)
     for n in (1, 2):  # a part of a wrong shape could be stretched to one of them, not to both
         with np.errstate(all="ignore"):
-            outputs = hasher._decide(np.zeros((n, n_features)))
+            outputs = hasher._decide(_blank(hasher, n))
         if outputs.shape == (n, outputs.size // n) and outputs.size != n * n_bits:
             raise ValueError(f"n_bits is {n_bits}, but it was fitted to {outputs.size // n} bits")
         if outputs.shape != (n, n_bits) or outputs.dtype != np.float64:
@@ -119,6 +119,12 @@ def check_whole(hasher: Any) -> None:
         raise ValueError(f"codes_, of shape {codes.shape}, are no codes of {n_bits} bits")
     if labels is not None and len(labels) != len(codes):
         raise ValueError(f"it has {len(labels)} labels for {len(codes)} training points")
+
+
+def _blank(hasher: Any, n: int) -> Any:
+    """n points of zeros; a hash function of pictures knows their shape."""
+    blank = getattr(getattr(hasher, "hash_function_", None), "blank", None)
+    return np.zeros((n, hasher.n_features_in_)) if blank is None else blank(n)
 
 
 def _check_learnt(hasher: Any, names: set[str]) -> None:

@@ -66,7 +66,8 @@ class _Words:
             return self._container(value)
         if isinstance(value, (np.random.Generator, np.random.RandomState)):
             return f"{type(value).__name__} {self.short(encode(value))}"
-        if (array := self._array(value)) is not None:
+        # Some modules have every attribute that one asks for.
+        if not isinstance(value, Module) and (array := self._array(value)) is not None:
             return array
         if id(value) in self.met:
             return f"#{self.met[id(value)][0]}"
@@ -188,6 +189,8 @@ class _Words:
 
     def _object(self, value: Any) -> str:
         kind = self.short(type(value))
+        if hasattr(value, "identity_parts"):  # it knows itself what it depends on
+            return f"{kind} {self.short(value.identity_parts())}"
         if is_dataclass(value):
             parts: Any = {field.name: getattr(value, field.name, None) for field in fields(value)}
             return f"{kind} {self.short(parts)}"
@@ -225,7 +228,17 @@ def _installed(module: str | None) -> bool:
     if top in sys.stdlib_module_names or top == __name__.partition(".")[0]:
         return True
     file = getattr(sys.modules.get(module or ""), "__file__", None)
-    return file is not None and not PACKAGES.isdisjoint(Path(file).parts)
+    if file is None:
+        return False
+    return not PACKAGES.isdisjoint(Path(file).parts) or _has_record(top)
+
+
+def _has_record(top: str) -> bool:
+    """Whether a package lies beside the record of its installation: pip install --target."""
+    file = getattr(sys.modules.get(top), "__file__", None)
+    if file is None or Path(file).stem != "__init__":
+        return False
+    return any(Path(file).parents[1].glob(f"{top}-*.dist-info"))
 
 
 def _blocks(array: NDArray[Any]) -> Iterator[NDArray[np.uint8]]:

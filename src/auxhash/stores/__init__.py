@@ -7,9 +7,10 @@ from typing import Any
 from auxhash import checks
 from auxhash.codes import MOST_BITS
 from auxhash.stores.address import Address
+from auxhash.stores.points import Having, Point
 from auxhash.stores.store import NoStoreError, Store, StoreError
 
-__all__ = ["SCHEMES", "NoStoreError", "Store", "StoreError", "open"]
+__all__ = ["SCHEMES", "Having", "NoStoreError", "Point", "Store", "StoreError", "open"]
 
 # What a URL begins with, and where its store is; loaded when one is opened.
 SCHEMES = {

@@ -13,6 +13,7 @@ import numpy as np
 from auxhash.codes import Packed, n_bytes, to_words
 from auxhash.index.held import Ids
 from auxhash.stores.address import Address, engine
+from auxhash.stores.points import Beside, HeldPoints
 from auxhash.stores.store import Near, NoStoreError, Store, agreed_bits, no_store, told
 
 NEW = "auxhash_new"  # arrays of ours, as a table
@@ -87,7 +88,7 @@ class DuckdbStore(Store):
         finally:
             self._connection.unregister(NEW)
 
-    def _upsert(self, ids: Ids, packed: Packed) -> None:
+    def _upsert(self, ids: Ids, packed: Packed, beside: Beside | None) -> None:
         words = to_words(packed)
         columns = {w: np.ascontiguousarray(words[:, i]) for i, w in enumerate(self._words)}
         replaced = ", ".join(f"{w} = excluded.{w}" for w in self._words)
@@ -132,7 +133,14 @@ class DuckdbStore(Store):
 
     def _page(self, after: int, size: int) -> tuple[Ids, Packed]:
         some = f"SELECT * FROM {self._table} WHERE id > ? ORDER BY id LIMIT ?"
-        found = self._connection.execute(some, [after, size]).fetchnumpy()
+        return self._arrays(self._connection.execute(some, [after, size]).fetchnumpy())
+
+    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
+        some = f"SELECT * FROM {self._table} WHERE id IN (SELECT id FROM {NEW})"
+        with self._given(id=ids):
+            return HeldPoints(*self._arrays(self._connection.execute(some).fetchnumpy()))
+
+    def _arrays(self, found: Any) -> tuple[Ids, Packed]:
         ids = np.asarray(found["id"], np.int64)
         words = np.stack([np.asarray(found[w], "<u8") for w in self._words], axis=1)
         return ids, words.view(np.uint8)[:, : n_bytes(self.n_bits)].copy()

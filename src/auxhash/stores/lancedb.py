@@ -12,6 +12,7 @@ from auxhash.codes import Packed, n_bytes
 from auxhash.index.held import Ids
 from auxhash.storage.files import locked
 from auxhash.stores.address import Address, engine
+from auxhash.stores.points import Beside, HeldPoints
 from auxhash.stores.store import Near, NoStoreError, Store, agreed_bits, no_store, ordered, told
 
 BITS = b"auxhash.n_bits"  # in the metadata of the schema
@@ -50,7 +51,7 @@ class LancedbStore(Store):
         fields = [pa.field("id", pa.int64(), nullable=False), pa.field("code", code)]
         return pa.schema(fields, metadata={BITS: str(self.n_bits)})
 
-    def _upsert(self, ids: Ids, packed: Packed) -> None:
+    def _upsert(self, ids: Ids, packed: Packed, beside: Beside | None) -> None:
         import pyarrow as pa
 
         schema = self._schema()
@@ -67,8 +68,7 @@ class LancedbStore(Store):
         count = 0
         with locked(self._lock, wait=True):
             table = self._newest()
-            for start in range(0, len(ids), MANY):
-                which = f"id IN ({', '.join(map(str, ids[start : start + MANY].tolist()))})"
+            for which in _conditions(ids):
                 there = table.count_rows(which)
                 if there:
                     table.delete(which)
@@ -116,10 +116,19 @@ class LancedbStore(Store):
         ids = np.sort(above["id"].to_numpy())[:size]
         if not len(ids):
             return ids, np.empty((0, n_bytes(self.n_bits)), np.uint8)
-        some = table.search().where(f"id > {after} AND id <= {ids[-1]}").limit(None).to_arrow()
-        order = np.argsort(some["id"].to_numpy())
+        some, codes = self._where(table, f"id > {after} AND id <= {ids[-1]}")
+        return ids, codes[np.argsort(some)]
+
+    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
+        table = self._newest()
+        parts = [self._where(table, which) for which in _conditions(ids)]
+        names, codes = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return HeldPoints(names, codes)
+
+    def _where(self, table: Any, which: str) -> tuple[Ids, Packed]:
+        some = table.search().where(which).limit(None).to_arrow()
         codes = some["code"].combine_chunks().flatten().to_numpy()
-        return ids, codes.reshape(len(ids), n_bytes(self.n_bits))[order]
+        return some["id"].to_numpy(), codes.reshape(len(some), n_bytes(self.n_bits))
 
     def _newest(self) -> Any:
         """The table with what other processes have written."""
@@ -128,6 +137,12 @@ class LancedbStore(Store):
 
     def _close(self) -> None:
         del self._table
+
+
+def _conditions(ids: Ids) -> list[str]:
+    """That an id is one of these, in parts that are not too long."""
+    parts = (ids[start : start + MANY].tolist() for start in range(0, len(ids), MANY))
+    return [f"id IN ({', '.join(map(str, part))})" for part in parts]
 
 
 def _bits_of(table: Any, address: Address) -> int:

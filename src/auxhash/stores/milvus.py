@@ -16,6 +16,7 @@ from auxhash.checks import ArgumentError
 from auxhash.codes import Packed, n_bytes
 from auxhash.index.held import Ids
 from auxhash.stores.address import Address, engine
+from auxhash.stores.points import Beside, HeldPoints
 from auxhash.stores.store import (
     Near,
     NoStoreError,
@@ -74,7 +75,7 @@ class MilvusStore(Store):
             )
         self._client.load_collection(self._name)
 
-    def _upsert(self, ids: Ids, packed: Packed) -> None:
+    def _upsert(self, ids: Ids, packed: Packed, beside: Beside | None) -> None:
         for start in range(0, len(ids), WRITTEN):
             some = slice(start, start + WRITTEN)
             pairs = zip(ids[some].tolist(), packed[some], strict=True)
@@ -163,6 +164,17 @@ class MilvusStore(Store):
             found = rows.next()
         finally:
             rows.close()
+        return self._arrays(found)
+
+    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
+        found: list[Any] = []
+        for start in range(0, len(ids), MANY):
+            listed = ", ".join(map(str, ids[start : start + MANY].tolist()))
+            fields = ["id", "code"]
+            found += self._client.query(self._name, f"id in [{listed}]", output_fields=fields)
+        return HeldPoints(*self._arrays(found))
+
+    def _arrays(self, found: list[Any]) -> tuple[Ids, Packed]:
         if not found:
             return empty(self.n_bits)
         ids = np.array([row["id"] for row in found], np.int64)

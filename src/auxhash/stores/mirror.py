@@ -49,6 +49,15 @@ class Mirror:
         kept = ~np.isin(self._recent.ids, ids)
         return self._changed(self._recent.ids[kept], self._recent.packed[kept], ids)
 
+    def only(self, ids: Ids) -> "Mirror":
+        """Of these ids alone, those that are there; they are rising."""
+        main = ids[_among(ids, self._ids) & ~_among(ids, self._gone)]
+        recent = ids[_among(ids, self._recent.ids)]
+        names = np.concatenate([main, recent])
+        codes = np.concatenate([self._main.codes(main), self._recent.codes(recent)])
+        order = np.argsort(names)
+        return Mirror.of(self._main.n_bits, names[order], codes[order], self._main.n_jobs)
+
     def search(self, queries: Packed, k: int) -> Near:
         """As `Store.search`."""
         k = min(k, len(self))

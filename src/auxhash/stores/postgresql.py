@@ -2,13 +2,16 @@
 
 The table is `codes (id bigint PRIMARY KEY, code bit(n))`, where bit 0 of a code comes first in the
 bit string. Any table with such columns will do, if others may be null: the vectors themselves,
-for instance, can stand beside the codes.
+for instance, can stand beside the codes. What `upsert` is given beside codes is in a table
+`codes_points (id, vector bytea, payload json)`, made when the first is kept.
 
 Distances are `bit_count(code # query)`. pgvector's `<~>` gives the same ones, and no sooner (see
 docs/stores.md); but if the column has one of pgvector's indexes, PostgreSQL uses it even for
 `ORDER BY code <~> query, id`, and the answer is no longer exact.
 """
 
+import base64
+import json
 import re
 from typing import Any
 
@@ -19,6 +22,7 @@ from auxhash.codes import Packed
 from auxhash.index.held import Ids
 from auxhash.stores.address import Address
 from auxhash.stores.connection import Connection
+from auxhash.stores.points import Beside, Having, HeldPoints
 from auxhash.stores.store import (
     BATCH,
     Near,
@@ -35,6 +39,8 @@ OLDEST = 14  # has bit_count
 class PostgresqlStore(Store):
     """A table of a PostgreSQL server, searched there, exactly: the server compares all codes."""
 
+    keeps_points = True
+
     def __init__(self, address: Address, n_bits: int | None, n_jobs: int | None) -> None:
         self._address = address
         self._connection = Connection(address)
@@ -49,7 +55,7 @@ class PostgresqlStore(Store):
         [[version]] = self._connection.run("SHOW server_version_num")
         if int(version) < OLDEST * 10_000:
             raise StoreError(f"{address}: PostgreSQL {OLDEST} or later is needed, not {version}")
-        self._table = f'"{address.table}"'
+        self._table, self._points = f'"{address.table}"', f'"{address.table}_points"'
         with self._connection.transaction():
             # One process at a time, so that two do not make the table at once.
             self._connection.run("SELECT pg_advisory_xact_lock(hashtext('auxhash.stores'))")
@@ -80,7 +86,7 @@ class PostgresqlStore(Store):
         if self._connection.lost:  # who was talking then has got an error
             self._connection = Connection(self._address)
 
-    def _upsert(self, ids: Ids, packed: Packed) -> None:
+    def _upsert(self, ids: Ids, packed: Packed, beside: Beside | None) -> None:
         order = np.argsort(ids)  # two that write the same ids do not wait for each other forever
         statement = (
             f"INSERT INTO {self._table} (id, code) "
@@ -88,10 +94,56 @@ class PostgresqlStore(Store):
             "ON CONFLICT (id) DO UPDATE SET code = excluded.code"
         )
         with self._connection.transaction():
+            if beside is not None and not self._has_points():
+                self._make_points()
+            has_points = self._has_points()
             for start in range(0, len(ids), BATCH):
                 some = order[start : start + BATCH]
+                names = array(ids[some].tolist())
                 codes = array(bit_strings(packed[some], self.n_bits))
-                self._connection.run(statement, ids=array(ids[some].tolist()), codes=codes)
+                self._connection.run(statement, ids=names, codes=codes)
+                if has_points:
+                    gone = f"DELETE FROM {self._points} WHERE id = ANY(:ids::bigint[])"
+                    self._connection.run(gone, ids=names)
+                if beside is not None:
+                    self._connection.run(
+                        f"INSERT INTO {self._points} SELECT id, decode(vector, 'base64'), payload "
+                        "FROM json_to_recordset(:rows::json) "
+                        "AS rows (id bigint, vector text, payload json)",
+                        rows=_records(ids, beside, some.tolist()),
+                    )
+
+    def _has_points(self) -> bool:
+        ours = (  # a table of something else may be called so
+            "SELECT count(*) FROM pg_attribute WHERE attrelid = to_regclass(:name) "
+            "AND attname = 'payload' AND atttypid = 'json'::regtype"
+        )
+        return bool(self._connection.run(ours, name=self._points)[0][0])
+
+    def _make_points(self) -> None:
+        self._connection.run("SELECT pg_advisory_xact_lock(hashtext('auxhash.stores'))")
+        if self._has_points():  # another process was quicker
+            return
+        self._connection.run(
+            f"CREATE TABLE {self._points} (id bigint PRIMARY KEY "
+            f"REFERENCES {self._table} (id) ON DELETE CASCADE, vector bytea, payload json)"
+        )
+        self._connection.run(
+            f"CREATE INDEX ON {self._points} USING gin ((payload::jsonb) jsonb_path_ops)"
+        )
+
+    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
+        which = "WHERE codes.id = ANY(:ids::bigint[]) AND code IS NOT NULL"
+        more, joined = "NULL, NULL", ""
+        if self._has_points():
+            more = f"{'vector' if vectors else 'NULL'}, {'payload::text' if payloads else 'NULL'}"
+            joined = f"LEFT JOIN {self._points} AS points ON points.id = codes.id"
+        rows = self._connection.run(
+            f"SELECT codes.id, code::text, {more} FROM {self._table} AS codes {joined} {which}",
+            ids=array(ids.tolist()),
+        )
+        beside = Beside([row[2] for row in rows], [row[3] for row in rows])
+        return HeldPoints(*self._arrays([row[:2] for row in rows]), beside)
 
     def _delete(self, ids: Ids) -> int:
         gone = f"DELETE FROM {self._table} WHERE id = ANY(:ids::bigint[])"
@@ -99,22 +151,51 @@ class PostgresqlStore(Store):
         return self._connection.row_count
 
     def _nearest(self, queries: Packed, k: int) -> list[Near]:
-        statement = (
-            f"SELECT {self._distance} AS distance, id FROM {self._table} WHERE code IS NOT NULL "
-            f"ORDER BY distance, id LIMIT {min(k, LARGEST_ID)}"
-        )
-        return self._found(queries, statement)
+        return self._first(queries, k, "true", {})
 
     def _within(self, queries: Packed, r: int) -> list[Near]:
+        return self._all_within(queries, r, "true", {})
+
+    def _nearest_among(self, queries: Packed, k: int, among: Ids | Having) -> list[Near]:
+        return self._first(queries, k, *self._condition(among))
+
+    def _within_among(self, queries: Packed, r: int, among: Ids | Having) -> list[Near]:
+        return self._all_within(queries, r, *self._condition(among))
+
+    def _condition(self, among: Ids | Having) -> tuple[str, dict[str, str]]:
+        """Which rows to look at, and the parameters of that."""
+        if not isinstance(among, Having):
+            return "id = ANY(:among::bigint[])", {"among": array(among.tolist())}
+        if not self._has_points():
+            return "false", {}
+        given, parts = {"field": among.field}, []
+        for i, value in enumerate(among.values):
+            given |= {f"part{i}": json.dumps({among.field: value}), f"value{i}": json.dumps(value)}
+            # The first is answered from the index; in it, lists contain their elements.
+            parts.append(
+                f"(payload::jsonb @> :part{i}::jsonb "
+                f"AND payload::jsonb -> :field::text = :value{i}::jsonb)"
+            )
+        return f"id IN (SELECT id FROM {self._points} WHERE {' OR '.join(parts)})", given
+
+    def _first(self, queries: Packed, k: int, which: str, given: dict[str, str]) -> list[Near]:
+        statement = (
+            f"SELECT {self._distance} AS distance, id FROM {self._table} "
+            f"WHERE code IS NOT NULL AND {which} ORDER BY distance, id LIMIT {min(k, LARGEST_ID)}"
+        )
+        return self._found(queries, statement, given)
+
+    def _all_within(self, queries: Packed, r: int, which: str, given: dict[str, str]) -> list[Near]:
         statement = (
             f"SELECT distance, id FROM (SELECT {self._distance} AS distance, id "
-            f"FROM {self._table}) AS all_of_them WHERE distance <= {r} ORDER BY distance, id"
+            f"FROM {self._table} WHERE {which}) AS all_of_them "
+            f"WHERE distance <= {r} ORDER BY distance, id"
         )
-        return self._found(queries, statement)
+        return self._found(queries, statement, given)
 
-    def _found(self, queries: Packed, statement: str) -> list[Near]:
+    def _found(self, queries: Packed, statement: str, more: dict[str, str]) -> list[Near]:
         found = []
-        given = [{"query": text} for text in bit_strings(queries, self.n_bits)]
+        given = [{"query": text, **more} for text in bit_strings(queries, self.n_bits)]
         # All queries see the table at one moment.
         with self._connection.transaction("ISOLATION LEVEL REPEATABLE READ, READ ONLY"):
             answers = self._connection.run_each(statement, given)
@@ -132,7 +213,9 @@ class PostgresqlStore(Store):
             f"SELECT id, code::text FROM {self._table} "
             "WHERE id > :after AND code IS NOT NULL ORDER BY id LIMIT :size"
         )
-        rows = self._connection.run(some, after=after, size=min(size, LARGEST_ID))
+        return self._arrays(self._connection.run(some, after=after, size=min(size, LARGEST_ID)))
+
+    def _arrays(self, rows: list[Any]) -> tuple[Ids, Packed]:
         if not rows:
             return empty(self.n_bits)
         ids = np.array([name for name, _ in rows], np.int64)
@@ -145,6 +228,22 @@ class PostgresqlStore(Store):
 def array(values: list[Any]) -> str:
     """Numbers or bit strings as an array's text, which pg8000 would make one sign at a time."""
     return f"{{{','.join(map(str, values))}}}"
+
+
+def _records(ids: Ids, beside: Beside, which: list[int]) -> str:
+    """Vectors and payloads of these rows as a list of JSON objects; payloads stay as they are."""
+    records = []
+    for i in which:
+        vector, payload = beside.vectors[i], beside.payloads[i]
+        if vector is None and payload is None:
+            continue
+        parts = [f'"id": {ids[i]}']
+        if vector is not None:
+            parts.append(f'"vector": "{base64.b64encode(vector).decode()}"')
+        if payload is not None:
+            parts.append(f'"payload": {payload}')
+        records.append(f"{{{', '.join(parts)}}}")
+    return f"[{', '.join(records)}]"
 
 
 def bit_strings(packed: Packed, n_bits: int) -> list[str]:

@@ -2,10 +2,16 @@
 
 A table `codes (id INTEGER PRIMARY KEY, code BLOB)` holds the bytes of our order, and another one,
 `auxhash_stores`, the number of bits of each such table. Python brings SQLite along.
+
+Vectors and payloads are in a table `codes_points`, made when the first is kept, so that the codes
+are read without them; `codes_fields` finds payloads by their fields. Triggers empty both where any
+program writes a code, so that no vector is ever that of another code.
 """
 
+import json
 import sqlite3
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +23,9 @@ from auxhash.index.held import Ids
 from auxhash.index.scan import Distances
 from auxhash.stores.address import Address
 from auxhash.stores.mirror import Mirror
+from auxhash.stores.points import LONGEST, Beside, Having, HeldPoints
 from auxhash.stores.store import (
+    Among,
     Near,
     NoStoreError,
     Store,
@@ -26,6 +34,33 @@ from auxhash.stores.store import (
     empty,
     no_store,
     told,
+)
+
+# What a search can ask for in a payload. True and 1 are one number in SQLite, and two kinds here.
+SEARCHED = f"""
+    SELECT key, CASE WHEN type IN ('true', 'false') THEN 'flag' WHEN type = 'text' THEN 'text'
+        ELSE 'number' END, atom, {{row}}.id
+    FROM json_each({{row}}.payload)
+    WHERE type IN ('true', 'false', 'integer', 'real')
+        OR (type = 'text' AND length(atom) <= {LONGEST})
+"""
+BESIDE = (
+    "CREATE TABLE {t}_points (id INTEGER PRIMARY KEY, vector BLOB, payload TEXT)",
+    "CREATE TABLE {t}_fields (field TEXT NOT NULL, kind TEXT NOT NULL, value NOT NULL, "
+    "id INTEGER NOT NULL, PRIMARY KEY (field, kind, value, id)) WITHOUT ROWID",
+    "CREATE TRIGGER {t}_added AFTER INSERT ON {t} BEGIN "
+    "DELETE FROM {t}_points WHERE id = new.id; END",
+    "CREATE TRIGGER {t}_replaced AFTER UPDATE ON {t} BEGIN "
+    "DELETE FROM {t}_points WHERE id IN (old.id, new.id); END",
+    "CREATE TRIGGER {t}_deleted AFTER DELETE ON {t} BEGIN "
+    "DELETE FROM {t}_points WHERE id = old.id; END",
+    "CREATE TRIGGER {t}_points_added AFTER INSERT ON {t}_points BEGIN "
+    f"INSERT INTO {{t}}_fields {SEARCHED.format(row='new')}; END",
+    "CREATE TRIGGER {t}_points_deleted AFTER DELETE ON {t}_points BEGIN "
+    "DELETE FROM {t}_fields WHERE (field, kind, value, id) IN "
+    f"({SEARCHED.format(row='old')}); END",
+    "CREATE TRIGGER {t}_points_changed BEFORE UPDATE ON {t}_points BEGIN "
+    "SELECT RAISE(ABORT, 'points are replaced, not changed: delete and insert them'); END",
 )
 
 WAIT = 30.0  # seconds for another process to finish its write
@@ -39,6 +74,7 @@ class SqliteStore(Store):
     """
 
     errors = (sqlite3.Error,)
+    keeps_points = True
 
     def __init__(self, address: Address, n_bits: int | None, n_jobs: int | None) -> None:
         path = address.file()
@@ -68,12 +104,11 @@ class SqliteStore(Store):
         run("PRAGMA synchronous = FULL")  # a commit is on the disk, even if the power fails
         found = self._found_bits(address)
         super().__init__(address, agreed_bits(str(address), found, n_bits))
-        self._table = address.table
+        self._table, self._beside = address.table, False
         if found is not None:
             return
         run("PRAGMA journal_mode = WAL")
-        run("BEGIN IMMEDIATE")
-        try:
+        with self._transaction():
             # Another process may have been quicker.
             if self._found_bits(address) is None:
                 run(
@@ -86,10 +121,6 @@ class SqliteStore(Store):
                 )
                 run("INSERT INTO auxhash_stores VALUES (?, ?)", (self._table, self.n_bits))
             agreed_bits(str(address), self._found_bits(address), self.n_bits)
-            run("COMMIT")
-        except BaseException:
-            self._undo()
-            raise
 
     def _found_bits(self, address: Address) -> int | None:
         names = "SELECT name FROM sqlite_master WHERE name IN ('auxhash_stores', ?)"
@@ -102,13 +133,58 @@ class SqliteStore(Store):
             raise no_store(str(address), address.table, "auxhash_stores does not agree")
         return None if row is None else int(row[0])
 
-    def search(self, queries: ArrayLike, k: int) -> Near:
+    def search(self, queries: ArrayLike, k: int, among: Among = None) -> Near:
         asked, k = as_queries(queries, self.n_bits), checks.whole("k", k, 1)
-        return self._current().search(asked, k)
+        return self._view(among).search(asked, k)
 
-    def search_radius(self, queries: ArrayLike, r: int) -> tuple[list[Distances], list[Ids]]:
+    def search_radius(
+        self, queries: ArrayLike, r: int, among: Among = None
+    ) -> tuple[list[Distances], list[Ids]]:
         asked, r = as_queries(queries, self.n_bits), checks.whole("r", r, 0)
-        return self._current().search_radius(asked, min(r, self.n_bits))
+        return self._view(among).search_radius(asked, min(r, self.n_bits))
+
+    def _view(self, among: Among) -> Mirror:
+        """What a search looks at; it does not change, so that a search needs no lock."""
+        chosen = self._chosen(among)
+        with self._talking():
+            mirror = self._current()
+            ids = self._having(chosen) if isinstance(chosen, Having) else chosen
+        return mirror if ids is None else mirror.only(ids)
+
+    def _having(self, chosen: Having) -> Ids:
+        if not self._has_points():
+            return np.empty(0, np.int64)
+        some = f"SELECT id FROM {self._table}_fields WHERE field = ? AND kind = ? AND value = ?"
+        found = []
+        for value in chosen.values:
+            kind = "text" if isinstance(value, str) else "number"
+            kind = "flag" if isinstance(value, bool) else kind
+            rows = self._connection.execute(some, (chosen.field, kind, value)).fetchall()
+            found.append(np.array(rows, np.int64).reshape(-1))
+        return np.unique(np.concatenate(found))
+
+    def _has_points(self) -> bool:
+        """Whether anything stands beside the codes; once made, the table stays."""
+        if not self._beside:
+            there = "SELECT count(*) FROM sqlite_master WHERE name = ?"  # no table of others has it
+            [number] = self._connection.execute(there, (f"{self._table}_points_added",)).fetchone()
+            self._beside = bool(number)
+        return self._beside
+
+    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
+        which = "WHERE codes.id IN (SELECT value FROM json_each(?))"
+        wanted = [json.dumps(ids.tolist())]
+        if not self._has_points():
+            some = f"SELECT id, code FROM {self._table} AS codes {which}"
+            return HeldPoints(*self._arrays(self._connection.execute(some, wanted).fetchall()))
+        more = f"{'vector' if vectors else 'NULL'}, {'payload' if payloads else 'NULL'}"
+        rows = self._connection.execute(
+            f"SELECT codes.id, code, {more} FROM {self._table} AS codes "
+            f"LEFT JOIN {self._table}_points AS points ON points.id = codes.id {which}",
+            wanted,
+        ).fetchall()
+        beside = Beside([row[2] for row in rows], [row[3] for row in rows])
+        return HeldPoints(*self._arrays([row[:2] for row in rows]), beside)
 
     def _nearest(self, queries: Packed, k: int) -> list[Near]:
         return list(zip(*self._current().search(queries, k), strict=True))
@@ -117,7 +193,7 @@ class SqliteStore(Store):
         return list(zip(*self._current().search_radius(queries, r), strict=True))
 
     def _current(self) -> Mirror:
-        """What the file holds; it does not change, so that a search needs no lock."""
+        """What the file holds."""
         with self._talking():
             # It changes when another connection has committed; our own writes are in the mirror.
             # Taken before the file is read: what is committed in between is read again, not missed.
@@ -131,21 +207,36 @@ class SqliteStore(Store):
                 self._version = version
             return self._mirror
 
-    def _upsert(self, ids: Ids, packed: Packed) -> None:
-        statement = (
-            f"INSERT INTO {self._table} (id, code) VALUES (?, ?) "
-            "ON CONFLICT (id) DO UPDATE SET code = excluded.code"
-        )
+    def _upsert(self, ids: Ids, packed: Packed, beside: Beside | None) -> None:
         version = self._unsure()
-        self._commit(statement, zip(ids.tolist(), map(bytes, packed), strict=True))
+        with self._transaction():
+            self._connection.executemany(
+                f"INSERT INTO {self._table} (id, code) VALUES (?, ?) "
+                "ON CONFLICT (id) DO UPDATE SET code = excluded.code",
+                zip(ids.tolist(), map(bytes, packed), strict=True),
+            )
+            if beside is not None:
+                self._put_beside(ids, beside)
         self._mirror, self._version = self._mirror.plus(ids, packed), version
 
+    def _put_beside(self, ids: Ids, beside: Beside) -> None:
+        if not self._has_points():
+            for statement in BESIDE:
+                self._connection.execute(statement.format(t=self._table))
+        rows = zip(ids.tolist(), beside.vectors, beside.payloads, strict=True)
+        self._connection.executemany(
+            f"INSERT INTO {self._table}_points VALUES (?, ?, ?)",
+            (row for row in rows if row[1:] != (None, None)),
+        )
+
     def _delete(self, ids: Ids) -> int:
-        one_each = ((name,) for name in ids.tolist())
         version = self._unsure()
-        deleted = self._commit(f"DELETE FROM {self._table} WHERE id = ?", one_each)
+        with self._transaction():
+            gone = f"DELETE FROM {self._table} WHERE id = ?"
+            one_each = ((name,) for name in ids.tolist())
+            deleted = self._connection.executemany(gone, one_each).rowcount
         self._mirror, self._version = self._mirror.minus(ids), version
-        return deleted
+        return int(deleted)
 
     def _unsure(self) -> int:
         """Say that the mirror may be behind the file, until it is known that it is not.
@@ -155,16 +246,16 @@ class SqliteStore(Store):
         version, self._version = self._version, UNKNOWN
         return version
 
-    def _commit(self, statement: str, rows: Any) -> int:
-        """Run the statement for all rows, or for none; how many rows of the table it changed."""
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All of it is committed, or nothing."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
-            changed = self._connection.executemany(statement, rows).rowcount
+            yield
             self._connection.execute("COMMIT")
         except BaseException:
             self._undo()
             raise
-        return int(changed)
 
     def _undo(self) -> None:
         if self._connection.in_transaction:  # some errors have ended it already

@@ -2,7 +2,7 @@
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -12,14 +12,24 @@ from numpy.typing import ArrayLike
 from auxhash import checks
 from auxhash.checks import ArgumentError
 from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
-from auxhash.index.hamming import as_queries
+from auxhash.index.hamming import HammingIndex, as_queries
 from auxhash.index.held import Ids, first_twice
 from auxhash.index.scan import Distances
 from auxhash.stores.address import Address
+from auxhash.stores.points import (
+    Beside,
+    Having,
+    HeldPoints,
+    Payload,
+    Point,
+    as_payloads,
+    as_vectors,
+)
 
 BATCH = 10_000  # codes
 
 Near = tuple[Distances, Ids]  # what one query has found, nearest first
+Among = ArrayLike | Having | None  # which codes a search looks at: ids, points by payload, or all
 
 
 class StoreError(OSError):
@@ -42,6 +52,7 @@ class Store(ABC):
     """
 
     errors: tuple[type[Exception], ...] = ()  # what the engine raises
+    keeps_points = False  # whether vectors and payloads can stand beside the codes
 
     def __init__(self, address: Address, n_bits: int) -> None:
         self.n_bits = n_bits
@@ -64,10 +75,20 @@ class Store(ABC):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def upsert(self, ids: ArrayLike, codes: ArrayLike) -> None:
-        """Put codes in under their ids; a code that an id had before is replaced.
+    def upsert(
+        self,
+        ids: ArrayLike,
+        codes: ArrayLike,
+        vectors: Any = None,
+        payloads: Sequence[Payload | None] | None = None,
+    ) -> None:
+        """Put codes in under their ids; what an id had before is replaced, vector and payload too.
 
         All of them or, if it fails, none (Milvus: perhaps some, and it may be tried again).
+
+        Args:
+            vectors: (n, D), or a list of vectors and None: kept as float64, to be read again.
+            payloads: dictionaries of what JSON knows, or None; a search can choose by them.
         """
         packed = as_packed(codes, n_bits=self.n_bits)
         names = checks.ids("ids", ids)
@@ -78,9 +99,13 @@ class Store(ABC):
         twice = first_twice(names)
         if twice is not None:
             raise ArgumentError(f"ids must not name a code twice, {twice} does")
+        beside = None
+        if vectors is not None or payloads is not None:
+            self._check_keeps("vectors" if vectors is not None else "payloads")
+            beside = Beside(as_vectors(vectors, len(names)), as_payloads(payloads, len(names)))
         with self._talking():
             if len(names):
-                self._upsert(names, packed)
+                self._upsert(names, packed, beside)
 
     def delete(self, ids: ArrayLike) -> int:
         """Delete the codes of these ids and return their number; unknown ids are ignored.
@@ -91,21 +116,47 @@ class Store(ABC):
         with self._talking():
             return self._delete(names) if len(names) else 0
 
-    def search(self, queries: ArrayLike, k: int) -> Near:
+    def search(self, queries: ArrayLike, k: int, among: Among = None) -> Near:
         """Distances int32 and ids int64 of the k nearest codes of each query.
 
         Each is of shape (n_queries, k), or (n_queries, n) where the store holds n < k codes.
+        `among` are the ids of the codes to look at, those that are there, or a `Having`.
         """
         asked, k = as_queries(queries, self.n_bits), checks.whole("k", k, 1)
+        chosen = self._chosen(among)
         with self._talking():
-            return _stacked(self._nearest(asked, k))
+            if chosen is None:
+                return _stacked(self._nearest(asked, k))
+            return _stacked(self._nearest_among(asked, k, chosen))
 
-    def search_radius(self, queries: ArrayLike, r: int) -> tuple[list[Distances], list[Ids]]:
+    def search_radius(
+        self, queries: ArrayLike, r: int, among: Among = None
+    ) -> tuple[list[Distances], list[Ids]]:
         """Distances and ids of all codes at distance r or less: one array of each per query."""
-        asked, r = as_queries(queries, self.n_bits), checks.whole("r", r, 0)
+        asked, r = as_queries(queries, self.n_bits), min(checks.whole("r", r, 0), self.n_bits)
+        chosen = self._chosen(among)
         with self._talking():
-            found = self._within(asked, min(r, self.n_bits))
+            if chosen is None:
+                found = self._within(asked, r)
+            else:
+                found = self._within_among(asked, r, chosen)
         return [near for near, _ in found], [ids for _, ids in found]
+
+    def read(self, ids: ArrayLike, vectors: bool = True, payloads: bool = True) -> dict[int, Point]:
+        """What is held under these ids, by id; unknown ids are left out.
+
+        `vectors` and `payloads` say whether they are wanted; a store of codes only has none.
+        """
+        names = np.unique(checks.ids("ids", ids))
+        flags = checks.flag("vectors", vectors), checks.flag("payloads", payloads)
+        with self._talking():
+            if not len(names):
+                return {}
+            rows = self._read(names, *flags)
+        try:
+            return rows.points()
+        except ValueError as error:
+            raise StoreError(f"{self.url} holds points that are damaged: {error}") from error
 
     def count(self) -> int:
         """How many codes there are; `len` says the same."""
@@ -145,6 +196,45 @@ class Store(ABC):
                 self._ready()
                 yield
 
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Let no other thread read or write here, so that several calls see the same codes."""
+        with self._using:
+            yield
+
+    def _check_keeps(self, name: str) -> None:
+        if not self.keeps_points:
+            raise ArgumentError(
+                f"{name} cannot be kept: {self.url} holds codes only; sqlite and postgresql "
+                "stores hold vectors and payloads"
+            )
+
+    def _chosen(self, among: Among) -> Ids | Having | None:
+        """Which codes to look at: rising ids, none twice, or by payload."""
+        if isinstance(among, Having):
+            self._check_keeps("payloads")
+            return among
+        return None if among is None else np.unique(checks.ids("among", among))
+
+    def _nearest_among(self, queries: Packed, k: int, among: Ids | Having) -> list[Near]:
+        """As `_nearest`, of some codes; where the engine does not, they are searched here."""
+        index = self._some(among)
+        return _apart(*index.search(queries, k)) if len(index) else _nothing(queries)
+
+    def _within_among(self, queries: Packed, r: int, among: Ids | Having) -> list[Near]:
+        index = self._some(among)
+        return _apart(*index.radius_search(queries, r)) if len(index) else _nothing(queries)
+
+    def _some(self, among: Ids | Having) -> HammingIndex:
+        """An index of the codes of these ids, in their order: equal distances come by id."""
+        assert not isinstance(among, Having)  # stores that keep payloads choose by themselves
+        index = HammingIndex(self.n_bits)
+        if len(among):
+            rows = self._read(among, vectors=False, payloads=False)
+            order = np.argsort(rows.ids)
+            index.add(rows.packed[order], rows.ids[order])
+        return index
+
     def _ready(self) -> None:  # noqa: B027
         """Called before the engine is talked to: a lost connection can be made anew here."""
 
@@ -158,8 +248,12 @@ class Store(ABC):
             raise StoreError(f"{self.url} holds ids that are negative, or gave them in disorder")
 
     @abstractmethod
-    def _upsert(self, ids: Ids, packed: Packed) -> None:
-        """Commit at least one code; no id comes twice."""
+    def _upsert(self, ids: Ids, packed: Packed, beside: Beside | None) -> None:
+        """Commit at least one code; no id comes twice. `beside` is None if codes are all."""
+
+    @abstractmethod
+    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
+        """Those of at least one id that are there; no id comes twice."""
 
     @abstractmethod
     def _delete(self, ids: Ids) -> int:
@@ -224,6 +318,14 @@ def ordered(distances: Any, ids: Any, k: int | None = None) -> Near:
 def empty(n_bits: int) -> tuple[Ids, Packed]:
     """No ids and no codes."""
     return np.empty(0, np.int64), np.empty((0, n_bytes(n_bits)), np.uint8)
+
+
+def _apart(distances: Iterable[Distances], ids: Iterable[Ids]) -> list[Near]:
+    return list(zip(distances, ids, strict=True))
+
+
+def _nothing(queries: Packed) -> list[Near]:
+    return [ordered([], []) for _ in queries]
 
 
 def _stacked(found: list[Near]) -> Near:

@@ -14,7 +14,7 @@ import math
 import os
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -66,10 +66,10 @@ class Checkpoint:
     That is a `Saved`, or what another kind of training keeps, with `run` and `generators` as there.
     """
 
-    def __init__(self, folder: Path, run: RunIdentity) -> None:
+    def __init__(self, folder: Path, run: RunIdentity, given: Mapping[str, Any]) -> None:
         self.path = folder / NAME
-        self.run = run
-        self.saved: Any = _read(self.path, run) if self.path.exists() else None
+        self.run, self.given = run, given
+        self.saved: Any = _read(self.path, run, given) if self.path.exists() else None
         self.began: list[np.random.Generator] = []
         self.failed = False
 
@@ -98,7 +98,7 @@ class Checkpoint:
         """Raise if this hash function could not be read back."""
         coded, arrays = encode(h, "hash_function")
         try:
-            decode(coded, arrays)
+            decode(coded, arrays, given=self.given)
         except ValueError as error:
             raise ValueError(f"no checkpoint can hold this hash_function: {error}") from error
 
@@ -119,8 +119,12 @@ class Checkpoint:
 
 
 @contextmanager
-def opened(folder: str | os.PathLike[str], run: RunIdentity) -> Iterator[Checkpoint]:
+def opened(
+    folder: str | os.PathLike[str], run: RunIdentity, given: Mapping[str, Any] | None = None
+) -> Iterator[Checkpoint]:
     """The checkpoint in this folder, made where there is none, for as long as the run takes.
+
+    `given` is what the hash function is made of that no file holds (`hashfunctions.given`).
 
     Raises ValueError for a folder that another run holds, or whose checkpoint is damaged or of
     another run, and OSError where nothing can be written.
@@ -141,7 +145,7 @@ def opened(folder: str | os.PathLike[str], run: RunIdentity) -> Iterator[Checkpo
             for left in path.glob(f".{NAME}.*"):  # by a run killed as it wrote
                 left.unlink()
             _check_writable(path)
-            yield Checkpoint(path, run)
+            yield Checkpoint(path, run, given or {})
     except LockedError as error:
         raise ValueError(
             f"the checkpoint folder {path} is in use by another run: wait for its end, or take "
@@ -159,7 +163,7 @@ def _check_writable(folder: Path) -> None:
         raise OSError(error.errno, said, str(folder)) from error
 
 
-def _read(path: Path, run: RunIdentity) -> Any:
+def _read(path: Path, run: RunIdentity, given: Mapping[str, Any]) -> Any:
     """The checkpoint, if it is whole and belongs to this run."""
     anew = f"delete {path} to start anew"
     try:
@@ -167,7 +171,7 @@ def _read(path: Path, run: RunIdentity) -> Any:
         if content.kind != KIND:
             raise ModelFileError(f"{path} holds {content.kind}, and no checkpoint")
         if content.package == __version__:
-            saved = decode(content.content, content.arrays)
+            saved = decode(content.content, content.arrays, given=given)
     except ValueError as error:
         raise ValueError(f"{error}; {anew}") from error
     if content.package != __version__:

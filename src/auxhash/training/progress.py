@@ -2,21 +2,25 @@
 
 import math
 from collections.abc import Iterable, Iterator
-
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from typing import TYPE_CHECKING
 
 from auxhash.mac import State, Step
 
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
-def new_bar(disable: bool = False) -> Progress:
+
+def new_bar(disable: bool = False) -> "Progress":
     """A bar that shows a task's `stage`, how far it is, its description, and the time left."""
+    from rich.progress import (  # here: nothing else in training needs it
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     return Progress(
         TextColumn("[bold]{task.fields[stage]}"),
         BarColumn(bar_width=20),

@@ -19,8 +19,13 @@ from auxhash.checks import number, whole
 from auxhash.compute import clock, threads
 from auxhash.compute.arrays import Numbers, Single
 from auxhash.compute.device import CPU, Device
-from auxhash.hashfunctions.rotation import projections
-from auxhash.hashfunctions.step import HashFunction, StartedLinearly
+from auxhash.hashfunctions.step import (
+    HashFunction,
+    SharedLayers,
+    StartedLinearly,
+    is_shared,
+    started,
+)
 from auxhash.index.vectors import nearest_approximately
 from auxhash.refine.gradient import GradientDescent
 from auxhash.refine.rank import Rank
@@ -71,7 +76,7 @@ class RankSettings:
     """What a run is to do. The estimator has checked every field."""
 
     n_bits: int
-    hash_function: StartedLinearly  # to be prepared
+    hash_function: StartedLinearly | SharedLayers  # to be prepared
     metric: Metric
     n_neighbors: int
     n_steps: int
@@ -115,7 +120,9 @@ class RankTraining:
             nearest = self._nearest(X)
         h = settings.hash_function.prepare(X, preparing)
         F = h.features(X, settings.n_jobs)
-        self.h = h.with_linear(projections(F, settings.n_bits, preparing))
+        if is_shared(h):
+            h.check_bits(F, settings.n_bits)
+        self.h = started(h, F, settings.n_bits, preparing)
         self.objective = Rank(Partners.of_table(nearest), device=settings.device)
         with threads.pool(settings.n_jobs):
             self.smooth = self.h.smooth(F, self.rng, settings.device)
@@ -129,6 +136,7 @@ class RankTraining:
 
     def _nearest(self, X: NDArray[Any]) -> Numbers:
         settings = self.settings
+        X = X.reshape(len(X), -1)  # of pictures, the pixels
         k = min(settings.n_neighbors, len(X) - 1)
         if settings.device is not CPU:
             return neighbors.nearest_on(settings.device, X, k, settings.metric)

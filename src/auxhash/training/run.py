@@ -6,6 +6,7 @@ An estimator makes a `Training`, runs it, and reads the `Result`. The steps are 
 checkpoints, the progress bar and Ctrl-C are consumers of it.
 """
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -18,6 +19,7 @@ from auxhash import affinity as affinities
 from auxhash import hashfunctions, mac, zstep
 from auxhash.affinity import Affinity
 from auxhash.codes import Codes
+from auxhash.compute import clock
 from auxhash.compute.peers import peers
 from auxhash.hashfunctions import HashFunction
 from auxhash.mac import MAC, State, Step, Validate
@@ -49,6 +51,7 @@ class Settings:
     n_dissimilar: int | None = 500
     refine: Refine | Literal["auto"] | None = None
     two_step: bool = False  # whether to stop at mu = 0
+    end_to_end: bool = False  # whether refinement is all there is, from the start of h
     going_on: bool = False  # whether hash_function was learnt before
     learnt_from: int = 0  # other points that it was learnt from
     init: Codes | None = None  # in place of the free codes of mu = 0
@@ -83,13 +86,16 @@ class Training:
         if checkpoint is not None:
             generators = checkpoint.generators(generators)
         draws, codes, centres, self.solving, holding, self.refining = generators
+        self.starting = codes
         self.settings, self.checkpoint = settings, checkpoint
         self.points, held = hold_out(points, settings.validation, holding)
         self.affinity = self._pairs(draws)
         self.h = settings.hash_function
         if not settings.going_on:
             self.h = self.h.prepare(self.points.X, centres)
-        self.F = self.h.features(self.points.X, settings.n_jobs)
+        self.F = hashfunctions.training_features(self.h, self.points.X, settings.n_jobs)
+        if hashfunctions.is_shared(self.h):
+            self.h.check_bits(self.F, settings.n_bits)
         self.Z = self._first_codes(codes)
         self.problem = zstep.Problem(self.affinity, settings.loss, settings.n_bits, settings.n_jobs)
         self.validate = self._validation(held)
@@ -143,12 +149,16 @@ class Training:
         """L(Z) over all parts of the points."""
         return peers().sum(self.problem.loss(Z))
 
-    def _steps(self) -> Steps:
+    def steps(self) -> Steps:
         """MAC and refinement, from the beginning or from where an interrupted run stopped."""
         algorithm, settings = self.settings.algorithm, self.settings
         saved: Saved | None = None if self.checkpoint is None else self.checkpoint.saved
         steps: Steps
-        if saved is None:
+        if settings.end_to_end:
+            steps = [self._untrained()] if saved is None else saved.pairs
+            if saved is not None and saved.finished:
+                return steps
+        elif saved is None:
             steps = algorithm.steps(
                 self.problem, self.F, self.h, self.Z, self.solving,
                 settings.init is None, self.validate,
@@ -167,15 +177,27 @@ class Training:
             steps = self.refine.after(steps, self.problem, self.F, self.refining, self.validate)
         return steps
 
+    def _untrained(self) -> tuple[Step, State]:
+        """The hash function as it starts, in place of the steps of MAC."""
+        began = clock.seconds()
+        h = self.h
+        if not self.settings.going_on:
+            h = hashfunctions.started(h, self.F, self.settings.n_bits, self.starting)
+        H = hashfunctions.codes(h, self.F, self.settings.n_jobs)
+        loss, score = self._loss(H), self.validate(h) if self.validate else math.nan
+        step = Step(0, 0.0, loss, loss, loss, 0, score, True, clock.seconds() - began, 0.0, 0.0)
+        return step, State(h, H, H, H, None, score, matched=True)
+
     def _consumed(self) -> Steps:
         """The steps, passed through the checkpoint and the progress bar, if there are any."""
-        steps = self._steps()
+        steps = self.steps()
         if self.checkpoint is not None:
             steps = self.checkpoint.keep(steps, self.solving)
         if self.settings.verbose:
             algorithm = self.settings.algorithm
             more = 0 if self.refine is None else REPORTS
-            most = 0 if self.settings.two_step else algorithm.max_iter
+            alone = self.settings.two_step or self.settings.end_to_end
+            most = 0 if alone else algorithm.max_iter
             steps = progress.show(steps, self.problem.last_mu, algorithm.alpha, most, more)
         return steps
 
@@ -221,6 +243,12 @@ class Training:
         refine = self.settings.refine
         if self.settings.two_step:
             return None
+        if self.settings.end_to_end:
+            hashfunctions.check_started(self.h)
+            if refine is None:
+                raise ValueError('refine is all of this training: it must be "auto" or a Refine')
+            if refine == "auto":
+                refine = Refine.alone(self.problem)
         if refine == "auto":
             refine = Refine.suited_to(self.problem) if hashfunctions.is_smooth(self.h) else None
         if refine is not None:

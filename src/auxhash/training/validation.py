@@ -11,7 +11,7 @@ from auxhash.affinity import Affinity
 from auxhash.affinity.neighbors import nearest
 from auxhash.codes import Codes, Packed
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Matrix
 from auxhash.compute.peers import peers
 from auxhash.hashfunctions import HashFunction, codes
 from auxhash.mac import Validate
@@ -153,8 +153,8 @@ def precision_of(
     held: HeldOut,
     validation: Validation,
     points: TrainingPoints,
-    base: Array,
-    queries: Array,
+    base: Matrix,
+    queries: Matrix,
     n_jobs: int | None,
 ) -> Validate:
     """The precision that judges a hash function; base and queries are features of the points."""
@@ -174,8 +174,8 @@ class Precision:
 
     def __init__(
         self,
-        base: Array,
-        queries: Array,
+        base: Matrix,
+        queries: Matrix,
         query_labels: NDArray[Any] | None,
         base_labels: NDArray[Any] | None,
         neighbors: NDArray[np.int64] | None,
@@ -202,7 +202,9 @@ class PairPrecision:
     Queries without similar partners do not count.
     """
 
-    def __init__(self, base: Array, queries: Array, pairs: JudgedPairs, n_jobs: int | None) -> None:
+    def __init__(
+        self, base: Matrix, queries: Matrix, pairs: JudgedPairs, n_jobs: int | None
+    ) -> None:
         self.base, self.queries, self.pairs, self.n_jobs = base, queries, pairs, n_jobs
 
     def __call__(self, h: HashFunction) -> float:

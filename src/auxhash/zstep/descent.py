@@ -89,7 +89,7 @@ def _colour(edges: Any) -> Any:
 
 
 @kernel
-def _gains(row: Any, coef: Any, differences: Any, d: Any, gain: Any) -> float:
+def _gains(row: Any, pair: Any, coef: Any, differences: Any, d: Any, gain: Any) -> float:
     """Sum over the neighbours m of z_n z_m a_nm, for a bit in which all of them agree with n;
     `gain` becomes what each neighbour adds to that sum if it differs in the bit instead.
 
@@ -101,8 +101,8 @@ def _gains(row: Any, coef: Any, differences: Any, d: Any, gain: Any) -> float:
         same = differences.table[row[e], d[e] + np.uint64(1)]
         other = differences.table[row[e], d[e]]
         for r in range(coef.shape[1]):
-            same += coef[e, r] * differences.basis[r, d[e] + np.uint64(1)]
-            other += coef[e, r] * differences.basis[r, d[e]]
+            same += coef[pair[e], r] * differences.basis[r, d[e] + np.uint64(1)]
+            other += coef[pair[e], r] * differences.basis[r, d[e]]
         agree += same
         gain[e] = -other - same
     return agree
@@ -130,7 +130,7 @@ def _descend_points(
     gain_all = np.empty(most)
     flips = 0
     for n in points:
-        row, coef = edges.row[indptr[n] : indptr[n + 1]], edges.coef[indptr[n] : indptr[n + 1]]
+        row, pair = edges.row[indptr[n] : indptr[n + 1]], edges.pair[indptr[n] : indptr[n + 1]]
         degree = indptr[n + 1] - indptr[n]
         differ, d, gain = differ_all[:, :degree], d_all[:degree], gain_all[:degree]
         d[:] = 0
@@ -138,7 +138,7 @@ def _descend_points(
             for e in range(degree):
                 differ[w, e] = words[n, w] ^ words[indices[indptr[n] + e], w]
                 d[e] += popcount(differ[w, e])
-        agree = _gains(row, coef, differences, d, gain)
+        agree = _gains(row, pair, edges.coef, differences, d, gain)
         for k in range(n_bits):
             word, shift = k // 64, np.uint64(k % 64)
             z = 1.0 if (words[n, word] >> shift) & np.uint64(1) else -1.0
@@ -151,7 +151,7 @@ def _descend_points(
                         2
                     )
                     differ[word, e] ^= np.uint64(1) << shift
-                agree = _gains(row, coef, differences, d, gain)
+                agree = _gains(row, pair, edges.coef, differences, d, gain)
     return flips
 
 

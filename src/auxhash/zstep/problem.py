@@ -11,7 +11,7 @@ be the distance over the other bits and a_ij = w (loss(d') - loss(d'+1)). Up to 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from auxhash.affinity import Affinity
 from auxhash.codes import Codes, Words, codes_to_words, popcount
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.kernels import kernel
 from auxhash.losses import Loss, LossTable, get, sum_pairs, tabulate, tabulate_at
 
@@ -56,13 +56,14 @@ class Penalty:
 class Edges(NamedTuple):
     """Neighbour lists, as kernels take them: edges indptr[n]..indptr[n+1] lead from n to its
     partners. Those before within[n] lead to partners in n's own group (without groups, all points
-    are one group)."""
+    are one group). The coefficients of edge e, if there are any, are coef[pair[e]]."""
 
     indptr: NDArray[np.int64]  # (n + 1,)
     within: NDArray[np.int64]  # (n,)
     indices: NDArray[np.uint32]  # (edges,), the partners
     row: NDArray[np.uint8]  # (edges,), as in LossTable
-    coef: Array  # (edges, R)
+    pair: NDArray[np.uint32]  # (edges,), the number of the pair; empty if R = 0
+    coef: Array  # (pairs, R), as in LossTable
 
 
 class Differences(NamedTuple):
@@ -119,11 +120,24 @@ class Problem:
         self.table: LossTable = tabulate(affinity, loss, self.n_bits)
         self.graph = _graph(affinity, self.table)
         self.differences = _differences(self.table)
-        self._couplings = np.empty(len(self.graph.indices))
 
     @property
     def n_points(self) -> int:
         return self.affinity.n_points
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, those of the affinity included."""
+        # The coefficients of the table are those of the edges.
+        held: list[AnyArray] = [*self.graph.edges, self.table.row]
+        held += [self.couplings] if "couplings" in vars(self) else []
+        own = sum(part.nbytes for part in held if part is not self.affinity.row)
+        return self.affinity.nbytes + own
+
+    @cached_property
+    def couplings(self) -> Array:
+        """A buffer for the couplings of one bit: only solvers that take bits one by one need it."""
+        return np.empty(len(self.graph.indices))
 
     def loss(self, Z: Codes) -> float:
         """L(Z), eq. (10)."""
@@ -138,8 +152,7 @@ class Problem:
 
         Its couplings are in a buffer that the next call overwrites.
         """
-        others = np.full(words.shape[1], ~np.uint64(0))
-        others[k // 64] ^= np.uint64(1 << (k % 64))
+        others = _all_but(k, words.shape[1])
         return self._bit(self.graph, self.differences, words, others, c, mu, run)
 
     def first_bits(self, words: Words, k: int, later: Later, run: threads.Run) -> "BitProblem":
@@ -155,8 +168,8 @@ class Problem:
         else:
             d, n_bits = so_far, k + 1
         table = tabulate_at(d, self.affinity, self.function, n_bits)
-        # Rows are the same at any distances; coefficients belong to a basis over distances.
-        graph = _graph(self.affinity, table) if table.coef.shape[1] else self.graph
+        # Pairs and rows are the same at any distances; coefficients belong to a basis over them.
+        graph = replace(self.graph, edges=self.graph.edges._replace(coef=table.coef))
         before = [(1 << min(64, max(0, k - 64 * w))) - 1 for w in range(words.shape[1])]
         mask = np.array(before, np.uint64)
         return self._bit(graph, _differences(table), words, mask, np.zeros(len(words)), 0.0, run)
@@ -171,28 +184,46 @@ class Problem:
         mu: float,
         run: threads.Run,
     ) -> "BitProblem":
-        a = self._couplings
+        a = self.couplings
 
         def couple(rows: slice) -> None:
-            _couplings(rows.start, rows.stop, others, words, graph.edges, differences, a)
+            _couplings(rows.start, rows.stop, others, words, graph.edges, differences, a, 0)
 
         run(couple, graph.chunks)
         return BitProblem(graph, a, c, mu, self.affinity.groups, run)
 
     def fields(self, Z: Codes) -> Array:
         """S (n, b): for every bit S_n = (1/2) sum_j a_nj z_j, so that g = S + c."""
-        words = codes_to_words(Z)
-        S = np.empty(Z.shape)
+        words, graph = codes_to_words(Z), self.graph
+        S = np.empty((self.n_bits, len(Z)))
         with threads.pool(self.n_jobs) as run:
             for k in range(self.n_bits):
-                bit = self.bit(words, k, np.zeros(len(Z)), 0.0, run)
-                S[:, k] = bit.field(Z[:, k])
-        return S
+                others, z, field = _all_but(k, words.shape[1]), Z[:, k].astype(np.float64), S[k]
+
+                def part(
+                    rows: slice, others: Words = others, z: Array = z, field: Array = field
+                ) -> None:
+                    first, last = graph.indptr[rows.start], graph.indptr[rows.stop]
+                    at = rows.start, rows.stop
+                    a = np.empty(last - first)  # of these points alone: all would be too many
+                    _couplings(*at, others, words, graph.edges, self.differences, a, first)
+                    _field(*at, graph.edges, a, first, z, field)
+
+                run(part, graph.chunks)
+        return S.T
 
     @cached_property
     def last_mu(self) -> float:
         """A mu past which every flip to h(X) lowers L_P: (1/4) max_n sum_j max_d' |a_nj(d')|."""
-        return float(_last_mu(self.graph.edges, self.differences))
+        edges, most = self.graph.edges, np.abs(self.differences.table).max(axis=1)
+
+        def part(rows: slice) -> float:
+            if edges.coef.shape[1]:
+                return float(_most_of_pairs(rows.start, rows.stop, edges, self.differences))
+            return float(_most_of_rows(rows.start, rows.stop, edges, most))
+
+        with threads.pool(self.n_jobs) as run:
+            return max(run(part, self.graph.chunks), default=0.0) / 4
 
     def flip_thresholds(self, Z: Codes, H: Codes) -> Array:
         """For each z_n != h_n, the mu past which flipping it to h_n lowers L_P: h_n S_n / 2."""
@@ -234,7 +265,7 @@ class BitProblem:
         S = np.empty(len(z))
 
         def multiply(rows: slice) -> None:
-            _field(rows.start, rows.stop, self.graph.edges, self.a, z, S)
+            _field(rows.start, rows.stop, self.graph.edges, self.a, 0, z, S)
 
         self.run(multiply, self.graph.chunks)
         return S
@@ -249,12 +280,32 @@ class BitProblem:
         return float(0.5 * (z @ S) + self.c @ z + self.mu * (z @ z)), S + self.c + 2 * self.mu * z
 
 
+def _all_but(k: int, n_words: int) -> Words:
+    """A mask of all bits but bit k."""
+    others = np.full(n_words, ~np.uint64(0))
+    others[k // 64] ^= np.uint64(1 << (k % 64))
+    return others
+
+
 def _graph(affinity: Affinity, table: LossTable) -> Graph:
-    groups = affinity.groups
+    """Neighbour lists in two passes over the pairs, a part at a time."""
+    groups, n = affinity.groups, affinity.n_points
     if groups is None:
-        groups = np.zeros(affinity.n_points, np.int64)
-    lists = _neighbour_lists(groups, affinity.i, affinity.j, table.row, table.coef)
-    return Graph(Edges(*lists))
+        groups = np.zeros(n, np.int64)
+    count, within = np.zeros(n + 1, np.int64), np.zeros(n, np.int64)
+    parts = threads.chunks(len(affinity), CHUNK)
+    for pairs in parts:
+        _count(groups, *affinity.ends(pairs), count, within)
+    indptr = np.cumsum(count)
+    within += indptr[:-1]
+    inner, outer = indptr[:-1].copy(), within.copy()  # where the next edge of each point goes
+    indices, rows = np.empty(indptr[-1], np.uint32), np.empty(indptr[-1], np.uint8)
+    numbers = np.empty(indptr[-1] if table.coef.shape[1] else 0, np.uint32)
+    for pairs in parts:
+        i, j = affinity.ends(pairs)
+        row = table.row[pairs]
+        _place(groups, i, j, row, pairs.start, inner, outer, indices, rows, numbers)
+    return Graph(Edges(indptr, within, indices, rows, numbers, table.coef))
 
 
 def _differences(table: LossTable) -> Differences:
@@ -263,38 +314,47 @@ def _differences(table: LossTable) -> Differences:
 
 
 @kernel
-def _neighbour_lists(groups: Any, i: Any, j: Any, row: Any, coef: Any) -> Any:
-    n = len(groups)
-    indptr = np.zeros(n + 1, np.int64)
-    within = np.zeros(n, np.int64)  # first the number of edges, in the end where they stop
+def _count(groups: Any, i: Any, j: Any, count: Any, within: Any) -> None:
+    """Add the edges of these pairs to count[n + 1], and those inside a group to within[n]."""
     for p in range(len(i)):
         same = groups[i[p]] == groups[j[p]]
         for point in (i[p], j[p]):
-            indptr[point + 1] += 1
+            count[point + 1] += 1
             within[point] += same
-    indptr = np.cumsum(indptr)
-    within += indptr[:-1]
-    inner, outer = indptr[:-1].copy(), within.copy()
-    indices = np.empty(2 * len(i), np.uint32)
-    rows = np.empty(2 * len(i), np.uint8)
-    coefs = np.empty((2 * len(i), coef.shape[1]))
+
+
+@kernel
+def _place(
+    groups: Any,
+    i: Any,
+    j: Any,
+    row: Any,
+    first: int,
+    inner: Any,
+    outer: Any,
+    indices: Any,
+    rows: Any,
+    numbers: Any,
+) -> None:
+    """Bring both edges of these pairs, which are numbered from `first`, to their places."""
     for p in range(len(i)):
         at = inner if groups[i[p]] == groups[j[p]] else outer
         for source, target in ((i[p], j[p]), (j[p], i[p])):
             indices[at[source]] = target
             rows[at[source]] = row[p]
-            coefs[at[source]] = coef[p]
+            if len(numbers):
+                numbers[at[source]] = first + p
             at[source] += 1
-    return indptr, within, indices, rows, coefs
 
 
 @kernel
 def _couplings(
-    start: int, stop: int, others: Any, words: Any, edges: Any, differences: Any, out: Any
+    start: int, stop: int, others: Any, words: Any, edges: Any, differences: Any, out: Any, at: int
 ) -> None:
     """a_ij, eq. (8), along the edges of points start..stop; `others` masks the bits that d' counts.
 
-    The edges of a pair with several y are adjacent: the first gets the sum of their terms.
+    The edges of a pair with several y are adjacent: the first gets the sum of their terms. That of
+    edge e goes to out[e - at].
     """
     indptr, indices, row, coef = edges.indptr, edges.indices, edges.row, edges.coef
     for n in range(start, stop):
@@ -306,38 +366,53 @@ def _couplings(
                 d += popcount((words[n, w] ^ words[m, w]) & others[w])
             value = differences.table[row[e], d]
             for r in range(coef.shape[1]):
-                value += coef[e, r] * differences.basis[r, d]
+                value += coef[edges.pair[e], r] * differences.basis[r, d]
             if indices[first] == m and first < e:
-                out[first] += value
-                out[e] = 0.0
+                out[first - at] += value
+                out[e - at] = 0.0
             else:
-                out[e] = value
+                out[e - at] = value
                 first = e
 
 
 @kernel(fastmath={"reassoc"})
-def _field(start: int, stop: int, edges: Any, a: Any, z: Any, out: Any) -> None:
+def _field(start: int, stop: int, edges: Any, a: Any, at: int, z: Any, out: Any) -> None:
+    """S of points start..stop, from the coupling of each edge e in a[e - at]."""
     indptr, indices = edges.indptr, edges.indices
     for n in range(start, stop):
         total = 0.0
         for e in range(indptr[n], indptr[n + 1]):
-            total += a[e] * z[indices[e]]
+            total += a[e - at] * z[indices[e]]
         out[n] = 0.5 * total
 
 
 @kernel
-def _last_mu(edges: Any, differences: Any) -> float:
+def _most_of_rows(start: int, stop: int, edges: Any, most: Any) -> float:
+    """The largest sum over a point's edges of max |a|, which `most` has by row, for start..stop."""
+    indptr, row = edges.indptr, edges.row
+    largest = 0.0
+    for n in range(start, stop):
+        total = 0.0
+        for e in range(indptr[n], indptr[n + 1]):
+            total += most[row[e]]
+        largest = max(largest, total)
+    return largest
+
+
+@kernel
+def _most_of_pairs(start: int, stop: int, edges: Any, differences: Any) -> float:
+    """The same where each pair has its own coefficients."""
     indptr, row, coef = edges.indptr, edges.row, edges.coef
     largest = 0.0
-    for n in range(len(indptr) - 1):
+    for n in range(start, stop):
         total = 0.0
         for e in range(indptr[n], indptr[n + 1]):
             most = 0.0
             for d in range(1, differences.table.shape[1] - 1):
                 value = differences.table[row[e], d]
                 for r in range(coef.shape[1]):
-                    value += coef[e, r] * differences.basis[r, d]
+                    value += coef[edges.pair[e], r] * differences.basis[r, d]
                 most = max(most, abs(value))
             total += most
         largest = max(largest, total)
-    return largest / 4
+    return largest

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from auxhash.datasets.gist import gist
 from auxhash.words import count
 
 Picture = NDArray[np.uint8]  # (height, width, 3)
+PictureSource = Path | BinaryIO  # of a picture; errors call it by its text
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP")
@@ -85,13 +86,13 @@ class ImageFeature:
 
     name: str
     function: Callable[[list[Picture]], Any]
-    reduced: Callable[[Path], Picture] | None = None
+    reduced: Callable[[PictureSource], Picture] | None = None
 
-    def of(self, paths: Sequence[Path]) -> NDArray[Any]:
+    def of(self, paths: Sequence[PictureSource]) -> NDArray[Any]:
         """Features (n, D) of pictures in files."""
         return np.concatenate(list(self.chunks(paths)))
 
-    def chunks(self, paths: Sequence[Path]) -> Iterator[NDArray[Any]]:
+    def chunks(self, paths: Sequence[PictureSource]) -> Iterator[NDArray[Any]]:
         """The same, some pictures at a time."""
         width = None
         for batch in _batches(paths, whole=self.reduced is None):
@@ -104,7 +105,7 @@ class ImageFeature:
             width = X.shape[1]
             yield X
 
-    def _of_batch(self, paths: Sequence[Path]) -> NDArray[Any]:
+    def _of_batch(self, paths: Sequence[PictureSource]) -> NDArray[Any]:
         pictures = [(self.reduced or read_image)(path) for path in paths]
         try:
             X = np.asarray(self.function(pictures))
@@ -150,7 +151,7 @@ def image_folder(root: str | Path) -> ImageFolder:
     return ImageFolder(root, found, np.array(classes))
 
 
-def read_image(path: Path) -> Picture:
+def read_image(path: PictureSource) -> Picture:
     """A picture's pixels (height, width, 3), turned upright.
 
     Of several frames, the first is taken; of 16 bits per channel, the upper 8; transparency is
@@ -225,7 +226,7 @@ def own_feature(name: str) -> ImageFeature:
     return ImageFeature(name, found)
 
 
-def grey_square(path: Path, side: int) -> NDArray[np.uint8]:
+def grey_square(path: PictureSource, side: int) -> NDArray[np.uint8]:
     """The largest centred square of a picture, in grey, scaled to (side, side)."""
     image_module, operations = _pillow()
     with _opened(path) as image:
@@ -236,7 +237,7 @@ def grey_square(path: Path, side: int) -> NDArray[np.uint8]:
     return np.asarray(square)
 
 
-def image_size(path: Path) -> tuple[int, int]:
+def image_size(path: PictureSource) -> tuple[int, int]:
     """A picture's two sides, without decoding it."""
     with _opened(path) as image:
         width, height = image.size
@@ -244,7 +245,7 @@ def image_size(path: Path) -> tuple[int, int]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _opened(path: PictureSource) -> Iterator[Any]:
     """A picture whose header has been read; its pixels are decoded when they are asked for."""
     image_module, _ = _pillow()
     bomb = image_module.DecompressionBombError
@@ -280,12 +281,12 @@ def _pixels(image: Any) -> Picture:
     return np.asarray(upright.convert("RGB"))
 
 
-def _batches(paths: Sequence[Path], whole: bool) -> Iterator[Sequence[Path]]:
+def _batches(paths: Sequence[PictureSource], whole: bool) -> Iterator[Sequence[PictureSource]]:
     """At most `CHUNK` pictures at a time and, if they are held whole, `HELD_PIXELS` in all."""
     if not whole:
         yield from (paths[rows] for rows in threads.chunks(len(paths), CHUNK))
         return
-    batch: list[Path] = []
+    batch: list[PictureSource] = []
     held = 0
     for path in paths:
         width, height = image_size(path)

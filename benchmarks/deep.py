@@ -1,0 +1,264 @@
+"""Learned features on the protocols of deep hashing: CIFAR-10's pixels and one residual network.
+
+python -m benchmarks deep [--protocols first second] [--methods NAME ...] [--bits 16 32 48 64]
+                          [--seeds 0 1 2] [--device cuda] [--epochs 30] [--train N] [--base N]
+                          [--query N] [--data FOLDER] [--results FILE]
+
+first    5,000 training points, 1,000 queries, 54,000 other points as base; as many of each class
+second   50,000 training points, which are the base, and the 10,000 test images as queries
+
+All methods train the same network from scratch, on the same augmented pictures:
+
+two-step          codes first, then the network for them
+mac               codes and network in turn
+refined           mac, then refined for its loss
+rank              mac, then refined for the rank of points of the same class
+mac-classes       mac, then the objective of end-to-end
+end-to-end        gradient steps alone: all pairs of a batch, the classes far apart
+cross-entropy     the same with a cross-entropy on top
+one-hot           the network as a classifier (one against the rest), its class as a one-hot code
+
+What was measured stands in a file of JSON lines, docs/results/deep.jsonl, and is not measured
+again. `--data` names a folder with the six files of CIFAR-10's binary version; without it they are
+obtained as `auxhash data` does. Needs PyTorch.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash import metrics
+from auxhash.codes import pack
+from benchmarks.records import Record, append, drop_cut_line, read
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results" / "deep.jsonl"
+METHODS = ("one-hot", "two-step", "mac", "refined", "rank", "mac-classes")
+METHODS += ("end-to-end", "cross-entropy")
+BITS, SEEDS = (16, 32, 48, 64), (0, 1, 2)
+FILES = (*(f"data_batch_{n}.bin" for n in range(1, 6)), "test_batch.bin")
+N_TEST, PER_CLASS_TRAIN, PER_CLASS_QUERY = 10_000, 500, 100
+KAPPA = {"n_similar": 100, "n_dissimilar": 900}  # nine times as many others, as among all pairs
+BATCH, WIDTH = 512, 64
+TOLD = ("protocol", "method", "bits", "seed", "epochs", "width", "batch")  # tells runs apart
+SIZES = ("train", "base", "query")
+
+
+class Split(NamedTuple):
+    """Pictures (n, h, w, c) of bytes with their labels."""
+
+    train: tuple[NDArray[np.uint8], NDArray[np.int64]]
+    base: tuple[NDArray[np.uint8], NDArray[np.int64]]
+    query: tuple[NDArray[np.uint8], NDArray[np.int64]]
+
+
+class How(NamedTuple):
+    """How the network is trained."""
+
+    epochs: int
+    device: str = "cpu"
+    rate: float = 4e-3
+    decay: float = 0.05
+    iterations: int = 8  # of MAC
+    width: int = WIDTH
+    batch: int = BATCH
+    crop: int = 4
+    cut_out: int = 8
+
+
+def pictures(folder: Path | None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """All 60,000 pictures and their labels, the 10,000 test images last."""
+    if folder is None:
+        from auxhash.datasets import cifar10  # here: it needs packages for the command line
+
+        pixels, labels = cifar10.read()
+    else:
+        records = np.concatenate([np.fromfile(folder / name, np.uint8) for name in FILES])
+        records = records.reshape(-1, 1 + 3 * 32 * 32)
+        pixels, labels = records[:, 1:], records[:, 0].astype(np.int64)
+    planes = pixels.reshape(-1, 3, 32, 32)
+    return np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), labels
+
+
+def split(
+    X: NDArray[np.uint8],
+    y: NDArray[np.int64],
+    protocol: str,
+    seed: int,
+    most: tuple[int | None, int | None, int | None] = (None, None, None),
+) -> Split:
+    """The points of a protocol; `most` is the most of training points, base and queries."""
+    rng = np.random.default_rng(seed)
+    if protocol == "second":
+        train, query = np.arange(len(X) - N_TEST), np.arange(len(X) - N_TEST, len(X))
+        base = train
+    else:
+        order = rng.permutation(len(X))
+        each = [order[y[order] == c] for c in np.unique(y)]
+        query = np.concatenate([own[:PER_CLASS_QUERY] for own in each])
+        until = PER_CLASS_QUERY + PER_CLASS_TRAIN
+        train = np.concatenate([own[PER_CLASS_QUERY:until] for own in each])
+        base = np.concatenate([own[until:] for own in each])
+    parts = []
+    for rows, n in zip((train, base, query), most, strict=True):
+        chosen = rows if n is None or n >= len(rows) else rng.permutation(rows)[:n]
+        parts.append((X[chosen], y[chosen]))
+    return Split(*parts)
+
+
+def module_hash(n_outputs: int, seed: int, how: How, channels: int = 3) -> Any:
+    """A fresh network as a hash function."""
+    import torch
+
+    from auxhash.torch import ModuleHash, augment, residual_network
+
+    torch.manual_seed(seed)
+    return ModuleHash(
+        residual_network(n_outputs, channels, how.width).to(how.device),
+        epochs=how.epochs,
+        more_epochs=max(1, how.epochs // 6),
+        batch=how.batch,
+        rate=how.rate,
+        decay=how.decay,
+        half=how.device != "cpu",
+        augment=augment.Pictures(how.crop, True, how.cut_out),
+    )
+
+
+def hasher(method: str, bits: int, seed: int, n: int, how: How) -> Any:
+    """The estimator of a method, for n training points."""
+    from auxhash import EndToEndHash, MACHash, Refine, TwoStepHash
+
+    settings = {"hash_function": module_hash(bits, seed, how), "random_state": seed, **KAPPA}
+    steps = max(10, how.epochs * n // how.batch)
+    gentle = {"n_steps": steps, "batch": how.batch, "keep": "refined", "steepness": (1.0, 4.0)}
+    classes = Refine(objective="classes", **gentle)
+    if method == "two-step":
+        return TwoStepHash(bits, **settings)
+    if method in ("end-to-end", "cross-entropy"):
+        both = Refine(objective="classes", cross_entropy=1.0, **gentle)
+        return EndToEndHash(bits, refine=both if method == "cross-entropy" else classes, **settings)
+    refine = {
+        "mac": None,
+        "refined": Refine(steps, how.batch, keep="refined"),
+        # A step of the rank looks at about five times as many points.
+        "rank": Refine(max(10, steps // 5), how.batch, objective="rank", keep="refined"),
+        "mac-classes": classes,
+    }
+    return MACHash(bits, refine=refine[method], max_iter=how.iterations, alpha=2.0, **settings)
+
+
+def one_hot(data: Split, seed: int, how: How) -> list[NDArray[np.uint8]]:
+    """Codes of base and queries: the class that the network as a classifier takes them for."""
+    X, y = data.train
+    classes = np.unique(y)
+    h = module_hash(len(classes), seed, how).prepare(X, np.random.default_rng(seed))
+    Z = np.where(y[:, None] == classes, 1, -1).astype(np.int8)
+    h = h.refit(X, Z, np.arange(len(classes)))
+    found = [h.decision(points).argmax(axis=1) for points in (data.base[0], data.query[0])]
+    return [pack(np.where(some[:, None] == np.arange(len(classes)), 1, -1)) for some in found]
+
+
+def measure(data: Split, method: str, bits: int, seed: int, how: How) -> Record:
+    """Train, encode, and measure."""
+    began = perf_counter()
+    if method == "one-hot":
+        base, query = one_hot(data, seed, how)
+        seconds, more = perf_counter() - began, {}
+    else:
+        made = hasher(method, bits, seed, len(data.train[0]), how).fit(*data.train)
+        seconds = perf_counter() - began
+        base, query = made.encode(data.base[0]), made.encode(data.query[0])
+        more = {"loss": made.loss_, "first_loss": made.history_[0].loss}
+    codes = query, base, data.query[1], data.base[1]
+    n = len(base)
+    return {
+        "map": metrics.mean_average_precision(*codes),
+        "map_at_5000": metrics.mean_average_precision(*codes, k=min(5000, n)),
+        "precision_at_100": metrics.precision_at_k(*codes, k=min(100, n)),
+        "map_by_sort": metrics.map_by_sort(*codes),
+        "seconds": seconds,
+        **more,
+    }
+
+
+def main(small: bool = False, options: Sequence[str] = ()) -> None:
+    """Measure what is asked for and not measured yet, and print all of it."""
+    if small:
+        _run_small()
+        return
+    asked = _options(options)
+    drop_cut_line(asked.results)
+    done = {_key(record) for record in read(asked.results)}
+    X, y = pictures(asked.data)
+    names = [name for name in How._fields if hasattr(asked, name)]
+    how = How(**{name: getattr(asked, name) for name in names})
+    for protocol in asked.protocols:
+        for seed in asked.seeds:
+            data = split(X, y, protocol, seed, (asked.train, asked.base, asked.query))
+            sizes = {name: len(part[0]) for name, part in data._asdict().items()}
+            for bits in asked.bits:
+                for method in asked.methods:
+                    if method == "one-hot" and bits != asked.bits[0]:
+                        continue  # it has as many bits as there are classes
+                    values = (protocol, method, bits, seed, how.epochs, how.width, how.batch)
+                    told = {**dict(zip(TOLD, values, strict=True)), **sizes}
+                    if _key(told) in done:
+                        continue
+                    record = {**told, "how": how._asdict(), **measure(data, *values[1:4], how)}
+                    append(asked.results, record)
+                    print(line(record), flush=True)
+
+
+def line(record: Record) -> str:
+    found = "  ".join(
+        f"{name} {record[name]:.3f}"
+        for name in ("map", "map_at_5000", "precision_at_100", "map_by_sort")
+    )
+    told = f"{record['protocol']:6} {record['method']:13} {record['bits']:2} bits"
+    return f"{told}  seed {record['seed']}  {found}  {record['seconds']:.0f} s"
+
+
+def _key(record: Record) -> tuple[Any, ...]:
+    return tuple(record[name] for name in (*TOLD, *SIZES))
+
+
+def _options(options: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m benchmarks deep")
+    parser.add_argument("--protocols", nargs="+", choices=("first", "second"), default=["first"])
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--bits", type=int, nargs="+", default=list(BITS))
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS))
+    parser.add_argument("--device", default="cpu", help="of PyTorch: cpu, cuda")
+    parser.add_argument("--epochs", type=int, default=30, help="rounds of each training")
+    parser.add_argument("--rate", type=float, default=How._field_defaults["rate"])
+    parser.add_argument("--decay", type=float, default=How._field_defaults["decay"])
+    parser.add_argument("--batch", type=int, default=BATCH, help="points per step")
+    parser.add_argument("--width", type=int, default=WIDTH, help="of the network's first layer")
+    parser.add_argument("--iterations", type=int, default=How._field_defaults["iterations"])
+    for name in SIZES:
+        parser.add_argument(f"--{name}", type=int, help="so many points at most")
+    parser.add_argument("--data", type=Path, help="folder of CIFAR-10's binary version")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    return parser.parse_args(options)
+
+
+def _run_small() -> None:
+    """Show that all of it runs, on made pictures of three classes."""
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 3
+    X = rng.integers(0, 100, (120, 8, 8, 3)).astype(np.uint8)
+    for c in range(3):
+        X[y == c, 2 * c + 1, :, c] += 140
+    data = Split((X[:90], y[:90]), (X[:90], y[:90]), (X[90:], y[90:]))
+    how = How(epochs=4, iterations=1, width=2, batch=30, crop=1, cut_out=2)
+    first = 0.0
+    for method in METHODS:
+        told = {"protocol": "made", "method": method, "bits": 8, "seed": 0}
+        record = {**told, **measure(data, method, 8, 0, how)}
+        first = first or record["map"]
+        print(line(record), f" ratio to one-hot {record['map'] / first:.2f}")

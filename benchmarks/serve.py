@@ -1,0 +1,190 @@
+"""`auxhash serve` under load, on loopback: requests per second and their times, and its memory.
+
+The server is a process of its own; clients are threads of this one, each with a connection. What
+is asked is the library's own search, through HTTP; the ratio is to that search, called directly.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from auxhash import stores
+from auxhash.words import count
+
+BITS, K, SEED = 64, 10, 0
+CLIENTS = (1, 4, 16, 64)
+TABLES = Path(__file__).parents[1] / "docs" / "tables"
+START = "from auxhash.cli import main; main(prog_name='auxhash')"
+
+
+class Server:
+    """The server of a store, and what the system knows of its process."""
+
+    def __init__(self, url: str) -> None:
+        command = [sys.executable, "-c", START, "serve", "--store", url, "--port", "0"]
+        self._process = subprocess.Popen(
+            [*command, "--rate", "0", "--no-open"], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            assert self._process.stdout is not None
+            found = re.match(r"http://\S+:\d+", self._process.stdout.readline())
+            assert found is not None
+            self.place = urlsplit(found[0]).netloc
+            line = HTTPConnection(self.place)
+            while ask(line, "GET", "/readyz", None) != 200:
+                line.close()
+                time.sleep(0.05)
+            line.close()
+        except BaseException:
+            self._process.kill()
+            raise
+
+    def megabytes(self) -> float:
+        """Of memory that it holds; NaN where the system does not say."""
+        try:
+            text = Path(f"/proc/{self._process.pid}/status").read_text()
+        except OSError:
+            return float("nan")
+        found = re.search(r"VmRSS:\s+(\d+) kB", text)
+        return int(found[1]) / 1024 if found else float("nan")
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process.terminate()
+        self._process.communicate()  # closes its output as well
+
+
+def ask(line: HTTPConnection, method: str, path: str, body: bytes | None) -> int:
+    """The status of an answer that was read to its end."""
+    line.request(method, path, body, {"Content-Type": "application/json"})
+    answer = line.getresponse()
+    answer.read()
+    return answer.status
+
+
+def bodies(kind: str, n: int) -> list[bytes]:
+    """Requests of one kind, each another."""
+    rng = np.random.default_rng(SEED + 1)
+    made = []
+    for number in range(n):
+        n_codes = 100 if kind == "100 queries" else 1
+        codes = [row.tobytes().hex() for row in random_codes(n_codes, rng)]
+        if kind == "upsert":
+            content: object = {"points": [{"id": number, "code": codes[0]}]}
+        else:
+            content = {"codes": codes, "k": K}
+        made.append(json.dumps(content).encode())
+    return made
+
+
+def load(place: str, clients: int, kind: str, seconds: float) -> list[float]:
+    """The time of each request, in seconds, that so many clients make one after the other."""
+    method, path = ("PUT", "/points") if kind == "upsert" else ("POST", "/points/query")
+    prepared = bodies(kind, 64)
+    taken: list[list[float]] = [[] for _ in range(clients)]
+    end = time.perf_counter() + seconds
+
+    def work(own: list[float], first: int) -> None:
+        line, number = HTTPConnection(place), first
+        while time.perf_counter() < end:
+            begun = time.perf_counter()
+            status = ask(line, method, path, prepared[number % len(prepared)])
+            assert status == 200, status
+            own.append(time.perf_counter() - begun)
+            number += 1
+        line.close()
+
+    threads = [threading.Thread(target=work, args=(own, i)) for i, own in enumerate(taken)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [each for own in taken for each in own]
+
+
+def random_codes(n: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+    return rng.integers(0, 256, (n, BITS // 8), dtype=np.uint8)
+
+
+def per_second(work: Callable[[], object], seconds: float) -> float:
+    """How often the work is done in a second."""
+    done = 0
+    for _ in range(2):  # the first time, it may load or compile what it needs
+        begun, done = time.perf_counter(), 0
+        while time.perf_counter() < begun + seconds:
+            work()
+            done += 1
+    return done / (time.perf_counter() - begun)
+
+
+def measured(url: str, n: int, seconds: float, clients: tuple[int, ...]) -> list[list[str]]:
+    """Rows: what is asked, clients, requests per second, p50, p99, ratio, memory after."""
+    rng = np.random.default_rng(SEED)
+    begun = time.perf_counter()
+    store = stores.open(url)
+    opening = time.perf_counter() - begun
+    one, many = random_codes(1, rng), random_codes(100, rng)
+    with store:
+        direct = {
+            "1 query": per_second(lambda: store.search(one, K), seconds / 4),
+            "100 queries": per_second(lambda: store.search(many, K), seconds / 4),
+        }
+    rows = [["opening, s per million codes", "", "", "", "", "", f"{opening * 1e6 / n:.2f}"]]
+    with Server(url) as server:
+        rows.append(["memory before, MB", "", "", "", "", "", f"{server.megabytes():.0f}"])
+        load(server.place, 1, "100 queries", seconds / 2)  # until it has loaded its kernels
+        for kind in ("1 query", "100 queries", "upsert"):
+            for number in clients:
+                begun = time.perf_counter()
+                taken = load(server.place, number, kind, seconds)
+                rate = len(taken) / (time.perf_counter() - begun)
+                p50, p99 = 1000 * np.percentile(taken, [50, 99])
+                ratio = f"{rate / direct[kind]:.2f}" if kind in direct else ""
+                memory = f"{server.megabytes():.0f} MB"
+                rows.append(
+                    [kind, str(number), f"{rate:,.0f}", f"{p50:.1f}", f"{p99:.1f}", ratio, memory]
+                )
+    return rows
+
+
+HEADS = ["request", "clients", "requests/s", "p50, ms", "p99, ms", "ratio to the library", "memory"]
+
+
+def main(small: bool = False, seconds: float = 10.0) -> None:
+    n, seconds = (2_000, 0.3) if small else (1_000_000, seconds)
+    clients = (1, 4) if small else CLIENTS
+    title = f"{n:,} codes of {BITS} bits, k = {K}, {count(os.cpu_count() or 1, 'core')}"
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/codes.db"
+        rng = np.random.default_rng(SEED)
+        with stores.open(url, BITS) as store:
+            store.upsert(np.arange(n), random_codes(n, rng))
+        rows = measured(url, n, seconds, clients)
+    table = Table(*HEADS, title=title)
+    for row in rows:
+        table.add_row(*row)
+    Console(width=120).print(table)
+    if not small:
+        lines = [" | ".join(row) for row in [HEADS, ["---"] * len(HEADS), *rows]]
+        text = "".join(f"| {line} |\n" for line in lines)
+        (TABLES / "serve.md").write_text(f"{text}\n{title}.\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main("--small" in sys.argv)

@@ -1,0 +1,62 @@
+"""The speeds that README and documentation state, from stored results: python -m benchmarks.stated.
+
+Writes docs/tables/speed.md, every row of every machine in docs/results/bench, and the tables
+between the marks in README.md, of the same rows. Where nothing is stored, README stays as it is.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks import speed
+from benchmarks.rows import HEADINGS, Row
+
+TABLE = speed.ROOT / "docs" / "tables" / "speed.md"
+README = speed.ROOT / "README.md"
+BEGIN, END = "<!-- speeds: python -m benchmarks.stated -->", "<!-- end of speeds -->"
+
+Found = Sequence[tuple[dict[str, Any], list[Row]]]
+
+
+def main() -> None:
+    found = speed.read()
+    TABLE.write_text(page(found), "utf-8")
+    README.write_text(readme(found, README.read_text("utf-8")), "utf-8")
+
+
+def page(found: Found) -> str:
+    """Every machine with what it is, what its cores can do, and all rows."""
+    if not found:
+        return "No full run is stored yet: `make bench`.\n"
+    return "\n".join(_machine(about, rows, full=True) for about, rows in found)
+
+
+def readme(found: Found, text: str) -> str:
+    """The README's text with the tables between its marks made anew."""
+    if not found:
+        return text
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    tables = "\n".join(_machine(about, rows, full=False) for about, rows in found)
+    return f"{before}{BEGIN}\n{tables}\n{END}{after}"
+
+
+def _machine(about: dict[str, Any], rows: Sequence[Row], full: bool) -> str:
+    lines = [f"**{speed.title(about)}.**", ""]
+    if full:
+        is_ = about["machine"]
+        versions = ", ".join(f"{name} {number}" for name, number in is_["libraries"].items())
+        rates = ", ".join(f"{name}: {rate:g}" for name, rate in about["rates"].items())
+        lines = [lines[0] + f" Python {is_['python']}, {versions}, {', '.join(is_['blas'])};"]
+        lines += [f"load before the run {is_['load']}. One core, {rates}.", ""]
+    headings = HEADINGS if full else HEADINGS[:4]
+    lines += [_line(headings), "|" + "---|" * len(headings)]
+    lines += [_line(row.told()[: len(headings)]) for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""serve: a model and a store behind HTTP, with a page."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from auxhash.cli.output import jobs_option, json_option, own_feature_option, show
+
+if TYPE_CHECKING:
+    from auxhash.serve.limits import Limits
+
+TOKEN = "AUXHASH_TOKEN"
+SHORTEST = 16  # characters of a token
+NEEDS = ("fastapi", "uvicorn", "prometheus_client", "PIL")
+
+
+@click.command()
+@click.option("--model", metavar="FILE", help="The model that encodes vectors and images.")
+@click.option("--store", metavar="URL", help="The store of codes; made if it is not there.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    help=f"A file with the token that clients must send; or the variable {TOKEN}.",
+)
+@click.option("--open/--no-open", "browse", default=None, help="Whether to open the page.")
+@click.option("--batch", type=int, help="Points or queries in one request, at most.")
+@click.option("-k", "most_k", type=int, help="Neighbours per query, at most.")
+@click.option("--body", type=int, help="Bytes of a request, at most.")
+@click.option("--pixels", type=int, help="Pixels of an image, at most.")
+@click.option("--workers", type=int, help="Requests that are worked on at once.")
+@click.option("--rate", type=float, help="Requests per second and client; 0 is no limit.")
+@click.option("--seconds", type=float, help="Time for a request to arrive.")
+@click.option("--proxies", metavar="ADDRESSES", help="Whose X-Forwarded-For is to be believed.")
+@click.option("--log-requests", is_flag=True, help="Log each request on stderr.")
+@own_feature_option
+@jobs_option
+@json_option
+def serve(
+    model: str | None,
+    store: str | None,
+    host: str,
+    port: int,
+    token_file: str | None,
+    browse: bool | None,
+    proxies: str | None,
+    log_requests: bool,
+    own: str | None,
+    jobs: int | None,
+    as_json: bool,
+    **limits: Any,
+) -> None:
+    """Serve a MODEL and a STORE over HTTP: upsert, delete, query, and a page to try them.
+
+    Without --model and --store, handwritten digits are learnt once and served. With --store alone,
+    there are only codes. It listens to this machine; any other --host demands a token. The OpenAPI
+    document is at /openapi.json. Ctrl-C finishes what was accepted, and stops. Needs
+    auxhash[serve].
+
+    \b
+    Examples:
+      auxhash serve
+      auxhash serve --model model.safetensors --store sqlite:///items.db --port 0
+    """
+    _check_installed()
+    from auxhash.serve import app, server
+
+    if model is not None and store is None:
+        raise click.UsageError("--model needs the --store of its codes")
+    most = _limits(limits)
+    token = _token(token_file)
+    if token is None and not server.is_loopback(host):
+        raise ValueError(
+            f"--host {host} can be reached from other machines: give --token-file or {TOKEN}"
+        )
+    page = _page() if store is None else None
+    made, work = app.make(lambda: _opened(store, model, most, jobs, own), most, token, page)
+    with server.listen(host, port) as at:
+        place, number = at.getsockname()[:2]
+        url = f"http://{f'[{place}]' if ':' in place else place}:{number}/"
+        result = {"url": url, "store": store, "model": model, "token": token is not None}
+        show(result, as_json, f"{url} (Ctrl-C stops it)")
+        if browse or (browse is None and store is None and _watched(as_json)):
+            click.launch(url)
+        server.run(made, work, at, most, proxies, log_requests)
+
+
+def _opened(
+    store: str | None, model: str | None, limits: "Limits", jobs: int | None, own: str | None
+) -> Any:
+    from auxhash.serve import start
+
+    if store is None:
+        return start.digits(limits, jobs)
+    return start.service(store, model, limits, jobs, own)
+
+
+def _page() -> Any:
+    """What the page shows of the digits, learnt once and kept."""
+    from auxhash.serve.show import Show
+
+    click.echo("Handwritten digits: learnt the first time, in half a minute or so.", err=True)
+    return Show.digits()
+
+
+def _watched(as_json: bool) -> bool:
+    import sys
+
+    return not as_json and sys.stdout.isatty()
+
+
+def _limits(given: dict[str, Any]) -> "Limits":
+    from auxhash.serve.limits import Limits
+
+    given["k"] = given.pop("most_k")
+    return Limits(**{name: value for name, value in given.items() if value is not None})
+
+
+def _token(path: str | None) -> str | None:
+    """The token from the file or the environment; its value is in no message."""
+    token = os.environ.get(TOKEN) if path is None else Path(path).read_text("utf-8")
+    if token is None:
+        return None
+    token, source = token.strip(), path or TOKEN
+    if len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+        raise ValueError(
+            f"the token in {source} must be at least {SHORTEST} characters of ASCII without spaces"
+        )
+    return token
+
+
+def _check_installed() -> None:
+    missing = [name for name in NEEDS if not _found(name)]
+    if missing:
+        raise ImportError(f"serve needs {missing[0]}: pip install 'auxhash[serve]'")
+
+
+def _found(name: str) -> bool:
+    from importlib.util import find_spec
+
+    try:
+        return find_spec(name) is not None
+    except ValueError:  # that it was tried before, and is not there
+        return False

@@ -1,0 +1,184 @@
+"""Newton steps of squared-hinge SVMs, solved exactly, each bit by itself.
+
+The Hessian of a bit is I + 2C F'DF, with D diagonal: the weight of each point inside the margin, 0
+for the others. A system with it is solved in one of two ways, that of fewer operations:
+
+- by features: a Cholesky factor of the Hessian itself. F'DF is kept from step to step: only points
+  that came inside or went out are added or taken off. The first one starts from nothing, or from
+  F'F, the sum over all points, whichever is nearer.
+- by points, if those inside are fewer than the features: by Woodbury's identity, with B the points
+  inside, scaled by the root of their weights,
+  (I + 2C B'B)^-1 g = g - B' (I/2C + BB')^-1 B g.
+
+Where the points are in several parts (`compute.peers`), those inside travel, if they are few enough
+to solve by points (`JoinedSteps`); F'DF would be too much to send for each bit.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.compute import threads
+from auxhash.compute.arrays import Array, Matrix
+from auxhash.compute.peers import peers
+
+SHORT = 4  # points per feature, up to which the products of all pairs of points are kept
+CHEAP = 20  # operations per feature of a point: about five steps of conjugate gradients
+KEPT = 1 << 28  # bytes of the sums F'DF that are kept, at most
+ROWS = 1024  # of the products, per task of a thread
+
+
+class ExactSteps:
+    """The steps for features F (n, F), gram = F'F, and the cost C."""
+
+    any_number = True  # of points inside
+
+    def __init__(self, F: Matrix, gram: Array, C: float, run: threads.Run) -> None:
+        self.F, self.gram, self.C, self.run = F, gram, C, run
+        self.products = None  # (n, n), of all pairs of points
+        if len(F) <= SHORT * F.shape[1]:
+            whole = F[:]
+            rows = threads.chunks(len(F), ROWS)
+            self.products = np.concatenate(run(lambda at: whole[at] @ whole.T, rows))
+        self.sums: dict[int, tuple[Array, Array]] = {}  # D (n,) and the lower half of F'DF, of bits
+        self.most = KEPT // gram.nbytes  # bits with a higher number have theirs made anew
+
+    def few(self, inside: Array) -> NDArray[np.bool_]:
+        """Which bits (b,) have so few points inside that they need nothing but exact steps."""
+        count = (inside != 0).sum(axis=0, dtype=np.float64)
+        return np.asarray(self._by_points_cost(count) <= CHEAP * self.F.shape[0] * self.F.shape[1])
+
+    def cost(self, inside: Array) -> Array:
+        """Operations (b,) of the first step of each bit; the columns of `inside` (n, b) are D."""
+        count = (inside != 0).sum(axis=0, dtype=np.float64)
+        near = np.minimum(count, len(inside) - count)
+        return np.minimum(self._by_features_cost(near), self._by_points_cost(count))
+
+    def solve(self, bits: NDArray[np.int64], gradient: Array, inside: Array) -> Array:
+        """Steps (F, b) -H^-1 g; a bit is known by its number from one call to the next."""
+        step = np.empty_like(gradient)
+
+        def one(column: int) -> None:
+            D, g = np.ascontiguousarray(inside[:, column]), gradient[:, column]
+            step[:, column] = self._step(int(bits[column]), D, g)
+
+        self.run(one, range(len(bits)))
+        return step
+
+    def _by_features_cost(self, changed: Array) -> Array:
+        size = len(self.gram)
+        return np.asarray(changed * size**2 + size**3 / 3)
+
+    def _by_points_cost(self, count: Array) -> Array:
+        return _by_points_cost(count, len(self.gram), self.products is not None)
+
+    def _step(self, bit: int, D: Array, gradient: Array) -> Array:
+        rows = np.flatnonzero(D)
+        known, changed = self._nearest(bit, D)
+        sizes = np.asarray(float(len(rows))), np.asarray(float(len(changed)))
+        if self._by_points_cost(sizes[0]) <= self._by_features_cost(sizes[1]):
+            return self.by_points(rows, D[rows], gradient)
+        return self._by_features(self._sum(bit, known, D, changed), gradient)
+
+    def _nearest(self, bit: int, D: Array) -> tuple[int, NDArray[np.int64]]:
+        """Which known sum is the nearest to F'DF (its diagonal is all 0, all 1, or the bit's own
+        of the step before), and the points where its diagonal is not D."""
+        diagonals = [np.zeros(len(D)), np.ones(len(D))]
+        diagonals += [self.sums[bit][0]] if bit in self.sums else []
+        changed = [np.flatnonzero(diagonal != D) for diagonal in diagonals]
+        known = min(range(len(changed)), key=lambda i: len(changed[i]))
+        return known, changed[known]
+
+    def _sum(self, bit: int, known: int, D: Array, changed: NDArray[np.int64]) -> Array:
+        """The lower half of F'DF, from a known sum, which differs from it by the changed points."""
+        from scipy.linalg.blas import dsyrk  # imported for training alone
+
+        if known == 2:
+            before, total = self.sums[bit]
+        else:
+            before = np.full(len(D), float(known))
+            total = np.array(self.gram if known else np.zeros_like(self.gram), order="F")
+        difference = D[changed] - before[changed]
+        for way in (1.0, -1.0):
+            some = way * difference > 0
+            B = self.F[changed[some]] * np.sqrt(way * difference[some])[:, None]
+            if len(B):
+                total = dsyrk(way, B.T, 1.0, total, lower=1, overwrite_c=1)
+        if bit < self.most:
+            self.sums[bit] = D, total
+        return total
+
+    def _by_features(self, total: Array, gradient: Array) -> Array:
+        return _solved(total, 1 / (2 * self.C), gradient / (-2 * self.C))
+
+    def by_points(self, rows: NDArray[np.int64], weight: Array, gradient: Array) -> Array:
+        """The step -H^-1 g (F,) of one bit, from the points inside and their weights."""
+        from scipy.linalg.blas import dsyrk
+
+        if not len(rows):
+            return -gradient
+        root = np.sqrt(weight)
+        B = self.F[rows] * root[:, None]
+        if self.products is None:
+            small = dsyrk(1.0, B.T, trans=1, lower=1)
+        else:
+            small = (self.products[np.ix_(rows, rows)] * root * root[:, None]).T
+        step: Array = B.T @ _solved(small, 1 / (2 * self.C), B @ gradient) - gradient
+        return step
+
+
+class JoinedSteps:
+    """The same where the points are in several parts, n in all: by points, those of all parts."""
+
+    any_number = False
+
+    def __init__(self, F: Matrix, gram: Array, C: float, run: threads.Run, n: int) -> None:
+        self.F, self.gram, self.C, self.run, self.n = F, gram, C, run, n
+
+    def few(self, inside: Array) -> NDArray[np.bool_]:
+        """Which bits (b,) have few points inside, in all parts together."""
+        count = peers().sum((inside != 0).sum(axis=0, dtype=np.float64))
+        cost = _by_points_cost(count, len(self.gram), known=False)
+        return np.asarray(cost <= CHEAP * self.n * len(self.gram))
+
+    def cost(self, inside: Array) -> Array:
+        """Infinite: no step is made of bits that have more inside than a few."""
+        return np.full(inside.shape[1], np.inf)
+
+    def solve(self, bits: NDArray[np.int64], gradient: Array, inside: Array) -> Array:
+        """Steps (F, b) of bits with few points inside, as those of `ExactSteps`."""
+        step = -gradient
+        if not len(bits):
+            return step
+        here = np.flatnonzero(inside.any(axis=1))
+        F, inside = peers().join(self.F[here]), peers().join(inside[here])
+        if not len(F):
+            return step
+        joined = ExactSteps(F, self.gram, self.C, self.run)
+
+        def one(column: int) -> None:
+            rows = np.flatnonzero(inside[:, column])
+            step[:, column] = joined.by_points(rows, inside[rows, column], gradient[:, column])
+
+        self.run(one, range(len(bits)))
+        return step
+
+
+def _by_points_cost(count: Array, size: int, known: bool) -> Array:
+    """Operations, for so many points inside; `known` says if their products are."""
+    return np.where(count <= size, count**2 * (0 if known else size) + count**3 / 3, np.inf)
+
+
+def _solved(half: Array, ridge: float, right: Array) -> Array:
+    """x of (A + ridge I) x = right, from the lower half of A."""
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
+    diagonal = half.diagonal().copy()
+    failed = 1
+    while failed:
+        np.fill_diagonal(half, diagonal + ridge)
+        factor, failed = dpotrf(half, lower=1, clean=0)
+        # Where C is huge, rounding can make the sum indefinite: then a shorter step will do.
+        ridge = max(10 * ridge, 1e-15 * float(diagonal.sum()))
+    np.fill_diagonal(half, diagonal)
+    x: Array = dpotrs(factor, right, lower=1)[0]
+    return x

@@ -1,0 +1,81 @@
+"""Codes of classes as an objective of the smooth core: all pairs of a batch, to where they can be.
+
+With u = tanh(s a), the mean squared error of u_i'u_j / b to 1 for points of one class, and to
+-1/(C - 1) for points of two of the C classes: no C codes can all be further apart from each other
+than that. A cross-entropy can be added to it, of a linear classifier of u that is learnt beside.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from auxhash.compute import threads
+from auxhash.compute.arrays import Numbers, Single
+from auxhash.refine.gradient import FIRST, SECOND, Outputs, shuffled
+
+BATCH = 512  # points per step
+HEAD_RATE = 0.01  # length of the classifier's steps
+
+
+class ClassCodes:
+    """Inner products of codes, as far apart as C classes can be, plus a cross-entropy."""
+
+    def __init__(
+        self, classes: Numbers, n_bits: int, batch: int = BATCH, cross_entropy: float = 0.0
+    ) -> None:
+        self.classes, self.n_bits, self.batch = classes, n_bits, batch
+        n_classes = int(classes.max()) + 1
+        self.apart = np.float32(-1 / max(n_classes - 1, 1))
+        self.head = Head(n_classes, n_bits) if cross_entropy else None
+        self.cross_entropy = np.float32(cross_entropy)
+
+    def batches(self, rng: np.random.Generator) -> Iterator[Numbers]:
+        return shuffled(len(self.classes), self.batch, rng)
+
+    def scale(self, rows: Numbers) -> float:
+        return self.n_bits / 4  # one over the steepest slope of (u_i'u_j / b - target)^2
+
+    def pull(self, outputs: Outputs, rows: Numbers, s: np.float32, run: threads.Run) -> Single:
+        U: Single = np.tanh(s * outputs(rows))
+        classes = self.classes[rows]
+        pull = self.slope(U, classes)
+        if self.head is not None:
+            pull += self.cross_entropy * self.head.slope(U, classes)
+        pull *= s * (1 - U * U)
+        return pull
+
+    def slope(self, U: Single, classes: Numbers) -> Single:
+        """The gradient, for U (n, b), of the mean over all ordered pairs of different points."""
+        n, b = U.shape
+        error: Single = U @ U.T / np.float32(b)
+        error -= np.where(classes[:, None] == classes, np.float32(1), self.apart)
+        np.fill_diagonal(error, 0)
+        return np.float32(4 / (b * n * max(n - 1, 1))) * (error @ U)
+
+
+class Head:
+    """A linear classifier of u, learnt by Adam while it is asked: its slope moves the outputs."""
+
+    def __init__(self, n_classes: int, n_bits: int) -> None:
+        self.W: Single = np.zeros((n_bits + 1, n_classes), np.float32)
+        self.mean, self.square, self.n_steps = np.zeros_like(self.W), np.zeros_like(self.W), 0
+
+    def slope(self, U: Single, classes: Numbers) -> Single:
+        """The gradient, for U (n, b), of the mean cross-entropy; then one step of the weights."""
+        logits = U @ self.W[:-1] + self.W[-1]
+        logits -= logits.max(axis=1, keepdims=True)
+        wrong = np.exp(logits)
+        wrong /= wrong.sum(axis=1, keepdims=True)
+        wrong[np.arange(len(U)), classes] -= 1
+        wrong /= np.float32(len(U))
+        slope: Single = wrong @ self.W[:-1].T
+        self._move(np.vstack([U.T @ wrong, wrong.sum(axis=0)]))
+        return slope
+
+    def _move(self, gradient: Single) -> None:
+        self.n_steps += 1
+        self.mean += np.float32(1 - FIRST) * (gradient - self.mean)
+        self.square += np.float32(1 - SECOND) * (gradient * gradient - self.square)
+        mean = self.mean / np.float32(1 - FIRST**self.n_steps)
+        root = np.sqrt(self.square / np.float32(1 - SECOND**self.n_steps))
+        self.W -= np.float32(HEAD_RATE) * mean / (root + np.float32(1e-12))

@@ -1,0 +1,115 @@
+"""The application: the API and the page, inside the layers that guard them."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request, Security
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.security import HTTPBearer
+from starlette.exceptions import HTTPException
+
+from auxhash import __version__
+from auxhash.checks import ArgumentError
+from auxhash.serve import api
+from auxhash.serve.access import Access
+from auxhash.serve.bodies import Bodies
+from auxhash.serve.counters import Counters
+from auxhash.serve.limits import Limits
+from auxhash.serve.outside import FAULT, Outside, fault
+from auxhash.serve.rates import Rates
+from auxhash.serve.refused import RefusedError
+from auxhash.serve.service import Service
+from auxhash.serve.show import Show, router
+from auxhash.serve.wire import Application
+from auxhash.serve.work import Work
+from auxhash.stores import StoreError
+
+ABOUT = """\
+Codes of points, searched exactly by Hamming distance.
+
+Codes travel in hexadecimal: bit k of a code is bit k % 8 of byte k // 8. Ids above 2^53 - 1 are
+text in answers, because JavaScript would round them."""
+
+
+def make(
+    opened: Callable[[], Service],
+    limits: Limits | None = None,
+    token: str | None = None,
+    show: Show | None = None,
+) -> tuple[Application, Work]:
+    """The application, and the work behind it, which begins when the application is started.
+
+    Args:
+        opened: opens the service, in the background.
+        token: demanded of all clients; without, only this machine may ask.
+        show: what the page shows beside the API.
+    """
+    limits = limits or Limits()
+    work, counters = Work(opened, limits), Counters()
+    counters.follow(lambda: work.present, lambda: work.ready)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        work.start()
+        yield
+        await work.stop()
+
+    app = FastAPI(
+        title="auxhash",
+        version=__version__,
+        description=ABOUT,
+        lifespan=lifespan,
+        docs_url=None,  # these pages fetch scripts from elsewhere
+        redoc_url=None,
+    )
+    guarded = [] if token is None else [Security(HTTPBearer(auto_error=False))]
+    app.include_router(api.router(work, counters), dependencies=guarded)
+    app.include_router(router(show), include_in_schema=False)
+    _tell_problems(app)
+    inner: Application = Bodies(app, limits)
+    inner = Rates(Access(inner, token), limits.rate)
+    return Outside(inner, counters, limits.seconds), work
+
+
+def _tell_problems(app: FastAPI) -> None:
+    """Every error as {"error": reason}."""
+
+    def told(status: int, reason: str, headers: Any = None, **more: str) -> JSONResponse:
+        return JSONResponse({"error": reason, **more}, status, headers)
+
+    @app.exception_handler(RefusedError)
+    async def refused(_: Request, error: RefusedError) -> JSONResponse:
+        return told(error.status, error.reason, error.headers)
+
+    @app.exception_handler(ArgumentError)
+    async def wrong(_: Request, error: ArgumentError) -> JSONResponse:
+        return told(422, str(error))
+
+    @app.exception_handler(StoreError)
+    async def unreachable(_: Request, error: StoreError) -> JSONResponse:
+        reason = "the store cannot be read or written; the service's log has more"
+        return told(503, reason, {"Retry-After": "5"}, id=fault(error))
+
+    @app.exception_handler(Exception)
+    async def faulty(_: Request, error: Exception) -> JSONResponse:
+        return told(500, FAULT, id=fault(error))
+
+    @app.exception_handler(HTTPException)
+    async def known(_: Request, error: HTTPException) -> JSONResponse:
+        return told(error.status_code, str(error.detail), error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        return told(422, _first(error))
+
+
+def _first(error: RequestValidationError) -> str:
+    """The first thing that is wrong. What came is not repeated: it may be large, or no JSON."""
+    first = error.errors()[0]
+    if first["loc"] == ("body",) and first["type"] == "model_attributes_type":
+        return "the body must be a JSON object, sent with Content-Type: application/json"
+    where = ".".join(str(part) for part in first["loc"] if part != "body")[:200]
+    why = str(first["msg"]).removeprefix("Value error, ")[:500]
+    return f"{where}: {why}" if where else why

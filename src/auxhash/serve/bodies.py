@@ -1,0 +1,74 @@
+"""Bodies: a request is read whole before it is looked at, up to a size and within a time."""
+
+import asyncio
+
+from auxhash.serve.limits import Limits
+from auxhash.serve.refused import RefusedError, later
+from auxhash.serve.wire import Application, Message, Receive, Scope, Send, header, refuse
+
+
+class Bodies:
+    """Counts bytes as they come, whatever the request says of its length."""
+
+    def __init__(self, app: Application, limits: Limits) -> None:
+        self._app, self._limits = app, limits
+        self._held = 0  # bytes of all requests that are here
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        parts: list[bytes] = []
+        try:
+            try:
+                self._check_stated(scope)
+                async with asyncio.timeout(self._limits.seconds):
+                    if not await self._read(receive, parts):
+                        return  # the client has gone
+            except TimeoutError:
+                seconds = f"{self._limits.seconds:g} seconds"
+                await refuse(send, RefusedError(408, f"the request took longer than {seconds}"))
+                return
+            except RefusedError as refused:
+                await refuse(send, refused)
+                return
+            await self._app(scope, _given(b"".join(parts), receive), send)
+        finally:
+            self._held -= sum(map(len, parts))
+
+    def _check_stated(self, scope: Scope) -> None:
+        stated = header(scope, b"content-length")
+        if stated is not None and stated.isdecimal() and int(stated[:20]) > self._limits.body:
+            raise self._too_large()
+
+    async def _read(self, receive: Receive, parts: list[bytes]) -> bool:
+        more, size = True, 0
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return False
+            part = message.get("body", b"")
+            parts.append(part)
+            size += len(part)
+            self._held += len(part)
+            if size > self._limits.body:
+                raise self._too_large()
+            if self._held > self._limits.bodies:
+                raise later("too many large requests at once: try again")
+            more = message.get("more_body", False)
+        return True
+
+    def _too_large(self) -> RefusedError:
+        return RefusedError(413, f"a request must be at most {self._limits.body:,} bytes")
+
+
+def _given(body: bytes, receive: Receive) -> Receive:
+    """The body in one piece, and then whatever comes: that the client has gone."""
+    waiting = [body]
+
+    async def receive_whole() -> Message:
+        if waiting:
+            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
+        return await receive()
+
+    return receive_whole

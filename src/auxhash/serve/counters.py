@@ -1,0 +1,54 @@
+"""Counters: what the service has done, for Prometheus."""
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+
+class Counters:
+    """Requests by path and status, their times, and how many are here; a registry of its own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "auxhash_requests",
+            "Requests that were answered.",
+            ["method", "path", "status"],
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "auxhash_request_seconds",
+            "Time from the head of a request to the end of its answer.",
+            ["path"],
+            buckets=SECONDS,
+            registry=self._registry,
+        )
+        self.present = Gauge(
+            "auxhash_requests_present", "Requests that are being answered.", registry=self._registry
+        )
+        self._working = Gauge(
+            "auxhash_requests_working",
+            "Requests that are worked on, or wait for it.",
+            registry=self._registry,
+        )
+        self._points = Gauge("auxhash_points", "Points in the store.", registry=self._registry)
+        self._ready = Gauge("auxhash_ready", "1 if the store is open.", registry=self._registry)
+
+    def answered(self, method: str, path: str, status: int, seconds: float) -> None:
+        self._requests.labels(method, path, str(status)).inc()
+        self._seconds.labels(path).observe(seconds)
+
+    def follow(self, working: Callable[[], int], ready: Callable[[], bool]) -> None:
+        """Where two of the numbers come from."""
+        self._working.set_function(working)
+        self._ready.set_function(ready)
+
+    def text(self, points: int | None) -> bytes:
+        """All of them, as Prometheus reads them."""
+        if points is not None:
+            self._points.set(points)
+        return generate_latest(self._registry)

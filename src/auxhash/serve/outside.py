@@ -1,0 +1,80 @@
+"""Outside: the outermost layer. Whatever happens inside, it leaves in order."""
+
+import asyncio
+import logging
+import secrets
+import time
+
+from auxhash.serve.counters import Counters
+from auxhash.serve.wire import Application, Message, Receive, Scope, Send, answer, problem
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
+ENCODED = [(key.lower().encode(), value.encode()) for key, value in HEADERS.items()]
+
+NAME = "_auxhash_fault"  # of an error that is in the log
+FAULT = "a fault of the service; its log has more"
+
+log = logging.getLogger("auxhash.serve")
+
+
+class Outside:
+    """Security headers on every answer, counters, and no traceback for any client."""
+
+    def __init__(self, app: Application, counters: Counters, seconds: float) -> None:
+        self._app, self._counters, self._seconds = app, counters, seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun, status = time.perf_counter(), 0
+
+        async def send_on(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = _with_ours(message.get("headers", []))
+            async with asyncio.timeout(self._seconds):  # a client that does not take its answer
+                await send(message)
+
+        self._counters.present.inc()
+        try:
+            await self._app(scope, receive, send_on)
+        except Exception as error:
+            if status and isinstance(error, TimeoutError):
+                log.warning("a client did not take its answer, and was left")
+                raise
+            name = fault(error)  # what is underway cannot be taken back
+            if not status:
+                body = problem(FAULT, id=name)
+                await answer(send_on, 500, body, {"Connection": "close"})
+        finally:
+            self._counters.present.dec()
+            method = scope["method"] if scope["method"] in METHODS else "other"
+            route = getattr(scope.get("route"), "path", "other")
+            self._counters.answered(method, route, status, time.perf_counter() - begun)
+
+
+def fault(error: BaseException) -> str:
+    """Log an error with its traceback, once, under a name that the client may be told."""
+    name: str | None = getattr(error, NAME, None)
+    if name is None:
+        name = secrets.token_hex(8)
+        setattr(error, NAME, name)
+        log.error("fault %s", name, exc_info=error)
+    return name
+
+
+def _with_ours(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    set_already = {key.lower() for key, _ in headers}
+    return [*headers, *((key, value) for key, value in ENCODED if key not in set_already)]

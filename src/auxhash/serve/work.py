@@ -1,0 +1,68 @@
+"""Work: what requests ask for, done in a few threads, with a short queue before them."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+from auxhash.serve.limits import Limits
+from auxhash.serve.refused import later
+from auxhash.serve.service import Service
+
+Got = TypeVar("Got")
+
+
+class Work:
+    """A service that is opened in the background, and asked by a bounded number of threads."""
+
+    def __init__(self, opened: Callable[[], Service], limits: Limits) -> None:
+        self._opened, self._limits = opened, limits
+        self._threads = ThreadPoolExecutor(limits.workers, "auxhash-serve")
+        self._service: Service | None = None
+        self._opening: asyncio.Future[Service] | None = None
+        self.failed: BaseException | None = None  # why it could not be opened
+        self.on_failure: Callable[[], Any] = lambda: None
+        self.present = 0  # requests that are worked on, or wait for it
+
+    @property
+    def ready(self) -> bool:
+        return self._service is not None
+
+    def start(self) -> None:
+        """Begin to open the service."""
+        loop = asyncio.get_running_loop()
+        self._opening = loop.run_in_executor(self._threads, self._opened)
+        self._opening.add_done_callback(self._is_open)
+
+    def _is_open(self, opening: "asyncio.Future[Service]") -> None:
+        if opening.cancelled():
+            return
+        self.failed = opening.exception()
+        if self.failed is None:
+            self._service = opening.result()
+        else:
+            self.on_failure()
+
+    async def do(self, job: Callable[[Service], Got]) -> Got:
+        """The result of a job in one of the threads; refuses it if too many wait already."""
+        service = self._service
+        if service is None:
+            raise later("the service is starting")
+        if self.present >= self._limits.workers + self._limits.waiting:
+            raise later("the service is busy: try again")
+        self.present += 1
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, partial(job, service))
+        finally:
+            self.present -= 1
+
+    async def stop(self) -> None:
+        """Finish what was begun, then close the service."""
+        if self._opening is not None:
+            await asyncio.wait([self._opening])
+        await asyncio.to_thread(self._threads.shutdown)
+        if self._service is not None:
+            await asyncio.to_thread(self._service.close)
+            self._service = None

@@ -1,0 +1,412 @@
+"""Every path against brute force, and every wrong request with its reason."""
+
+import base64
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from auxhash.codes import hamming
+from auxhash.datasets.files.images import ImageFeature, gist_feature
+from tests.serve.conftest import BITS, FEATURES
+
+serve = pytest.importorskip("tests.serve.asking", reason="auxhash[serve] is missing")
+asking, right, reason = serve.asking, serve.right, serve.reason
+Limits, Service = serve.Limits, serve.Service
+LARGEST = 2**63 - 1
+N = 120
+
+
+@pytest.fixture
+def points(hasher):
+    """Ids, vectors, codes and payloads; some vectors are the same, so that distances tie."""
+    rng = np.random.default_rng(1)
+    X = np.round(rng.normal(size=(N, FEATURES)), 1)
+    X[60:90] = X[:30]
+    ids = np.concatenate([rng.permutation(500)[: N - 3], [2**53 - 1, 2**53, LARGEST]])
+    payloads = [{"colour": "red" if i % 3 else "blue", "n": i % 5, "i": i} for i in range(N)]
+    return ids, X, hasher.encode(X), payloads
+
+
+@pytest.fixture
+def filled(client, points):
+    ids, X, _, payloads = points
+    listed = [
+        {"id": int(name), "vector": x.tolist(), "payload": payload}
+        for name, x, payload in zip(ids, X, payloads, strict=True)
+    ]
+    assert right(client.put("/points", json={"points": listed})) == {"upserted": N}
+    return client
+
+
+def query(client, **asked):
+    return right(client.post("/points/query", json=asked))
+
+
+def found(answer):
+    """(id, distance) of the hits of each query."""
+    return [[(int(hit["id"]), hit["distance"]) for hit in r["hits"]] for r in answer["results"]]
+
+
+def expected(points, code, which=slice(None)):
+    """All (id, distance), by distance and then id."""
+    ids, codes = points[0][which], points[2][which]
+    near = hamming(code[None], codes)[0]
+    order = np.lexsort((ids, near))
+    return list(zip(ids[order].tolist(), near[order].tolist(), strict=True))
+
+
+def test_k_nearest(filled, points, hasher):
+    asked = np.random.default_rng(2).normal(size=(4, FEATURES))
+    codes = hasher.encode(asked)
+    right_ones = [expected(points, code) for code in codes]
+    for k in (1, 7, N, 1000):
+        answer = query(filled, vectors=asked.tolist(), k=k)
+        assert answer["by"] == "hamming"
+        assert found(answer) == [each[:k] for each in right_ones]
+        assert not any(result["cut"] for result in answer["results"])
+        assert found(query(filled, codes=[bytes(code).hex() for code in codes], k=k)) == found(
+            answer
+        )
+    assert found(query(filled, vectors=asked.tolist())) == [each[:10] for each in right_ones]
+
+
+def test_by_ids_of_points(filled, points):
+    ids, codes = points[0], points[2]
+    answer = query(filled, ids=[int(ids[5]), str(LARGEST)], k=6)
+    assert found(answer) == [expected(points, codes[i])[:6] for i in (5, N - 1)]
+    assert reason(filled.post("/points/query", json={"ids": [987654]}), 404) == (
+        "there is no point 987654"
+    )
+
+
+def test_radius_says_when_it_was_cut(filled, points):
+    code = points[2][3]
+    for radius in (0, 6, BITS, 10**9):
+        within = [pair for pair in expected(points, code) if pair[1] <= radius]
+        answer = query(filled, codes=[bytes(code).hex()], radius=radius)
+        assert found(answer) == [within]
+        assert answer["results"][0]["cut"] is False
+        for limit in (1, len(within) - 1, len(within)):
+            if limit:
+                answer = query(filled, codes=[bytes(code).hex()], radius=radius, limit=limit)
+                assert found(answer) == [within[:limit]]
+                assert answer["results"][0]["cut"] is (limit < len(within))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_reranked(filled, points, hasher, metric):
+    ids, X, _, _ = points
+    asked = np.random.default_rng(3).normal(size=(3, FEATURES))
+    answer = query(filled, vectors=asked.tolist(), k=5, rerank=40, metric=metric)
+    assert answer["by"] == metric
+    for x, code, hits in zip(asked, hasher.encode(asked), found(answer), strict=True):
+        candidates = [name for name, _ in expected(points, code)[:40]]
+        rows = np.flatnonzero(np.isin(ids, candidates))
+        far = np.linalg.norm(X[rows] - x, axis=1)
+        if metric == "cosine":
+            far = 1 - X[rows] @ x / np.linalg.norm(X[rows], axis=1) / np.linalg.norm(x)
+        order = np.lexsort((ids[rows], np.round(far, 12)))[:5]
+        assert [name for name, _ in hits] == ids[rows][order].tolist()
+        np.testing.assert_allclose([distance for _, distance in hits], far[order], atol=1e-12)
+    everything = query(filled, ids=[int(ids[0])], k=1, rerank=N, metric=metric)
+    assert found(everything)[0][0][1] == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "holds"),
+    [
+        ({"field": "colour", "value": "blue"}, lambda p: p["colour"] == "blue"),
+        ({"field": "n", "values": [0, 4, 9]}, lambda p: p["n"] in (0, 4)),
+        ({"field": "n", "value": False}, lambda p: False),
+        ({"field": "none", "value": "x"}, lambda p: False),
+    ],
+)
+def test_filtered_by_a_field(filled, points, chosen, holds):
+    which = np.array([holds(payload) for payload in points[3]])
+    code = bytes(points[2][0]).hex()
+    answer = query(filled, codes=[code, code], k=9, filter=chosen, with_payload=True)
+    assert found(answer) == [expected(points, points[2][0], which)[:9]] * 2
+    assert all(holds(hit["payload"]) for hit in answer["results"][0]["hits"])
+    answer = query(filled, codes=[code], radius=7, filter=chosen)
+    within = [pair for pair in expected(points, points[2][0], which) if pair[1] <= 7]
+    assert found(answer) == [within]
+
+
+def test_filtered_by_ids(filled, points):
+    chosen = [int(name) for name in points[0][::7]]
+    which = np.arange(N) % 7 == 0
+    code = bytes(points[2][0]).hex()
+    answer = query(filled, codes=[code], k=5, filter={"ids": [*chosen, 777777]})
+    assert found(answer) == [expected(points, points[2][0], which)[:5]]
+    vector = points[1][0].tolist()
+    answer = query(filled, vectors=[vector], k=2, rerank=9, filter={"ids": chosen})
+    assert {name for name, _ in found(answer)[0]} <= set(chosen)
+    assert found(query(filled, codes=[code], filter={"ids": []})) == [[]]
+    assert found(query(filled, vectors=[vector], rerank=5, filter={"ids": []})) == [[]]
+
+
+def test_payloads_come_with_the_hits(filled, points):
+    held = dict(zip(points[0].tolist(), points[3], strict=True))
+    hits = query(filled, ids=[int(points[0][0])], k=20, with_payload=True)["results"][0]["hits"]
+    assert all(hit["payload"] == held[int(hit["id"])] for hit in hits)
+    assert "payload" not in query(filled, ids=[int(points[0][0])])["results"][0]["hits"][0]
+
+
+def test_a_point(filled, points):
+    ids, X, codes, payloads = points
+    for i in (0, N - 3, N - 2, N - 1):
+        point = right(filled.get(f"/points/{ids[i]}"))
+        assert point == {
+            "id": int(ids[i]) if ids[i] < 2**53 else str(ids[i]),
+            "code": bytes(codes[i]).hex(),
+            "vector": X[i].tolist(),
+            "payload": payloads[i],
+        }
+    assert reason(filled.get("/points/777777"), 404) == "there is no point 777777"
+    for wrong in ("-1", "a", str(2**63), "1.5", "9" * 30):
+        assert "id" in reason(filled.get(f"/points/{wrong}"), 422)
+
+
+def test_delete_and_count(filled, points):
+    assert right(filled.get("/points/count")) == {"count": N}
+    gone = [int(points[0][0]), str(LARGEST), 777777, int(points[0][0])]
+    assert right(filled.post("/points/delete", json={"ids": gone})) == {"deleted": 2}
+    assert right(filled.get("/points/count")) == {"count": N - 2}
+    reason(filled.get(f"/points/{LARGEST}"), 404)
+    left = np.ones(N, bool)
+    left[[0, N - 1]] = False
+    code = points[2][0]
+    assert found(query(filled, codes=[bytes(code).hex()], k=8)) == [
+        expected(points, code, left)[:8]
+    ]
+
+
+def test_a_point_is_replaced_as_a_whole(filled, points):
+    name, code = int(points[0][0]), bytes(points[2][1]).hex()
+    right(filled.put("/points", json={"points": [{"id": name, "code": code}]}))
+    assert right(filled.get(f"/points/{name}")) == {
+        "id": name,
+        "code": code,
+        "vector": None,
+        "payload": None,
+    }
+    asked = {"vectors": [points[1][0].tolist()], "k": 1, "rerank": N}
+    told = f"point {name} was put in as a code: it has no vector"
+    assert reason(filled.post("/points/query", json=asked), 409) == told
+    assert reason(filled.post("/points/query", json={"ids": [name], "rerank": 5}), 409) == told
+    assert query(filled, ids=[name], k=1)["results"]
+
+
+def test_info(filled):
+    info = right(filled.get("/info"))
+    assert (info["points"], info["n_bits"], info["n_features"]) == (N, BITS, FEATURES)
+    assert (info["store"], info["keeps_points"], info["images"]) == ("sqlite", True, False)
+    assert info["limits"]["batch"] == 1000
+
+
+def test_health(client):
+    assert right(client.get("/healthz")) == {"status": "alive"}
+    assert right(client.get("/readyz")) == {"status": "ready"}
+
+
+def test_metrics(filled):
+    query(
+        filled, ids=[int(right(filled.get("/points/count"))["count"])][:0] or None, codes=["0" * 6]
+    )
+    reason(filled.get("/nowhere"), 404)
+    text = filled.get("/metrics").text
+    assert 'auxhash_requests_total{method="PUT",path="/points",status="200"} 1.0' in text
+    assert 'auxhash_requests_total{method="GET",path="other",status="404"} 1.0' in text
+    assert f"auxhash_points {float(N)}" in text
+    assert "auxhash_ready 1.0" in text
+
+
+def test_codes_only(url):
+    """Without a model there are no vectors to be encoded, but any may stand beside a code."""
+    with asking(url) as client:
+        assert right(client.get("/info"))["n_features"] is None
+        put = [{"id": 1, "code": "ffff0f", "vector": [1.0, 2.0]}, {"id": 2, "code": "000000"}]
+        right(client.put("/points", json={"points": put}))
+        assert found(query(client, codes=["010000"])) == [[(2, 1), (1, 19)]]
+        for method, path, asked in (
+            ("PUT", "/points", {"points": [{"id": 1, "vector": [1.0]}]}),
+            ("POST", "/points/query", {"vectors": [[1.0]]}),
+            ("POST", "/points/query", {"images": ["aaaa"]}),
+        ):
+            assert "model" in reason(client.request(method, path, json=asked), 422)
+
+
+def test_a_store_of_codes_only(url, hasher, monkeypatch):
+    """Stands for DuckDB and the others: vectors are encoded and not kept, payloads refused."""
+    monkeypatch.setattr("auxhash.stores.sqlite.SqliteStore.keeps_points", False)
+    with asking(url, hasher) as client:
+        put = {"id": 1, "vector": [1.0] * FEATURES}
+        right(client.put("/points", json={"points": [put]}))
+        assert right(client.get("/points/1"))["vector"] is None
+        put["payload"] = {"a": 1}
+        says = "a store of sqlite holds codes only, and no payloads"
+        assert reason(client.put("/points", json={"points": [put]}), 422) == says
+        for more in ({"rerank": 3}, {"filter": {"field": "a", "value": 1}}):
+            asked = {"vectors": [[1.0] * FEATURES], **more}
+            assert "holds codes only" in reason(client.post("/points/query", json=asked), 422)
+
+
+def test_model_and_store_must_agree(url, hasher):
+    class Store:
+        n_bits, url = 16, "sqlite:///a"
+
+    with pytest.raises(ValueError, match="makes codes of 20 bits, and sqlite:///a holds"):
+        Service(Store(), hasher)
+
+
+ONES = [1.0] * FEATURES
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({}, "a query has one of vectors, codes, images and ids"),
+        ({"vectors": [ONES], "codes": ["000000"]}, "a query has one of"),
+        ({"vectors": []}, "vectors: List should have at least 1 item"),
+        ({"vectors": [[]]}, "vectors.0: List should have at least 1 item"),
+        ({"vectors": [[1.0]]}, "vectors must be 6 numbers, as the model takes, got 1"),
+        ({"vectors": [["1"] * 6]}, "vectors.0.0: Input should be a valid number"),
+        ({"vectors": [[True] * 6]}, "vectors.0.0: Input should be a valid number"),
+        ({"vectors": [[1e101] * 6]}, "vectors.0.0: Input should be less than or equal to"),
+        ({"vectors": [[10**400] * 6]}, "vectors.0.0: Input should be a"),
+        ({"vectors": [ONES], "k": 0}, "k: Input should be greater than or equal to 1"),
+        ({"vectors": [ONES], "k": 1.0}, "k: Input should be a valid integer"),
+        ({"vectors": [ONES], "k": 1001}, "k must be at most 1,000, got 1,001"),
+        ({"vectors": [ONES], "radius": -1}, "radius: Input should be greater than"),
+        ({"vectors": [ONES], "radius": 1, "k": 1}, "a radius finds all within it: leave out k"),
+        ({"vectors": [ONES], "radius": 1, "rerank": 9}, "a radius finds all within it"),
+        ({"vectors": [ONES], "limit": 1}, "a limit belongs to a radius"),
+        ({"vectors": [ONES], "radius": 1, "limit": 1001}, "limit must be at most 1,000"),
+        ({"vectors": [ONES], "rerank": 10_001}, "rerank must be at most 10,000"),
+        ({"vectors": [ONES], "metric": "manhattan"}, "metric: Input should be 'euclidean' or"),
+        ({"vectors": [ONES] * 1001}, "queries must be at most 1,000 in one request, got 1,001"),
+        ({"vectors": [ONES] * 101, "k": 1000}, "101 queries for 1,000 each are too many"),
+        ({"vectors": [ONES] * 101, "radius": 3}, "101 queries for 1,000 each are too many"),
+        ({"vectors": [ONES] * 11, "rerank": 10_000}, "11 queries for 10,000 each are too many"),
+        ({"codes": ["0000"]}, "codes of 20 bits must be 6 hexadecimal digits, got 4"),
+        ({"codes": ["00000g"]}, "codes.0: String should match pattern"),
+        ({"codes": ["0000f0"]}, "codes must be 0 in the padding bits beyond n_bits=20"),
+        ({"codes": ["000000"], "rerank": 5}, "codes cannot be re-ranked"),
+        ({"codes": ["000000"], "with_payload": 1}, "with_payload: Input should be a valid boolean"),
+        ({"codes": ["000000"], "nothing": 1}, "nothing: Extra inputs are not permitted"),
+        ({"codes": ["000000"], "filter": {}}, "filter: a filter has either ids or a field"),
+        ({"codes": ["000000"], "filter": {"ids": [1], "field": "a"}}, "either ids or a field"),
+        ({"codes": ["000000"], "filter": {"field": "a"}}, "either a value or values"),
+        ({"codes": ["000000"], "filter": {"ids": [1], "value": 1}}, "a value belongs to a field"),
+        ({"codes": ["000000"], "filter": {"field": "a", "value": 1.5}}, "filter.value"),
+        ({"codes": ["000000"], "filter": {"field": "a", "value": 2**63}}, "filter.value"),
+        ({"codes": ["000000"], "filter": {"field": "a\0", "value": 1}}, "the character 0"),
+        ({"codes": ["000000"], "filter": {"field": "a", "value": "x" * 257}}, "filter.value"),
+        ({"codes": ["000000"], "filter": {"ids": [-1]}}, "filter.ids.0: Input should be greater"),
+        ({"codes": ["000000"], "filter": {"ids": [0] * 100_001}}, "filter.ids must be at most"),
+        ({"ids": [2**63]}, "ids.0: Input should be less than or equal to"),
+        ({"ids": ["9" * 19]}, "ids.0: Input should be less than or equal to"),
+        ({"ids": [" 1"]}, "ids.0: Input should be a valid integer"),
+        ({"ids": [1.0]}, "ids.0: Input should be a valid integer"),
+        ({"images": ["aaaa"]}, "the model was not learnt from pictures"),
+        ([1], "the body must be a JSON object"),
+    ],
+)
+def test_wrong_queries(client, asked, says):
+    assert says in reason(client.post("/points/query", json=asked), 422)
+
+
+@pytest.mark.parametrize(
+    ("point", "says"),
+    [
+        ({"id": 1}, "points.0: a point needs a vector or a code"),
+        ({"vector": ONES}, "points.0.id: Field required"),
+        ({"id": 1, "vector": [1.0]}, "vector must be 6 numbers, as the model takes, got 1"),
+        ({"id": 1, "vector": [1.0], "code": "000000"}, "vector must be 6 numbers"),
+        ({"id": 1, "code": "00"}, "code of 20 bits must be 6 hexadecimal digits, got 2"),
+        ({"id": 1, "code": "0000ff"}, "code must be 0 in the padding bits"),
+        (
+            {"id": 1, "vector": ONES, "payload": []},
+            "points.0.payload: Input should be a",
+        ),
+        ({"id": 1, "vector": ONES, "payload": {"a": "\0"}}, "must not hold the character 0"),
+        ({"id": 1, "vector": ONES, "more": 1}, "points.0.more: Extra inputs are not permitted"),
+    ],
+)
+def test_wrong_points(client, point, says):
+    assert says in reason(client.put("/points", json={"points": [point]}), 422)
+    assert right(client.get("/points/count")) == {"count": 0}
+
+
+def test_more_wrong_requests(client):
+    twice = {"points": [{"id": 5, "vector": ONES}, {"id": "5", "vector": ONES}]}
+    assert reason(client.put("/points", json=twice), 422) == (
+        "points must not name an id twice, 5 does"
+    )
+    many = {"points": [{"id": i, "code": "000000"} for i in range(1001)]}
+    assert "points must be at most 1,000" in reason(client.put("/points", json=many), 422)
+    assert "ids must be at most" in reason(
+        client.post("/points/delete", json={"ids": [1] * 1001}), 422
+    )
+    for text in ("NaN", "Infinity", "-Infinity", "1e999"):
+        body = f'{{"vectors": [[{", ".join([text] * 6)}]]}}'
+        answer = client.post(
+            "/points/query", content=body, headers={"content-type": "application/json"}
+        )
+        assert reason(answer, 422) == "vectors.0.0: Input should be a finite number"
+    for body in ("{", '{"codes": ["\ud800"]}'.encode("utf-8", "surrogatepass"), "[" * 100_000):
+        answer = client.post(
+            "/points/query", content=body, headers={"content-type": "application/json"}
+        )
+        assert answer.status_code in (400, 422)
+        assert set(answer.json()) == {"error"}
+    deep = b'{"a":' * 5000 + b"1" + b"}" * 5000
+    body = b'{"points": [{"id": 1, "code": "000000", "payload": ' + deep + b"}]}"
+    answer = client.put("/points", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code in (400, 422)
+    assert reason(client.get("/nowhere"), 404) == "Not Found"
+    answer = client.delete("/points")
+    assert reason(answer, 405) == "Method Not Allowed"
+    assert answer.headers["allow"] == "PUT"
+    for path in ("/docs", "/redoc"):
+        reason(client.get(path), 404)  # they would fetch scripts from elsewhere
+
+
+def png(size=(20, 20), value=200, form="PNG", mode="RGB"):
+    content = io.BytesIO()
+    Image.new(mode, size, value if mode == "L" else (value, 0, 0)).save(content, form)
+    return base64.b64encode(content.getvalue()).decode()
+
+
+@pytest.mark.parametrize("form", ["PNG", "JPEG"])
+def test_images(url, hasher, form):
+    """An image is a query by its feature."""
+    feature = ImageFeature(
+        "mean", lambda pictures: np.array([[p.mean()] * FEATURES for p in pictures])
+    )
+    with asking(url, hasher, pictures=serve.Pictures(feature)) as client:
+        vector = [200 / 3] * FEATURES
+        right(client.put("/points", json={"points": [{"id": 1, "vector": vector}]}))
+        answer = query(client, images=[png(form=form)] * 2, rerank=1)
+        assert found(answer)[0][0] == (1, pytest.approx(0, abs=3))
+        assert right(client.get("/info"))["images"] is True
+
+
+@pytest.mark.parametrize(
+    ("images", "says"),
+    [
+        (["!"], "an image must be in base64"),
+        (["aGFsbG8="], "an image must be PNG or JPEG"),
+        ([png(form="BMP")], "an image must be PNG or JPEG"),
+        ([base64.b64encode(base64.b64decode(png())[:40]).decode()], "no picture that can be read"),
+        ([png((101, 100), mode="L")], "at most 10,000 pixels, got 101 x 100"),
+        ([png()] * 17, "images must be at most 16, got 17"),
+    ],
+)
+def test_wrong_images(url, hasher, images, says):
+    feature = gist_feature(16)
+    limits = Limits(rate=0, pixels=10_000)
+    with asking(url, hasher, limits, pictures=serve.Pictures(feature)) as client:
+        assert says in reason(client.post("/points/query", json={"images": images}), 422)

@@ -1,0 +1,185 @@
+"""The command: what it opens, and what it refuses before it listens."""
+
+import json
+import socket
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from auxhash import baselines, stores
+from auxhash.cli import main
+from auxhash.datasets import digits
+from tests.serve.conftest import BITS
+
+serve = pytest.importorskip("tests.serve.asking", reason="auxhash[serve] is missing")
+
+
+def run(*options, env=None):
+    return CliRunner().invoke(main, ["serve", "--port", "0", *map(str, options)], env=env)
+
+
+def refused(*options, env=None, code=1):
+    """The one line in which it is told."""
+    result = run(*options, env=env)
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result.output.strip().splitlines()[-1]
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """What would have been served: the service, its limits, and what the server is given."""
+    kept = {}
+
+    def instead(app, work, at, limits, proxies, log_requests):
+        service = work._opened()
+        kept.update(info=service.info(), limits=limits, proxies=proxies, service=service)
+        service.close()
+
+    monkeypatch.setattr("auxhash.serve.server.run", instead)
+    return kept
+
+
+def test_a_model_and_a_store(opened, model, url):
+    result = run("--model", model, "--store", url, "-k", 50, "--rate", 7, "--json")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.output)
+    assert told["url"].startswith("http://127.0.0.1:")
+    assert (told["store"], told["model"], told["token"]) == (url, str(model), False)
+    assert opened["info"]["n_features"] == 6
+    assert (opened["limits"].k, opened["limits"].rate, opened["limits"].batch) == (50, 7, 1000)
+    assert stores.open(url).n_bits == BITS
+
+
+def test_digits(opened, tmp_path, monkeypatch):
+    """Learnt once, and then loaded; a store that was changed stays so."""
+    monkeypatch.setattr(digits, "load", partial(digits.load, n_train=150))
+    monkeypatch.setattr(  # learnt soon; tests/cli/test_examples.py learns the real one
+        "auxhash.estimators.MACHash",
+        lambda n_bits, random_state, n_jobs: baselines.LSH(n_bits, random_state=random_state),
+    )
+    # The page has models of its own; the command of this name hides the module.
+    monkeypatch.setattr(sys.modules["auxhash.cli.serve"], "_page", lambda: None)
+    env = {"AUXHASH_DATA": str(tmp_path)}
+    assert run(env=env).exit_code == 0
+    first = opened["info"]
+    assert (first["points"], first["n_features"], first["images"]) == (1500, 64, True)
+    [model] = (tmp_path / "serve").glob("*.safetensors")
+    [store] = (tmp_path / "serve").glob("*.db")
+    written = model.stat().st_mtime_ns
+    with stores.open(f"sqlite:///{store}") as found:
+        payloads = {point.payload["digit"] for point in found.read(range(50)).values()}
+        assert payloads <= set(range(10))
+        found.delete([0])
+    assert run(env=env).exit_code == 0
+    assert opened["info"]["points"] == 1499
+    assert model.stat().st_mtime_ns == written
+    model.write_bytes(b"damaged")
+    assert run(env=env).exit_code == 0
+    assert opened["info"]["points"] == 1499  # the same model, so the same store
+
+
+def test_digits_as_images():
+    """White on black, as numbers from 0 to 16."""
+    from auxhash.serve.start import ink
+
+    picture = np.zeros((80, 80, 3), np.uint8)
+    picture[40:50, 20:30] = 255
+    [found] = ink([picture])
+    expected = np.zeros((8, 8))
+    expected[4, 2] = 16
+    np.testing.assert_array_equal(found.reshape(8, 8), expected)
+
+
+def test_a_token_for_other_addresses(opened, url, tmp_path):
+    stores.open(url, 8).close()
+    told = refused("--store", url, "--host", "0.0.0.0")
+    assert told == (
+        "Error: --host 0.0.0.0 can be reached from other machines: give --token-file or "
+        "AUXHASH_TOKEN"
+    )
+    assert "can be reached" in refused("--store", url, "--host", "::")
+    assert "can be reached" in refused("--store", url, "--host", "example.org")
+    path = tmp_path / "token"
+    for wrong in ("short", "long enough but with spaces", "", "é" * 20):
+        path.write_text(wrong)
+        told = refused("--store", url, "--token-file", path)
+        assert told == (
+            f"Error: the token in {path} must be at least 16 characters of ASCII without spaces"
+        )
+    told = refused("--store", url, env={"AUXHASH_TOKEN": "short"})
+    assert "the token in AUXHASH_TOKEN must be" in told
+    env = {"AUXHASH_TOKEN": "a-token-that-nobody-knows"}
+    result = run("--store", url, "--host", "0.0.0.0", "--json", env=env)
+    assert json.loads(result.output)["token"] is True
+    assert "nobody-knows" not in result.output
+
+
+def test_what_is_refused(url, model, tmp_path):
+    assert "--model needs the --store" in refused("--model", model, code=2)
+    assert "holds no store; give n_bits" in refused("--store", url)
+    stores.open(url, 8).close()
+    told = refused("--store", url, "--model", model)
+    assert told.startswith(f"Error: n_bits must be 8, as of the codes in {url}; got {BITS}")
+    assert "k must be a whole number of at least 1" in refused("--store", url, "-k", 0)
+    assert "No such file" in refused("--store", url, "--token-file", tmp_path / "none")
+    assert "No such file" in refused("--store", url, "--model", tmp_path / "none")
+    assert "--features is for models of pictures" in refused(
+        "--store", url, "--model", model, "--features", "a:b"
+    )
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        told = refused("--store", url, "--port", port)
+        assert told == f"Error: cannot listen at 127.0.0.1:{port}: Address already in use"
+    told = refused("--store", url, "--host", "no.such.host.invalid", env=TOKEN)
+    assert "is no address to listen at" in told
+
+
+TOKEN = {"AUXHASH_TOKEN": "a-token-that-nobody-knows"}
+
+
+def test_pictures_of_a_model(opened, tmp_path, url, monkeypatch):
+    """A model of GIST takes images; of a feature of one's own, only where the user says so."""
+    X = np.random.default_rng(0).normal(size=(50, 320))
+    made = baselines.LSH(n_bits=16, random_state=0).fit(X)
+    for feature, images in (("gist:16", True), ("mine:feature", False)):
+        made.image_feature_ = feature
+        made.save(tmp_path / "m.safetensors")
+        assert run("--store", url, "--model", tmp_path / "m.safetensors").exit_code == 0
+        assert opened["info"]["images"] is images
+    (tmp_path / "mine.py").write_text("def feature(pictures):\n    return [[0.0] * 320]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    options = ("--store", url, "--model", tmp_path / "m.safetensors", "--features", "mine:feature")
+    assert run(*options).exit_code == 0
+    assert opened["info"]["images"] is True
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert refused() == "Error: serve needs uvicorn: pip install 'auxhash[serve]'"
+
+
+@pytest.mark.parametrize(
+    ("host", "is_it"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("[::1]", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.0.1", False),
+        ("localhost.example.org", False),
+        ("", False),
+    ],
+)
+def test_loopback(host, is_it):
+    from auxhash.serve.server import is_loopback
+
+    assert is_loopback(host) is is_it

@@ -1,0 +1,126 @@
+"""Ready modules, augmentation of pictures, and ONNX."""
+
+import numpy as np
+import pytest
+
+from tests.torch.made import N_BITS, hashed, pictures, points, small
+
+torch = pytest.importorskip("torch")
+
+from auxhash import MACHash, export_onnx  # noqa: E402
+from auxhash.torch import augment, feature_network, residual_network  # noqa: E402
+
+SMALL = {"n_bits": N_BITS, "n_similar": 10, "n_dissimilar": 20, "random_state": 0, "n_jobs": 1}
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def numbered(n=40, side=8):
+    """Pictures (n, side, side, 2) in which each pixel tells its row and its column, from 1."""
+    grid = np.indices((side, side)).transpose(1, 2, 0) + 1
+    return torch.from_numpy(np.tile(grid, (n, 1, 1, 1)).astype(np.uint8))
+
+
+def test_crops_move_whole_pictures():
+    before = numbered()
+    after = augment.crops(before, generator(), 2).numpy()
+    shifts = set()
+    for picture in after:
+        inside = picture[..., 0] > 0
+        rows, columns = (np.indices(inside.shape)[axis] + 1 for axis in (0, 1))
+        down, right = (picture[inside, k].astype(int) - at[inside] for k, at in
+                       ((0, rows), (1, columns)))  # fmt: skip
+        assert len(set(down)) == len(set(right)) == 1
+        shifts.add((down[0], right[0]))
+        assert inside.sum() == (8 - abs(down[0])) * (8 - abs(right[0]))
+    assert {abs(d) for d, _ in shifts} == {0, 1, 2}
+    assert after.dtype == np.uint8
+
+
+def test_flips_mirror_half():
+    before = numbered(200)
+    after = augment.flips(before, generator())
+    mirrored = (after == before.flip(2)).flatten(1).all(dim=1)
+    same = (after == before).flatten(1).all(dim=1)
+    assert (mirrored ^ same).all()
+    assert 70 < mirrored.sum() < 130
+
+
+def test_cut_outs_are_squares():
+    after = augment.cut_outs(numbered(200), generator(), 3)
+    black = (after == 0).all(dim=3)
+    assert (black == (after == 0).any(dim=3)).all()
+    assert black.sum(dim=(1, 2)).max() == 9
+    assert black.sum(dim=(1, 2)).min() == 4  # at a corner
+    assert black.any(dim=0).all()
+
+
+@pytest.mark.parametrize("shape", [(30, 8, 8, 3), (30, 8, 8)])
+def test_all_of_them_are_seeded(shape):
+    batch = torch.randint(0, 256, shape, dtype=torch.uint8)
+    change = augment.Pictures(2, True, 3)
+    first, second, other = (change(batch, generator(seed)) for seed in (0, 0, 1))
+    assert first.shape == batch.shape
+    assert torch.equal(first, second)
+    assert not torch.equal(first, other)
+    assert torch.equal(augment.Pictures(0, False, 0)(batch, generator()), batch)
+
+
+@pytest.mark.parametrize("settings", [{"crop": -1}, {"flip": 1}, {"cut_out": 2.5}])
+def test_augmentation_is_checked(settings):
+    with pytest.raises(ValueError, match=f"{next(iter(settings))} must be"):
+        augment.Pictures(**settings)
+
+
+def test_residual_network():
+    network = residual_network(24, width=4)
+    layers = [m for m in network.modules() if isinstance(m, (torch.nn.Conv2d, torch.nn.Linear))]
+    assert len(layers) == 9
+    assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 24)
+    assert residual_network(8, channels=1, width=4)(torch.zeros(2, 1, 28, 28)).shape == (2, 8)
+    X, y = pictures()
+    hasher = MACHash(hash_function=hashed(residual_network(N_BITS, width=4)), max_iter=1, **SMALL)
+    assert hasher.set_params(refine=None).fit(X, y).loss_ > 0
+
+
+def test_feature_network():
+    X, y = points()
+    network = feature_network(6, N_BITS, units=32, dropout=0.2, noise=0.1)
+    hasher = MACHash(hash_function=hashed(network), max_iter=2, refine=None, **SMALL)
+    assert hasher.fit(1000 * X + 7, y).score(1000 * X + 7, y, k=20) > 0.7
+
+
+@pytest.mark.parametrize("settings", [{"dropout": 1.0}, {"noise": -1.0}, {"units": 0}])
+def test_networks_are_checked(settings):
+    with pytest.raises(ValueError, match=f"{next(iter(settings))} must be"):
+        feature_network(6, N_BITS, **settings)
+
+
+@pytest.mark.parametrize("kind", ["pictures", "features"])
+def test_onnx_gives_the_same_packed_codes(kind, tmp_path):
+    pytest.importorskip("onnxscript", reason="onnxscript is not installed")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    X, y = pictures() if kind == "pictures" else points()
+    module = small(n_bits=11) if kind == "pictures" else feature_network(6, 11, units=8)
+    hasher = MACHash(hash_function=hashed(module), max_iter=1, refine=None, **SMALL)
+    hasher.set_params(n_bits=11).fit(X, y)
+    export_onnx(hasher, tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"))
+    given = X if kind == "pictures" else X.astype(np.float32)
+    [codes] = session.run(["codes"], {"features": given})
+    assert codes.dtype == np.uint8
+    assert codes.shape == (len(X), 2)
+    assert (codes == hasher.encode(X)).mean() > 0.99  # but for outputs within rounding of zero
+
+
+def test_onnx_needs_onnxscript(tmp_path, monkeypatch):
+    import sys
+
+    X, y = points()
+    hasher = MACHash(hash_function=hashed(), max_iter=1, refine=None, **SMALL).fit(X, y)
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    with pytest.raises(ImportError, match=r"auxhash\[torch\]"):
+        export_onnx(hasher, tmp_path / "m.onnx")
+    assert not list(tmp_path.iterdir())
