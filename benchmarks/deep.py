@@ -125,7 +125,7 @@ def module_hash(n_outputs: int, seed: int, how: How, channels: int = 3) -> Any:
         rate=how.rate,
         decay=how.decay,
         half=how.device != "cpu",
-        augment=augment.Pictures(how.crop, True, how.cut_out),
+        augment=augment.RandomChanges(how.crop, True, how.cut_out),
     )
 
 

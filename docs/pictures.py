@@ -119,7 +119,7 @@ COMPARED = {
     "MACcut": "MACcut, the paper's best",
     "CCAITQ": "CCA-ITQ",
     "ITQ": "ITQ (PCA)",
-    "KSH": "KSH, kernels",
+    "KSH": "KSH, linear",
     "OneHot": "one-hot classifier",
 }
 EDGE, PAPER = ("#d8dbdf", "#343a40"), ("#fdfdfc", "#14171a")  # light, dark

@@ -60,18 +60,18 @@ def test_cut_outs_are_squares():
 @pytest.mark.parametrize("shape", [(30, 8, 8, 3), (30, 8, 8)])
 def test_all_of_them_are_seeded(shape):
     batch = torch.randint(0, 256, shape, dtype=torch.uint8)
-    change = augment.Pictures(2, True, 3)
+    change = augment.RandomChanges(2, True, 3)
     first, second, other = (change(batch, generator(seed)) for seed in (0, 0, 1))
     assert first.shape == batch.shape
     assert torch.equal(first, second)
     assert not torch.equal(first, other)
-    assert torch.equal(augment.Pictures(0, False, 0)(batch, generator()), batch)
+    assert torch.equal(augment.RandomChanges(0, False, 0)(batch, generator()), batch)
 
 
 @pytest.mark.parametrize("settings", [{"crop": -1}, {"flip": 1}, {"cut_out": 2.5}])
 def test_augmentation_is_checked(settings):
     with pytest.raises(ValueError, match=f"{next(iter(settings))} must be"):
-        augment.Pictures(**settings)
+        augment.RandomChanges(**settings)
 
 
 def test_residual_network():

@@ -152,7 +152,7 @@ def test_neighborhash_of_pictures():
 
 
 def test_pictures_with_augmentation():
-    h = hashed(small(), augment=augment.Pictures(1, False, 2))
+    h = hashed(small(), augment=augment.RandomChanges(1, False, 2))
     hasher = mac(hash_function=h, refine=QUICK).fit(IMAGES[:90], KINDS[:90])
     assert hasher.n_features_in_ == 8 * 8 * 3
     assert hasher.score(IMAGES[90:], KINDS[90:], k=20) > 0.9
@@ -360,7 +360,7 @@ def test_a_bare_module_is_told_what_to_do():
 @pytest.mark.parametrize("half", [False, True])
 def test_on_a_gpu(half, tmp_path):
     """Trained there with the same codes every time; loaded here with nearly the same."""
-    h = hashed(small().to("cuda"), augment=augment.Pictures(1, True, 2), half=half)
+    h = hashed(small().to("cuda"), augment=augment.RandomChanges(1, True, 2), half=half)
     hasher = mac(hash_function=h, refine=QUICK).fit(IMAGES, KINDS)
     assert hasher.score(IMAGES, KINDS, k=20) > 0.9
     np.testing.assert_array_equal(clone(hasher).fit(IMAGES, KINDS).codes_, hasher.codes_)

@@ -14,7 +14,7 @@ from auxhash.torch.learning import Tensor
 
 
 @dataclass(frozen=True)
-class Pictures:
+class RandomChanges:
     """Crops, flips and cut-outs, each picture's own.
 
     Args:

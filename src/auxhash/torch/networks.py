@@ -57,7 +57,7 @@ def feature_network(
     return nn.Sequential(
         nn.BatchNorm1d(n_features, affine=False),
         Noise(noise),
-        Beside(nn.Linear(n_features, n_bits), nn.Sequential(hidden, nn.Linear(units, n_bits))),
+        SumOf(nn.Linear(n_features, n_bits), nn.Sequential(hidden, nn.Linear(units, n_bits))),
     )
 
 
@@ -72,7 +72,7 @@ class Residual(nn.Module):  # type: ignore[misc]
         return x + self.inner(x)
 
 
-class Beside(nn.Module):  # type: ignore[misc]
+class SumOf(nn.Module):  # type: ignore[misc]
     """The sum of two modules."""
 
     def __init__(self, one: Any, other: Any) -> None:
