@@ -25,6 +25,7 @@ from tests.dask.conftest import FEW, cluster_of, cut, lazily
         {"hash_function": "network", "refine": Refine(n_steps=20, objective="rank")},
         {"penalty": "augmented", "z_step": "cut", "validation": 0.2, "refine": None},
         {"z_step": "quad", "start": "bitwise", "refine": None},
+        {"refine": Refine(n_steps=20, objective="classes", keep="refined")},
     ],
 )
 def test_one_partition_gives_the_codes_of_one_machine(client, points, tmp_path, more):
@@ -36,10 +37,13 @@ def test_one_partition_gives_the_codes_of_one_machine(client, points, tmp_path, 
     assert (tmp_path / "found").read_bytes() == (tmp_path / "local").read_bytes()
 
 
-@pytest.mark.parametrize("function", ["linear", "rbf", "network"])
-def test_several_partitions_learn_as_well(client, points, function):
+@pytest.mark.parametrize(
+    ("function", "objective"),
+    [("linear", "loss"), ("linear", "classes"), ("rbf", "loss"), ("network", "loss")],
+)
+def test_several_partitions_learn_as_well(client, points, function, objective):
     X, y = points
-    settings = {**FEW, "hash_function": function, "refine": Refine(n_steps=40)}
+    settings = {**FEW, "hash_function": function, "refine": Refine(40, objective=objective)}
     local = MACHash(**settings).fit(X[:400], y[:400])
     found = DaskMACHash(**settings).fit(*cut(X[:400], y[:400], 3))
     assert found.score(X[400:], y[400:]) > local.score(X[400:], y[400:]) - 0.08
@@ -169,6 +173,13 @@ def test_a_bar_is_shown(client, points, capsys):
     assert "L(h)" in capsys.readouterr().out
 
 
+class SharedByAllBits:
+    """A hash function as PyTorch modules are: its bits share all layers."""
+
+    shared = True
+    prepare = refit = take = decision = None
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -178,6 +189,8 @@ def test_a_bar_is_shown(client, points, capsys):
         ({"client": "tcp://127.0.0.1:8786"}, "client must be a distributed.Client"),
         ({"validation": Validation(np.ones((5, 6)), neighbors=3)}, "neighbors"),
         ({"n_bits": 0}, "n_bits"),
+        ({"refine": Refine(objective="classes", cross_entropy=0.5)}, "cross_entropy must be 0"),
+        ({"hash_function": SharedByAllBits()}, "linear, rbf or network here.*SharedByAllBits"),
     ],
 )
 def test_parameters_that_cannot_be(client, points, more, said):

@@ -6,11 +6,15 @@ import time
 import numpy as np
 import pytest
 
+from auxhash import Refine
+from auxhash.compute import threads
+from auxhash.compute.arrays import Computed
 from auxhash.compute.peers import ALONE, peers, quantile, share
 from auxhash.dask import DaskMACHash
 from auxhash.dask.learning import Learning, generators_of
 from auxhash.dask.part import Partition, Request, combine
-from auxhash.hashfunctions import svm
+from auxhash.hashfunctions import exact, features, linear, svm, training_features
+from auxhash.refine.classes import ClassCodes
 from tests.dask.conftest import FEW
 from tests.dask.lockstep import run
 
@@ -108,6 +112,77 @@ def test_the_svm_does_not_depend_on_how_the_points_are_cut(separable):
     for other in others:
         np.testing.assert_array_equal(first, other)
     np.testing.assert_allclose(svm.objective(first, F, Z, 10.0), whole, rtol=1e-4)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_exact_steps_join_the_points_inside(weighted):
+    rng = np.random.default_rng(0)
+    F, gradient = rng.normal(size=(300, 40)), rng.normal(size=(40, 4))
+    inside = np.zeros((300, 4))
+    for bit, count in enumerate([30, 3, 0, 41]):  # the last are more than features
+        rows = rng.permutation(300)[:count]
+        inside[rows, bit] = rng.uniform(0.1, 3, count) if weighted else 1.0
+    inside[:100, 1] = 0  # one part has none
+
+    def program(_threads, rows):
+        with threads.pool(1) as pool:
+            steps = exact.JoinedSteps(F[rows], F.T @ F, 10.0, pool, 300)
+            few = steps.few(inside[rows])
+            return few, steps.solve(np.flatnonzero(few), gradient[:, few], inside[rows][:, few])
+
+    cut = [(slice(0, 100),), (slice(100, 110),), (slice(110, 300),)]
+    for few, found in run(program, cut):
+        assert few.tolist() == [True, True, True, False]
+        for bit in range(3):
+            hessian = np.eye(40) + 20.0 * (F * inside[:, [bit]]).T @ F
+            best = -np.linalg.solve(hessian, gradient[:, bit])
+            np.testing.assert_allclose(found[:, bit], best, rtol=1e-8, atol=1e-11)
+
+
+def test_bits_that_conjugate_gradients_are_slow_on():
+    """Rare features, and classes apart: one machine gives up on them, and solves them exactly."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 6, 1500)
+    F = np.maximum(0, rng.normal(size=(6, 120))[y] + rng.normal(size=(1500, 120)) - 1)
+    F = np.hstack([F * rng.random(120) ** 4, np.ones((1500, 1))])
+    Z = np.where(rng.integers(0, 2, (6, 8))[y] == 0, -1, 1).astype(np.int8)
+    whole = svm.objective(svm.fit(F, Z, 100.0), F, Z, 100.0)
+
+    def program(_threads, rows):
+        return svm.fit(F[rows], Z[rows], 100.0, n_jobs=1)
+
+    first, second = run(program, [(slice(0, 500),), (slice(500, 1500),)])
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_allclose(svm.objective(first, F, Z, 100.0), whole, rtol=1e-4)
+
+
+@pytest.mark.parametrize("lost", [None, (0, 40), (1, 60)])
+@pytest.mark.parametrize("function", ["linear", "network"])
+def test_features_may_be_computed_when_needed_in_some_parts(points, monkeypatch, function, lost):
+    """The larger part computes its features; then both do; and a lost part catches up."""
+    X, y = points
+    settings = {**FEW, "max_iter": 2, "hash_function": function, "refine": Refine(n_steps=60)}
+    program = Learning(DaskMACHash(**settings, n_jobs=1)._settings())
+    made = generators_of(2, np.random.default_rng(0))
+    arguments = [(X[:200], y[:200], made[0]), (X[200:], y[200:], made[1])]
+    want = run(program, arguments)[0].model
+    monkeypatch.setattr(features, "TALL", 1)
+    for largest in (250 * 7 * 8, 1):
+        monkeypatch.setattr(features, "LARGEST", largest)
+        computed = [isinstance(training_features(linear(), own[0]), Computed) for own in arguments]
+        assert computed == [largest == 1, True]
+        found = run(program, arguments, lose=lost)[0].model
+        np.testing.assert_allclose(found.two_step.W, want.two_step.W, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(found.loss, want.loss, rtol=0.02)
+
+
+def test_the_classes_of_all_parts_count():
+    """-1/(C - 1) is for all C classes, also where a part lacks the last."""
+
+    def program(_threads, classes):
+        return float(ClassCodes(np.array(classes), 8).apart)
+
+    assert run(program, [([0, 1, 2],), ([0, 1],)]) == [-0.5, -0.5]
 
 
 @pytest.mark.parametrize("answer", [1, 3, 10, 40, 80])

@@ -235,6 +235,11 @@ class DaskMACHash(MACHash):
                 "hash_function must be linear, rbf or network here, which can be trained by sums "
                 f"over partitions; got {type(h).__name__}"
             )
+        if isinstance(self.refine, Refine) and self.refine.cross_entropy:
+            raise ArgumentError(
+                "cross_entropy must be 0 here: its classifier would be another in each partition; "
+                f"got refine with {self.refine.cross_entropy}"
+            )
         if isinstance(self.validation, Validation) and self.validation.neighbors is not None:
             raise ArgumentError(
                 "validation by neighbors needs all points on one machine: here it compares labels"
