@@ -1,6 +1,6 @@
 """Partitions in lockstep without a cluster: what `Rounds` does, on objects of this process."""
 
-from auxhash.dask.part import Answer, Partition, combine
+from auxhash.dask.part import LogEntry, Partition, combine
 
 
 def run(program, arguments, log=None, lose=None):
@@ -22,10 +22,10 @@ def run(program, arguments, log=None, lose=None):
         if first.kind == "tell":
             reply = False
         if first.kind == "outcome":
-            log[first.where :] = [Answer(reply, outcome=True)]
+            log[first.where :] = [LogEntry(reply, outcome=True)]
             reply = None
         else:
-            log.append(Answer(reply))
+            log.append(LogEntry(reply))
         number += 1
         requests = [part.advance(number, reply) for part in parts]
         if lose is not None and number == lose[1]:

@@ -44,7 +44,7 @@ class Model(NamedTuple):
     interrupted: bool
 
 
-class Learnt(NamedTuple):
+class Ended(NamedTuple):
     """What a partition ends with."""
 
     n: int  # points learnt from
@@ -60,7 +60,7 @@ class Learning:
     @threads.one_blas_thread()
     def __call__(
         self, n_threads: int | None, X: Any, y: Any, generators: Sequence[np.random.Generator]
-    ) -> Learnt:
+    ) -> Ended:
         """Learn from partition X, y, together with the others, on so many threads."""
         points = _checked(X, y)
         settings = self.settings
@@ -70,7 +70,7 @@ class Learning:
         found = Training(settings, points, deepcopy(list(generators))).run()
         model = Model(found.h, found.loss, found.two_step, found.history, found.interrupted)
         told = model if peers().place == 0 else None
-        return Learnt(len(found.codes), told)
+        return Ended(len(found.codes), told)
 
 
 def describe(X: Any, y: Any) -> Described:

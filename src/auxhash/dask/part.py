@@ -35,7 +35,7 @@ class Request(NamedTuple):
     at: int = 0  # how many answers there have been, this one included
 
 
-class Answer(NamedTuple):
+class LogEntry(NamedTuple):
     """One answer in the log."""
 
     value: Any
@@ -51,7 +51,7 @@ class PartitionPeers:
 
     def __init__(self, n: int, place: int, limit: float) -> None:
         self.n, self.place, self.limit = n, place, limit
-        self.log: list[Answer] = []  # answers to programs before this one
+        self.log: list[LogEntry] = []  # answers to programs before this one
         self.at = 0  # answers so far
         self.requests: SimpleQueue[Request] = SimpleQueue()
         self.replies: SimpleQueue[Any] = SimpleQueue()
@@ -123,7 +123,7 @@ class Partition:
         self.last: tuple[int, Request] | None = None
         weakref.finalize(self, self.member.replies.put, CLOSED)
 
-    def begin(self, number: int, log: list[Answer]) -> Request:
+    def begin(self, number: int, log: list[LogEntry]) -> Request:
         """Start the program, and answer it from the log as far as that goes: to this round."""
         if self.last is None:
             self.member.log = list(log)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from auxhash.dask.cluster import POLL, Cluster, ClusterError, in_partition
-from auxhash.dask.part import Answer, Partition, Request, combine
+from auxhash.dask.part import LogEntry, Partition, Request, combine
 
 MOST_LOSSES = 5  # of one partition, within one step of the training
 
@@ -47,7 +47,7 @@ class Rounds:
         self.cluster, self.program = cluster, program
         self.data, self.arguments = data, arguments
         self.parts: dict[int, Any] = {}  # actors, by place
-        self.log: list[Answer] = []
+        self.log: list[LogEntry] = []
         self.number = 0
         self.losses = [0] * len(data)
         self.lost = 0  # partitions, in all
@@ -80,10 +80,10 @@ class Rounds:
         if first.kind == "tell":
             reply = watch(reply)
         if first.kind == "outcome":
-            self.log[first.where :] = [Answer(reply, outcome=True)]
+            self.log[first.where :] = [LogEntry(reply, outcome=True)]
             reply = None  # they have it
         else:
-            self.log.append(Answer(reply))
+            self.log.append(LogEntry(reply))
         self.number += 1
         calls = {}
         for place in range(len(self.data)):
