@@ -9,10 +9,10 @@ import sys
 from importlib import import_module
 
 NAMES = ["core", "data", "search", "metrics", "baselines", "libsvm", "optima", "neighbors"]
-NAMES += ["setting", "encoding", "serve", "speed", "scale", "deep"]
-# Hours, and some data sets to fetch; speed is all in one.
-ONLY_BY_NAME = {"neighbors", "setting", "speed", "scale", "deep"}
-WITH_OPTIONS = ONLY_BY_NAME
+NAMES += ["setting", "encoding", "serve", "speed", "scale", "deep", "cluster"]
+# Hours, some data sets to fetch, or a cluster; speed is all in one.
+WITH_OPTIONS = {"neighbors", "setting", "speed", "scale", "deep"}
+ONLY_BY_NAME = {*WITH_OPTIONS, "cluster"}
 
 
 def main(arguments: list[str]) -> None:

@@ -30,6 +30,7 @@ ROOMS = [
     "baselines",
     "models",
     "datasets",
+    "dask",
     "experiments",
     "serve",
     "cli",

@@ -3,6 +3,8 @@
     for mu = 0 < mu_1 < mu_1 alpha < ...:  Z step; stop if Z = h(X); h step
 
 `MAC.steps` is a generator. Progress bars, checkpoints and plots consume it; it knows none of them.
+Where others train on points of their own (`compute.peers`), Z steps are local, and every number is
+one of all points.
 Equations and figures are numbered as in the paper.
 """
 
@@ -17,9 +19,10 @@ from auxhash.checks import flag, whole
 from auxhash.codes import Codes, sign
 from auxhash.compute import clock
 from auxhash.compute.arrays import Array, Matrix
-from auxhash.hashfunctions import HashFunction, h_step
+from auxhash.compute.peers import peers, quantile
+from auxhash.hashfunctions import HashFunction, codes, h_step
 from auxhash.storage.encoding import register
-from auxhash.zstep import Penalty, Problem, Solver, Start, first_codes, z_step
+from auxhash.zstep import Penalty, Problem, Solver, Start, ZStep, first_codes, z_step
 
 Validate = Callable[[HashFunction], float]
 
@@ -165,21 +168,52 @@ class MAC:
         free: bool,
     ) -> Iterate:
         """Two-step hashing: MAC at mu = 0."""
-        began, skipped = clock.seconds(), 0
+        began, skipped = clock.seconds(), 0.0
         if free:
-            sweeps = self.max_sweeps
-            if self.start != "random":
-                Z, sweeps = first_codes(problem, self.start, self.solver, rng), sweeps - 1
-            found = z_step(problem, Z, Penalty(Z, 0.0), self.solver, sweeps, rng)
+            found = self._free_codes(problem, F, h, Z, rng)
             Z, free_loss, skipped = found.Z, found.free_loss, found.skipped
         else:
             free_loss = problem.loss(Z)
+        free_loss, skipped = _totals(free_loss, skipped)
         between = clock.seconds()
         h, H = h_step(h, None, F, Z, np.arange(problem.n_bits), None, problem.n_jobs)
         ended = clock.seconds()
         multipliers = np.zeros(Z.shape) if self.penalty == "augmented" else None
         state = State(h, H, Z, Z, multipliers)
-        return Iterate(state, free_loss, free_loss, between - began, ended - between, skipped)
+        took = between - began, ended - between
+        return Iterate(state, free_loss, free_loss, *took, int(skipped))
+
+    def _free_codes(
+        self,
+        problem: Problem,
+        F: Matrix,
+        h: HashFunction,
+        Z: Codes,
+        rng: np.random.Generator,
+    ) -> ZStep:
+        """The Z step at mu = 0.
+
+        Where there are several parts, and no pairs between them, each would end with bits of its
+        own choice, and no hash function could serve them all. So the first part goes ahead, and the
+        others start from the codes that a hash function trained on its points gives them.
+        """
+        if peers().place == 0:
+            sweeps = self.max_sweeps
+            if self.start != "random":
+                Z, sweeps = first_codes(problem, self.start, self.solver, rng), sweeps - 1
+            found = z_step(problem, Z, Penalty(Z, 0.0), self.solver, sweeps, rng)
+            if peers().n == 1:
+                return found
+            Z = found.Z
+        weight = np.full(Z.shape, float(peers().place == 0))
+        bits = np.arange(problem.n_bits)
+        like = codes(h.refit(F, Z, bits, weight, problem.n_jobs), F, problem.n_jobs)
+        if peers().place == 0:
+            return found
+        found = z_step(problem, like, Penalty(like, 0.0), self.solver, self.max_sweeps, rng)
+        # A solver may begin anew; a bit that is opposite for all points has the same L(Z).
+        opposite = (found.Z != like).mean(axis=0) > 0.5
+        return replace(found, Z=np.where(opposite, -found.Z, found.Z).astype(np.int8))
 
     def _iterate(
         self, problem: Problem, F: Matrix, state: State, mu: float, rng: np.random.Generator
@@ -188,27 +222,31 @@ class MAC:
         began = clock.seconds()
         penalty = Penalty(state.H, mu, state.multipliers)
         found = z_step(problem, state.Z, penalty, self.solver, self.max_sweeps, rng)
-        Z, between = found.Z, clock.seconds()
+        Z = found.Z
+        free_loss, penalized, skipped, differing = _totals(
+            found.free_loss, found.value, found.skipped, (Z != state.H).sum()
+        )
+        between = clock.seconds()
         # Not after the h step: a Z step that max_sweeps cut short can still have flips to make.
-        if np.array_equal(Z, state.H):
+        if not differing:
             state = replace(state, Z=Z, matched=True)
             took = between - began, 0.0
-            return Iterate(state, found.free_loss, found.value, *took, found.skipped)
+            return Iterate(state, free_loss, penalized, *took, int(skipped))
         if state.multipliers is None:
             target, weight = Z, None
-            bits = np.flatnonzero((state.trained != Z).any(axis=0))
+            bits = np.flatnonzero(peers().sum((state.trained != Z).sum(axis=0)))
         else:
             pull = Z + state.multipliers / (2 * mu)
             target, weight = sign(pull), np.abs(pull)
             bits = np.arange(problem.n_bits)
         h, H = h_step(state.h, state.H, F, target, bits, weight, problem.n_jobs)
         took = between - began, clock.seconds() - between
-        value = found.free_loss + replace(penalty, H=H).value(Z)
+        penalized = free_loss + peers().sum(replace(penalty, H=H).value(Z))
         multipliers = state.multipliers
         if multipliers is not None:
             multipliers = multipliers + 2 * mu * (Z.astype(np.float64) - H)
         state = State(h, H, Z, target, multipliers)
-        return Iterate(state, found.free_loss, value, *took, found.skipped)
+        return Iterate(state, free_loss, penalized, *took, int(skipped))
 
     def first_mu(self, problem: Problem, state: State, rng: np.random.Generator) -> float:
         """mu_1: as given, or the mu at which entries of Z start to flip to those of h(X).
@@ -220,16 +258,18 @@ class MAC:
         if self.mu != "auto":
             return float(self.mu)
         # Below this, max_iter iterations would not reach the mu past which nothing changes.
-        least = problem.last_mu * self.alpha ** (1 - self.max_iter)
+        last_mu = peers().most(problem.last_mu)
+        least = last_mu * self.alpha ** (1 - self.max_iter)
         alone = problem.flip_thresholds(state.Z, state.H)
         alone = alone[alone > 0]
-        if not len(alone):
-            return least or problem.last_mu
-        mu = max(least, float(np.quantile(alone, FIRST_SHARE)))
+        n_alone = peers().sum(len(alone))
+        if not n_alone:
+            return least or last_mu
+        mu = max(least, quantile(alone, FIRST_SHARE))
         if not getattr(self.solver, "single_flips", False):
             # A solver that flips several points together does so at a lower mu than one by one.
             seed = int(rng.integers(2**63))
-            few = self._flipped(problem, state, 0.0, seed) + FIRST_SHARE * len(alone)
+            few = self._flipped(problem, state, 0.0, seed) + FIRST_SHARE * n_alone
             while mu / 2 > least and self._flipped(problem, state, mu, seed) > few:
                 mu /= 2
         return mu
@@ -238,7 +278,7 @@ class MAC:
         """How many entries of Z one sweep at this mu flips to those of h(X)."""
         penalty = Penalty(state.H, mu, state.multipliers)
         Z = z_step(problem, state.Z, penalty, self.solver, 1, np.random.default_rng(seed)).Z
-        return int(((Z == state.H) & (state.Z != state.H)).sum())
+        return peers().sum(int(((Z == state.H) & (state.Z != state.H)).sum()))
 
 
 def _step(
@@ -246,13 +286,14 @@ def _step(
 ) -> Step:
     """The numbers of an iteration that began at that moment and ends now."""
     state = made.state
+    loss, violations = _totals(problem.loss(state.H), (state.Z != state.H).sum())
     return Step(
         iteration,
         mu,
-        problem.loss(state.H),
+        loss,
         made.free_loss,
         made.penalized_loss,
-        int((state.Z != state.H).sum()),
+        int(violations),
         state.score,
         accepted,
         clock.seconds() - began,
@@ -260,6 +301,12 @@ def _step(
         made.h_seconds,
         made.skipped,
     )
+
+
+def _totals(*numbers: float) -> list[float]:
+    """The sum of each number over all parts of the points."""
+    totals: list[float] = peers().sum(np.array(numbers, np.float64)).tolist()
+    return totals
 
 
 def lowest(steps: Iterable[tuple[Step, State]]) -> tuple[Step, State]:

@@ -9,6 +9,9 @@ for the others. A system with it is solved in one of two ways, that of fewer ope
 - by points, if those inside are fewer than the features: by Woodbury's identity, with B the points
   inside, scaled by the root of their weights,
   (I + 2C B'B)^-1 g = g - B' (I/2C + BB')^-1 B g.
+
+Where the points are in several parts (`compute.peers`), those inside travel, if they are few enough
+to solve by points (`JoinedSteps`); F'DF would be too much to send for each bit.
 """
 
 import numpy as np
@@ -16,6 +19,7 @@ from numpy.typing import NDArray
 
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Matrix
+from auxhash.compute.peers import peers
 
 SHORT = 4  # points per feature, up to which the products of all pairs of points are kept
 CHEAP = 20  # operations per feature of a point: about five steps of conjugate gradients
@@ -25,6 +29,8 @@ ROWS = 1024  # of the products, per task of a thread
 
 class ExactSteps:
     """The steps for features F (n, F), gram = F'F, and the cost C."""
+
+    any_number = True  # of points inside
 
     def __init__(self, F: Matrix, gram: Array, C: float, run: threads.Run) -> None:
         self.F, self.gram, self.C, self.run = F, gram, C, run
@@ -63,16 +69,14 @@ class ExactSteps:
         return np.asarray(changed * size**2 + size**3 / 3)
 
     def _by_points_cost(self, count: Array) -> Array:
-        size = len(self.gram)
-        products = size if self.products is None else 0
-        return np.where(count <= size, count**2 * products + count**3 / 3, np.inf)
+        return _by_points_cost(count, len(self.gram), self.products is not None)
 
     def _step(self, bit: int, D: Array, gradient: Array) -> Array:
         rows = np.flatnonzero(D)
         known, changed = self._nearest(bit, D)
         sizes = np.asarray(float(len(rows))), np.asarray(float(len(changed)))
         if self._by_points_cost(sizes[0]) <= self._by_features_cost(sizes[1]):
-            return self._by_points(rows, D[rows], gradient)
+            return self.by_points(rows, D[rows], gradient)
         return self._by_features(self._sum(bit, known, D, changed), gradient)
 
     def _nearest(self, bit: int, D: Array) -> tuple[int, NDArray[np.int64]]:
@@ -106,7 +110,8 @@ class ExactSteps:
     def _by_features(self, total: Array, gradient: Array) -> Array:
         return _solved(total, 1 / (2 * self.C), gradient / (-2 * self.C))
 
-    def _by_points(self, rows: NDArray[np.int64], weight: Array, gradient: Array) -> Array:
+    def by_points(self, rows: NDArray[np.int64], weight: Array, gradient: Array) -> Array:
+        """The step -H^-1 g (F,) of one bit, from the points inside and their weights."""
         from scipy.linalg.blas import dsyrk
 
         if not len(rows):
@@ -119,6 +124,48 @@ class ExactSteps:
             small = (self.products[np.ix_(rows, rows)] * root * root[:, None]).T
         step: Array = B.T @ _solved(small, 1 / (2 * self.C), B @ gradient) - gradient
         return step
+
+
+class JoinedSteps:
+    """The same where the points are in several parts, n in all: by points, those of all parts."""
+
+    any_number = False
+
+    def __init__(self, F: Matrix, gram: Array, C: float, run: threads.Run, n: int) -> None:
+        self.F, self.gram, self.C, self.run, self.n = F, gram, C, run, n
+
+    def few(self, inside: Array) -> NDArray[np.bool_]:
+        """Which bits (b,) have few points inside, in all parts together."""
+        count = peers().sum((inside != 0).sum(axis=0, dtype=np.float64))
+        cost = _by_points_cost(count, len(self.gram), known=False)
+        return np.asarray(cost <= CHEAP * self.n * len(self.gram))
+
+    def cost(self, inside: Array) -> Array:
+        """Infinite: no step is made of bits that have more inside than a few."""
+        return np.full(inside.shape[1], np.inf)
+
+    def solve(self, bits: NDArray[np.int64], gradient: Array, inside: Array) -> Array:
+        """Steps (F, b) of bits with few points inside, as those of `ExactSteps`."""
+        step = -gradient
+        if not len(bits):
+            return step
+        here = np.flatnonzero(inside.any(axis=1))
+        F, inside = peers().join(self.F[here]), peers().join(inside[here])
+        if not len(F):
+            return step
+        joined = ExactSteps(F, self.gram, self.C, self.run)
+
+        def one(column: int) -> None:
+            rows = np.flatnonzero(inside[:, column])
+            step[:, column] = joined.by_points(rows, inside[rows, column], gradient[:, column])
+
+        self.run(one, range(len(bits)))
+        return step
+
+
+def _by_points_cost(count: Array, size: int, known: bool) -> Array:
+    """Operations, for so many points inside; `known` says if their products are."""
+    return np.where(count <= size, count**2 * (0 if known else size) + count**3 / 3, np.inf)
 
 
 def _solved(half: Array, ridge: float, right: Array) -> Array:

@@ -15,11 +15,13 @@ from auxhash.affinity.neighbors import normalized
 from auxhash.checks import number, numbers, whole
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Computed, Matrix, Numbers
+from auxhash.compute.peers import peers, share
 from auxhash.storage.encoding import register
 
 LARGEST = 1 << 30  # bytes of a training set's features; of more, rows are computed when needed
 TALL = 8  # points per feature, at the least, of features that are computed when needed
 CHUNK = 4096  # points whose features are computed at once
+FIRST = 300  # points whose mean distance is the width of radial basis functions
 
 
 class FeatureMap(Protocol):
@@ -54,14 +56,16 @@ def with_one(F: Array) -> Array:
 
 
 def moments(features: FeatureMap, X: NDArray[Any]) -> tuple[Array, Array]:
-    """Mean and variance of each feature of X."""
+    """Mean and variance of each feature of X, over the points of all parts."""
+    n = peers().sum(len(X))
     if X.size * 8 <= LARGEST:
         F = features(X)
-        return F.mean(axis=0), F.var(axis=0)
-    parts = threads.chunks(len(X), CHUNK)
-    mean = sum(features(X[part]).sum(axis=0) for part in parts) / len(X)
-    variance = sum(np.square(features(X[part]) - mean).sum(axis=0) for part in parts) / len(X)
-    return mean, variance
+        mean = peers().sum(F.sum(axis=0)) / n
+        return mean, peers().sum(np.square(F - mean).sum(axis=0)) / n
+    chunks = threads.chunks(len(X), CHUNK)
+    mean = peers().sum(sum(features(X[rows]).sum(axis=0) for rows in chunks)) / n
+    squares = sum(np.square(features(X[rows]) - mean).sum(axis=0) for rows in chunks)
+    return mean, peers().sum(squares) / n
 
 
 @register("Scaled")
@@ -77,7 +81,7 @@ class Scaled:
         number("width", self.width, 0, strict=True)
 
     def fit(self, X: NDArray[Any], rng: np.random.Generator) -> "Scaled":
-        low, high = float(X.min()), float(X.max())
+        low, high = peers().least(float(X.min())), peers().most(float(X.max()))
         if not np.isfinite(high - low):
             raise ValueError(
                 f"X reaches from {low:.3g} to {high:.3g}, more than double precision can span: "
@@ -109,7 +113,8 @@ class Unit:
 class RadialBasis:
     """exp(-|x-c|^2 / (2 sigma^2)) for centres c drawn from the training set.
 
-    sigma is the mean distance among the first 300 training points, as in the paper.
+    sigma is the mean distance among the first 300 training points, as in the paper; of points in
+    several parts, each gives its share of the centres and of these points.
     """
 
     n_centers: int = 500
@@ -127,12 +132,12 @@ class RadialBasis:
 
     def fit(self, X: NDArray[Any], rng: np.random.Generator) -> "RadialBasis":
         scaled = self.scaled.fit(X, rng)
-        chosen = np.sort(rng.permutation(len(X))[: self.n_centers])
-        first = scaled(X[:300])
+        chosen = np.sort(rng.permutation(len(X))[: share(self.n_centers, len(X))])
+        first = peers().join(scaled(X[: share(FIRST, len(X))]))
         distance = np.sqrt(squared_distances(first, first))
         pairs = len(first) * (len(first) - 1)
         sigma = float(distance.sum() / pairs) if distance.any() else 1.0
-        return replace(self, scaled=scaled, centers=scaled(X[chosen]), sigma=sigma)
+        return replace(self, scaled=scaled, centers=peers().join(scaled(X[chosen])), sigma=sigma)
 
     def __call__(self, X: NDArray[Any]) -> Array:
         if self.centers is None:

@@ -11,6 +11,7 @@ from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Computed, Matrix, Numbers
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.parts import Chunks
+from auxhash.compute.peers import peers
 from auxhash.hashfunctions import svm
 from auxhash.hashfunctions.features import Scaled, Unit, moments
 from auxhash.hashfunctions.linear import CHUNK, linear
@@ -61,7 +62,8 @@ class NetworkHash:
         scaled = self.map.fit(X, rng)
         mean, variance = moments(scaled, X)
         # Each unit's input has mean 0 and a standard deviation of about 1 on the training set.
-        V = rng.standard_normal((len(mean), self.n_hidden)) / (np.sqrt(variance.sum()) or 1.0)
+        V = peers().by(0, lambda: rng.standard_normal((len(mean), self.n_hidden)))
+        V = V / (np.sqrt(variance.sum()) or 1.0)
         return replace(self, map=scaled, V=np.vstack([V, -mean @ V]))
 
     def features(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:

@@ -16,6 +16,7 @@ from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, Single
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.parts import Chunks
+from auxhash.compute.peers import peers
 
 CHUNK = 2048  # points per task of a thread
 HIDDEN_RATE = 0.1  # of the steps of a hidden layer, relative to those of a linear one
@@ -98,10 +99,10 @@ class Principal:
         if isinstance(F, Computed):
             self._of_parts(F)
             return
-        body = F[:, :-1]
-        self.mean = body.mean(axis=0)
+        body, n = F[:, :-1], peers().sum(len(F))
+        self.mean = peers().sum(body.sum(axis=0)) / n
         centred = body - self.mean
-        self._set_axes(centred.T @ centred / len(F))
+        self._set_axes(peers().sum(centred.T @ centred) / n)
         X = centred @ (self.axes / self.scale)
         self.X = device.put(np.hstack([X, np.ones((len(X), 1))]).astype(np.float32))
 
@@ -113,13 +114,13 @@ class Principal:
 
     def _of_parts(self, F: Computed) -> None:
         """The same for features that are computed when needed, as X then is, too."""
-        parts = threads.chunks(len(F), CHUNK)
-        self.mean = sum(F[part][:, :-1].sum(axis=0) for part in parts) / len(F)
+        parts, n = threads.chunks(len(F), CHUNK), peers().sum(len(F))
+        self.mean = peers().sum(sum(F[part][:, :-1].sum(axis=0) for part in parts)) / n
         covariance = np.zeros((F.shape[1] - 1, F.shape[1] - 1))
         for part in parts:
             centred = F[part][:, :-1] - self.mean
             covariance += centred.T @ centred
-        self._set_axes(covariance / len(F))
+        self._set_axes(peers().sum(covariance) / n)
         turned = (self.axes / self.scale).astype(np.float32)
 
         def coordinates(rows: Numbers | slice) -> Single:
@@ -176,7 +177,8 @@ class SmoothLinear:
         self.parameters = [self.W]
         # A bit that is the same for all points starts anew, in a random direction.
         dead = device.fetch(~(self._deviation() > 1e-6 * np.abs(self.W[-1])))
-        random = rng.standard_normal((len(self.W) - 1, int(dead.sum())))
+        shape = len(self.W) - 1, int(dead.sum())
+        random = peers().by(0, lambda: rng.standard_normal(shape))
         self.W[:-1, dead] = device.put(random.astype(np.float32))
         self.W[-1, dead] = 0
         self.normalize()

@@ -13,6 +13,7 @@ from auxhash.codes import Codes, Packed, pack, sign
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Matrix
 from auxhash.compute.device import CPU, Device
+from auxhash.compute.peers import peers
 from auxhash.hashfunctions.classifiers import ClassifierHash, boosted_trees
 from auxhash.hashfunctions.linear import linear, rbf
 from auxhash.hashfunctions.network import network
@@ -272,7 +273,8 @@ def h_step(
     if H is None:
         return new, new_H
     cost = 1.0 if weight is None else weight
-    wrong, was_wrong = (cost * (new_H != Z)).sum(0), (cost * (H != Z)).sum(0)
+    both = np.stack([(cost * (some != Z)).sum(0) for some in (new_H, H)])
+    wrong, was_wrong = peers().sum(both)
     if is_shared(h):
         return (new, new_H) if wrong.sum() <= was_wrong.sum() else (h, H)
     worse = np.flatnonzero(wrong > was_wrong)

@@ -9,8 +9,9 @@ preconditioner: the inverse of I + 2 C rho F'F, with rho the mean over points an
 the point is inside the margin and 0 where it is not. A few conjugate gradient steps then solve each
 Newton system. Where classes are well separated, few points are inside a bit's margin, and the
 preconditioner is a poor one: a bit whose system takes more operations than to solve it exactly is
-solved so, then and from then on (`exact`). Double precision throughout: radial basis functions are
-nearly collinear, and single precision fails on them.
+solved so, then and from then on (`exact`). Where the points are in several parts, a bit is solved
+exactly only while few points are inside, which then travel. Double precision throughout: radial
+basis functions are nearly collinear, and single precision fails on them.
 """
 
 import numpy as np
@@ -19,13 +20,16 @@ from numpy.typing import NDArray
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Computed, Matrix
 from auxhash.compute.parts import Chunks, Parts
-from auxhash.hashfunctions.exact import ExactSteps
+from auxhash.compute.peers import peers
+from auxhash.hashfunctions.exact import ExactSteps, JoinedSteps
 
 CHUNK = 1024  # points per task of a thread
 TOLERANCE = 1e-5  # estimated distance to the optimum, relative to the objective
 FORCING = 0.1  # relative residual at which a Newton system counts as solved
 NEWTON_STEPS = 100
 CG_STEPS = 12  # at least, that are tried before a system is solved exactly
+CG_STEPS_TOGETHER = 200  # at most, where points are in several parts: then few are solved exactly
+NOTHING = 1e-200  # a squared residual that has no digits to lose
 PATIENCE = 1 / 8  # or this share of its operations: most of them are made once, CG's for each step
 
 
@@ -44,7 +48,7 @@ def fit(
         weight: weight s (n, b) of each point for each bit; one if None.
     """
     with threads.pool(n_jobs) as run:
-        return _Newton(F, Z, C, weight, run).minimize(start)
+        return peers().once(lambda: _Newton(F, Z, C, weight, run).minimize(start))
 
 
 def refit(
@@ -83,9 +87,16 @@ def average(W: Array | None, other: Array | None, share: float, F: Matrix) -> Ar
         raise ValueError("both hash functions must be fitted")
     rows = threads.chunks(len(F), len(F) if isinstance(F, np.ndarray) else CHUNK)
     outputs = (np.concatenate([F[part] @ weights for part in rows]) for weights in (W, other))
-    deviations = (each.std(axis=0) for each in outputs)
+    deviations = (deviation(each) for each in outputs)
     old, new = (np.where(d > 0, d, 1.0) for d in deviations)
     return (1 - share) * W / old + share * other / new
+
+
+def deviation(values: Array) -> Array:
+    """The standard deviation of each column, over the rows of all parts."""
+    total, n = peers().sum(values.sum(axis=0)), peers().sum(len(values))
+    spread: Array = np.sqrt(peers().sum(np.square(values - total / n).sum(axis=0)) / n)
+    return spread
 
 
 def objective(
@@ -101,7 +112,7 @@ def objective(
 
 
 def _gram(F: Matrix, parts: Parts) -> Array:
-    """F'F; of computed features, it is kept with them."""
+    """F'F over the points of all parts; of computed features, what is here is kept with them."""
     if not isinstance(F, Computed):
         found: Array = parts.sum(lambda rows: F[rows].T @ F[rows])
         return found
@@ -111,9 +122,9 @@ def _gram(F: Matrix, parts: Parts) -> Array:
             part = F[rows]
             return part.T @ part
 
-        F.memo["gram"] = parts.sum(product)
+        F.memo["gram"] = parts.sum_here(product)
     kept: Array = F.memo["gram"]
-    return kept
+    return peers().sum(kept)
 
 
 class _Newton:
@@ -129,7 +140,12 @@ class _Newton:
         self.gram = _gram(F, self.parts)
         n, size = F.shape
         self.cg_cost = 4.0 * n * size + 2.0 * size**2  # operations of one CG step of one bit
-        self.exact = ExactSteps(F, self.gram, C, run)
+        self.n_points = peers().sum(n)
+        self.exact: ExactSteps | JoinedSteps
+        if peers().n == 1:
+            self.exact = ExactSteps(F, self.gram, C, run)
+        else:
+            self.exact = JoinedSteps(F, self.gram, C, run, self.n_points)
         self.rho = 0.0  # of the current preconditioner
         self.inverse = np.empty(0)
 
@@ -144,13 +160,13 @@ class _Newton:
         inside = np.empty(M.shape)
         for _ in range(NEWTON_STEPS):
             value, gradient = self._evaluate(W[:, todo], M, inside)
-            hard |= self.exact.few(inside)
+            hard = self.exact.few(inside) | (hard & self.exact.any_number)
             cost = self.exact.cost(inside)
             step = np.empty_like(gradient)
             step[:, hard] = self.exact.solve(todo[hard], gradient[:, hard], inside[:, hard])
             decrement = -(gradient * step).sum(0)
             if not hard.all():
-                self._precondition(float(inside[:, ~hard].mean()))
+                self._precondition(self._mean(inside[:, ~hard]))
                 decrement[~hard] = (gradient * (self.inverse @ gradient)).sum(0)[~hard]
             far = decrement > 2 * TOLERANCE * value
             if not far.all():
@@ -162,10 +178,10 @@ class _Newton:
                 self.s = self.s[:, far] if self.s.shape[1] > 1 else self.s
             if not hard.all():
                 easy = np.flatnonzero(~hard)
-                limit = np.maximum(CG_STEPS, PATIENCE * cost[easy] / self.cg_cost)
+                limit = self._patience(cost[easy])
                 found, solved = self._solve(gradient[:, easy], inside[:, easy], limit)
                 step[:, easy] = found
-                late = easy[~solved]
+                late = easy[~solved & self.exact.any_number]
                 step[:, late] = self.exact.solve(todo[late], gradient[:, late], inside[:, late])
                 hard[late] = True
             W[:, todo] += step * self._search(W[:, todo], M, step)
@@ -186,6 +202,18 @@ class _Newton:
 
         total = self.parts.sum(part)
         return 0.5 * (W * W).sum(0) + self.C * total[-1], W - 2 * self.C * total[:-1]
+
+    def _mean(self, inside: Array) -> float:
+        """The mean over the points of all parts, and over bits."""
+        if peers().n == 1:
+            return float(inside.mean())
+        total: float = peers().sum(float(inside.sum()))
+        return float(total / (self.n_points * inside.shape[1]))
+
+    def _patience(self, cost: Array) -> Array:
+        """The most CG steps (b,), for systems of which an exact step takes so many operations."""
+        limit = np.maximum(CG_STEPS, PATIENCE * cost / self.cg_cost)
+        return np.where(np.isinf(cost), CG_STEPS_TOGETHER, limit)
 
     def _precondition(self, rho: float) -> None:
         if abs(rho - self.rho) > 0.1 * self.rho or not len(self.inverse):
@@ -216,7 +244,8 @@ class _Newton:
                 return self.F[rows].T @ outputs
 
             product = p + (2 * self.C) * self.parts.sum(part)
-            along = np.divide(size, (p * product).sum(0), out=np.zeros_like(size), where=size > 0)
+            curve = (p * product).sum(0)
+            along = np.divide(size, curve, out=np.zeros_like(size), where=size > NOTHING)
             step += along * p
             r = r - along * product
             q = self.inverse @ r

@@ -11,6 +11,7 @@ import numpy as np
 
 from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers, Single
+from auxhash.compute.peers import peers
 from auxhash.refine.gradient import FIRST, SECOND, Outputs, shuffled
 
 BATCH = 512  # points per step
@@ -24,7 +25,7 @@ class ClassCodes:
         self, classes: Numbers, n_bits: int, batch: int = BATCH, cross_entropy: float = 0.0
     ) -> None:
         self.classes, self.n_bits, self.batch = classes, n_bits, batch
-        n_classes = int(classes.max()) + 1
+        n_classes = peers().most(int(classes.max()) + 1)
         self.apart = np.float32(-1 / max(n_classes - 1, 1))
         self.head = Head(n_classes, n_bits) if cross_entropy else None
         self.cross_entropy = np.float32(cross_entropy)

@@ -18,6 +18,7 @@ from auxhash.hashfunctions.smooth import Moment, SelfMoving, Smooth, moves_itsel
 RATE = 0.02  # length of the first step, unless something else is wanted
 FIRST, SECOND = 0.9, 0.999  # Adam's decay rates of the mean gradient and of its mean square
 
+DescentState = tuple[list[Single], list[Single], list[Single]]
 Outputs = Callable[[Numbers | slice], Single]  # a(x) of these training points, (points, b)
 
 
@@ -62,7 +63,7 @@ class Adam:
             root = np.sqrt(unbiased * square)
             parameter -= np.float32(length * rate) * mean / np.where(root > 0, root, np.float32(1))
 
-    def state(self) -> tuple[list[Single], list[Single], list[Single]]:
+    def state(self) -> DescentState:
         """The parameters, and the means of the gradient and of its square."""
         kept = self.smooth.parameters, self.mean, self.square
         first, second, third = ([self.smooth.device.fetch(a) for a in some] for some in kept)
@@ -101,7 +102,7 @@ class GradientDescent:
         self.smooth.begin(rng)
         self.batches = self.objective.batches(rng)
 
-    def state(self) -> tuple[list[Single], list[Single], list[Single]]:
+    def state(self) -> DescentState:
         """The parameters, and two more lists of what the next step depends on."""
         return self.moving.state()
 

@@ -7,10 +7,13 @@ similar points. L(h) is measured REPORTS times.
 Which step counts in the end? With keep="lower" the one with the lowest L(h), MAC's included. But
 where points are few, MAC's classifiers learn the given pairs by heart, and a hash function refined
 on fresh pairs ranks new points better though its L(h) is higher: keep="refined" takes the last.
+
+Where the points are in several parts, an objective is that of one part, and the parts take turns.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -20,11 +23,12 @@ from auxhash import checks
 from auxhash.affinity.neighbors import nearest
 from auxhash.compute import clock, threads
 from auxhash.compute.arrays import Matrix
+from auxhash.compute.peers import peers
 from auxhash.hashfunctions import HashFunction, codes, is_shared, is_smooth
 from auxhash.mac import State, Step, Validate
 from auxhash.refine.classes import BATCH as CLASS_BATCH
 from auxhash.refine.classes import ClassCodes
-from auxhash.refine.gradient import RATE, GradientDescent, Objective
+from auxhash.refine.gradient import RATE, DescentState, GradientDescent, Objective
 from auxhash.refine.pairs import BATCH, FreshPairs, PairSource, classes_of, objective_for
 from auxhash.refine.rank import BATCH as RANK_BATCH
 from auxhash.refine.rank import Rank
@@ -34,6 +38,7 @@ from auxhash.zstep import Problem
 
 NEAREST = 10  # neighbours in feature space, of each point
 REPORTS = 10  # times that L(h) is measured
+TURN = 20  # steps on one part of the points before the next, where they are in several
 # Of a training without MAC: rounds over the points, steps at least, and the steepness for classes.
 ROUNDS, LEAST_ALONE = 30, 1000
 GENTLE = 1.0, 4.0
@@ -119,7 +124,7 @@ class Refine:
     def suited_to(cls, problem: Problem) -> "Refine":
         """The settings of "auto": fresh pairs, where there are any, have the last word."""
         fresh = isinstance(objective_for(problem, "auto", BATCH), FreshPairs)
-        return cls(keep="refined" if fresh else "lower")
+        return cls(keep="refined" if peers().least(int(fresh)) else "lower")
 
     @classmethod
     def alone(cls, problem: Problem) -> "Refine":
@@ -186,11 +191,10 @@ class Refine:
         ends = np.linspace(0, self.n_steps, REPORTS + 1).astype(int)
         for iteration, (start, stop) in enumerate(pairwise(ends), step.iteration + 1):
             with threads.pool(problem.n_jobs) as run:
-                for t in range(start, stop):
-                    descent.move(t, run)
+                _move(descent, range(start, stop), run)
             h = h.moved(smooth.weights())
             H = codes(h, F, problem.n_jobs)
-            loss = problem.loss(H)
+            loss = peers().sum(problem.loss(H))
             new_score = validate(h) if validate else float("nan")
             accepted = not new_score < state.score
             if accepted:
@@ -198,6 +202,23 @@ class Refine:
             took = clock.seconds() - began, 0.0, 0.0  # no Z step, no h step
             yield Step(iteration, np.inf, loss, loss, loss, 0, new_score, accepted, *took), state
             began = clock.seconds()
+
+
+def _move(descent: GradientDescent, steps: range, run: threads.Run) -> None:
+    """Make these steps: where the points are in several parts, TURN steps on each part in turn."""
+    if peers().n == 1:
+        for t in steps:
+            descent.move(t, run)
+        return
+
+    def turn(first: int) -> DescentState:
+        for t in range(first, min(first + TURN, steps.stop)):
+            descent.move(t, run)
+        return descent.state()
+
+    for number, first in enumerate(range(steps.start, steps.stop, TURN)):
+        place = (steps.start // TURN + number) % peers().n
+        descent.restore(*peers().by(place, partial(turn, first)))
 
 
 def _similar(problem: Problem) -> Similar:

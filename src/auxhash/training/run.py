@@ -20,6 +20,7 @@ from auxhash import hashfunctions, mac, zstep
 from auxhash.affinity import Affinity
 from auxhash.codes import Codes
 from auxhash.compute import clock
+from auxhash.compute.peers import peers
 from auxhash.hashfunctions import HashFunction
 from auxhash.mac import MAC, State, Step, Validate
 from auxhash.refine import REPORTS, Refine
@@ -108,7 +109,7 @@ class Training:
         history = [] if saved is None else list(saved.history)
         first: list[HashFunction] = []
         with interrupt.watching() as watch:
-            steps = watch.until_pressed(self._consumed())
+            steps = watch.until_pressed(_told(self._consumed(), watch))
             found = self._chosen(_record(steps, history, first), history)
         if self.settings.going_on and self.settings.init is None:
             found = self._with_what_was_learnt(*found)
@@ -121,7 +122,7 @@ class Training:
         whole = sum(past.mu == np.inf for past in history) == REPORTS
         if whole and self.refine is not None and self.refine.keep == "refined":
             [state] = last
-            return state.h, state.H, self.problem.loss(state.H)
+            return state.h, state.H, self._loss(state.H)
         return state.h, state.H, step.loss
 
     def _with_what_was_learnt(
@@ -133,15 +134,20 @@ class Training:
         weighted by the numbers of points, unless L(h) on these points is higher than before.
         Where there are no others, or no average can be taken, the lower L(h) decides.
         """
-        before, others = self.problem.loss(self.Z), self.settings.learnt_from
+        before, others = self._loss(self.Z), self.settings.learnt_from
         averageable = hashfunctions.is_averageable
         if others and averageable(self.h) and averageable(h):
-            share = len(self.points.X) / (len(self.points.X) + others)
+            n = peers().sum(len(self.points.X))
+            share = n / (n + others)
             middle = self.h.average(h, share, self.F)
             codes = hashfunctions.codes(middle, self.F, self.settings.n_jobs)
-            found = self.problem.loss(codes)
+            found = self._loss(codes)
             return (middle, codes, found) if found <= before else (self.h, self.Z, before)
         return (self.h, self.Z, before) if before <= loss else (h, H, loss)
+
+    def _loss(self, Z: Codes) -> float:
+        """L(Z) over all parts of the points."""
+        return peers().sum(self.problem.loss(Z))
 
     def steps(self) -> Steps:
         """MAC and refinement, from the beginning or from where an interrupted run stopped."""
@@ -178,7 +184,7 @@ class Training:
         if not self.settings.going_on:
             h = hashfunctions.started(h, self.F, self.settings.n_bits, self.starting)
         H = hashfunctions.codes(h, self.F, self.settings.n_jobs)
-        loss, score = self.problem.loss(H), self.validate(h) if self.validate else math.nan
+        loss, score = self._loss(H), self.validate(h) if self.validate else math.nan
         step = Step(0, 0.0, loss, loss, loss, 0, score, True, clock.seconds() - began, 0.0, 0.0)
         return step, State(h, H, H, H, None, score, matched=True)
 
@@ -259,6 +265,13 @@ def _record(
             first.append(state.h)
         if step.iteration >= len(history):
             history.append(step)
+        yield step, state
+
+
+def _told(steps: Steps, watch: interrupt.Watch) -> Iterator[tuple[Step, State]]:
+    """Pass the steps on; whoever watches this part from elsewhere is told, and can stop it."""
+    for step, state in steps:
+        watch.pressed |= peers().tell(step)
         yield step, state
 
 

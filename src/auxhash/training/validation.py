@@ -1,6 +1,6 @@
 """Points held out of the training, and their precision as queries among the training points."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,9 +12,10 @@ from auxhash.affinity.neighbors import nearest
 from auxhash.codes import Codes, Packed
 from auxhash.compute import threads
 from auxhash.compute.arrays import Matrix
+from auxhash.compute.peers import peers
 from auxhash.hashfunctions import HashFunction, codes
 from auxhash.mac import Validate
-from auxhash.metrics.tally import Truth
+from auxhash.metrics import counted, tally
 from auxhash.storage.encoding import register
 
 SCORE_K = 100
@@ -100,7 +101,7 @@ class TrainingPoints(NamedTuple):
 def hold_out(
     points: TrainingPoints, validation: Validation | None, rng: np.random.Generator
 ) -> tuple[TrainingPoints, HeldOut | None]:
-    """The points to learn from, and those to validate on."""
+    """The points to learn from, and those to validate on: a fraction of each part, joined."""
     if validation is None:
         return points, None
     if isinstance(validation.points, tuple):
@@ -114,11 +115,11 @@ def hold_out(
         raise ValueError(f"validation={validation.points} of {n} points would hold out {n_held}")
     order = rng.permutation(n)
     held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
-    y = None if points.y is None else points.y[held]
+    y = None if points.y is None else peers().join(points.y[held])
     pairs = None
     if points.affinity is not None and y is None and validation.neighbors is None:
         pairs = judged_pairs(points.affinity, held, kept)
-    return points.take(kept), HeldOut(points.X[held], y, pairs)
+    return points.take(kept), HeldOut(peers().join(points.X[held]), y, pairs)
 
 
 def judged_pairs(
@@ -164,7 +165,8 @@ def precision_of(
         some = min(int(validation.neighbors), len(base))
         truth = nearest(points.X, held.X, some, n_jobs=n_jobs)[0]
     labels = (held.y, points.y) if truth is None else (None, None)
-    return Precision(base, queries, *labels, truth, min(int(validation.k), len(base)), n_jobs)
+    k = min(int(validation.k), peers().sum(len(base)))
+    return Precision(base, queries, *labels, truth, k, n_jobs)
 
 
 class Precision:
@@ -182,14 +184,14 @@ class Precision:
     ) -> None:
         self.base, self.queries, self.k, self.n_jobs = base, queries, k, n_jobs
         self.truth = query_labels, base_labels, neighbors
-        Truth(*self.truth, len(queries), len(base))  # or raise at once
+        tally.Truth(*self.truth, len(queries), len(base))  # or raise at once
 
     def __call__(self, h: HashFunction) -> float:
         queries, base = (codes(h, F, self.n_jobs) for F in (self.queries, self.base))
-        query_labels, base_labels, neighbors = self.truth
-        return metrics.precision_at_k(
-            queries, base, query_labels, base_labels, self.k, self.n_jobs, neighbors=neighbors
-        )
+        found = tally.take(queries, base, *self.truth, n_jobs=self.n_jobs)
+        counts, n_base = peers().sum(np.stack([found.found, found.hits])), peers().sum(len(base))
+        found = replace(found, found=counts[0], hits=counts[1], n_base=n_base)
+        return float(counted.precision(found, np.array([self.k]))[0])
 
 
 class PairPrecision:

@@ -1,0 +1,143 @@
+"""Processes that train together, each on its own part of the points.
+
+All of them run the same program at the same time. Each works on its own points, and what they have
+to agree on they get from the methods of `Peers`: a sum over all parts, the rows of all parts. Such
+a call returns the same, to the last bit, in every process, so that all take the same decisions.
+
+`peers()` are those of the calling thread. Outside of a cluster there are none (`ALONE`): then
+every method returns what it was given, and the program is the one for a single machine.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.compute.arrays import Array
+
+Common = TypeVar("Common")
+
+DIGITS, BASE = 6, 1 << 11  # of the numbers that order positive doubles: 66 bits
+
+
+class Peers(Protocol):
+    """What the processes of one training have in common."""
+
+    n: int  # how many there are
+    place: int  # of this one among them, from 0
+
+    def sum(self, value: Common) -> Common:
+        """The sum over all parts, always in the same order; arrays must be of one shape."""
+
+    def least(self, value: Common) -> Common:
+        """The smallest value, entry by entry of arrays."""
+
+    def most(self, value: Common) -> Common:
+        """The largest value, entry by entry of arrays."""
+
+    def join(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """The rows of all parts, in the order of the parts."""
+
+    def by(self, place: int, make: Callable[[], Common]) -> Common:
+        """What `make` returns at that place; it is called there alone."""
+
+    def once(self, make: Callable[[], Common]) -> Common:
+        """What `make` returns, the same at every place.
+
+        A process that has to start over is told the result, and does not call `make` again: it must
+        have no other effect.
+        """
+
+    def tell(self, said: Any) -> bool:
+        """Report to whoever watches the training; returns whether it is to stop here."""
+
+
+class Alone:
+    """A single process with all points."""
+
+    n, place = 1, 0
+
+    def sum(self, value: Common) -> Common:
+        return value
+
+    def least(self, value: Common) -> Common:
+        return value
+
+    def most(self, value: Common) -> Common:
+        return value
+
+    def join(self, rows: NDArray[Any]) -> NDArray[Any]:
+        return rows
+
+    def by(self, place: int, make: Callable[[], Common]) -> Common:
+        return make()
+
+    def once(self, make: Callable[[], Common]) -> Common:
+        return make()
+
+    def tell(self, said: Any) -> bool:
+        return False
+
+
+ALONE = Alone()
+_peers: ContextVar[Peers] = ContextVar("peers", default=ALONE)
+
+
+def peers() -> Peers:
+    """The peers of this thread's training."""
+    return _peers.get()
+
+
+@contextmanager
+def training_with(others: Peers) -> Iterator[None]:
+    """Let the training in this thread be one with these peers."""
+    token = _peers.set(others)
+    try:
+        yield
+    finally:
+        _peers.reset(token)
+
+
+def share(k: int, n: int) -> int:
+    """How many of k points to take here, where n are: in all parts together k, if there are k.
+
+    Each part takes its share, rounded so that the shares add up.
+    """
+    sizes = peers().join(np.array([n]))
+    before = np.concatenate([[0], np.cumsum(sizes)])
+    place, total = peers().place, int(before[-1])
+    k = min(k, total)
+    return int(k * int(before[place + 1]) // total - k * int(before[place]) // total)
+
+
+def quantile(values: Array, q: float) -> float:
+    """The q-quantile of the positive values of all parts, as `np.quantile` has it.
+
+    What travels does not depend on how many values there are: the two that it lies between are
+    found digit by digit, most significant first. Positive doubles rise as the whole numbers do that
+    their bits stand for.
+    """
+    if peers().n == 1:
+        return float(np.quantile(values, q))
+    rising = np.sort(values).view(np.int64)
+    place = q * (int(peers().sum(len(values))) - 1)
+    low = _of_rank(rising, int(place))
+    high = _of_rank(rising, int(np.ceil(place)))
+    return float(np.quantile(np.array([low, high]), place - int(place)))
+
+
+def _of_rank(rising: NDArray[np.int64], rank: int) -> float:
+    """The value of this rank, from 0, among those of all parts; `rising` are the bits of ours."""
+    known = 0  # the digits found so far
+    for digit in reversed(range(DIGITS)):
+        unit = BASE**digit
+        edges = known + unit * np.arange(BASE + 1, dtype=object)
+        bounds = np.minimum(edges, np.iinfo(np.int64).max).astype(np.int64)
+        counts = peers().sum(np.diff(np.searchsorted(rising, bounds)))
+        chosen = int(np.searchsorted(np.cumsum(counts), rank, side="right"))
+        rank -= int(counts[:chosen].sum())
+        known += unit * chosen
+    return float(np.array([known], np.int64).view(np.float64)[0])

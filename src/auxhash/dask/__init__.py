@@ -1,0 +1,27 @@
+"""Training, encoding and search on a Dask cluster: the data stays, the model travels.
+
+cluster     waiting for a cluster, with limits
+part        on a worker: one partition, which trains together with the others
+rounds      on the client: what the partitions have to agree on, and partitions that were lost
+learning    what a partition does in the training of a `MACHash`
+blocks      dask collections as partitions, checked before anything is trained
+machash     `DaskMACHash`
+lazy        what a fitted model makes of dask collections
+index       `DaskIndex`, exact search over partitions
+watching    the progress bar, and Ctrl-C
+"""
+
+try:
+    import dask.array  # noqa: F401
+    import distributed  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        f"auxhash.dask needs dask and distributed ({error}): pip install 'auxhash[cluster]'"
+    ) from None
+
+from auxhash.dask.cluster import ClusterError
+from auxhash.dask.index import DaskIndex
+from auxhash.dask.machash import DaskMACHash
+from auxhash.dask.rounds import Traffic
+
+__all__ = ["ClusterError", "DaskIndex", "DaskMACHash", "Traffic"]

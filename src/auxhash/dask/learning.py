@@ -1,0 +1,115 @@
+"""What a partition does in the training of a `MACHash`: the training of a single machine."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash import checks, hashfunctions
+from auxhash.checks import ArgumentError
+from auxhash.codes import Packed, pack
+from auxhash.compute import threads
+from auxhash.compute.peers import peers
+from auxhash.estimators import MACHash
+from auxhash.hasher import check_pairs, fingerprint
+from auxhash.hashfunctions import HashFunction
+from auxhash.mac import Step
+from auxhash.training import Settings, Training
+from auxhash.training.run import PARTS
+from auxhash.training.validation import TrainingPoints, Validation, hold_out
+
+HOLDING = 4  # which of a training's generators draws the points to hold out
+
+
+class Described(NamedTuple):
+    """A partition's data, as far as others must know it."""
+
+    n: int
+    n_features: int
+    labels: NDArray[Any]  # that occur; of an indicator matrix, the columns that are not all 0
+    several: bool  # whether it is an indicator matrix
+    fingerprint: str  # of the points as they are learnt from
+
+
+class Model(NamedTuple):
+    """What all partitions have learnt together."""
+
+    h: HashFunction
+    loss: float
+    two_step: HashFunction
+    history: list[Step]
+    interrupted: bool
+
+
+class Ended(NamedTuple):
+    """What a partition ends with."""
+
+    n: int  # points learnt from
+    model: Model | None  # from the first partition alone: it is the same in every one
+
+
+@dataclass(frozen=True)
+class Learning:
+    """The program of a partition."""
+
+    settings: Settings
+
+    @threads.one_blas_thread()
+    def __call__(
+        self, n_threads: int | None, X: Any, y: Any, generators: Sequence[np.random.Generator]
+    ) -> Ended:
+        """Learn from partition X, y, together with the others, on so many threads."""
+        points = _checked(X, y)
+        settings = self.settings
+        if settings.n_jobs is None:
+            settings = replace(settings, n_jobs=n_threads)
+        # Copied: a partition that is run anew must begin with the same ones.
+        found = Training(settings, points, deepcopy(list(generators))).run()
+        model = Model(found.h, found.loss, found.two_step, found.history, found.interrupted)
+        told = model if peers().place == 0 else None
+        return Ended(len(found.codes), told)
+
+
+def describe(X: Any, y: Any) -> Described:
+    """Look at a partition before the training; raises if its points cannot be learnt from."""
+    if np.ndim(X) != 2:
+        raise ArgumentError(f"X must be of shape (n, D), got shape {np.shape(X)}")
+    n, n_features = np.shape(X)
+    if len(y) != n:
+        raise ArgumentError(f"X has {n} rows, but y has {len(y)}")
+    if not n:
+        return Described(0, n_features, np.empty(0), False, "")
+    labels = checks.classes("y", y, n)
+    found = np.unique(labels) if labels.ndim == 1 else np.flatnonzero(labels.any(axis=0))
+    mark = ""
+    if n > 1:
+        points = _checked(X, y)
+        mark = fingerprint(points.X, points.y)
+    return Described(n, n_features, found, labels.ndim == 2, mark)
+
+
+def _checked(X: Any, y: Any) -> TrainingPoints:
+    return TrainingPoints(*check_pairs(MACHash(), X, y, None), None)
+
+
+def codes_of(
+    X: Any, y: Any, h: HashFunction, validation: Validation | None, rng: np.random.Generator
+) -> tuple[Packed, NDArray[Any] | None]:
+    """Packed codes and labels of the points of a partition that were learnt from.
+
+    `rng` is the generator that drew the points to hold out.
+    """
+    points, _ = hold_out(_checked(X, y), validation, deepcopy(rng))
+    return pack(hashfunctions.codes(h, h.features(points.X))), points.y
+
+
+def generators_of(n: int, drawn: np.random.Generator) -> list[list[np.random.Generator]]:
+    """The generators of each of n partitions; of a single one, those of a single machine."""
+    parts = drawn.spawn(PARTS)
+    if n == 1:
+        return [parts]
+    spawned = [part.spawn(n) for part in parts]
+    return [[some[place] for some in spawned] for place in range(n)]

@@ -1,0 +1,246 @@
+"""DaskMACHash: `MACHash` on points that are in many partitions, on many machines."""
+
+import os
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from auxhash import checks, hashfunctions, zstep
+from auxhash.affinity.draws import RandomState, generator
+from auxhash.checks import ArgumentError
+from auxhash.codes import n_bytes
+from auxhash.dask import blocks, lazy
+from auxhash.dask.blocks import Blocks
+from auxhash.dask.cluster import Cluster
+from auxhash.dask.learning import HOLDING, Learning, codes_of, generators_of
+from auxhash.dask.rounds import Rounds, Traffic
+from auxhash.dask.watching import Watcher
+from auxhash.estimators import MACHash
+from auxhash.hashfunctions import NetworkHash, SVMHash
+from auxhash.refine import Refine
+from auxhash.training import interrupt
+from auxhash.training.validation import SCORE_K, Validation
+
+OWN = ("client", "timeout")  # parameters that MACHash does not have
+# What a MACHash learns, in the order in which it does: equal models are equal files.
+LEARNT = (
+    *("feature_names_in_", "n_features_in_", "hash_function_", "loss_", "two_step_", "history_"),
+    *("n_iter_", "codes_", "labels_", "n_learnt_", "fingerprint_", "interrupted_"),
+)
+
+
+class DaskMACHash(MACHash):
+    """`MACHash` on a Dask cluster. The points stay on the workers, and the model travels.
+
+    Each partition of X draws its pairs among its own points, and makes the Z step on its own codes.
+    The h step solves the same SVMs as on one machine, with gradients and products with the Hessian
+    summed over the partitions; so are L(h) and every other number. Refinement takes its batches
+    from one partition after the other. One partition gives `MACHash`'s codes, to the last bit, and
+    several the same codes on any number of workers and threads.
+
+    A worker that is lost costs its share of the work: its partitions are loaded again and catch up.
+
+    Args:
+        n_bits, loss, ..., verbose: as for `MACHash`. hash_function is "linear", "rbf" or "network";
+            init must be None; validation compares labels. n_jobs are threads per partition: None
+            takes as many as the worker has.
+        client: a `distributed.Client`; None takes the current one.
+        timeout: the most seconds that one step of one partition may take, and its loading.
+
+    Attributes:
+        hash_function_, loss_, history_, ...: as in `MACHash`.
+        codes_, labels_: of the training points, lazily: dask arrays in the order of the partitions.
+        traffic_: list of `Traffic`: what travelled, step by step.
+        n_lost_: partitions that were lost with their workers, and caught up.
+    """
+
+    traffic_: list[Traffic]
+    n_lost_: int
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        loss: Any = "ksh",
+        z_step: Any = "descent",
+        hash_function: Any = "linear",
+        n_similar: int | None = 100,
+        n_dissimilar: int | None = 500,
+        mu: float | Literal["auto"] = "auto",
+        alpha: float = 1.4,
+        max_iter: int = 50,
+        max_sweeps: int = 2,
+        penalty: Literal["quadratic", "augmented"] = "quadratic",
+        validation: float | tuple[ArrayLike, ArrayLike] | Validation | None = None,
+        C: float = 100.0,
+        refine: Refine | Literal["auto"] | None = "auto",
+        init: None = None,
+        start: zstep.Start = "random",
+        warm_start: bool = False,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        client: Any = None,
+        timeout: float = 3600.0,
+    ) -> None:
+        given = {name: value for name, value in locals().items() if name not in ("self", *OWN)}
+        given.pop("__class__", None)
+        super().__init__(**given)
+        self.client = client
+        self.timeout = timeout
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
+        """Learn from X (n, D) and labels y: dask arrays cut along the rows, or dataframes.
+
+        Every partition needs at least two classes, and should hold all of them: shuffle rows that
+        are sorted. Empty partitions are passed over. X and y are loaded into the memory of the
+        workers while this takes; what Dask cannot compute again is lost with its worker.
+
+        Ctrl-C stops after the current step with the best hash function so far, and a
+        `TrainingInterrupted` warning; a second one stops at once.
+
+        Raises ValueError for what cannot be learnt from, `ClusterError` if scheduler or workers are
+        gone for good, and TimeoutError; what goes wrong in a partition is raised with its number.
+        """
+        self._check_parameters()
+        cluster = Cluster(self.client, float(self.timeout))
+        parts = blocks.check(X, y)
+        loaded = blocks.load(cluster, parts)
+        self._take_names(parts)
+        generators = generators_of(len(loaded.data), generator(self.random_state))
+        settings = replace(self._settings(), verbose=0)
+        if settings.going_on:
+            these = self.n_learnt_ if loaded.fingerprint == self.fingerprint_ else 0
+            settings = replace(settings, learnt_from=self.n_learnt_ - these)
+        rounds = Rounds(cluster, Learning(settings), loaded.data, [(own,) for own in generators])
+        with interrupt.watching() as watch, Watcher(watch, settings, bool(self.verbose)) as watcher:
+            found = rounds.run(watcher)
+        [model] = [one.model for one in found if one.model is not None]
+        self.hash_function_, self.loss_, self.two_step_ = model.h, model.loss, model.two_step
+        self.history_, self.interrupted_ = model.history, model.interrupted
+        self.n_iter_ = len(self.history_)
+        self.n_learnt_ = sum(one.n for one in found) + settings.learnt_from
+        self.fingerprint_ = loaded.fingerprint
+        self.traffic_, self.n_lost_ = rounds.traffic, rounds.lost
+        data = [(parts.X[place], parts.y[place]) for place in loaded.places]
+        kept = [
+            (*both, own[HOLDING], one.n)
+            for both, own, one in zip(data, generators, found, strict=True)
+        ]
+        self._trained_on = kept, settings.validation
+        self._labels = loaded.found[0].labels.dtype, (np.nan,) * loaded.found[0].several
+        if self.interrupted_:
+            interrupt.warn(f"iteration {self.history_[-1].iteration}", "the best", None)
+        return self
+
+    @property
+    def codes_(self) -> Any:  # type: ignore[override]
+        """Packed codes of the points learnt from: a dask array, computed when it is asked for."""
+        width = n_bytes(int(self.n_bits))
+        made = [(both[0], (n, width)) for both, n in self._made_of_training_points()]
+        return lazy.joined(made, np.dtype(np.uint8))
+
+    @property
+    def labels_(self) -> Any:  # type: ignore[override]
+        """Labels of the points learnt from, as `codes_`."""
+        made = [(both[1], (n, *self._labels[1])) for both, n in self._made_of_training_points()]
+        return lazy.joined(made, self._labels[0])
+
+    def _made_of_training_points(self) -> list[tuple[Any, int]]:
+        """Each partition's codes and labels as a lazy pair, and how many there are."""
+        if not hasattr(self, "_trained_on"):
+            raise AttributeError("codes_ and labels_ are there once it is fitted")
+        parts, validation = self._trained_on
+        return [
+            (lazy.pair(codes_of)(X, y, self.hash_function_, validation, rng), n)
+            for X, y, rng, n in parts
+        ]
+
+    def to_local(self, codes: bool = True) -> MACHash:
+        """An ordinary `MACHash`, which saves, exports and searches as ever.
+
+        It holds the codes and labels of the training points, n_bits / 8 bytes of each, which are
+        computed on the cluster and brought here; with codes=False none, and encodes the same.
+        """
+        check_is_fitted(self)
+        model = self._light()
+        if not checks.flag("codes", codes):
+            return model
+        cluster = Cluster(self.client, float(self.timeout))
+        futures = cluster.client.compute([both for both, _ in self._made_of_training_points()])
+        found = [cluster.result(future, place) for place, future in enumerate(futures)]
+        model.codes_ = np.concatenate([some for some, _ in found])
+        model.labels_ = np.concatenate([labels for _, labels in found])
+        return model
+
+    def _light(self) -> MACHash:
+        """A MACHash that encodes as this one does, without codes of the training points."""
+        parameters = {name: v for name, v in self.get_params(deep=False).items() if name not in OWN}
+        model = MACHash(**parameters)
+        none = {"codes_": np.empty((0, n_bytes(int(self.n_bits))), np.uint8), "labels_": None}
+        learnt = {**vars(self), **none}
+        for name in LEARNT:
+            if name in learnt:
+                setattr(model, name, learnt[name])
+        return model
+
+    def decision_function(self, X: Any) -> Any:
+        """As `MACHash.decision_function`; lazy for dask arrays and dataframes."""
+        return self._of_points(X, "decision_function", int(self.n_bits))
+
+    def transform(self, X: Any) -> Any:
+        """As `MACHash.transform`; lazy for dask arrays and dataframes."""
+        return self._of_points(X, "transform", int(self.n_bits))
+
+    def encode(self, X: Any) -> Any:
+        """As `MACHash.encode`; lazy for dask arrays and dataframes, cut as X is."""
+        return self._of_points(X, "encode", n_bytes(int(self.n_bits)))
+
+    def _of_points(self, X: Any, method: str, n_columns: int) -> Any:
+        check_is_fitted(self)
+        model = self._light()
+        if blocks.is_lazy(X):
+            return lazy.made_by(model, method, n_columns, X)
+        return getattr(model, method)(X)
+
+    def score(self, X: ArrayLike, y: ArrayLike, k: int = SCORE_K) -> float:
+        """As `MACHash.score`; the codes of the training points are brought here (`to_local`)."""
+        return self.to_local().score(X, y, k)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file, as `to_local().save` does: it is loaded as a `MACHash`."""
+        self.to_local().save(path)
+
+    def _take_names(self, found: Blocks) -> None:
+        """Set what scikit-learn's estimators know of their features."""
+        known = getattr(self, "n_features_in_", found.n_features)
+        if self._going_on() and known != found.n_features:
+            raise ArgumentError(f"X has {found.n_features} features, and had {known} before")
+        self.n_features_in_ = found.n_features
+        if found.names is not None:
+            self.feature_names_in_ = found.names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        checks.number("timeout", self.timeout, 0, strict=True)
+        if self.init is not None:
+            raise ArgumentError("init must be None here: codes of all points would have to travel")
+        h = hashfunctions.get(self.hash_function, self.C)
+        if type(h) not in (SVMHash, NetworkHash):
+            raise ArgumentError(
+                "hash_function must be linear, rbf or network here, which can be trained by sums "
+                f"over partitions; got {type(h).__name__}"
+            )
+        if isinstance(self.refine, Refine) and self.refine.cross_entropy:
+            raise ArgumentError(
+                "cross_entropy must be 0 here: its classifier would be another in each partition; "
+                f"got refine with {self.refine.cross_entropy}"
+            )
+        if isinstance(self.validation, Validation) and self.validation.neighbors is not None:
+            raise ArgumentError(
+                "validation by neighbors needs all points on one machine: here it compares labels"
+            )

@@ -1,0 +1,48 @@
+"""Who watches a training on a cluster, on the client: a progress bar, and Ctrl-C."""
+
+import math
+from types import TracebackType
+from typing import Self
+
+from auxhash.mac import Step
+from auxhash.refine import REPORTS
+from auxhash.training import Settings
+from auxhash.training.interrupt import Watch
+from auxhash.training.progress import describe, new_bar
+
+
+class Watcher:
+    """Called with each step of the training; returns whether it is to stop."""
+
+    def __init__(self, watch: Watch, settings: Settings, shown: bool) -> None:
+        self.watch = watch
+        self.most = 1 + settings.algorithm.max_iter
+        self.more = 0 if settings.refine is None else REPORTS
+        self.refined = 0
+        self.bar = new_bar(disable=not shown)
+        self.task = self.bar.add_task("", total=self.most + self.more, stage="two-step")
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.bar.stop()
+
+    def __call__(self, step: Step) -> bool:
+        if step.mu == math.inf:
+            self.refined += 1
+            self.most = 1 + step.iteration - self.refined
+        self.bar.update(
+            self.task,
+            completed=1 + step.iteration,
+            total=self.most + self.more,
+            description=describe(step),
+            stage="refining" if self.refined else "MAC",
+        )
+        return self.watch.pressed
