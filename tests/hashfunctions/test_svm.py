@@ -96,3 +96,16 @@ def test_classes_that_lie_well_apart(n, weighted):
         peer = by_liblinear(F, z.ravel(), 10.0, None if s is None else s.ravel())
         best = svm.objective(peer, F, z, 10.0, s)[0]
         assert svm.objective(W[:, k : k + 1], F, z, 10.0, s)[0] <= 1.0001 * best
+
+
+@pytest.mark.parametrize("C", [100.0, 1e4])
+def test_classes_with_a_narrow_margin(C):
+    """Where hardly more points are inside than there are features, steps must not go in circles."""
+    rng = np.random.default_rng(0)
+    F = np.hstack([rng.normal(size=(900, 200)), np.ones((900, 1))])
+    outputs = F @ rng.normal(size=(201, 4))
+    Z = np.where(outputs < np.median(outputs, axis=0), -1, 1).astype(np.int8)
+    found = svm.objective(svm.fit(F, Z, C), F, Z, C)
+    peer = LinearSVC(C=C, fit_intercept=False, dual=True, tol=1e-5, max_iter=100_000)
+    W = np.column_stack([peer.fit(F, z).coef_[0] for z in Z.T])
+    assert (found <= 1.02 * svm.objective(W, F, Z, C)).all()

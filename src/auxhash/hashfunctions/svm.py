@@ -9,7 +9,7 @@ preconditioner: the inverse of I + 2 C rho F'F, with rho the mean over points an
 the point is inside the margin and 0 where it is not. A few conjugate gradient steps then solve each
 Newton system. Where classes are well separated, few points are inside a bit's margin, and the
 preconditioner is a poor one: a bit whose system takes more operations than to solve it exactly is
-solved so, then and from then on (`exact`). Where the points are in several parts, a bit is solved
+solved so, then and for some steps from then on (`exact`). Where the points are in several parts, a bit is solved
 exactly only while few points are inside, which then travel. Double precision throughout: radial
 basis functions are nearly collinear, and single precision fails on them.
 """
@@ -26,7 +26,12 @@ from auxhash.hashfunctions.exact import ExactSteps, JoinedSteps
 CHUNK = 1024  # points per task of a thread
 TOLERANCE = 1e-5  # estimated distance to the optimum, relative to the objective
 FORCING = 0.1  # relative residual at which a Newton system counts as solved
-NEWTON_STEPS = 100
+NEWTON_STEPS = 300
+EXACT_STEPS = 40  # Newton steps after which only bits with few points inside are solved exactly
+LATE_CG_STEPS = 50  # at most, of the others from then on
+FEW_INSIDE = 100  # m points inside a margin are few if m^2 is at most this times all points
+FEW_LENGTHS, LENGTHS = 4, 50  # of a step that are tried, at least and at most
+SETTLED = 0.1  # share of a step's slope at length 0 that may be left at its end
 CG_STEPS = 12  # at least, that are tried before a system is solved exactly
 CG_STEPS_TOGETHER = 200  # at most, where points are in several parts: then few are solved exactly
 NOTHING = 1e-200  # a squared residual that has no digits to lose
@@ -158,9 +163,14 @@ class _Newton:
         todo = np.arange(n_bits)  # the column of W for each column of Z and M
         hard = np.zeros(n_bits, np.bool_)  # bits whose systems are solved exactly
         inside = np.empty(M.shape)
-        for _ in range(NEWTON_STEPS):
+        for number in range(NEWTON_STEPS):
             value, gradient = self._evaluate(W[:, todo], M, inside)
-            hard = self.exact.few(inside) | (hard & self.exact.any_number)
+            # Exact steps can wander for long where hardly more points are inside than there are
+            # features; inexact ones in between end that.
+            early = number < EXACT_STEPS
+            exact = early and self.exact.any_number
+            few = self.exact.few(inside) if early else self._few_inside(inside)
+            hard = few | (hard & exact)
             cost = self.exact.cost(inside)
             step = np.empty_like(gradient)
             step[:, hard] = self.exact.solve(todo[hard], gradient[:, hard], inside[:, hard])
@@ -178,14 +188,20 @@ class _Newton:
                 self.s = self.s[:, far] if self.s.shape[1] > 1 else self.s
             if not hard.all():
                 easy = np.flatnonzero(~hard)
-                limit = self._patience(cost[easy])
+                limit = np.full(len(easy), float(LATE_CG_STEPS))
+                if early:
+                    limit = self._patience(cost[easy])
                 found, solved = self._solve(gradient[:, easy], inside[:, easy], limit)
                 step[:, easy] = found
-                late = easy[~solved & self.exact.any_number]
+                late = easy[~solved & exact]
                 step[:, late] = self.exact.solve(todo[late], gradient[:, late], inside[:, late])
                 hard[late] = True
-            W[:, todo] += step * self._search(W[:, todo], M, step)
+            W[:, todo] += step * self._search(W[:, todo], M, step, gradient)
         return W
+
+    def _few_inside(self, inside: Array) -> NDArray[np.bool_]:
+        count = peers().sum((inside != 0).sum(axis=0))
+        return np.asarray((count <= len(self.gram)) & (count**2 <= FEW_INSIDE * self.n_points))
 
     def _weight(self, rows: slice) -> Array:
         return self.s if len(self.s) == 1 else self.s[rows]
@@ -256,15 +272,22 @@ class _Newton:
             p = q + p * np.divide(size, previous, out=np.zeros_like(size), where=previous > 0)
         return step, solved
 
-    def _search(self, W: Array, M: Array, step: Array) -> Array:
-        """The best length (b,) of each step, by Newton's method in one variable; updates M."""
+    def _search(self, W: Array, M: Array, step: Array, gradient: Array) -> Array:
+        """The best length (b,) of each step, by Newton's method in one variable; updates M.
+
+        The slope along a step rises with its length, by pieces of straight lines, and Newton's
+        method can jump to and fro between two of them. So it is kept between lengths where the
+        slope is known to be negative and positive.
+        """
         change = np.empty(M.shape)
         self.parts.each(
             lambda rows: np.multiply(self.Z[rows], self.F[rows] @ step, out=change[rows])
         )
         slope, curve = (W * step).sum(0), (step * step).sum(0)
         length = np.ones(step.shape[1])
-        for _ in range(4):
+        low, high = np.zeros_like(length), np.full_like(length, np.inf)
+        enough = SETTLED * np.abs((gradient * step).sum(0))
+        for number in range(LENGTHS):
 
             def part(rows: slice, length: Array = length) -> Array:
                 slack = np.maximum(0.0, 1.0 - M[rows] - length * change[rows])
@@ -272,6 +295,18 @@ class _Newton:
                 return np.stack([(slack * pull).sum(0), ((slack > 0) * pull * change[rows]).sum(0)])
 
             first, second = 2 * self.C * self.parts.sum(part)
-            length = length - (slope + length * curve - first) / (curve + second)
+            value = slope + length * curve - first
+            low = np.where(value < 0, np.maximum(low, length), low)
+            high = np.where(value > 0, np.minimum(high, length), high)
+            newton = length - value / (curve + second)
+            if number < FEW_LENGTHS - 1:
+                length = newton
+                continue
+            far = np.abs(value) > enough
+            between = np.where(np.isfinite(high), (low + high) / 2, 2 * low)
+            kept = np.where((newton > low) & (newton < high), newton, between)
+            length = np.where(far, kept, newton)
+            if not far.any():
+                break
         self.parts.each(lambda rows: np.add(M[rows], length * change[rows], out=M[rows]))
         return length
