@@ -112,8 +112,10 @@ def _free(problem: Problem, Z: Codes, order: Order, sweeps: int, rng: np.random.
     return z_step(problem, Z, Penalty(Z, 0.0), Cut(order), sweeps, rng).Z
 
 
-def maccut(order: Order, start: Any = "random", mu: float = FIRST_MU_CUT) -> MAC:
-    return MAC(Cut(order), mu, ALPHA, MAX_ITER, MAX_SWEEPS, start=start)
+def maccut(
+    order: Order, start: Any = "random", mu: float = FIRST_MU_CUT, alpha: float = ALPHA
+) -> MAC:
+    return MAC(Cut(order), mu, alpha, MAX_ITER, MAX_SWEEPS, start=start)
 
 
 def exchanged(cell: Cell) -> Codes:
@@ -245,7 +247,12 @@ APART = {
     ),
     "random order, MAC again from its end": Way(RANDOM, lambda cell: cell.end("random")),
 }
-WAYS = {**STARTS, **QUADS, **APART}
+ALPHAS = {  # the multiplier of mu; the ways without a word about it have 1.4
+    f"{order} order, mu times {alpha:g}": Way(maccut(order, alpha=alpha))
+    for order in ORDERS
+    for alpha in (1.1, 1.2, 2.0, 5.0, 100.0)
+}
+WAYS = {**STARTS, **QUADS, **APART, **ALPHAS}
 PICTURED = ("random order", "fixed order")  # the codes of their classes are kept
 
 
@@ -429,9 +436,41 @@ def tables(records: Sequence[Record]) -> dict[str, str]:
     return {
         "setting.md": losses(most, ("function", "bits")),
         "setting-alike.md": alike([one for one in most if one["way"] in STARTS]),
-        "setting-apart.md": losses([one for one in same if one["seed"] == 0], ()),
-        "setting-seeds.md": losses(others, ("function", "bits", "seed")),
+        "setting-apart.md": losses(
+            [one for one in same if one["seed"] == 0 and one["way"] not in ALPHAS], ()
+        ),
+        "setting-seeds.md": losses(
+            [one for one in others if one["way"] not in ALPHAS], ("function", "bits", "seed")
+        ),
+        "setting-multiplier.md": multipliers(same),
     }
+
+
+def multipliers(records: Sequence[Record]) -> str:
+    """Markdown: how long MAC runs and where it ends, by the multiplier of mu; seeds as means."""
+    rows = []
+    for order in ORDERS:
+        for alpha in sorted({ALPHA, *(way.algorithm.alpha for way in ALPHAS.values())}):
+            way = f"{order} order" + (f", mu times {alpha:g}" if alpha != ALPHA else "")
+            some = [record for record in records if record["way"] == way]
+            if some:
+                rows.append([f"{order} order", f"{alpha:g}", str(len(some)), *_run_of(some)])
+    head = ("blocks", "mu times", "seeds", "iterations", "of them without a change")
+    return _markdown((*head, "MAC L(h)", "gain", *(f"precision at {k:,}" for k in RANKS)), rows)
+
+
+def _run_of(records: Sequence[Record]) -> list[str]:
+    """Iterations, those that changed neither L(Z) nor L(h), L(h), gain and precision: means."""
+    paths = [np.array(record["path"])[:, 1:] for record in records]
+    idle = [float((np.diff(path, axis=0) == 0).all(axis=1).sum()) for path in paths]
+    start, end = (mean(records, part, "loss") for part in BOTH)
+    return [
+        f"{np.mean([len(path) - 1 for path in paths]):.0f}",
+        f"{np.mean(idle):.0f}",
+        _loss(end),
+        f"{100 * (1 - end / start):.1f}%",
+        *(_share(mean(records, "mac", "precision", str(rank))) for rank in RANKS),
+    ]
 
 
 def losses(records: Sequence[Record], told: Sequence[str]) -> str:

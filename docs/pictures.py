@@ -217,7 +217,8 @@ def ways(train: int = 2_000) -> list[Panel]:
     """What MAC makes of poor and of good codes: L(h) after it, and precision."""
     found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
     for one in records("setting.jsonl"):
-        if (one["train"], one["function"], one["bits"], one["seed"]) == (train, "linear", 32, 0):
+        own = (one["train"], one["function"], one["bits"], one["seed"]) == (train, "linear", 32, 0)
+        if own and "mu times" not in one["way"]:
             found[_kind(one["way"])].append(one)
     plots: list[Panel] = []
     whole = _of("random order", train)["two_step"]["loss"] / 100

@@ -9,9 +9,9 @@ preconditioner: the inverse of I + 2 C rho F'F, with rho the mean over points an
 the point is inside the margin and 0 where it is not. A few conjugate gradient steps then solve each
 Newton system. Where classes are well separated, few points are inside a bit's margin, and the
 preconditioner is a poor one: a bit whose system takes more operations than to solve it exactly is
-solved so, then and for some steps from then on (`exact`). Where the points are in several parts, a bit is solved
-exactly only while few points are inside, which then travel. Double precision throughout: radial
-basis functions are nearly collinear, and single precision fails on them.
+solved so, then and for some steps from then on (`exact`). Where the points are in several parts, a
+bit is solved exactly only while few points are inside, which then travel. Double precision
+throughout: radial basis functions are nearly collinear, and single precision fails on them.
 """
 
 import numpy as np
