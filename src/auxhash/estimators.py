@@ -12,6 +12,7 @@ from auxhash import checks, hashfunctions, losses, mac, zstep
 from auxhash.affinity import Affinity
 from auxhash.affinity.draws import RandomState, generator
 from auxhash.codes import MOST_BITS, as_codes, pack
+from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.hasher import Hasher, check_pairs, check_queries, fingerprint
 from auxhash.hashfunctions import HashFunction
@@ -26,7 +27,7 @@ from auxhash.training.validation import TrainingPoints, Validation
 
 LONG, MANY_BITS = 1024, 10**6  # bits of a code and of all codes, beyond which the cost is told
 BYTES = 130  # of memory for each bit of each point, as measured
-PARAMETERS_WITHOUT_EFFECT = ("n_jobs", "verbose")  # on the result: a run can go on with others
+PARAMETERS_WITHOUT_EFFECT = ("device", "n_jobs", "verbose")  # a run can go on with others
 ADDED_PARAMETERS = {"start": "random"}  # with the value that older checkpoints, without them, had
 
 
@@ -50,6 +51,7 @@ class AffinityHash(Hasher):
     history_: list[mac.Step]
     n_iter_: int
     n_learnt_: int
+    device_: str
     interrupted_: bool
 
     @threads.one_blas_thread()
@@ -98,6 +100,7 @@ class AffinityHash(Hasher):
             these = len(self.codes_) if mark == self.fingerprint_ else 0
             settings = replace(settings, learnt_from=self._learnt_from() - these)
         found = Training(settings, points, generators, kept).run()
+        self.device_ = settings.device.name
         self.hash_function_ = found.h
         self.loss_ = found.loss
         self.two_step_ = found.two_step
@@ -199,8 +202,11 @@ class MACHash(AffinityHash):
             points than before, the result is the average of the old and the new hash function,
             weighted by the numbers of points they were learnt from, so that nothing is forgotten;
             it gives other codes than the old one, and codes made before must be made again.
+        device: "cpu"; "cuda", a GPU by way of CuPy; or "auto", a GPU where there is one with room.
+            On a GPU the Z step is "descent"; the other solvers are for the processor.
         random_state: seed, Generator or RandomState. The same seed gives the same codes on any
-            number of threads.
+            number of threads; on a GPU, where other points are visited at the same time, others
+            than on the processor.
         n_jobs: threads; None takes every core that this process may use, not 1.
         verbose: 1 shows a progress bar.
 
@@ -211,6 +217,7 @@ class MACHash(AffinityHash):
         two_step_: the hash function at mu = 0, which is what two-step hashing would have found.
         history_: list of `mac.Step`, one per iteration; those of the refinement, where Z = h(X),
             have an infinite mu.
+        device_: where it was trained, "cpu" or "cuda".
         n_learnt_: points learnt from, those of the fits that `warm_start` went on from included.
         n_iter_: steps made, the one at mu = 0 included.
         affinity_: the training affinities; neither files nor pickles hold them.
@@ -237,6 +244,7 @@ class MACHash(AffinityHash):
         init: ArrayLike | None = None,
         start: zstep.Start = "random",
         warm_start: bool = False,
+        device: Literal["cpu", "cuda", "auto"] = "cpu",
         random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -258,6 +266,7 @@ class MACHash(AffinityHash):
         self.init = init
         self.start = start
         self.warm_start = warm_start
+        self.device = device
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -285,6 +294,7 @@ class MACHash(AffinityHash):
             going_on=going_on,
             init=None if self.init is None else as_codes(self.init, "init"),
             validation=self._checked_validation(),
+            device=devices.get(self.device),
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
@@ -321,6 +331,30 @@ class MACHash(AffinityHash):
         if given is not None:
             given.check_points()
         checks.flag("warm_start", self.warm_start)
+        self._check_device()
+
+    def _check_device(self) -> None:
+        """Raise if the device, or what is wanted of it, is not there."""
+        if self.device not in devices.NAMES:
+            raise checks.unknown("device", self.device, devices.NAMES)
+        if self.device == "cpu":
+            return
+        h = hashfunctions.get(self.hash_function, self.C)
+        if hashfunctions.is_shared(h):
+            raise ValueError(
+                "device is for hash functions of NumPy: a PyTorch module computes where it is; "
+                f'leave it at "cpu", got {self.device!r}'
+            )
+        if not hashfunctions.is_smooth(h):
+            raise ValueError(
+                f'{type(h).__name__} is trained on the processor: use device="cpu", got '
+                f"{self.device!r}"
+            )
+        if self.z_step != "descent" or self.start != "random":
+            raise ValueError(
+                f'on device={self.device!r} the Z step is z_step="descent" from '
+                f'start="random"; got {self.z_step!r} from {self.start!r}'
+            )
 
 
 class TwoStepHash(MACHash):

@@ -127,12 +127,22 @@ def tabulate_at(d: Array, affinity: Affinity, loss: str | Loss, n_bits: int) -> 
     """The same at distances d, any real numbers from 0 to `n_bits`: column i is for d[i]."""
     function = get(loss)
     if affinity.row is not None and affinity.rows is not None:
-        y = convert(affinity.rows[:, 0], affinity.kind, reads(function))
-        table = affinity.rows[:, 1:] * _evaluate(function, d, y, n_bits)
+        table = _of_rows(affinity.rows, affinity.kind, function, d, n_bits)
         none = np.zeros((len(affinity), 0)), np.zeros((0, len(d))), 0.0
         return LossTable(n_bits, affinity.row, table, *none)
     factors = _factorize(function, d, affinity, n_bits)
     return LossTable(n_bits, np.zeros(len(affinity), np.uint8), np.zeros((1, len(d))), *factors)
+
+
+def tabulate_rows(rows: Array, kind: Kind, loss: str | Loss, n_bits: int) -> Array:
+    """The weighted loss (rows, b + 1) at every distance, of an affinity's distinct (y, weight)."""
+    return _of_rows(rows, kind, get(loss), np.arange(n_bits + 1.0), n_bits)
+
+
+def _of_rows(rows: Array, kind: Kind, function: Loss, d: Array, n_bits: int) -> Array:
+    y = convert(rows[:, 0], kind, reads(function))
+    table: Array = rows[:, 1:] * _evaluate(function, d, y, n_bits)
+    return table
 
 
 def curves(loss: str | Loss, y: ArrayLike, n_bits: int, kind: Kind = "similarity") -> Array:

@@ -18,6 +18,7 @@ import numpy as np
 from auxhash.checks import flag, whole
 from auxhash.codes import Codes, sign
 from auxhash.compute import clock
+from auxhash.compute import device as devices
 from auxhash.compute.arrays import Array, Matrix
 from auxhash.compute.peers import peers, quantile
 from auxhash.hashfunctions import HashFunction, codes, h_step
@@ -178,7 +179,7 @@ class MAC:
         between = clock.seconds()
         h, H = h_step(h, None, F, Z, np.arange(problem.n_bits), None, problem.n_jobs)
         ended = clock.seconds()
-        multipliers = np.zeros(Z.shape) if self.penalty == "augmented" else None
+        multipliers = np.zeros_like(Z, np.float64) if self.penalty == "augmented" else None
         state = State(h, H, Z, Z, multipliers)
         took = between - began, ended - between
         return Iterate(state, free_loss, free_loss, *took, int(skipped))
@@ -234,7 +235,8 @@ class MAC:
             return Iterate(state, free_loss, penalized, *took, int(skipped))
         if state.multipliers is None:
             target, weight = Z, None
-            bits = np.flatnonzero(peers().sum((state.trained != Z).sum(axis=0)))
+            changed = peers().sum((state.trained != Z).sum(axis=0))
+            bits = np.flatnonzero(devices.of(changed).fetch(changed))
         else:
             pull = Z + state.multipliers / (2 * mu)
             target, weight = sign(pull), np.abs(pull)
@@ -305,7 +307,8 @@ def _step(
 
 def _totals(*numbers: float) -> list[float]:
     """The sum of each number over all parts of the points."""
-    totals: list[float] = peers().sum(np.array(numbers, np.float64)).tolist()
+    plain = [float(number) for number in numbers]  # a GPU's are arrays
+    totals: list[float] = peers().sum(np.array(plain)).tolist()
     return totals
 
 

@@ -16,6 +16,7 @@ from auxhash.compute.kernels import kernel
 Kind = Literal["similarity", "distance"]
 
 MOST_ROWS = 256  # distinct (y, weight) whose number is one byte
+PART = 1 << 20  # pairs that are looked at together
 KEPT = 1 << 23  # pairs whose columns are kept once they were asked for
 
 
@@ -33,6 +34,8 @@ class Affinity:
         row, rows: where there are at most 256 distinct (y, weight), the number of each pair's
             among them, uint8 (pairs,), and the (y, weight) themselves (rows, 2); else None.
     """
+
+    by_class = False  # whether it is known that y is +1 within the groups and -1 between them
 
     def __init__(
         self,
@@ -116,6 +119,10 @@ class Affinity:
         self._weight: AnyArray | None = None if few else _short(weights)
         self._kept: dict[str, AnyArray] = {}
 
+    def on_processor(self) -> "Affinity":
+        """The same in the processor's memory, where it is already."""
+        return self
+
     def __len__(self) -> int:
         return len(self.j)
 
@@ -191,6 +198,15 @@ class Affinity:
                 return float(np.bincount(self.row, minlength=len(weight)) @ weight)
         return float(self.weight.sum())
 
+    def class_weights(self, classes: Numbers) -> Array:
+        """The weights (classes, classes) of the pairs of each two classes, every pair twice: in
+        both orders."""
+        weight = np.zeros((int(classes.max()) + 1,) * 2)
+        for start in range(0, len(self), PART):
+            pairs = slice(start, min(start + PART, len(self)))
+            _add_weights(classes, *self.ends(pairs), self.values(pairs)[1], weight)
+        return weight + weight.T
+
     def grouped(self, groups: ArrayLike) -> "Affinity":
         """The same pairs, the points in other groups."""
         made = type(self).__new__(type(self))
@@ -261,6 +277,13 @@ def convert(y: NDArray[np.float64], given: Kind, wanted: Kind) -> NDArray[np.flo
     if given == wanted:
         return y
     return 1 - 2 * y if wanted == "similarity" else (1 - y) / 2
+
+
+@kernel
+def _add_weights(classes: Any, i: Any, j: Any, weight: Any, out: Any) -> None:
+    """Add the weights of these pairs to the cells of their classes."""
+    for p in range(len(i)):
+        out[classes[i[p]], classes[j[p]]] += weight[p]
 
 
 @kernel

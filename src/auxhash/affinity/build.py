@@ -7,7 +7,8 @@ Nothing else corrects for class imbalance.
 """
 
 import warnings
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,7 @@ from auxhash.affinity.affinity import Affinity, Kind
 from auxhash.affinity.draws import RandomState
 from auxhash.affinity.folding import fold_pairs, fold_signs
 from auxhash.compute import threads
+from auxhash.compute.arrays import Numbers
 
 MOST_POINTS = 2**31 - 1  # their numbers are int32
 
@@ -42,11 +44,24 @@ def from_labels(
     n = len(labels)
     if n < 2:
         raise ValueError(f"y must hold the labels of at least two points, got {n}")
+    _wanted("n_similar", n_similar, n)
+    _wanted("n_dissimilar", n_dissimilar, n)
+    return drawn_from_labels(labels, n_similar, n_dissimilar, draws.seed(random_state), n_jobs)
+
+
+def drawn_from_labels(
+    labels: NDArray[Any],
+    n_similar: int | None,
+    n_dissimilar: int | None,
+    seed: np.uint64,
+    n_jobs: int | None,
+) -> Affinity:
+    """The same from checked labels and the seed of the draws."""
+    n = len(labels)
     similar, dissimilar = (
         _wanted("n_similar", n_similar, n),
         _wanted("n_dissimilar", n_dissimilar, n),
     )
-    seed = draws.seed(random_state)
     groups: NDArray[np.int64] | None = None
     if labels.ndim == 1:
         groups = np.unique(labels, return_inverse=True)[1].astype(np.int64)
@@ -59,22 +74,30 @@ def from_labels(
         sets = np.unique(bits, axis=0, return_inverse=True)[1].reshape(n)
         args = bits, np.argsort(sets, kind="stable"), sets, seed
         tables = draws.draw(n, (similar, dissimilar), n_jobs, draws.by_shared_label, *args)
-    short = []
-    for name, wanted, table in zip(
-        ("similar", "dissimilar"), (n_similar, n_dissimilar), tables, strict=True
-    ):
-        had = (table >= 0).sum(axis=1)
+    had = [(table >= 0).sum(axis=1) for table in tables]
+    warn_of_few(had, (n_similar, n_dissimilar), labels)
+    return fold_signs(*tables, groups, n_jobs)
+
+
+def warn_of_few(
+    drawn: Sequence[Numbers], wanted: tuple[int | None, int | None], labels: NDArray[Any]
+) -> None:
+    """Warn where points have fewer similar or dissimilar points than wanted; raise if none has any.
+
+    `drawn` are the numbers (n,) of similar and of dissimilar points that each has drawn.
+    """
+    n, short = len(labels), []
+    for name, most, had in zip(("similar", "dissimilar"), wanted, drawn, strict=True):
         if not had.any():
             raise ValueError(
                 f"y gives no {name} pairs: it needs at least two classes, and two points that "
                 f"share one (n_samples={n}, n_classes={len(np.unique(labels, axis=0))})"
             )
-        if wanted is not None and had.min() < wanted:
-            short.append(f"{(had < wanted).sum()} points have fewer than n_{name}={wanted}")
+        if most is not None and had.min() < most:
+            short.append(f"{(had < most).sum()} points have fewer than n_{name}={most}")
     if short:
         message = f"of {n} points, {' and '.join(short)}; all they have are used"
         warnings.warn(message, stacklevel=2)
-    return fold_signs(*tables, groups, n_jobs)
 
 
 def from_neighbors(

@@ -29,12 +29,14 @@ MOST = 1e100  # size of a number whose square is far from the end of the double 
 
 def normalized(X: NDArray[Any]) -> Array:
     """Rows of X scaled to unit length; a zero row stays zero."""
-    X = np.asarray(X, np.float64)
+    X = X.astype(np.float64, copy=False)
+    if not X.shape[1]:
+        return X
     # By the largest entry first: squares of very large or small numbers leave the double range.
-    largest = np.abs(X).max(axis=1, keepdims=True, initial=0.0)
-    X = np.divide(X, largest, out=np.zeros_like(X), where=largest > 0)
+    largest = np.abs(X).max(axis=1, keepdims=True)
+    X = X / np.where(largest > 0, largest, 1.0)
     norm = np.linalg.norm(X, axis=1, keepdims=True)
-    unit: Array = np.divide(X, norm, out=np.zeros_like(X), where=norm > 0)
+    unit: Array = X / np.where(norm > 0, norm, 1.0)
     return unit
 
 

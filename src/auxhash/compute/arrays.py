@@ -16,11 +16,16 @@ class Computed:
     """A matrix whose rows are computed each time that they are asked for.
 
     It stands for one that would take too much memory. `make` gives some rows, as an array; `memo`
-    keeps what was derived from all of them.
+    keeps what was derived from all of them. They are made on the device where `like` is.
     """
 
-    def __init__(self, shape: tuple[int, int], make: Callable[[Numbers | slice], AnyArray]) -> None:
-        self.shape, self.make = shape, make
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        make: Callable[[Numbers | slice], AnyArray],
+        like: AnyArray | None = None,
+    ) -> None:
+        self.shape, self.make, self.like = shape, make, like
         self.memo: dict[str, Any] = {}
 
     def __len__(self) -> int:

@@ -1,18 +1,33 @@
-"""Where matrix code computes: on the processor with NumPy, or on a GPU with CuPy.
+"""Where arrays are computed with: on the processor with NumPy, or on a GPU with CuPy.
 
 Matrix code calls NumPy's functions, and they act on arrays of either kind. What differs is how
-arrays come and go, and how work is cut: a GPU wants it whole, threads want it in chunks.
+arrays come and go, and how work is cut: a GPU wants it whole, threads want it in chunks. The few
+compiled loops exist twice: for the processor in a Python file, for the GPU in a file of the same
+name that ends in .cu, beside it, under the same names. CuPy compiles it when it is first needed,
+and keeps the result on disk.
 """
 
-from dataclasses import dataclass
-from typing import Any
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
 from auxhash.checks import unknown
+from auxhash.compute.arrays import Computed
+
+Kept = TypeVar("Kept")
 
 NAMES = ("cpu", "cuda", "auto")
 WHOLE = 1 << 40  # rows per task: all of them
+MANY = 1 << 18  # rows that are computed at once on a GPU
+BLOCK = 256  # threads of a GPU that work on one point together
+GIGA = 1e9
+INCLUDED = re.compile(r'^#include "(.*)"$', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -28,7 +43,23 @@ class Device:
 
     def fetch(self, array: Any) -> Any:
         """The array as NumPy's."""
-        return array if self.module is np else self.module.asnumpy(array)
+        return array if on_processor(array) else self.module.asnumpy(array)
+
+    def carry(self, value: Kept) -> Kept:
+        """A value on this device: an array, or a dataclass with all arrays inside it."""
+        carried: Kept = _carried(value, self.put)
+        return carried
+
+    def bring(self, value: Kept) -> Kept:
+        """The reverse of `carry`."""
+        brought: Kept = _carried(value, self.fetch)
+        return brought
+
+    def empty(self, shape: Any, dtype: Any = np.float64) -> Any:
+        return self.module.empty(shape, dtype)
+
+    def zeros(self, shape: Any, dtype: Any = np.float64) -> Any:
+        return self.module.zeros(shape, dtype)
 
     def generator(self, rng: np.random.Generator) -> Any:
         """A generator of arrays on this device: `rng` itself, or one that it seeds."""
@@ -36,16 +67,101 @@ class Device:
             return rng
         return self.module.random.default_rng(int(rng.integers(1 << 62)))
 
-    def rows(self, size: int) -> int:
-        """Rows per task, of which `size` suits a thread."""
-        return size if self.module is np else WHOLE
+    def rows(self, size: int, of: Any = None) -> int:
+        """Rows per task, of which `size` suits a thread; some at a time `of` a Computed matrix."""
+        if self.module is np:
+            return size
+        return MANY if isinstance(of, Computed) else WHOLE
+
+    def inverse(self, A: Any) -> Any:
+        """The inverse of a symmetric positive definite matrix."""
+        if self.module is not np:
+            return self.module.linalg.inv(A)
+        from scipy.linalg import cho_factor, cho_solve  # imported for training alone
+
+        return cho_solve(cho_factor(A), np.eye(len(A)))
+
+    def kernels(self, file: str) -> "Kernels":
+        """The kernels of the .cu file beside this Python file."""
+        return Kernels(self.module, str(Path(file).with_suffix(".cu")))
+
+    def free(self) -> int:
+        """Bytes of its memory that are free."""
+        pool = self.module.get_default_memory_pool()
+        return int(self.module.cuda.Device().mem_info[0] + pool.free_bytes())
+
+    def check_room(self, needed: float, what: str) -> None:
+        """Raise MemoryError unless so many bytes are free; `what` says what they are for."""
+        if needed > self.free():
+            raise MemoryError(
+                f"device={self.name!r} has {self.free() / GIGA:.1f} GB of memory free, and {what} "
+                f"needs about {needed / GIGA:.1f} GB: train on fewer points or on fewer pairs "
+                '(n_similar, n_dissimilar), or on device="cpu"'
+            )
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """Kernels of a GPU, by name."""
+
+    module: Any
+    path: str
+
+    def __call__(
+        self, name: str, n_blocks: int, *args: Any, threads: int = BLOCK, shared: int = 0
+    ) -> None:
+        """Run the kernel of this name in n_blocks blocks; counts are passed as 64-bit numbers."""
+        if n_blocks:
+            plain = tuple(np.int64(a) if isinstance(a, int) else a for a in args)
+            function = _function(self.module, self.path, name)
+            function((n_blocks,), (threads,), plain, shared_mem=shared)
+
+
+@cache
+def _function(module: Any, path: str, name: str) -> Any:
+    """A kernel, compiled or from CuPy's cache on disk."""
+    return module.RawModule(code=source(path), options=("--std=c++17",)).get_function(name)
+
+
+def source(path: str) -> str:
+    """The text of a .cu file, what it includes written out: CuPy's cache knows no other files."""
+    file = Path(path)
+    return INCLUDED.sub(
+        lambda found: source(str(file.with_name(found[1]))), file.read_text(encoding="utf-8")
+    )
+
+
+def _carried(value: Any, move: Callable[[Any], Any]) -> Any:
+    if hasattr(value, "dtype") and hasattr(value, "shape") and value.shape:
+        return move(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+        moved = {name: _carried(part, move) for name, part in parts.items()}
+        if any(moved[name] is not parts[name] for name in parts):
+            return replace(value, **moved)
+    return value
 
 
 CPU = Device("cpu", np)
 
 
-def get(name: str) -> Device:
-    """The device of that name; "auto" is a GPU where there is one that can be used.
+def of(array: Any) -> Device:
+    """The device that an array of NumPy or CuPy is on, or where a `Computed` one is made."""
+    if isinstance(array, Computed):
+        return of(array.like)
+    if on_processor(array):
+        return CPU
+    name = type(array).__module__
+    return Device("cuda", sys.modules["cupy" if name.startswith("cupy.") else name])
+
+
+def on_processor(array: Any) -> bool:
+    """Whether it is no array of a GPU."""
+    return not hasattr(type(array), "__cuda_array_interface__")
+
+
+def get(name: str, needed: float = 0.0) -> Device:
+    """The device of that name; "auto" is a GPU where there is one, with so many bytes free.
 
     Raises ImportError where "cuda" is asked for without CuPy, RuntimeError without a GPU.
     """
@@ -54,11 +170,12 @@ def get(name: str) -> Device:
     if name == "cpu":
         return CPU
     try:
-        return _cuda()
+        found = _cuda()
     except (ImportError, RuntimeError):
         if name == "auto":
             return CPU
         raise
+    return CPU if name == "auto" and needed > found.free() else found
 
 
 def _cuda() -> Device:
@@ -66,8 +183,8 @@ def _cuda() -> Device:
         import cupy
     except ImportError as error:
         raise ImportError(
-            "device='cuda' needs CuPy, built for your CUDA: pip install 'auxhash[gpu]', or "
-            "cupy-cuda12x for CUDA 12"
+            "device='cuda' needs CuPy, built for your CUDA: pip install 'auxhash[gpu]' for CUDA "
+            "12, cupy-cuda13x for CUDA 13"
         ) from error
     try:
         found = cupy.cuda.runtime.getDeviceCount()

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Matrix
+from auxhash.compute.device import MANY, Device
 from auxhash.compute.peers import peers
 
 SHORT = 4  # points per feature, up to which the products of all pairs of points are kept
@@ -160,6 +161,38 @@ class JoinedSteps:
             step[:, column] = joined.by_points(rows, inside[rows, column], gradient[:, column])
 
         self.run(one, range(len(bits)))
+        return step
+
+
+class DeviceSteps:
+    """The same on a GPU: each bit's sum is made anew, for it has the operations to spare."""
+
+    any_number = True
+
+    def __init__(self, F: Matrix, gram: Array, C: float, device: Device) -> None:
+        self.F, self.C, self.device, self.size = F, C, device, len(gram)
+
+    def few(self, inside: Array) -> NDArray[np.bool_]:
+        """None: conjugate gradients are tried first."""
+        return np.zeros(inside.shape[1], np.bool_)
+
+    def cost(self, inside: Array) -> Array:
+        """Operations (b,) of a step of each bit."""
+        count = self.device.fetch((inside != 0).sum(axis=0)).astype(np.float64)
+        found: Array = count * self.size**2 + self.size**3 / 3
+        return found
+
+    def solve(self, bits: NDArray[np.int64], gradient: Array, inside: Array) -> Array:
+        """Steps (F, b) -H^-1 g."""
+        step, unit = np.empty_like(gradient), self.device.put(np.eye(self.size))
+        for column in range(len(bits)):
+            hessian = unit.copy()
+            rows = np.flatnonzero(inside[:, column])
+            for start in range(0, len(rows), MANY):
+                some = rows[start : start + MANY]
+                part = self.F[some]
+                hessian += 2 * self.C * (part.T @ (part * inside[some, column][:, None]))
+            step[:, column] = -np.linalg.solve(hessian, gradient[:, column])
         return step
 
 

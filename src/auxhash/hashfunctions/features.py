@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from auxhash.affinity.distances import squared_distances
 from auxhash.affinity.neighbors import normalized
 from auxhash.checks import number, numbers, whole
+from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Computed, Matrix, Numbers
 from auxhash.compute.peers import peers, share
 from auxhash.storage.encoding import register
 
+SHARE = 0.2  # of the free memory of a GPU, that features may take
 LARGEST = 1 << 30  # bytes of a training set's features; of more, rows are computed when needed
 TALL = 8  # points per feature, at the least, of features that are computed when needed
 CHUNK = 4096  # points whose features are computed at once
@@ -39,18 +41,24 @@ def rows_of(features: FeatureMap, X: NDArray[Any], width: int) -> Matrix | None:
     That is for large sets, and for maps that cost little, less than what is done with the features.
     """
     n = len(X)
-    if n * width * 8 <= LARGEST or n < TALL * width or not isinstance(features, Scaled | Unit):
+    if n * width * 8 <= _largest(X) or n < TALL * width or not isinstance(features, Scaled | Unit):
         return None
 
     def make(rows: Numbers | slice) -> Array:
         return with_one(features(X[rows]))
 
-    return Computed((n, width), make)
+    return Computed((n, width), make, X)
+
+
+def _largest(X: NDArray[Any]) -> float:
+    """Bytes that the features of a training set may take where X is."""
+    device = devices.of(X)
+    return LARGEST if device is devices.CPU else SHARE * device.free()
 
 
 def with_one(F: Array) -> Array:
     """F with a column of 1 appended."""
-    found = np.empty((len(F), F.shape[1] + 1))
+    found: Array = devices.of(F).empty((len(F), F.shape[1] + 1))
     found[:, :-1], found[:, -1] = F, 1.0
     return found
 
@@ -58,7 +66,7 @@ def with_one(F: Array) -> Array:
 def moments(features: FeatureMap, X: NDArray[Any]) -> tuple[Array, Array]:
     """Mean and variance of each feature of X, over the points of all parts."""
     n = peers().sum(len(X))
-    if X.size * 8 <= LARGEST:
+    if X.size * 8 <= _largest(X):
         F = features(X)
         mean = peers().sum(F.sum(axis=0)) / n
         return mean, peers().sum(np.square(F - mean).sum(axis=0)) / n
@@ -90,7 +98,7 @@ class Scaled:
         return Scaled(low, high - low if high > low else 1.0)
 
     def __call__(self, X: NDArray[Any]) -> Array:
-        F = np.array(X, np.float64)  # a copy, changed in place
+        F = X.astype(np.float64)  # a copy, changed in place
         F -= self.low
         F /= self.width
         return F
@@ -132,7 +140,8 @@ class RadialBasis:
 
     def fit(self, X: NDArray[Any], rng: np.random.Generator) -> "RadialBasis":
         scaled = self.scaled.fit(X, rng)
-        chosen = np.sort(rng.permutation(len(X))[: share(self.n_centers, len(X))])
+        drawn = np.sort(rng.permutation(len(X))[: share(self.n_centers, len(X))])
+        chosen = devices.of(X).put(drawn)
         first = peers().join(scaled(X[: share(FIRST, len(X))]))
         distance = np.sqrt(squared_distances(first, first))
         pairs = len(first) * (len(first) - 1)

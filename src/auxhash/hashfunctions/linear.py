@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.checks import number, numbers
+from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Matrix
-from auxhash.compute.device import CPU, Device
 from auxhash.compute.parts import Chunks
 from auxhash.hashfunctions import svm
 from auxhash.hashfunctions.features import FeatureMap, RadialBasis, Scaled, rows_of, with_one
@@ -46,7 +46,7 @@ class SVMHash:
             return with_one(self.map(X[rows]))
 
         with threads.pool(n_jobs) as run:
-            features: Array = Chunks(len(X), CHUNK, run).join(compute)
+            features: Array = Chunks(len(X), devices.of(X).rows(CHUNK), run).join(compute)
         return features
 
     def training_features(self, X: NDArray[Any], n_jobs: int | None = None) -> Matrix:
@@ -59,7 +59,7 @@ class SVMHash:
             raise ValueError("the hash function is not fitted")
         W = self.W
         with threads.pool(n_jobs) as run:
-            parts = Chunks(len(X), CHUNK, run)
+            parts = Chunks(len(X), devices.of(X).rows(CHUNK), run)
             outputs: Array = parts.join(lambda rows: with_one(self.map(X[rows])) @ W)
         return outputs
 
@@ -83,10 +83,10 @@ class SVMHash:
         """This hash function with the outputs F @ W, W (F + 1, b), to start from."""
         return replace(self, W=W)
 
-    def smooth(self, F: Matrix, rng: np.random.Generator, device: Device = CPU) -> SmoothLinear:
+    def smooth(self, F: Matrix, rng: np.random.Generator) -> SmoothLinear:
         if self.W is None:
             raise ValueError("the hash function is not fitted")
-        return SmoothLinear(F, self.W, self.decay, rng, device)
+        return SmoothLinear(F, self.W, self.decay, rng)
 
     def moved(self, weights: list[Array]) -> "SVMHash":
         return replace(self, W=weights[0])
@@ -96,7 +96,8 @@ class SVMHash:
             raise ValueError("the hash function is not fitted")
         W = self.W
         with threads.pool(n_jobs) as run:
-            outputs: Array = Chunks(len(F), CHUNK, run).join(lambda rows: F[rows] @ W)
+            parts = Chunks(len(F), devices.of(F).rows(CHUNK, F), run)
+            outputs: Array = parts.join(lambda rows: F[rows] @ W)
         return outputs
 
 

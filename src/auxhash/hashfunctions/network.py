@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.checks import number, numbers, whole
+from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Computed, Matrix, Numbers
-from auxhash.compute.device import CPU, Device
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 from auxhash.hashfunctions import svm
@@ -62,7 +62,8 @@ class NetworkHash:
         scaled = self.map.fit(X, rng)
         mean, variance = moments(scaled, X)
         # Each unit's input has mean 0 and a standard deviation of about 1 on the training set.
-        V = peers().by(0, lambda: rng.standard_normal((len(mean), self.n_hidden)))
+        random = peers().by(0, lambda: rng.standard_normal((len(mean), self.n_hidden)))
+        V = devices.of(X).put(random)
         V = V / (np.sqrt(variance.sum()) or 1.0)
         return replace(self, map=scaled, V=np.vstack([V, -mean @ V]))
 
@@ -100,12 +101,13 @@ class NetworkHash:
 
     def with_linear(self, W: Array) -> "NetworkHash":
         """This hash function with the outputs F @ W, W (D + 1, b): no unit counts yet."""
-        return replace(self, W=np.vstack([np.zeros((self.n_hidden, W.shape[1])), W]))
+        none = devices.of(W).zeros((self.n_hidden, W.shape[1]))
+        return replace(self, W=np.vstack([none, W]))
 
-    def smooth(self, F: Matrix, rng: np.random.Generator, device: Device = CPU) -> SmoothNetwork:
+    def smooth(self, F: Matrix, rng: np.random.Generator) -> SmoothNetwork:
         if self.V is None or self.W is None:
             raise ValueError("the hash function is not fitted")
-        return SmoothNetwork(F, self.V, self.W, self.decay, self.dropout, self.noise, rng, device)
+        return SmoothNetwork(F, self.V, self.W, self.decay, self.dropout, self.noise, rng)
 
     def moved(self, weights: list[Array]) -> "NetworkHash":
         V, W = weights
@@ -121,7 +123,7 @@ class NetworkHash:
             part = F[rows]
             return np.hstack([np.maximum(part @ V, 0), part])
 
-        return Computed((len(F), V.shape[1] + F.shape[1]), make)
+        return Computed((len(F), V.shape[1] + F.shape[1]), make, V)
 
     def _hidden(self, F: Matrix, n_jobs: int | None, W: Array | None = None) -> Array:
         """The hidden layer with the features appended, times W if given."""
@@ -135,7 +137,8 @@ class NetworkHash:
             return hidden if W is None else hidden @ W
 
         with threads.pool(n_jobs) as run:
-            layer: Array = Chunks(len(F), CHUNK, run).join(compute)
+            parts = Chunks(len(F), devices.of(F).rows(CHUNK, F), run)
+            layer: Array = parts.join(compute)
         return layer
 
 

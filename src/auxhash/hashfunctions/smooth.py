@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, Protocol, TypeGuard, cast
 
 import numpy as np
 
+from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, Single
-from auxhash.compute.device import CPU, Device
+from auxhash.compute.device import Device
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 
@@ -94,8 +95,8 @@ def moves_itself(smooth: Any) -> TypeGuard[SelfMoving]:
 class Principal:
     """Principal coordinates of features F (n, D + 1); the last feature, a constant 1, is kept."""
 
-    def __init__(self, F: Matrix, device: Device = CPU) -> None:
-        self.device = device
+    def __init__(self, F: Matrix) -> None:
+        self.device = devices.of(F)
         if isinstance(F, Computed):
             self._of_parts(F)
             return
@@ -104,19 +105,19 @@ class Principal:
         centred = body - self.mean
         self._set_axes(peers().sum(centred.T @ centred) / n)
         X = centred @ (self.axes / self.scale)
-        self.X = device.put(np.hstack([X, np.ones((len(X), 1))]).astype(np.float32))
+        self.X: Single | Computed = np.hstack([X, np.ones_like(X[:, :1])]).astype(np.float32)
 
     def _set_axes(self, covariance: Array) -> None:
         variance, self.axes = np.linalg.eigh(covariance)
         variance = np.maximum(variance, 0)
         self.scale = float(np.sqrt(variance.mean())) or 1.0
-        self.variance = self.device.put((variance / self.scale**2).astype(np.float32))
+        self.variance = (variance / self.scale**2).astype(np.float32)
 
     def _of_parts(self, F: Computed) -> None:
         """The same for features that are computed when needed, as X then is, too."""
-        parts, n = threads.chunks(len(F), CHUNK), peers().sum(len(F))
+        parts, n = threads.chunks(len(F), self.device.rows(CHUNK, F)), peers().sum(len(F))
         self.mean = peers().sum(sum(F[part][:, :-1].sum(axis=0) for part in parts)) / n
-        covariance = np.zeros((F.shape[1] - 1, F.shape[1] - 1))
+        covariance = self.device.zeros((F.shape[1] - 1, F.shape[1] - 1))
         for part in parts:
             centred = F[part][:, :-1] - self.mean
             covariance += centred.T @ centred
@@ -128,31 +129,32 @@ class Principal:
             centred[:, :-1] -= self.mean
             found = centred.astype(np.float32)
             found[:, :-1] = found[:, :-1] @ turned
-            put: Single = self.device.put(found)
-            return put
+            return found
 
-        self.X = Computed(F.shape, coordinates)
+        self.X = Computed(F.shape, coordinates, F.like)
 
     def parts(
         self, rows: Numbers | slice, size: int, run: threads.Run
     ) -> tuple[Chunks, Callable[[slice], Single]]:
         """These rows in parts of `size`, and a function that gives the coordinates of a part."""
+        size = self.device.rows(size, self.X)
         if isinstance(self.X, Computed):
             all_rows = np.arange(len(self.X))[rows]
-            return Chunks(len(all_rows), size, run), lambda part: self.X[all_rows[part]]
-        X = self.X[rows]
+            return Chunks(len(all_rows), size, run), lambda part: self.take(all_rows[part])
+        X = self.take(rows)
         return Chunks(len(X), size, run), lambda part: X[part]
+
+    def take(self, rows: Numbers | slice) -> Single:
+        """The coordinates of these points."""
+        return self.X[rows if isinstance(rows, slice) else self.device.put(rows)]
 
     def enter(self, W: Array) -> Single:
         """Weights of the coordinates that give the outputs of W (D + 1, any) on the features."""
         bias = W[-1] + self.mean @ W[:-1]
-        V = np.vstack([self.scale * (self.axes.T @ W[:-1]), bias])
-        entered: Single = self.device.put(V.astype(np.float32))
-        return entered
+        return np.vstack([self.scale * (self.axes.T @ W[:-1]), bias]).astype(np.float32)
 
     def leave(self, V: Single) -> Array:
         """The reverse of `enter`."""
-        V = self.device.fetch(V)
         W = self.axes @ V[:-1].astype(np.float64) / self.scale
         return np.vstack([W, V[-1].astype(np.float64) - self.mean @ W])
 
@@ -163,21 +165,14 @@ class SmoothLinear:
     rates = (1.0,)
     normalize_every = 1
 
-    def __init__(
-        self,
-        F: Matrix,
-        W: Array,
-        decay: float,
-        rng: np.random.Generator,
-        device: Device = CPU,
-    ) -> None:
-        self.decay, self.device = np.float32(decay), device
-        self.principal = Principal(F, device)
+    def __init__(self, F: Matrix, W: Array, decay: float, rng: np.random.Generator) -> None:
+        self.decay, self.principal = np.float32(decay), Principal(F)
+        self.device = device = self.principal.device
         self.W = self.principal.enter(W)
         self.parameters = [self.W]
         # A bit that is the same for all points starts anew, in a random direction.
-        dead = device.fetch(~(self._deviation() > 1e-6 * np.abs(self.W[-1])))
-        shape = len(self.W) - 1, int(dead.sum())
+        dead = np.flatnonzero(~(self._deviation() > 1e-6 * np.abs(self.W[-1])))
+        shape = len(self.W) - 1, len(dead)
         random = peers().by(0, lambda: rng.standard_normal(shape))
         self.W[:-1, dead] = device.put(random.astype(np.float32))
         self.W[-1, dead] = 0
@@ -187,7 +182,7 @@ class SmoothLinear:
         pass  # nothing is random here
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
-        parts, X = self.principal.parts(rows, self.device.rows(CHUNK), run)
+        parts, X = self.principal.parts(rows, CHUNK, run)
         outputs: Single = parts.join(lambda part: X(part) @ self.W)
         return outputs
 
@@ -195,7 +190,7 @@ class SmoothLinear:
         return self.outputs(rows, run)
 
     def gradients(self, rows: Numbers, pull: Single, run: threads.Run) -> list[Single]:
-        slope: Single = self.principal.X[rows].T @ pull
+        slope: Single = self.principal.take(rows).T @ pull
         slope[:-1] += self.decay * self.W[:-1]
         return [slope]
 
@@ -233,17 +228,16 @@ class SmoothNetwork:
         dropout: float,
         noise: float,
         rng: np.random.Generator,
-        device: Device = CPU,
     ) -> None:
         self.decay, self.dropout, self.noise = np.float32(decay), dropout, np.float32(noise)
         self.kept_of_256 = max(1, round(256 * (1 - dropout)))  # random bytes are quickly drawn
         self.grown = np.float32(256 / self.kept_of_256)
-        self.device = device
+        self.principal = Principal(F)
+        self.device = self.principal.device
         self.begin(rng)
-        self.principal = Principal(F, device)
         self.V = self.principal.enter(V)
         hidden = V.shape[1]
-        self.W = device.put(W[:hidden].astype(np.float32))
+        self.W = W[:hidden].astype(np.float32)
         self.L = self.principal.enter(W[hidden:])
         self.parameters = [self.V, self.W, self.L]
         self.rates = HIDDEN_RATE, HIDDEN_RATE, 1.0
@@ -254,7 +248,7 @@ class SmoothNetwork:
         self.random = self.device.generator(rng)
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
-        parts, X = self.principal.parts(rows, self.device.rows(CHUNK // 8), run)
+        parts, X = self.principal.parts(rows, CHUNK // 8, run)
 
         def combined(part: slice) -> Single:
             own = X(part)
@@ -264,7 +258,7 @@ class SmoothNetwork:
         return outputs
 
     def batch(self, rows: Numbers, run: threads.Run) -> Single:
-        X = self.principal.X[rows]
+        X = self.principal.take(rows)
         if self.noise:
             X[:, :-1] += self.noise * self.random.standard_normal(X[:, :-1].shape, np.float32)
         parts = Chunks(len(X), self.device.rows(CHUNK // 8), run)
@@ -303,8 +297,7 @@ class SmoothNetwork:
         self.L /= deviation
 
     def weights(self) -> list[Array]:
-        W = self.device.fetch(self.W).astype(np.float64)
-        W = np.vstack([W, self.principal.leave(self.L)])
+        W = np.vstack([self.W.astype(np.float64), self.principal.leave(self.L)])
         return [self.principal.leave(self.V), W]
 
     def _hidden(self, X: Single) -> Single:

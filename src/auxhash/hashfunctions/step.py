@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from auxhash.checks import unknown
 from auxhash.codes import Codes, Packed, pack, sign
+from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Matrix
-from auxhash.compute.device import CPU, Device
 from auxhash.compute.peers import peers
 from auxhash.hashfunctions.classifiers import ClassifierHash, boosted_trees
 from auxhash.hashfunctions.linear import linear, rbf
@@ -56,9 +56,7 @@ class HashFunction(Protocol):
 class SmoothHashFunction(HashFunction, Protocol):
     """A hash function that refinement can improve: its outputs have gradients."""
 
-    def smooth(
-        self, F: Matrix, rng: np.random.Generator, device: Device = CPU
-    ) -> Smooth | SelfMoving:
+    def smooth(self, F: Matrix, rng: np.random.Generator) -> Smooth | SelfMoving:
         """Its outputs for the training features F, as a function of its parameters."""
 
     def moved(self, weights: list[Array]) -> Self:
@@ -274,11 +272,12 @@ def h_step(
         return new, new_H
     cost = 1.0 if weight is None else weight
     both = np.stack([(cost * (some != Z)).sum(0) for some in (new_H, H)])
-    wrong, was_wrong = peers().sum(both)
+    wrong, was_wrong = devices.of(both).fetch(peers().sum(both))
     if is_shared(h):
         return (new, new_H) if wrong.sum() <= was_wrong.sum() else (h, H)
     worse = np.flatnonzero(wrong > was_wrong)
     if len(worse):
         new = new.take(h, worse)
-        new_H[:, worse] = H[:, worse]
+        at = devices.of(H).put(worse)
+        new_H[:, at] = H[:, at]
     return new, new_H

@@ -17,11 +17,12 @@ throughout: radial basis functions are nearly collinear, and single precision fa
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Computed, Matrix
 from auxhash.compute.parts import Chunks, Parts
 from auxhash.compute.peers import peers
-from auxhash.hashfunctions.exact import ExactSteps, JoinedSteps
+from auxhash.hashfunctions.exact import DeviceSteps, ExactSteps, JoinedSteps
 
 CHUNK = 1024  # points per task of a thread
 TOLERANCE = 1e-5  # estimated distance to the optimum, relative to the objective
@@ -66,10 +67,12 @@ def refit(
     n_jobs: int | None = None,
 ) -> Array:
     """Weights (F, b): W, or zeros if None, with the given bits trained anew, from W."""
-    new = np.zeros((F.shape[1], Z.shape[1])) if W is None else W.copy()
-    start = None if W is None else W[:, bits]
-    weight = None if weight is None else weight[:, bits]
-    new[:, bits] = fit(F, Z[:, bits], C, start, weight, n_jobs)
+    device = devices.of(F)
+    new: Array = device.zeros((F.shape[1], Z.shape[1])) if W is None else W.copy()
+    chosen = device.put(bits)
+    start = None if W is None else W[:, chosen]
+    weight = None if weight is None else weight[:, chosen]
+    new[:, chosen] = fit(F, Z[:, chosen], C, start, weight, n_jobs)
     return new
 
 
@@ -77,8 +80,8 @@ def take(W: Array | None, other: Array | None, bits: NDArray[np.int64]) -> Array
     """Weights W, with the given bits replaced by those of `other`."""
     if W is None or other is None:
         raise ValueError("both hash functions must be fitted")
-    new = W.copy()
-    new[:, bits] = other[:, bits]
+    new, chosen = W.copy(), devices.of(W).put(bits)
+    new[:, chosen] = other[:, chosen]
     return new
 
 
@@ -138,16 +141,18 @@ class _Newton:
     def __init__(
         self, F: Matrix, Z: NDArray[np.int8], C: float, weight: Array | None, run: threads.Run
     ) -> None:
-        self.F, self.C, self.run = F, C, run
-        self.parts: Parts = Chunks(len(F), CHUNK, run)
+        self.F, self.C, self.run, self.device = F, C, run, devices.of(F)
+        self.parts: Parts = Chunks(len(F), self.device.rows(CHUNK, F), run)
         self.Z = Z.astype(np.float64)
-        self.s = np.ones((1, 1)) if weight is None else weight
+        self.s = self.device.put(np.ones((1, 1))) if weight is None else weight
         self.gram = _gram(F, self.parts)
         n, size = F.shape
         self.cg_cost = 4.0 * n * size + 2.0 * size**2  # operations of one CG step of one bit
         self.n_points = peers().sum(n)
-        self.exact: ExactSteps | JoinedSteps
-        if peers().n == 1:
+        self.exact: ExactSteps | JoinedSteps | DeviceSteps
+        if self.device is not devices.CPU:
+            self.exact = DeviceSteps(F, self.gram, C, self.device)
+        elif peers().n == 1:
             self.exact = ExactSteps(F, self.gram, C, run)
         else:
             self.exact = JoinedSteps(F, self.gram, C, run, self.n_points)
@@ -156,15 +161,16 @@ class _Newton:
 
     def minimize(self, start: Array | None) -> Array:
         n_features, n_bits = self.F.shape[1], self.Z.shape[1]
-        W = np.zeros((n_features, n_bits)) if start is None else start.copy()
-        M = np.zeros(self.Z.shape)
+        put, fetch = self.device.put, self.device.fetch
+        W: Array = self.device.zeros((n_features, n_bits)) if start is None else start.copy()
+        M = np.zeros_like(self.Z)
         if start is not None:
             self.parts.each(lambda rows: np.multiply(self.Z[rows], self.F[rows] @ W, out=M[rows]))
         todo = np.arange(n_bits)  # the column of W for each column of Z and M
         hard = np.zeros(n_bits, np.bool_)  # bits whose systems are solved exactly
-        inside = np.empty(M.shape)
+        inside = np.empty_like(M)
         for number in range(NEWTON_STEPS):
-            value, gradient = self._evaluate(W[:, todo], M, inside)
+            value, gradient = self._evaluate(W[:, put(todo)], M, inside)
             # Exact steps can wander for long where hardly more points are inside than there are
             # features; inexact ones in between end that.
             early = number < EXACT_STEPS
@@ -173,34 +179,39 @@ class _Newton:
             hard = few | (hard & exact)
             cost = self.exact.cost(inside)
             step = np.empty_like(gradient)
-            step[:, hard] = self.exact.solve(todo[hard], gradient[:, hard], inside[:, hard])
-            decrement = -(gradient * step).sum(0)
+            those = put(np.flatnonzero(hard))
+            step[:, those] = self.exact.solve(todo[hard], gradient[:, those], inside[:, those])
+            decrement = fetch(-(gradient * step).sum(0))
             if not hard.all():
-                self._precondition(self._mean(inside[:, ~hard]))
-                decrement[~hard] = (gradient * (self.inverse @ gradient)).sum(0)[~hard]
-            far = decrement > 2 * TOLERANCE * value
+                self._precondition(self._mean(inside[:, put(np.flatnonzero(~hard))]))
+                roughly = fetch((gradient * (self.inverse @ gradient)).sum(0))
+                decrement[~hard] = roughly[~hard]
+            far = decrement > 2 * TOLERANCE * fetch(value)
             if not far.all():
                 if not far.any():
                     break
-                todo, M, inside = todo[far], M[:, far], np.ascontiguousarray(inside[:, far])
-                gradient, self.Z = gradient[:, far], self.Z[:, far]
-                step, hard, cost = step[:, far], hard[far], cost[far]
-                self.s = self.s[:, far] if self.s.shape[1] > 1 else self.s
+                left = put(np.flatnonzero(far))
+                todo, M, inside = todo[far], M[:, left], inside[:, left].copy()
+                gradient, self.Z = gradient[:, left], self.Z[:, left]
+                step, hard, cost = step[:, left], hard[far], cost[far]
+                self.s = self.s[:, left] if self.s.shape[1] > 1 else self.s
             if not hard.all():
                 easy = np.flatnonzero(~hard)
                 limit = np.full(len(easy), float(LATE_CG_STEPS))
                 if early:
                     limit = self._patience(cost[easy])
-                found, solved = self._solve(gradient[:, easy], inside[:, easy], limit)
-                step[:, easy] = found
+                at = put(easy)
+                found, solved = self._solve(gradient[:, at], inside[:, at], limit)
+                step[:, at] = found
                 late = easy[~solved & exact]
-                step[:, late] = self.exact.solve(todo[late], gradient[:, late], inside[:, late])
+                at = put(late)
+                step[:, at] = self.exact.solve(todo[late], gradient[:, at], inside[:, at])
                 hard[late] = True
-            W[:, todo] += step * self._search(W[:, todo], M, step, gradient)
+            W[:, put(todo)] += step * self._search(W[:, put(todo)], M, step, gradient)
         return W
 
     def _few_inside(self, inside: Array) -> NDArray[np.bool_]:
-        count = peers().sum((inside != 0).sum(axis=0))
+        count = self.device.fetch(peers().sum((inside != 0).sum(axis=0)))
         return np.asarray((count <= len(self.gram)) & (count**2 <= FEW_INSIDE * self.n_points))
 
     def _weight(self, rows: slice) -> Array:
@@ -233,11 +244,8 @@ class _Newton:
 
     def _precondition(self, rho: float) -> None:
         if abs(rho - self.rho) > 0.1 * self.rho or not len(self.inverse):
-            from scipy.linalg import cho_factor, cho_solve  # imported for training alone
-
-            unit = np.eye(len(self.gram))
-            factor = cho_factor(unit + (2 * self.C * rho) * self.gram)
-            self.rho, self.inverse = rho, cho_solve(factor, unit)
+            unit = self.device.put(np.eye(len(self.gram)))
+            self.rho, self.inverse = rho, self.device.inverse(unit + 2 * self.C * rho * self.gram)
 
     def _solve(
         self, gradient: Array, inside: Array, limit: Array
@@ -261,15 +269,15 @@ class _Newton:
 
             product = p + (2 * self.C) * self.parts.sum(part)
             curve = (p * product).sum(0)
-            along = np.divide(size, curve, out=np.zeros_like(size), where=size > NOTHING)
+            along = np.where(size > NOTHING, size / np.where(size > NOTHING, curve, 1.0), 0.0)
             step += along * p
             r = r - along * product
             q = self.inverse @ r
             previous, size = size, (r * q).sum(0)
-            solved = size <= FORCING**2 * first
+            solved = self.device.fetch(size <= FORCING**2 * first)
             if (solved | (number >= limit)).all():
                 break
-            p = q + p * np.divide(size, previous, out=np.zeros_like(size), where=previous > 0)
+            p = q + p * np.where(previous > 0, size / np.where(previous > 0, previous, 1.0), 0.0)
         return step, solved
 
     def _search(self, W: Array, M: Array, step: Array, gradient: Array) -> Array:
@@ -279,12 +287,12 @@ class _Newton:
         method can jump to and fro between two of them. So it is kept between lengths where the
         slope is known to be negative and positive.
         """
-        change = np.empty(M.shape)
+        change = np.empty_like(M)
         self.parts.each(
             lambda rows: np.multiply(self.Z[rows], self.F[rows] @ step, out=change[rows])
         )
         slope, curve = (W * step).sum(0), (step * step).sum(0)
-        length = np.ones(step.shape[1])
+        length = np.ones_like(slope)
         low, high = np.zeros_like(length), np.full_like(length, np.inf)
         enough = SETTLED * np.abs((gradient * step).sum(0))
         for number in range(LENGTHS):
@@ -309,4 +317,5 @@ class _Newton:
             if not far.any():
                 break
         self.parts.each(lambda rows: np.add(M[rows], length * change[rows], out=M[rows]))
-        return length
+        found: Array = length
+        return found

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers, Single
+from auxhash.compute.device import CPU, Device
 from auxhash.compute.peers import peers
 from auxhash.refine.gradient import FIRST, SECOND, Outputs, shuffled
 
@@ -22,12 +24,17 @@ class ClassCodes:
     """Inner products of codes, as far apart as C classes can be, plus a cross-entropy."""
 
     def __init__(
-        self, classes: Numbers, n_bits: int, batch: int = BATCH, cross_entropy: float = 0.0
+        self,
+        classes: Numbers,
+        n_bits: int,
+        batch: int = BATCH,
+        cross_entropy: float = 0.0,
+        device: Device = CPU,
     ) -> None:
         self.classes, self.n_bits, self.batch = classes, n_bits, batch
         n_classes = peers().most(int(classes.max()) + 1)
         self.apart = np.float32(-1 / max(n_classes - 1, 1))
-        self.head = Head(n_classes, n_bits) if cross_entropy else None
+        self.head = Head(n_classes, n_bits, device) if cross_entropy else None
         self.cross_entropy = np.float32(cross_entropy)
 
     def batches(self, rng: np.random.Generator) -> Iterator[Numbers]:
@@ -38,7 +45,7 @@ class ClassCodes:
 
     def pull(self, outputs: Outputs, rows: Numbers, s: np.float32, run: threads.Run) -> Single:
         U: Single = np.tanh(s * outputs(rows))
-        classes = self.classes[rows]
+        classes = devices.of(U).put(self.classes[rows])
         pull = self.slope(U, classes)
         if self.head is not None:
             pull += self.cross_entropy * self.head.slope(U, classes)
@@ -57,8 +64,8 @@ class ClassCodes:
 class Head:
     """A linear classifier of u, learnt by Adam while it is asked: its slope moves the outputs."""
 
-    def __init__(self, n_classes: int, n_bits: int) -> None:
-        self.W: Single = np.zeros((n_bits + 1, n_classes), np.float32)
+    def __init__(self, n_classes: int, n_bits: int, device: Device = CPU) -> None:
+        self.W: Single = device.zeros((n_bits + 1, n_classes), np.float32)
         self.mean, self.square, self.n_steps = np.zeros_like(self.W), np.zeros_like(self.W), 0
 
     def slope(self, U: Single, classes: Numbers) -> Single:
@@ -67,7 +74,7 @@ class Head:
         logits -= logits.max(axis=1, keepdims=True)
         wrong = np.exp(logits)
         wrong /= wrong.sum(axis=1, keepdims=True)
-        wrong[np.arange(len(U)), classes] -= 1
+        wrong[devices.of(U).put(np.arange(len(U))), classes] -= 1
         wrong /= np.float32(len(U))
         slope: Single = wrong @ self.W[:-1].T
         self._move(np.vstack([U.T @ wrong, wrong.sum(axis=0)]))

@@ -16,6 +16,7 @@ from auxhash import losses
 from auxhash.affinity import Affinity
 from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers, Single
+from auxhash.compute.device import BLOCK, CPU
 from auxhash.compute.kernels import kernel
 from auxhash.refine.gradient import Objective, Outputs, shuffled
 from auxhash.zstep import Problem
@@ -52,6 +53,8 @@ def classes_of(affinity: Affinity) -> Numbers | None:
     groups = affinity.groups
     if groups is None or affinity.kind != "similarity":
         return None
+    if affinity.by_class:
+        return groups
     for pairs in threads.chunks(len(affinity), PAIRS):
         i, j = affinity.ends(pairs)
         if not np.array_equal(
@@ -66,17 +69,15 @@ class FreshPairs:
 
     def __init__(self, problem: Problem, classes: Numbers, batch: int = BATCH) -> None:
         affinity = problem.affinity
-        self.batch, self.unit = batch, steepest(problem)
+        self.batch, self.unit, self.device = batch, steepest(problem), problem.device
         size = np.bincount(classes)
-        weight = np.zeros((len(size), len(size)))
-        for pairs in threads.chunks(len(affinity), PAIRS):
-            _add_weights(classes, *affinity.ends(pairs), affinity.values(pairs)[1], weight)
-        weight = weight + weight.T  # every pair in both orders, in the diagonal cells, too
+        weight = affinity.class_weights(classes)
         count = np.outer(size, size) - np.diag(size)
         weight = np.divide(weight, count, out=np.zeros_like(weight), where=count > 0)
         self.weight = (weight / affinity.total_weight()).astype(np.float32)  # (classes, classes)
         self.classes = classes
         self.slope = _slope(losses.curves(problem.function, [-1, 1], problem.n_bits))
+        self.on_device = self.device.put(self.weight), self.device.put(self.slope)
         line = _line(self.slope)
         same = np.eye(len(size), dtype=np.int64)
         self.line = None if line is None else [self.weight * side[same] for side in line]
@@ -90,7 +91,9 @@ class FreshPairs:
     def pull(self, outputs: Outputs, rows: Numbers, s: np.float32, run: threads.Run) -> Single:
         U = np.tanh(s * outputs(rows))
         classes = self.classes[rows]
-        if self.line is None:
+        if self.device is not CPU:
+            pull = self._all_at_once(U, classes)
+        elif self.line is None:
             pull = self._pair_by_pair(U, classes, run)
         else:
             pull = self._class_by_class(U, classes, *self.line)
@@ -107,6 +110,16 @@ class FreshPairs:
             return pull
 
         return np.concatenate(run(part, threads.chunks(len(U), CHUNK)))
+
+    def _all_at_once(self, U: Single, classes: Numbers) -> Single:
+        """The same on a GPU, which has all pairs of a batch at hand for any loss."""
+        S: Single = U @ U.T
+        own = self.device.put(classes.astype(np.int32))
+        weight, slope = self.on_device
+        sizes = len(U), len(weight), slope.shape[1]
+        kernels = self.device.kernels(__file__)
+        kernels("class_pulls", -(-S.size // BLOCK), S, own, weight, slope, *sizes)
+        return S @ U
 
     def _class_by_class(self, U: Single, classes: Numbers, A: Single, B: Single) -> Single:
         """The same for a weight times slope of A + B u_i'u_j, A and B (classes, classes)."""
@@ -125,12 +138,11 @@ class GivenPairs:
     """All pairs of the affinity that a point of the batch is part of."""
 
     def __init__(self, problem: Problem, batch: int = BATCH) -> None:
-        self.batch, self.unit = batch, steepest(problem)
+        self.batch, self.unit, self.device = batch, steepest(problem), problem.device
         self.n_points = problem.n_points
-        self.graph = problem.graph
+        self.edges = problem.edges
         total = problem.affinity.total_weight()
-        self.slope = _slope(problem.table.table / total)
-        self.basis = _slope(problem.table.basis / total)
+        self.slope, self.basis = (self.device.put(_slope(v / total)) for v in problem.values)
 
     def batches(self, rng: np.random.Generator) -> Iterator[Numbers]:
         return shuffled(self.n_points, self.batch, rng)
@@ -139,7 +151,9 @@ class GivenPairs:
         return self.n_points / len(rows) / self.unit
 
     def pull(self, outputs: Outputs, rows: Numbers, s: np.float32, run: threads.Run) -> Single:
-        edges = self.graph.edges
+        edges = self.edges
+        if self.device is not CPU:
+            return self._all_at_once(outputs, rows, s)
         needed, place = self._needed(rows)
         U = np.tanh(s * outputs(needed))
         pull = np.empty((len(rows), U.shape[1]), np.float32)
@@ -152,6 +166,19 @@ class GivenPairs:
         pull *= s * (1 - U * U)
         return pull
 
+    def _all_at_once(self, outputs: Outputs, rows: Numbers, s: np.float32) -> Single:
+        """The same on a GPU."""
+        U = np.tanh(s * outputs(slice(None)))
+        chosen, edges = self.device.put(rows), self.edges
+        pull: Single = self.device.empty((len(rows), U.shape[1]), np.float32)
+        lists = edges.indptr, edges.indices, edges.row, edges.pair
+        curves = edges.coef, edges.coef.shape[1], self.slope, self.basis
+        kernels = self.device.kernels(__file__)
+        kernels("given_pulls", len(rows), chosen, *lists, *curves, U, U.shape[1], pull)
+        U = U[chosen]
+        pull *= s * (1 - U * U)
+        return pull
+
     def _needed(self, rows: Numbers) -> tuple[Numbers | slice, NDArray[np.int32]]:
         """The points of a batch and their partners, and the place of each point among them.
 
@@ -160,7 +187,7 @@ class GivenPairs:
         """
         if self.n_points > FEW:
             place = np.zeros(self.n_points, np.int32)
-            count = _mark_partners(rows, self.graph.edges, place)
+            count = _mark_partners(rows, self.edges, place)
             if 2 * count < self.n_points:
                 needed = np.flatnonzero(place)
                 place[needed] = np.arange(count)
@@ -193,13 +220,6 @@ def _line(slope: Single) -> tuple[Single, Single] | None:
     A = (slope[:, 0] + slope[:, -1]) / np.float32(2)
     line = A[:, None] + B[:, None] * (b - 2 * np.arange(b + 1))
     return (A, B) if np.allclose(slope, line, rtol=0, atol=1e-5 * np.abs(slope).max()) else None
-
-
-@kernel
-def _add_weights(classes: Any, i: Any, j: Any, weight: Any, out: Any) -> None:
-    """Add the weights of these pairs to the cells of their classes."""
-    for p in range(len(i)):
-        out[classes[i[p]], classes[j[p]]] += weight[p]
 
 
 @kernel(inline="always")

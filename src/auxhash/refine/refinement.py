@@ -141,13 +141,14 @@ class Refine:
         if self.objective == "classes":
             assert classes is not None  # `check` has seen to it
             batch = self.batch or CLASS_BATCH
-            return ClassCodes(classes, problem.n_bits, batch, self.cross_entropy)
+            return ClassCodes(classes, problem.n_bits, batch, self.cross_entropy, problem.device)
         similar = _similar(problem)
         if self.neighbors:
             k = min(NEAREST, len(F) - 1)
-            near = Partners.of_table(nearest(F[:][:, :-1], k=k, n_jobs=problem.n_jobs)[0])
+            points = problem.device.fetch(F[:][:, :-1])
+            near = Partners.of_table(nearest(points, k=k, n_jobs=problem.n_jobs)[0])
             similar = Both(similar, near, self.neighbors)
-        return Rank(similar, self.batch or RANK_BATCH)
+        return Rank(similar, self.batch or RANK_BATCH, device=problem.device)
 
     def after(
         self,

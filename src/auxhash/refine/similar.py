@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from auxhash.affinity import Affinity
+from auxhash.compute import device as devices
 from auxhash.compute.arrays import Numbers, Single
 
 
@@ -40,7 +41,8 @@ class ByClass(NamedTuple):
     column: Numbers
 
     def clear(self, table: Single, rows: slice) -> None:
-        table[self.row[rows, None] == self.column] = 0
+        put = devices.of(table).put
+        table[put(self.row[rows, None]) == put(self.column)] = 0
 
 
 class Listed(NamedTuple):
@@ -51,7 +53,8 @@ class Listed(NamedTuple):
 
     def clear(self, table: Single, rows: slice) -> None:
         first, last = np.searchsorted(self.row, [rows.start, rows.stop])
-        table[self.row[first:last] - rows.start, self.column[first:last]] = 0
+        put = devices.of(table).put
+        table[put(self.row[first:last] - rows.start), put(self.column[first:last])] = 0
 
 
 class SameClass:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from auxhash import checks
 from auxhash.codes import Codes
 from auxhash.compute.arrays import Array
-from auxhash.compute.device import CPU, Device
 from auxhash.storage.encoding import TYPES, register
 from auxhash.torch import learning
 from auxhash.torch.learning import (
@@ -196,10 +195,8 @@ class ModuleHash:
             raise ValueError(f"module must give outputs (n, n_bits), got shape {outputs.shape}")
         return outputs
 
-    def smooth(
-        self, F: NDArray[Any], rng: np.random.Generator, device: Device = CPU
-    ) -> SmoothModule:
-        """As for other hash functions; the module computes where it is, not on `device`."""
+    def smooth(self, F: NDArray[Any], rng: np.random.Generator) -> SmoothModule:
+        """As for other hash functions; the module computes where it is."""
         return SmoothModule(self.trained_module(), F, self, rng)
 
     def moved(self, weights: list[Array]) -> "ModuleHash":

@@ -14,7 +14,7 @@ import math
 import os
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -79,15 +79,21 @@ class Checkpoint:
         return deepcopy(self.began)
 
     def keep(
-        self, steps: Iterable[tuple[Step, State]], rng: np.random.Generator
+        self,
+        steps: Iterable[tuple[Step, State]],
+        rng: np.random.Generator,
+        bring: Callable[[Any], Any],
     ) -> Iterator[tuple[Step, State]]:
-        """Pass the steps on, those of MAC once they are on disk. `rng` is MAC's generator."""
+        """Pass the steps on, those of MAC once they are on disk.
+
+        `rng` is MAC's generator; `bring` brings a state from the device of the run.
+        """
         saved = self.saved or Saved(self.run, self.began, rng, [], [], False)
         for step, state in steps:
             if step.iteration >= len(saved.history):  # else it comes from the file
-                saved = saved.after(step, state)
+                saved = saved.after(step, bring(state))
                 if step.iteration == 0:
-                    self.check(state.h)  # again: fitted, it holds more
+                    self.check(bring(state.h))  # again: fitted, it holds more
                 if step.mu < math.inf:
                     self.write(saved)
             yield step, state

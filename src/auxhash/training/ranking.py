@@ -124,8 +124,9 @@ class RankTraining:
             h.check_bits(F, settings.n_bits)
         self.h = started(h, F, settings.n_bits, preparing)
         self.objective = Rank(Partners.of_table(nearest), device=settings.device)
+        device = settings.device
         with threads.pool(settings.n_jobs):
-            self.smooth = self.h.smooth(F, self.rng, settings.device)
+            self.smooth = device.carry(self.h).smooth(device.put(F), self.rng)
         self.descent = GradientDescent(
             self.smooth, self.objective, settings.n_steps, STEEPNESS, RATE, self.rng
         )
@@ -153,7 +154,8 @@ class RankTraining:
         with interrupt.watching() as watch:
             for step in watch.until_pressed(self._shown(self._kept(self._steps(history)))):
                 history.append(step)
-        h = self.h.moved(self.smooth.weights())
+        weights = [self.settings.device.fetch(each) for each in self.smooth.weights()]
+        h = self.h.moved(weights)
         return RankResult(h, history, self.n_points, watch.pressed)
 
     def _steps(self, history: list[RankStep]) -> Iterator[RankStep]:

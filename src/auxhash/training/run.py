@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from auxhash import affinity as affinities
 from auxhash import hashfunctions, mac, zstep
-from auxhash.affinity import Affinity
+from auxhash.affinity import Affinity, gpu
 from auxhash.codes import Codes
 from auxhash.compute import clock
+from auxhash.compute.device import CPU, Device
 from auxhash.compute.peers import peers
 from auxhash.hashfunctions import HashFunction
 from auxhash.mac import MAC, State, Step, Validate
@@ -56,6 +57,7 @@ class Settings:
     learnt_from: int = 0  # other points that it was learnt from
     init: Codes | None = None  # in place of the free codes of mu = 0
     validation: Validation | None = None
+    device: Device = CPU
     n_jobs: int | None = None
     verbose: int = 0
 
@@ -90,30 +92,36 @@ class Training:
         self.settings, self.checkpoint = settings, checkpoint
         self.points, held = hold_out(points, settings.validation, holding)
         self.affinity = self._pairs(draws)
-        self.h = settings.hash_function
+        device, self.h = settings.device, settings.device.carry(settings.hash_function)
+        X = device.put(self.points.X)
         if not settings.going_on:
-            self.h = self.h.prepare(self.points.X, centres)
-        self.F = hashfunctions.training_features(self.h, self.points.X, settings.n_jobs)
+            self.h = self.h.prepare(X, centres)
+        self.F = hashfunctions.training_features(self.h, X, settings.n_jobs)
         if hashfunctions.is_shared(self.h):
             self.h.check_bits(self.F, settings.n_bits)
         self.Z = self._first_codes(codes)
-        self.problem = zstep.Problem(self.affinity, settings.loss, settings.n_bits, settings.n_jobs)
+        self.problem = zstep.problem_on(
+            device, self.affinity, settings.loss, settings.n_bits, settings.n_jobs
+        )
         self.validate = self._validation(held)
         self.refine = self._refinement()
         if checkpoint is not None:
-            checkpoint.check(self.h)
+            checkpoint.check(device.bring(self.h))
 
     def run(self) -> Result:
         """Train, and return the best that was found."""
         saved = None if self.checkpoint is None else self.checkpoint.saved
         history = [] if saved is None else list(saved.history)
         first: list[HashFunction] = []
+        bring = self.settings.device.bring
         with interrupt.watching() as watch:
             steps = watch.until_pressed(_told(self._consumed(), watch))
             found = self._chosen(_record(steps, history, first), history)
         if self.settings.going_on and self.settings.init is None:
             found = self._with_what_was_learnt(*found)
-        return Result(*found, first[0], history, self.points.y, self.affinity, watch.pressed)
+        h, codes, loss = found
+        learnt = bring(h), bring(codes), loss, bring(first[0])
+        return Result(*learnt, history, self.points.y, self.affinity.on_processor(), watch.pressed)
 
     def _chosen(self, steps: Steps, history: list[Step]) -> tuple[HashFunction, Codes, float]:
         """h, h(X) and L(h): of the lowest accepted step, or refined, if that is to be kept."""
@@ -155,7 +163,7 @@ class Training:
         saved: Saved | None = None if self.checkpoint is None else self.checkpoint.saved
         steps: Steps
         if settings.end_to_end:
-            steps = [self._untrained()] if saved is None else saved.pairs
+            steps = [self._untrained()] if saved is None else self._carried(saved.pairs)
             if saved is not None and saved.finished:
                 return steps
         elif saved is None:
@@ -164,18 +172,21 @@ class Training:
                 settings.init is None, self.validate,
             )  # fmt: skip
         elif saved.finished:
-            return saved.pairs
+            return self._carried(saved.pairs)
         else:
             self.solving = saved.rng
-            later = algorithm.path(
-                self.problem, self.F, *saved.pairs[-1], self.solving, self.validate
-            )
-            steps = chain(saved.pairs, later)
+            pairs = self._carried(saved.pairs)
+            later = algorithm.path(self.problem, self.F, *pairs[-1], self.solving, self.validate)
+            steps = chain(pairs, later)
         if settings.two_step:
             return islice(steps, 1)
         if self.refine is not None:
             steps = self.refine.after(steps, self.problem, self.F, self.refining, self.validate)
         return steps
+
+    def _carried(self, pairs: list[tuple[Step, State]]) -> list[tuple[Step, State]]:
+        """Steps from a file, their states on the device of this run."""
+        return [(step, self.settings.device.carry(state)) for step, state in pairs]
 
     def _untrained(self) -> tuple[Step, State]:
         """The hash function as it starts, in place of the steps of MAC."""
@@ -192,7 +203,7 @@ class Training:
         """The steps, passed through the checkpoint and the progress bar, if there are any."""
         steps = self.steps()
         if self.checkpoint is not None:
-            steps = self.checkpoint.keep(steps, self.solving)
+            steps = self.checkpoint.keep(steps, self.solving, self.settings.device.bring)
         if self.settings.verbose:
             algorithm = self.settings.algorithm
             more = 0 if self.refine is None else REPORTS
@@ -208,6 +219,11 @@ class Training:
             return self.points.affinity
         settings = self.settings
         assert self.points.y is not None  # the estimator has seen to it
+        if settings.device is not CPU:
+            return gpu.from_labels(
+                settings.device, self.points.y, settings.n_similar, settings.n_dissimilar, rng,
+                settings.n_jobs,
+            )  # fmt: skip
         return affinities.from_labels(
             self.points.y, settings.n_similar, settings.n_dissimilar, rng, settings.n_jobs
         )
@@ -221,7 +237,8 @@ class Training:
                     f"init must be of shape {shape} (points learnt from, n_bits), "
                     f"got {settings.init.shape}"
                 )
-            return settings.init
+            given: Codes = settings.device.put(settings.init)
+            return given
         if settings.going_on:
             old = hashfunctions.codes(self.h, self.F, settings.n_jobs)
             if old.shape != shape:
@@ -229,14 +246,15 @@ class Training:
                     f"warm_start goes on from {old.shape[1]} bits; n_bits is {shape[1]} now"
                 )
             return old
-        random = rng.integers(0, 2, shape, dtype=np.int8)
-        return (2 * random - 1).astype(np.int8)
+        random = settings.device.put(rng.integers(0, 2, shape, dtype=np.int8))
+        codes: Codes = (2 * random - 1).astype(np.int8)
+        return codes
 
     def _validation(self, held: HeldOut | None) -> Validate | None:
         validation = self.settings.validation
         if held is None or validation is None:
             return None
-        queries = self.h.features(held.X, self.settings.n_jobs)
+        queries = self.h.features(self.settings.device.put(held.X), self.settings.n_jobs)
         return precision_of(held, validation, self.points, self.F, queries, self.settings.n_jobs)
 
     def _refinement(self) -> Refine | None:

@@ -10,6 +10,7 @@ from auxhash import checks, metrics
 from auxhash.affinity import Affinity
 from auxhash.affinity.neighbors import nearest
 from auxhash.codes import Codes, Packed
+from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Matrix
 from auxhash.compute.peers import peers
@@ -187,7 +188,8 @@ class Precision:
         tally.Truth(*self.truth, len(queries), len(base))  # or raise at once
 
     def __call__(self, h: HashFunction) -> float:
-        queries, base = (codes(h, F, self.n_jobs) for F in (self.queries, self.base))
+        both = (codes(h, F, self.n_jobs) for F in (self.queries, self.base))
+        queries, base = (devices.of(some).fetch(some) for some in both)
         found = tally.take(queries, base, *self.truth, n_jobs=self.n_jobs)
         counts, n_base = peers().sum(np.stack([found.found, found.hits])), peers().sum(len(base))
         found = replace(found, found=counts[0], hits=counts[1], n_base=n_base)
@@ -208,7 +210,8 @@ class PairPrecision:
         self.base, self.queries, self.pairs, self.n_jobs = base, queries, pairs, n_jobs
 
     def __call__(self, h: HashFunction) -> float:
-        queries, base = (codes(h, F, self.n_jobs) for F in (self.queries, self.base))
+        both = (codes(h, F, self.n_jobs) for F in (self.queries, self.base))
+        queries, base = (devices.of(some).fetch(some) for some in both)
         n, levels = len(queries), queries.shape[1] + 1
         every, similar = np.zeros(n * levels), np.zeros(n * levels)
         for rows in threads.chunks(len(self.pairs.held), CHUNK):

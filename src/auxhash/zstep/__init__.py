@@ -1,6 +1,7 @@
 """The Z step: optimise the codes Z given the hash function h."""
 
 from auxhash.zstep.cut import Cut
+from auxhash.zstep.gpu import problem_on
 from auxhash.zstep.problem import BitProblem, Penalty, Problem
 from auxhash.zstep.quad import Quad
 from auxhash.zstep.start import STARTS, Start, check_start, first_codes
@@ -22,5 +23,6 @@ __all__ = [
     "check_start",
     "first_codes",
     "get",
+    "problem_on",
     "z_step",
 ]

@@ -6,6 +6,7 @@ the points are coloured (no pair within a colour), and the colours take turns. T
 on the pairs alone: the result is the same on any number of threads.
 """
 
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -47,20 +48,24 @@ class Descent(BitDescent):
         self, problem: Problem, words: Words, c: Array, run: threads.Run, rng: np.random.Generator
     ) -> int:
         """Visit every point once, changing `words` in place; return how many bits flipped."""
-        graph = problem.graph
-        colours = graph.derive("colours", lambda: _by_colour(graph))
-        tolerance = ROUNDING * problem.last_mu
+        return visit_points(problem, words, c, run)
 
-        def descend(points: NDArray[np.int32]) -> int:
-            flips: int = _descend_points(
-                points, words, c, tolerance, graph.edges, problem.differences
-            )
-            return flips
 
-        flips = 0
-        for points in colours:
-            flips += sum(run(descend, [points[s] for s in threads.chunks(len(points), CHUNK)]))
+@singledispatch
+def visit_points(problem: Problem, words: Words, c: Array, run: threads.Run) -> int:
+    """Visit every point once, changing `words` in place; return how many bits flipped."""
+    graph = problem.graph
+    colours = graph.derive("colours", lambda: _by_colour(graph))
+    tolerance = ROUNDING * problem.last_mu
+
+    def descend(points: NDArray[np.int32]) -> int:
+        flips: int = _descend_points(points, words, c, tolerance, graph.edges, problem.differences)
         return flips
+
+    flips = 0
+    for points in colours:
+        flips += sum(run(descend, [points[s] for s in threads.chunks(len(points), CHUNK)]))
+    return flips
 
 
 def _by_colour(graph: Graph) -> list[NDArray[np.int32]]:

@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.affinity import Affinity
-from auxhash.codes import Codes, Words, codes_to_words, popcount
+from auxhash.codes import Codes, Words, codes_to_words, popcount, words_to_codes
 from auxhash.compute import threads
 from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.device import CPU, Device
 from auxhash.compute.kernels import kernel
 from auxhash.losses import Loss, LossTable, get, sum_pairs, tabulate, tabulate_at
 
@@ -110,6 +111,8 @@ class Graph:
 class Problem:
     """L_P over the codes of `affinity.n_points` points, for one loss and number of bits."""
 
+    device: Device = CPU  # where codes are, and the pairs
+
     def __init__(
         self, affinity: Affinity, loss: str | Loss, n_bits: int, n_jobs: int | None = None
     ) -> None:
@@ -118,8 +121,10 @@ class Problem:
         self.n_bits = int(n_bits)  # NumPy's small integers would wrap around
         self.n_jobs = n_jobs
         self.table: LossTable = tabulate(affinity, loss, self.n_bits)
-        self.graph = _graph(affinity, self.table)
-        self.differences = _differences(self.table)
+        self.graph = graph_of(affinity, self.table)
+        self.edges = self.graph.edges
+        self.values = self.table.table, self.table.basis
+        self.differences = differences_of(*self.values)
 
     @property
     def n_points(self) -> int:
@@ -138,6 +143,14 @@ class Problem:
     def couplings(self) -> Array:
         """A buffer for the couplings of one bit: only solvers that take bits one by one need it."""
         return np.empty(len(self.graph.indices))
+
+    def to_words(self, Z: Codes) -> Words:
+        """Codes as 64-bit words, where the problem is computed."""
+        return codes_to_words(Z)
+
+    def to_codes(self, words: Words) -> Codes:
+        """The reverse of `to_words`."""
+        return words_to_codes(words, self.n_bits)
 
     def loss(self, Z: Codes) -> float:
         """L(Z), eq. (10)."""
@@ -172,7 +185,8 @@ class Problem:
         graph = replace(self.graph, edges=self.graph.edges._replace(coef=table.coef))
         before = [(1 << min(64, max(0, k - 64 * w))) - 1 for w in range(words.shape[1])]
         mask = np.array(before, np.uint64)
-        return self._bit(graph, _differences(table), words, mask, np.zeros(len(words)), 0.0, run)
+        differences = differences_of(table.table, table.basis)
+        return self._bit(graph, differences, words, mask, np.zeros(len(words)), 0.0, run)
 
     def _bit(
         self,
@@ -287,7 +301,7 @@ def _all_but(k: int, n_words: int) -> Words:
     return others
 
 
-def _graph(affinity: Affinity, table: LossTable) -> Graph:
+def graph_of(affinity: Affinity, table: LossTable) -> Graph:
     """Neighbour lists in two passes over the pairs, a part at a time."""
     groups, n = affinity.groups, affinity.n_points
     if groups is None:
@@ -308,9 +322,9 @@ def _graph(affinity: Affinity, table: LossTable) -> Graph:
     return Graph(Edges(indptr, within, indices, rows, numbers, table.coef))
 
 
-def _differences(table: LossTable) -> Differences:
-    parts = table.table, table.basis
-    return Differences(*(np.pad(-np.diff(part), ((0, 0), (1, 1))) for part in parts))
+def differences_of(table: Array, basis: Array) -> Differences:
+    """Of a `LossTable`'s table and basis."""
+    return Differences(*(np.pad(-np.diff(part), ((0, 0), (1, 1))) for part in (table, basis)))
 
 
 @kernel

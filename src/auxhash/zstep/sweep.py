@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.checks import unknown
-from auxhash.codes import Codes, Words, codes_to_words, words_to_codes
+from auxhash.codes import Codes, Words
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.zstep.cut import Cut
@@ -75,7 +75,7 @@ def z_step(
     rng: np.random.Generator,
 ) -> ZStep:
     """Lower L_P(Z), eq. (5), for a fixed hash function, by at most `max_sweeps` sweeps from Z."""
-    words = codes_to_words(Z)
+    words = problem.to_words(Z)
     c = penalty.linear()
     changed, sweeps, skipped = 1, 0, 0
     with threads.pool(problem.n_jobs) as run:
@@ -86,7 +86,7 @@ def z_step(
                 changed, more = _sweep_bits(problem, words, c, penalty.mu, solver, run, rng)
                 skipped += more
             sweeps += 1
-    Z = words_to_codes(words, problem.n_bits)
+    Z = problem.to_codes(words)
     free_loss = problem.loss(Z)
     return ZStep(Z, free_loss + penalty.value(Z), free_loss, sweeps, not changed, skipped)
 

@@ -1,0 +1,164 @@
+"""The Z step on a GPU: the objective of `problem`, with its pairs and codes in the GPU's memory.
+
+The loops over the pairs are in problem.cu and descent.cu. Sums over the pairs of a point are exact
+in any order, because what is added up is rounded to a grid first (`on_grid`): so neighbour lists
+need not be sorted, and the same seed gives the same codes.
+"""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from auxhash.affinity import Affinity
+from auxhash.affinity.gpu import ROWS, DeviceAffinity
+from auxhash.codes import Codes, Words
+from auxhash.compute import threads
+from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.device import BLOCK, CPU, Device
+from auxhash.losses import Loss, get, tabulate, tabulate_rows
+from auxhash.zstep import descent, problem
+from auxhash.zstep.descent import visit_points
+from auxhash.zstep.problem import ROUNDING, Differences, Edges, Problem, differences_of, graph_of
+
+GRID = 40  # binary digits of the entries of a table, below the largest
+DIGITS = 52  # of a double
+ROUNDS = 64  # of the colouring, after which points that have a colour are left out
+
+
+class DeviceProblem(Problem):
+    """L_P over codes in the memory of a GPU; see `Problem`."""
+
+    def __init__(
+        self,
+        affinity: Affinity,
+        loss: str | Loss,
+        n_bits: int,
+        n_jobs: int | None,
+        device: Device,
+    ) -> None:
+        self.affinity, self.function = affinity, get(loss)
+        self.n_bits, self.n_jobs, self.device = int(n_bits), n_jobs, device
+        if isinstance(affinity, DeviceAffinity):
+            table = tabulate_rows(ROWS, affinity.kind, loss, self.n_bits)
+            drawn = affinity.edges
+            empty = device.empty(0, np.uint32), device.empty((1, 0))
+            self.edges = Edges(drawn.indptr, drawn.indptr[1:], drawn.indices, drawn.row, *empty)
+            values, basis, self.constant = table, np.zeros((0, table.shape[1])), 0.0
+        else:
+            found = tabulate(affinity, loss, self.n_bits)
+            self.edges = Edges(*(device.put(part) for part in graph_of(affinity, found).edges))
+            values, basis, self.constant = found.table, found.basis, found.constant
+        self.most_edges = int(np.diff(self.edges.indptr).max())
+        self.values = values, basis
+        self.on_loss = self._on_device(values, basis)
+        self.differences = differences_of(values, basis)
+        self.on_differences = self._on_device(*self.differences)
+
+    def _on_device(self, table: Array, basis: Array) -> Differences:
+        return Differences(self.device.put(on_grid(table, self.most_edges)), self.device.put(basis))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held on the GPU."""
+        return sum(part.nbytes for part in self.edges)
+
+    def arguments(self, table: Differences) -> tuple[Any, ...]:
+        """The arguments EDGES of the kernels."""
+        edges = self.edges
+        lists = edges.indptr, edges.indices, edges.row, edges.pair
+        width = edges.coef.shape[1]
+        return *lists, edges.coef, width, table.table, table.basis, table.table.shape[1]
+
+    def to_words(self, Z: Codes) -> Words:
+        n, b = Z.shape
+        words = self.device.empty((n, -(-b // 64)), np.uint64)
+        _of_problem(self.device)(
+            "codes_to_words", -(-words.size // BLOCK), Z, words, n, b, words.shape[1]
+        )
+        made: Words = words
+        return made
+
+    def to_codes(self, words: Words) -> Codes:
+        n, n_words = words.shape
+        Z: Codes = self.device.empty((n, self.n_bits), np.int8)
+        _of_problem(self.device)(
+            "words_to_codes", -(-Z.size // BLOCK), words, Z, n, self.n_bits, n_words
+        )
+        return Z
+
+    def loss(self, Z: Codes) -> float:
+        words, out = self.to_words(Z), self.device.empty(len(Z))
+        given = words, words.shape[1], *self.arguments(self.on_loss)
+        _of_problem(self.device)("losses", len(Z), *given, out)
+        return self.constant + float(out.sum()) / 2
+
+    def fields(self, Z: Codes) -> Array:
+        words, S = self.to_words(Z), self.device.empty((len(Z), self.n_bits))
+        given = words, words.shape[1], self.n_bits, *self.arguments(self.on_differences)
+        _of_descent(self.device)("fields", len(Z), *given, S)
+        found: Array = S
+        return found
+
+    @cached_property
+    def last_mu(self) -> float:
+        out = self.device.empty(self.n_points)
+        given = self.arguments(self.on_differences)
+        _of_problem(self.device)("most", self.n_points, *given, out)
+        return float(out.max()) / 4
+
+    @cached_property
+    def colours(self) -> list[AnyArray]:
+        """One array per colour, its points: no two of a colour form a pair."""
+        put, kernels = self.device.put, _of_descent(self.device)
+        edges, n = self.edges, self.n_points
+        found = put(np.full(n, -1, np.int32))
+        waiting = put(np.arange(n, dtype=np.uint32))
+        while len(waiting):
+            for _ in range(ROUNDS):
+                lists = edges.indptr, edges.indices, found
+                kernels("colour", len(waiting), waiting, *lists, self.most_edges + 1)
+            waiting = waiting[found[waiting] < 0]
+        order = np.argsort(found, kind="stable").astype(np.uint32)
+        sizes = self.device.fetch(np.bincount(found))
+        ends = np.cumsum(sizes)
+        return [order[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+
+
+def problem_on(
+    device: Device, affinity: Affinity, loss: str | Loss, n_bits: int, n_jobs: int | None = None
+) -> Problem:
+    """The problem of these pairs, computed on that device."""
+    if device is CPU:
+        return Problem(affinity, loss, n_bits, n_jobs)
+    return DeviceProblem(affinity, loss, n_bits, n_jobs, device)
+
+
+def on_grid(table: Array, n_terms: int) -> Array:
+    """The entries rounded, so that sums of so many of them are exact in double precision."""
+    largest = np.abs(table).max(initial=0.0)
+    if not largest:
+        return table
+    digits = min(GRID, DIGITS - int(n_terms).bit_length() - 1)
+    unit = 2.0 ** (np.ceil(np.log2(largest)) - digits)
+    rounded: Array = np.rint(table / unit) * unit
+    return rounded
+
+
+@visit_points.register
+def _(problem: DeviceProblem, words: Words, c: Array, run: threads.Run) -> int:
+    flips = problem.device.zeros(1, np.uint64)
+    tolerance = np.float64(ROUNDING * problem.last_mu)
+    kernels, given = _of_descent(problem.device), problem.arguments(problem.on_differences)
+    codes = words, words.shape[1], c, problem.n_bits, tolerance
+    for points in problem.colours:
+        kernels("descend_points", len(points), points, *codes, *given, flips)
+    return int(flips[0])
+
+
+def _of_problem(device: Device) -> Any:
+    return device.kernels(problem.__file__)
+
+
+def _of_descent(device: Device) -> Any:
+    return device.kernels(descent.__file__)
