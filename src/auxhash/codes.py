@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auxhash import checks
+from auxhash.compute import device as devices
 from auxhash.compute.kernels import intrinsic
 
 Codes = NDArray[np.int8]
@@ -60,7 +61,20 @@ def sign(values: NDArray[np.floating[Any]]) -> Codes:
 
 def pack(codes: ArrayLike) -> Packed:
     """Pack +-1 codes (n, b) into uint8 (n, ceil(b / 8))."""
+    if not devices.on_processor(codes):
+        there: Packed = _packed_there(codes)
+        return there
     return np.packbits(as_codes(codes) > 0, axis=1, bitorder="little")
+
+
+def _packed_there(codes: Any) -> Any:
+    """The same on a GPU, by array operations that CuPy has."""
+    device, (n, b) = devices.of(codes), codes.shape
+    bits = device.zeros((n, n_bytes(b) * 8), np.uint8)
+    bits[:, :b] = codes > 0
+    place = device.put(1 << np.arange(8, dtype=np.uint8))
+    packed: Packed = (bits.reshape(n, n_bytes(b), 8) * place).sum(axis=2, dtype=np.uint8)
+    return packed
 
 
 def unpack(packed: ArrayLike, n_bits: int) -> Codes:

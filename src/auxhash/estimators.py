@@ -244,7 +244,7 @@ class MACHash(AffinityHash):
         init: ArrayLike | None = None,
         start: zstep.Start = "random",
         warm_start: bool = False,
-        device: Literal["cpu", "cuda", "auto"] = "cpu",
+        device: devices.DeviceName = "cpu",
         random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,

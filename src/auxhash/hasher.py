@@ -14,8 +14,9 @@ from auxhash import checks
 from auxhash.affinity import Affinity
 from auxhash.checks import ArgumentError
 from auxhash.codes import Codes, Packed, sign
-from auxhash.hashfunctions import decided, is_shared, packed
-from auxhash.hashfunctions.step import FLOATS
+from auxhash.compute import device as devices
+from auxhash.hashfunctions import decided, is_shared, is_smooth, outputs, packed
+from auxhash.hashfunctions.step import FLOATS, OfChunk
 from auxhash.storage import fitted
 from auxhash.training.validation import SCORE_K, precision_among
 
@@ -48,6 +49,9 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Real-valued outputs (n, n_bits); a bit is +1 where its output is not negative."""
         check_is_fitted(self)
+        if not devices.on_processor(X):
+            found: NDArray[np.float64] = devices.like(X, decided(*self._on_gpu(X)))
+            return found
         return self._decide(_features(self, X, reset=False))
 
     def _decide(self, points: NDArray[Any]) -> NDArray[np.float64]:
@@ -55,16 +59,38 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
 
     def transform(self, X: ArrayLike) -> Codes:
         """Codes (n, n_bits), int8 in {-1, +1}."""
-        return sign(self.decision_function(X))
+        codes: Codes = devices.like(X, sign(devices.native(self.decision_function(X))))
+        return codes
 
     def encode(self, X: ArrayLike) -> Packed:
         """Packed codes (n, ceil(n_bits / 8)), uint8: bit k at byte k // 8, bit k % 8.
 
         X is encoded chunk by chunk: it may be a memory map larger than memory, and bytes, half or
-        single precision are not copied.
+        single precision are not copied. Points on a GPU, CuPy's or PyTorch's, get codes there, as
+        they do from `transform` and `decision_function`; the processor makes them where a method
+        has no hash function that a GPU could compute.
         """
         check_is_fitted(self)
+        if not devices.on_processor(X):
+            codes: Packed = devices.like(X, packed(*self._on_gpu(X)))
+            return codes
         return self._encode(_features(self, X, reset=False))
+
+    def _on_gpu(self, X: Any) -> tuple[OfChunk, NDArray[Any]]:
+        """What gives the outputs of a chunk of points, there, and the points, checked, as CuPy's.
+
+        Without a hash function that a GPU can compute, it is the processor that does.
+        """
+        points = devices.native(X)
+        device = devices.of(points)
+        validate_data(self, np.zeros((1, *points.shape[1:])), reset=False)
+        if not np.isfinite(points).all():
+            raise ValueError("X must not hold NaN or infinity")
+        h = getattr(self, "hash_function_", None)
+        if h is None or not is_smooth(h) or is_shared(h):
+            return lambda chunk: device.put(self._outputs(device.fetch(chunk))), points
+        there = device.carry(h)
+        return lambda chunk: outputs(there, chunk, self.n_jobs), points
 
     def _encode(self, points: NDArray[Any]) -> Packed:
         return packed(self._outputs, points)
@@ -140,6 +166,7 @@ def check_points(
 def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> NDArray[Any]:
     """X, checked. Arrays of real numbers keep their type; anything else becomes float64."""
     checks.unmasked("X", X)
+    X = devices.fetched(X)
     any_shape = _takes_any_shape(hasher)
     if any_shape and np.ndim(X) > 2:
         return _of_any_shape(hasher, np.asarray(X), **wanted)
@@ -213,7 +240,7 @@ def check_labelled(
         rows = [[0.0]] if _takes_any_shape(hasher) and np.ndim(X) > 2 else X
         validate_data(hasher, rows, None, reset=reset)
     points = check_points(hasher, X, least, reset, short)
-    labels = checks.classes("y", y)
+    labels = checks.classes("y", devices.fetched(y))
     check_consistent_length(points, labels)
     return points, labels
 

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -83,7 +83,7 @@ class NeighborHash(Hasher):
         n_neighbors: int = 10,
         n_steps: int | None = None,
         max_points: int | None = 100_000,
-        device: Literal["cpu", "cuda", "auto"] = "cpu",
+        device: devices.DeviceName = "cpu",
         random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,

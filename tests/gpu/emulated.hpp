@@ -39,7 +39,7 @@ static void __syncthreads()
         _longjmp(outside, 1);
 }
 static void __syncwarp() { __syncthreads(); }
-static void __threadfence_block() {}
+static void __threadfence() {}
 
 static int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 static int __popc(unsigned x) { return __builtin_popcount(x); }

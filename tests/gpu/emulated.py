@@ -103,7 +103,7 @@ class _Generator:
 
 random = SimpleNamespace(default_rng=_Generator)
 linalg = SimpleNamespace(inv=lambda A: _ours(np.linalg.inv(_plain(A))))
-cuda = SimpleNamespace(Device=lambda: SimpleNamespace(mem_info=(FREE, FREE)))
+cuda = SimpleNamespace(Device=lambda: SimpleNamespace(mem_info=(FREE, FREE), attributes={}))
 
 
 def get_default_memory_pool():
@@ -112,6 +112,12 @@ def get_default_memory_pool():
 
 class RawModule:
     def __init__(self, code, options=()):
+        code = (
+            "".join(
+                f"#define {o[2:].replace(chr(61), chr(32))}\n" for o in options if o[:2] == "-D"
+            )
+            + code
+        )
         self.library, self.names = _compiled(code)
 
     def get_function(self, name):

@@ -89,13 +89,13 @@ class DeviceAffinity(Affinity):
         order = np.argsort(self.classes, kind="stable").astype(np.uint32)
         listed = (device.put(part) for part in (order, self.classes, np.cumsum(size)))
         given = n, n_similar, n_dissimilar, *listed, np.uint64(seed), sets, slots
-        kernels = device.kernels(draws.__file__)
+        kernels = device.kernels(draws.__file__, width)
         counts = device.zeros(n, np.int64)
         nothing = np.uint64(0)  # a pointer to nowhere
 
         def draw(*out: Any) -> None:
             sets.fill(0)
-            kernels("by_class", n_threads // width, *given, *out, threads=width)
+            kernels("by_class", n_threads // width, *given, *out)
 
         draw(counts, nothing, nothing, nothing, nothing)
         indptr = device.zeros(n + 1, np.int64)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -22,10 +22,11 @@ from auxhash.compute.arrays import Computed
 
 Kept = TypeVar("Kept")
 
-NAMES = ("cpu", "cuda", "auto")
+DeviceName = Literal["cpu", "cuda", "auto"]
+NAMES = get_args(DeviceName)
 WHOLE = 1 << 40  # rows per task: all of them
 MANY = 1 << 18  # rows that are computed at once on a GPU
-BLOCK = 256  # threads of a GPU that work on one point together
+BLOCK, MOST_THREADS = 256, 1024  # threads of a GPU that work on one point together
 GIGA = 1e9
 INCLUDED = re.compile(r'^#include "(.*)"$', re.MULTILINE)
 
@@ -55,6 +56,11 @@ class Device:
         brought: Kept = _carried(value, self.fetch)
         return brought
 
+    def columns(self, A: Any, chosen: Any) -> Any:
+        """These columns of a matrix, row by row in memory on a GPU, as its kernels want them."""
+        found = A[:, self.put(chosen)]
+        return found if self.module is np else found.copy()
+
     def empty(self, shape: Any, dtype: Any = np.float64) -> Any:
         return self.module.empty(shape, dtype)
 
@@ -81,9 +87,14 @@ class Device:
 
         return cho_solve(cho_factor(A), np.eye(len(A)))
 
-    def kernels(self, file: str) -> "Kernels":
-        """The kernels of the .cu file beside this Python file."""
-        return Kernels(self.module, str(Path(file).with_suffix(".cu")))
+    def kernels(self, file: str, threads: int = BLOCK) -> "Kernels":
+        """The kernels of the .cu file beside this Python file, with so many threads per block."""
+        return _kernels(self.module, file, threads)
+
+    def blocks(self) -> int:
+        """Blocks of any size that it runs at the same time for certain; 1 if it is unknown."""
+        attributes: dict[str, int] = self.module.cuda.Device().attributes
+        return attributes.get("MultiProcessorCount", 1)
 
     def free(self) -> int:
         """Bytes of its memory that are free."""
@@ -106,28 +117,39 @@ class Kernels:
 
     module: Any
     path: str
+    threads: int
 
-    def __call__(
-        self, name: str, n_blocks: int, *args: Any, threads: int = BLOCK, shared: int = 0
-    ) -> None:
+    def __call__(self, name: str, n_blocks: int, *args: Any) -> None:
         """Run the kernel of this name in n_blocks blocks; counts are passed as 64-bit numbers."""
         if n_blocks:
-            plain = tuple(np.int64(a) if isinstance(a, int) else a for a in args)
-            function = _function(self.module, self.path, name)
-            function((n_blocks,), (threads,), plain, shared_mem=shared)
+            plain = tuple([np.int64(a) if type(a) is int else a for a in args])
+            if not all(a.flags.c_contiguous for a in plain if isinstance(a, self.module.ndarray)):
+                raise RuntimeError(f"{name} was given an array with gaps")  # it would not see them
+            function = _function(self.module, self.path, name, self.threads)
+            function((n_blocks,), (self.threads,), plain)
+
+    def over(self, name: str, n: int, *args: Any) -> None:
+        """Run it with one thread for each of n entries."""
+        self(name, -(-n // self.threads), *args)
 
 
 @cache
-def _function(module: Any, path: str, name: str) -> Any:
+def _kernels(module: Any, file: str, threads: int) -> Kernels:
+    return Kernels(module, str(Path(file).with_suffix(".cu")), threads)
+
+
+@cache
+def _function(module: Any, path: str, name: str, threads: int) -> Any:
     """A kernel, compiled or from CuPy's cache on disk."""
-    return module.RawModule(code=source(path), options=("--std=c++17",)).get_function(name)
+    options = "--std=c++17", f"-DTHREADS={threads}"
+    return module.RawModule(code=source(path), options=options).get_function(name)
 
 
 def source(path: str) -> str:
     """The text of a .cu file, what it includes written out: CuPy's cache knows no other files."""
     file = Path(path)
     return INCLUDED.sub(
-        lambda found: source(str(file.with_name(found[1]))), file.read_text(encoding="utf-8")
+        lambda found: source(str(file.parent / found[1])), file.read_text(encoding="utf-8")
     )
 
 
@@ -156,8 +178,34 @@ def of(array: Any) -> Device:
 
 
 def on_processor(array: Any) -> bool:
-    """Whether it is no array of a GPU."""
-    return not hasattr(type(array), "__cuda_array_interface__")
+    """Whether it is no array of a GPU, neither CuPy's nor PyTorch's."""
+    there = hasattr(type(array), "__cuda_array_interface__")
+    return not (there and getattr(array, "is_cuda", True))  # tensors say where they are
+
+
+def native(array: Any) -> Any:
+    """An array on a GPU as CuPy's, without a copy; anything else as it is."""
+    if on_processor(array) or not _is_tensor(array):
+        return array
+    return _cuda().module.from_dlpack(array.detach())
+
+
+def fetched(array: Any) -> Any:
+    """An array on a GPU as NumPy's; anything else as it is."""
+    here = native(array)
+    return here if on_processor(here) else of(here).fetch(here)
+
+
+def like(given: Any, result: Any) -> Any:
+    """A result of NumPy's or CuPy's on the device, and as the kind of array, that was given."""
+    if on_processor(given):
+        return result
+    there = of(native(given)).put(result)
+    return sys.modules["torch"].from_dlpack(there) if _is_tensor(given) else there
+
+
+def _is_tensor(array: Any) -> bool:
+    return type(array).__module__.partition(".")[0] == "torch"
 
 
 def get(name: str, needed: float = 0.0) -> Device:

@@ -228,13 +228,14 @@ def _decided(of_chunk: OfChunk, X: NDArray[Any]) -> Iterator[Array]:
 
     Pictures, which have more axes, are the hash function's own matter.
     """
-    for at in range(0, len(X), CHUNK):
-        chunk = X[at : at + CHUNK]
+    size = CHUNK if devices.of(X) is devices.CPU else devices.MANY
+    for at in range(0, len(X), size):
+        chunk = X[at : at + size]
         with threads.one_blas_thread():
             plain = chunk.dtype in FLOATS or chunk.ndim > 2
             found = of_chunk(chunk if plain else chunk.astype(np.float64))
         if np.isnan(found).any():
-            row = at + int(np.flatnonzero(np.isnan(found).any(axis=1))[0])
+            row = at + int(np.isnan(found).any(axis=1).argmax())
             raise ValueError(
                 f"X holds numbers too far from the training points: row {row} has outputs that "
                 "are no numbers"

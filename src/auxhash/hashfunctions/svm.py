@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from auxhash.compute import device as devices
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Computed, Matrix
+from auxhash.compute.arrays import Array, Computed, Matrix, Numbers
+from auxhash.compute.device import MOST_THREADS
 from auxhash.compute.parts import Chunks, Parts
 from auxhash.compute.peers import peers
 from auxhash.hashfunctions.exact import DeviceSteps, ExactSteps, JoinedSteps
@@ -70,9 +71,9 @@ def refit(
     device = devices.of(F)
     new: Array = device.zeros((F.shape[1], Z.shape[1])) if W is None else W.copy()
     chosen = device.put(bits)
-    start = None if W is None else W[:, chosen]
-    weight = None if weight is None else weight[:, chosen]
-    new[:, chosen] = fit(F, Z[:, chosen], C, start, weight, n_jobs)
+    start = None if W is None else device.columns(W, bits)
+    weight = None if weight is None else device.columns(weight, bits)
+    new[:, chosen] = fit(F, device.columns(Z, bits), C, start, weight, n_jobs)
     return new
 
 
@@ -161,16 +162,16 @@ class _Newton:
 
     def minimize(self, start: Array | None) -> Array:
         n_features, n_bits = self.F.shape[1], self.Z.shape[1]
-        put, fetch = self.device.put, self.device.fetch
+        take, fetch = self.device.columns, self.device.fetch
         W: Array = self.device.zeros((n_features, n_bits)) if start is None else start.copy()
-        M = np.zeros_like(self.Z)
+        M: Array = self.device.zeros(self.Z.shape)
         if start is not None:
             self.parts.each(lambda rows: np.multiply(self.Z[rows], self.F[rows] @ W, out=M[rows]))
         todo = np.arange(n_bits)  # the column of W for each column of Z and M
         hard = np.zeros(n_bits, np.bool_)  # bits whose systems are solved exactly
-        inside = np.empty_like(M)
+        inside: Array = self.device.empty(M.shape)
         for number in range(NEWTON_STEPS):
-            value, gradient = self._evaluate(W[:, put(todo)], M, inside)
+            value, gradient = self._evaluate(take(W, todo), M, inside)
             # Exact steps can wander for long where hardly more points are inside than there are
             # features; inexact ones in between end that.
             early = number < EXACT_STEPS
@@ -179,36 +180,43 @@ class _Newton:
             hard = few | (hard & exact)
             cost = self.exact.cost(inside)
             step = np.empty_like(gradient)
-            those = put(np.flatnonzero(hard))
-            step[:, those] = self.exact.solve(todo[hard], gradient[:, those], inside[:, those])
+            those = np.flatnonzero(hard)
+            self._solve_exactly(todo, those, gradient, inside, step)
             decrement = fetch(-(gradient * step).sum(0))
             if not hard.all():
-                self._precondition(self._mean(inside[:, put(np.flatnonzero(~hard))]))
+                self._precondition(self._mean(take(inside, np.flatnonzero(~hard))))
                 roughly = fetch((gradient * (self.inverse @ gradient)).sum(0))
                 decrement[~hard] = roughly[~hard]
             far = decrement > 2 * TOLERANCE * fetch(value)
             if not far.all():
                 if not far.any():
                     break
-                left = put(np.flatnonzero(far))
-                todo, M, inside = todo[far], M[:, left], inside[:, left].copy()
-                gradient, self.Z = gradient[:, left], self.Z[:, left]
-                step, hard, cost = step[:, left], hard[far], cost[far]
-                self.s = self.s[:, left] if self.s.shape[1] > 1 else self.s
+                left = np.flatnonzero(far)
+                todo, M, inside = todo[far], take(M, left), take(inside, left).copy()
+                gradient, self.Z = take(gradient, left), take(self.Z, left)
+                step, hard, cost = take(step, left), hard[far], cost[far]
+                self.s = take(self.s, left) if self.s.shape[1] > 1 else self.s
             if not hard.all():
                 easy = np.flatnonzero(~hard)
                 limit = np.full(len(easy), float(LATE_CG_STEPS))
                 if early:
                     limit = self._patience(cost[easy])
-                at = put(easy)
-                found, solved = self._solve(gradient[:, at], inside[:, at], limit)
-                step[:, at] = found
+                found, solved = self._solve(take(gradient, easy), take(inside, easy), limit)
+                step[:, self.device.put(easy)] = found
                 late = easy[~solved & exact]
-                at = put(late)
-                step[:, at] = self.exact.solve(todo[late], gradient[:, at], inside[:, at])
+                self._solve_exactly(todo, late, gradient, inside, step)
                 hard[late] = True
-            W[:, put(todo)] += step * self._search(W[:, put(todo)], M, step, gradient)
+            W[:, self.device.put(todo)] += step * self._search(take(W, todo), M, step, gradient)
         return W
+
+    def _solve_exactly(
+        self, todo: Numbers, those: Numbers, gradient: Array, inside: Array, step: Array
+    ) -> None:
+        """Put the exact steps of those columns into `step`."""
+        if len(those):
+            take = self.device.columns
+            found = self.exact.solve(todo[those], take(gradient, those), take(inside, those))
+            step[:, self.device.put(those)] = found
 
     def _few_inside(self, inside: Array) -> NDArray[np.bool_]:
         count = self.device.fetch(peers().sum((inside != 0).sum(axis=0)))
@@ -256,8 +264,9 @@ class _Newton:
         """
         step = np.zeros_like(gradient)
         r = -gradient
-        p = q = self.inverse @ r
-        size = first = (r * q).sum(0)
+        p = self.inverse @ r
+        size = (r * p).sum(0)
+        first = size.copy()
         solved = np.zeros(len(limit), np.bool_)
         for number in range(1, int(np.ceil(limit.max())) + 1):
             direction = p
@@ -267,17 +276,10 @@ class _Newton:
                 outputs *= inside[rows]
                 return self.F[rows].T @ outputs
 
-            product = p + (2 * self.C) * self.parts.sum(part)
-            curve = (p * product).sum(0)
-            along = np.where(size > NOTHING, size / np.where(size > NOTHING, curve, 1.0), 0.0)
-            step += along * p
-            r = r - along * product
-            q = self.inverse @ r
-            previous, size = size, (r * q).sum(0)
-            solved = self.device.fetch(size <= FORCING**2 * first)
+            _go_along(p, self.parts.sum(part), step, r, size, 2 * self.C)
+            solved = _turn(p, self.inverse @ r, r, size, first)
             if (solved | (number >= limit)).all():
                 break
-            p = q + p * np.where(previous > 0, size / np.where(previous > 0, previous, 1.0), 0.0)
         return step, solved
 
     def _search(self, W: Array, M: Array, step: Array, gradient: Array) -> Array:
@@ -287,14 +289,27 @@ class _Newton:
         method can jump to and fro between two of them. So it is kept between lengths where the
         slope is known to be negative and positive.
         """
-        change = np.empty_like(M)
+        change: Array = self.device.empty(M.shape)
         self.parts.each(
             lambda rows: np.multiply(self.Z[rows], self.F[rows] @ step, out=change[rows])
         )
         slope, curve = (W * step).sum(0), (step * step).sum(0)
+        enough = SETTLED * np.abs((gradient * step).sum(0))
+        if self.device is devices.CPU:
+            length = self._length(M, change, slope, curve, enough)
+        else:  # at once
+            length = np.empty_like(slope)
+            numbers = np.float64(2 * self.C), FEW_LENGTHS, LENGTHS, *M.shape
+            given = M, change, self.s, self.s.size, slope, curve, enough, *numbers, length
+            self.device.kernels(__file__, MOST_THREADS)("lengths", M.shape[1], *given)
+        self.parts.each(lambda rows: np.add(M[rows], length * change[rows], out=M[rows]))
+        return length
+
+    def _length(self, M: Array, change: Array, slope: Array, curve: Array, enough: Array) -> Array:
+        """The length (b,) at which the slope, curve * length + slope less a sum over the points, is
+        `enough` near to 0."""
         length = np.ones_like(slope)
         low, high = np.zeros_like(length), np.full_like(length, np.inf)
-        enough = SETTLED * np.abs((gradient * step).sum(0))
         for number in range(LENGTHS):
 
             def part(rows: slice, length: Array = length) -> Array:
@@ -316,6 +331,40 @@ class _Newton:
             length = np.where(far, kept, newton)
             if not far.any():
                 break
-        self.parts.each(lambda rows: np.add(M[rows], length * change[rows], out=M[rows]))
         found: Array = length
         return found
+
+
+def _go_along(p: Array, total: Array, step: Array, r: Array, size: Array, factor: float) -> None:
+    """Go along directions p (D, b) to the least of the quadratic; step and residual r are changed.
+
+    p + factor total is the Hessian times p, `size` (b,) the size of the residuals.
+    """
+    device = devices.of(p)
+    if device is not devices.CPU:
+        numbers = np.float64(factor), np.float64(NOTHING), *p.shape
+        device.kernels(__file__)("go_along", p.shape[1], p, total, step, r, size, *numbers)
+        return
+    product = p + factor * total
+    curve = (p * product).sum(0)
+    along = np.divide(size, curve, out=np.zeros_like(size), where=size > NOTHING)
+    step += along * p
+    r -= along * product
+
+
+def _turn(p: Array, q: Array, r: Array, size: Array, first: Array) -> NDArray[np.bool_]:
+    """Turn to the next directions, from residuals r and q, the preconditioned ones.
+
+    p and size are changed. Returns which bits are solved, their first size being `first`.
+    """
+    device = devices.of(p)
+    if device is not devices.CPU:
+        solved = device.empty(p.shape[1], np.bool_)
+        numbers = np.float64(FORCING**2), *p.shape
+        device.kernels(__file__)("turn", p.shape[1], p, q, r, size, first, solved, *numbers)
+        return np.asarray(device.fetch(solved))
+    now = (r * q).sum(0)
+    p *= np.divide(now, size, out=np.zeros_like(size), where=size > 0)
+    p += q
+    size[:] = now
+    return np.asarray(now <= FORCING**2 * first)

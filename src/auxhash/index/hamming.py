@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from auxhash import checks
 from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
+from auxhash.compute import device as devices
 from auxhash.index import file, scan
 from auxhash.index.held import Held, Ids
 from auxhash.words import count
@@ -23,14 +24,22 @@ class HammingIndex:
     the number of threads. Any thread may call any method at any time: a search sees the index
     either before or after an `add` or `remove` of another thread, never in between.
 
+    `device="cuda"` keeps the codes in the memory of a GPU as well, from the first search on, and
+    finds the k nearest there; `radius_search` is the processor's. Codes of CuPy or PyTorch on a GPU
+    are taken by every method, and `search` answers on the same device.
+
     >>> index = HammingIndex(n_bits=3).add([[1, 1, 1], [1, 1, -1], [-1, -1, -1]])
     >>> index.search([[1, 1, 1]], k=2)
     (array([[0, 1]], dtype=int32), array([[0, 1]]))
     """
 
-    def __init__(self, n_bits: int, n_jobs: int | None = None) -> None:
+    def __init__(
+        self, n_bits: int, n_jobs: int | None = None, device: devices.DeviceName = "cpu"
+    ) -> None:
         self.n_bits = checks.whole("n_bits", n_bits, 1, MOST_BITS)
         self.n_jobs = n_jobs
+        self.device = device
+        self._device = devices.get(device)
         self._held = Held(np.empty((n_bytes(self.n_bits), 0), np.uint8), 0, None, 0)
         self._changing = threading.Lock()
 
@@ -43,10 +52,12 @@ class HammingIndex:
     def __getstate__(self) -> dict[str, Any]:
         held = self._held
         parts = held.planes[:, : held.n], held.own_ids, held.next_id
-        return {"n_bits": self.n_bits, "n_jobs": self.n_jobs, "held": parts}
+        return {"n_bits": self.n_bits, "n_jobs": self.n_jobs, "device": self.device, "held": parts}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.n_bits, self.n_jobs = state["n_bits"], state["n_jobs"]
+        self.device = state.get("device", "cpu")
+        self._device = devices.get(self.device)
         planes, ids, next_id = state["held"]
         # Copied, because two indexes must not grow into the same array.
         self._held = Held(np.array(planes, order="C"), planes.shape[1], ids, next_id)
@@ -77,7 +88,7 @@ class HammingIndex:
 
         Without ids, codes are numbered 0, 1, 2, ..., or on from the largest id so far.
         """
-        packed = as_packed(codes, n_bits=self.n_bits)
+        packed = as_packed(devices.fetched(codes), n_bits=self.n_bits)
         with self._changing:
             new = self._held.new_ids(ids, len(packed))
             self._held = self._held.plus(packed, new, numbered=ids is None)
@@ -100,7 +111,9 @@ class HammingIndex:
         Each is of shape (n_queries, k), or (n_queries, n) where the index holds n < k codes.
         """
         held, queries = self._asked(codes)
-        return held.nearest(queries, checks.whole("k", k, 1), self.n_jobs)
+        found = held.nearest(queries, checks.whole("k", k, 1), self.n_jobs, self._device)
+        distances, ids = (devices.like(codes, part) for part in found)
+        return distances, ids
 
     def radius_search(self, codes: ArrayLike, r: int) -> tuple[list[scan.Distances], list[Ids]]:
         """Distances and ids of all codes at distance r or less: one array of each per query."""
@@ -188,7 +201,7 @@ class HammingIndex:
 
 def as_queries(codes: ArrayLike, n_bits: int) -> Packed:
     """Packed queries (n, n_bytes); a single code, of one axis, is one query."""
-    array = np.asarray(codes)
+    array = np.asarray(devices.fetched(codes))
     return as_packed(array[None] if array.ndim == 1 else array, n_bits=n_bits)
 
 

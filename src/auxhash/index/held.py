@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from auxhash import checks
 from auxhash.codes import Packed
+from auxhash.compute.device import CPU, Device
 from auxhash.index import few, scan
+from auxhash.index.gpu import DeviceCodes
 from auxhash.index.multiindex import MultiIndex
 
 Ids = NDArray[np.int64]
@@ -29,6 +31,7 @@ class Held:
     def __init__(self, planes: scan.Planes, n: int, ids: Ids | None, next_id: int) -> None:
         self.planes, self.n, self._ids, self.next_id = planes, n, ids, next_id
         self.tables: MultiIndex | None = None  # for small radii, once they pay
+        self.on_device: DeviceCodes | None = None
         self._asked = 0  # radius queries so far
         self._counting = threading.Lock()
 
@@ -45,8 +48,12 @@ class Held:
         """The ids, or None where they are the positions."""
         return None if self._ids is None else self.ids
 
-    def nearest(self, queries: Packed, k: int, n_jobs: int | None) -> tuple[scan.Distances, Ids]:
-        if few.suffices(self.n, len(self.planes), len(queries)):
+    def nearest(
+        self, queries: Packed, k: int, n_jobs: int | None, device: Device = CPU
+    ) -> tuple[scan.Distances, Ids]:
+        if device is not CPU:
+            distances, positions = self._on(device).nearest(queries, k)
+        elif few.suffices(self.n, len(self.planes), len(queries)):
             distances, positions = few.nearest(self.planes, self.n, queries, k)
         else:
             distances, positions = scan.nearest(self.planes, self.n, queries, k, n_jobs)
@@ -114,6 +121,13 @@ class Held:
             if self.tables is None and MultiIndex.pays(self.n, self._asked, r, len(self.planes)):
                 self.tables = MultiIndex(self.planes, self.n, n_jobs)
             return self.tables
+
+    def _on(self, device: Device) -> DeviceCodes:
+        """The codes in the memory of a GPU, once they were asked for there."""
+        with self._counting:
+            if self.on_device is None:
+                self.on_device = DeviceCodes(device, self.planes, self.n)
+            return self.on_device
 
     def _named(self, positions: scan.Positions) -> Ids:
         return positions if self._ids is None else self._ids[positions]

@@ -8,6 +8,8 @@ Which points are relevant to a query is given by labels or by neighbours. query_
 base_labels are of shape (n,), or indicators (n, n_labels), where one shared label is enough;
 `neighbors` (n_queries, K) are the positions in the base of the query's nearest neighbours in the
 original space. A query without any relevant point counts as 0 in every measure.
+
+`device="cuda"` counts on a GPU (see `MACHash`): codes of up to 511 bits, ties by expectation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +22,7 @@ from auxhash import checks
 from auxhash.codes import Packed, as_packed, common_bits, to_words
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
+from auxhash.compute.device import DeviceName
 from auxhash.metrics import counted
 from auxhash.metrics.counted import MOST_SEPARATE, DivideBy
 from auxhash.metrics.evaluation import Evaluation
@@ -51,6 +54,7 @@ def precision_at_k(
     *,
     neighbors: ArrayLike | None = None,
     ties: Ties = "expected",
+    device: DeviceName = "cpu",
 ) -> float: ...
 
 
@@ -65,6 +69,7 @@ def precision_at_k(
     *,
     neighbors: ArrayLike | None = None,
     ties: Ties = "expected",
+    device: DeviceName = "cpu",
 ) -> Array: ...
 
 
@@ -78,13 +83,21 @@ def precision_at_k(
     *,
     neighbors: ArrayLike | None = None,
     ties: Ties = "expected",
+    device: DeviceName = "cpu",
 ) -> float | Array:
     """Mean share of relevant points among the k nearest in Hamming distance.
 
     k is one number (the result is a float), several (an array), or None for all of 1..n_base.
     """
     tally = take(
-        query_codes, base_codes, query_labels, base_labels, neighbors, ties=ties, n_jobs=n_jobs
+        query_codes,
+        base_codes,
+        query_labels,
+        base_labels,
+        neighbors,
+        ties=ties,
+        n_jobs=n_jobs,
+        device=device,
     )
     values = counted.precision(tally, _ranks(k, tally.n_base))
     return float(values[0]) if isinstance(k, (int, np.integer)) else values
@@ -100,10 +113,18 @@ def recall_at_k(
     *,
     neighbors: ArrayLike | None = None,
     ties: Ties = "expected",
+    device: DeviceName = "cpu",
 ) -> float | Array:
     """Mean share of the relevant points that are among the k nearest; k as in precision_at_k."""
     tally = take(
-        query_codes, base_codes, query_labels, base_labels, neighbors, ties=ties, n_jobs=n_jobs
+        query_codes,
+        base_codes,
+        query_labels,
+        base_labels,
+        neighbors,
+        ties=ties,
+        n_jobs=n_jobs,
+        device=device,
     )
     values = counted.recall(tally, _ranks(k, tally.n_base))
     return float(values[0]) if isinstance(k, (int, np.integer)) else values
@@ -118,13 +139,21 @@ def precision_recall_by_radius(
     *,
     neighbors: ArrayLike | None = None,
     n_bits: int | None = None,
+    device: DeviceName = "cpu",
 ) -> tuple[Array, Array]:
     """Mean precision and recall (n_bits + 1,) of the points within Hamming radius 0..n_bits.
 
     Where no point lies within a radius, the query's precision is 0, as the paper demands.
     """
     tally = take(
-        query_codes, base_codes, query_labels, base_labels, neighbors, n_bits, n_jobs=n_jobs
+        query_codes,
+        base_codes,
+        query_labels,
+        base_labels,
+        neighbors,
+        n_bits,
+        n_jobs=n_jobs,
+        device=device,
     )
     return counted.by_radius(tally)
 
@@ -140,6 +169,7 @@ def mean_average_precision(
     neighbors: ArrayLike | None = None,
     ties: Ties = "expected",
     divide_by: DivideBy = "possible",
+    device: DeviceName = "cpu",
 ) -> float:
     """Mean over the queries of the average precision (mAP) of the k nearest; None takes all.
 
@@ -160,6 +190,7 @@ def mean_average_precision(
         ties=ties,
         cuts=[cut],
         n_jobs=n_jobs,
+        device=device,
     )
     return counted.average_precision(tally, cut, divide_by)
 
@@ -173,13 +204,21 @@ def distance_histogram(
     *,
     neighbors: ArrayLike | None = None,
     n_bits: int | None = None,
+    device: DeviceName = "cpu",
 ) -> tuple[Counts, Counts]:
     """Number of base points, and of relevant ones, at each distance from each query.
 
     Both are of shape (n_queries, n_bits + 1).
     """
     tally = take(
-        query_codes, base_codes, query_labels, base_labels, neighbors, n_bits, n_jobs=n_jobs
+        query_codes,
+        base_codes,
+        query_labels,
+        base_labels,
+        neighbors,
+        n_bits,
+        n_jobs=n_jobs,
+        device=device,
     )
     return tally.found, tally.hits
 
@@ -242,6 +281,7 @@ def evaluate(
     divide_by: DivideBy = "possible",
     protocol: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
+    device: DeviceName = "cpu",
 ) -> Evaluation:
     """All measures from one pass, in an `Evaluation` that also says how they were measured.
 
@@ -266,6 +306,7 @@ def evaluate(
         ties,
         np.union1d(ranks, [n_base]) if few else [n_base],
         n_jobs,
+        device,
     )
     n_bits = tally.found.shape[1] - 1
     correlation = np.abs(bit_correlation(base_codes, n_bits, n_jobs))[~np.eye(n_bits, dtype=bool)]

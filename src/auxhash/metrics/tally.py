@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auxhash import checks
 from auxhash.codes import MOST_BITS, as_packed, common_bits
+from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
@@ -134,6 +135,7 @@ def take(
     ties: Ties = "expected",
     cuts: Sequence[int] | Counts = (),
     n_jobs: int | None = None,
+    device: devices.DeviceName = "cpu",
 ) -> Tally:
     """Count points and relevant points at each distance from each query.
 
@@ -151,6 +153,14 @@ def take(
         raise ValueError(f'ties must be "expected" or "index", got {ties!r}')
     truth = Truth(query_labels, base_labels, neighbors, len(query), len(base))
     stops = np.asarray(cuts, np.int64)
+    on = devices.get(device)
+    if on is not devices.CPU:
+        if ties == "index":
+            raise ValueError('ties="index" is for device="cpu": a GPU counts ties by expectation')
+        from auxhash.metrics import gpu  # it imports this module
+
+        counted = gpu.counts(on, query, base, truth, n_bits)
+        return Tally(*counted, len(base), truth.rule, None, stops)
     planes = scan.to_planes(base)
     found, hits = (np.zeros((len(query), n_bits + 1), np.int64) for _ in range(2))
     precisions = np.zeros((len(query), len(stops)))

@@ -14,7 +14,7 @@ from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers, Single
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.peers import peers
-from auxhash.refine.gradient import FIRST, SECOND, Outputs, shuffled
+from auxhash.refine.gradient import FIRST, SECOND, Outputs, shuffled, through_tanh
 
 BATCH = 512  # points per step
 HEAD_RATE = 0.01  # length of the classifier's steps
@@ -49,8 +49,7 @@ class ClassCodes:
         pull = self.slope(U, classes)
         if self.head is not None:
             pull += self.cross_entropy * self.head.slope(U, classes)
-        pull *= s * (1 - U * U)
-        return pull
+        return through_tanh(pull, U, s)
 
     def slope(self, U: Single, classes: Numbers) -> Single:
         """The gradient, for U (n, b), of the mean over all ordered pairs of different points."""

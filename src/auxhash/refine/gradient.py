@@ -11,8 +11,10 @@ from typing import Protocol, cast
 
 import numpy as np
 
+from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers, Single
+from auxhash.compute.device import CPU, Device
 from auxhash.hashfunctions.smooth import Moment, SelfMoving, Smooth, moves_itself
 
 RATE = 0.02  # length of the first step, unless something else is wanted
@@ -58,10 +60,8 @@ class Adam:
             smooth.parameters, smooth.rates, gradients, self.mean, self.square, strict=True
         )
         for parameter, rate, gradient, mean, square in moving:
-            mean += np.float32(1 - FIRST) * (gradient - mean)
-            square += np.float32(1 - SECOND) * (gradient * gradient - square)
-            root = np.sqrt(unbiased * square)
-            parameter -= np.float32(length * rate) * mean / np.where(root > 0, root, np.float32(1))
+            size = np.float32(length * rate)
+            _adam(smooth.device, parameter, gradient, mean, square, size, unbiased)
 
     def state(self) -> DescentState:
         """The parameters, and the means of the gradient and of its square."""
@@ -75,6 +75,41 @@ class Adam:
         for arrays, values in zip(kept, state, strict=True):
             for array, value in zip(arrays, values, strict=True):
                 array[...] = self.smooth.device.put(value)
+
+
+def _adam(
+    device: Device,
+    parameter: Single,
+    gradient: Single,
+    mean: Single,
+    square: Single,
+    length: np.float32,
+    unbiased: np.float32,
+) -> None:
+    """One step of this length; `unbiased` scales the mean square. All are changed in place."""
+    first, second = np.float32(1 - FIRST), np.float32(1 - SECOND)
+    if device is not CPU:  # in one pass
+        arrays = parameter, gradient, mean, square
+        numbers = length, unbiased, first, second
+        device.kernels(__file__).over("adam", parameter.size, *arrays, *numbers, parameter.size)
+        return
+    mean += first * (gradient - mean)
+    square += second * (gradient * gradient - square)
+    root = np.sqrt(unbiased * square)
+    parameter -= length * mean / np.where(root > 0, root, np.float32(1))
+
+
+def through_tanh(pull: Single, U: Single, s: np.float32, factor: float = 1.0) -> Single:
+    """The gradient for outputs a, of that for U = tanh(s a), times `factor`; `pull` is changed."""
+    device = devices.of(U)
+    if device is not CPU:
+        numbers = np.float32(s * factor), U.size
+        device.kernels(__file__).over("through_tanh", U.size, pull, U, *numbers)
+        return pull
+    if factor != 1.0:
+        pull *= np.float32(factor)
+    pull *= s * (1 - U * U)
+    return pull
 
 
 class GradientDescent:
@@ -127,13 +162,15 @@ class GradientDescent:
             smooth.normalize()
 
 
-def shuffled(n: int, size: int, rng: np.random.Generator) -> Iterator[Numbers]:
+def shuffled(
+    n: int, size: int, rng: np.random.Generator, device: Device = CPU
+) -> Iterator[Numbers]:
     """Batches of `size` of n points, without end: a new random order of all points per round.
 
     Points that are left over at the end of a round, fewer than `size`, are not used in it.
     """
     size = min(n, size)
     while True:
-        order = rng.permutation(n)
+        order = device.put(rng.permutation(n))
         for start in range(0, n - size + 1, size):
             yield order[start : start + size]

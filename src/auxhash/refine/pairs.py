@@ -16,9 +16,9 @@ from auxhash import losses
 from auxhash.affinity import Affinity
 from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers, Single
-from auxhash.compute.device import BLOCK, CPU
+from auxhash.compute.device import CPU
 from auxhash.compute.kernels import kernel
-from auxhash.refine.gradient import Objective, Outputs, shuffled
+from auxhash.refine.gradient import Objective, Outputs, shuffled, through_tanh
 from auxhash.zstep import Problem
 
 PairSource = Literal["auto", "given", "fresh"]
@@ -77,20 +77,21 @@ class FreshPairs:
         self.weight = (weight / affinity.total_weight()).astype(np.float32)  # (classes, classes)
         self.classes = classes
         self.slope = _slope(losses.curves(problem.function, [-1, 1], problem.n_bits))
-        self.on_device = self.device.put(self.weight), self.device.put(self.slope)
+        parts = classes.astype(np.int32), self.weight, self.slope
+        self.on_device = [self.device.put(part) for part in parts]
         line = _line(self.slope)
         same = np.eye(len(size), dtype=np.int64)
         self.line = None if line is None else [self.weight * side[same] for side in line]
 
     def batches(self, rng: np.random.Generator) -> Iterator[Numbers]:
-        return shuffled(len(self.classes), self.batch, rng)
+        return shuffled(len(self.classes), self.batch, rng, self.device)
 
     def scale(self, rows: Numbers) -> float:
         return len(self.classes) / len(rows) / self.unit
 
     def pull(self, outputs: Outputs, rows: Numbers, s: np.float32, run: threads.Run) -> Single:
         U = np.tanh(s * outputs(rows))
-        classes = self.classes[rows]
+        classes = self.on_device[0][rows]
         if self.device is not CPU:
             pull = self._all_at_once(U, classes)
         elif self.line is None:
@@ -98,9 +99,8 @@ class FreshPairs:
         else:
             pull = self._class_by_class(U, classes, *self.line)
         # The batch holds only this share of a row's partners.
-        pull *= np.float32((len(self.classes) - 1) / max(len(rows) - 1, 1))
-        pull *= s * (1 - U * U)
-        return pull
+        share = (len(self.classes) - 1) / max(len(rows) - 1, 1)
+        return through_tanh(pull, U, s, share)
 
     def _pair_by_pair(self, U: Single, classes: Numbers, run: threads.Run) -> Single:
         def part(chunk: slice) -> Single:
@@ -114,11 +114,9 @@ class FreshPairs:
     def _all_at_once(self, U: Single, classes: Numbers) -> Single:
         """The same on a GPU, which has all pairs of a batch at hand for any loss."""
         S: Single = U @ U.T
-        own = self.device.put(classes.astype(np.int32))
-        weight, slope = self.on_device
-        sizes = len(U), len(weight), slope.shape[1]
-        kernels = self.device.kernels(__file__)
-        kernels("class_pulls", -(-S.size // BLOCK), S, own, weight, slope, *sizes)
+        _, weight, slope = self.on_device
+        given = classes, weight, slope, len(U), len(weight), slope.shape[1]
+        self.device.kernels(__file__).over("class_pulls", S.size, S, *given)
         return S @ U
 
     def _class_by_class(self, U: Single, classes: Numbers, A: Single, B: Single) -> Single:
@@ -145,7 +143,7 @@ class GivenPairs:
         self.slope, self.basis = (self.device.put(_slope(v / total)) for v in problem.values)
 
     def batches(self, rng: np.random.Generator) -> Iterator[Numbers]:
-        return shuffled(self.n_points, self.batch, rng)
+        return shuffled(self.n_points, self.batch, rng, self.device)
 
     def scale(self, rows: Numbers) -> float:
         return self.n_points / len(rows) / self.unit
@@ -162,22 +160,18 @@ class GivenPairs:
             _given_pulls(rows[chunk], edges, self.slope, self.basis, place, U, pull[chunk])
 
         run(part, threads.chunks(len(rows), CHUNK))
-        U = U[place[rows]]
-        pull *= s * (1 - U * U)
-        return pull
+        return through_tanh(pull, U[place[rows]], s)
 
     def _all_at_once(self, outputs: Outputs, rows: Numbers, s: np.float32) -> Single:
         """The same on a GPU."""
         U = np.tanh(s * outputs(slice(None)))
-        chosen, edges = self.device.put(rows), self.edges
+        edges = self.edges
         pull: Single = self.device.empty((len(rows), U.shape[1]), np.float32)
         lists = edges.indptr, edges.indices, edges.row, edges.pair
         curves = edges.coef, edges.coef.shape[1], self.slope, self.basis
         kernels = self.device.kernels(__file__)
-        kernels("given_pulls", len(rows), chosen, *lists, *curves, U, U.shape[1], pull)
-        U = U[chosen]
-        pull *= s * (1 - U * U)
-        return pull
+        kernels("given_pulls", len(rows), rows, *lists, *curves, U, U.shape[1], pull)
+        return through_tanh(pull, U[rows], s)
 
     def _needed(self, rows: Numbers) -> tuple[Numbers | slice, NDArray[np.int32]]:
         """The points of a batch and their partners, and the place of each point among them.

@@ -18,7 +18,7 @@ import numpy as np
 from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers, Single
 from auxhash.compute.device import CPU, Device
-from auxhash.refine.gradient import Outputs, shuffled
+from auxhash.refine.gradient import Outputs, shuffled, through_tanh
 from auxhash.refine.similar import Known, Similar
 
 BATCH = 1024  # points i per step
@@ -84,8 +84,7 @@ class Rank:
         pull = np.concatenate(
             [*(half[0] for half in halves), *(half[1] for half in halves), sum(p for _, p in parts)]
         )
-        pull *= s * (1 - U * U)
-        return pull
+        return through_tanh(pull, U, s)
 
     def _similar_to(self, rows: Numbers) -> Known:
         """Who of the sample is similar to the points i of a batch."""

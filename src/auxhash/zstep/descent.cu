@@ -5,7 +5,6 @@
 
 #include "edges.cuh"
 
-#define THREADS 256
 #define BITS 128  // whose sums are made together, so that there is a thread for each
 
 // The random priority of a point in the colouring.
@@ -17,51 +16,56 @@ static __device__ word priority(count point)
     return x ^ (x >> 31);
 }
 
-// One round of colouring: each of these points that comes before all its uncoloured partners takes
-// the first colour that none of its partners has. A point that could wait one more round may or may
-// not see what another has just done, but its colour is the same in any case: it depends on the
+// Rounds of colouring over these points, which the blocks share out. A point that comes before all
+// its uncoloured partners takes the first colour that none of its partners has. Whether it sees what
+// another block has just done, or only in a later round, its colour is the same: it depends on the
 // points that come before it alone.
 extern "C" __global__ void colour(
-    const unsigned *points, const count *indptr, const unsigned *indices,
-    volatile int *colours, count most)
+    const unsigned *points, count n_points, const count *indptr, const unsigned *indices,
+    volatile int *colours, count most, count rounds)
 {
     __shared__ unsigned taken[64];
     __shared__ int waits;
-    count n = points[blockIdx.x];
-    if (colours[n] >= 0)
-        return;
-    if (!threadIdx.x)
-        waits = 0;
-    __syncthreads();
-    word own = priority(n);
-    for (count e = indptr[n] + threadIdx.x; e < indptr[n + 1] && !waits; e += blockDim.x) {
-        count m = indices[e];
-        if (colours[m] < 0 && m != n && priority(m) > own)
-            waits = 1;
-    }
-    __syncthreads();
-    if (waits)
-        return;
-    // In windows of 2048 colours, of which one nearly always is enough.
-    for (count first = 0; first < most; first += 2048) {
-        if (threadIdx.x < 64)
-            taken[threadIdx.x] = 0;
-        __syncthreads();
-        for (count e = indptr[n] + threadIdx.x; e < indptr[n + 1]; e += blockDim.x) {
-            count c = (count)colours[indices[e]] - first;
-            if (c >= 0 && c < 2048)
-                atomicOr(&taken[c / 32], 1u << (c % 32));
-        }
-        __syncthreads();
-        int found = -1;
-        for (int w = 0; w < 64 && found < 0; w++)
-            if (~taken[w])
-                found = 32 * w + __ffs(~taken[w]) - 1;
-        __syncthreads();
-        if (found >= 0) {
+    for (count round = 0; round < rounds; round++) {
+        for (count at = blockIdx.x; at < n_points; at += gridDim.x) {
+            count n = points[at];
+            int known = colours[n];
+            __syncthreads();
+            if (known >= 0)
+                continue;
             if (!threadIdx.x)
-                colours[n] = (int)first + found;
-            return;
+                waits = 0;
+            __syncthreads();
+            word own = priority(n);
+            for (count e = indptr[n] + threadIdx.x; e < indptr[n + 1]; e += THREADS) {
+                count m = indices[e];
+                if (colours[m] < 0 && m != n && priority(m) > own)
+                    waits = 1;
+                if (*(volatile int *)&waits)
+                    break;
+            }
+            __syncthreads();
+            if (waits)
+                continue;
+            int found = -1;
+            // In windows of 2048 colours, of which one nearly always is enough.
+            for (count first = 0; first < most && found < 0; first += 2048) {
+                if (threadIdx.x < 64)
+                    taken[threadIdx.x] = 0;
+                __syncthreads();
+                for (count e = indptr[n] + threadIdx.x; e < indptr[n + 1]; e += THREADS) {
+                    count c = (count)colours[indices[e]] - first;
+                    if (c >= 0 && c < 2048)
+                        atomicOr(&taken[c / 32], 1u << (c % 32));
+                }
+                __syncthreads();
+                for (int w = 0; w < 64 && found < 0; w++)
+                    if (~taken[w])
+                        found = (int)first + 32 * w + __ffs(~taken[w]) - 1;
+                __syncthreads();
+            }
+            if (!threadIdx.x)
+                colours[n] = found;
         }
     }
 }
@@ -70,17 +74,19 @@ extern "C" __global__ void colour(
 // in bit first + k, and sums[bits] of what all agree adds (see `_gains` in descent.py).
 static __device__ void gains(
     const word *own, const word *words, count n_words, count begin, count end, Edges g,
-    Table t, count first, count bits,
+    Table t, count first, int bits,
     double *gain, double *same, word *differ, double *partial, double *sums)
 {
     // Thread t adds up column t % (bits + 1) over the edges of slice t / (bits + 1).
-    count width = bits + 1, slices = THREADS / width, column = threadIdx.x % width;
-    count slice = threadIdx.x / width;
+    int width = bits + 1, slices = THREADS / width, column = threadIdx.x % width;
+    int slice = threadIdx.x / width;
     double total = 0;
     for (count from = begin; from < end; from += THREADS) {
-        count e = from + threadIdx.x, here = end - from < THREADS ? end - from : THREADS;
+        count e = from + threadIdx.x;
+        int here = end - from < THREADS ? (int)(end - from) : THREADS;
         if (e < end) {
-            const word *other = words + (count)g.indices[e] * n_words;
+            // Volatile: other blocks may have changed it since this one has read it last.
+            const volatile word *other = words + (count)g.indices[e] * n_words;
             count d = distance(own, other, n_words);
             double agrees = looked_up(g, t, e, d + 1);
             gain[threadIdx.x] = -looked_up(g, t, e, d) - agrees;
@@ -91,57 +97,51 @@ static __device__ void gains(
         __syncthreads();
         if (slice < slices) {
             const word *in = differ + column / 64 * THREADS;
-            for (count i = slice; i < here; i += slices) {
-                if (column == bits)
+            if (column == bits)
+                for (int i = slice; i < here; i += slices)
                     total += same[i];
-                else if (in[i] >> (column % 64) & 1)
-                    total += gain[i];
-            }
+            else
+                for (int i = slice; i < here; i += slices)
+                    total += in[i] >> (column % 64) & 1 ? gain[i] : 0;
         }
         __syncthreads();
     }
     partial[threadIdx.x] = total;
     __syncthreads();
     if (slice == 0) {
-        for (count s = 1; s < slices; s++)
+        for (int s = 1; s < slices; s++)
             total += partial[s * width + column];
         sums[column] = total;
     }
     __syncthreads();
 }
 
-#define SHARED                                                                                     \
-    __shared__ double gain[THREADS], same[THREADS], partial[THREADS], sums[THREADS];               \
-    __shared__ word differ[BITS / 64 * THREADS];
-
-// Visit each of these points once, all its bits in turn: flip those whose flip lowers L_P.
-extern "C" __global__ void descend_points(
-    const unsigned *points, word *words, count n_words, const double *c, count b, double tolerance,
-    EDGES, word *flips)
+// Visit one point.
+static __device__ void descend(
+    count n, word *words, count n_words, const double *c, count b, double tolerance, Edges g,
+    Table t, word *flips, int *next,
+    double *gain, double *same, word *differ, double *partial, double *sums)
 {
-    SHARED
-    __shared__ int next;
-    GIVEN_EDGES
-    count n = points[blockIdx.x];
     word *own = words + n * n_words;
     for (count first = 0; first < b; first += BITS) {
-        count bits = b - first < BITS ? b - first : BITS, from = 0;
+        int bits = b - first < BITS ? (int)(b - first) : BITS, from = 0;
         while (from < bits) {
-            gains(own, words, n_words, indptr[n], indptr[n + 1], g, t, first, bits, gain, same,
+            gains(own, words, n_words, g.indptr[n], g.indptr[n + 1], g, t, first, bits, gain, same,
                   differ, partial, sums);
             if (!threadIdx.x)
-                next = (int)bits;
+                *next = bits;
             __syncthreads();
-            count k = threadIdx.x, bit = first + k;
+            int k = threadIdx.x;
+            count bit = first + k;
             if (k >= from && k < bits) {
                 double z = own[bit / 64] >> (bit % 64) & 1 ? 1 : -1;
                 if (0.5 * (sums[bits] + sums[k]) + z * c[n * b + bit] > tolerance)
-                    atomicMin(&next, (int)k);
+                    atomicMin(next, k);
             }
             __syncthreads();
-            int flipped = next;
+            int flipped = *next;
             __syncthreads();
-            if (flipped == (int)bits)
+            if (flipped == bits)
                 break;
             if (!threadIdx.x) {
                 own[(first + flipped) / 64] ^= 1ULL << ((first + flipped) % 64);
@@ -150,6 +150,45 @@ extern "C" __global__ void descend_points(
             __syncthreads();
             from = flipped + 1;
         }
+    }
+}
+
+#define SHARED                                                                                     \
+    __shared__ double gain[THREADS], same[THREADS], partial[THREADS], sums[BITS + 1];             \
+    __shared__ word differ[BITS / 64 * THREADS];
+
+// Let all blocks come to this point before any goes on; they must all be running. `arrived` counts
+// the arrivals of all times, `turn` the calls before this one.
+static __device__ void all_blocks(unsigned *arrived, unsigned turn)
+{
+    __syncthreads();
+    if (!threadIdx.x) {
+        __threadfence();
+        atomicAdd(arrived, 1u);
+        while (*(volatile unsigned *)arrived < gridDim.x * (turn + 1))
+            ;
+        __threadfence();
+    }
+    __syncthreads();
+}
+
+// Visit each point of these colours once, all its bits in turn: flip those whose flip lowers L_P.
+// `order` lists the points colour by colour, colour k from starts[k] on. A launch of several colours
+// wants all its blocks to run at the same time.
+extern "C" __global__ void descend_points(
+    const unsigned *order, const count *starts, count first_colour, count last_colour,
+    word *words, count n_words, const double *c, count b, double tolerance, EDGES, word *flips,
+    unsigned *arrived)
+{
+    SHARED
+    __shared__ int next;
+    GIVEN_EDGES
+    for (count k = first_colour; k < last_colour; k++) {
+        if (k > first_colour)
+            all_blocks(arrived, (unsigned)(k - first_colour - 1));
+        for (count at = starts[k] + blockIdx.x; at < starts[k + 1]; at += gridDim.x)
+            descend(order[at], words, n_words, c, b, tolerance, g, t, flips, &next, gain, same,
+                    differ, partial, sums);
     }
 }
 
@@ -162,7 +201,7 @@ extern "C" __global__ void fields(
     count n = blockIdx.x;
     const word *own = words + n * n_words;
     for (count first = 0; first < b; first += BITS) {
-        count bits = b - first < BITS ? b - first : BITS;
+        int bits = b - first < BITS ? (int)(b - first) : BITS;
         gains(own, words, n_words, indptr[n], indptr[n + 1], g, t, first, bits, gain, same, differ,
               partial, sums);
         if (threadIdx.x < bits) {

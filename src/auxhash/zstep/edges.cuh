@@ -30,7 +30,7 @@ static __device__ double looked_up(Edges g, Table t, count e, count d)
     return value;
 }
 
-static __device__ count distance(const word *a, const word *b, count n_words)
+static __device__ count distance(const word *a, const volatile word *b, count n_words)
 {
     count d = 0;
     for (count w = 0; w < n_words; w++)

@@ -6,16 +6,17 @@ need not be sorted, and the same seed gives the same codes.
 """
 
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auxhash.affinity import Affinity
 from auxhash.affinity.gpu import ROWS, DeviceAffinity
 from auxhash.codes import Codes, Words
 from auxhash.compute import threads
-from auxhash.compute.arrays import AnyArray, Array
-from auxhash.compute.device import BLOCK, CPU, Device
+from auxhash.compute.arrays import Array
+from auxhash.compute.device import BLOCK, CPU, MOST_THREADS, Device
 from auxhash.losses import Loss, get, tabulate, tabulate_rows
 from auxhash.zstep import descent, problem
 from auxhash.zstep.descent import visit_points
@@ -23,7 +24,9 @@ from auxhash.zstep.problem import ROUNDING, Differences, Edges, Problem, differe
 
 GRID = 40  # binary digits of the entries of a table, below the largest
 DIGITS = 52  # of a double
+FEW = 512  # points of a colour, that do not keep a GPU busy unless many threads share a point
 ROUNDS = 64  # of the colouring, after which points that have a colour are left out
+MOST_BLOCKS = 1 << 14  # that colour points
 
 
 class DeviceProblem(Problem):
@@ -73,18 +76,15 @@ class DeviceProblem(Problem):
     def to_words(self, Z: Codes) -> Words:
         n, b = Z.shape
         words = self.device.empty((n, -(-b // 64)), np.uint64)
-        _of_problem(self.device)(
-            "codes_to_words", -(-words.size // BLOCK), Z, words, n, b, words.shape[1]
-        )
+        _of_problem(self.device).over("codes_to_words", words.size, Z, words, n, b, words.shape[1])
         made: Words = words
         return made
 
     def to_codes(self, words: Words) -> Codes:
         n, n_words = words.shape
         Z: Codes = self.device.empty((n, self.n_bits), np.int8)
-        _of_problem(self.device)(
-            "words_to_codes", -(-Z.size // BLOCK), words, Z, n, self.n_bits, n_words
-        )
+        sizes = n, self.n_bits, n_words
+        _of_problem(self.device).over("words_to_codes", Z.size, words, Z, *sizes)
         return Z
 
     def loss(self, Z: Codes) -> float:
@@ -108,21 +108,29 @@ class DeviceProblem(Problem):
         return float(out.max()) / 4
 
     @cached_property
-    def colours(self) -> list[AnyArray]:
-        """One array per colour, its points: no two of a colour form a pair."""
+    def colours(self) -> "Colours":
+        """Colours of the points: no two of a colour form a pair."""
         put, kernels = self.device.put, _of_descent(self.device)
         edges, n = self.edges, self.n_points
         found = put(np.full(n, -1, np.int32))
         waiting = put(np.arange(n, dtype=np.uint32))
         while len(waiting):
-            for _ in range(ROUNDS):
-                lists = edges.indptr, edges.indices, found
-                kernels("colour", len(waiting), waiting, *lists, self.most_edges + 1)
+            lists = waiting, len(waiting), edges.indptr, edges.indices, found
+            blocks = min(len(waiting), MOST_BLOCKS)
+            kernels("colour", blocks, *lists, self.most_edges + 1, ROUNDS)
             waiting = waiting[found[waiting] < 0]
-        order = np.argsort(found, kind="stable").astype(np.uint32)
         sizes = self.device.fetch(np.bincount(found))
-        ends = np.cumsum(sizes)
-        return [order[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        order = np.argsort(found, kind="stable").astype(np.uint32)
+        return Colours(order, put(starts), sizes)
+
+
+class Colours(NamedTuple):
+    """Points, colour by colour."""
+
+    order: Any  # (n,), uint32
+    starts: Any  # (colours + 1,), where each colour starts in it, int64
+    sizes: NDArray[np.int64]
 
 
 def problem_on(
@@ -147,12 +155,19 @@ def on_grid(table: Array, n_terms: int) -> Array:
 
 @visit_points.register
 def _(problem: DeviceProblem, words: Words, c: Array, run: threads.Run) -> int:
-    flips = problem.device.zeros(1, np.uint64)
+    device, colours = problem.device, problem.colours
+    flips, arrived = device.zeros(1, np.uint64), device.zeros(1, np.uint32)
     tolerance = np.float64(ROUNDING * problem.last_mu)
-    kernels, given = _of_descent(problem.device), problem.arguments(problem.on_differences)
-    codes = words, words.shape[1], c, problem.n_bits, tolerance
-    for points in problem.colours:
-        kernels("descend_points", len(points), points, *codes, *given, flips)
+    given = words, words.shape[1], c, problem.n_bits, tolerance
+    given = *given, *problem.arguments(problem.on_differences), flips, arrived
+    lists, n, most = (colours.order, colours.starts), len(colours.sizes), int(colours.sizes.max())
+    if FEW >= most <= 4 * device.blocks():  # one launch, whose blocks wait for each other
+        blocks = min(most, device.blocks())
+        _of_descent(device, MOST_THREADS)("descend_points", blocks, *lists, 0, n, *given)
+        return int(flips[0])
+    kernels = _of_descent(device, BLOCK if most > FEW else MOST_THREADS)
+    for k, size in enumerate(colours.sizes.tolist()):
+        kernels("descend_points", size, *lists, k, k + 1, *given)
     return int(flips[0])
 
 
@@ -160,5 +175,5 @@ def _of_problem(device: Device) -> Any:
     return device.kernels(problem.__file__)
 
 
-def _of_descent(device: Device) -> Any:
-    return device.kernels(descent.__file__)
+def _of_descent(device: Device, threads: int = BLOCK) -> Any:
+    return device.kernels(descent.__file__, threads)

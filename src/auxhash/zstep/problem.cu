@@ -1,21 +1,7 @@
 // The loops of problem.py over the edges, one block of threads per point.
 
+#include "../compute/sums.cuh"
 #include "edges.cuh"
-
-// The sum of one number per thread, in the same order each time; a power of two of threads.
-static __device__ double block_sum(double own, double *scratch)
-{
-    scratch[threadIdx.x] = own;
-    __syncthreads();
-    for (int half = blockDim.x / 2; half; half /= 2) {
-        if (threadIdx.x < half)
-            scratch[threadIdx.x] += scratch[threadIdx.x + half];
-        __syncthreads();
-    }
-    double total = scratch[0];
-    __syncthreads();
-    return total;
-}
 
 // +-1 codes (n, b) as words (n, n_words), one thread per word.
 extern "C" __global__ void codes_to_words(
@@ -46,7 +32,7 @@ extern "C" __global__ void words_to_codes(
 extern "C" __global__ void losses(
     const word *words, count n_words, EDGES, double *out)
 {
-    __shared__ double scratch[256];
+    __shared__ double scratch[THREADS];
     GIVEN_EDGES
     count n = blockIdx.x;
     double own = 0;
@@ -62,7 +48,7 @@ extern "C" __global__ void losses(
 // The sum over each point's edges of the largest |a_nj(d')|, (n,).
 extern "C" __global__ void most(EDGES, double *out)
 {
-    __shared__ double scratch[256];
+    __shared__ double scratch[THREADS];
     GIVEN_EDGES
     count n = blockIdx.x;
     double own = 0;

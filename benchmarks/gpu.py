@@ -1,0 +1,310 @@
+"""Training, search and metrics on a GPU, each beside the processor of the same machine.
+
+python -m benchmarks gpu [ROW ...] [--repeats N] [--no-cpu] [--results FILE] [--tables]
+
+Rows are `train-10k` (CIFAR GIST, 48 bits), `train-58k` (32 bits), `train-1m` (Infinite MNIST),
+`train-10m` (ten shifts of each of its images by a pixel), `agree` (L(h) and precision of five seeds
+on both), `search` (10,000 queries over 10,000,000 codes of 64 bits, k = 100), `metrics` (all curves
+of the same). Times are the best of N after a first run that compiles; the GPU is waited for. Results
+are JSON lines, and a row that is there is not measured again; `--tables` only shows them.
+"""
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from auxhash import HammingIndex, MACHash, datasets, metrics
+from auxhash.compute import device as devices
+from benchmarks.records import Record, append, drop_cut_line, read
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results" / "gpu.jsonl"
+AIMS = {"train-10k": 0.5, "train-58k": 0.6, "train-1m": 10.0, "train-10m": 180.0}
+SIDE = 28
+QUERIES, RANK = 2_000, 100
+CODES, ASKED, BITS = 10_000_000, 10_000, 64
+SEEDS = 5
+
+
+def main(small: bool = False, options: Sequence[str] = ()) -> None:
+    given = _options(options)
+    console = Console()
+    if not given.tables:
+        drop_cut_line(given.results)
+        known = {record["name"] for record in read(given.results)}
+        for row in given.rows:
+            for name, measure in ROWS[row](given):
+                if name not in known:
+                    record = {"name": name, "row": row, **measure()}
+                    append(given.results, record)
+                    console.print(_line(record), highlight=False)
+    for table in tables(read(given.results)):
+        console.print(table)
+
+
+def _trainings(row: str, data: Callable[[], tuple[Any, ...]], bits: int, given: Any) -> Any:
+    """One cell for each of MAC alone and with refinement, on each device."""
+    for device in ("cuda", "cpu"):
+        for refined in (False, True):
+            kind = "MAC, refined" if refined else "MAC"
+            if device == "cpu" and (given.no_cpu or row in given.only_gpu):
+                continue
+
+            def measure(device: str = device, refined: bool = refined) -> Record:
+                repeats = given.repeats if device == "cuda" else 1
+                return trained(*data(), bits, device, refined, repeats)
+
+            yield f"{row}, {kind}, {device}", measure
+
+
+def trained(
+    X: NDArray[Any],
+    y: NDArray[Any],
+    queries: NDArray[Any],
+    labels: NDArray[Any],
+    bits: int,
+    device: str,
+    refined: bool,
+    repeats: int,
+    seed: int = 0,
+) -> Record:
+    """Time, L(h) and precision of one training."""
+    settings: dict[str, Any] = {} if refined else {"refine": None}
+    best, model, compiled = math.inf, None, device == "cpu"
+    for _ in range(repeats + (device == "cuda")):  # the first one compiles
+        began = time.perf_counter()
+        model = MACHash(bits, random_state=seed, device=device, **settings).fit(X, y)
+        waited_for()
+        took = time.perf_counter() - began
+        best = min(best, took) if compiled else best
+        compiled = True
+    assert model is not None
+    steps = model.history_
+    codes = model.encode(queries)
+    precision = metrics.precision_at_k(codes, model.codes_, labels, y, RANK)
+    return {
+        "points": len(X),
+        "features": X.shape[1],
+        "bits": bits,
+        "device": model.device_,
+        "seconds": best,
+        "z_seconds": sum(s.z_seconds for s in steps),
+        "h_seconds": sum(s.h_seconds for s in steps),
+        "refine_seconds": sum(s.seconds for s in steps if s.mu == math.inf),
+        "iterations": sum(s.mu < math.inf for s in steps) - 1,
+        "loss": model.loss_,
+        "precision": precision,
+    }
+
+
+def waited_for() -> None:
+    """Wait for all that the GPU is still to do."""
+    try:
+        devices.get("cuda").module.cuda.Device().synchronize()
+    except (ImportError, RuntimeError):
+        pass
+
+
+@cache
+def gist(n: int) -> tuple[Any, ...]:
+    data = datasets.load("cifar10-gist", n_train=min(n, 50_000), n_query=QUERIES)
+    some = data.base if n > len(data.train.X) else data.train
+    return some.X[:n], some.y[:n], data.query.X, data.query.y
+
+
+@cache
+def digits(n: int) -> tuple[Any, ...]:
+    """n images of Infinite MNIST and queries; beyond a million, shifted by a pixel."""
+    made = min(n, 1_000_000)
+    data = datasets.load("infinite-mnist", n_train=made, n_base=made, n_query=QUERIES)
+    X, y = data.base.X, data.base.y
+    if n > made:
+        whole = np.empty((n, SIDE * SIDE), np.uint8)
+        shifts = [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1)] + [(0, 2)]
+        for number, shift in enumerate(shifts[: n // made]):
+            moved = np.roll(X.reshape(made, SIDE, SIDE), shift, axis=(1, 2))
+            whole[number * made : (number + 1) * made] = moved.reshape(made, -1)
+        X, y = whole, np.tile(y, n // made)
+    return X, y, data.query.X, data.query.y
+
+
+def _agreement(given: Any) -> Any:
+    """Loss and precision of five seeds, on each device."""
+    for seed in range(SEEDS):
+        for device in ("cuda", "cpu"):
+            for refined in (False, True):
+                kind = "MAC, refined" if refined else "MAC"
+
+                def measure(
+                    device: str = device, refined: bool = refined, seed: int = seed
+                ) -> Record:
+                    found = trained(*gist(10_000), 32, device, refined, 1, seed)
+                    return {**found, "seed": seed}
+
+                yield f"agree, {kind}, {device}, seed {seed}", measure
+
+
+@cache
+def made_codes() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Codes of 64 bits as uneven as learnt ones, whose bits depend on each other."""
+    rng = np.random.default_rng(0)
+    mix = rng.standard_normal((24, BITS)).astype(np.float32)
+    parts = []
+    for start in range(0, CODES + ASKED, 1 << 20):
+        n = min(1 << 20, CODES + ASKED - start)
+        outputs = rng.standard_normal((n, 24), np.float32) @ mix
+        parts.append(np.packbits(outputs > 0, axis=1, bitorder="little"))
+    packed = np.concatenate(parts)
+    return packed[:CODES], packed[CODES:]
+
+
+def _search(given: Any) -> Any:
+    for device in ("cuda", "cpu"):
+        if device == "cpu" and given.no_cpu:
+            continue
+
+        def measure(device: str = device) -> Record:
+            base, queries = made_codes()
+            index = HammingIndex(BITS, device=device).add(base)
+            asked = queries if device == "cuda" else queries[:500]
+            found = index.search(asked, RANK)
+            seconds = _best(lambda: index.search(asked, RANK), given.repeats)
+            few = HammingIndex(BITS).add(base).search(queries[:20], RANK)
+            same = all(np.array_equal(a[:20], b) for a, b in zip(found, few, strict=True))
+            return {
+                "points": CODES,
+                "bits": BITS,
+                "device": device,
+                "queries": len(asked),
+                "seconds": seconds,
+                "right": same,
+            }
+
+        yield f"search, {device}", measure
+
+
+def _metrics(given: Any) -> Any:
+    for device in ("cuda", "cpu"):
+        if device == "cpu" and given.no_cpu:
+            continue
+
+        def measure(device: str = device) -> Record:
+            base, queries = made_codes()
+            asked = queries if device == "cuda" else queries[:200]
+            labels = np.arange(CODES) % 10, np.arange(len(asked)) % 10
+
+            def count() -> Any:
+                return metrics.distance_histogram(asked, base, labels[1], labels[0], device=device)
+
+            count()
+            return {
+                "points": CODES,
+                "bits": BITS,
+                "device": device,
+                "queries": len(asked),
+                "seconds": _best(count, given.repeats),
+            }
+
+        yield f"metrics, {device}", measure
+
+
+def _best(call: Callable[[], Any], repeats: int) -> float:
+    seconds = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        call()
+        waited_for()
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
+
+
+ROWS: dict[str, Callable[[Any], Any]] = {
+    "train-10k": lambda given: _trainings("train-10k", lambda: gist(10_000), 48, given),
+    "train-58k": lambda given: _trainings("train-58k", lambda: gist(58_000), 32, given),
+    "agree": _agreement,
+    "search": _search,
+    "metrics": _metrics,
+    "train-1m": lambda given: _trainings("train-1m", lambda: digits(1_000_000), 32, given),
+    "train-10m": lambda given: _trainings("train-10m", lambda: digits(10_000_000), 32, given),
+}
+
+
+def tables(records: Sequence[Record]) -> list[Table]:
+    """Times, and how far the devices agree."""
+    found = []
+    timed = [record for record in records if record["row"] != "agree"]
+    if timed:
+        table = Table(
+            "", "s", "Z step", "h step", "refining", "L(h)", f"precision at {RANK}", "aim"
+        )
+        for record in timed:
+            numbers = [record.get(name) for name in ("z_seconds", "h_seconds", "refine_seconds")]
+            shown = ["" if number is None else f"{number:.2f}" for number in numbers]
+            asked = f" of {record['queries']:,} queries" if "queries" in record else ""
+            table.add_row(
+                record["name"] + asked,
+                f"{record['seconds']:.3f}",
+                *shown,
+                f"{record['loss']:.4g}" if "loss" in record else "",
+                f"{record['precision']:.3f}" if "precision" in record else "",
+                f"{AIMS[record['row']]} s" if record["row"] in AIMS else "",
+            )
+        found.append(table)
+    agree = [record for record in records if record["row"] == "agree"]
+    if agree:
+        found.append(_agreement_table(agree))
+    return found
+
+
+def _agreement_table(records: Sequence[Record]) -> Table:
+    """Mean and range over seeds of L(h) and precision, and the GPU's relative to the CPU's."""
+    table = Table("", "seeds", "L(h), cuda over cpu", "precision, cuda", "precision, cpu")
+    for kind in ("MAC", "MAC, refined"):
+        by_device = {
+            device: {
+                record["seed"]: record
+                for record in records
+                if record["name"].startswith(f"agree, {kind}, {device},")
+            }
+            for device in ("cuda", "cpu")
+        }
+        seeds = sorted(set(by_device["cuda"]) & set(by_device["cpu"]))
+        if not seeds:
+            continue
+        ratio = [by_device["cuda"][s]["loss"] / by_device["cpu"][s]["loss"] for s in seeds]
+        precision = [
+            [by_device[device][s]["precision"] for s in seeds] for device in ("cuda", "cpu")
+        ]
+        table.add_row(
+            kind,
+            str(len(seeds)),
+            f"{np.mean(ratio):.4f} ({min(ratio):.4f} to {max(ratio):.4f})",
+            *(f"{np.mean(some):.3f} ({min(some):.3f} to {max(some):.3f})" for some in precision),
+        )
+    return table
+
+
+def _line(record: Record) -> str:
+    told = f"{record['name']}: {record['seconds']:.3f} s"
+    if "loss" in record:
+        told += f", L(h) {record['loss']:.4g}, precision {record['precision']:.3f}"
+    return told
+
+
+def _options(options: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m benchmarks gpu")
+    parser.add_argument("rows", nargs="*", choices=[*ROWS, []], default=list(ROWS))
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--no-cpu", action="store_true")
+    parser.add_argument("--only-gpu", nargs="*", default=["train-10m"], metavar="ROW")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--tables", action="store_true")
+    return parser.parse_args(options)
