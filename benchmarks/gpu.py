@@ -1,15 +1,16 @@
 """Training, search and metrics on a GPU, each beside the processor of the same machine.
 
-python -m benchmarks gpu [ROW ...] [--repeats N] [--no-cpu] [--results FILE] [--tables]
+python -m benchmarks gpu [--rows ROW ...] [--repeats N] [--no-cpu] [--results FILE] [--tables]
 
 Rows are `train-10k` (CIFAR GIST, 48 bits), `train-58k` (32 bits), `train-1m` (Infinite MNIST),
 `train-10m` (ten shifts of each of its images by a pixel), `agree` (L(h) and precision of five seeds
 on both), `search` (10,000 queries over 10,000,000 codes of 64 bits, k = 100), `metrics` (all curves
-of the same). Times are the best of N after a first run that compiles; the GPU is waited for. Results
-are JSON lines, and a row that is there is not measured again; `--tables` only shows them.
+of the same). Times are the best of N after a first run that compiles; the GPU is waited for.
+Results are JSON lines, and a row that is there is not measured again; `--tables` only shows them.
 """
 
 import argparse
+import contextlib
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -107,10 +108,8 @@ def trained(
 
 def waited_for() -> None:
     """Wait for all that the GPU is still to do."""
-    try:
+    with contextlib.suppress(ImportError, RuntimeError):
         devices.get("cuda").module.cuda.Device().synchronize()
-    except (ImportError, RuntimeError):
-        pass
 
 
 @cache
@@ -301,7 +300,7 @@ def _line(record: Record) -> str:
 
 def _options(options: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks gpu")
-    parser.add_argument("rows", nargs="*", choices=[*ROWS, []], default=list(ROWS))
+    parser.add_argument("--rows", nargs="+", choices=[*ROWS], default=list(ROWS))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--no-cpu", action="store_true")
     parser.add_argument("--only-gpu", nargs="*", default=["train-10m"], metavar="ROW")

@@ -157,7 +157,7 @@ def _compiled(code):
         with tempfile.TemporaryDirectory() as folder:
             source, made = Path(folder) / "kernels.cpp", Path(folder) / "kernels.so"
             source.write_text(text)
-            flags = "-std=c++17", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-w"
+            flags = "-std=c++17", "-O2", "-shared", "-fPIC", "-ffp-contract=off", "-w"
             subprocess.run([COMPILER, *flags, "-o", made, source], check=True)
             shutil.move(made, library)
     return ctypes.CDLL(str(library)), names

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from auxhash.cli.output import (
+    device_option,
     header_option,
     jobs_option,
     json_option,
@@ -20,6 +21,7 @@ from auxhash.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from auxhash.compute.device import DeviceName
     from auxhash.datasets import Dataset
     from auxhash.experiments.compare import Comparison
 
@@ -47,6 +49,7 @@ the same over all ranks; b_eff how many bits are effective. Means over the seeds
 @own_feature_option
 @label_option
 @header_option
+@device_option
 @jobs_option
 @json_option
 def compare(
@@ -63,6 +66,7 @@ def compare(
     own: str | None,
     label: str,
     header: bool | None,
+    device: "DeviceName",
     jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -89,12 +93,12 @@ def compare(
     dataset = _dataset(data, labels, n_train, own, label, header, seeds[0], jobs)
     what, verbose = (dataset, chosen, bits, seeds, k, loss), progress_wanted(as_json)
     if page is None:
-        found = compare(*what, folder=folder, n_jobs=jobs, verbose=verbose)
+        found = compare(*what, folder=folder, n_jobs=jobs, verbose=verbose, device=device)
         _show_comparison(found, as_json)
     else:
         title = f"Methods compared on {dataset.name}"
         head = PageHead("auxhash compare", title, "", used_command(), COLUMNS)
-        found = Compared(*what).run(page, head, folder, jobs, verbose)
+        found = Compared(*what).run(page, head, folder, jobs, verbose, device)
         _show_comparison(found, as_json, f"The same with curves: {html}", page=str(html))
     if all(row["failed"] for row in found.rows):
         raise click.ClickException("every method failed")

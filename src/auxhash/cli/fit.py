@@ -8,6 +8,7 @@ import click
 from auxhash.cli.group import INTERRUPTED
 from auxhash.cli.output import (
     DEFAULT_LABEL,
+    device_option,
     header_option,
     jobs_option,
     json_option,
@@ -92,6 +93,7 @@ def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 @label_option
 @header_option
 @seed_option
+@device_option
 @jobs_option
 @json_option
 def fit(
@@ -108,6 +110,7 @@ def fit(
     label: str,
     header: bool | None,
     seed: int,
+    device: str,
     jobs: int | None,
     as_json: bool,
     **given: Any,
@@ -156,7 +159,7 @@ def fit(
     verbose = progress_wanted(as_json)
     choice = _choose(X, y, known, settings, seed, jobs, auto_seconds, verbose) if auto else None
     settings |= choice.settings if choice else {}
-    hasher.set_params(**settings, random_state=seed, n_jobs=jobs)
+    hasher.set_params(**settings, random_state=seed, n_jobs=jobs, device=device)
     hasher.verbose = verbose
     began = clock.seconds()
     warnings.simplefilter("ignore", TrainingInterrupted)  # the user is told below
@@ -165,7 +168,7 @@ def fit(
     if found.feature is not None:
         hasher.image_feature_ = found.feature
     # How it was fitted is no part of the model: the file is the same on any number of threads.
-    hasher.set_params(n_jobs=None, verbose=0)
+    hasher.set_params(n_jobs=None, verbose=0, device="cpu")
     if learnt_from:
         hasher.set_params(warm_start=False)
     hasher.save(path)
@@ -286,12 +289,15 @@ def _show_fitted(
         "points": len(hasher.codes_),
         "features": hasher.n_features_in_,
         **_reached(hasher),
+        "device": hasher.device_,
         "seconds": seconds,
     }
     said = (
         f"{output}: {count(hasher.n_bits, 'bit')}, learnt from {count(result['points'], 'point')} "
         f"of {count(result['features'], 'feature')} in {number(seconds)} s and "
     )
+    if hasher.device_ != "cpu":
+        said = said.replace(" s and ", " s on a GPU and ")
     if "loss" in result:
         said += f"{count(result['iterations'], 'iteration')}; L(h) {number(result['loss'])}"
     else:

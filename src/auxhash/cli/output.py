@@ -19,6 +19,13 @@ WIDE = 160  # columns, if the output is no terminal
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
 jobs_option = click.option("--jobs", type=int, help="Threads; by default, all cores.")
+device_option = click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda", "auto"]),
+    default="cpu",
+    show_default=True,
+    help="cuda: a GPU, by way of CuPy; auto: a GPU where there is one.",
+)
 seed_option = click.option(
     "--seed",
     type=click.IntRange(0),

@@ -18,6 +18,7 @@ from auxhash import datasets, losses
 from auxhash.affinity import Affinity
 from auxhash.checks import ArgumentError, whole
 from auxhash.codes import MOST_BITS
+from auxhash.compute import device as devices
 from auxhash.datasets.dataset import Dataset
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Cells, Memory
@@ -104,6 +105,7 @@ def compare(
     folder: str | Path | None = None,
     n_jobs: int | None = None,
     verbose: int = 1,
+    device: devices.DeviceName = "cpu",
 ) -> Comparison:
     """Fit every method at every number of bits with every seed, and measure it.
 
@@ -129,6 +131,8 @@ def compare(
         n_similar, n_dissimilar: pairs drawn per training point; None takes all.
         folder: where codes are kept: what is there is not trained again, and an interrupted run
             goes on. None keeps them in memory only.
+        device: "cpu", "cuda" or "auto": where methods that can be are trained (MACHash with
+            z_step="descent", NeighborHash) and all codes are measured.
 
     Raises ValueError, before anything is trained, for arguments that are wrong.
     """
@@ -136,6 +140,7 @@ def compare(
         raise ArgumentError(f"dataset must be a name or a Dataset, got {type(dataset).__name__}")
     shared = Shared(loss, n_similar, n_dissimilar)
     losses.get(loss)
+    on = devices.get(device).name
     chosen = entries(methods, shared)
     lengths = _several("bits", bits, 1, MOST_BITS)
     every_seed, ranks = _several("seeds", seeds, 0), _several("k", k, 1)
@@ -155,7 +160,7 @@ def compare(
         for seed, b, entry in jobs:
             bar.update(task, description=f"{entry.name}, {count(b, 'bit')}, seed {seed}")
             drawn.turn_to(seed)
-            job = _Job(entry, b, seed, data, mark, loss, ranks, n_jobs)
+            job = _Job(entry, b, seed, data, mark, loss, ranks, n_jobs, on)
             rows.append(job.row(cells, drawn))
             bar.advance(task)
     return Comparison(rows, _protocol(data, shared, chosen, lengths, every_seed, ranks))
@@ -194,6 +199,7 @@ class _Job:
     loss: Any
     ranks: Sequence[int]
     n_jobs: int | None
+    device: Any
 
     def row(self, cells: Cells | Memory, drawn: _Drawn) -> dict[str, Any]:
         """Train unless it was trained before; then measure the codes."""
@@ -209,10 +215,10 @@ class _Job:
             return row | dict.fromkeys(measures, float("nan")) | {"failed": why}
 
     def _trained(self, cells: Cells | Memory, drawn: _Drawn) -> tuple[runs.Facts, Arrays]:
-        configuration = self.entry.configuration(self.mark, self.n_bits, self.seed)
+        configuration = self.entry.configuration(self.mark, self.n_bits, self.seed, self.device)
         if configuration in cells:
             return cells.read(configuration)
-        hasher = self.entry.prepared(self.n_bits, self.seed, self.n_jobs)
+        hasher = self.entry.prepared(self.n_bits, self.seed, self.n_jobs, self.device)
         facts, codes = runs.train(hasher, self.data, drawn.of(self.entry.pairs))
         try:
             cells.write(configuration, facts, codes)
@@ -222,7 +228,7 @@ class _Job:
 
     def _measured(self, facts: runs.Facts, codes: Arrays, pairs: Affinity) -> dict[str, Any]:
         within = [rank for rank in self.ranks if rank <= len(self.data.base)]
-        found = runs.measure(codes, self.n_bits, self.data, within or [1], self.n_jobs)
+        found = runs.measure(codes, self.n_bits, self.data, within or [1], self.n_jobs, self.device)
         at = dict(zip(found.k.tolist(), found.precision.tolist(), strict=True))
         return {
             "L(h)": runs.training_loss(codes, self.n_bits, pairs, self.loss),

@@ -7,6 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from auxhash.compute import device as devices
+from auxhash.compute.device import DeviceName
 from auxhash.datasets.dataset import Dataset
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Cells
@@ -55,6 +57,7 @@ class Compared:
         folder: str | Path | None = None,
         n_jobs: int | None = None,
         verbose: int = 1,
+        device: DeviceName = "cpu",
     ) -> Comparison:
         """Train and measure every method; write a page about it to `output`."""
         with _kept(folder) as kept:
@@ -70,8 +73,9 @@ class Compared:
                 kept,
                 n_jobs,
                 verbose,
+                device,
             )
-            galleries = self._galleries(Cells(kept))
+            galleries = self._galleries(Cells(kept), devices.get(device).name)
         found = every.at(self.k)
         content = FigureContent(
             (),
@@ -116,14 +120,14 @@ class Compared:
             sections.append(Section("Precision over bits", [[over_bits]]))
         return sections
 
-    def _galleries(self, cells: Cells) -> list[Gallery]:
+    def _galleries(self, cells: Cells, device: Any) -> list[Gallery]:
         """What each method retrieves with the most bits, if the data set has pictures."""
         if self.data.query.images is None:
             return []
         b, seed, mark = max(self.bits), self.seeds[0], runs.data_identity(self.data)
         shared = Shared(self.loss, self.n_similar, self.n_dissimilar)
         made = {
-            entry.name: entry.configuration(mark, b, seed)
+            entry.name: entry.configuration(mark, b, seed, device)
             for entry in entries(self.methods, shared)
         }
         codes = {name: cells.read(one)[1] for name, one in made.items() if one in cells}

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from auxhash import baselines
 from auxhash.checks import ArgumentError, unknown
+from auxhash.compute.device import DeviceName
 from auxhash.estimators import PARAMETERS_WITHOUT_EFFECT, MACHash, TwoStepHash
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Configuration
@@ -68,13 +69,19 @@ class Entry:
     pairs: PairNumbers  # drawn for each point, if it learns from pairs
     unused: dict[str, Any] = field(default_factory=dict)  # given, but SET by the comparison
 
-    def prepared(self, n_bits: int, seed: int, n_jobs: int | None) -> Hasher:
-        """A fresh hasher, to be fitted."""
-        return runs.prepared(self.hasher, n_bits, random_state=seed, n_jobs=n_jobs)
+    def prepared(
+        self, n_bits: int, seed: int, n_jobs: int | None, device: DeviceName = "cpu"
+    ) -> Hasher:
+        """A fresh hasher, to be fitted; on that device, if it is one that can be."""
+        fresh = runs.prepared(self.hasher, n_bits, random_state=seed, n_jobs=n_jobs)
+        return fresh if device == "cpu" else runs.on_device(fresh, device)
 
-    def configuration(self, mark: str, n_bits: int, seed: int) -> Configuration:
+    def configuration(
+        self, mark: str, n_bits: int, seed: int, device: DeviceName = "cpu"
+    ) -> Configuration:
         """All that the result depends on."""
-        return runs.configuration(mark, self.prepared(n_bits, seed, None), self.pairs, seed)
+        fresh = self.prepared(n_bits, seed, None, device)
+        return runs.configuration(mark, fresh, self.pairs, seed)
 
 
 def known(name: str) -> Hasher:

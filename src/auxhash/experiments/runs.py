@@ -19,6 +19,7 @@ from auxhash import __version__, affinity, hashfunctions, losses, metrics
 from auxhash.affinity import Affinity
 from auxhash.codes import pack, sign, unpack
 from auxhash.compute import clock
+from auxhash.compute.device import DeviceName
 from auxhash.datasets.dataset import Dataset
 from auxhash.estimators import PARAMETERS_WITHOUT_EFFECT, AffinityHash
 from auxhash.experiments.cells import Configuration
@@ -55,6 +56,13 @@ def prepared(hasher: Hasher, n_bits: int, **settings: Any) -> Hasher:
     return fresh
 
 
+def on_device(hasher: Hasher, device: DeviceName) -> Hasher:
+    """The hasher itself, set to be trained on that device if it can be: others stay here."""
+    if hasattr(hasher, "device") and getattr(hasher, "z_step", "descent") == "descent":
+        hasher.set_params(device=device)
+    return hasher
+
+
 def learns_from_pairs(hasher: Hasher) -> bool:
     """Whether the hasher can be given the pairs to learn from."""
     return bool(has_fit_parameter(hasher, "affinity"))
@@ -63,13 +71,14 @@ def learns_from_pairs(hasher: Hasher) -> bool:
 def configuration(mark: str, hasher: Hasher, pairs: PairNumbers, seed: int) -> Configuration:
     """All that a run's result depends on, so neither threads nor progress bars."""
     every = hasher.get_params(deep=False)
+    elsewhere = every.get("device", "cpu") != "cpu"  # which gives other codes
     return {
         "data": mark,
         "method": in_words(type(hasher)),
         "parameters": {
             name: in_words(value)
             for name, value in every.items()
-            if name not in PARAMETERS_WITHOUT_EFFECT
+            if name not in PARAMETERS_WITHOUT_EFFECT or (name == "device" and elsewhere)
         },
         "pairs": in_words([*pairs, seed]),
         "version": __version__,
@@ -117,7 +126,12 @@ def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays
 
 
 def measure(
-    codes: Arrays, n_bits: int, data: Dataset, k: Sequence[int], n_jobs: int | None = None
+    codes: Arrays,
+    n_bits: int,
+    data: Dataset,
+    k: Sequence[int],
+    n_jobs: int | None = None,
+    device: DeviceName = "cpu",
 ) -> Evaluation:
     """All measures of retrieval, of searching the base's codes for those of the queries."""
     labels = (data.query.y, data.base.y) if data.query.neighbors is None else (None, None)
@@ -129,6 +143,7 @@ def measure(
         k=k,
         n_bits=n_bits,
         n_jobs=n_jobs,
+        device=device,
     )
 
 

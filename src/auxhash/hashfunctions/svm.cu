@@ -4,6 +4,8 @@
 
 typedef long long count;
 
+#define UNKNOWN 1e300
+
 // Go along the directions p (D, b) to the least of the quadratic: step and residual r follow.
 // `total` is F'DF p, so that p + factor total is the Hessian times p.
 extern "C" __global__ void go_along(
@@ -52,7 +54,7 @@ extern "C" __global__ void lengths(
 {
     __shared__ double scratch[THREADS];
     count k = blockIdx.x;
-    double length = 1, low = 0, high = INFINITY;
+    double length = 1, low = 0, high = UNKNOWN;
     for (count number = 0; number < most; number++) {
         double first = 0, second = 0;
         for (count i = k + threadIdx.x * b; i < n * b; i += THREADS * b) {
@@ -73,7 +75,7 @@ extern "C" __global__ void lengths(
         double newton = length - value / (curve[k] + second);
         bool far = fabs(value) > enough[k];
         if (number >= few - 1 && far && !(newton > low && newton < high))
-            newton = high < INFINITY ? (low + high) / 2 : 2 * low;
+            newton = high < UNKNOWN ? (low + high) / 2 : 2 * low;
         length = newton;
         if (number >= few - 1 && !far)
             break;

@@ -5,69 +5,55 @@
 
 #include "edges.cuh"
 
-#define BITS 128  // whose sums are made together, so that there is a thread for each
+#define BITS (THREADS > 128 ? 128 : 64)  // whose sums are made together: a thread for each
 
-// The random priority of a point in the colouring.
-static __device__ word priority(count point)
+// The random priority of a point in the colouring, its number in the lowest digits: none is equal.
+extern "C" __global__ void priorities(word *out, count n)
 {
+    count point = (count)blockIdx.x * THREADS + threadIdx.x;
+    if (point >= n)
+        return;
     word x = (word)(point + 1) * 0x9E3779B97F4A7C15ULL;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
-    return x ^ (x >> 31);
+    out[point] = (x ^ (x >> 31)) >> 32 << 32 | (word)point;
 }
 
-// Rounds of colouring over these points, which the blocks share out. A point that comes before all
-// its uncoloured partners takes the first colour that none of its partners has. Whether it sees what
-// another block has just done, or only in a later round, its colour is the same: it depends on the
-// points that come before it alone.
+// Greedy colouring: each point takes the first colour that none of its partners has which come
+// before it, and waits for those. A block per point, in the order of falling priority: blocks start
+// in the order of their numbers, so that what a block waits for is running already.
 extern "C" __global__ void colour(
-    const unsigned *points, count n_points, const count *indptr, const unsigned *indices,
-    volatile int *colours, count most, count rounds)
+    const unsigned *points, const word *priority, const count *indptr, const unsigned *indices,
+    volatile int *colours, count most)
 {
     __shared__ unsigned taken[64];
-    __shared__ int waits;
-    for (count round = 0; round < rounds; round++) {
-        for (count at = blockIdx.x; at < n_points; at += gridDim.x) {
-            count n = points[at];
-            int known = colours[n];
-            __syncthreads();
-            if (known >= 0)
+    count n = points[blockIdx.x];
+    word own = priority[n];
+    int found = -1;
+    // In windows of 2048 colours, of which one nearly always is enough.
+    for (count first = 0; first < most && found < 0; first += 2048) {
+        if (threadIdx.x < 64)
+            taken[threadIdx.x] = 0;
+        __syncthreads();
+        for (count e = indptr[n] + threadIdx.x; e < indptr[n + 1]; e += THREADS) {
+            count m = indices[e];
+            if (priority[m] <= own)
                 continue;
-            if (!threadIdx.x)
-                waits = 0;
-            __syncthreads();
-            word own = priority(n);
-            for (count e = indptr[n] + threadIdx.x; e < indptr[n + 1]; e += THREADS) {
-                count m = indices[e];
-                if (colours[m] < 0 && m != n && priority(m) > own)
-                    waits = 1;
-                if (*(volatile int *)&waits)
-                    break;
-            }
-            __syncthreads();
-            if (waits)
-                continue;
-            int found = -1;
-            // In windows of 2048 colours, of which one nearly always is enough.
-            for (count first = 0; first < most && found < 0; first += 2048) {
-                if (threadIdx.x < 64)
-                    taken[threadIdx.x] = 0;
-                __syncthreads();
-                for (count e = indptr[n] + threadIdx.x; e < indptr[n + 1]; e += THREADS) {
-                    count c = (count)colours[indices[e]] - first;
-                    if (c >= 0 && c < 2048)
-                        atomicOr(&taken[c / 32], 1u << (c % 32));
-                }
-                __syncthreads();
-                for (int w = 0; w < 64 && found < 0; w++)
-                    if (~taken[w])
-                        found = (int)first + 32 * w + __ffs(~taken[w]) - 1;
-                __syncthreads();
-            }
-            if (!threadIdx.x)
-                colours[n] = found;
+            int other;
+            while ((other = colours[m]) < 0)
+                ;
+            count c = other - first;
+            if (c >= 0 && c < 2048)
+                atomicOr(&taken[c / 32], 1u << (c % 32));
         }
+        __syncthreads();
+        for (int w = 0; w < 64 && found < 0; w++)
+            if (~taken[w])
+                found = (int)first + 32 * w + __ffs(~taken[w]) - 1;
+        __syncthreads();
     }
+    if (!threadIdx.x)
+        colours[n] = found;
 }
 
 // Sums over the edges of a point, for bits first..: sums[k] of the gains of neighbours that differ
@@ -100,9 +86,17 @@ static __device__ void gains(
             if (column == bits)
                 for (int i = slice; i < here; i += slices)
                     total += same[i];
-            else
-                for (int i = slice; i < here; i += slices)
-                    total += in[i] >> (column % 64) & 1 ? gain[i] : 0;
+            else {
+                // Four sums at a time: each addition would wait for the last.
+                double sum[4] = {0, 0, 0, 0};
+                int i = slice, bit = column % 64;
+                for (; i + 3 * slices < here; i += 4 * slices)
+                    for (int j = 0; j < 4; j++)
+                        sum[j] += in[i + j * slices] >> bit & 1 ? gain[i + j * slices] : 0;
+                for (; i < here; i += slices)
+                    sum[0] += in[i] >> bit & 1 ? gain[i] : 0;
+                total += sum[0] + sum[1] + sum[2] + sum[3];
+            }
         }
         __syncthreads();
     }

@@ -25,8 +25,6 @@ from auxhash.zstep.problem import ROUNDING, Differences, Edges, Problem, differe
 GRID = 40  # binary digits of the entries of a table, below the largest
 DIGITS = 52  # of a double
 FEW = 512  # points of a colour, that do not keep a GPU busy unless many threads share a point
-ROUNDS = 64  # of the colouring, after which points that have a colour are left out
-MOST_BLOCKS = 1 << 14  # that colour points
 
 
 class DeviceProblem(Problem):
@@ -112,13 +110,12 @@ class DeviceProblem(Problem):
         """Colours of the points: no two of a colour form a pair."""
         put, kernels = self.device.put, _of_descent(self.device)
         edges, n = self.edges, self.n_points
+        priority = self.device.empty(n, np.uint64)
+        kernels.over("priorities", n, priority, n)
+        order = np.argsort(~priority).astype(np.uint32)
         found = put(np.full(n, -1, np.int32))
-        waiting = put(np.arange(n, dtype=np.uint32))
-        while len(waiting):
-            lists = waiting, len(waiting), edges.indptr, edges.indices, found
-            blocks = min(len(waiting), MOST_BLOCKS)
-            kernels("colour", blocks, *lists, self.most_edges + 1, ROUNDS)
-            waiting = waiting[found[waiting] < 0]
+        lists = order, priority, edges.indptr, edges.indices, found
+        kernels("colour", n, *lists, self.most_edges + 1)
         sizes = self.device.fetch(np.bincount(found))
         starts = np.concatenate([[0], np.cumsum(sizes)])
         order = np.argsort(found, kind="stable").astype(np.uint32)

@@ -1,0 +1,34 @@
+"""Every test here runs on an emulated GPU, where there is a C++ compiler, and on a real one."""
+
+import numpy as np
+import pytest
+
+from auxhash.compute import device as devices
+from tests.gpu import emulated
+
+
+def _real():
+    try:
+        return devices.get("cuda")
+    except (ImportError, RuntimeError) as error:
+        pytest.skip(f"needs a GPU: {error}")
+
+
+@pytest.fixture(params=["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
+def gpu(request, monkeypatch):
+    """A GPU, which device="cuda" is then."""
+    if request.param == "cuda":
+        return _real()
+    if emulated.COMPILER is None:
+        pytest.skip("an emulated GPU needs a C++ compiler")
+    kernels = devices.Device.kernels
+    # Few threads: an emulated one takes as long as any other.
+    monkeypatch.setattr(devices.Device, "kernels", lambda self, file, n=0: kernels(self, file, 128))
+    found = devices.Device("cuda", emulated)
+    monkeypatch.setattr(devices, "_cuda", lambda: found)
+    return found
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)

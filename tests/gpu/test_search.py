@@ -1,0 +1,76 @@
+"""Search and metrics on a GPU give what the processor gives, to the last tie."""
+
+import numpy as np
+import pytest
+
+from auxhash import HammingIndex, metrics
+from auxhash.compute import device as devices
+
+
+def packed(rng, n, b):
+    return np.packbits(rng.integers(0, 2, (n, b), np.uint8), axis=1, bitorder="little")
+
+
+@pytest.mark.parametrize("b", [7, 16, 64, 100])
+@pytest.mark.parametrize("k", [1, 7, 600, 1000])
+def test_the_nearest_are_the_same(gpu, rng, b, k):
+    base, queries = packed(rng, 700, b), packed(rng, 5, b)
+    base[100:160] = base[3]  # ties
+    queries[0] = base[3]
+    here = HammingIndex(b).add(base)
+    there = HammingIndex(b, device="cuda").add(base)
+    for expected, found in zip(here.search(queries, k), there.search(queries, k), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    ids = 5 * np.arange(20) + 3
+    for index in (here, there):
+        index.add(queries[:1].repeat(20, axis=0), ids=700 + ids)
+        index.remove([3, 120])
+    for expected, found in zip(here.search(queries, k), there.search(queries, k), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_too_many_codes_at_one_distance_are_sorted_whole(gpu, rng, monkeypatch):
+    monkeypatch.setattr("auxhash.index.gpu.ROOM", 64)
+    base = packed(rng, 300, 8)
+    base[50:250] = base[0]
+    here, there = (HammingIndex(8, device=device).add(base) for device in ("cpu", "cuda"))
+    for expected, found in zip(here.search(base[:4], 20), there.search(base[:4], 20), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_answers_come_on_the_device_of_the_question(gpu, rng):
+    base = packed(rng, 50, 16)
+    index = HammingIndex(16, device="cuda").add(gpu.put(base))
+    distances, ids = index.search(gpu.put(base[:3]), 4)
+    assert devices.of(distances) == devices.of(ids) == gpu
+    np.testing.assert_array_equal(gpu.fetch(ids), index.search(base[:3], 4)[1])
+
+
+@pytest.mark.parametrize("b", [8, 64, 90])
+@pytest.mark.parametrize("kind", ["labels", "sets", "neighbors"])
+def test_all_measures_are_the_same(gpu, rng, b, kind):
+    base, queries = packed(rng, 300, b), packed(rng, 4, b)
+    truth = {
+        "labels": lambda: (rng.integers(0, 3, 4), rng.integers(0, 3, 300)),
+        "sets": lambda: (rng.integers(0, 2, (4, 9)), rng.integers(0, 2, (300, 9))),
+        "neighbors": lambda: (None, None),
+    }[kind]()
+    near = np.stack([rng.permutation(300)[:6] for _ in range(4)]) if kind == "neighbors" else None
+    here, there = (
+        metrics.evaluate(queries, base, *truth, neighbors=near, n_bits=b, device=device)
+        for device in ("cpu", "cuda")
+    )
+    for name, value in vars(here).items():
+        np.testing.assert_array_equal(getattr(there, name), value)
+
+
+def test_what_a_gpu_does_not_count_is_refused(gpu, rng):
+    base = packed(rng, 20, 600)
+    with pytest.raises(ValueError, match="511"):
+        metrics.distance_histogram(base, base, np.arange(20), np.arange(20), device="cuda")
+    with pytest.raises(ValueError, match="index"):
+        metrics.precision_at_k(
+            base[:, :2], base[:, :2], np.arange(20), np.arange(20), 3, ties="index", device="cuda"
+        )
+    with pytest.raises(ValueError, match="512"):
+        HammingIndex(600, device="cuda").add(base).search(base, 1)

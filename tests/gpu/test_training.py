@@ -1,0 +1,157 @@
+"""Whole trainings on a GPU, beside those of the processor."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+import auxhash
+from auxhash import MACHash, NeighborHash, Refine, affinity
+from auxhash.compute import device as devices
+
+SMALL = {"n_bits": 6, "n_similar": 8, "n_dissimilar": 16, "max_iter": 3, "random_state": 0}
+BRIEF = Refine(n_steps=10, batch=40)
+
+
+@pytest.fixture(scope="module")
+def points():
+    X, y = load_digits(return_X_y=True)
+    return X[:60, 18:26], y[:60] % 3  # few features, or MAC would end after one step
+
+
+def trained(points, device, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return MACHash(**{**SMALL, "refine": BRIEF, **settings}, device=device).fit(*points)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"hash_function": "rbf"},
+        {"hash_function": "network"},
+        {"loss": "esplh"},
+        {"penalty": "augmented"},
+        {"validation": 0.2},
+        {"refine": None},
+        {"refine": Refine(n_steps=10, objective="rank", batch=40)},
+        {"refine": Refine(n_steps=10, pairs="given", batch=40)},
+        {"refine": Refine(n_steps=10, objective="classes", cross_entropy=1.0, batch=40)},
+    ],
+    ids=str,
+)
+def test_it_learns_as_well_as_the_processor(gpu, points, settings):
+    there, here = (trained(points, device, **settings) for device in ("cuda", "cpu"))
+    assert (there.device_, here.device_) == ("cuda", "cpu")
+    assert there.loss_ == pytest.approx(here.loss_, rel=0.06)
+    assert type(there.codes_) is np.ndarray
+    assert type(there.hash_function_.W) is np.ndarray
+    again = trained(points, "cuda", **settings)
+    np.testing.assert_array_equal(there.codes_, again.codes_)
+
+
+def test_it_learns_from_pairs(gpu, points, rng):
+    i, j = rng.integers(0, 60, (2, 600))
+    i, j = i[i != j], j[i != j]
+    given = affinity.from_pairs(i, j, rng.normal(size=len(i)).clip(-1, 1), 60)
+    losses = [
+        MACHash(**{**SMALL, "refine": BRIEF}, device=device).fit(points[0], affinity=given).loss_
+        for device in ("cuda", "cpu")
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=0.06)
+
+
+def test_a_checkpoint_of_one_device_goes_on_on_the_other(gpu, points, tmp_path, monkeypatch):
+    settings = {**SMALL, "refine": None, "max_iter": 6}
+
+    def stopped(device, folder, after):
+        model = MACHash(**settings, device=device)
+        write = auxhash.training.checkpoint.Checkpoint.write
+        count = []
+
+        def failing(self, saved):
+            write(self, saved)
+            count.append(1)
+            if len(count) == after:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(auxhash.training.checkpoint.Checkpoint, "write", failing)
+            with pytest.raises(KeyboardInterrupt):
+                model.fit(*points, checkpoint=folder)
+
+    for first, then in (("cuda", "cpu"), ("cpu", "cuda")):
+        folder = tmp_path / first
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            stopped(first, folder, 2)
+            model = MACHash(**settings, device=then).fit(*points, checkpoint=folder)
+        assert model.device_ == then
+        assert len(model.history_) > 2
+        assert model.loss_ <= model.history_[0].loss
+
+
+def test_neighbours_are_learnt_there(gpu, points):
+    there, here = (
+        NeighborHash(8, n_steps=20, hash_function=h, random_state=0, device=device).fit(points[0])
+        for h, device in (("linear", "cuda"), ("linear", "cpu"))
+    )
+    assert there.device_ == "cuda"
+    assert there.history_[-1].rank == pytest.approx(here.history_[-1].rank, rel=0.3)
+
+
+@pytest.mark.parametrize("hash_function", ["linear", "rbf", "network"])
+def test_points_on_a_gpu_get_codes_there(gpu, points, hash_function):
+    X, y = points
+    model = trained(points, "cpu", hash_function=hash_function)
+    there = gpu.put(X)
+    for name in ("encode", "transform", "decision_function"):
+        given, expected = getattr(model, name)(there), getattr(model, name)(X)
+        assert devices.of(given) == gpu
+        np.testing.assert_allclose(gpu.fetch(given), expected, rtol=1e-9, atol=1e-9)
+    with pytest.raises(ValueError, match="features"):
+        model.encode(there[:, :3])
+    with pytest.raises(ValueError, match="NaN"):
+        model.encode(gpu.put(np.full((2, 8), np.nan)))
+    learnt = trained((there, gpu.put(y)), "cpu", hash_function=hash_function)
+    np.testing.assert_array_equal(learnt.codes_, model.codes_)
+
+
+def test_other_methods_take_them_too(gpu, points):
+    X, _ = points
+    model = auxhash.baselines.ITQ(8, random_state=0).fit(X)
+    np.testing.assert_array_equal(gpu.fetch(model.encode(gpu.put(X))), model.encode(X))
+
+
+def test_what_is_not_for_a_gpu_is_refused(gpu, points):
+    for settings, told in [
+        ({"z_step": "cut"}, "descent"),
+        ({"start": "zeros", "z_step": "cut"}, "descent"),
+        ({"hash_function": "trees"}, "processor"),
+        ({"device": "gpu"}, "device"),
+    ]:
+        with pytest.raises(ValueError, match=told):
+            MACHash(**{**SMALL, "device": "cuda", **settings}).fit(*points)
+
+
+def test_too_little_memory_is_told_before_anything_is_trained(gpu, points, monkeypatch):
+    monkeypatch.setattr(devices.Device, "free", lambda self: 1000)
+    with pytest.raises(MemoryError, match=r"GB.*n_similar"):
+        MACHash(**SMALL, device="cuda").fit(*points)
+
+
+def test_without_a_gpu_nothing_falls_back_silently(points):
+    if _there():
+        pytest.skip("there is a GPU")
+    with pytest.raises((ImportError, RuntimeError), match="cuda"):
+        MACHash(**SMALL, device="cuda").fit(*points)
+    assert trained(points, "auto", refine=None).device_ == "cpu"
+
+
+def _there():
+    try:
+        return devices.get("cuda") is not devices.CPU
+    except (ImportError, RuntimeError):
+        return False
