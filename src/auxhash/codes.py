@@ -60,7 +60,15 @@ def sign(values: NDArray[np.floating[Any]]) -> Codes:
 
 def pack(codes: ArrayLike) -> Packed:
     """Pack +-1 codes (n, b) into uint8 (n, ceil(b / 8))."""
-    return np.packbits(as_codes(codes) > 0, axis=1, bitorder="little")
+    return pack_bits(as_codes(codes) > 0)
+
+
+def pack_bits(bits: NDArray[np.bool_]) -> Packed:
+    """Pack bits (n, b), True for +1, into uint8 (n, ceil(b / 8))."""
+    if bits.shape[1] % 8:
+        return np.packbits(bits, axis=1, bitorder="little")
+    packed = np.packbits(bits.ravel(), bitorder="little")  # several times as fast
+    return packed.reshape(len(bits), bits.shape[1] // 8)
 
 
 def unpack(packed: ArrayLike, n_bits: int) -> Codes:

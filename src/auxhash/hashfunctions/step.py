@@ -9,18 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.checks import unknown
-from auxhash.codes import Codes, Packed, pack, sign
+from auxhash.codes import Codes, Packed, pack_bits, sign
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Matrix
 from auxhash.compute.device import CPU, Device
+from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 from auxhash.hashfunctions.classifiers import ClassifierHash, boosted_trees
-from auxhash.hashfunctions.linear import linear, rbf
+from auxhash.hashfunctions.linear import CHUNK as PART
+from auxhash.hashfunctions.linear import SVMHash, linear, rbf
 from auxhash.hashfunctions.network import network
 from auxhash.hashfunctions.rotation import projections
+from auxhash.hashfunctions.signs import Planes
 from auxhash.hashfunctions.smooth import SelfMoving, Smooth
 
 CHUNK = 16384  # points encoded at a time
+MANY = 512  # points for which it pays to get ready for quick products
 FLOATS = (np.float64, np.float32)  # other numbers are converted to the first
 NAMES = ("linear", "rbf", "network", "trees")
 
@@ -222,26 +226,55 @@ def decided(of_chunk: OfChunk, X: NDArray[Any]) -> Array:
 
 def packed(of_chunk: OfChunk, X: NDArray[Any]) -> Packed:
     """Packed codes (n, n_bytes), chunk by chunk: no more than these and one chunk is held."""
-    return np.concatenate([pack(sign(outputs)) for outputs in _decided(of_chunk, X)])
+    return np.concatenate([pack_bits(outputs >= 0) for outputs in _decided(of_chunk, X)])
+
+
+def encoded(h: HashFunction, X: NDArray[Any], n_jobs: int | None = None) -> Packed:
+    """Packed codes (n, n_bytes) of a fitted hash function for raw X (n, D).
+
+    They are those of `packed`, to the last bit; those of many points and linear functions come in
+    about the time of a product.
+    """
+
+    def of_chunk(chunk: NDArray[Any]) -> Array:
+        return outputs(h, chunk, n_jobs)
+
+    many = isinstance(h, SVMHash) and len(X) >= MANY
+    planes = cast("SVMHash", h).planes() if many else None
+    if planes is None:
+        return packed(of_chunk, X)
+
+    def of_part(rows: slice, planes: Planes = planes) -> Packed:
+        found = planes.codes(X[rows])
+        return pack_bits(_outputs(of_chunk, X, rows) >= 0) if found is None else found
+
+    with threads.pool(n_jobs) as run:
+        found: Packed = Chunks(len(X), PART, run).join(of_part)
+    return found
 
 
 def _decided(of_chunk: OfChunk, X: NDArray[Any]) -> Iterator[Array]:
-    """The outputs of each chunk; one of whole numbers or half precision is converted first.
+    """The outputs of each chunk."""
+    for rows in threads.chunks(len(X), CHUNK):
+        yield _outputs(of_chunk, X, rows)
+
+
+def _outputs(of_chunk: OfChunk, X: NDArray[Any], rows: slice) -> Array:
+    """The outputs of some rows; whole numbers and half precision are converted first.
 
     Pictures, which have more axes, are the hash function's own matter.
     """
-    for at in range(0, len(X), CHUNK):
-        chunk = X[at : at + CHUNK]
-        with threads.one_blas_thread():
-            plain = chunk.dtype in FLOATS or chunk.ndim > 2
-            found = of_chunk(chunk if plain else chunk.astype(np.float64))
-        if np.isnan(found).any():
-            row = at + int(np.flatnonzero(np.isnan(found).any(axis=1))[0])
-            raise ValueError(
-                f"X holds numbers too far from the training points: row {row} has outputs that "
-                "are no numbers"
-            )
-        yield found
+    chunk = X[rows]
+    with threads.one_blas_thread():
+        plain = chunk.dtype in FLOATS or chunk.ndim > 2
+        found = of_chunk(chunk if plain else chunk.astype(np.float64))
+    if np.isnan(found).any():
+        row = rows.start + int(np.flatnonzero(np.isnan(found).any(axis=1))[0])
+        raise ValueError(
+            f"X holds numbers too far from the training points: row {row} has outputs that "
+            "are no numbers"
+        )
+    return found
 
 
 def codes(h: HashFunction, F: Matrix, n_jobs: int | None = None) -> Codes:

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from auxhash.codes import MOST_BITS, Packed, pack, sign
 from auxhash.compute.arrays import AnyArray, Array
-from auxhash.hashfunctions import HashFunction, NetworkHash, SVMHash, decided, outputs, packed
+from auxhash.hashfunctions import (
+    HashFunction,
+    NetworkHash,
+    SVMHash,
+    decided,
+    encoded,
+    outputs,
+)
 from auxhash.storage import encoding, fitted, modelfile
 from auxhash.storage.modelfile import StoredModel
 
@@ -49,11 +56,9 @@ class Encoder:
     def encode(self, X: AnyArray) -> Packed:
         """As `Hasher.encode`."""
         points = self._points(X)
-        return (
-            pack(sign(self.decision_function(X)))
-            if points is None
-            else packed(self._outputs, points)
-        )
+        if points is None:
+            return pack(sign(self.decision_function(X)))
+        return encoded(self.hash_function, points, self.n_jobs)
 
     def _outputs(self, X: NDArray[Any]) -> Array:
         return outputs(self.hash_function, X, self.n_jobs)
