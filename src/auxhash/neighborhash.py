@@ -200,8 +200,8 @@ class NeighborHash(Hasher):
     def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
         return hashfunctions.outputs(self.hash_function_, X, self.n_jobs)
 
-    def _encode(self, points: NDArray[Any]) -> Packed:
-        return hashfunctions.encoded(self.hash_function_, points, self.n_jobs)
+    def _encode(self, points: NDArray[Any], finite: bool = True) -> Packed:
+        return hashfunctions.encoded(self.hash_function_, points, self.n_jobs, finite)
 
     def _check_parameters(self) -> None:
         check_stored(self)

@@ -1,20 +1,25 @@
 """Codes by products in the precision of X are the signs of the outputs, to the last bit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auxhash import MACHash
+from auxhash.baselines import LSH
 from auxhash.codes import pack, pack_bits, sign
 from auxhash.hashfunctions import NetworkHash, Scaled, SVMHash, Unit, encoded, outputs, step
-from auxhash.hashfunctions.signs import BLOCK, DOUBLE, SINGLE, Planes
+from auxhash.hashfunctions.signs import BLOCK, DOUBLE, SINGLE, Hyperplanes
+from auxhash.models import encoder
 
 TYPES = ["f4", "f8", "f2", "u1", "i1", "i2", "u2", "i4", "i8", ">f4"]
 
 
 @pytest.fixture
 def at_once(monkeypatch):
-    """No set of points is too small for planes."""
+    """No set of points is too small for hyperplanes."""
     monkeypatch.setattr(step, "MANY", 1)
 
 
@@ -56,8 +61,8 @@ def test_they_are_the_signs_of_the_outputs(shape, power, relative, dtype, seed):
     X, h = made(*shape, scale, relative * scale, dtype, seed)
     if not np.isfinite(X).all() or not np.isfinite(h.map.width):
         return
-    planes = h.planes()
-    found = None if planes is None else planes.codes(X)
+    hyperplanes = h.hyperplanes()
+    found = None if hyperplanes is None else hyperplanes.codes(X)
     if found is not None:
         np.testing.assert_array_equal(found, expected(h, X))
     with pytest.MonkeyPatch.context() as patch:
@@ -125,12 +130,17 @@ def test_few_products_are_computed_anew(dtype, monkeypatch):
 def test_what_single_precision_cannot_tell_double_precision_does(monkeypatch):
     X, h = made(600, 9, 8, 1.0, 1e7, "f4", 0)
     seen = []
-    products = Planes._products
+    codes = Hyperplanes._codes
     monkeypatch.setattr(
-        Planes, "_products", lambda self, X: seen.append(X.dtype) or products(self, X)
+        Hyperplanes,
+        "_codes",
+        lambda self, X, dtype, *of: seen.append(dtype) or codes(self, X, dtype, *of),
     )
-    np.testing.assert_array_equal(encoded(h, X), expected(h, X))
+    monkeypatch.setattr(step, "outputs", None)
+    found = encoded(h, X)
+    monkeypatch.undo()
     assert seen == [SINGLE, DOUBLE]
+    np.testing.assert_array_equal(found, expected(h, X))
 
 
 def test_bits_that_do_not_depend_on_the_points(monkeypatch):
@@ -152,6 +162,13 @@ def test_the_codes_do_not_depend_on_threads_order_and_chunks(tmp_path):
             np.testing.assert_array_equal(encoded(h, points, n_jobs), expected(h, X))
 
 
+def test_points_far_longer_than_others():
+    X, h = made(9000, 20, 12, 1.0, 1.0, "f4", 3)
+    X[[5000, 6000]] *= np.array([[1e30], [1e-30]], np.float32)
+    X[7000:] *= np.geomspace(1e-20, 1e20, 2000, dtype=np.float32)[:, None]
+    np.testing.assert_array_equal(encoded(h, X), expected(h, X))
+
+
 @pytest.mark.parametrize("scaled", [Unit(), Scaled()])
 def test_other_hash_functions_encode_as_before(scaled):
     rng = np.random.default_rng(0)
@@ -164,9 +181,9 @@ def test_other_hash_functions_encode_as_before(scaled):
 
 def test_weights_that_no_plane_has():
     bad = np.ones((3, 2))
-    assert Planes.of(bad * 1e308, 0.0, 1e300) is None
-    assert Planes.of(bad * 5e-324, 0.0, 1.0) is None
-    assert Planes.of(bad[:1], 0.0, 1.0) is None
+    assert Hyperplanes.of(bad * 1e308, 0.0, 1e300) is None
+    assert Hyperplanes.of(bad * 5e-324, 0.0, 1.0) is None
+    assert Hyperplanes.of(bad[:1], 0.0, 1.0) is None
 
 
 @pytest.mark.parametrize("n_bits", [1, 7, 8, 9, 16, 33])
@@ -176,3 +193,26 @@ def test_bits_are_packed_as_codes_are(n_bits):
     np.testing.assert_array_equal(pack_bits(codes > 0), wanted)
     np.testing.assert_array_equal(pack(codes), wanted)
     assert pack_bits(codes[:0] > 0).shape == wanted[:0].shape
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("n", [20, 6000])
+@pytest.mark.parametrize("made_by", ["estimator", "encoder", "baseline"])
+def test_what_is_not_finite_is_told_in_the_same_words(made_by, n, wrong, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 3)).astype(np.float32)
+    few = {"n_bits": 4, "max_iter": 1, "refine": None, "n_similar": 3, "n_dissimilar": 3}
+    model = MACHash(**few).fit(X[:40], np.arange(40) % 2)
+    # All weights of one sign: infinity gives outputs that are infinite, and no NaN.
+    model.hash_function_ = replace(model.hash_function_, W=np.ones_like(model.hash_function_.W))
+    if made_by == "baseline":
+        model = LSH(n_bits=4).fit(X[:40])
+    points = X[:n].copy()
+    points[n - 1, 1] = wrong
+    with pytest.raises(ValueError) as told:
+        model.decision_function(points)
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError) as said:
+        (encoder.load(tmp_path / "model") if made_by == "encoder" else model).encode(points)
+    assert str(said.value) == str(told.value)
+    assert "Input X contains" in str(said.value)

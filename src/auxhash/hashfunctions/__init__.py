@@ -6,6 +6,7 @@ from auxhash.hashfunctions.linear import SVMHash, linear, rbf
 from auxhash.hashfunctions.network import NetworkHash, network
 from auxhash.hashfunctions.step import (
     HashFunction,
+    NotFiniteError,
     check_started,
     codes,
     decided,
@@ -28,6 +29,7 @@ __all__ = [
     "ClassifierHash",
     "HashFunction",
     "NetworkHash",
+    "NotFiniteError",
     "RadialBasis",
     "SVMHash",
     "Scaled",

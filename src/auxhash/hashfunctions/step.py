@@ -1,6 +1,7 @@
 """The h step: train one classifier per bit, from X to the columns of Z."""
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol, Self, TypeGuard, cast
@@ -20,13 +21,18 @@ from auxhash.hashfunctions.linear import CHUNK as PART
 from auxhash.hashfunctions.linear import SVMHash, linear, rbf
 from auxhash.hashfunctions.network import network
 from auxhash.hashfunctions.rotation import projections
-from auxhash.hashfunctions.signs import Planes
+from auxhash.hashfunctions.signs import Hyperplanes
 from auxhash.hashfunctions.smooth import SelfMoving, Smooth
 
 CHUNK = 16384  # points encoded at a time
 MANY = 512  # points for which it pays to get ready for quick products
 FLOATS = (np.float64, np.float32)  # other numbers are converted to the first
 NAMES = ("linear", "rbf", "network", "trees")
+
+
+class NotFiniteError(ValueError):
+    """X holds NaN or infinity."""
+
 
 OfChunk = Callable[[NDArray[Any]], Array]  # outputs (rows, b) of some rows of X
 
@@ -224,47 +230,58 @@ def decided(of_chunk: OfChunk, X: NDArray[Any]) -> Array:
     return np.concatenate([*_decided(of_chunk, X)])
 
 
-def packed(of_chunk: OfChunk, X: NDArray[Any]) -> Packed:
-    """Packed codes (n, n_bytes), chunk by chunk: no more than these and one chunk is held."""
-    return np.concatenate([pack_bits(outputs >= 0) for outputs in _decided(of_chunk, X)])
+def packed(of_chunk: OfChunk, X: NDArray[Any], finite: bool = True) -> Packed:
+    """Packed codes (n, n_bytes), chunk by chunk: no more than these and one chunk is held.
+
+    If X is not known to be `finite`, NotFiniteError is raised where it is not.
+    """
+    return np.concatenate([pack_bits(found >= 0) for found in _decided(of_chunk, X, finite)])
 
 
-def encoded(h: HashFunction, X: NDArray[Any], n_jobs: int | None = None) -> Packed:
+def encoded(
+    h: HashFunction, X: NDArray[Any], n_jobs: int | None = None, finite: bool = True
+) -> Packed:
     """Packed codes (n, n_bytes) of a fitted hash function for raw X (n, D).
 
     They are those of `packed`, to the last bit; those of many points and linear functions come in
-    about the time of a product.
+    about the time of a product, which shows numbers that are not finite as well: X need not be
+    read once more.
     """
 
     def of_chunk(chunk: NDArray[Any]) -> Array:
         return outputs(h, chunk, n_jobs)
 
     many = isinstance(h, SVMHash) and len(X) >= MANY
-    planes = cast("SVMHash", h).planes() if many else None
-    if planes is None:
-        return packed(of_chunk, X)
+    hyperplanes = cast("SVMHash", h).hyperplanes() if many else None
+    if hyperplanes is None:
+        return packed(of_chunk, X, finite)
+    own = threading.local()
 
-    def of_part(rows: slice, planes: Planes = planes) -> Packed:
-        found = planes.codes(X[rows])
-        return pack_bits(_outputs(of_chunk, X, rows) >= 0) if found is None else found
+    def of_part(rows: slice, hyperplanes: Hyperplanes = hyperplanes) -> Packed:
+        found = hyperplanes.codes(X[rows], own.__dict__)  # which is the thread's own
+        if found is None:
+            return pack_bits(_outputs(of_chunk, X, rows, finite) >= 0)
+        return found
 
     with threads.pool(n_jobs) as run:
         found: Packed = Chunks(len(X), PART, run).join(of_part)
     return found
 
 
-def _decided(of_chunk: OfChunk, X: NDArray[Any]) -> Iterator[Array]:
+def _decided(of_chunk: OfChunk, X: NDArray[Any], finite: bool = True) -> Iterator[Array]:
     """The outputs of each chunk."""
     for rows in threads.chunks(len(X), CHUNK):
-        yield _outputs(of_chunk, X, rows)
+        yield _outputs(of_chunk, X, rows, finite)
 
 
-def _outputs(of_chunk: OfChunk, X: NDArray[Any], rows: slice) -> Array:
+def _outputs(of_chunk: OfChunk, X: NDArray[Any], rows: slice, finite: bool = True) -> Array:
     """The outputs of some rows; whole numbers and half precision are converted first.
 
     Pictures, which have more axes, are the hash function's own matter.
     """
     chunk = X[rows]
+    if not finite and not np.isfinite(chunk).all():
+        raise NotFiniteError("X must not hold NaN or infinity")
     with threads.one_blas_thread():
         plain = chunk.dtype in FLOATS or chunk.ndim > 2
         found = of_chunk(chunk if plain else chunk.astype(np.float64))
