@@ -7,7 +7,9 @@ BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-page test-stores test-torch soak bench docs clean
+CLUSTER := $(addprefix tests/dask/test_,index.py losses.py machash.py)
+
+.PHONY: demo test test-cluster test-page test-stores test-torch soak bench docs clean
 
 demo: $(BASE)  ## learn codes for handwritten digits and compare
 	$(BIN)/auxhash demo
@@ -16,7 +18,10 @@ test: $(READY)  ## style, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal $(addprefix --ignore=,$(CLUSTER))
+
+test-cluster: $(READY)  ## training on Dask clusters, which it starts on this machine
+	$(BIN)/pytest $(CLUSTER)
 
 test-stores: $(VENV)/.stores  ## stores, each on a real engine, and the SQL of the documentation
 	$(BIN)/pytest tests/stores

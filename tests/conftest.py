@@ -1,15 +1,21 @@
 """make soak runs the same properties on many more examples."""
 
 import os
+from dataclasses import replace
 
 import pytest
 from hypothesis import settings
 
+from auxhash import neighborhash
 from auxhash.cli import group
+from auxhash.refine import Refine
 
 settings.register_profile("brief", max_examples=30, deadline=None)
 settings.register_profile("soak", max_examples=1000, deadline=None)
-settings.load_profile("soak" if os.environ.get("AUXHASH_SOAK") else "brief")
+SOAK = bool(os.environ.get("AUXHASH_SOAK"))
+settings.load_profile("soak" if SOAK else "brief")
+
+BRIEF = 60  # gradient steps
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -18,3 +24,22 @@ def no_word_of_compiling():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(group, "announce_compiling", lambda say: None)
         yield
+
+
+def refine_briefly(patch):
+    """Let refinement by default take few steps: for tests of what is done with the codes."""
+    if SOAK:
+        return
+    suited = Refine.suited_to.__func__
+
+    def brief(cls, problem):
+        return replace(suited(cls, problem), n_steps=BRIEF)
+
+    patch.setattr(Refine, "suited_to", classmethod(brief))
+    for name in ("LEAST_STEPS", "FEW_STEPS", "N_STEPS"):
+        patch.setattr(neighborhash, name, BRIEF)
+
+
+@pytest.fixture
+def briefly_refined(monkeypatch):
+    refine_briefly(monkeypatch)

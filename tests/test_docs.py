@@ -28,7 +28,7 @@ def with_blocks():
 
 
 @pytest.mark.parametrize("page", with_blocks(), ids=lambda page: page.stem)
-def test_blocks_run(page, tmp_path, monkeypatch):
+def test_blocks_run(page, tmp_path, monkeypatch, briefly_refined):
     if page.stem == "torch":
         pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
     monkeypatch.chdir(tmp_path)

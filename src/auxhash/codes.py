@@ -62,19 +62,28 @@ def sign(values: NDArray[np.floating[Any]]) -> Codes:
 def pack(codes: ArrayLike) -> Packed:
     """Pack +-1 codes (n, b) into uint8 (n, ceil(b / 8))."""
     if not devices.on_processor(codes):
-        there: Packed = _packed_there(codes)
+        return pack_bits(codes > 0)  # type: ignore[operator]
+    return pack_bits(as_codes(codes) > 0)
+
+
+def pack_bits(bits: NDArray[np.bool_]) -> Packed:
+    """Pack bits (n, b), True for +1, into uint8 (n, ceil(b / 8))."""
+    if not devices.on_processor(bits):
+        there: Packed = _packed_there(bits)
         return there
-    return np.packbits(as_codes(codes) > 0, axis=1, bitorder="little")
+    if bits.shape[1] % 8:
+        return np.packbits(bits, axis=1, bitorder="little")
+    packed = np.packbits(bits.ravel(), bitorder="little")  # several times as fast
+    return packed.reshape(len(bits), bits.shape[1] // 8)
 
 
-def _packed_there(codes: Any) -> Any:
+def _packed_there(bits: Any) -> Any:
     """The same on a GPU, by array operations that CuPy has."""
-    device, (n, b) = devices.of(codes), codes.shape
-    bits = device.zeros((n, n_bytes(b) * 8), np.uint8)
-    bits[:, :b] = codes > 0
+    device, (n, b) = devices.of(bits), bits.shape
+    wide = device.zeros((n, n_bytes(b) * 8), np.uint8)
+    wide[:, :b] = bits
     place = device.put(1 << np.arange(8, dtype=np.uint8))
-    packed: Packed = (bits.reshape(n, n_bytes(b), 8) * place).sum(axis=2, dtype=np.uint8)
-    return packed
+    return (wide.reshape(n, n_bytes(b), 8) * place).sum(axis=2, dtype=np.uint8)
 
 
 def unpack(packed: ArrayLike, n_bits: int) -> Codes:

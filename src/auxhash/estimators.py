@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from auxhash import checks, hashfunctions, losses, mac, zstep
 from auxhash.affinity import Affinity
 from auxhash.affinity.draws import RandomState, generator
-from auxhash.codes import MOST_BITS, as_codes, pack
+from auxhash.codes import MOST_BITS, Packed, as_codes, pack
 from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.hasher import Hasher, check_pairs, check_queries, fingerprint
@@ -143,6 +143,9 @@ class AffinityHash(Hasher):
 
     def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
         return hashfunctions.outputs(self.hash_function_, X, self.n_jobs)
+
+    def _encode(self, points: NDArray[Any], finite: bool = True) -> Packed:
+        return hashfunctions.encoded(self.hash_function_, points, self.n_jobs, finite)
 
     def _check_parameters(self) -> None:
         check_stored(self)

@@ -15,7 +15,14 @@ from auxhash.affinity import Affinity
 from auxhash.checks import ArgumentError
 from auxhash.codes import Codes, Packed, sign
 from auxhash.compute import device as devices
-from auxhash.hashfunctions import decided, is_shared, is_smooth, outputs, packed
+from auxhash.hashfunctions import (
+    NotFiniteError,
+    decided,
+    is_shared,
+    is_smooth,
+    outputs,
+    packed,
+)
 from auxhash.hashfunctions.step import FLOATS, OfChunk
 from auxhash.storage import fitted
 from auxhash.training.validation import SCORE_K, precision_among
@@ -74,7 +81,11 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         if not devices.on_processor(X):
             codes: Packed = devices.like(X, packed(*self._on_gpu(X)))
             return codes
-        return self._encode(_features(self, X, reset=False))
+        try:
+            return self._encode(_features(self, X, reset=False, ensure_all_finite=False), False)
+        except NotFiniteError:
+            _features(self, X, reset=False)  # says so in scikit-learn's words
+            raise
 
     def _on_gpu(self, X: Any) -> tuple[OfChunk, NDArray[Any]]:
         """What gives the outputs of a chunk of points, there, and the points, checked, as CuPy's.
@@ -92,8 +103,9 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         there = device.carry(h)
         return lambda chunk: outputs(there, chunk, self.n_jobs), points
 
-    def _encode(self, points: NDArray[Any]) -> Packed:
-        return packed(self._outputs, points)
+    def _encode(self, points: NDArray[Any], finite: bool = True) -> Packed:
+        """Packed codes; raises NotFiniteError for points that are not known to be finite."""
+        return packed(self._outputs, points, finite)
 
     def score(self, X: ArrayLike, y: ArrayLike, k: int = SCORE_K) -> float:
         """Precision at k of the queries X, labelled y, against the training points.
@@ -188,7 +200,11 @@ def _takes_any_shape(hasher: Hasher) -> bool:
 
 
 def _of_any_shape(
-    hasher: Hasher, X: NDArray[Any], reset: bool, ensure_min_samples: int = 1
+    hasher: Hasher,
+    X: NDArray[Any],
+    reset: bool,
+    ensure_min_samples: int = 1,
+    ensure_all_finite: bool = True,
 ) -> NDArray[Any]:
     """Points of more than one axis each, such as pictures, for a hash function that takes them.
 
@@ -202,7 +218,7 @@ def _of_any_shape(
         raise ArgumentError(f"X must hold at least {ensure_min_samples} points, got {len(X)}")
     if not X.size:
         raise ArgumentError(f"X must not be empty, got shape {X.shape}")
-    if X.dtype != np.uint8:
+    if X.dtype != np.uint8 and ensure_all_finite:
         fine = np.isfinite(X).reshape(len(X), -1).all(axis=1)
         if not fine.all():
             raise ArgumentError(f"X must be finite; row {int(np.flatnonzero(~fine)[0])} is not")

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from auxhash import checks, hashfunctions
 from auxhash.affinity.draws import RandomState, generator
 from auxhash.affinity.neighbors import METRICS, Metric
-from auxhash.codes import MOST_BITS
+from auxhash.codes import MOST_BITS, Packed
 from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers
@@ -199,6 +199,9 @@ class NeighborHash(Hasher):
 
     def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
         return hashfunctions.outputs(self.hash_function_, X, self.n_jobs)
+
+    def _encode(self, points: NDArray[Any], finite: bool = True) -> Packed:
+        return hashfunctions.encoded(self.hash_function_, points, self.n_jobs, finite)
 
     def _check_parameters(self) -> None:
         check_stored(self)

@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 
 from auxhash.cli import main
 from auxhash.datasets import write_vectors
+from tests.conftest import refine_briefly
 
 OWN_FEATURE = """
 import numpy as np
@@ -35,7 +36,14 @@ def make_photos(folder, n=24):
         Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(kind / f"{i:02}.{suffix}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package", autouse=True)
+def briefly_refined():
+    with pytest.MonkeyPatch.context() as patch:
+        refine_briefly(patch)
+        yield
+
+
+@pytest.fixture(scope="package")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
     X, y = load_digits(n_class=4, return_X_y=True)
@@ -85,7 +93,7 @@ def run():
 FEW = ("--similar", "10", "--dissimilar", "20", "--jobs", "1")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def model(made):
     """A model of 12 bits, learnt from features.npy."""
     path = made / "small.safetensors"

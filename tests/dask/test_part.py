@@ -13,7 +13,7 @@ from auxhash.compute.peers import ALONE, peers, quantile, share
 from auxhash.dask import DaskMACHash
 from auxhash.dask.learning import Learning, generators_of
 from auxhash.dask.part import Partition, Request, combine
-from auxhash.hashfunctions import exact, features, linear, svm, training_features
+from auxhash.hashfunctions import exact, features, linear, network, svm, training_features
 from auxhash.refine.classes import ClassCodes
 from tests.dask.conftest import FEW
 from tests.dask.lockstep import run
@@ -157,7 +157,7 @@ def test_bits_that_conjugate_gradients_are_slow_on():
 
 
 @pytest.mark.parametrize("lost", [None, (0, 40), (1, 60)])
-@pytest.mark.parametrize("function", ["linear", "network"])
+@pytest.mark.parametrize("function", ["linear", network(n_hidden=20)], ids=["linear", "network"])
 def test_features_may_be_computed_when_needed_in_some_parts(points, monkeypatch, function, lost):
     """The larger part computes its features; then both do; and a lost part catches up."""
     X, y = points

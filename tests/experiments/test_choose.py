@@ -13,7 +13,7 @@ X, y = make_blobs(100, 5, centers=4, cluster_std=3.0, random_state=0)
 
 
 @pytest.fixture(autouse=True)
-def few(monkeypatch):
+def few(monkeypatch, briefly_refined):
     monkeypatch.setattr(module, "LOSSES", ("ksh", "ee"))
     monkeypatch.setattr(module, "PAIRS", ((5, 10), (10, 20)))
     monkeypatch.setattr(module, "BITS", (4, 8))

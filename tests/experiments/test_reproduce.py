@@ -58,14 +58,20 @@ def test_the_figures_of_the_paper():
     assert all(name in output for name in NAMES)
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A folder of runs for all figures: what one has trained, others read."""
+    return tmp_path_factory.mktemp("shared")
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_a_figure_from_the_command_to_the_page(name, tmp_path, monkeypatch):
+def test_a_figure_from_the_command_to_the_page(name, shared, tmp_path, monkeypatch):
     numbers = tmp_path / "docs" / "numbers.json"
     seeds = [] if name == "run-time" else ["--seeds", "1"]  # one figure is enough for the spread
-    output = reproduce(tmp_path, name, *seeds, "--numbers", str(numbers))
+    output = reproduce(shared, name, *seeds, "--numbers", str(numbers))
     assert "failed" not in output
     assert f"{name}-tiny.html" in output.replace("\n", "")
-    text = (tmp_path / f"{name}-tiny.html").read_text()
+    text = (shared / f"{name}-tiny.html").read_text()
     page = ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
     assert page.find("body/main/header/h1").text == FIGURES[name].title
     assert not re.search(r"""https?:|["'(]//|@import|<script|<link""", text)
@@ -86,11 +92,11 @@ def test_a_figure_from_the_command_to_the_page(name, tmp_path, monkeypatch):
     assert found["order"] == "random"
     assert found["results"]
     assert found["protocol"]
-    reproduce(tmp_path, name, *seeds, "--order", "fixed", "--numbers", str(numbers))
+    reproduce(shared, name, *seeds, "--order", "fixed", "--numbers", str(numbers))
     fixed = json.loads(numbers.read_text())
     assert fixed["order"] == "fixed"
     assert [v["claim"] for v in fixed["verdicts"]] == [v["claim"] for v in found["verdicts"]]
-    other = (tmp_path / f"{name}-tiny-fixed.html").read_text()
+    other = (shared / f"{name}-tiny-fixed.html").read_text()
     assert "blocks in one order" in other
     assert "blocks in random order" in text
     assert "are missing" not in other
@@ -98,7 +104,7 @@ def test_a_figure_from_the_command_to_the_page(name, tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "train", never)
     monkeypatch.setattr(sketch.Draw, "run", never)
     again = ["--report-only", "--output", str(tmp_path / "again.html")]
-    reproduce(tmp_path, name, *seeds, *again)
+    reproduce(shared, name, *seeds, *again)
     assert (tmp_path / "again.html").read_text() == text
 
 

@@ -6,9 +6,11 @@ from auxhash.hashfunctions.linear import SVMHash, linear, rbf
 from auxhash.hashfunctions.network import NetworkHash, network
 from auxhash.hashfunctions.step import (
     HashFunction,
+    NotFiniteError,
     check_started,
     codes,
     decided,
+    encoded,
     get,
     given,
     h_step,
@@ -27,6 +29,7 @@ __all__ = [
     "ClassifierHash",
     "HashFunction",
     "NetworkHash",
+    "NotFiniteError",
     "RadialBasis",
     "SVMHash",
     "Scaled",
@@ -34,6 +37,7 @@ __all__ = [
     "check_started",
     "codes",
     "decided",
+    "encoded",
     "get",
     "given",
     "h_step",

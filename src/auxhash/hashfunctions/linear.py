@@ -13,6 +13,7 @@ from auxhash.compute.arrays import Array, Matrix
 from auxhash.compute.parts import Chunks
 from auxhash.hashfunctions import svm
 from auxhash.hashfunctions.features import FeatureMap, RadialBasis, Scaled, rows_of, with_one
+from auxhash.hashfunctions.signs import Hyperplanes
 from auxhash.hashfunctions.smooth import SmoothLinear
 from auxhash.storage.encoding import register
 
@@ -62,6 +63,12 @@ class SVMHash:
             parts = Chunks(len(X), devices.of(X).rows(CHUNK), run)
             outputs: Array = parts.join(lambda rows: with_one(self.map(X[rows])) @ W)
         return outputs
+
+    def hyperplanes(self) -> Hyperplanes | None:
+        """What gives the signs of `outputs` sooner, for functions of X itself; None for others."""
+        if self.W is None or not isinstance(self.map, Scaled):
+            return None
+        return Hyperplanes.of(self.W, self.map.low, self.map.width)
 
     def refit(
         self,

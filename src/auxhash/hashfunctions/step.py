@@ -1,6 +1,7 @@
 """The h step: train one classifier per bit, from X to the columns of Z."""
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol, Self, TypeGuard, cast
@@ -9,20 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.checks import unknown
-from auxhash.codes import Codes, Packed, pack, sign
+from auxhash.codes import Codes, Packed, pack_bits, sign
 from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Matrix
+from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 from auxhash.hashfunctions.classifiers import ClassifierHash, boosted_trees
-from auxhash.hashfunctions.linear import linear, rbf
+from auxhash.hashfunctions.linear import CHUNK as PART
+from auxhash.hashfunctions.linear import SVMHash, linear, rbf
 from auxhash.hashfunctions.network import network
 from auxhash.hashfunctions.rotation import projections
+from auxhash.hashfunctions.signs import Hyperplanes
 from auxhash.hashfunctions.smooth import SelfMoving, Smooth
 
 CHUNK = 16384  # points encoded at a time
+MANY = 512  # points for which it pays to get ready for quick products
 FLOATS = (np.float64, np.float32)  # other numbers are converted to the first
 NAMES = ("linear", "rbf", "network", "trees")
+
+
+class NotFiniteError(ValueError):
+    """X holds NaN or infinity."""
+
 
 OfChunk = Callable[[NDArray[Any]], Array]  # outputs (rows, b) of some rows of X
 
@@ -218,29 +228,69 @@ def decided(of_chunk: OfChunk, X: NDArray[Any]) -> Array:
     return np.concatenate([*_decided(of_chunk, X)])
 
 
-def packed(of_chunk: OfChunk, X: NDArray[Any]) -> Packed:
-    """Packed codes (n, n_bytes), chunk by chunk: no more than these and one chunk is held."""
-    return np.concatenate([pack(sign(outputs)) for outputs in _decided(of_chunk, X)])
+def packed(of_chunk: OfChunk, X: NDArray[Any], finite: bool = True) -> Packed:
+    """Packed codes (n, n_bytes), chunk by chunk: no more than these and one chunk is held.
+
+    If X is not known to be `finite`, NotFiniteError is raised where it is not.
+    """
+    return np.concatenate([pack_bits(found >= 0) for found in _decided(of_chunk, X, finite)])
 
 
-def _decided(of_chunk: OfChunk, X: NDArray[Any]) -> Iterator[Array]:
-    """The outputs of each chunk; one of whole numbers or half precision is converted first.
+def encoded(
+    h: HashFunction, X: NDArray[Any], n_jobs: int | None = None, finite: bool = True
+) -> Packed:
+    """Packed codes (n, n_bytes) of a fitted hash function for raw X (n, D).
+
+    They are those of `packed`, to the last bit; those of many points and linear functions come in
+    about the time of a product, which shows numbers that are not finite as well: X need not be
+    read once more.
+    """
+
+    def of_chunk(chunk: NDArray[Any]) -> Array:
+        return outputs(h, chunk, n_jobs)
+
+    many = isinstance(h, SVMHash) and len(X) >= MANY
+    hyperplanes = cast("SVMHash", h).hyperplanes() if many else None
+    if hyperplanes is None:
+        return packed(of_chunk, X, finite)
+    own = threading.local()
+
+    def of_part(rows: slice, hyperplanes: Hyperplanes = hyperplanes) -> Packed:
+        found = hyperplanes.codes(X[rows], own.__dict__)  # which is the thread's own
+        if found is None:
+            return pack_bits(_outputs(of_chunk, X, rows, finite) >= 0)
+        return found
+
+    with threads.pool(n_jobs) as run:
+        found: Packed = Chunks(len(X), PART, run).join(of_part)
+    return found
+
+
+def _decided(of_chunk: OfChunk, X: NDArray[Any], finite: bool = True) -> Iterator[Array]:
+    """The outputs of each chunk."""
+    size = CHUNK if devices.of(X) is devices.CPU else devices.MANY
+    for rows in threads.chunks(len(X), size):
+        yield _outputs(of_chunk, X, rows, finite)
+
+
+def _outputs(of_chunk: OfChunk, X: NDArray[Any], rows: slice, finite: bool = True) -> Array:
+    """The outputs of some rows; whole numbers and half precision are converted first.
 
     Pictures, which have more axes, are the hash function's own matter.
     """
-    size = CHUNK if devices.of(X) is devices.CPU else devices.MANY
-    for at in range(0, len(X), size):
-        chunk = X[at : at + size]
-        with threads.one_blas_thread():
-            plain = chunk.dtype in FLOATS or chunk.ndim > 2
-            found = of_chunk(chunk if plain else chunk.astype(np.float64))
-        if np.isnan(found).any():
-            row = at + int(np.isnan(found).any(axis=1).argmax())
-            raise ValueError(
-                f"X holds numbers too far from the training points: row {row} has outputs that "
-                "are no numbers"
-            )
-        yield found
+    chunk = X[rows]
+    if not finite and not np.isfinite(chunk).all():
+        raise NotFiniteError("X must not hold NaN or infinity")
+    with threads.one_blas_thread():
+        plain = chunk.dtype in FLOATS or chunk.ndim > 2
+        found = of_chunk(chunk if plain else chunk.astype(np.float64))
+    if np.isnan(found).any():
+        row = rows.start + int(np.isnan(found).any(axis=1).argmax())
+        raise ValueError(
+            f"X holds numbers too far from the training points: row {row} has outputs that "
+            "are no numbers"
+        )
+    return found
 
 
 def codes(h: HashFunction, F: Matrix, n_jobs: int | None = None) -> Codes:

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from auxhash.codes import MOST_BITS, Packed, pack, sign
 from auxhash.compute.arrays import AnyArray, Array
-from auxhash.hashfunctions import HashFunction, NetworkHash, SVMHash, decided, outputs, packed
+from auxhash.hashfunctions import (
+    HashFunction,
+    NetworkHash,
+    NotFiniteError,
+    SVMHash,
+    decided,
+    encoded,
+    outputs,
+)
 from auxhash.storage import encoding, fitted, modelfile
 from auxhash.storage.modelfile import StoredModel
 
@@ -48,23 +56,24 @@ class Encoder:
 
     def encode(self, X: AnyArray) -> Packed:
         """As `Hasher.encode`."""
-        points = self._points(X)
-        return (
-            pack(sign(self.decision_function(X)))
-            if points is None
-            else packed(self._outputs, points)
-        )
+        if self._fits(X):
+            try:
+                return encoded(self.hash_function, X, self.n_jobs, finite=False)
+            except NotFiniteError:
+                pass
+        return pack(sign(self.decision_function(X)))
 
     def _outputs(self, X: NDArray[Any]) -> Array:
         return outputs(self.hash_function, X, self.n_jobs)
 
     def _points(self, X: AnyArray) -> AnyArray | None:
         """X, if the estimator would not refuse it; else None."""
-        if type(X) is not np.ndarray or X.dtype.kind not in "fiu":
-            return None
-        if X.ndim != 2 or not len(X) or X.shape[1] != self.n_features_in_:
-            return None
-        return X if np.isfinite(X).all() else None
+        return X if self._fits(X) and np.isfinite(X).all() else None
+
+    def _fits(self, X: AnyArray) -> bool:
+        """Whether the estimator would not refuse X, if X is finite."""
+        plain = type(X) is np.ndarray and X.dtype.kind in "fiu"
+        return plain and X.ndim == 2 and len(X) > 0 and X.shape[1] == self.n_features_in_
 
 
 def load(path: str | os.PathLike[str]) -> "Encoder | Hasher":

@@ -1,0 +1,218 @@
+"""Codes by products in the precision of X are the signs of the outputs, to the last bit."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auxhash import MACHash
+from auxhash.baselines import LSH
+from auxhash.codes import pack, pack_bits, sign
+from auxhash.hashfunctions import NetworkHash, Scaled, SVMHash, Unit, encoded, outputs, step
+from auxhash.hashfunctions.signs import BLOCK, DOUBLE, SINGLE, Hyperplanes
+from auxhash.models import encoder
+
+TYPES = ["f4", "f8", "f2", "u1", "i1", "i2", "u2", "i4", "i8", ">f4"]
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """No set of points is too small for hyperplanes."""
+    monkeypatch.setattr(step, "MANY", 1)
+
+
+def made(n, n_features, n_bits, scale, offset, dtype, seed):
+    """Points of a type, and a hash function with zeros, repeats and very uneven weights."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, n_features))
+    X[rng.random(X.shape) < 0.2] = 0
+    whole = np.dtype(dtype).kind in "iu"
+    if whole:
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        X = rng.integers(max(low, -(2**40)), min(high, 2**40), X.shape, endpoint=True)
+    with np.errstate(over="ignore"):
+        X = (X if whole else X * scale + offset).astype(dtype)
+    low = float(X.min())
+    width = float(X.max()) - low or 1.0
+    W = rng.normal(size=(n_features + 1, n_bits)) * 10.0 ** rng.integers(-8, 8, n_bits)
+    W[rng.random(W.shape) < 0.1] = 0
+    if n_bits > 2:
+        W[:, 0], W[:, 1] = 0, rng.integers(-1, 2, n_features + 1)
+    return X, SVMHash(Scaled(low, width), W=W)
+
+
+def expected(h, X):
+    return pack(sign(outputs(h, X if X.dtype in step.FLOATS else X.astype(np.float64))))
+
+
+@given(
+    st.tuples(st.integers(1, 40), st.integers(1, 30), st.integers(1, 20)),
+    st.floats(-300, 300),
+    st.sampled_from([0.0, 1.0, 1e3, -1e6, 1e12]),
+    st.sampled_from(TYPES),
+    st.integers(0, 10**6),
+)
+def test_they_are_the_signs_of_the_outputs(shape, power, relative, dtype, seed):
+    if dtype == "f2":
+        power %= 3
+    scale = 10.0 ** (power % 30 if "f4" in dtype else power)
+    X, h = made(*shape, scale, relative * scale, dtype, seed)
+    if not np.isfinite(X).all() or not np.isfinite(h.map.width):
+        return
+    hyperplanes = h.hyperplanes()
+    found = None if hyperplanes is None else hyperplanes.codes(X)
+    if found is not None:
+        np.testing.assert_array_equal(found, expected(h, X))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(step, "MANY", 1)
+        np.testing.assert_array_equal(encoded(h, X), expected(h, X))
+
+
+def to_zero(h, X, bit):
+    """h with a bias that makes the outputs of one bit 0, or the least beside it, at some points."""
+    W = h.W.copy()
+    W[-1, bit] = 0
+    values = outputs(SVMHash(h.map, W=W), X.astype(np.float64))[:, bit]
+    W[-1, bit] = -values[len(values) // 2]
+    return SVMHash(h.map, W=W)
+
+
+@given(
+    st.integers(1, 500), st.sampled_from(["f4", "f8", "u1"]), st.integers(-2, 2), st.integers(0, 99)
+)
+def test_outputs_at_zero_and_beside_it(n_features, dtype, beside, seed):
+    X, h = made(60, n_features, 7, 3.0, 5.0, dtype, seed)
+    X[20:40] = X[30]  # the output of row 30 is 0, and so are theirs
+    h = to_zero(h, X, 4)
+    for _ in range(abs(beside)):
+        h.W[-1, 4] = np.nextafter(h.W[-1, 4], np.sign(beside) * np.inf)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(step, "MANY", 1)
+        np.testing.assert_array_equal(encoded(h, X), expected(h, X))
+
+
+@pytest.mark.parametrize("scale", [1e-45, 1e-42, 1e-38, 1e-30, 1e-19, 1e19, 1e30, 1e38])
+def test_the_ends_of_single_precision(at_once, scale):
+    X, h = made(50, 12, 9, scale, 0.0, "f4", 0)
+    np.testing.assert_array_equal(encoded(h, X), expected(h, X))
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-310, 1e-200, 1e-160, 1e150, 1e300])
+@pytest.mark.parametrize("steepness", [1e-310, 1e-150, 1.0, 1e150])
+def test_the_ends_of_double_precision(at_once, scale, steepness):
+    X, h = made(50, 12, 9, scale, 0.0, "f8", 0)
+    h = SVMHash(h.map, W=h.W * 1e-8 * steepness)
+    np.testing.assert_array_equal(encoded(h, X), expected(h, X))
+
+
+def test_numbers_too_large_are_told_as_before(at_once):
+    X, h = made(5000, 3, 4, 1.0, 0.0, "f8", 0)
+    h = SVMHash(Scaled(0.0, 1e-300), W=h.W)
+    X[4500] = 1e300
+    told = pytest.raises(ValueError, match="too far from the training points: row 4500 has")
+    with told, np.errstate(all="ignore"):
+        encoded(h, X, n_jobs=1)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "u1"])
+def test_few_products_are_computed_anew(dtype, monkeypatch):
+    """Points as they come are decided by products in their own precision: no outputs at all."""
+    X, h = made(3000, 2 * BLOCK + 7, 24, 1.0, 3.0, dtype, 1)
+    h = SVMHash(h.map, W=np.random.default_rng(0).normal(size=h.W.shape))
+    monkeypatch.setattr(step, "outputs", None)
+    found = encoded(h, X)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(found, expected(h, X))
+
+
+def test_what_single_precision_cannot_tell_double_precision_does(monkeypatch):
+    X, h = made(600, 9, 8, 1.0, 1e7, "f4", 0)
+    seen = []
+    codes = Hyperplanes._codes
+    monkeypatch.setattr(
+        Hyperplanes,
+        "_codes",
+        lambda self, X, dtype, *of: seen.append(dtype) or codes(self, X, dtype, *of),
+    )
+    monkeypatch.setattr(step, "outputs", None)
+    found = encoded(h, X)
+    monkeypatch.undo()
+    assert seen == [SINGLE, DOUBLE]
+    np.testing.assert_array_equal(found, expected(h, X))
+
+
+def test_bits_that_do_not_depend_on_the_points(monkeypatch):
+    X, h = made(700, 5, 4, 1.0, 0.0, "f4", 0)
+    W = np.zeros_like(h.W)
+    W[-1] = 0.0, -0.0, 2.0, -1e-300
+    h = SVMHash(h.map, W=W)
+    monkeypatch.setattr(step, "outputs", None)
+    np.testing.assert_array_equal(encoded(h, X), np.full((700, 1), 0b0111, np.uint8))
+
+
+def test_the_codes_do_not_depend_on_threads_order_and_chunks(tmp_path):
+    X, h = made(9000, 20, 12, 1.0, 1.0, "f4", 3)
+    h = to_zero(h, X, 5)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    for points in (X, np.asfortranarray(X), np.hstack([X, X])[:, :20], mapped):
+        for n_jobs in (1, 2, 3):
+            np.testing.assert_array_equal(encoded(h, points, n_jobs), expected(h, X))
+
+
+def test_points_far_longer_than_others():
+    X, h = made(9000, 20, 12, 1.0, 1.0, "f4", 3)
+    X[[5000, 6000]] *= np.array([[1e30], [1e-30]], np.float32)
+    X[7000:] *= np.geomspace(1e-20, 1e20, 2000, dtype=np.float32)[:, None]
+    np.testing.assert_array_equal(encoded(h, X), expected(h, X))
+
+
+@pytest.mark.parametrize("scaled", [Unit(), Scaled()])
+def test_other_hash_functions_encode_as_before(scaled):
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(600, 4)), rng.choice([-1, 1], (600, 5)).astype(np.int8)
+    for h in (SVMHash(scaled), NetworkHash(6, map=scaled)):
+        ready = h.prepare(X, rng)
+        fitted = ready.refit(ready.features(X), Z, np.arange(5))
+        np.testing.assert_array_equal(encoded(fitted, X), expected(fitted, X))
+
+
+def test_weights_that_no_plane_has():
+    bad = np.ones((3, 2))
+    assert Hyperplanes.of(bad * 1e308, 0.0, 1e300) is None
+    assert Hyperplanes.of(bad * 5e-324, 0.0, 1.0) is None
+    assert Hyperplanes.of(bad[:1], 0.0, 1.0) is None
+
+
+@pytest.mark.parametrize("n_bits", [1, 7, 8, 9, 16, 33])
+def test_bits_are_packed_as_codes_are(n_bits):
+    codes = np.random.default_rng(n_bits).choice([-1, 1], (11, n_bits))
+    wanted = np.packbits(codes > 0, axis=1, bitorder="little")
+    np.testing.assert_array_equal(pack_bits(codes > 0), wanted)
+    np.testing.assert_array_equal(pack(codes), wanted)
+    assert pack_bits(codes[:0] > 0).shape == wanted[:0].shape
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("n", [20, 6000])
+@pytest.mark.parametrize("made_by", ["estimator", "encoder", "baseline"])
+def test_what_is_not_finite_is_told_in_the_same_words(made_by, n, wrong, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 3)).astype(np.float32)
+    few = {"n_bits": 4, "max_iter": 1, "refine": None, "n_similar": 3, "n_dissimilar": 3}
+    model = MACHash(**few).fit(X[:40], np.arange(40) % 2)
+    # All weights of one sign: infinity gives outputs that are infinite, and no NaN.
+    model.hash_function_ = replace(model.hash_function_, W=np.ones_like(model.hash_function_.W))
+    if made_by == "baseline":
+        model = LSH(n_bits=4).fit(X[:40])
+    points = X[:n].copy()
+    points[n - 1, 1] = wrong
+    with pytest.raises(ValueError) as told:
+        model.decision_function(points)
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError) as said:
+        (encoder.load(tmp_path / "model") if made_by == "encoder" else model).encode(points)
+    assert str(said.value) == str(told.value)
+    assert "Input X contains" in str(said.value)
