@@ -6,6 +6,8 @@ from auxhash.hashfunctions.linear import SVMHash, linear, rbf
 from auxhash.hashfunctions.network import NetworkHash, network
 from auxhash.hashfunctions.step import (
     HashFunction,
+    SmoothHashFunction,
+    alternatives,
     check_started,
     codes,
     decided,
@@ -30,7 +32,9 @@ __all__ = [
     "RadialBasis",
     "SVMHash",
     "Scaled",
+    "SmoothHashFunction",
     "Unit",
+    "alternatives",
     "check_started",
     "codes",
     "decided",

@@ -58,10 +58,15 @@ class Adam:
             smooth.parameters, smooth.rates, gradients, self.mean, self.square, strict=True
         )
         for parameter, rate, gradient, mean, square in moving:
-            mean += np.float32(1 - FIRST) * (gradient - mean)
-            square += np.float32(1 - SECOND) * (gradient * gradient - square)
-            root = np.sqrt(unbiased * square)
-            parameter -= np.float32(length * rate) * mean / np.where(root > 0, root, np.float32(1))
+            _average(mean, gradient, FIRST)
+            gradient *= gradient
+            _average(square, gradient, SECOND)
+            root = unbiased * square
+            np.sqrt(root, out=root)
+            root += root == 0  # where there never was a gradient, none is divided
+            step = np.float32(length * rate) * mean
+            step /= root
+            parameter -= step
 
     def state(self) -> DescentState:
         """The parameters, and the means of the gradient and of its square."""
@@ -75,6 +80,13 @@ class Adam:
         for arrays, values in zip(kept, state, strict=True):
             for array, value in zip(arrays, values, strict=True):
                 array[...] = self.smooth.device.put(value)
+
+
+def _average(mean: Single, new: Single, decay: float) -> None:
+    """Move a running mean towards a new value, in place."""
+    change = new - mean
+    change *= np.float32(1 - decay)
+    mean += change
 
 
 class GradientDescent:
