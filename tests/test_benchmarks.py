@@ -12,7 +12,7 @@ from auxhash.codes import unpack
 from auxhash.datasets.dataset import Dataset, Points, ground_truth
 from auxhash.index import rerank
 from benchmarks import __main__ as benchmarks
-from benchmarks import neighbors, peers, quantizers, recall, scale, setting
+from benchmarks import neighbors, networks, peers, quantizers, recall, scale, setting
 
 
 @pytest.mark.parametrize("name", benchmarks.NAMES)
@@ -130,6 +130,31 @@ def labelled():
     X, y = peers.decaying(300, 8, 0)
     base, query = Points(X[:260], y[:260] % 4), Points(X[260:], y[260:] % 4)
     return Dataset("made", base, base, query, "made")
+
+
+def test_networks_go_on_where_they_were_stopped(labelled, tmp_path, monkeypatch):
+    monkeypatch.setattr(networks.datasets, "load", lambda *arguments, **options: labelled)
+    monkeypatch.setattr(networks, "TABLES", tmp_path)
+    monkeypatch.setattr(networks, "QUICK", 100)
+    results = tmp_path / "made.jsonl"
+    options = ["--results", str(results), "--data-sets", "cifar10-gist", "--seeds", "1"]
+    options += ["--quick", "--methods", "linear", "network, rank"]
+    benchmarks.main(["networks", *options])
+    whole = results.read_text()
+    records = networks.read(results)
+    cells = [("linear", 32), *(("network, rank", bits) for bits in (32, 16, 48, 64))]
+    assert [(record["method"], record["bits"]) for record in records] == cells
+    results.write_text(whole[:-20])  # stopped while it wrote
+    benchmarks.main(["networks", *options])
+    again = networks.read(results)
+    assert again[:4] == records[:4]
+    assert again[4]["precision"] == records[4]["precision"]
+    full = [{**record, "quick": False} for record in records]
+    results.write_text("".join(f"{json.dumps(record)}\n" for record in full))
+    benchmarks.main(["networks", "--results", str(results), "--tables"])
+    table = (tmp_path / "networks.md").read_text().splitlines()
+    assert len(table) == 2 + 5
+    assert table[3].startswith("| cifar10-gist | 100 | 32 | linear | ")
 
 
 def test_setting_goes_on_where_it_was_stopped(labelled, tmp_path, monkeypatch):
