@@ -20,7 +20,7 @@ from auxhash.storage.encoding import register
 
 SEEN = 256  # hidden units that the h step looks at: SVMs over all of a wide layer take too long
 FEW, MANY = 2000, 8000  # training points
-CHOICES = ((0.5, 0.1), (0.5, 0.3), (0.7, 0.3), (0.7, 0.5))  # dropout and noise, on validation
+CHOICES = ((0.5, 0.1), (0.5, 0.5), (0.7, 0.3), (0.7, 0.5))  # dropout and noise, on validation
 
 
 class Suited(NamedTuple):
@@ -34,8 +34,8 @@ class Suited(NamedTuple):
     def to(cls, n: int) -> "Suited":
         """What suits n training points: the more of them, the wider the layer can be."""
         if n < FEW:
-            return cls(512, 0.5, 0.3)
-        return cls(1024, 0.5, 0.3) if n < MANY else cls(2048, 0.7, 0.3)
+            return cls(512, 0.5, 0.5)
+        return cls(1024, 0.5, 0.5) if n < MANY else cls(2048, 0.7, 0.3)
 
 
 @register("NetworkHash")
