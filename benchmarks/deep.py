@@ -1,8 +1,10 @@
 """Learned features on the protocols of deep hashing: CIFAR-10's pixels and one residual network.
 
 python -m benchmarks deep [--protocols first second] [--methods NAME ...] [--bits 16 32 48 64]
-                          [--seeds 0 1 2] [--device cuda] [--epochs 30] [--train N] [--base N]
+                          [--seeds 0 1 2] [--device cuda] [--epochs 30] [--width 64] [--batch 512]
+                          [--crop 4] [--cut-out 8] [--both-ways] [--train N] [--base N]
                           [--query N] [--data FOLDER] [--results FILE]
+python -m benchmarks deep --pieces FOLDER
 
 first    5,000 training points, 1,000 queries, 54,000 other points as base; as many of each class
 second   50,000 training points, which are the base, and the 10,000 test images as queries
@@ -18,9 +20,11 @@ end-to-end        gradient steps alone: all pairs of a batch, the classes far ap
 cross-entropy     the same with a cross-entropy on top
 one-hot           the network as a classifier (one against the rest), its class as a one-hot code
 
-What was measured stands in a file of JSON lines, docs/results/deep.jsonl, and is not measured
-again. `--data` names a folder with the six files of CIFAR-10's binary version; without it they are
-obtained as `auxhash data` does. Needs PyTorch.
+What was measured stands in a file of JSON lines, docs/results/deep.jsonl, written after each
+training, and is not measured again. `--data` names a folder with the six files of CIFAR-10's binary
+version, or with pictures (n, 32, 32, 3) of bytes in images*.npy and classes in labels*.npy, as
+`--pieces` writes them, each file below 64 MiB; without it they are obtained as `auxhash data` does.
+`--both-ways` encodes a picture together with its mirror image. Needs PyTorch.
 """
 
 import argparse
@@ -38,12 +42,14 @@ from benchmarks.records import Record, append, drop_cut_line, read
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "deep.jsonl"
 METHODS = ("one-hot", "two-step", "mac", "refined", "rank", "mac-classes")
-METHODS += ("end-to-end", "cross-entropy")
+GRADIENTS = ("end-to-end", "cross-entropy")  # no pairs are learnt from
+METHODS += GRADIENTS
 BITS, SEEDS = (16, 32, 48, 64), (0, 1, 2)
 FILES = (*(f"data_batch_{n}.bin" for n in range(1, 6)), "test_batch.bin")
 N_TEST, PER_CLASS_TRAIN, PER_CLASS_QUERY = 10_000, 500, 100
 KAPPA = {"n_similar": 100, "n_dissimilar": 900}  # nine times as many others, as among all pairs
-BATCH, WIDTH = 512, 64
+FEW = {"n_similar": 5, "n_dissimilar": 45}  # where pairs serve to report L(h), not to learn from
+BATCH, WIDTH, PIECE = 512, 64, 20_000
 TOLD = ("protocol", "method", "bits", "seed", "epochs", "width", "batch")  # tells runs apart
 SIZES = ("train", "base", "query")
 
@@ -68,6 +74,7 @@ class How(NamedTuple):
     batch: int = BATCH
     crop: int = 4
     cut_out: int = 8
+    both_ways: bool = False
 
 
 def pictures(folder: Path | None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -76,12 +83,27 @@ def pictures(folder: Path | None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]
         from auxhash.datasets import cifar10  # here: it needs packages for the command line
 
         pixels, labels = cifar10.read()
+    elif (pieces := sorted(folder.glob("images*.npy"))) and sorted(folder.glob("labels*.npy")):
+        return _joined(pieces), _joined(sorted(folder.glob("labels*.npy"))).astype(np.int64)
     else:
         records = np.concatenate([np.fromfile(folder / name, np.uint8) for name in FILES])
         records = records.reshape(-1, 1 + 3 * 32 * 32)
         pixels, labels = records[:, 1:], records[:, 0].astype(np.int64)
     planes = pixels.reshape(-1, 3, 32, 32)
     return np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), labels
+
+
+def _joined(files: Sequence[Path]) -> NDArray[Any]:
+    return np.concatenate([np.load(file, allow_pickle=False) for file in files])
+
+
+def write_pieces(folder: Path, X: NDArray[np.uint8], y: NDArray[np.int64]) -> None:
+    """Files for `--data`, none of them above 64 MiB."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for at, first in enumerate(range(0, len(X), PIECE)):
+        np.save(folder / f"images-{at:03}.npy", X[first : first + PIECE])
+    np.save(folder / "labels.npy", y.astype(np.uint8))
+    print(f"wrote {at + 1} files of pictures and labels.npy to {folder}")
 
 
 def split(
@@ -115,10 +137,12 @@ def module_hash(n_outputs: int, seed: int, how: How, channels: int = 3) -> Any:
     import torch
 
     from auxhash.torch import ModuleHash, augment, residual_network
+    from auxhash.torch.networks import BothWays
 
     torch.manual_seed(seed)
+    network = residual_network(n_outputs, channels, how.width).to(how.device)
     return ModuleHash(
-        residual_network(n_outputs, channels, how.width).to(how.device),
+        BothWays(network) if how.both_ways else network,
         epochs=how.epochs,
         more_epochs=max(1, how.epochs // 6),
         batch=how.batch,
@@ -133,13 +157,14 @@ def hasher(method: str, bits: int, seed: int, n: int, how: How) -> Any:
     """The estimator of a method, for n training points."""
     from auxhash import EndToEndHash, MACHash, Refine, TwoStepHash
 
-    settings = {"hash_function": module_hash(bits, seed, how), "random_state": seed, **KAPPA}
+    settings = {"hash_function": module_hash(bits, seed, how), "random_state": seed}
+    settings |= FEW if method in GRADIENTS else KAPPA
     steps = max(10, how.epochs * n // how.batch)
     gentle = {"n_steps": steps, "batch": how.batch, "keep": "refined", "steepness": (1.0, 4.0)}
     classes = Refine(objective="classes", **gentle)
     if method == "two-step":
         return TwoStepHash(bits, **settings)
-    if method in ("end-to-end", "cross-entropy"):
+    if method in GRADIENTS:
         both = Refine(objective="classes", cross_entropy=1.0, **gentle)
         return EndToEndHash(bits, refine=both if method == "cross-entropy" else classes, **settings)
     refine = {
@@ -192,6 +217,9 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
         _run_small()
         return
     asked = _options(options)
+    if asked.pieces is not None:
+        write_pieces(asked.pieces, *pictures(asked.data))
+        return
     drop_cut_line(asked.results)
     done = {_key(record) for record in read(asked.results)}
     X, y = pictures(asked.data)
@@ -207,9 +235,10 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
                         continue  # it has as many bits as there are classes
                     values = (protocol, method, bits, seed, how.epochs, how.width, how.batch)
                     told = {**dict(zip(TOLD, values, strict=True)), **sizes}
+                    told["how"] = how._asdict()
                     if _key(told) in done:
                         continue
-                    record = {**told, "how": how._asdict(), **measure(data, *values[1:4], how)}
+                    record = {**told, **measure(data, *values[1:4], how)}
                     append(asked.results, record)
                     print(line(record), flush=True)
 
@@ -224,7 +253,9 @@ def line(record: Record) -> str:
 
 
 def _key(record: Record) -> tuple[Any, ...]:
-    return tuple(record[name] for name in (*TOLD, *SIZES))
+    how = {**How._field_defaults, **record["how"], "device": ""}
+    own = tuple(how[name] for name in How._fields)
+    return (*(record[name] for name in (*TOLD, *SIZES)), *own)
 
 
 def _options(options: Sequence[str]) -> argparse.Namespace:
@@ -239,10 +270,14 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--decay", type=float, default=How._field_defaults["decay"])
     parser.add_argument("--batch", type=int, default=BATCH, help="points per step")
     parser.add_argument("--width", type=int, default=WIDTH, help="of the network's first layer")
+    parser.add_argument("--crop", type=int, default=How._field_defaults["crop"])
+    parser.add_argument("--cut-out", type=int, default=How._field_defaults["cut_out"])
+    parser.add_argument("--both-ways", action="store_true", help="mirror images at encoding, too")
     parser.add_argument("--iterations", type=int, default=How._field_defaults["iterations"])
     for name in SIZES:
         parser.add_argument(f"--{name}", type=int, help="so many points at most")
-    parser.add_argument("--data", type=Path, help="folder of CIFAR-10's binary version")
+    parser.add_argument("--data", type=Path, help="folder of CIFAR-10, binary or .npy")
+    parser.add_argument("--pieces", type=Path, help="only write .npy files here, for --data")
     parser.add_argument("--results", type=Path, default=RESULTS)
     return parser.parse_args(options)
 
@@ -255,7 +290,7 @@ def _run_small() -> None:
     for c in range(3):
         X[y == c, 2 * c + 1, :, c] += 140
     data = Split((X[:90], y[:90]), (X[:90], y[:90]), (X[90:], y[90:]))
-    how = How(epochs=4, iterations=1, width=2, batch=30, crop=1, cut_out=2)
+    how = How(epochs=4, iterations=1, width=2, batch=30, crop=1, cut_out=2, both_ways=True)
     first = 0.0
     for method in METHODS:
         told = {"protocol": "made", "method": method, "bits": 8, "seed": 0}

@@ -12,7 +12,7 @@ from auxhash.codes import unpack
 from auxhash.datasets.dataset import Dataset, Points, ground_truth
 from auxhash.index import rerank
 from benchmarks import __main__ as benchmarks
-from benchmarks import neighbors, peers, quantizers, recall, scale, setting
+from benchmarks import deep, neighbors, networks, peers, quantizers, recall, scale, setting
 
 
 @pytest.mark.parametrize("name", benchmarks.NAMES)
@@ -132,6 +132,31 @@ def labelled():
     return Dataset("made", base, base, query, "made")
 
 
+def test_networks_go_on_where_they_were_stopped(labelled, tmp_path, monkeypatch):
+    monkeypatch.setattr(networks.datasets, "load", lambda *arguments, **options: labelled)
+    monkeypatch.setattr(networks, "TABLES", tmp_path)
+    monkeypatch.setattr(networks, "QUICK", 100)
+    results = tmp_path / "made.jsonl"
+    options = ["--results", str(results), "--data-sets", "cifar10-gist", "--seeds", "1"]
+    options += ["--quick", "--methods", "linear", "network, rank"]
+    benchmarks.main(["networks", *options])
+    whole = results.read_text()
+    records = networks.read(results)
+    cells = [("linear", 32), *(("network, rank", bits) for bits in (32, 16, 48, 64))]
+    assert [(record["method"], record["bits"]) for record in records] == cells
+    results.write_text(whole[:-20])  # stopped while it wrote
+    benchmarks.main(["networks", *options])
+    again = networks.read(results)
+    assert again[:4] == records[:4]
+    assert again[4]["precision"] == records[4]["precision"]
+    full = [{**record, "quick": False} for record in records]
+    results.write_text("".join(f"{json.dumps(record)}\n" for record in full))
+    benchmarks.main(["networks", "--results", str(results), "--tables"])
+    table = (tmp_path / "networks.md").read_text().splitlines()
+    assert len(table) == 2 + 5
+    assert table[3].startswith("| cifar10-gist | 100 | 32 | linear | ")
+
+
 def test_setting_goes_on_where_it_was_stopped(labelled, tmp_path, monkeypatch):
     monkeypatch.setattr(setting.datasets, "load", lambda *arguments, **options: labelled)
     monkeypatch.setattr(setting, "KAPPA", (5, 15))
@@ -216,3 +241,39 @@ def test_scale_measures_each_size_once(tmp_path, capsys):
 def test_the_exponent_of_a_series():
     rows = [{"points": n, "seconds": 3 * n**1.5} for n in (10, 30, 100)]
     assert scale.exponent(rows, "points", "seconds") == pytest.approx(1.5)
+
+
+@pytest.fixture
+def pieces(tmp_path, monkeypatch):
+    """90 pictures of three classes in files of 40, the last 30 to be queries."""
+    monkeypatch.setattr(deep, "PIECE", 40)
+    monkeypatch.setattr(deep, "N_TEST", 30)
+    X = np.random.default_rng(0).integers(0, 256, (90, 8, 8, 3), np.uint8)
+    deep.write_pieces(tmp_path / "pieces", X, np.arange(90) % 3)
+    return tmp_path / "pieces", X
+
+
+def test_deep_reads_pieces(pieces):
+    folder, X = pieces
+    assert len([*folder.glob("images*.npy")]) == 3
+    found, labels = deep.pictures(folder)
+    np.testing.assert_array_equal(found, X)
+    np.testing.assert_array_equal(labels, np.arange(90) % 3)
+    assert labels.dtype == np.int64
+
+
+def test_deep_goes_on_where_it_was_stopped(pieces, tmp_path):
+    pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
+    results = tmp_path / "made.jsonl"
+    options = ["--data", str(pieces[0]), "--results", str(results), "--protocols", "second"]
+    options += ["--bits", "8", "--seeds", "0", "--epochs", "1", "--width", "2", "--batch", "20"]
+    options += ["--methods", "one-hot", "cross-entropy"]
+    benchmarks.main(["deep", *options])
+    whole = results.read_text()
+    results.write_text(whole[:-20])  # stopped while it wrote
+    benchmarks.main(["deep", *options])
+    records = deep.read(results)
+    assert [record["method"] for record in records] == ["one-hot", "cross-entropy"]
+    assert json.loads(whole.splitlines()[0]) == records[0]
+    benchmarks.main(["deep", *options, "--both-ways", "--methods", "one-hot"])
+    assert [record["how"]["both_ways"] for record in deep.read(results)] == [False, False, True]

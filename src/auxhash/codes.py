@@ -61,9 +61,8 @@ def sign(values: NDArray[np.floating[Any]]) -> Codes:
 
 def pack(codes: ArrayLike) -> Packed:
     """Pack +-1 codes (n, b) into uint8 (n, ceil(b / 8))."""
-    if not devices.on_processor(codes):
-        return pack_bits(codes > 0)  # type: ignore[operator]
-    return pack_bits(as_codes(codes) > 0)
+    there: Any = codes
+    return pack_bits((as_codes(codes) if devices.on_processor(codes) else there) > 0)
 
 
 def pack_bits(bits: NDArray[np.bool_]) -> Packed:

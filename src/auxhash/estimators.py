@@ -175,9 +175,10 @@ class MACHash(AffinityHash):
         n_bits: length b of the codes.
         loss: "ksh", "esplh", "bre", "ee", "hinge" or a function of (d, y, b).
         z_step: "descent", "cut", "quad" or a solver (see `auxhash.zstep`).
-        hash_function: "linear", "rbf", "network" (one hidden layer), "trees", a scikit-learn
-            classifier, cloned for every bit, or an `auxhash.torch.ModuleHash`, which takes X of
-            any shape (pictures).
+        hash_function: "linear", "rbf", "network" (one hidden layer; with `validation`, its dropout
+            and noise are chosen on the points held out), "trees", a scikit-learn classifier,
+            cloned for every bit, or an `auxhash.torch.ModuleHash`, which takes X of any shape
+            (pictures).
         n_similar, n_dissimilar: kappa+ and kappa-, drawn for each point; None takes all.
         mu: mu_1, the first positive mu, or "auto".
         alpha: factor from one mu to the next.

@@ -69,6 +69,16 @@ def test_few_points_first_and_the_promising_in_full(monkeypatch):
     assert all("max_iter" not in row and "refine" not in row for row in found.rows)
 
 
+def test_the_best_of_each_hash_function_goes_on():
+    ranked = [{"hash_function": kind, "loss": loss} for kind in "ab" for loss in "1234"]
+    ranked.append({"hash_function": "c", "loss": "1"})
+    assert module._promising(ranked) == [ranked[0], ranked[4], ranked[8]]
+    assert module._promising([{"n_bits": b} for b in (1, 2, 3, 4, 5, 6, 7)]) == [
+        {"n_bits": b} for b in (1, 2, 3)
+    ]
+    assert module._promising([{"n_bits": 1}, {"n_bits": 2}]) == [{"n_bits": 1}, {"n_bits": 2}]
+
+
 def test_few_points_are_more_where_classes_are_small(monkeypatch):
     monkeypatch.setattr(module, "FEW_POINTS", 10)
     train = np.arange(80)

@@ -1,11 +1,17 @@
 """Smooth outputs against the hash functions they come from, and against finite differences."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from auxhash.codes import sign
 from auxhash.compute import threads
-from auxhash.hashfunctions import get, is_smooth
+from auxhash.hashfunctions import NetworkHash, get, is_smooth, network
+from auxhash.hashfunctions import smooth as smooths
+
+PLAIN = NetworkHash(24)
+THINNED = network(n_hidden=24, dropout=0.4, noise=0.3)
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +28,7 @@ def fitted(kind, data):
     return h.refit(F, Z, np.arange(4)), F
 
 
-@pytest.mark.parametrize("kind", ["linear", "rbf", "network"])
+@pytest.mark.parametrize("kind", ["linear", "rbf", "network", PLAIN])
 def test_outputs_are_the_decision_values_of_unit_deviation(kind, data):
     h, F = fitted(kind, data)
     assert is_smooth(h)
@@ -41,13 +47,17 @@ def test_outputs_are_the_decision_values_of_unit_deviation(kind, data):
     np.testing.assert_allclose(moved.decision(F), A, atol=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["linear", "rbf", "network"])
-def test_gradients_are_those_of_finite_differences(kind, data):
+@pytest.mark.parametrize("kind", ["linear", "rbf", PLAIN, THINNED])
+def test_gradients_are_those_of_finite_differences(kind, data, monkeypatch):
+    monkeypatch.setattr(smooths, "GROUP", 15)
+    monkeypatch.setattr(smooths, "POOL", 1000)
     h, F = fitted(kind, data)
+    h = replace(h, decay=1e-3)
     smooth = h.smooth(F, np.random.default_rng(2))
+    layered = not isinstance(kind, str)
     # In double precision, so that differences can be small enough not to meet a kink.
     smooth.principal.X = smooth.principal.X.astype(np.float64)
-    for at, name in enumerate(("W",) if kind != "network" else ("V", "W", "L")):
+    for at, name in enumerate(("V", "W", "L") if layered else ("W",)):
         smooth.parameters[at] = smooth.parameters[at].astype(np.float64)
         setattr(smooth, name, smooth.parameters[at])
     rng = np.random.default_rng(3)
@@ -55,13 +65,15 @@ def test_gradients_are_those_of_finite_differences(kind, data):
     pull = rng.normal(size=(40, 4))
 
     def value():
+        smooth.begin(np.random.default_rng(4))
         with threads.pool(1) as run:
-            total = (smooth.outputs(rows, run) * pull).sum()
+            total = (smooth.batch(rows, run) * pull).sum()
         # The last rows are biases, except in the weights of hidden units.
-        decayed = [p if kind == "network" and p is smooth.W else p[:-1] for p in smooth.parameters]
+        decayed = [p if layered and p is smooth.W else p[:-1] for p in smooth.parameters]
         total += 0.5 * smooth.decay * sum(np.square(p).sum() for p in decayed)
         return total
 
+    smooth.begin(np.random.default_rng(4))
     with threads.pool(1) as run:
         gradients = smooth.gradients(rows, pull, run)
     for parameter, gradient in zip(smooth.parameters, gradients, strict=True):
@@ -95,3 +107,45 @@ def test_points_that_are_all_the_same_do_not_break_it():
     smooth = h.smooth(F, np.random.default_rng(0))
     smooth.normalize()
     assert np.isfinite(smooth.weights()[0]).all()
+
+
+def test_groups_of_points_leave_out_units_of_their_own(data, monkeypatch):
+    monkeypatch.setattr(smooths, "GROUP", 15)
+    h, F = fitted(THINNED, data)
+    smooth = h.smooth(F, np.random.default_rng(2))
+    rows = np.arange(40)
+    with threads.pool(1) as run:
+        smooth.batch(rows, run)
+    assert [group.rows for group in smooth.groups] == [slice(0, 15), slice(15, 30), slice(30, 40)]
+    for group in smooth.groups:
+        assert len(np.unique(group.units)) == round(0.6 * 24)
+    assert len({tuple(group.units) for group in smooth.groups}) == 3
+
+
+def test_what_is_left_out_is_made_up_for(data, monkeypatch):
+    monkeypatch.setattr(smooths, "GROUP", 15)
+    h, F = fitted(network(n_hidden=24, dropout=0.4, noise=0.0), data)
+    smooth = h.smooth(F, np.random.default_rng(2))
+    rows, X = np.arange(40), smooth.principal.X
+    with threads.pool(1) as run:
+        outputs = smooth.batch(rows, run)
+    for group in smooth.groups:
+        own, some = X[rows[group.rows]], group.units
+        hidden = np.maximum(own @ smooth.V, 0)[:, some]
+        wanted = hidden @ smooth.W[some] * 24 / len(some) + own @ smooth.L
+        np.testing.assert_allclose(outputs[group.rows], wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [PLAIN, THINNED])
+def test_the_same_on_any_number_of_threads(kind, data, monkeypatch):
+    monkeypatch.setattr(smooths, "GROUP", 15)
+    found = []
+    for n_jobs in (1, 3):
+        h, F = fitted(kind, data)
+        smooth = h.smooth(F, np.random.default_rng(2))
+        with threads.pool(n_jobs) as run:
+            rows = np.arange(70)
+            outputs = smooth.batch(rows, run)
+            found.append([outputs, *smooth.gradients(rows, outputs, run)])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -8,6 +8,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 from auxhash import MACHash, TwoStepHash, affinity, losses
+from auxhash.hashfunctions import network
 from auxhash.refine import REPORTS, Refine
 
 QUICK = Refine(n_steps=30, batch=100)
@@ -102,6 +103,42 @@ def test_validation_keeps_what_it_did_not_accept_out(digits):
         if step.accepted:
             assert step.score >= best
             best = step.score
+
+
+def test_validation_chooses_what_a_network_leaves_open(digits, monkeypatch):
+    X, y = digits[0][:150], digits[1][:150]
+    scored = []
+    score = Refine._score
+
+    def noted(self, h, *others):
+        scored.append((self.n_steps, h.dropout, h.noise, score(self, h, *others)))
+        return scored[-1][-1]
+
+    monkeypatch.setattr(Refine, "_score", noted)
+    settings = {**SMALL, "max_iter": 2, "refine": Refine(n_steps=120, batch=100), "validation": 0.3}
+    hasher = MACHash(**settings, hash_function="network").fit(X, y)
+    first = [each for each in scored if each[0] == 20]
+    second = [each for each in scored if each[0] == 30]
+    assert len(first) == len({each[1:3] for each in first}) == 4
+    better = sorted(first, key=lambda each: -each[-1])[:2]
+    assert [each[1:3] for each in second] == [each[1:3] for each in better]
+    best = max(second, key=lambda each: each[-1])
+    h = hasher.hash_function_
+    refined = [step for step in hasher.history_[-REPORTS:] if step.accepted]
+    if refined and hasher.loss_ == min(step.loss for step in refined):
+        assert (h.dropout, h.noise) == best[1:3]
+    scored.clear()
+    again = MACHash(**settings, hash_function="network").fit(X, y)
+    np.testing.assert_array_equal(again.codes_, hasher.codes_)
+    scored.clear()
+    MACHash(**settings, hash_function=network(dropout=0.3)).fit(X, y)
+    MACHash(**{**settings, "validation": None}, hash_function="network").fit(X, y)
+    assert scored == []
+
+
+@pytest.mark.parametrize(("n", "steps"), [(700, 1000), (5_000, 1500), (10**4, 3000), (10**6, 3000)])
+def test_a_network_takes_more_steps(n, steps):
+    assert Refine.for_network(n) == Refine(n_steps=steps, keep="refined")
 
 
 def test_classifiers_without_a_gradient(digits):

@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 
 from auxhash import MACHash, export_onnx  # noqa: E402
 from auxhash.torch import augment, feature_network, residual_network  # noqa: E402
+from auxhash.torch.networks import BothWays  # noqa: E402
 
 SMALL = {"n_bits": N_BITS, "n_similar": 10, "n_dissimilar": 20, "random_state": 0, "n_jobs": 1}
 
@@ -83,6 +84,20 @@ def test_residual_network():
     X, y = pictures()
     hasher = MACHash(hash_function=hashed(residual_network(N_BITS, width=4)), max_iter=1, **SMALL)
     assert hasher.set_params(refine=None).fit(X, y).loss_ > 0
+
+
+def test_both_ways():
+    inner = residual_network(5, width=2)
+    both = BothWays(inner)
+    x = torch.rand(4, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        both.eval()
+        one, other = both(x), both(x.flip(3))
+        torch.testing.assert_close(one, other)
+        torch.testing.assert_close(one, (inner(x) + inner(x.flip(3))) / 2)
+        both.train()
+        trained = both(x)
+        torch.testing.assert_close(trained, inner(x))
 
 
 def test_feature_network():

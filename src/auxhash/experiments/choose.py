@@ -5,7 +5,8 @@ function, then how many pairs to draw, then the number of bits. Of settings that
 equally good the cheapest is taken, since more bits nearly always help a little.
 
 Each choice is made by halving, where there are many points: all candidates are tried briefly on few
-points, and only the best third of them on all.
+points, and only the best third of them on all. The best of each hash function is among these: a
+network needs more points and steps than others to show what it can do.
 """
 
 import math
@@ -132,7 +133,7 @@ class _Search:
         if self.few is not None and len(stage) > 1:
             tried = self._try(stage, self.few)
             ranked = sorted(tried, key=lambda settings: -self._row(settings)["precision"])
-            going_on = ranked[: _n_promising(len(stage))]
+            going_on = _promising(ranked)
         self._try(going_on, self.full)
         tried = [settings for settings in stage if self._words(settings) in self.rows]
         # Precision among few points and among all cannot be compared.
@@ -187,10 +188,11 @@ class _Search:
         return clock.seconds() - self.began >= self.seconds
 
     def _n_trials(self) -> int:
-        sizes = [len(stage) for stage in _stages(self.fixed)]
-        if self.few is None:
-            return sum(sizes)
-        return sum(size + _n_promising(size) if size > 1 else size for size in sizes)
+        stages = [*_stages(self.fixed)]
+        n = sum(len(stage) for stage in stages)
+        if self.few is not None:
+            n += sum(len(_promising(stage)) for stage in stages if len(stage) > 1)
+        return n
 
     def _best_so_far(self) -> str:
         row = max(self.rows.values(), key=lambda row: (row["points"], row["precision"]))
@@ -208,7 +210,8 @@ class _Search:
         if self.few is not None:
             told += (
                 f". All were tried briefly among {len(self.few.rows)} points, with precision at "
-                f"{self.few.k}, and the best third, but two or more, among all"
+                f"{self.few.k}, and the best third, but two or more, and the best of each hash "
+                "function, among all"
             )
         if self.skipped:
             told += (
@@ -274,9 +277,13 @@ def _few(train: NDArray[Any], labels: NDArray[Any], fixed: Parameters) -> Trial 
     return _trial(train[:n], labels, BRIEF if smooth else {"max_iter": BRIEF["max_iter"]})
 
 
-def _n_promising(n: int) -> int:
-    """Candidates of n that go on to all points."""
-    return max(2, math.ceil(n / PROMISING))
+def _promising(ranked: list[Parameters]) -> list[Parameters]:
+    """Those of the candidates, from the best on, that go on to all points."""
+    kinds = [settings.get("hash_function") for settings in ranked]
+    firsts = [settings for i, settings in enumerate(ranked) if kinds[i] not in kinds[:i]]
+    others = [settings for settings in ranked if settings not in firsts]
+    n = max(2, len(firsts), math.ceil(len(ranked) / PROMISING))
+    return [*firsts, *others][:n]
 
 
 def _typical_class(labels: NDArray[Any]) -> int:

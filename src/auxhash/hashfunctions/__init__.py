@@ -7,6 +7,8 @@ from auxhash.hashfunctions.network import NetworkHash, network
 from auxhash.hashfunctions.step import (
     HashFunction,
     NotFiniteError,
+    SmoothHashFunction,
+    alternatives,
     check_started,
     codes,
     decided,
@@ -33,7 +35,9 @@ __all__ = [
     "RadialBasis",
     "SVMHash",
     "Scaled",
+    "SmoothHashFunction",
     "Unit",
+    "alternatives",
     "check_started",
     "codes",
     "decided",

@@ -1,7 +1,7 @@
 """Codes of a linear hash function at the cost of one product, in the precision of X.
 
 A code is the signs of outputs that are computed in double precision, from a scaled copy of the
-points. Nearly all of these signs are known for less: `Hyperplanes` multiplies X as it is, and keeps the
+points. Nearly all of them are known for less: `Hyperplanes` multiplies X as it is, and keeps the
 sign of every product that is further from its threshold than rounding can carry it, in the product
 and in the outputs. The others are computed anew, one by one and in double precision; and where even
 this is too near to tell, so are the outputs of a whole part of X. So the codes are those of

@@ -20,6 +20,8 @@ from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 
 CHUNK = 2048  # points per task of a thread
+GROUP = 125  # points of a batch that leave out the same units
+POOL = 1 << 21  # normal numbers, of which groups take a part: to draw them takes long
 HIDDEN_RATE = 0.1  # of the steps of a hidden layer, relative to those of a linear one
 
 
@@ -308,3 +310,100 @@ class SmoothNetwork:
         outputs: Single = hidden @ self.W
         outputs += X @ self.L
         return outputs
+
+
+class Thinned(NamedTuple):
+    """Some points of a batch, and the part of the network that they are to do with."""
+
+    rows: slice  # in the batch
+    X: Single  # with noise
+    units: Numbers
+    hidden: Single  # (rows, units)
+    W: Single  # (units, b), larger in place of the units that are missing
+
+
+class ThinnedNetwork(SmoothNetwork):
+    """A network whose points leave out the same hidden units, GROUP of them at a time.
+
+    What is left out need not be computed: with a dropout of 0.7, a step takes a third of the time.
+    It learns as much as where each point leaves out units of its own.
+    """
+
+    def __init__(
+        self,
+        F: Matrix,
+        V: Array,
+        W: Array,
+        decay: float,
+        dropout: float,
+        noise: float,
+        rng: np.random.Generator,
+    ) -> None:
+        super().__init__(F, V, W, decay, dropout, noise, rng)
+        if self.device is devices.CPU:
+            # A unit's weights beside each other: units are picked out of them.
+            self.V = np.asfortranarray(self.V)
+        self.parameters = [self.V, self.W, self.L]
+        self.n_kept = max(1, round((1 - dropout) * self.V.shape[1]))
+        self.groups: list[Thinned] = []
+        self.thinned_for: Numbers | None = None
+
+    def begin(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+        self.normal: Single | None = None
+
+    def batch(self, rows: Numbers, run: threads.Run) -> Single:
+        X = self.principal.take(rows)
+        if self.noise and self.normal is None:
+            size = max(POOL, 2 * GROUP * X.shape[1])
+            self.normal = self.device.generator(self.rng).standard_normal(size, np.float32)
+        outputs: Single = np.empty_like(X, shape=(len(X), self.W.shape[1]))
+        chunks = threads.chunks(len(X), GROUP)
+        seeds = self.rng.integers(1 << 62, size=len(chunks))
+
+        def thinned(which: int) -> Thinned:
+            own = self._thinned(chunks[which], X[chunks[which]], int(seeds[which]))
+            outputs[own.rows] = own.hidden @ own.W + own.X @ self.L
+            return own
+
+        self.groups = run(thinned, range(len(chunks)))
+        self.thinned_for = rows
+        return outputs
+
+    def gradients(self, rows: Numbers, pull: Single, run: threads.Run) -> list[Single]:
+        if self.thinned_for is not rows:
+            self.batch(rows, run)
+        grown = np.float32(self.V.shape[1] / self.n_kept)
+
+        def part(group: Thinned) -> list[Single]:
+            own = pull[group.rows]
+            back = own @ group.W.T
+            back *= group.hidden > 0
+            of_W = group.hidden.T @ own
+            of_W *= grown
+            return [back.T @ group.X, of_W, group.X.T @ own]
+
+        slopes = [self.decay * parameter for parameter in self.parameters]
+        slopes[0][-1] = 0
+        slopes[2][-1] = 0
+        by_unit = slopes[0].T
+        for group, (of_V, of_W, of_L) in zip(self.groups, run(part, self.groups), strict=True):
+            by_unit[group.units] += of_V
+            slopes[1][group.units] += of_W
+            slopes[2] += of_L
+        return slopes
+
+    def _thinned(self, rows: slice, X: Single, seed: int) -> Thinned:
+        """These rows with noise, and their hidden layer, units left out."""
+        rng = np.random.default_rng(seed)
+        units = np.argpartition(rng.random(self.V.shape[1]), self.n_kept - 1)[: self.n_kept]
+        units = self.device.put(np.sort(units))
+        if self.normal is not None:
+            size = len(X) * (X.shape[1] - 1)
+            first = int(rng.integers(len(self.normal) - size))
+            X[:, :-1] += self.noise * self.normal[first : first + size].reshape(len(X), -1)
+        hidden: Single = X @ self.V.T[units].T
+        np.maximum(hidden, 0, out=hidden)
+        W = self.W[units]
+        W *= np.float32(self.V.shape[1] / self.n_kept)
+        return Thinned(rows, X, units, hidden, W)

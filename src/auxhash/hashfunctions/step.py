@@ -129,6 +129,17 @@ def given(h: Any) -> dict[str, Any]:
     return h.given() if is_shared(h) else {}
 
 
+def alternatives(h: SmoothHashFunction, given: HashFunction) -> list[SmoothHashFunction]:
+    """h in the forms to choose among on points held out, of what is left open by `given`.
+
+    `given` is the hash function as it was before it was prepared.
+    """
+    if not hasattr(h, "alternatives"):
+        return [h]
+    found: list[SmoothHashFunction] = h.alternatives(given)
+    return found
+
+
 def is_smooth(h: HashFunction) -> TypeGuard[SmoothHashFunction]:
     return hasattr(h, "smooth") and hasattr(h, "moved")
 

@@ -93,10 +93,22 @@ def _adam(
         numbers = length, unbiased, first, second
         device.kernels(__file__).over("adam", parameter.size, *arrays, *numbers, parameter.size)
         return
-    mean += first * (gradient - mean)
-    square += second * (gradient * gradient - square)
-    root = np.sqrt(unbiased * square)
-    parameter -= length * mean / np.where(root > 0, root, np.float32(1))
+    _average(mean, gradient, first)
+    gradient *= gradient
+    _average(square, gradient, second)
+    root = unbiased * square
+    np.sqrt(root, out=root)
+    root += root == 0  # where there never was a gradient, none is divided
+    step = length * mean
+    step /= root
+    parameter -= step
+
+
+def _average(mean: Single, new: Single, share: np.float32) -> None:
+    """Move a running mean towards a new value by this share, in place."""
+    change = new - mean
+    change *= share
+    mean += change
 
 
 def through_tanh(pull: Single, U: Single, s: np.float32, factor: float = 1.0) -> Single:

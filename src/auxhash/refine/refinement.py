@@ -12,6 +12,7 @@ Where the points are in several parts, an objective is that of one part, and the
 """
 
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -24,7 +25,15 @@ from auxhash.affinity.neighbors import nearest
 from auxhash.compute import clock, threads
 from auxhash.compute.arrays import Matrix
 from auxhash.compute.peers import peers
-from auxhash.hashfunctions import HashFunction, codes, is_shared, is_smooth
+from auxhash.hashfunctions import (
+    HashFunction,
+    NetworkHash,
+    SmoothHashFunction,
+    alternatives,
+    codes,
+    is_shared,
+    is_smooth,
+)
 from auxhash.mac import State, Step, Validate
 from auxhash.refine.classes import BATCH as CLASS_BATCH
 from auxhash.refine.classes import ClassCodes
@@ -42,6 +51,10 @@ TURN = 20  # steps on one part of the points before the next, where they are in 
 # Of a training without MAC: rounds over the points, steps at least, and the steepness for classes.
 ROUNDS, LEAST_ALONE = 30, 1000
 GENTLE = 1.0, 4.0
+# Of the choice between networks on points held out: shares of the steps, and steps at least.
+TRIALS, LEAST_TRIAL = (0.1, 0.25), 20
+# Of a network: steps at least and at most, and rounds over the points between these.
+NETWORK_STEPS, NETWORK_ROUNDS = (1000, 3000), 600
 
 
 @register("Refine")
@@ -121,10 +134,23 @@ class Refine:
             raise ValueError('objective="rank" needs similar pairs, and there are none')
 
     @classmethod
-    def suited_to(cls, problem: Problem) -> "Refine":
+    def suited_to(cls, problem: Problem, h: HashFunction) -> "Refine":
         """The settings of "auto": fresh pairs, where there are any, have the last word."""
         fresh = isinstance(objective_for(problem, "auto", BATCH), FreshPairs)
-        return cls(keep="refined" if peers().least(int(fresh)) else "lower")
+        if not peers().least(int(fresh)):
+            return cls()
+        if isinstance(h, NetworkHash):
+            return cls.for_network(peers().sum(problem.n_points))
+        return cls(keep="refined")
+
+    @classmethod
+    def for_network(cls, n: int) -> "Refine":
+        """The settings of "auto" for a network, n points and fresh pairs.
+
+        A network that has to do without some of its units learns more slowly.
+        """
+        least, most = NETWORK_STEPS
+        return cls(n_steps=min(most, max(least, n * NETWORK_ROUNDS // BATCH)), keep="refined")
 
     @classmethod
     def alone(cls, problem: Problem) -> "Refine":
@@ -157,8 +183,13 @@ class Refine:
         F: Matrix,
         rng: np.random.Generator,
         validate: Validate | None = None,
+        given: HashFunction | None = None,
     ) -> Iterator[tuple[Step, State]]:
-        """The steps of MAC, then those of the refinement of the best among them."""
+        """The steps of MAC, then those of the refinement of the best among them.
+
+        `given` is the hash function as it was asked for: what it leaves open (a network's dropout
+        and noise) is chosen by `validate`.
+        """
         best: tuple[Step, State] | None = None
         last = 0
         for step, state in steps:
@@ -169,7 +200,7 @@ class Refine:
         if best is not None:
             step, state = best
             step = replace(step, iteration=last)
-            yield from self.steps(problem, F, step, state, rng, validate)
+            yield from self.steps(problem, F, step, state, rng, validate, given)
 
     def steps(
         self,
@@ -179,21 +210,21 @@ class Refine:
         state: State,
         rng: np.random.Generator,
         validate: Validate | None = None,
+        given: HashFunction | None = None,
     ) -> Iterator[tuple[Step, State]]:
         """Go on from `state`, which `step` led to. As Z = h(X) throughout, mu is infinite."""
         began = clock.seconds()
-        objective = self._objective(problem, F)
         h = state.h
         if not is_smooth(h):
             raise TypeError(f"{type(h).__name__} has no gradient to refine it by")
-        with threads.pool(problem.n_jobs):
-            smooth = h.smooth(F, rng)
-        descent = GradientDescent(smooth, objective, self.n_steps, self.steepness, self.rate, rng)
+        if validate is not None and given is not None:
+            h = self._chosen(alternatives(h, given), problem, F, rng, validate)
+        descent = self._descent(h, problem, F, rng)
         ends = np.linspace(0, self.n_steps, REPORTS + 1).astype(int)
         for iteration, (start, stop) in enumerate(pairwise(ends), step.iteration + 1):
             with threads.pool(problem.n_jobs) as run:
                 _move(descent, range(start, stop), run)
-            h = h.moved(smooth.weights())
+            h = h.moved(descent.smooth.weights())
             H = codes(h, F, problem.n_jobs)
             loss = peers().sum(problem.loss(H))
             new_score = validate(h) if validate else float("nan")
@@ -203,6 +234,50 @@ class Refine:
             took = clock.seconds() - began, 0.0, 0.0  # no Z step, no h step
             yield Step(iteration, np.inf, loss, loss, loss, 0, new_score, accepted, *took), state
             began = clock.seconds()
+
+    def _descent(
+        self, h: SmoothHashFunction, problem: Problem, F: Matrix, rng: np.random.Generator
+    ) -> GradientDescent:
+        objective = self._objective(problem, F)
+        with threads.pool(problem.n_jobs):
+            smooth = h.smooth(F, rng)
+        return GradientDescent(smooth, objective, self.n_steps, self.steepness, self.rate, rng)
+
+    def _chosen(
+        self,
+        candidates: list[SmoothHashFunction],
+        problem: Problem,
+        F: Matrix,
+        rng: np.random.Generator,
+        validate: Validate,
+    ) -> SmoothHashFunction:
+        """The candidate that is best on points held out, after fewer steps than all.
+
+        By halving: the better half after one share of the steps goes on to the next. All have the
+        same random numbers, and so has the refinement that follows.
+        """
+        for share in TRIALS:
+            if len(candidates) == 1:
+                break
+            short = replace(self, n_steps=max(LEAST_TRIAL, int(share * self.n_steps)))
+            scores = [short._score(h, problem, F, deepcopy(rng), validate) for h in candidates]
+            order = sorted(range(len(scores)), key=lambda at: -scores[at])
+            candidates = [candidates[at] for at in order[: (len(order) + 1) // 2]]
+        return candidates[0]
+
+    def _score(
+        self,
+        h: SmoothHashFunction,
+        problem: Problem,
+        F: Matrix,
+        rng: np.random.Generator,
+        validate: Validate,
+    ) -> float:
+        """What `validate` says of h after all these steps."""
+        descent = self._descent(h, problem, F, rng)
+        with threads.pool(problem.n_jobs) as run:
+            _move(descent, range(self.n_steps), run)
+        return validate(h.moved(descent.smooth.weights()))
 
 
 def _move(descent: GradientDescent, steps: range, run: threads.Run) -> None:

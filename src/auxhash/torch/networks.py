@@ -83,6 +83,22 @@ class SumOf(nn.Module):  # type: ignore[misc]
         return self.one(x) + self.other(x)
 
 
+class BothWays(nn.Module):  # type: ignore[misc]
+    """In use, the mean of a module's outputs for a picture (n, c, h, w) and its mirror image.
+
+    In training, which has flips of its own, the module as it is.
+    """
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training:
+            return self.inner(x)
+        return (self.inner(x) + self.inner(x.flip(-1))) / 2
+
+
 class Largest(nn.Module):  # type: ignore[misc]
     """The largest value of each channel (n, c) over a picture (n, c, h, w)."""
 

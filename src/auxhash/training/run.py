@@ -181,7 +181,9 @@ class Training:
         if settings.two_step:
             return islice(steps, 1)
         if self.refine is not None:
-            steps = self.refine.after(steps, self.problem, self.F, self.refining, self.validate)
+            steps = self.refine.after(
+                steps, self.problem, self.F, self.refining, self.validate, settings.hash_function
+            )
         return steps
 
     def _carried(self, pairs: list[tuple[Step, State]]) -> list[tuple[Step, State]]:
@@ -268,7 +270,8 @@ class Training:
             if refine == "auto":
                 refine = Refine.alone(self.problem)
         if refine == "auto":
-            refine = Refine.suited_to(self.problem) if hashfunctions.is_smooth(self.h) else None
+            smooth = hashfunctions.is_smooth(self.h)
+            refine = Refine.suited_to(self.problem, self.h) if smooth else None
         if refine is not None:
             refine.check(self.h, self.problem)
         return refine
