@@ -3,9 +3,11 @@
 import json
 
 import numpy as np
+import pyarrow as arrow
 import pytest
 from click.testing import CliRunner
 from PIL import Image
+from pyarrow import parquet
 from sklearn.datasets import load_digits
 
 from auxhash.cli import main
@@ -35,6 +37,15 @@ def make_photos(folder, n=24):
         Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(kind / f"{i:02}.{suffix}")
 
 
+def make_parts(folder, X):
+    """The points in three .parquet files, with ids."""
+    folder.mkdir()
+    ids = [f"point {i}" for i in range(len(X))]
+    for part, rows in enumerate(np.array_split(np.arange(len(X)), 3)):
+        columns = {"id": [ids[i] for i in rows], "vector": list(X[rows])}
+        parquet.write_table(arrow.table(columns), folder / f"{part}.parquet")
+
+
 @pytest.fixture(scope="session")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
@@ -57,6 +68,7 @@ def made(tmp_path_factory):
     (folder / "pairs.csv").write_text("i,j,y\n" + "\n".join(pairs) + "\n")
     (folder / "mine.py").write_text(OWN_FEATURE)
     make_photos(folder / "photos")
+    make_parts(folder / "parts", X[:120])
     return folder
 
 

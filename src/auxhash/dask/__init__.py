@@ -8,6 +8,7 @@ blocks      dask collections as partitions, checked before anything is trained
 machash     `DaskMACHash`
 lazy        what a fitted model makes of dask collections
 index       `DaskIndex`, exact search over partitions
+fleet       many files encoded by the workers
 watching    the progress bar, and Ctrl-C
 """
 

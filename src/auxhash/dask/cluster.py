@@ -21,12 +21,13 @@ class Cluster:
     def __init__(self, client: Any, timeout: float) -> None:
         self.client, self.timeout = _client(client), timeout
 
-    def workers(self) -> set[str]:
-        """The addresses of all workers; ClusterError if the scheduler is gone."""
+    def workers(self) -> dict[str, int]:
+        """Address and threads of all workers; ClusterError if the scheduler is gone."""
         status = self.client.status
         if status == "running":
             try:
-                return set(self.client.scheduler_info(n_workers=-1)["workers"])
+                found = self.client.scheduler_info(n_workers=-1)["workers"]
+                return {address: int(worker["nthreads"]) for address, worker in found.items()}
             except Exception as error:
                 status = str(error) or type(error).__name__
         raise ClusterError(f"the scheduler cannot be reached any more ({status})")
