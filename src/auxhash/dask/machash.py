@@ -1,6 +1,5 @@
 """DaskMACHash: `MACHash` on points that are in many partitions, on many machines."""
 
-import os
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -13,8 +12,8 @@ from auxhash.affinity.draws import RandomState, generator
 from auxhash.checks import ArgumentError
 from auxhash.codes import n_bytes
 from auxhash.dask import blocks, lazy
-from auxhash.dask.blocks import Blocks
 from auxhash.dask.cluster import Cluster
+from auxhash.dask.distribution import OWN, Distributed
 from auxhash.dask.learning import HOLDING, Learning, codes_of, generators_of
 from auxhash.dask.rounds import Rounds, Traffic
 from auxhash.dask.watching import Watcher
@@ -22,9 +21,8 @@ from auxhash.estimators import MACHash
 from auxhash.hashfunctions import NetworkHash, SVMHash
 from auxhash.refine import Refine
 from auxhash.training import interrupt
-from auxhash.training.validation import SCORE_K, Validation
+from auxhash.training.validation import Validation
 
-OWN = ("client", "timeout")  # parameters that MACHash does not have
 # What a MACHash learns, in the order in which it does: equal models are equal files.
 LEARNT = (
     *("feature_names_in_", "n_features_in_", "hash_function_", "loss_", "two_step_", "history_"),
@@ -32,7 +30,7 @@ LEARNT = (
 )
 
 
-class DaskMACHash(MACHash):
+class DaskMACHash(Distributed, MACHash):
     """`MACHash` on a Dask cluster. The points stay on the workers, and the model travels.
 
     Each partition of X draws its pairs among its own points, and makes the Z step on its own codes.
@@ -108,7 +106,7 @@ class DaskMACHash(MACHash):
         cluster = Cluster(self.client, float(self.timeout))
         parts = blocks.check(X, y)
         loaded = blocks.load(cluster, parts)
-        self._take_names(parts)
+        self._take_names(parts, self._going_on())
         generators = generators_of(len(loaded.data), generator(self.random_state))
         settings = replace(self._settings(), verbose=0)
         if settings.going_on:
@@ -185,44 +183,6 @@ class DaskMACHash(MACHash):
             if name in learnt:
                 setattr(model, name, learnt[name])
         return model
-
-    def decision_function(self, X: Any) -> Any:
-        """As `MACHash.decision_function`; lazy for dask arrays and dataframes."""
-        return self._of_points(X, "decision_function", int(self.n_bits))
-
-    def transform(self, X: Any) -> Any:
-        """As `MACHash.transform`; lazy for dask arrays and dataframes."""
-        return self._of_points(X, "transform", int(self.n_bits))
-
-    def encode(self, X: Any) -> Any:
-        """As `MACHash.encode`; lazy for dask arrays and dataframes, cut as X is."""
-        return self._of_points(X, "encode", n_bytes(int(self.n_bits)))
-
-    def _of_points(self, X: Any, method: str, n_columns: int) -> Any:
-        check_is_fitted(self)
-        model = self._light()
-        if blocks.is_lazy(X):
-            return lazy.made_by(model, method, n_columns, X)
-        return getattr(model, method)(X)
-
-    def score(self, X: ArrayLike, y: ArrayLike, k: int = SCORE_K) -> float:
-        """As `MACHash.score`; the codes of the training points are brought here (`to_local`)."""
-        return self.to_local().score(X, y, k)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file, as `to_local().save` does: it is loaded as a `MACHash`."""
-        self.to_local().save(path)
-
-    def _take_names(self, found: Blocks) -> None:
-        """Set what scikit-learn's estimators know of their features."""
-        known = getattr(self, "n_features_in_", found.n_features)
-        if self._going_on() and known != found.n_features:
-            raise ArgumentError(f"X has {found.n_features} features, and had {known} before")
-        self.n_features_in_ = found.n_features
-        if found.names is not None:
-            self.feature_names_in_ = found.names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

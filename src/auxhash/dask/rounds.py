@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from auxhash.dask.cluster import POLL, Cluster, ClusterError, in_partition
+from auxhash.dask.cluster import POLL, Cluster, ClusterError, named
 from auxhash.dask.part import LogEntry, Partition, Request, combine
 
 MOST_LOSSES = 5  # of one partition, within one step of the training
@@ -121,7 +121,7 @@ class Rounds:
                 calls[place] = self._restored(place)
         for place, request in sorted(found.items()):
             if request.kind == "failed":
-                raise in_partition(place, request.value)
+                raise named(f"partition {place}", request.value)
         return [found[place] for place in sorted(found)]
 
     def _late(self, calls: dict[int, Any]) -> str:
