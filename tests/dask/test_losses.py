@@ -71,7 +71,7 @@ MOMENTS = {  # by the kind of request: a Z step ends with a sum, an h step with 
 }
 if SOAK:
     MOMENTS |= {
-        f"in round {n}": lambda n=n: lambda number, requests: number == n for n in range(5, 100, 12)
+        f"in round {n}": lambda n=n: lambda number, requests: number == n for n in range(5, 100, 24)
     }
 
 

@@ -50,8 +50,11 @@ class Adam:
         self.square: list[Single] = [np.zeros_like(p) for p in smooth.parameters]
 
     def move(self, rows: Numbers, pull: Single, moment: Moment, run: threads.Run) -> None:
+        self.follow(self.smooth.gradients(rows, pull, run), moment)
+
+    def follow(self, gradients: list[Single], moment: Moment) -> None:
+        """One step down these gradients."""
         smooth, t = self.smooth, moment.step
-        gradients = smooth.gradients(rows, pull, run)
         length = moment.rate * (1 - moment.done) / (1 - FIRST ** (t + 1))
         unbiased = np.float32(1 / (1 - SECOND ** (t + 1)))
         moving = zip(
@@ -112,6 +115,20 @@ class GradientDescent:
 
     def move(self, t: int, run: threads.Run) -> None:
         """Step t of 0..n_steps - 1."""
+        self.moving.move(*self._pulled(t, run), self._moment(t), run)
+        self._normalize(t)
+
+    def gradients(self, t: int, run: threads.Run) -> list[Single]:
+        """The gradients of step t, for others to follow as well."""
+        return cast("Smooth", self.smooth).gradients(*self._pulled(t, run), run)
+
+    def follow(self, t: int, gradients: list[Single]) -> None:
+        """Step t, down gradients that were computed here or elsewhere."""
+        cast("Adam", self.moving).follow(gradients, self._moment(t))
+        self._normalize(t)
+
+    def _pulled(self, t: int, run: threads.Run) -> tuple[Numbers, Single]:
+        """The points of step t, and the gradient with respect to their outputs."""
         smooth, done = self.smooth, t / self.n_steps
         low, high = self.steepness
         s = np.float32(low * (high / low) ** done)
@@ -122,9 +139,14 @@ class GradientDescent:
 
         pull = self.objective.pull(outputs, rows, s, run)
         pull *= np.float32(self.objective.scale(rows))
-        self.moving.move(rows, pull, Moment(t, done, self.rate), run)
-        if (t + 1) % smooth.normalize_every == 0:
-            smooth.normalize()
+        return rows, pull
+
+    def _moment(self, t: int) -> Moment:
+        return Moment(t, t / self.n_steps, self.rate)
+
+    def _normalize(self, t: int) -> None:
+        if (t + 1) % self.smooth.normalize_every == 0:
+            self.smooth.normalize()
 
 
 def shuffled(n: int, size: int, rng: np.random.Generator) -> Iterator[Numbers]:
