@@ -30,6 +30,7 @@ ROOMS = [
     "baselines",
     "models",
     "datasets",
+    "shards",
     "dask",
     "experiments",
     "serve",

@@ -3,9 +3,11 @@
 import json
 
 import numpy as np
+import pyarrow as arrow
 import pytest
 from click.testing import CliRunner
 from PIL import Image
+from pyarrow import parquet
 from sklearn.datasets import load_digits
 
 from auxhash.cli import main
@@ -34,6 +36,15 @@ def make_photos(folder, n=24):
         pixels = 127 + 90 * wave[..., None] + rng.normal(0, 10, (height, width, 3))
         suffix = "png" if i % 3 else "jpg"
         Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(kind / f"{i:02}.{suffix}")
+
+
+def make_parts(folder, X):
+    """The points in three .parquet files, with ids."""
+    folder.mkdir()
+    ids = [f"point {i}" for i in range(len(X))]
+    for part, rows in enumerate(np.array_split(np.arange(len(X)), 3)):
+        columns = {"id": [ids[i] for i in rows], "vector": list(X[rows])}
+        parquet.write_table(arrow.table(columns), folder / f"{part}.parquet")
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -65,6 +76,7 @@ def made(tmp_path_factory):
     (folder / "pairs.csv").write_text("i,j,y\n" + "\n".join(pairs) + "\n")
     (folder / "mine.py").write_text(OWN_FEATURE)
     make_photos(folder / "photos")
+    make_parts(folder / "parts", X[:120])
     return folder
 
 

@@ -6,6 +6,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 
 import auxhash
 
@@ -95,3 +96,28 @@ def test_labels_may_be_missing_where_points_are_encoded(here, run, model):
     )
     result = run("fit", "unknown.csv", "-o", "u.safetensors", code=1)
     assert "unknown.csv: line 2, column 'y' is empty" in result.output
+
+
+def test_many_files(here, run, model, tmp_path):
+    expected = auxhash.load(model).encode(np.load("features.npy"))
+    told = run("encode", model, "parts/*.parquet", "-o", tmp_path / "codes", "--json")
+    assert [told[name] for name in ("files", "encoded", "points", "bits")] == [3, 3, 120, 12]
+    found = parquet.read_table(tmp_path / "codes")
+    assert found["id"].to_pylist() == [f"point {i}" for i in range(120)]
+    np.testing.assert_array_equal([list(code) for code in found["code"].to_pylist()], expected)
+    again = run("encode", model, "parts/*.parquet", "-o", tmp_path / "codes")
+    assert "120 codes of 12 bits in 3 files, 0 of them encoded now" in again.output
+
+
+def test_many_files_that_cannot_be_encoded(here, run, model, tmp_path, monkeypatch):
+    def error(*arguments):
+        return run("encode", model, *arguments, "-o", tmp_path / "codes", code=1).output
+
+    assert "Error: no files match none/*.parquet" in error("none/*.parquet")
+    assert "has no column 'id'" not in error("parts/*.parquet", "--id", "vector")
+    assert "no column 'name' of ids" in error("parts/*.parquet", "--id", "name")
+    assert "not for many" in error("parts/*.parquet", "--header")
+    assert "not known" in error("nonsense://parts/*.parquet")
+    monkeypatch.setattr("auxhash.dask.fleet.CONNECT", 0.3)
+    said = error("parts/*.parquet", "--scheduler", "tcp://127.0.0.1:9")
+    assert "Error: no scheduler answers at tcp://127.0.0.1:9 within 0.3 seconds" in said

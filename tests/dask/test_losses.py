@@ -2,44 +2,77 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
 import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, Worker
 
-from auxhash.dask import ClusterError, DaskMACHash, cluster, rounds
+from auxhash import Refine
+from auxhash.dask import ClusterError, DaskMACHash, cluster, rounds, watching
+from auxhash.training.interrupt import TrainingInterrupted
 from tests.dask.conftest import FEW, cluster_of, cut
 
 SETTINGS = {**FEW, "refine": None, "timeout": 300}
 SOAK = bool(os.environ.get("AUXHASH_SOAK"))
 
 
-def killed_at(monkeypatch, client, when):
-    """Let the worker of the first partition be killed as soon as `when(round, requests)`."""
-    made = rounds.Rounds._round
-    dead = []
+def killed_at(monkeypatch, client, when, computing):
+    """Let the worker of the first partition be killed as soon as `when(round, requests)`.
 
-    def watched(self, requests, watch):
+    That is before the partitions are answered, or, if `computing`, as they have been.
+    """
+    made, gathered = rounds.Rounds._round, rounds.Rounds._gather
+    dead, due = [], []
+
+    def kill(self):
+        dead.append(self.parts[0]._address)
+        pids = client.run(os.getpid, workers=dead)
+        os.kill(pids[dead[0]], signal.SIGKILL)
+
+    def round_of(self, requests, watch):
         if not dead and when(self.number, requests):
-            dead.append(self.parts[0]._address)
-            pids = client.run(os.getpid, workers=dead)
-            os.kill(pids[dead[0]], signal.SIGKILL)
+            due.append(True) if computing else kill(self)
         return made(self, requests, watch)
 
-    monkeypatch.setattr(rounds.Rounds, "_round", watched)
+    def gather(self, *arguments):
+        if due and not dead:
+            kill(self)
+        return gathered(self, *arguments)
+
+    monkeypatch.setattr(rounds.Rounds, "_round", round_of)
+    monkeypatch.setattr(rounds.Rounds, "_gather", gather)
     return dead
 
 
-MOMENTS = {
-    "before the first step": lambda number, requests: number == 0,
-    "in an h step": lambda number, requests: number == 30,
-    "after a step": lambda number, requests: requests[0].kind == "tell",
-    "as the h step ends": lambda number, requests: requests[0].kind == "outcome",
+class Nth:
+    """True for the nth round in which the partitions ask for this kind of thing."""
+
+    def __init__(self, kind, n):
+        self.kind, self.left = kind, n
+
+    def __call__(self, number, requests):
+        self.left -= requests[0].kind == self.kind
+        return self.left <= 0
+
+
+MOMENTS = {  # by the kind of request: a Z step ends with a sum, an h step with an outcome
+    "before the first step": lambda: lambda number, requests: number == 0,
+    "in an h step": lambda: lambda number, requests: number == 30,
+    "after a step": lambda: Nth("tell", 1),
+    "after the last but one": lambda: Nth("tell", 3),
+    "as an h step ends": lambda: Nth("outcome", 1),
+    "as a later h step ends": lambda: Nth("outcome", 3),
+    "in the refinement": lambda: Nth("by", 3),
+    "in a later turn of it": lambda: Nth("by", 6),
 }
 if SOAK:
-    MOMENTS |= {f"in round {n}": (lambda number, requests, n=n: number == n) for n in range(60)}
+    MOMENTS |= {
+        f"in round {n}": lambda n=n: lambda number, requests: number == n for n in range(5, 100, 24)
+    }
 
 
 @pytest.fixture(scope="module")
@@ -48,15 +81,21 @@ def two_processes():
         yield client
 
 
+REFINED = {**SETTINGS, "refine": Refine(n_steps=80)}
+
+
 @pytest.fixture(scope="module")
 def undisturbed(client, points):
-    return DaskMACHash(**SETTINGS, client=client).fit(*cut(*points, 3)).to_local()
+    return DaskMACHash(**REFINED, client=client).fit(*cut(*points, 3)).to_local()
 
 
+@pytest.mark.parametrize("computing", [False, True] if SOAK else [True])
 @pytest.mark.parametrize("moment", MOMENTS if SOAK else ["in an h step"])
-def test_a_killed_worker_costs_its_share(two_processes, points, undisturbed, monkeypatch, moment):
-    dead = killed_at(monkeypatch, two_processes, MOMENTS[moment])
-    found = DaskMACHash(**SETTINGS, client=two_processes).fit(*cut(*points, 3))
+def test_a_killed_worker_costs_its_share(
+    two_processes, points, undisturbed, monkeypatch, moment, computing
+):
+    dead = killed_at(monkeypatch, two_processes, MOMENTS[moment](), computing)
+    found = DaskMACHash(**REFINED, client=two_processes).fit(*cut(*points, 3))
     assert dead
     assert found.n_lost_ >= 1
     np.testing.assert_array_equal(found.to_local().codes_, undisturbed.codes_)
@@ -102,6 +141,133 @@ def test_a_scheduler_that_is_gone_is_told(points, monkeypatch):
         monkeypatch.setattr(rounds.Rounds, "_round", gone)
         with pytest.raises(ClusterError, match="scheduler"):
             DaskMACHash(**SETTINGS, client=own).fit(*cut(*points, 2))
+
+
+def gone_at(client, round_number, monkeypatch, do):
+    """Let `do` be called in this round of the training."""
+    made = rounds.Rounds._round
+
+    def watched(self, requests, watch):
+        if self.number == round_number:
+            do(self)
+        return made(self, requests, watch)
+
+    monkeypatch.setattr(rounds.Rounds, "_round", watched)
+
+
+SCHEDULER = """
+import asyncio
+from distributed import Scheduler
+
+async def main():
+    async with Scheduler(port=0, dashboard=False, host="127.0.0.1") as scheduler:
+        print(scheduler.address, flush=True)
+        await scheduler.finished()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("round_number", [0, 30, 60] if SOAK else [30])
+def test_a_killed_scheduler_is_told_within_a_limit(points, monkeypatch, round_number):
+    """A scheduler in a process of its own, killed; its worker is in this one."""
+    command = [sys.executable, "-c", SCHEDULER]
+    scheduler = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    address = scheduler.stdout.readline().strip()
+
+    async def worker():
+        return await Worker(address, nthreads=1, dashboard=False, death_timeout=1)
+
+    def kill(_):
+        scheduler.kill()
+        scheduler.wait()
+
+    try:
+        with Client(address, timeout=30) as own:
+            started = own.sync(worker)
+            gone_at(own, round_number, monkeypatch, kill)
+            with pytest.raises(ClusterError, match="scheduler"):
+                DaskMACHash(**SETTINGS, client=own).fit(*cut(*points, 2))
+            own.sync(started.close, nanny=False)
+    finally:
+        scheduler.kill()
+        scheduler.wait()
+        scheduler.stdout.close()
+
+
+def test_a_worker_that_joins_late_is_used(points, undisturbed, monkeypatch):
+    """One worker; another joins; the first is closed, and the other takes its partitions."""
+    with cluster_of(1, processes=False) as found, Client(found) as own:
+        [first] = found.workers.values()
+
+        def change(_):
+            found.scale(2)
+            own.wait_for_workers(2, timeout=60)
+            found.sync(first.close)
+
+        gone_at(own, 20, monkeypatch, change)
+        model = DaskMACHash(**REFINED, client=own).fit(*cut(*points, 3))
+        assert model.n_lost_ == 3
+        np.testing.assert_array_equal(model.to_local().codes_, undisturbed.codes_)
+
+
+class DiedError(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("step", "validation"),
+    [(step, held) for step in range(9) for held in (None, 0.2)] if SOAK else [(1, None), (5, 0.2)],
+)
+def test_another_client_goes_on_from_a_checkpoint(
+    client, points, tmp_path, monkeypatch, step, validation
+):
+    settings = {**SETTINGS, "refine": Refine(n_steps=40), "validation": validation}
+    data = cut(*points, 3)
+    want = DaskMACHash(**settings, client=client).fit(*data)
+
+    def dying(self, one):
+        if one.iteration == step:
+            raise DiedError
+        return False
+
+    with monkeypatch.context() as patch:
+        patch.setattr(watching.Watcher, "__call__", dying)
+        with pytest.raises(DiedError):
+            DaskMACHash(**settings, client=client).fit(*data, checkpoint=tmp_path)
+    counted = []
+    gone_at(client, 0, monkeypatch, lambda one: counted.append(len(one.log)))
+    found = DaskMACHash(**settings, client=client).fit(*data, checkpoint=tmp_path)
+    assert counted[0] > 0  # answers that were there already
+    np.testing.assert_array_equal(found.to_local().codes_, want.to_local().codes_)
+    np.testing.assert_array_equal(found.hash_function_.W, want.hash_function_.W)
+    assert [one.iteration for one in found.traffic_] == [one.iteration for one in want.traffic_]
+    # Once more: all is there.
+    again = DaskMACHash(**settings, client=client).fit(*data, checkpoint=tmp_path)
+    np.testing.assert_array_equal(again.hash_function_.W, want.hash_function_.W)
+
+
+def test_a_checkpoint_of_another_run_is_refused(client, points, tmp_path):
+    X, y = points
+    settings = {**SETTINGS, "max_iter": 1}
+    DaskMACHash(**settings, client=client).fit(*cut(X, y, 2), checkpoint=tmp_path)
+    with pytest.raises(ValueError, match=r"C was 100\.0 and is 10\.0"):
+        DaskMACHash(**settings, C=10.0, client=client).fit(*cut(X, y, 2), checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="partitions is not the same"):
+        DaskMACHash(**settings, client=client).fit(*cut(X, y, 3), checkpoint=tmp_path)
+
+
+def test_ctrl_c_leaves_a_checkpoint_to_go_on_from(client, points, tmp_path, monkeypatch):
+    data = cut(*points, 2)
+    want = DaskMACHash(**SETTINGS, client=client).fit(*data)
+    with monkeypatch.context() as patch:
+        patch.setattr(watching.Watcher, "__call__", lambda self, one: one.iteration == 1)
+        with pytest.warns(TrainingInterrupted):
+            short = DaskMACHash(**SETTINGS, client=client).fit(*data, checkpoint=tmp_path)
+    assert short.interrupted_
+    found = DaskMACHash(**SETTINGS, client=client).fit(*data, checkpoint=tmp_path)
+    assert not found.interrupted_
+    np.testing.assert_array_equal(found.hash_function_.W, want.hash_function_.W)
 
 
 def test_no_thread_is_left(client, points):

@@ -1,6 +1,11 @@
 """encode and export: from a model to codes, or to ONNX."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,15 +16,29 @@ from auxhash.cli.output import (
     label_option,
     number,
     own_feature_option,
+    progress_wanted,
     show,
 )
 from auxhash.words import count
+
+if TYPE_CHECKING:
+    from auxhash.dask.fleet import Fleet
 
 
 @click.command()
 @click.argument("model")
 @click.argument("features")
-@click.option("-o", "--output", required=True, metavar="CODES", help="The .npy file to write.")
+@click.option(
+    "-o", "--output", required=True, metavar="CODES", help="The .npy file to write, or the folder."
+)
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Of a Dask cluster that encodes many files; local: one on this machine.",
+)
+@click.option(
+    "--id", "id_column", default="id", show_default=True, help="The ids in .parquet files of many."
+)
 @own_feature_option
 @label_option
 @header_option
@@ -29,6 +48,8 @@ def encode(
     model: str,
     features: str,
     output: str,
+    scheduler: str | None,
+    id_column: str,
     own: str | None,
     label: str,
     header: bool | None,
@@ -41,16 +62,29 @@ def encode(
     Files in .npy, .parquet, .fvecs and .bvecs, and folders of pictures, may be larger than memory:
     they are encoded chunk by chunk.
 
+    FEATURES can be a pattern of many .parquet or .npy files, at any address that fsspec knows. Then
+    CODES is a folder: one .parquet file for each, with the columns id and code. .npy files have no
+    ids: their rows are numbered through all files, by name. The same command goes on where it was
+    stopped, and encodes files anew that have changed. With --scheduler, the workers of a Dask
+    cluster (auxhash[cluster]) read and write them: addresses must be theirs, too.
+
     \b
     Examples:
       auxhash encode model.safetensors features.npy -o codes.npy
+      auxhash encode model.safetensors 'parts/*.parquet' -o codes
       auxhash encode photos.safetensors photos -o photos.npy
       auxhash encode colours.safetensors photos --features mine:colours -o colours.npy
     """
     from auxhash.cli import inputs
     from auxhash.datasets.files.rows import write_npy
     from auxhash.models.encoder import load
+    from auxhash.shards import places
 
+    if scheduler is not None or places.is_pattern(features):
+        if own is not None or header is not None:
+            raise ValueError("--features and --header are not for many .parquet or .npy files")
+        encode_many(model, features, output, scheduler, (id_column, label), jobs, as_json)
+        return
     path = inputs.output_path(output, model, features, suffix=".npy")
     hasher = load(model)
     hasher.n_jobs = jobs
@@ -67,6 +101,59 @@ def encode(
     if hasher.n_bits % 8:
         said += f"; where they are read, --bits {hasher.n_bits} leaves out the padding"
     show({**result, "seconds": seconds}, as_json, said)
+
+
+def encode_many(
+    model: str,
+    pattern: str,
+    output: str,
+    scheduler: str | None,
+    columns: tuple[str, str],
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Encode the files that match the pattern, one by one, here or on a cluster."""
+    from auxhash.models.encoder import load
+    from auxhash.shards import Folder, Here
+    from auxhash.shards.reading import Columns
+    from auxhash.training.progress import new_bar
+
+    hasher = load(model)
+    hasher.n_jobs = jobs if scheduler is None else 1  # a cluster's threads each have a file
+    digest = sha256(Path(model).expanduser().read_bytes()).hexdigest()
+    folder = Folder(pattern, output, hasher, digest, Columns(*columns))
+    clock = perf_counter()
+    with new_bar(disable=not progress_wanted(as_json)) as bar, _runner(scheduler, jobs) as runner:
+        task = bar.add_task("points", total=None, stage="looking")
+        done = folder.encode(
+            runner or Here(),
+            lambda total, before: bar.update(task, total=total, completed=before, stage="encoding"),
+            lambda points: bar.advance(task, points),
+        )
+    seconds, width = perf_counter() - clock, -(-hasher.n_bits // 8)
+    result = {"codes": output, "files": done.files, "encoded": done.encoded}
+    result |= {"points": done.points, "bits": hasher.n_bits, "bytes": width}
+    said = (
+        f"{output}: {count(done.points, 'code')} of {count(hasher.n_bits, 'bit')} in "
+        f"{count(done.files, 'file')}, {done.encoded} of them encoded now, in {number(seconds)} s"
+    )
+    show({**result, "seconds": seconds}, as_json, said)
+
+
+@contextmanager
+def _runner(scheduler: str | None, jobs: int | None) -> Iterator["Fleet | None"]:
+    """The workers of a cluster, if there is to be one; what is wrong with it is the user's."""
+    if scheduler is None:
+        yield None
+        return
+    from auxhash.dask import ClusterError
+    from auxhash.dask.fleet import fleet_at
+
+    try:
+        with fleet_at(scheduler, jobs) as fleet:
+            yield fleet
+    except ClusterError as error:
+        raise click.ClickException(str(error)) from error
 
 
 @click.command()

@@ -6,8 +6,12 @@ rounds      on the client: what the partitions have to agree on, and partitions 
 learning    what a partition does in the training of a `MACHash`
 blocks      dask collections as partitions, checked before anything is trained
 machash     `DaskMACHash`
+neighborhash   `DaskNeighborHash`: a sample of all partitions, learnt from on one worker
+distribution   what both have in common
 lazy        what a fitted model makes of dask collections
 index       `DaskIndex`, exact search over partitions
+fleet       many files encoded by the workers
+digits      infinite MNIST, made on the workers
 watching    the progress bar, and Ctrl-C
 """
 
@@ -20,8 +24,17 @@ except ImportError as error:
     ) from None
 
 from auxhash.dask.cluster import ClusterError
+from auxhash.dask.digits import infinite_mnist
 from auxhash.dask.index import DaskIndex
 from auxhash.dask.machash import DaskMACHash
+from auxhash.dask.neighborhash import DaskNeighborHash
 from auxhash.dask.rounds import Traffic
 
-__all__ = ["ClusterError", "DaskIndex", "DaskMACHash", "Traffic"]
+__all__ = [
+    "ClusterError",
+    "DaskIndex",
+    "DaskMACHash",
+    "DaskNeighborHash",
+    "Traffic",
+    "infinite_mnist",
+]

@@ -76,6 +76,17 @@ def check(X: Any, y: Any) -> Blocks:
     return Blocks(blocks, labels, *columns_of(X))
 
 
+def check_points(X: Any) -> Blocks:
+    """The partitions of X alone; ArgumentError if it is no collection of dask."""
+    if X is None or not is_lazy(X) or not hasattr(X, "to_delayed"):
+        kind = "None" if X is None else type(X).__name__
+        raise ArgumentError(
+            f"X must be a dask array or dataframe, got {kind}: use dask.array.from_array, or "
+            "NeighborHash for data on one machine"
+        )
+    return Blocks(rows_of(X, "X"), [], *columns_of(X))
+
+
 class Loaded(NamedTuple):
     """The partitions that hold points, in the memory of the workers."""
 

@@ -1,9 +1,11 @@
 """A Dask cluster, and waiting for it: every wait has a limit, and looks whether there is hope."""
 
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import distributed
+from dask import delayed
 
 from auxhash.checks import ArgumentError
 
@@ -21,18 +23,25 @@ class Cluster:
     def __init__(self, client: Any, timeout: float) -> None:
         self.client, self.timeout = _client(client), timeout
 
-    def workers(self) -> set[str]:
-        """The addresses of all workers; ClusterError if the scheduler is gone."""
+    def workers(self) -> dict[str, int]:
+        """Address and threads of all workers; ClusterError if the scheduler is gone."""
         status = self.client.status
         if status == "running":
             try:
-                return set(self.client.scheduler_info(n_workers=-1)["workers"])
+                found = self.client.scheduler_info(n_workers=-1)["workers"]
+                return {address: int(worker["nthreads"]) for address, worker in found.items()}
             except Exception as error:
                 status = str(error) or type(error).__name__
         raise ClusterError(f"the scheduler cannot be reached any more ({status})")
 
-    def result(self, future: Any, place: int) -> Any:
-        """The result of a future of this partition."""
+    def results(self, work: Callable[..., Any], given: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """What the work makes of each partition; what is lazy is computed where it is used."""
+        made = self.client.compute([delayed(work)(*arguments) for arguments in given])
+        return [self.result(future, place) for place, future in enumerate(made)]
+
+    def result(self, future: Any, place: int | str) -> Any:
+        """The result of a future of this partition, or of what is called so."""
+        what = f"partition {place}" if isinstance(place, int) else place
         limit, since = time.monotonic() + self.timeout, None
         while True:
             try:
@@ -42,22 +51,22 @@ class Cluster:
                 since = None if self.workers() else since or now
                 if since is not None and now - since > NO_WORKERS:
                     told = f"there have been no workers for {NO_WORKERS:g} seconds"
-                    raise ClusterError(f"partition {place} waits in vain: {told}") from None
+                    raise ClusterError(f"{what} waits in vain: {told}") from None
                 if now > limit:
                     raise TimeoutError(
-                        f"partition {place} was not there within timeout={self.timeout:g} seconds"
+                        f"{what} was not there within timeout={self.timeout:g} seconds"
                     ) from None
             except Exception as error:
                 self.workers()
-                raise in_partition(place, error) from error
+                raise named(what, error) from error
 
 
-def in_partition(place: int, error: BaseException) -> BaseException:
+def named(what: str, error: BaseException) -> BaseException:
     """The error with the partition named, of the same type if that can be made of a text."""
     try:
-        return type(error)(f"partition {place}: {error}")
+        return type(error)(f"{what}: {error}")
     except Exception:
-        return ClusterError(f"partition {place}: {type(error).__name__}: {error}")
+        return ClusterError(f"{what}: {type(error).__name__}: {error}")
 
 
 def _client(client: Any) -> Any:

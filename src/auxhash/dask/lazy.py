@@ -44,6 +44,11 @@ def joined(parts: Iterable[tuple[Any, tuple[float, ...]]], dtype: np.dtype[Any])
     return da.concatenate(arrays, allow_unknown_chunksizes=True)
 
 
+def single(function: Callable[..., Any]) -> Any:
+    """The function, to be called lazily."""
+    return delayed(function)
+
+
 def pair(function: Callable[..., Any]) -> Any:
     """The function, to be called lazily; it returns two values."""
     return delayed(function, nout=2)

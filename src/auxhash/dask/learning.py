@@ -17,6 +17,7 @@ from auxhash.estimators import MACHash
 from auxhash.hasher import check_pairs, fingerprint
 from auxhash.hashfunctions import HashFunction
 from auxhash.mac import Step
+from auxhash.storage.identity import in_words
 from auxhash.training import Settings, Training
 from auxhash.training.run import PARTS
 from auxhash.training.validation import TrainingPoints, Validation, hold_out
@@ -89,6 +90,12 @@ def describe(X: Any, y: Any) -> Described:
         points = _checked(X, y)
         mark = fingerprint(points.X, points.y)
     return Described(n, n_features, found, labels.ndim == 2, mark)
+
+
+def data_in_words(X: Any, y: Any) -> str:
+    """A text that tells a partition's data from any other."""
+    points = _checked(X, y)
+    return in_words((points.X, points.y))
 
 
 def _checked(X: Any, y: Any) -> TrainingPoints:

@@ -13,18 +13,22 @@ from auxhash.affinity.draws import RandomState, generator
 from auxhash.checks import ArgumentError
 from auxhash.codes import n_bytes
 from auxhash.dask import blocks, lazy
-from auxhash.dask.blocks import Blocks
+from auxhash.dask.blocks import Blocks, Loaded
 from auxhash.dask.cluster import Cluster
-from auxhash.dask.learning import HOLDING, Learning, codes_of, generators_of
+from auxhash.dask.distribution import OWN, Distributed
+from auxhash.dask.learning import HOLDING, Learning, codes_of, data_in_words, generators_of
 from auxhash.dask.rounds import Rounds, Traffic
 from auxhash.dask.watching import Watcher
-from auxhash.estimators import MACHash
+from auxhash.estimators import PARAMETERS_WITHOUT_EFFECT, MACHash
 from auxhash.hashfunctions import NetworkHash, SVMHash
 from auxhash.refine import Refine
+from auxhash.storage.identity import in_words
+from auxhash.training import checkpoint as checkpoints
 from auxhash.training import interrupt
-from auxhash.training.validation import SCORE_K, Validation
+from auxhash.training.checkpoint import Checkpoint
+from auxhash.training.run import PARTS
+from auxhash.training.validation import Validation
 
-OWN = ("client", "timeout")  # parameters that MACHash does not have
 # What a MACHash learns, in the order in which it does: equal models are equal files.
 LEARNT = (
     *("feature_names_in_", "n_features_in_", "hash_function_", "loss_", "two_step_", "history_"),
@@ -32,7 +36,7 @@ LEARNT = (
 )
 
 
-class DaskMACHash(MACHash):
+class DaskMACHash(Distributed, MACHash):
     """`MACHash` on a Dask cluster. The points stay on the workers, and the model travels.
 
     Each partition of X draws its pairs among its own points, and makes the Z step on its own codes.
@@ -91,12 +95,19 @@ class DaskMACHash(MACHash):
         self.client = client
         self.timeout = timeout
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, checkpoint: str | os.PathLike[str] | None = None
+    ) -> Self:
         """Learn from X (n, D) and labels y: dask arrays cut along the rows, or dataframes.
 
         Every partition needs at least two classes, and should hold all of them: shuffle rows that
         are sorted. Empty partitions are passed over. X and y are loaded into the memory of the
         workers while this takes; what Dask cannot compute again is lost with its worker.
+
+        Args:
+            checkpoint: a folder to keep the state of the training in, on the client's machine. If
+                the client dies, the same call with the same data and parameters goes on: what was
+                summed and learnt is not computed again, only the partitions' own Z steps are.
 
         Ctrl-C stops after the current step with the best hash function so far, and a
         `TrainingInterrupted` warning; a second one stops at once.
@@ -108,13 +119,28 @@ class DaskMACHash(MACHash):
         cluster = Cluster(self.client, float(self.timeout))
         parts = blocks.check(X, y)
         loaded = blocks.load(cluster, parts)
-        self._take_names(parts)
+        self._take_names(parts, self._going_on())
+        if checkpoint is None:
+            return self._trained(cluster, parts, loaded, None)
+        # Before any generator among the parameters is drawn from.
+        run = self._run_in_words(cluster, loaded)
+        with checkpoints.opened(checkpoint, run) as kept:
+            return self._trained(cluster, parts, loaded, kept)
+
+    def _trained(
+        self, cluster: Cluster, parts: Blocks, loaded: Loaded, kept: Checkpoint | None
+    ) -> Self:
+        """Train on the partitions that hold points, and keep what was learnt."""
         generators = generators_of(len(loaded.data), generator(self.random_state))
+        if kept is not None:
+            flat = kept.generators([one for own in generators for one in own])
+            generators = [flat[at : at + PARTS] for at in range(0, len(flat), PARTS)]
         settings = replace(self._settings(), verbose=0)
         if settings.going_on:
             these = self.n_learnt_ if loaded.fingerprint == self.fingerprint_ else 0
             settings = replace(settings, learnt_from=self.n_learnt_ - these)
-        rounds = Rounds(cluster, Learning(settings), loaded.data, [(own,) for own in generators])
+        given = [(own,) for own in generators]
+        rounds = Rounds(cluster, Learning(settings), loaded.data, given, kept)
         with interrupt.watching() as watch, Watcher(watch, settings, bool(self.verbose)) as watcher:
             found = rounds.run(watcher)
         [model] = [one.model for one in found if one.model is not None]
@@ -125,15 +151,26 @@ class DaskMACHash(MACHash):
         self.fingerprint_ = loaded.fingerprint
         self.traffic_, self.n_lost_ = rounds.traffic, rounds.lost
         data = [(parts.X[place], parts.y[place]) for place in loaded.places]
-        kept = [
+        trained_on = [
             (*both, own[HOLDING], one.n)
             for both, own, one in zip(data, generators, found, strict=True)
         ]
-        self._trained_on = kept, settings.validation
+        self._trained_on = trained_on, settings.validation
         self._labels = loaded.found[0].labels.dtype, (np.nan,) * loaded.found[0].several
         if self.interrupted_:
-            interrupt.warn(f"iteration {self.history_[-1].iteration}", "the best", None)
+            interrupt.warn(f"iteration {self.history_[-1].iteration}", "the best", kept)
         return self
+
+    def _run_in_words(self, cluster: Cluster, loaded: Loaded) -> checkpoints.RunIdentity:
+        """All that the result depends on, by name, each as a text; the data by every byte."""
+        marks = [cluster.client.submit(data_in_words, *both, pure=False) for both in loaded.data]
+        parts: dict[str, Any] = {"method": type(self).__name__}
+        parts["partitions"] = [cluster.result(mark, place) for place, mark in enumerate(marks)]
+        parts |= self.get_params(deep=False)
+        if self._going_on():
+            parts["the model to go on from"] = self.hash_function_, self.n_learnt_
+        without = (*OWN, *PARAMETERS_WITHOUT_EFFECT)
+        return {name: in_words(value) for name, value in parts.items() if name not in without}
 
     @property
     def codes_(self) -> Any:  # type: ignore[override]
@@ -185,44 +222,6 @@ class DaskMACHash(MACHash):
             if name in learnt:
                 setattr(model, name, learnt[name])
         return model
-
-    def decision_function(self, X: Any) -> Any:
-        """As `MACHash.decision_function`; lazy for dask arrays and dataframes."""
-        return self._of_points(X, "decision_function", int(self.n_bits))
-
-    def transform(self, X: Any) -> Any:
-        """As `MACHash.transform`; lazy for dask arrays and dataframes."""
-        return self._of_points(X, "transform", int(self.n_bits))
-
-    def encode(self, X: Any) -> Any:
-        """As `MACHash.encode`; lazy for dask arrays and dataframes, cut as X is."""
-        return self._of_points(X, "encode", n_bytes(int(self.n_bits)))
-
-    def _of_points(self, X: Any, method: str, n_columns: int) -> Any:
-        check_is_fitted(self)
-        model = self._light()
-        if blocks.is_lazy(X):
-            return lazy.made_by(model, method, n_columns, X)
-        return getattr(model, method)(X)
-
-    def score(self, X: ArrayLike, y: ArrayLike, k: int = SCORE_K) -> float:
-        """As `MACHash.score`; the codes of the training points are brought here (`to_local`)."""
-        return self.to_local().score(X, y, k)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file, as `to_local().save` does: it is loaded as a `MACHash`."""
-        self.to_local().save(path)
-
-    def _take_names(self, found: Blocks) -> None:
-        """Set what scikit-learn's estimators know of their features."""
-        known = getattr(self, "n_features_in_", found.n_features)
-        if self._going_on() and known != found.n_features:
-            raise ArgumentError(f"X has {found.n_features} features, and had {known} before")
-        self.n_features_in_ = found.n_features
-        if found.names is not None:
-            self.feature_names_in_ = found.names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

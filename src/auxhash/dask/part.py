@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute.peers import Common, training_with
+from auxhash.storage.encoding import register
 
 CLOSED = object()  # in place of a reply: the training is over
 
@@ -35,6 +36,7 @@ class Request(NamedTuple):
     at: int = 0  # how many answers there have been, this one included
 
 
+@register("ClusterAnswer")
 class LogEntry(NamedTuple):
     """One answer in the log."""
 

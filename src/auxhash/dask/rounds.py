@@ -3,22 +3,27 @@
 The client holds no points. In each round every partition asks the same (for a sum, say), and gets
 the same answer. The client keeps all answers in a log; the answers that an h step took are replaced
 by its result, so that the log stays small. When a worker is lost, its partitions are loaded again,
-by Dask, on other workers, and run anew from the log; the others wait.
+by Dask, on other workers, and run anew from the log; the others wait. With a checkpoint, the log is
+on disk after each step of the training: another client goes on as if all partitions were lost.
 """
 
 import pickle
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from auxhash.dask.cluster import POLL, Cluster, ClusterError, in_partition
+from auxhash.dask.cluster import POLL, Cluster, ClusterError, named
 from auxhash.dask.part import LogEntry, Partition, Request, combine
+from auxhash.storage.encoding import register
+from auxhash.training.checkpoint import Checkpoint, RunIdentity
 
 MOST_LOSSES = 5  # of one partition, within one step of the training
 
 
+@register("Traffic")
 class Traffic(NamedTuple):
     """What travelled until a step of the training was made, since the last."""
 
@@ -28,6 +33,17 @@ class Traffic(NamedTuple):
     received: int  # bytes from the client to the partitions
 
 
+@register("ClusterCheckpoint")
+@dataclass(frozen=True)
+class RoundsSaved:
+    """The content of a checkpoint: all that partitions need to catch up."""
+
+    run: RunIdentity
+    generators: list[np.random.Generator]  # of one partition after the other, as it began
+    log: list[LogEntry]
+    traffic: list[Traffic]
+
+
 class Rounds:
     """One program, run by all partitions together.
 
@@ -35,6 +51,7 @@ class Rounds:
         program: called in every partition with its data and its arguments.
         data: futures of each partition's data, which Dask can compute again.
         arguments: more arguments for each partition.
+        checkpoint: where the log is kept, and was, if another client has begun.
     """
 
     def __init__(
@@ -43,6 +60,7 @@ class Rounds:
         program: Callable[..., Any],
         data: Sequence[tuple[Any, ...]],
         arguments: Sequence[tuple[Any, ...]],
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         self.cluster, self.program = cluster, program
         self.data, self.arguments = data, arguments
@@ -53,6 +71,9 @@ class Rounds:
         self.lost = 0  # partitions, in all
         self.traffic: list[Traffic] = []
         self._rounds = self._sent = self._received = 0
+        self.checkpoint = checkpoint
+        if checkpoint is not None and checkpoint.saved is not None:
+            self.log, self.traffic = list(checkpoint.saved.log), list(checkpoint.saved.traffic)
 
     def run(self, watch: Callable[[Any], bool]) -> list[Any]:
         """What the program returns in every partition.
@@ -64,9 +85,8 @@ class Rounds:
                 self.parts[place] = self._submitted(place)
             for place, future in self.parts.items():
                 self.parts[place] = self._actor(place, future)
-            requests = self._gather(
-                {place: part.begin(0, []) for place, part in self.parts.items()}
-            )
+            begun = {place: part.begin(0, self.log) for place, part in self.parts.items()}
+            requests = self._gather(begun, self._patience)
             while requests[0].kind != "done":
                 requests = self._round(requests, watch)
             return [request.value for request in requests]
@@ -84,6 +104,8 @@ class Rounds:
             reply = None  # they have it
         else:
             self.log.append(LogEntry(reply))
+        if first.kind == "tell":
+            self._keep()
         self.number += 1
         calls = {}
         for place in range(len(self.data)):
@@ -92,6 +114,17 @@ class Rounds:
             except Exception:  # Dask knows already that its worker is gone
                 calls[place] = self._restored(place)
         return self._gather(calls)
+
+    def _keep(self) -> None:
+        """Write the checkpoint, if there is one: a run that goes on is not to stop here again."""
+        if self.checkpoint is not None:
+            kept, log = self.checkpoint, [*self.log[:-1], LogEntry(False)]
+            kept.write(RoundsSaved(kept.run, kept.began, log, self.traffic))
+
+    @property
+    def _patience(self) -> float:
+        """The most seconds that a partition may take to catch up: all steps so far."""
+        return self.cluster.timeout * (1 + len(self.traffic))
 
     def _count(self, requests: list[Request], reply: Any) -> None:
         self._rounds += 1
@@ -104,24 +137,27 @@ class Rounds:
             self._rounds = self._sent = self._received = 0
             self.losses = [0] * len(self.losses)
 
-    def _gather(self, calls: dict[int, Any]) -> list[Request]:
+    def _gather(self, calls: dict[int, Any], seconds: float | None = None) -> list[Request]:
         """The requests of all partitions; those that are lost meanwhile are run anew."""
         found: dict[int, Request] = {}
-        limit = time.monotonic() + self.cluster.timeout
+        limit = time.monotonic() + (self.cluster.timeout if seconds is None else seconds)
         while calls:
             place = next(iter(calls))
             try:
                 found[place] = calls[place].result(timeout=POLL)
                 del calls[place]
             except TimeoutError:
-                calls |= {lost: self._restored(lost) for lost in self._missing(calls)}
+                for lost in self._missing(calls):
+                    calls[lost] = self._restored(lost)
+                    limit = time.monotonic() + self._patience
                 if time.monotonic() > limit:
                     raise TimeoutError(self._late(calls)) from None
             except Exception:  # its worker is gone, or has lost it
                 calls[place] = self._restored(place)
+                limit = time.monotonic() + self._patience
         for place, request in sorted(found.items()):
             if request.kind == "failed":
-                raise in_partition(place, request.value)
+                raise named(f"partition {place}", request.value)
         return [found[place] for place in sorted(found)]
 
     def _late(self, calls: dict[int, Any]) -> str:
@@ -162,7 +198,7 @@ class Rounds:
 
     def _submitted(self, place: int) -> Any:
         """The future of a new actor, which Dask makes where the partition's data is."""
-        kept = len(self.data), place, 2 * self.cluster.timeout
+        kept = len(self.data), place, 2 * self._patience
         given = *kept, *self.data[place], *self.arguments[place]
         return self.cluster.client.submit(Partition, self.program, *given, actor=True, pure=False)
 

@@ -108,9 +108,7 @@ def load(
     """
     if n_base < 1 or n_query < 1:
         raise ValueError(f"n_base and n_query must be positive, got {n_base} and {n_query}")
-    home = FILES.obtain()
-    written = _endless(mnist.training_images(home), seed, n_jobs)
-    held_out = _endless(mnist.held_out_images(home), seed + 1, n_jobs)
+    written, held_out = training_images(seed, n_jobs), held_out_images(seed, n_jobs)
 
     def make(path: Path) -> None:
         out = np.lib.format.open_memmap(path, "w+", np.uint8, (n_base, SIDE**2))
@@ -129,6 +127,16 @@ def load(
     )
     protocol = describe("infinite-mnist", what, train, base, query, within(train, base), seed)
     return Dataset("infinite-mnist", train, base, query, protocol)
+
+
+def training_images(seed: int = 0, n_jobs: int | None = None) -> InfiniteMNIST:
+    """Deformed training images of MNIST, which the base of `load` is made of."""
+    return _endless(mnist.training_images(FILES.obtain()), seed, n_jobs)
+
+
+def held_out_images(seed: int = 0, n_jobs: int | None = None) -> InfiniteMNIST:
+    """Deformed test images, which the queries of `load` are made of."""
+    return _endless(mnist.held_out_images(FILES.obtain()), seed + 1, n_jobs)
 
 
 def _endless(source: Points, seed: int, n_jobs: int | None) -> InfiniteMNIST:

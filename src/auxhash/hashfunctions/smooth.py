@@ -293,7 +293,7 @@ class SmoothNetwork:
 
     def normalize(self) -> None:
         sample = self.principal.X[:: max(1, len(self.principal.X) // 500)]
-        deviation = self._combined(sample, self._hidden(sample)).std(axis=0)
+        deviation = _deviation(self._combined(sample, self._hidden(sample)))
         deviation = np.where(deviation > 0, deviation, np.float32(1))
         self.W /= deviation
         self.L /= deviation
@@ -407,3 +407,14 @@ class ThinnedNetwork(SmoothNetwork):
         W = self.W[units]
         W *= np.float32(self.V.shape[1] / self.n_kept)
         return Thinned(rows, X, units, hidden, W)
+
+
+def _deviation(outputs: Single) -> Single:
+    """The standard deviation of each column, over all parts of the points."""
+    if peers().n == 1:
+        alone: Single = outputs.std(axis=0)
+        return alone
+    wide = outputs.astype(np.float64)
+    n, mean, square = peers().sum(np.stack([np.ones_like(wide), wide, wide**2]).sum(axis=1))
+    found: Single = np.sqrt(np.maximum(square / n - (mean / n) ** 2, 0)).astype(np.float32)
+    return found

@@ -52,8 +52,11 @@ class Adam:
         self.square: list[Single] = [np.zeros_like(p) for p in smooth.parameters]
 
     def move(self, rows: Numbers, pull: Single, moment: Moment, run: threads.Run) -> None:
+        self.follow(self.smooth.gradients(rows, pull, run), moment)
+
+    def follow(self, gradients: list[Single], moment: Moment) -> None:
+        """One step down these gradients."""
         smooth, t = self.smooth, moment.step
-        gradients = smooth.gradients(rows, pull, run)
         length = moment.rate * (1 - moment.done) / (1 - FIRST ** (t + 1))
         unbiased = np.float32(1 / (1 - SECOND ** (t + 1)))
         moving = zip(
@@ -86,7 +89,7 @@ def _adam(
     length: np.float32,
     unbiased: np.float32,
 ) -> None:
-    """One step of this length; `unbiased` scales the mean square. All are changed in place."""
+    """One step of this length; `unbiased` scales the mean square. Changes all but the gradient."""
     first, second = np.float32(1 - FIRST), np.float32(1 - SECOND)
     if device is not CPU:  # in one pass
         arrays = parameter, gradient, mean, square
@@ -94,8 +97,7 @@ def _adam(
         device.kernels(__file__).over("adam", parameter.size, *arrays, *numbers, parameter.size)
         return
     _average(mean, gradient, first)
-    gradient *= gradient
-    _average(square, gradient, second)
+    _average(square, gradient * gradient, second)
     root = unbiased * square
     np.sqrt(root, out=root)
     root += root == 0  # where there never was a gradient, none is divided
@@ -159,6 +161,20 @@ class GradientDescent:
 
     def move(self, t: int, run: threads.Run) -> None:
         """Step t of 0..n_steps - 1."""
+        self.moving.move(*self._pulled(t, run), self._moment(t), run)
+        self._normalize(t)
+
+    def gradients(self, t: int, run: threads.Run) -> list[Single]:
+        """The gradients of step t, for others to follow as well."""
+        return cast("Smooth", self.smooth).gradients(*self._pulled(t, run), run)
+
+    def follow(self, t: int, gradients: list[Single]) -> None:
+        """Step t, down gradients that were computed here or elsewhere."""
+        cast("Adam", self.moving).follow(gradients, self._moment(t))
+        self._normalize(t)
+
+    def _pulled(self, t: int, run: threads.Run) -> tuple[Numbers, Single]:
+        """The points of step t, and the gradient with respect to their outputs."""
         smooth, done = self.smooth, t / self.n_steps
         low, high = self.steepness
         s = np.float32(low * (high / low) ** done)
@@ -169,9 +185,14 @@ class GradientDescent:
 
         pull = self.objective.pull(outputs, rows, s, run)
         pull *= np.float32(self.objective.scale(rows))
-        self.moving.move(rows, pull, Moment(t, done, self.rate), run)
-        if (t + 1) % smooth.normalize_every == 0:
-            smooth.normalize()
+        return rows, pull
+
+    def _moment(self, t: int) -> Moment:
+        return Moment(t, t / self.n_steps, self.rate)
+
+    def _normalize(self, t: int) -> None:
+        if (t + 1) % self.smooth.normalize_every == 0:
+            self.smooth.normalize()
 
 
 def shuffled(

@@ -8,7 +8,9 @@ Which step counts in the end? With keep="lower" the one with the lowest L(h), MA
 where points are few, MAC's classifiers learn the given pairs by heart, and a hash function refined
 on fresh pairs ranks new points better though its L(h) is higher: keep="refined" takes the last.
 
-Where the points are in several parts, an objective is that of one part, and the parts take turns.
+Where the points are in several parts, an objective is that of one part, and the parts take turns:
+each step follows the gradient of a batch of the next part. (With more steps on one part before the
+next, its points are learnt by heart, and L(h) of the others rises.)
 """
 
 from collections.abc import Iterable, Iterator
@@ -47,7 +49,6 @@ from auxhash.zstep import Problem
 
 NEAREST = 10  # neighbours in feature space, of each point
 REPORTS = 10  # times that L(h) is measured
-TURN = 20  # steps on one part of the points before the next, where they are in several
 # Of a training without MAC: rounds over the points, steps at least, and the steepness for classes.
 ROUNDS, LEAST_ALONE = 30, 1000
 GENTLE = 1.0, 4.0
@@ -223,7 +224,7 @@ class Refine:
         ends = np.linspace(0, self.n_steps, REPORTS + 1).astype(int)
         for iteration, (start, stop) in enumerate(pairwise(ends), step.iteration + 1):
             with threads.pool(problem.n_jobs) as run:
-                _move(descent, range(start, stop), run)
+                _move(descent, range(start, stop), run, rng)
             h = h.moved(descent.smooth.weights())
             H = codes(h, F, problem.n_jobs)
             loss = peers().sum(problem.loss(H))
@@ -276,25 +277,30 @@ class Refine:
         """What `validate` says of h after all these steps."""
         descent = self._descent(h, problem, F, rng)
         with threads.pool(problem.n_jobs) as run:
-            _move(descent, range(self.n_steps), run)
+            _move(descent, range(self.n_steps), run, rng)
         return validate(h.moved(descent.smooth.weights()))
 
 
-def _move(descent: GradientDescent, steps: range, run: threads.Run) -> None:
-    """Make these steps: where the points are in several parts, TURN steps on each part in turn."""
+def _move(
+    descent: GradientDescent, steps: range, run: threads.Run, rng: np.random.Generator
+) -> None:
+    """Make these steps; where the points are in several parts, on each part in turn."""
     if peers().n == 1:
         for t in steps:
             descent.move(t, run)
         return
+    # A part that was lost is told where these steps led, and draws on from there.
+    seed = int(rng.integers(2**63))
+    descent.restore(*peers().once(partial(_in_turn, descent, steps, run, seed)))
 
-    def turn(first: int) -> DescentState:
-        for t in range(first, min(first + TURN, steps.stop)):
-            descent.move(t, run)
-        return descent.state()
 
-    for number, first in enumerate(range(steps.start, steps.stop, TURN)):
-        place = (steps.start // TURN + number) % peers().n
-        descent.restore(*peers().by(place, partial(turn, first)))
+def _in_turn(descent: GradientDescent, steps: range, run: threads.Run, seed: int) -> DescentState:
+    """Make these steps, each on the next part of the points; what they led to, the same in all."""
+    descent.begin(np.random.default_rng(seed))
+    for t in steps:
+        made = peers().by(t % peers().n, partial(descent.gradients, t, run))
+        descent.follow(t, made)
+    return descent.state()
 
 
 def _similar(problem: Problem) -> Similar:

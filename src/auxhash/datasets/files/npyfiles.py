@@ -6,7 +6,7 @@ import math
 import os
 import zipfile
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def map_npy(path: Path) -> AnyArray:
             why = "it begins otherwise" if start else "it is empty"
             raise ValueError(f"{path} is not a whole .npy file: {why}")
         file.seek(0)
-        _check(file, path.stat().st_size, f"{path} is not a whole .npy file", str(path))
+        checked_header(file, path.stat().st_size, f"{path} is not a whole .npy file", str(path))
     mapped: AnyArray = np.load(path, mmap_mode="r", allow_pickle=False)
     return mapped
 
@@ -58,7 +58,7 @@ class Archive:
         try:
             with zipfile.ZipFile(self.path) as archive:
                 with archive.open(info) as file:
-                    _check(file, info.file_size, fault, f"{self.path}: array {name}")
+                    checked_header(file, info.file_size, fault, f"{self.path}: array {name}")
                 with archive.open(info) as file:
                     array: AnyArray = np.lib.format.read_array(file, allow_pickle=False)
                     file.read()  # to the end, where the checksum is compared
@@ -71,13 +71,18 @@ class Archive:
             raise ValueError(f"{fault}: array {name}: {error}") from error
 
 
-def _check(file: IO[bytes], size: int, fault: str, name: str) -> None:
-    """Raise unless the header is whole, of plain values, and states as many bytes as there are."""
+def checked_header(
+    file: IO[bytes], size: int, fault: str, name: str
+) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether it is stored column by column, and type; the file is at its first number.
+
+    Raises unless the header is whole, of plain values, and states as many bytes as there are.
+    """
     try:
         version = np.lib.format.read_magic(file)
         first = version == (1, 0)
         read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read(file)
+        shape, by_columns, dtype = read(file)
     except Exception as error:  # the parser of a damaged header fails in any of many ways
         raise ValueError(f"{fault}: its header is damaged") from error
     if dtype.hasobject:
@@ -92,6 +97,7 @@ def _check(file: IO[bytes], size: int, fault: str, name: str) -> None:
         raise ValueError(
             f"{fault}: it states an array of shape {shape}, {stated:,} bytes, and holds {held:,}"
         )
+    return shape, by_columns, dtype
 
 
 def _memory() -> int:

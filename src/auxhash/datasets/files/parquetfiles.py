@@ -20,6 +20,10 @@ INDEX = "__index_level_"  # what pandas calls row numbers that have no name
 LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
 
 
+# No more of a row group in memory than the pages that are read: it may hold the whole file.
+STREAMED = {"page_checksum_verification": True, "pre_buffer": False, "buffer_size": 1 << 20}
+
+
 @dataclass(frozen=True)
 class Chosen:
     """The columns of a file that hold the features, and those that are not used."""
@@ -46,8 +50,8 @@ class Parquet:
             why = "reading .parquet needs pyarrow: pip install 'auxhash[data]'"
             raise ImportError(why) from error
         self.path = path
-        with _whole(path):
-            self._file = parquet.ParquetFile(path, page_checksum_verification=True)
+        with whole(path):
+            self._file = parquet.ParquetFile(path, **STREAMED)
             self.schema = self._file.schema_arrow
         self.names: list[str] = self.schema.names
         if twice := [name for name in self.names if self.names.count(name) > 1]:
@@ -62,7 +66,7 @@ class Parquet:
 
     def read(self, names: list[str]) -> Any:
         """These columns, as Arrow's table."""
-        with _whole(self.path):
+        with whole(self.path):
             return self._file.read(columns=names)
 
     def labels(self, name: str) -> AnyArray:
@@ -79,7 +83,7 @@ class Parquet:
     def chunks(self, chosen: Chosen, size: int) -> Iterator[AnyArray]:
         """The features, `size` rows at a time."""
         first, width = 0, 0
-        with _whole(self.path):
+        with whole(self.path):
             for batch in self._file.iter_batches(size, columns=chosen.features):
                 if not len(batch):
                     continue
@@ -94,7 +98,7 @@ class Parquet:
                 yield X
 
 
-def choose(schema: Any, path: Path, label: str) -> Chosen:
+def choose(schema: Any, path: Path | str, label: str) -> Chosen:
     """The columns of features: the one of lists of numbers, or else all columns of numbers.
 
     A column called id, and the row numbers of pandas, are passed over; so are text and dates. If
@@ -112,7 +116,7 @@ def choose(schema: Any, path: Path, label: str) -> Chosen:
             lists.append(name)
         elif _is_number(kind):
             numbers.append(name)
-        elif _is_text(kind) or _is_date(kind):
+        elif is_text(kind) or _is_date(kind):
             passed.append(name)
         else:
             unread.append(f"{name} ({kind})")
@@ -134,7 +138,7 @@ def choose(schema: Any, path: Path, label: str) -> Chosen:
     return Chosen(numbers, False, passed, own)
 
 
-def features_of(table: Any, chosen: Chosen, path: Path, first: int = 0) -> AnyArray:
+def features_of(table: Any, chosen: Chosen, path: Path | str, first: int = 0) -> AnyArray:
     """Features (n, D) of an Arrow table or batch, whose first row is row `first` of the file."""
     if chosen.are_lists:
         [name] = chosen.features
@@ -146,12 +150,12 @@ def values_of(column: Any, path: Path, name: str) -> AnyArray:
     """Labels in an Arrow column: numbers, text, dates, or lists of 0 and 1."""
     import pyarrow as arrow
 
-    _check_nulls(column, path, name, 0)
+    check_nulls(column, path, name, 0)
     kind = column.type
     if arrow.types.is_dictionary(kind):
         kind = kind.value_type
         column = column.cast(kind)
-    if _is_text(kind):
+    if is_text(kind):
         return np.array(column.to_pylist(), np.str_)
     if _is_number(kind) or arrow.types.is_date(kind) or arrow.types.is_timestamp(kind):
         return np.asarray(column.to_numpy())
@@ -160,7 +164,7 @@ def values_of(column: Any, path: Path, name: str) -> AnyArray:
     raise ValueError(f"{path}: column {name} must hold numbers or text, got {kind}")
 
 
-def _matrix(column: Any, path: Path, name: str, first: int) -> AnyArray:
+def _matrix(column: Any, path: Path | str, name: str, first: int) -> AnyArray:
     """Lists of equal length as an array (n, D), of the type that they hold."""
     import pyarrow.compute as compute
 
@@ -170,7 +174,7 @@ def _matrix(column: Any, path: Path, name: str, first: int) -> AnyArray:
         if not len(chunk):
             continue
         lists = getattr(chunk, "storage", chunk)  # of a tensor, which is a list with a shape
-        _check_nulls(lists, path, name, first)
+        check_nulls(lists, path, name, first)
         lengths = compute.list_value_length(lists).to_numpy(zero_copy_only=False)
         width = int(lengths[0]) if width is None else width
         if (other := np.flatnonzero(lengths != width)).size:
@@ -179,14 +183,14 @@ def _matrix(column: Any, path: Path, name: str, first: int) -> AnyArray:
                 f"that of row {first + other[0]} has {lengths[other[0]]}"
             )
         values = lists.flatten()
-        _check_nulls(values, path, name, first, max(1, width))
+        check_nulls(values, path, name, first, max(1, width))
         parts.append(_plain(values).reshape(len(chunk), width))
         first += len(chunk)
     return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
 
-def _numbers(column: Any, path: Path, name: str, first: int) -> AnyArray:
-    _check_nulls(column, path, name, first)
+def _numbers(column: Any, path: Path | str, name: str, first: int) -> AnyArray:
+    check_nulls(column, path, name, first)
     return _plain(column)
 
 
@@ -195,7 +199,7 @@ def _plain(column: Any) -> AnyArray:
     return values.astype(np.uint8) if values.dtype == bool else values
 
 
-def _check_nulls(column: Any, path: Path, name: str, first: int, width: int = 1) -> None:
+def check_nulls(column: Any, path: Path | str, name: str, first: int, width: int = 1) -> None:
     """Raise where a value is missing; there are `width` values in each row."""
     if column.null_count:
         missing = column.is_null().to_numpy(zero_copy_only=False)
@@ -224,7 +228,8 @@ def _is_number(kind: Any) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Whether Arrow's type is one of text, stored in any way."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
@@ -239,7 +244,7 @@ def _is_date(kind: Any) -> bool:
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[None]:
+def whole(path: Path | str) -> Iterator[None]:
     """Turn Arrow's errors into a ValueError that says what is wrong with the file."""
     import pyarrow as arrow
 

@@ -1,0 +1,109 @@
+"""NeighborHash on partitions: the codes of one machine, or those of a sample of all partitions."""
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client
+
+import auxhash
+from auxhash import NeighborHash
+from auxhash.dask import DaskNeighborHash
+from auxhash.dask.neighborhash import _sample, _shares
+from tests.dask.conftest import cluster_of, lazily
+
+FEW = {"n_bits": 8, "hash_function": "linear", "n_steps": 20, "n_neighbors": 3, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def X(points):
+    return points[0]
+
+
+@pytest.mark.parametrize("most", [100, 1000])
+def test_one_partition_gives_the_codes_of_one_machine(client, X, tmp_path, most):
+    local = NeighborHash(**FEW, max_points=most).fit(X)
+    found = DaskNeighborHash(**FEW, max_points=most).fit(da.from_array(X, chunks=(500, -1)))
+    local.save(tmp_path / "local")
+    found.save(tmp_path / "found")
+    assert (tmp_path / "found").read_bytes() == (tmp_path / "local").read_bytes()
+
+
+def test_all_points_of_several_partitions_are_those_of_one_machine(client, X):
+    """Where nothing is drawn, it does not matter how the points are cut."""
+    local = NeighborHash(**FEW).fit(X)
+    found = DaskNeighborHash(**FEW).fit(da.from_array(X, chunks=((150, 0, 200, 150), -1)))
+    np.testing.assert_array_equal(found.codes_.compute(), local.codes_)
+    assert found.n_learnt_ == 500
+    assert found.codes_.chunks == ((150, 200, 150), (1,))
+
+
+def test_the_codes_do_not_depend_on_workers_and_threads(client, X):
+    data = da.from_array(X, chunks=(120, -1))
+    found = DaskNeighborHash(**FEW, max_points=200).fit(data)
+    assert found.n_learnt_ == 200
+    with cluster_of(3, processes=False, n_threads=2) as other, Client(other) as own:
+        again = DaskNeighborHash(**FEW, max_points=200, client=own).fit(data)
+        codes = again.to_local().codes_
+    np.testing.assert_array_equal(found.to_local().codes_, codes)
+    np.testing.assert_array_equal(found.hash_function_.W, again.hash_function_.W)
+
+
+def test_the_sample_is_of_all_partitions_in_proportion(X):
+    for most, sizes in ((100, [500, 300, 200]), (7, [1, 1, 1000]), (50, [10, 20]), (3, [1, 1, 1])):
+        shares = _shares(most, sizes)
+        assert sum(shares) == min(most, sum(sizes))
+        for share, size in zip(shares, sizes, strict=True):
+            assert abs(share - most * size / sum(sizes)) < 1 or share == size
+            assert share <= size
+    rows = _sample(X, 30, np.random.default_rng(0))
+    assert len(np.unique(rows, axis=0)) == 30
+    assert {tuple(row) for row in rows} <= {tuple(row) for row in X}
+
+
+def test_it_encodes_lazily_and_saves(client, X, tmp_path):
+    data = da.from_array(X, chunks=(200, -1))
+    found = DaskNeighborHash(**FEW).fit(data)
+    made = found.encode(data)
+    assert isinstance(made, da.Array)
+    local = found.to_local()
+    assert type(local) is NeighborHash
+    np.testing.assert_array_equal(made.compute(), local.encode(X))
+    np.testing.assert_array_equal(local.codes_, local.encode(X))
+    assert found.to_local(codes=False).codes_.shape == (0, 1)
+    found.save(tmp_path / "model.safetensors")
+    loaded = auxhash.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(loaded.encode(X), local.encode(X))
+
+
+def test_dataframes(client, X):
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    found = DaskNeighborHash(**FEW).fit(dd.from_pandas(frame, npartitions=3))
+    assert found.feature_names_in_.tolist() == list("abcdef")
+    np.testing.assert_array_equal(found.to_local().codes_, NeighborHash(**FEW).fit(frame).codes_)
+
+
+@pytest.mark.parametrize(
+    ("made", "settings", "said"),
+    [
+        (lambda X: X, {}, "X must be a dask array or dataframe, got ndarray"),
+        (lambda X: None, {}, "X must be a dask array or dataframe, got None"),
+        (lambda X: da.from_array(X[:2]), {}, "X must hold 3 points or more, got 2"),
+        (lambda X: lazily([X[:9], X[9:, :5]]), {}, "partition 1 has 5 features"),
+        (lambda X: lazily([X[:9], X[9:] * np.nan]), {}, "partition 1: .*NaN"),
+        (da.from_array, {"max_points": None}, "max_points must be a whole number"),
+        (da.from_array, {"device": "cuda"}, 'device must be "cpu" here'),
+        (da.from_array, {"timeout": 0}, "timeout must be"),
+        (da.from_array, {"n_steps": 0}, "n_steps must be"),
+    ],
+)
+def test_what_cannot_be_learnt_from(client, X, made, settings, said):
+    with pytest.raises(ValueError, match=said):
+        DaskNeighborHash(**{**FEW, **settings}).fit(made(X))
+
+
+def test_labels_are_not_taken(client, X):
+    data = da.from_array(X)
+    with pytest.raises(ValueError, match="y must be None"):
+        DaskNeighborHash(**FEW).fit(data, data[:, 0])
