@@ -1,6 +1,7 @@
 """Training, search and metrics on a GPU, each beside the processor of the same machine.
 
-python -m benchmarks gpu [--rows ROW ...] [--repeats N] [--no-cpu] [--results FILE] [--tables]
+python -m benchmarks gpu [--rows ROW ...] [--devices cuda cpu] [--repeats N]
+                         [--results FILE] [--tables]
 
 Rows are `train-10k` (CIFAR GIST, 48 bits), `train-58k` (32 bits), `train-1m` (Infinite MNIST),
 `train-10m` (ten shifts of each of its images by a pixel), `agree` (L(h) and precision of five seeds
@@ -52,11 +53,11 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
 
 
 def _trainings(row: str, data: Callable[[], tuple[Any, ...]], bits: int, given: Any) -> Any:
-    """One cell for each of MAC alone and with refinement, on each device."""
+    """A cell for MAC alone and one with refinement; on the processor the latter, the default."""
     for device in ("cuda", "cpu"):
         for refined in (False, True):
             kind = "MAC, refined" if refined else "MAC"
-            if device == "cpu" and (given.no_cpu or row in given.only_gpu):
+            if device not in given.devices or (device == "cpu" and not refined):
                 continue
 
             def measure(device: str = device, refined: bool = refined) -> Record:
@@ -141,6 +142,8 @@ def _agreement(given: Any) -> Any:
         for device in ("cuda", "cpu"):
             for refined in (False, True):
                 kind = "MAC, refined" if refined else "MAC"
+                if device not in given.devices:
+                    continue
 
                 def measure(
                     device: str = device, refined: bool = refined, seed: int = seed
@@ -167,7 +170,7 @@ def made_codes() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
 def _search(given: Any) -> Any:
     for device in ("cuda", "cpu"):
-        if device == "cpu" and given.no_cpu:
+        if device not in given.devices:
             continue
 
         def measure(device: str = device) -> Record:
@@ -192,7 +195,7 @@ def _search(given: Any) -> Any:
 
 def _metrics(given: Any) -> Any:
     for device in ("cuda", "cpu"):
-        if device == "cpu" and given.no_cpu:
+        if device not in given.devices:
             continue
 
         def measure(device: str = device) -> Record:
@@ -302,8 +305,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks gpu")
     parser.add_argument("--rows", nargs="+", choices=[*ROWS], default=list(ROWS))
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--no-cpu", action="store_true")
-    parser.add_argument("--only-gpu", nargs="*", default=["train-10m"], metavar="ROW")
+    parser.add_argument("--devices", nargs="+", choices=["cuda", "cpu"], default=["cuda", "cpu"])
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--tables", action="store_true")
     return parser.parse_args(options)

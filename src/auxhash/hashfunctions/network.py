@@ -110,9 +110,12 @@ class NetworkHash:
         new = svm.refit(seen.W, seen._layer(F, n_jobs), Z, bits, self.C, weight, n_jobs)
         if self.V is None or new.shape[0] == sum(self.V.shape):
             return replace(self, W=new)
-        W = np.zeros((sum(self.V.shape), Z.shape[1])) if self.W is None else self.W.copy()
-        W[:, bits] = 0
-        W[:SEEN, bits], W[self.V.shape[1] :, bits] = new[:SEEN, bits], new[SEEN:, bits]
+        device, shape = devices.of(new), (sum(self.V.shape), Z.shape[1])
+        W: Array = device.zeros(shape) if self.W is None else self.W.copy()
+        chosen = device.put(bits)
+        W[:, chosen] = 0
+        W[:SEEN, chosen] = new[:SEEN, chosen]
+        W[self.V.shape[1] :, chosen] = new[SEEN:, chosen]
         return replace(self, W=W)
 
     def take(self, other: "NetworkHash", bits: NDArray[np.int64]) -> "NetworkHash":
@@ -144,7 +147,9 @@ class NetworkHash:
         if self.V is None or self.W is None:
             raise ValueError("the hash function is not fitted")
         layer = self._layer_for(peers().sum(len(F)))
-        kind = ThinnedNetwork if self.thinned and layer.dropout else SmoothNetwork
+        # A GPU computes all units of all points sooner than some of them group by group.
+        thinned = self.thinned and layer.dropout and devices.of(F) is devices.CPU
+        kind = ThinnedNetwork if thinned else SmoothNetwork
         return kind(F, self.V, self.W, self.decay, layer.dropout, layer.noise, rng)
 
     def alternatives(self, given: Any) -> "list[NetworkHash]":
