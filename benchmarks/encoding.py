@@ -6,7 +6,6 @@ bits, in single and double precision and as bytes, which the product takes in si
 
 from collections.abc import Iterator
 
-import numpy as np
 from rich.console import Console
 
 from auxhash import MACHash
