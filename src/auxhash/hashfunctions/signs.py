@@ -31,7 +31,7 @@ CACHED = (
 GROWN, FAR = 1.1, 4.0  # bounds are for points so much longer than these, and for no less
 TILE = 16  # rows of products that are compared at once; a multiple of 8
 ALL_TRUE = np.uint64(0x0101010101010101)  # eight of them
-BATCH = 64  # products that are computed anew at a time
+ANEW = 1 << 15  # numbers that are multiplied at a time where products are computed anew
 OPEN = 1 / 32  # of the products; where more stay open, it is quicker to compute all of them anew
 
 
@@ -114,8 +114,8 @@ class Hyperplanes:
         packed, still_open = room.decide(n)
         if len(still_open) > OPEN * n * n_bits:
             return None
-        for start in range(0, len(still_open), BATCH):
-            at, bits = np.divmod(still_open[start : start + BATCH], n_bits)
+        for some in threads.chunks(len(still_open), max(TILE, ANEW // X.shape[1])):
+            at, bits = np.divmod(still_open[some], n_bits)
             gap = np.vecdot(X[at].astype(DOUBLE), self.rows[bits]) - self.threshold[bits]
             if not (np.abs(gap) > length * self.slope[bits] + self.offset[bits]).all():
                 return None
