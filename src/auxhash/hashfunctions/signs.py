@@ -25,9 +25,7 @@ MOST_FEATURES = 200_000  # for which SLOP is enough
 BLOCK = 256  # features that are summed at a time in single precision: rounding grows with them
 TINY = {SINGLE: 2.0**-124, DOUBLE: 2.0**-1020}  # more than a product loses that is subnormal
 LARGEST = {SINGLE: 2.0**120, DOUBLE: 2.0**1000}  # sums up to here are far from infinity
-CACHED = (
-    1 << 20
-)  # bytes of points that are multiplied at once: their lengths are read from the cache
+CACHED = 1 << 20  # bytes of points that are multiplied at once: a core's cache holds them
 GROWN, FAR = 1.1, 4.0  # bounds are for points so much longer than these, and for no less
 TILE = 16  # rows of products that are compared at once; a multiple of 8
 ALL_TRUE = np.uint64(0x0101010101010101)  # eight of them
