@@ -7,6 +7,7 @@ BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+PAGE := tests/serve/test_page.py
 CLUSTER := $(addprefix tests/dask/test_,index.py losses.py machash.py)
 
 .PHONY: demo test test-cluster test-page test-stores test-torch soak bench docs clean
@@ -18,7 +19,7 @@ test: $(READY)  ## style, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist worksteal $(addprefix --ignore=,$(CLUSTER))
+	$(BIN)/pytest -n 2 --dist worksteal $(addprefix --ignore=,$(PAGE) $(CLUSTER))
 
 test-cluster: $(READY)  ## training on Dask clusters, which it starts on this machine
 	$(BIN)/pytest $(CLUSTER)
@@ -27,7 +28,7 @@ test-stores: $(VENV)/.stores  ## stores, each on a real engine, and the SQL of t
 	$(BIN)/pytest tests/stores
 
 test-page: $(VENV)/.browser  ## the page of the service, in the Chromium of the machine
-	$(BIN)/pytest tests/serve/test_page.py
+	$(BIN)/pytest $(PAGE)
 
 test-torch: $(VENV)/.torch  ## PyTorch modules as hash functions, and their page
 	$(BIN)/pytest tests/torch tests/test_docs.py tests/test_benchmarks.py -k 'torch or deep'

@@ -84,7 +84,7 @@ def to_zero(h, X, bit):
 )
 def test_outputs_at_zero_and_beside_it(n_features, dtype, beside, seed):
     X, h = made(60, n_features, 7, 3.0, 5.0, dtype, seed)
-    X[20:40] = X[30]  # the output of row 30 is 0, and so are theirs
+    X[29:32] = X[30]  # the output of row 30 is 0, and so are theirs: few enough to be looked at
     h = to_zero(h, X, 4)
     for _ in range(abs(beside)):
         h.W[-1, 4] = np.nextafter(h.W[-1, 4], np.sign(beside) * np.inf)

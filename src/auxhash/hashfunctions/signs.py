@@ -1,11 +1,11 @@
 """Codes of a linear hash function at the cost of one product, in the precision of X.
 
 A code is the signs of outputs that are computed in double precision, from a scaled copy of the
-points. Nearly all of them are known for less: `Hyperplanes` multiplies X as it is, and keeps the
-sign of every product that is further from its threshold than rounding can carry it, in the product
-and in the outputs. The others are computed anew, one by one and in double precision; and where even
-this is too near to tell, so are the outputs of a whole part of X. So the codes are those of
-the outputs, to the last bit, on any BLAS.
+points. Nearly all of these signs are known for less: `Hyperplanes` multiplies X as it is, and keeps
+the sign of every product that is further from its threshold than rounding can carry it, in the
+product and in the outputs. The others are computed anew, one by one and in double precision; and
+where even this is too near to tell, so are the outputs of a whole part of X. So the codes are those
+of the outputs, to the last bit, on any BLAS.
 """
 
 from dataclasses import dataclass
@@ -22,15 +22,14 @@ SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 HELD_BY_SINGLE = (np.float32, np.float16, np.uint8, np.int8, np.uint16, np.int16)
 SLOP = 1.02  # factor on every bound: products of roundings, and the rounding of the bounds
 MOST_FEATURES = 200_000  # for which SLOP is enough
-BLOCK = 400  # features that are summed at a time in single precision: rounding grows with them
+BLOCK = 256  # features that are summed at a time in single precision: rounding grows with them
 TINY = {SINGLE: 2.0**-124, DOUBLE: 2.0**-1020}  # more than a product loses that is subnormal
 LARGEST = {SINGLE: 2.0**120, DOUBLE: 2.0**1000}  # sums up to here are far from infinity
-CACHED = (
-    1 << 20
-)  # bytes of points that are multiplied at once: their lengths are read from the cache
+CACHED = 1 << 20  # bytes of points that are multiplied at once: a core's cache holds them
 GROWN, FAR = 1.1, 4.0  # bounds are for points so much longer than these, and for no less
 TILE = 16  # rows of products that are compared at once; a multiple of 8
 ALL_TRUE = np.uint64(0x0101010101010101)  # eight of them
+ANEW = 1 << 15  # numbers that are multiplied at a time where products are computed anew
 OPEN = 1 / 32  # of the products; where more stay open, it is quicker to compute all of them anew
 
 
@@ -113,12 +112,13 @@ class Hyperplanes:
         packed, still_open = room.decide(n)
         if len(still_open) > OPEN * n * n_bits:
             return None
-        at, bits = np.divmod(still_open, n_bits)
-        gap = np.vecdot(X[at].astype(DOUBLE), self.rows[bits]) - self.threshold[bits]
-        if not (np.abs(gap) > length * self.slope[bits] + self.offset[bits]).all():
-            return None
-        at, bits = at[gap > 0], bits[gap > 0]
-        np.bitwise_or.at(packed, (at, bits // 8), (1 << bits % 8).astype(np.uint8))
+        for some in threads.chunks(len(still_open), max(TILE, ANEW // X.shape[1])):
+            at, bits = np.divmod(still_open[some], n_bits)
+            gap = np.vecdot(X[at].astype(DOUBLE), self.rows[bits]) - self.threshold[bits]
+            if not (np.abs(gap) > length * self.slope[bits] + self.offset[bits]).all():
+                return None
+            at, bits = at[gap > 0], bits[gap > 0]
+            np.bitwise_or.at(packed, (at, bits // 8), (1 << bits % 8).astype(np.uint8))
         return packed
 
     def _stays_finite(self, length: float, dtype: np.dtype[Any]) -> bool:
