@@ -1,22 +1,25 @@
 """Training on a Dask cluster against the plain estimator: quality, traffic, overhead, a cost model.
 
 python -m benchmarks cluster [--subjects NAME ...] [--results FILE] [--tables] [--small]
+python -m benchmarks cluster --digits N
 
 partitions  CIFAR's GIST features in 1 to 16 partitions: L(h), precision, seconds
 functions   a quarter of them, for kernels, the network and refinement
 traffic     bytes against the number of points, and against that of bits
 overhead    100,000 points of infinite MNIST: the estimator, and one partition on one worker
 processes   one worker process against two, on the same two partitions
-rounds      seconds of a round: what 1 to 32 partitions take to agree on a sum of so many bytes
+rounds      seconds of the client in a round, in which 1 to 32 partitions agree on a sum
 
 What was measured stands in a file of JSON lines, docs/results/cluster.jsonl, and is not measured
-again: a run that was stopped goes on. `--tables` writes docs/tables/cluster-*.md out of it, among
-them what a model of the cost (seconds per point, bytes, latency) says of 16, 64 and 128 workers.
+again: a run that was stopped goes on. `--digits` learns N points of infinite MNIST. `--tables`
+writes docs/tables/cluster-*.md out of the file, among them what a model of the cost (seconds per
+point, bytes, latency) says of up to 128 workers.
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -24,17 +27,20 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
+from numpy.typing import NDArray
 
 from auxhash import MACHash, affinity, datasets
 from auxhash.affinity.draws import generator
 from auxhash.compute import threads
 from auxhash.compute.peers import peers
-from auxhash.dask import DaskMACHash
+from auxhash.dask import DaskMACHash, infinite_mnist
 from auxhash.dask.cluster import Cluster
 from auxhash.dask.rounds import Rounds
+from auxhash.datasets import infinite_mnist as digits
 from auxhash.datasets.dataset import Dataset
 from auxhash.hasher import Hasher
 from auxhash.training.run import PARTS
+from auxhash.words import count
 from auxhash.zstep import Problem
 from benchmarks.records import Record, append, drop_cut_line, read
 
@@ -48,67 +54,80 @@ GIST: Record = {
     "function": "linear",
     "kappa": [100, 500],
 }
+SUBJECTS = ("partitions", "functions", "traffic", "overhead", "processes", "rounds")
 ITERATIONS = 8
 SEEDS = (0, 1, 2)  # of the plain estimator: how much it varies by itself
 PARTITIONS = (16, 4, 8, 2, 1)
-SHARES = (7_250, 14_500, 29_000)
+SHARES = (2_000, 8_000, 32_000)
 BITS = (8, 16, 64)
 FUNCTIONS = (("linear", False), ("linear", True), ("rbf", False), ("network", False))
 FEWER, MANY = 14_500, 100_000
-TRIALS = 3  # of the rounds, of which the fastest counts
-ROUNDS = 200
+ROUNDS = 60
 NUMBERS = (1, 10_272)  # of a message: one sum; and 32 bits of 321 features
-WIDE = (1, 2, 4, 8, 16, 32)  # partitions of the rounds
+WIDE = (1, 4, 16, 32)  # partitions of the rounds
 WORKERS = (1, 4, 16, 64, 128)
 TIMES = (1, 10, 100, 1000)  # as many points as measured, for the model
-GIGABIT = 1.25e8  # bytes per second
+NETWORK = 1.25e9  # bytes per second of the client's, for the model: ten gigabits
+LATENCY = 1e-4  # seconds of a message on it
 KEY = (
     *("subject", "data", "points", "bits", "function", "kappa", "refine", "max_iter"),
-    *("parts", "processes", "seed", "trial", "numbers"),
+    *("parts", "processes", "seed", "numbers"),
 )
 
 
-def runs(small: bool) -> Iterator[Record]:
+def runs() -> Iterator[Record]:
     """All that is measured, by what tells it apart; parts = 0 is the plain estimator."""
-    common = {**GIST, "max_iter": ITERATIONS, "processes": 1, "seed": 0, "trial": 0}
-    partitions: Sequence[int] = PARTITIONS
-    shares: Sequence[int] = SHARES
-    many = {"data": "infinite-mnist", "points": MANY, "bits": 16, "kappa": [20, 100], "max_iter": 2}
-    if small:
-        common |= {"data": "digits", "points": 600, "bits": 8, "max_iter": 2, "kappa": [5, 20]}
-        partitions, shares, many = (1, 2), (300, 600), {}
+    common = {**GIST, "max_iter": ITERATIONS, "processes": 0, "seed": 0}
     for refine in (False, True):
-        for parts in (0, *partitions):
+        for parts in (0, *PARTITIONS):
             yield common | {"subject": "partitions", "refine": refine, "parts": parts}
     for seed in SEEDS[1:]:
         for refine in (False, True):
             told = {"subject": "partitions", "refine": refine, "parts": 0, "seed": seed}
             yield common | told
+    fewer = common | {"points": FEWER}
     for function, refine in FUNCTIONS:
-        for parts in (0, *partitions[:2]):
+        for parts in (0, 4, 16):
             told = {"subject": "functions", "function": function, "refine": refine, "parts": parts}
-            yield common | told | {"points": min(common["points"], FEWER)}
+            yield fewer | told
     brief = common | {"subject": "traffic", "refine": False, "parts": 2, "max_iter": 2}
-    for points in shares:
+    brief["kappa"] = [20, 100]
+    for points in SHARES:
         yield brief | {"points": points}
     for bits in BITS:
-        yield brief | {"points": shares[0], "bits": bits}
+        yield brief | {"points": SHARES[0], "bits": bits}
+    many = {"data": "infinite-mnist", "points": MANY, "bits": 16, "kappa": [20, 100], "max_iter": 2}
     for parts in (0, 1, 4):
         yield common | many | {"subject": "overhead", "refine": False, "parts": parts}
-    told = common | {"subject": "processes", "refine": False, "max_iter": 2, "parts": 2}
     for processes in (1, 2):
-        yield told | {"processes": processes, "points": min(common["points"], FEWER)}
-    for parts in WIDE[:2] if small else WIDE:
+        told = {"subject": "processes", "refine": False, "max_iter": 2, "parts": 2}
+        yield fewer | told | {"processes": processes}
+    for parts in WIDE:
         for numbers in NUMBERS:
             yield {"subject": "rounds", "parts": parts, "numbers": numbers, "processes": 2}
 
 
+def few_runs() -> Iterator[Record]:
+    """One of each kind, of few points and in this process."""
+    few = {"data": "digits", "points": 300, "bits": 8, "kappa": [5, 20], "max_iter": 1}
+    few |= {"function": "linear", "refine": False, "processes": 0, "seed": 0}
+    for parts in (0, 2):
+        yield few | {"subject": "partitions", "parts": parts}
+    yield few | {"subject": "traffic", "parts": 2}
+    for parts in (1, 2):
+        for numbers in NUMBERS:
+            yield {"subject": "rounds", "parts": parts, "numbers": numbers, "processes": 0}
+
+
 @contextmanager
-def cluster_of(processes: int, apart: bool) -> Iterator[Client]:
-    """A client of so many workers of one thread; `apart` from this process or in it."""
+def cluster_of(processes: int) -> Iterator[Client]:
+    """A client of so many processes, or of one worker in this one; each has one thread."""
     with (
         LocalCluster(
-            n_workers=processes, threads_per_worker=1, processes=apart, dashboard_address=":0"
+            n_workers=max(1, processes),
+            threads_per_worker=1,
+            processes=processes > 0,
+            dashboard_address=":0",
         ) as cluster,
         Client(cluster, direct_to_workers=True) as client,
     ):
@@ -144,7 +163,7 @@ def fit(run: Record, data: Dataset) -> Record:
         return {**_since(began), **_quality(run, plain, data)}
     size = -(-len(X) // run["parts"])
     cut = da.from_array(X, chunks=(size, -1)), da.from_array(y, chunks=size)
-    with cluster_of(run["processes"], apart=run["subject"] == "processes"):
+    with cluster_of(run["processes"]):
         began = perf_counter(), process_time()
         model = DaskMACHash(**settings).fit(*cut)
         took = _since(began)
@@ -184,57 +203,80 @@ def _codes(model: Hasher, data: Dataset) -> Any:
     return model.transform(data.train.X)
 
 
-def agree(run: Record) -> Record:
-    """Seconds of a round in which so many partitions agree on a sum of so many numbers."""
-    with cluster_of(run["processes"], apart=True) as client:
-        given = [(run["numbers"], ROUNDS)] * run["parts"]
-        none: list[tuple[Any, ...]] = [()] * run["parts"]
-        rounds = Rounds(Cluster(client, 600.0), _talk, none, given)
-        took = min(rounds.run(lambda said: False)[0] for _ in range(TRIALS))
-    return {"seconds": took / ROUNDS}
+def agree(run: Record, client: Client) -> Record:
+    """Seconds of the client in a round: so many partitions agree on a sum of so many numbers.
+
+    All messages pass through it. They are processor seconds: others may use this machine.
+    """
+    given = [(run["numbers"], ROUNDS)] * run["parts"]
+    none: list[tuple[Any, ...]] = [()] * run["parts"]
+    began = process_time()
+    Rounds(Cluster(client, 600.0), _talk, none, given).run(lambda said: False)
+    return {"seconds": (process_time() - began) / ROUNDS}
 
 
-def _talk(_threads: int | None, numbers: int, n_rounds: int) -> float:
-    """The program of a partition that only talks; seconds that its rounds take."""
-    told = np.ones(numbers)
-    peers().sum(told)
-    began = perf_counter()
+def _talk(_threads: int | None, numbers: int, n_rounds: int) -> None:
+    """The program of a partition that only talks."""
     for _ in range(n_rounds):
-        peers().sum(told)
-    return perf_counter() - began
+        peers().sum(np.ones(numbers))
+
+
+def million(points: int) -> Record:
+    """Infinite MNIST of so many points in 16 partitions, all made on the workers."""
+    X, y = infinite_mnist(points, rows=-(-points // 16))
+    queries = digits.held_out_images(n_jobs=1)
+    asked = np.arange(2000)
+    settings: dict[str, Any] = {"n_bits": 32, "max_iter": ITERATIONS, "refine": None}
+    with cluster_of(0):
+        began = perf_counter(), process_time()
+        model = DaskMACHash(**settings, random_state=0).fit(X, y)
+        took = _since(began)
+        images = queries.images(asked).reshape(len(asked), -1)
+        precision = model.score(images, queries.label(asked))
+    told = {"subject": "digits", "points": points, "steps": len(model.history_)}
+    return {**told, **took, "loss": model.loss_, "precision": precision}
 
 
 def main(small: bool = False, options: Sequence[str] = ()) -> None:
     """Measure what the file of results lacks."""
     asked = _options(options)
+    if asked.digits:
+        append(asked.results, record := million(asked.digits))
+        print(record)
+        return
     if asked.tables:
         for name, text in tables(read(asked.results)).items():
             (TABLES / name).write_text(text, "utf-8")
             print(f"wrote {TABLES / name}")
         return
-    if small and asked.results == RESULTS:
-        for run in runs(small):
-            print(measured(run, {}))
-        return
     drop_cut_line(asked.results)
     done = [told(record) for record in read(asked.results)]
-    data: dict[tuple[str, int], Dataset] = {}
-    for run in runs(small):
-        if run["subject"] in asked.subjects and told(run) not in done:
-            append(asked.results, record := measured(run, data))
-            print(record, flush=True)
+    if small:
+        for text in tables(list(measured(list(few_runs())))).values():
+            print(text)
+        return
+    left = [run for run in runs() if run["subject"] in asked.subjects and told(run) not in done]
+    for record in measured(left):
+        append(asked.results, record)
+        print(record, flush=True)
 
 
 @threads.one_blas_thread()
-def measured(run: Record, kept: dict[tuple[str, int], Dataset]) -> Record:
-    """The run with what was measured; `kept` are the data of earlier ones."""
-    if run["subject"] == "rounds":
-        return run | agree(run)
-    which = run["data"], run["points"]
-    if which not in kept:
-        kept.clear()
-        kept[which] = points_of(run)
-    return run | fit(run, kept[which])
+def measured(given: Sequence[Record]) -> Iterator[Record]:
+    """The runs with what was measured."""
+    kept: dict[tuple[str, int], Dataset] = {}
+    for run in given:
+        if run["subject"] == "rounds":
+            continue
+        which = run["data"], run["points"]
+        if which not in kept:
+            kept = {which: points_of(run)}
+        yield run | fit(run, kept[which])
+    talks = [run for run in given if run["subject"] == "rounds"]
+    if talks:
+        with cluster_of(talks[0]["processes"]) as client:
+            for run in talks:
+                yield run | agree(run, client)
 
 
 def told(record: Record) -> Record:
@@ -244,12 +286,154 @@ def told(record: Record) -> Record:
 
 def _options(options: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks cluster")
-    subjects = ("partitions", "functions", "traffic", "overhead", "processes", "rounds")
-    parser.add_argument("--subjects", nargs="+", choices=subjects, default=list(subjects))
+    parser.add_argument("--subjects", nargs="+", choices=SUBJECTS, default=list(SUBJECTS))
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--tables", action="store_true")
+    parser.add_argument("--digits", type=int, help="points of infinite MNIST, made on the workers")
     return parser.parse_args(options)
 
 
 def tables(records: Sequence[Record]) -> dict[str, str]:
-    return {}
+    """The tables of the documentation, by file name."""
+    by_subject = {name: [one for one in records if one["subject"] == name] for name in SUBJECTS}
+    made = {
+        f"cluster-{name}.md": _compared(by_subject[name])
+        for name in ("partitions", "functions", "overhead")
+        if by_subject[name]
+    }
+    made |= {
+        "cluster-traffic.md": _table(
+            ("points", "bits", "rounds per iteration", "bytes per round and partition"),
+            (
+                (f"{one['points']:,}", one["bits"], f"{one['rounds']:.0f}", f"{_message(one):,.0f}")
+                for one in sorted(by_subject["traffic"], key=lambda one: _size(one))
+            ),
+        ),
+        "cluster-rounds.md": _table(
+            ("partitions", "numbers", "milliseconds of the client"),
+            (
+                (one["parts"], f"{one['numbers']:,}", f"{1e3 * one['seconds']:.1f}")
+                for one in by_subject["rounds"]
+            ),
+        ),
+    }
+    largest = [one for one in by_subject["partitions"] if one["parts"] and not one["refine"]]
+    if largest and len(by_subject["rounds"]) > 3:
+        cost = Cost.of(max(largest, key=lambda one: one["parts"]), by_subject["rounds"])
+        made["cluster-model.md"] = cost.table()
+    return made
+
+
+def _size(one: Record) -> tuple[int, int]:
+    return one["bits"], one["points"]
+
+
+def _message(one: Record) -> float:
+    """Bytes that a partition sends in a round, on average."""
+    return float(one["sent"] / one["rounds"] / one["parts"])
+
+
+def _compared(records: Sequence[Record]) -> str:
+    """Runs beside the plain estimator of the same settings and seed."""
+    rows = []
+    for one in sorted(records, key=lambda one: (*_setting(one), one["seed"], one["parts"])):
+        [plain] = [
+            other
+            for other in records
+            if not other["parts"]
+            and (*_setting(other), other["seed"]) == (*_setting(one), one["seed"])
+        ] or [one]
+        travelled = "" if not one["parts"] else f"{(one['sent'] + one['received']) / 1e6:.1f}"
+        rows.append(
+            (
+                one["function"] + (", refined" if one["refine"] else ""),
+                f"{one['points']:,}",
+                one["parts"] or "one machine" + (f", seed {one['seed']}" if one["seed"] else ""),
+                f"{one['loss']:,.0f}",
+                f"{one['loss'] / plain['loss']:.4f}" if one is not plain else "",
+                f"{one['precision']:.4f}",
+                f"{one['cpu']:.0f}",
+                f"{one['cpu'] / plain['cpu'] - 1:+.0%}" if one is not plain else "",
+                travelled,
+            )
+        )
+    return _table(
+        (
+            *("hash function", "points", "partitions", "L(h)", "ratio"),
+            *("precision at 100", "processor seconds", "overhead", "MB per iteration"),
+        ),
+        rows,
+    )
+
+
+def _setting(one: Record) -> tuple[Any, ...]:
+    return one["points"], one["function"], one["refine"], one["max_iter"], one["bits"]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A model of the seconds of an iteration: N points on W workers, in W partitions.
+
+    point N / W + rounds (once + W (each + size byte)): the Z step and the sums are shared by the
+    workers; all messages of a round pass through the client, one after the other. `once` holds the
+    latency of the network, there and back, and `byte` its bandwidth.
+    """
+
+    points: int  # of the measured run
+    point: float  # seconds of an iteration for one point, on one processor
+    rounds: float
+    size: float  # bytes of a message, one way
+    once: float
+    each: float
+    byte: float
+
+    @classmethod
+    def of(cls, run: Record, talks: Sequence[Record]) -> "Cost":
+        size = [8.0 * one["numbers"] for one in talks]
+        parts = np.array([one["parts"] for one in talks], float)
+        columns = np.column_stack([np.ones(len(talks)), parts, parts * size])
+        took = np.array([one["seconds"] for one in talks])
+        once, each, byte = np.maximum(_weighted(columns, took), 0)
+        point = run["cpu"] / run["steps"] / run["points"]
+        network = 2 * LATENCY, 2 / NETWORK
+        return cls(
+            run["points"], point, run["rounds"], _message(run),
+            float(once) + network[0], float(each), float(byte) + network[1],
+        )  # fmt: skip
+
+    def seconds(self, points: float, workers: int) -> float:
+        round_of = self.once + workers * (self.each + self.size * self.byte)
+        return self.point * points / workers + self.rounds * round_of
+
+    def most(self, points: float) -> float:
+        """How many workers are the fastest: more of them talk longer than they save."""
+        talk = self.rounds * (self.each + self.size * self.byte)
+        return float(np.sqrt(self.point * points / talk))
+
+    def table(self) -> str:
+        rows = []
+        for times in TIMES:
+            n = times * self.points
+            alone = self.point * n
+            told = [f"{alone / self.seconds(n, w):.1f}" for w in WORKERS]
+            rows.append((f"{n:,}", f"{alone:,.0f}", *told, f"{self.most(n):,.0f}"))
+        heads = tuple(count(w, "worker") for w in WORKERS)
+        text = _table(("points", "s, one worker", *heads, "fastest with"), rows)
+        return text + (
+            f"\n{1e6 * self.point:.0f} microseconds per point and iteration; {self.rounds:.0f} "
+            f"rounds of {self.size:,.0f} bytes; a round takes {1e3 * self.once:.1f} ms, and "
+            f"{1e3 * (self.each + self.size * self.byte):.2f} ms more per partition.\n"
+        )
+
+
+def _weighted(columns: NDArray[Any], took: NDArray[Any]) -> NDArray[Any]:
+    """Least squares of relative errors: short rounds count as long ones do."""
+    found: NDArray[Any] = np.linalg.lstsq(columns / took[:, None], np.ones(len(took)), rcond=None)[
+        0
+    ]
+    return found
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    lines = [heads, ["---:" if at else "---" for at in range(len(heads))], *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n"

@@ -75,7 +75,7 @@ if SOAK:
     }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="function" if SOAK else "module")  # kills one after the other are apart
 def two_processes():
     with cluster_of(2, processes=True) as found, Client(found) as client:
         yield client
@@ -94,6 +94,7 @@ def undisturbed(client, points):
 def test_a_killed_worker_costs_its_share(
     two_processes, points, undisturbed, monkeypatch, moment, computing
 ):
+    two_processes.wait_for_workers(2, timeout=300)  # the one that was killed before is back
     dead = killed_at(monkeypatch, two_processes, MOMENTS[moment](), computing)
     found = DaskMACHash(**REFINED, client=two_processes).fit(*cut(*points, 3))
     assert dead
