@@ -9,8 +9,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 PAGE := tests/serve/test_page.py
 CLUSTER := $(addprefix tests/dask/test_,index.py losses.py machash.py)
+GPU := tests/gpu
 
-.PHONY: demo test test-cluster test-page test-stores test-torch soak bench docs clean
+.PHONY: demo test test-cluster test-gpu test-page test-stores test-torch soak bench docs clean
 
 demo: $(BASE)  ## learn codes for handwritten digits and compare
 	$(BIN)/auxhash demo
@@ -19,10 +20,13 @@ test: $(READY)  ## style, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist worksteal $(addprefix --ignore=,$(PAGE) $(CLUSTER))
+	$(BIN)/pytest -n 2 --dist worksteal $(addprefix --ignore=,$(PAGE) $(CLUSTER) $(GPU))
 
 test-cluster: $(READY)  ## training on Dask clusters, which it starts on this machine
 	$(BIN)/pytest $(CLUSTER)
+
+test-gpu: $(READY)  ## the kernels of GPUs: emulated, where there is a C++ compiler; on a GPU, with CuPy
+	$(BIN)/pytest $(GPU)
 
 test-stores: $(VENV)/.stores  ## stores, each on a real engine, and the SQL of the documentation
 	$(BIN)/pytest tests/stores

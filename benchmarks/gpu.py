@@ -7,7 +7,8 @@ Rows are `train-10k` (CIFAR GIST, 48 bits), `train-58k` (32 bits), `train-1m` (I
 `train-10m` (ten shifts of each of its images by a pixel), `agree` (L(h) and precision of five seeds
 on both), `search` (10,000 queries over 10,000,000 codes of 64 bits, k = 100), `metrics` (all curves
 of the same). Times are the best of N after a first run that compiles; the GPU is waited for.
-Results are JSON lines, and a row that is there is not measured again; `--tables` only shows them.
+Results are JSON lines, and a row that is there is not measured again; `--tables` measures nothing,
+and writes docs/tables/gpu.md and gpu-agreement.md.
 """
 
 import argparse
@@ -22,13 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.table import Table
 
 from auxhash import HammingIndex, MACHash, datasets, metrics
 from auxhash.compute import device as devices
 from benchmarks.records import Record, append, drop_cut_line, read
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results" / "gpu.jsonl"
+DOCS = Path(__file__).parent.parent / "docs"
+RESULTS, TABLES = DOCS / "results" / "gpu.jsonl", DOCS / "tables"
 AIMS = {"train-10k": 0.5, "train-58k": 0.6, "train-1m": 10.0, "train-10m": 180.0}
 SIDE = 28
 QUERIES, RANK = 2_000, 100
@@ -48,8 +49,11 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
                     record = {"name": name, "row": row, **measure()}
                     append(given.results, record)
                     console.print(_line(record), highlight=False)
-    for table in tables(read(given.results)):
-        console.print(table)
+    records = read(given.results)
+    for name, made in (("gpu", table(records)), ("gpu-agreement", agreement(records))):
+        print(made)
+        if given.tables:
+            (TABLES / f"{name}.md").write_text(made, "utf-8")
 
 
 def _trainings(row: str, data: Callable[[], tuple[Any, ...]], bits: int, given: Any) -> Any:
@@ -239,36 +243,33 @@ ROWS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def tables(records: Sequence[Record]) -> list[Table]:
-    """Times, and how far the devices agree."""
-    found = []
-    timed = [record for record in records if record["row"] != "agree"]
-    if timed:
-        table = Table(
-            "", "s", "Z step", "h step", "refining", "L(h)", f"precision at {RANK}", "aim"
-        )
-        for record in timed:
-            numbers = [record.get(name) for name in ("z_seconds", "h_seconds", "refine_seconds")]
-            shown = ["" if number is None else f"{number:.2f}" for number in numbers]
-            asked = f" of {record['queries']:,} queries" if "queries" in record else ""
-            table.add_row(
+def table(records: Sequence[Record]) -> str:
+    """Times, as a table of Markdown."""
+    head = ["", "s", "Z step", "h step", "refining", "L(h)", f"precision at {RANK}", "aim"]
+    rows = []
+    for record in records:
+        if record["row"] == "agree":
+            continue
+        parts = [record.get(name) for name in ("z_seconds", "h_seconds", "refine_seconds")]
+        asked = f", {record['queries']:,} queries" if "queries" in record else ""
+        aimed = record["device"] == "cuda" and record["row"] in AIMS
+        rows.append(
+            [
                 record["name"] + asked,
-                f"{record['seconds']:.3f}",
-                *shown,
+                f"{record['seconds']:.2f}",
+                *("" if part is None else f"{part:.2f}" for part in parts),
                 f"{record['loss']:.4g}" if "loss" in record else "",
                 f"{record['precision']:.3f}" if "precision" in record else "",
-                f"{AIMS[record['row']]} s" if record["row"] in AIMS else "",
-            )
-        found.append(table)
-    agree = [record for record in records if record["row"] == "agree"]
-    if agree:
-        found.append(_agreement_table(agree))
-    return found
+                f"{AIMS[record['row']]:g}" if aimed else "",
+            ]
+        )
+    return _markdown(head, rows)
 
 
-def _agreement_table(records: Sequence[Record]) -> Table:
+def agreement(records: Sequence[Record]) -> str:
     """Mean and range over seeds of L(h) and precision, and the GPU's relative to the CPU's."""
-    table = Table("", "seeds", "L(h), cuda over cpu", "precision, cuda", "precision, cpu")
+    head = ["", "seeds", "L(h), cuda over cpu", "precision, cuda", "precision, cpu"]
+    rows = []
     for kind in ("MAC", "MAC, refined"):
         by_device = {
             device: {
@@ -285,13 +286,15 @@ def _agreement_table(records: Sequence[Record]) -> Table:
         precision = [
             [by_device[device][s]["precision"] for s in seeds] for device in ("cuda", "cpu")
         ]
-        table.add_row(
-            kind,
-            str(len(seeds)),
-            f"{np.mean(ratio):.4f} ({min(ratio):.4f} to {max(ratio):.4f})",
-            *(f"{np.mean(some):.3f} ({min(some):.3f} to {max(some):.3f})" for some in precision),
-        )
-    return table
+        told = [f"{np.mean(ratio):.4f} ({min(ratio):.4f} to {max(ratio):.4f})"]
+        told += [f"{np.mean(some):.3f} ({min(some):.3f} to {max(some):.3f})" for some in precision]
+        rows.append([kind, str(len(seeds)), *told])
+    return _markdown(head, rows)
+
+
+def _markdown(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 def _line(record: Record) -> str:

@@ -26,6 +26,7 @@ from auxhash.training.run import PARTS
 from auxhash.training.validation import TrainingPoints, Validation
 
 LONG, MANY_BITS = 1024, 10**6  # bits of a code and of all codes, beyond which the cost is told
+BYTES_PER_EDGE, BYTES_PER_BIT = 5, 64  # on a GPU: both ends of a pair; its arrays (n, b)
 BYTES = 130  # of memory for each bit of each point, as measured
 PARAMETERS_WITHOUT_EFFECT = ("device", "n_jobs", "verbose")  # a run can go on with others
 ADDED_PARAMETERS = {"start": "random"}  # with the value that older checkpoints, without them, had
@@ -96,10 +97,13 @@ class AffinityHash(Hasher):
         # One generator per part, so that no part's draws depend on another's.
         generators = generator(self.random_state).spawn(PARTS)
         settings, mark = self._settings(), fingerprint(points.X, points.y)
+        needed = self._bytes_on_gpu(points)
+        settings = replace(settings, device=devices.get(getattr(self, "device", "cpu"), needed))
         if settings.going_on:
             these = len(self.codes_) if mark == self.fingerprint_ else 0
             settings = replace(settings, learnt_from=self._learnt_from() - these)
-        found = Training(settings, points, generators, kept).run()
+        with devices.telling(settings.device, needed):
+            found = Training(settings, points, generators, kept).run()
         self.device_ = settings.device.name
         self.hash_function_ = found.h
         self.loss_ = found.loss
@@ -115,6 +119,15 @@ class AffinityHash(Hasher):
         if self.interrupted_:
             interrupt.warn(f"iteration {found.history[-1].iteration}", "the best", kept)
         return self
+
+    def _bytes_on_gpu(self, points: TrainingPoints) -> float:
+        """About what a training on a GPU takes of its memory."""
+        n = len(points.X)
+        if points.affinity is not None:
+            edges = 2 * len(points.affinity)
+        else:
+            edges = 2 * n * sum(n if k is None else k for k in (self.n_similar, self.n_dissimilar))
+        return BYTES_PER_EDGE * edges + points.X.nbytes + BYTES_PER_BIT * n * int(self.n_bits)
 
     def _settings(self) -> Settings:
         raise NotImplementedError
@@ -298,7 +311,6 @@ class MACHash(AffinityHash):
             going_on=going_on,
             init=None if self.init is None else as_codes(self.init, "init"),
             validation=self._checked_validation(),
-            device=devices.get(self.device),
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )

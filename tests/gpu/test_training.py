@@ -141,6 +141,21 @@ def test_too_little_memory_is_told_before_anything_is_trained(gpu, points, monke
     monkeypatch.setattr(devices.Device, "free", lambda self: 1000)
     with pytest.raises(MemoryError, match=r"GB.*n_similar"):
         MACHash(**SMALL, device="cuda").fit(*points)
+    assert trained(points, "auto", refine=None).device_ == "cpu"
+
+
+def test_what_runs_out_of_memory_says_how_much_it_needs(gpu, points, monkeypatch):
+    class OutOfMemoryError(MemoryError):
+        pass
+
+    OutOfMemoryError.__module__ = "cupy.cuda.memory"
+
+    def failing(*args):
+        raise OutOfMemoryError("Out of memory allocating 8 bytes")
+
+    monkeypatch.setattr("auxhash.zstep.problem_on", failing)
+    with pytest.raises(MemoryError, match=r"8 bytes.*GB.*fewer"):
+        MACHash(**SMALL, device="cuda").fit(*points)
 
 
 def test_without_a_gpu_nothing_falls_back_silently(points):

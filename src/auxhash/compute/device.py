@@ -9,7 +9,8 @@ and keeps the result on disk.
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -162,6 +163,21 @@ def _carried(value: Any, move: Callable[[Any], Any]) -> Any:
         if any(moved[name] is not parts[name] for name in parts):
             return replace(value, **moved)
     return value
+
+
+@contextmanager
+def telling(device: Device, needed: float) -> Iterator[None]:
+    """Say, where its memory turns out to be too small, about how much was needed."""
+    try:
+        yield
+    except MemoryError as error:
+        if not type(error).__module__.startswith("cupy"):
+            raise
+        raise MemoryError(
+            f"device={device.name!r} ran out of memory: {error}. Pairs, points and codes take "
+            f"about {needed / GIGA:.1f} GB, and the features more: train on fewer points or on "
+            'fewer pairs (n_similar, n_dissimilar), or on device="cpu"'
+        ) from error
 
 
 CPU = Device("cpu", np)
