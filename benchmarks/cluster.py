@@ -58,7 +58,7 @@ SUBJECTS = ("partitions", "functions", "traffic", "overhead", "processes", "roun
 ITERATIONS = 8
 SEEDS = (0, 1, 2)  # of the plain estimator: how much it varies by itself
 PARTITIONS = (16, 4, 8, 2, 1)
-SHARES = (2_000, 8_000, 32_000)
+SHARES = (2_000, 4_000, 8_000)
 BITS = (8, 16, 64)
 FUNCTIONS = (("linear", False), ("linear", True), ("rbf", False), ("network", False))
 FEWER, MANY = 14_500, 100_000
@@ -90,7 +90,7 @@ def runs() -> Iterator[Record]:
         for parts in (0, 4, 16):
             told = {"subject": "functions", "function": function, "refine": refine, "parts": parts}
             yield fewer | told
-    brief = common | {"subject": "traffic", "refine": False, "parts": 2, "max_iter": 2}
+    brief = common | {"subject": "traffic", "refine": False, "parts": 2, "max_iter": 8}
     brief["kappa"] = [20, 100]
     for points in SHARES:
         yield brief | {"points": points}
