@@ -32,8 +32,8 @@ def refine_briefly(patch):
         return
     suited = Refine.suited_to.__func__
 
-    def brief(cls, problem):
-        return replace(suited(cls, problem), n_steps=BRIEF)
+    def brief(cls, *given):
+        return replace(suited(cls, *given), n_steps=BRIEF)
 
     patch.setattr(Refine, "suited_to", classmethod(brief))
     for name in ("LEAST_STEPS", "FEW_STEPS", "N_STEPS"):

@@ -126,7 +126,9 @@ class AffinityHash(Hasher):
         if points.affinity is not None:
             edges = 2 * len(points.affinity)
         else:
-            edges = 2 * n * sum(n if k is None else k for k in (self.n_similar, self.n_dissimilar))
+            edges = (
+                2 * n * sum(n if k is None else int(k) for k in (self.n_similar, self.n_dissimilar))
+            )
         return BYTES_PER_EDGE * edges + points.X.nbytes + BYTES_PER_BIT * n * int(self.n_bits)
 
     def _settings(self) -> Settings:

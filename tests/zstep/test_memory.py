@@ -44,7 +44,7 @@ def test_bit_after_bit_the_neighbour_lists_stay_the_same(loss, monkeypatch):
     A = real_pairs(60, 900, np.random.default_rng(0))
     problem = Problem(A, loss, 6)
     expected = [Problem(A, loss, k + 1) for k in range(6)]
-    monkeypatch.setattr(module, "_graph", None)
+    monkeypatch.setattr(module, "graph_of", None)
     rng = np.random.default_rng(1)
     Z = oracle.codes(rng, 60, 6)
     words = module.codes_to_words(Z)

@@ -23,8 +23,7 @@ device_option = click.option(
     "--device",
     type=click.Choice(["cpu", "cuda", "auto"]),
     default="cpu",
-    show_default=True,
-    help="cuda: a GPU, by way of CuPy; auto: a GPU where there is one.",
+    help="cpu (the default); cuda, a GPU by way of CuPy; or auto, a GPU where there is one.",
 )
 seed_option = click.option(
     "--seed",

@@ -21,7 +21,7 @@ import numpy as np
 from auxhash.checks import unknown
 from auxhash.compute.arrays import Computed
 
-Kept = TypeVar("Kept")
+Carried = TypeVar("Carried")
 
 DeviceName = Literal["cpu", "cuda", "auto"]
 NAMES = get_args(DeviceName)
@@ -39,6 +39,10 @@ class Device:
     name: str
     module: Any  # numpy or cupy
 
+    def __reduce__(self) -> Any:
+        """By name: in another process there is another module."""
+        return get, (self.name,)
+
     def put(self, array: Any) -> Any:
         """The array on this device."""
         return self.module.asarray(array)
@@ -47,14 +51,14 @@ class Device:
         """The array as NumPy's."""
         return array if on_processor(array) else self.module.asnumpy(array)
 
-    def carry(self, value: Kept) -> Kept:
+    def carry(self, value: Carried) -> Carried:
         """A value on this device: an array, or a dataclass with all arrays inside it."""
-        carried: Kept = _carried(value, self.put)
+        carried: Carried = _carried(value, self.put)
         return carried
 
-    def bring(self, value: Kept) -> Kept:
+    def bring(self, value: Carried) -> Carried:
         """The reverse of `carry`."""
-        brought: Kept = _carried(value, self.fetch)
+        brought: Carried = _carried(value, self.fetch)
         return brought
 
     def columns(self, A: Any, chosen: Any) -> Any:
