@@ -8,7 +8,6 @@ from auxhash.estimators import MACHash
 from auxhash.experiments.compare import Comparison
 from auxhash.experiments.comparepage import Compared, PageHead
 from auxhash.experiments.entries import MethodLike
-from auxhash.refine import Refine
 
 # Two-step hashing and MAC started from it, what is best here, and three to be measured against.
 METHODS: Mapping[str, MethodLike] = {
@@ -16,9 +15,6 @@ METHODS: Mapping[str, MethodLike] = {
     "MACcut": "MACcut",
     "MACrefined": "MACrefined",
     "MACrefined, kernels": MACHash(hash_function="rbf"),
-    "MACrefined, network": MACHash(
-        hash_function="network", max_iter=2, refine=Refine(n_steps=400, keep="refined")
-    ),
     "ITQ": "ITQ",
     "CCAITQ": "CCAITQ",
     "OneHot": "OneHot",
@@ -28,10 +24,10 @@ ABOUT = """\
 L(h) is the loss that cut, MACcut and MACrefined minimise; p@k the share of a query's k nearest that
 are the same digit, mAP the same over all ranks; b_eff how many bits are effective. cut is two-step
 hashing, MACcut is MAC from there with the paper's mu, MACrefined what MACHash does by default, all
-with linear hash functions; with kernels (hash_function="rbf") or a network ("network", here with
-fewer steps than by default) it is best, and slower to train and to encode with. ITQ knows no
-labels, CCAITQ is its supervised form, and OneHot takes a classifier's answer as the code. Where
-b_eff is near 3.3 (ten classes), a code says little more than the digit."""
+with linear hash functions; with kernels (hash_function="rbf") it is best here, and slower to train
+and to encode with. ITQ knows no labels, CCAITQ is its supervised form, and OneHot takes a
+classifier's answer as the code. Where b_eff is near 3.3 (ten classes), a code says little more than
+the digit."""
 
 
 def run(

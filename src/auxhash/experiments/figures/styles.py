@@ -31,7 +31,6 @@ STYLES = {
     "MACrefined": Style("wine", "diamond"),
     "MAC": Style("brown", "up-open", LONG),
     "MACrefined, kernels": Style("ink", "diamond"),
-    "MACrefined, network": Style("orange", "diamond"),
     "KSH": Style("sky", "down"),
     "ITQ": Style("green", "up"),
     "NeighborHash": Style("indigo", "square"),
