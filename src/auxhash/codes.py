@@ -61,7 +61,7 @@ def sign(values: NDArray[np.floating[Any]]) -> Codes:
 
 def pack(codes: ArrayLike) -> Packed:
     """Pack +-1 codes (n, b) into uint8 (n, ceil(b / 8))."""
-    there: Any = codes
+    there: Any = devices.native(codes)
     return pack_bits((as_codes(codes) if devices.on_processor(codes) else there) > 0)
 
 

@@ -46,6 +46,7 @@ class AffinityHash(Hasher):
     max_sweeps: int
     C: float
     random_state: RandomState
+    device: devices.DeviceName = "cpu"  # also of what was pickled before there was a choice
 
     hash_function_: HashFunction
     loss_: float
@@ -98,7 +99,11 @@ class AffinityHash(Hasher):
         generators = generator(self.random_state).spawn(PARTS)
         settings, mark = self._settings(), fingerprint(points.X, points.y)
         needed = self._bytes_on_gpu(points)
-        settings = replace(settings, device=devices.get(getattr(self, "device", "cpu"), needed))
+        device = devices.get(self.device, needed)
+        if device is not devices.CPU:
+            device.check_room(needed, "this training")
+            settings = replace(settings, n_jobs=1)  # one thread, with its device and its stream
+        settings = replace(settings, device=device)
         if settings.going_on:
             these = len(self.codes_) if mark == self.fingerprint_ else 0
             settings = replace(settings, learnt_from=self._learnt_from() - these)

@@ -94,7 +94,11 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         """
         points = devices.native(X)
         device = devices.of(points)
+        if _takes_any_shape(self) and points.ndim > 2:
+            return lambda chunk: device.put(self._outputs(device.fetch(chunk))), points
         validate_data(self, np.zeros((1, *points.shape[1:])), reset=False)
+        if not len(points):
+            raise ValueError("X must hold at least one point, got none")
         if not np.isfinite(points).all():
             raise ValueError("X must not hold NaN or infinity")
         h = getattr(self, "hash_function_", None)
@@ -116,7 +120,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         check_is_fitted(self)
         if self.labels_ is None:
             raise ValueError("score needs labels of the training points: fit with y as well")
-        codes = self.encode(X)
+        codes = devices.fetched(self.encode(X))
         return precision_among(codes, self.codes_, y, self.labels_, k, self.n_jobs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -233,6 +237,7 @@ def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | Non
     """Labels that are not learnt from, for `score`; there must be one per point."""
     if y is None:
         return None
+    y = devices.fetched(y)
     check_consistent_length(points, y)
     return np.asarray(y.toarray() if hasattr(y, "toarray") else y)
 

@@ -97,7 +97,7 @@ def warn_of_few(
             short.append(f"{(had < most).sum()} points have fewer than n_{name}={most}")
     if short:
         message = f"of {n} points, {' and '.join(short)}; all they have are used"
-        warnings.warn(message, stacklevel=2)
+        warnings.warn(message, stacklevel=4)
 
 
 def from_neighbors(

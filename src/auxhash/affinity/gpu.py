@@ -17,7 +17,7 @@ THREADS = 1 << 14  # that draw at the same time
 EDGE = 5  # bytes: a partner, and the row of its (y, weight)
 MOST_DRAWS = 1 << 12  # of a point; more are drawn by the processor
 ROWS = np.array([(y, 1.0) for y in SIGNS])  # (y, weight) of dissimilar and similar draws
-SPAN = 1 << 20  # points whose edges are counted at once
+SPAN = 1 << 14  # points whose edges are counted at once
 
 
 def from_labels(
@@ -143,11 +143,11 @@ class LaterAffinity(Affinity):
 
     def __getattr__(self, name: str) -> Any:
         """What is missing until the pairs are drawn."""
-        if name.startswith("__") or "_drawn_as" not in vars(self):
+        drawn_as = vars(self).get("_drawn_as")
+        if name.startswith("__") or drawn_as is None:
             raise AttributeError(name)
         with warnings.catch_warnings():  # of few points it was warned before
             warnings.simplefilter("ignore")
-            drawn = build.drawn_from_labels(*self._drawn_as)
-        del self._drawn_as
-        vars(self).update(vars(drawn))
-        return getattr(self, name)
+            drawn = build.drawn_from_labels(*drawn_as)
+        vars(self).update({**vars(drawn), "groups": self.groups})
+        return vars(self)[name]

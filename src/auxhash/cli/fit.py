@@ -140,8 +140,10 @@ def fit(
       auxhash fit photos --features mine:colours -o colours.safetensors
     """
     from auxhash.cli import inputs
+    from auxhash.compute import device as devices
     from auxhash.training.interrupt import TrainingInterrupted
 
+    devices.get(device)  # or raise before anything is read
     path = inputs.output_path(output, features, labels, pairs, checkpoint)
     if auto_seconds is not None and not auto:
         raise click.UsageError("--auto-seconds is for --auto, which is not given")

@@ -32,6 +32,10 @@ GIGA = 1e9
 INCLUDED = re.compile(r'^#include "(.*)"$', re.MULTILINE)
 
 
+class NoDeviceError(RuntimeError, ValueError):
+    """There is no GPU, and one was asked for."""
+
+
 @dataclass(frozen=True)
 class Device:
     """A device, by the module whose arrays it computes with."""
@@ -53,6 +57,8 @@ class Device:
 
     def carry(self, value: Carried) -> Carried:
         """A value on this device: an array, or a dataclass with all arrays inside it."""
+        if self.module is np:
+            return value
         carried: Carried = _carried(value, self.put)
         return carried
 
@@ -111,8 +117,7 @@ class Device:
         if needed > self.free():
             raise MemoryError(
                 f"device={self.name!r} has {self.free() / GIGA:.1f} GB of memory free, and {what} "
-                f"needs about {needed / GIGA:.1f} GB: train on fewer points or on fewer pairs "
-                '(n_similar, n_dissimilar), or on device="cpu"'
+                f'needs about {needed / GIGA:.1f} GB: take fewer, or device="cpu"'
             )
 
 
@@ -199,8 +204,12 @@ def of(array: Any) -> Device:
 
 def on_processor(array: Any) -> bool:
     """Whether it is no array of a GPU, neither CuPy's nor PyTorch's."""
-    there = hasattr(type(array), "__cuda_array_interface__")
-    return not (there and getattr(array, "is_cuda", True))  # tensors say where they are
+    if _is_tensor(array):
+        return not array.is_cuda
+    if not hasattr(type(array), "__cuda_array_interface__"):
+        return True
+    # Arrays of other libraries, which may be anywhere, become NumPy's as they always did.
+    return not hasattr(sys.modules.get(type(array).__module__), "RawModule")
 
 
 def native(array: Any) -> Any:
@@ -257,7 +266,7 @@ def _cuda() -> Device:
     try:
         found = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise RuntimeError(f"device='cuda' finds no GPU that can be used: {error}") from error
+        raise NoDeviceError(f"device='cuda' finds no GPU that can be used: {error}") from error
     if not found:
-        raise RuntimeError("device='cuda' finds no GPU")
+        raise NoDeviceError("device='cuda' finds no GPU")
     return Device("cuda", cupy)

@@ -31,7 +31,8 @@ from auxhash.training.validation import Validation
 
 # What a MACHash learns, in the order in which it does: equal models are equal files.
 LEARNT = (
-    *("feature_names_in_", "n_features_in_", "hash_function_", "loss_", "two_step_", "history_"),
+    *("feature_names_in_", "n_features_in_", "device_", "hash_function_", "loss_", "two_step_"),
+    "history_",
     *("n_iter_", "codes_", "labels_", "n_learnt_", "fingerprint_", "interrupted_"),
 )
 
@@ -146,6 +147,7 @@ class DaskMACHash(Distributed, MACHash):
         [model] = [one.model for one in found if one.model is not None]
         self.hash_function_, self.loss_, self.two_step_ = model.h, model.loss, model.two_step
         self.history_, self.interrupted_ = model.history, model.interrupted
+        self.device_ = "cpu"
         self.n_iter_ = len(self.history_)
         self.n_learnt_ = sum(one.n for one in found) + settings.learnt_from
         self.fingerprint_ = loaded.fingerprint

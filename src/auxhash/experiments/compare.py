@@ -24,6 +24,7 @@ from auxhash.experiments import runs
 from auxhash.experiments.cells import Cells, Memory
 from auxhash.experiments.entries import METHODS, Entry, Methods, Shared, entries, in_short, shown
 from auxhash.experiments.runs import PairNumbers
+from auxhash.metrics.gpu import MOST_COUNTED
 from auxhash.storage.encoding import Arrays
 from auxhash.words import count
 
@@ -142,7 +143,7 @@ def compare(
     losses.get(loss)
     on = devices.get(device).name
     chosen = entries(methods, shared)
-    lengths = _several("bits", bits, 1, MOST_BITS)
+    lengths = _several("bits", bits, 1, MOST_BITS if on == "cpu" else MOST_COUNTED)
     every_seed, ranks = _several("seeds", seeds, 0), _several("k", k, 1)
     cells = Memory() if folder is None else Cells(folder)
     data = datasets.load(dataset) if isinstance(dataset, str) else dataset

@@ -58,8 +58,13 @@ def prepared(hasher: Hasher, n_bits: int, **settings: Any) -> Hasher:
 
 def on_device(hasher: Hasher, device: DeviceName) -> Hasher:
     """The hasher itself, set to be trained on that device if it can be: others stay here."""
-    if hasattr(hasher, "device") and getattr(hasher, "z_step", "descent") == "descent":
-        hasher.set_params(device=device)
+    if "device" not in hasher.get_params(deep=False):
+        return hasher
+    hasher.set_params(device=device)
+    try:
+        hasher._check_parameters()
+    except ValueError:  # a solver or a hash function that is for the processor
+        hasher.set_params(device="cpu")
     return hasher
 
 

@@ -141,7 +141,7 @@ class Principal:
         """These rows in parts of `size`, and a function that gives the coordinates of a part."""
         size = self.device.rows(size, self.X)
         if isinstance(self.X, Computed):
-            all_rows = np.arange(len(self.X))[rows]
+            all_rows = np.arange(len(self.X))[rows] if isinstance(rows, slice) else rows
             return Chunks(len(all_rows), size, run), lambda part: self.take(all_rows[part])
         X = self.take(rows)
         return Chunks(len(X), size, run), lambda part: X[part]

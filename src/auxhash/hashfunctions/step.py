@@ -162,7 +162,8 @@ def started(
     """
     check_started(h)
     if is_started_linearly(h):
-        return h.with_linear(projections(F[:], n_bits, rng))
+        device = devices.of(F)
+        return h.with_linear(device.put(projections(device.fetch(F[:]), n_bits, rng)))
     return cast("SmoothHashFunction", h)
 
 

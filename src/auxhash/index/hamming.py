@@ -11,6 +11,7 @@ from auxhash import checks
 from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
 from auxhash.compute import device as devices
 from auxhash.index import file, scan
+from auxhash.index.gpu import check_bits
 from auxhash.index.held import Held, Ids
 from auxhash.words import count
 
@@ -39,7 +40,8 @@ class HammingIndex:
         self.n_bits = checks.whole("n_bits", n_bits, 1, MOST_BITS)
         self.n_jobs = n_jobs
         self.device = device
-        self._device = devices.get(device)
+        if devices.get(device) is not devices.CPU:
+            check_bits(self.n_bits)
         self._held = Held(np.empty((n_bytes(self.n_bits), 0), np.uint8), 0, None, 0)
         self._changing = threading.Lock()
 
@@ -57,7 +59,6 @@ class HammingIndex:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.n_bits, self.n_jobs = state["n_bits"], state["n_jobs"]
         self.device = state.get("device", "cpu")
-        self._device = devices.get(self.device)
         planes, ids, next_id = state["held"]
         # Copied, because two indexes must not grow into the same array.
         self._held = Held(np.array(planes, order="C"), planes.shape[1], ids, next_id)
@@ -111,7 +112,9 @@ class HammingIndex:
         Each is of shape (n_queries, k), or (n_queries, n) where the index holds n < k codes.
         """
         held, queries = self._asked(codes)
-        found = held.nearest(queries, checks.whole("k", k, 1), self.n_jobs, self._device)
+        found = held.nearest(
+            queries, checks.whole("k", k, 1), self.n_jobs, devices.get(self.device)
+        )
         distances, ids = (devices.like(codes, part) for part in found)
         return distances, ids
 

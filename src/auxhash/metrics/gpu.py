@@ -8,7 +8,7 @@ from auxhash.compute.device import Device
 from auxhash.metrics import tally
 from auxhash.metrics.tally import Counts, Truth
 
-MOST_BITS = 511  # as in tally.cu
+MOST_COUNTED = 511  # as in tally.cu
 QUERIES = 4096  # at a time
 PARTS = 16  # blocks per query
 
@@ -17,10 +17,10 @@ def counts(
     device: Device, query: Packed, base: Packed, truth: Truth, n_bits: int
 ) -> tuple[Counts, Counts]:
     """Points and relevant points (queries, n_bits + 1) at each distance from each query."""
-    if n_bits > MOST_BITS:
+    if n_bits > MOST_COUNTED:
         raise ValueError(
-            f"on device={device.name!r} codes have at most {MOST_BITS} bits, got {n_bits}: count "
-            'on device="cpu"'
+            f"on a GPU codes have at most {MOST_COUNTED} bits, got {n_bits}: count on "
+            'device="cpu"'
         )
     words = to_words(base)
     device.check_room(2 * words.nbytes, f"counting {len(base):,} codes")

@@ -142,6 +142,8 @@ def take(
     Codes are packed uint8 or +-1; labels (n,) or indicators (n, n_labels). `cuts` are the rising
     ranks at which the walk (with ties in index order) records its sums.
     """
+    query_codes, base_codes = devices.fetched(query_codes), devices.fetched(base_codes)
+    query_labels, base_labels = devices.fetched(query_labels), devices.fetched(base_labels)
     if n_bits is None:
         n_bits = common_bits(query_codes=query_codes, base_codes=base_codes)
     n_bits = checks.whole("n_bits", n_bits, 1, MOST_BITS)
