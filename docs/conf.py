@@ -38,7 +38,10 @@ nitpicky = True
 # Names that are other projects', or private to a module.
 nitpick_ignore_regex = [
     (r"py:.*", r"(?!auxhash\.).*"),
-    (r"py:.*", r"auxhash\..*\.(Run|Graph|FeatureMap|Coded|Class|Address|Computed|Device)"),
+    (
+        r"py:.*",
+        r"auxhash\..*\.(Run|Graph|FeatureMap|Coded|Class|Address|Computed|Device|Hyperplanes)",
+    ),
 ]
 
 

@@ -50,7 +50,7 @@ class DaskMACHash(Distributed, MACHash):
 
     Args:
         n_bits, loss, ..., verbose: as for `MACHash`. hash_function is "linear", "rbf" or "network";
-            init must be None; validation compares labels. n_jobs are threads per partition: None
+            device is "cpu"; init must be None; validation compares labels. n_jobs are threads per partition: None
             takes as many as the worker has.
         client: a `distributed.Client`; None takes the current one.
         timeout: the most seconds that one step of one partition may take, and its loading.
@@ -84,6 +84,7 @@ class DaskMACHash(Distributed, MACHash):
         init: None = None,
         start: zstep.Start = "random",
         warm_start: bool = False,
+        device: Literal["cpu"] = "cpu",
         random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -228,6 +229,10 @@ class DaskMACHash(Distributed, MACHash):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         checks.number("timeout", self.timeout, 0, strict=True)
+        if self.device != "cpu":
+            raise ArgumentError(
+                f'device must be "cpu" here: workers train on processors, got {self.device!r}'
+            )
         if self.init is not None:
             raise ArgumentError("init must be None here: codes of all points would have to travel")
         h = hashfunctions.get(self.hash_function, self.C)

@@ -19,8 +19,7 @@ def counts(
     """Points and relevant points (queries, n_bits + 1) at each distance from each query."""
     if n_bits > MOST_COUNTED:
         raise ValueError(
-            f"on a GPU codes have at most {MOST_COUNTED} bits, got {n_bits}: count on "
-            'device="cpu"'
+            f'on a GPU codes have at most {MOST_COUNTED} bits, got {n_bits}: count on device="cpu"'
         )
     words = to_words(base)
     device.check_room(2 * words.nbytes, f"counting {len(base):,} codes")
