@@ -50,8 +50,8 @@ class DaskMACHash(Distributed, MACHash):
 
     Args:
         n_bits, loss, ..., verbose: as for `MACHash`. hash_function is "linear", "rbf" or "network";
-            device is "cpu"; init must be None; validation compares labels. n_jobs are threads per partition: None
-            takes as many as the worker has.
+            device is "cpu"; init must be None; validation compares labels. n_jobs are threads per
+            partition: None takes as many as the worker has.
         client: a `distributed.Client`; None takes the current one.
         timeout: the most seconds that one step of one partition may take, and its loading.
 
