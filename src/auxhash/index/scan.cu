@@ -5,21 +5,12 @@
 // distance and a position in one number, so that keys rise as the results do: nearest first, equal
 // distances by position.
 
-typedef unsigned long long word;
-typedef long long count;
+#include "../compute/hamming.cuh"
 
 #define TILE 64    // queries that a block compares with its codes
 #define HELD 4     // codes that a thread holds
 #define LONGEST 8  // words of a code, at most
 #define ROOM 4096  // keys that are sorted together
-
-static __device__ int distance(const word *a, const word *b, int n_words)
-{
-    int d = 0;
-    for (int w = 0; w < n_words; w++)
-        d += __popcll(a[w] ^ b[w]);
-    return d;
-}
 
 // How many of every `stride`-th code are at each distance from each query: bins (queries, widest + 1).
 extern "C" __global__ void histogram(

@@ -1,17 +1,8 @@
 // tally.py on a GPU: a block counts a part of the base for one query.
 
-typedef unsigned long long word;
-typedef long long count;
+#include "../compute/hamming.cuh"
 
 #define MOST 1024  // bins: distances of codes of up to 511 bits, relevant or not
-
-static __device__ int distance(const word *a, const word *b, int n_words)
-{
-    int d = 0;
-    for (int w = 0; w < n_words; w++)
-        d += __popcll(a[w] ^ b[w]);
-    return d;
-}
 
 // Points at each distance from each query (queries, width) in `found`, and relevant ones in `hits`:
 // those whose label is the query's or, where labels are sets (`n_sets` words, else 0), that share
