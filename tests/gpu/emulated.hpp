@@ -15,6 +15,8 @@ struct Place {
 };
 static Place threadIdx, blockIdx, blockDim, gridDim;
 
+using std::isinf;
+
 #define __global__
 #define __device__
 #define __shared__ static

@@ -124,7 +124,9 @@ def anchor_graph_eigenvectors(Z: Array, n: int) -> tuple[Array, Array]:
     W = root[:, None] * V * scale
     # Where an eigenvector is 0 on a part of the graph, its weights are 0, not rounding noise.
     W[np.abs(W) < NOTHING * np.abs(W).max(axis=0)] = 0.0
-    return value, W
+    # Their signs are free; without a rule they would differ from machine to machine.
+    largest = np.take_along_axis(W, np.abs(W).argmax(axis=0)[None], axis=0)
+    return value, W * np.where(largest < 0, -1.0, 1.0)
 
 
 def second_thresholds(Z: Array, Y: Array) -> Array:

@@ -15,8 +15,9 @@ Numbers = NDArray[np.int64]  # indices of points, rows or bits
 class Computed:
     """A matrix whose rows are computed each time that they are asked for.
 
-    It stands for one that would take too much memory. `make` gives some rows, as an array; `memo`
-    keeps what was derived from all of them. They are made on the device where `like` is.
+    It stands for one that would take too much memory. `make` gives some rows, as an array, `single`
+    the same rows in single precision, where that is good enough for rough products; `memo` keeps
+    what was derived from all of them. They are made on the device where `like` is.
     """
 
     def __init__(
@@ -24,8 +25,9 @@ class Computed:
         shape: tuple[int, int],
         make: Callable[[Numbers | slice], AnyArray],
         like: AnyArray | None = None,
+        single: Callable[[Numbers | slice], Single] | None = None,
     ) -> None:
-        self.shape, self.make, self.like = shape, make, like
+        self.shape, self.make, self.like, self.single = shape, make, like, single
         self.memo: dict[str, Any] = {}
 
     def __len__(self) -> int:

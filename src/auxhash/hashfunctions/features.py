@@ -5,6 +5,7 @@ gives the SVM's C and the bias the same meaning for any data.
 """
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +16,7 @@ from auxhash.affinity.neighbors import normalized
 from auxhash.checks import number, numbers, whole
 from auxhash.compute import device as devices
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Computed, Matrix, Numbers
+from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers
 from auxhash.compute.peers import peers, share
 from auxhash.storage.encoding import register
 
@@ -44,10 +45,15 @@ def rows_of(features: FeatureMap, X: NDArray[Any], width: int) -> Matrix | None:
     if n * width * 8 <= _largest(X) or n < TALL * width or not isinstance(features, Scaled | Unit):
         return None
 
-    def make(rows: Numbers | slice) -> Array:
-        return with_one(features(X[rows]))
+    def make(rows: Numbers | slice, dtype: Any = np.float64) -> AnyArray:
+        some = X[rows]
+        found: AnyArray = devices.of(X).empty((len(some), width), dtype)
+        features.into(some, found[:, :-1])
+        found[:, -1] = 1
+        return found
 
-    return Computed((n, width), make, X)
+    exact = isinstance(features, Unit) or np.can_cast(X.dtype, np.float32)
+    return Computed((n, width), make, X, partial(make, dtype=np.float32) if exact else None)
 
 
 def _largest(X: NDArray[Any]) -> float:
@@ -98,10 +104,14 @@ class Scaled:
         return Scaled(low, high - low if high > low else 1.0)
 
     def __call__(self, X: NDArray[Any]) -> Array:
-        F = X.astype(np.float64)  # a copy, changed in place
-        F -= self.low
-        F /= self.width
+        F: Array = devices.of(X).empty(X.shape)
+        self.into(X, F)
         return F
+
+    def into(self, X: NDArray[Any], F: AnyArray) -> None:
+        """Write the features into F, in its precision."""
+        np.subtract(X, self.low, out=F, dtype=F.dtype)
+        F /= self.width
 
 
 @register("Unit")
@@ -114,6 +124,10 @@ class Unit:
 
     def __call__(self, X: NDArray[Any]) -> Array:
         return normalized(X)
+
+    def into(self, X: NDArray[Any], F: AnyArray) -> None:
+        """Write the features into F, in its precision."""
+        F[:] = normalized(X)
 
 
 @register("RadialBasis")

@@ -10,8 +10,9 @@ the point is inside the margin and 0 where it is not. A few conjugate gradient s
 Newton system. Where classes are well separated, few points are inside a bit's margin, and the
 preconditioner is a poor one: a bit whose system takes more operations than to solve it exactly is
 solved so, then and for some steps from then on (`exact`). Where the points are in several parts, a
-bit is solved exactly only while few points are inside, which then travel. Double precision
-throughout: radial basis functions are nearly collinear, and single precision fails on them.
+bit is solved exactly only while few points are inside, which then travel. Double precision:
+radial basis functions are nearly collinear, and single precision fails on them. Only the products
+of conjugate gradients are in single precision, where features are computed for each of them.
 """
 
 import numpy as np
@@ -19,8 +20,7 @@ from numpy.typing import NDArray
 
 from auxhash.compute import device as devices
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Computed, Matrix, Numbers
-from auxhash.compute.device import MOST_THREADS
+from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers
 from auxhash.compute.parts import Chunks, Parts
 from auxhash.compute.peers import peers
 from auxhash.hashfunctions.exact import DeviceSteps, ExactSteps, JoinedSteps
@@ -36,6 +36,7 @@ FEW_LENGTHS, LENGTHS = 4, 50  # of a step that are tried, at least and at most
 SETTLED = 0.1  # share of a step's slope at length 0 that may be left at its end
 CG_STEPS = 12  # at least, that are tried before a system is solved exactly
 CG_STEPS_TOGETHER = 200  # at most, where points are in several parts: then few are solved exactly
+LEAST_ROWS, MOST_BLOCKS = 64, 1024  # of a GPU that sums over points
 NOTHING = 1e-200  # a squared residual that has no digits to lose
 PATIENCE = 1 / 8  # or this share of its operations: most of them are made once, CG's for each step
 
@@ -222,6 +223,14 @@ class _Newton:
         count = self.device.fetch(peers().sum((inside != 0).sum(axis=0)))
         return np.asarray((count <= len(self.gram)) & (count**2 <= FEW_INSIDE * self.n_points))
 
+    def _rough(self, rows: slice) -> AnyArray:
+        """Features for directions, which need not be exact: the gradients that they come from are.
+
+        What is computed when needed is so at half the cost.
+        """
+        single = self.F.single if isinstance(self.F, Computed) else None
+        return self.F[rows] if single is None else single(rows)
+
     def _weight(self, rows: slice) -> Array:
         return self.s if len(self.s) == 1 else self.s[rows]
 
@@ -272,9 +281,10 @@ class _Newton:
             direction = p
 
             def part(rows: slice, direction: Array = direction) -> Array:
-                outputs = self.F[rows] @ direction
+                F = self._rough(rows)
+                outputs = F @ direction.astype(F.dtype, copy=False)
                 outputs *= inside[rows]
-                return self.F[rows].T @ outputs
+                return (F.T @ outputs).astype(np.float64, copy=False)
 
             _go_along(p, self.parts.sum(part), step, r, size, 2 * self.C)
             solved = _turn(p, self.inverse @ r, r, size, first)
@@ -295,13 +305,8 @@ class _Newton:
         )
         slope, curve = (W * step).sum(0), (step * step).sum(0)
         enough = SETTLED * np.abs((gradient * step).sum(0))
-        if self.device is devices.CPU:
-            length = self._length(M, change, slope, curve, enough)
-        else:  # at once
-            length = np.empty_like(slope)
-            numbers = np.float64(2 * self.C), FEW_LENGTHS, LENGTHS, *M.shape
-            given = M, change, self.s, self.s.size, slope, curve, enough, *numbers, length
-            self.device.kernels(__file__, MOST_THREADS)("lengths", M.shape[1], *given)
+        find = self._length if self.device is devices.CPU else self._device_length
+        length = find(M, change, slope, curve, enough)
         self.parts.each(lambda rows: np.add(M[rows], length * change[rows], out=M[rows]))
         return length
 
@@ -333,6 +338,27 @@ class _Newton:
                 break
         found: Array = length
         return found
+
+    def _device_length(
+        self, M: Array, change: Array, slope: Array, curve: Array, enough: Array
+    ) -> Array:
+        """The same on a GPU."""
+        (n, b), empty = M.shape, self.device.empty
+        length, low, high = np.ones_like(slope), np.zeros_like(slope), np.full_like(slope, np.inf)
+        per_block = max(LEAST_ROWS, -(-n // MOST_BLOCKS))
+        n_blocks = -(-n // per_block)
+        partial, far = empty((n_blocks, 2, b)), empty(b, np.bool_)
+        run = self.device.kernels(__file__)
+        for number in range(LENGTHS):
+            late = number >= FEW_LENGTHS - 1
+            given = M, change, self.s, self.s.size, length, n, b, per_block, partial
+            run("slopes", n_blocks, *given)
+            numbers = np.float64(2 * self.C), np.bool_(late), b
+            sums = partial, n_blocks, slope, curve, enough
+            run("next_lengths", b, *sums, *numbers, low, high, length, far)
+            if late and not self.device.fetch(far).any():
+                break
+        return length
 
 
 def _go_along(p: Array, total: Array, step: Array, r: Array, size: Array, factor: float) -> None:
