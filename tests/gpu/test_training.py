@@ -68,11 +68,17 @@ def test_it_learns_from_pairs(gpu, points, rng):
     assert there.loss_ < 1.2 * here.loss_
 
 
-def test_features_that_are_not_held(gpu, points, monkeypatch):
+@pytest.mark.parametrize("kept", [0.0, 0.4], ids=["computed", "single"])
+@pytest.mark.parametrize("hash_function", ["linear", "network"])
+def test_features_that_are_not_held(gpu, points, monkeypatch, hash_function, kept):
+    X, y = points
+    held = trained((X.astype(np.uint8), y), "cuda", hash_function=hash_function)
     monkeypatch.setattr("auxhash.hashfunctions.features.SHARE", 0.0)
-    monkeypatch.setattr("auxhash.hashfunctions.features.TALL", 1)
-    held = trained(points, "cuda")
-    assert held.loss_ < held.history_[0].loss
+    monkeypatch.setattr("auxhash.hashfunctions.features.SINGLE_SHARE", kept)
+    monkeypatch.setattr("auxhash.compute.device.MANY", 16)  # in several parts
+    for given in (X, X.astype(np.uint8)):
+        other = trained((given, y), "cuda", hash_function=hash_function)
+        assert other.loss_ == pytest.approx(held.loss_, rel=0.06)
 
 
 def test_gradient_steps_alone(gpu, points):

@@ -37,4 +37,19 @@ class Computed:
         return self.make(rows)
 
 
+class Resident(Computed):
+    """A matrix in the memory of a GPU, in both precisions."""
+
+    def __init__(self, F: Array, single: Single) -> None:
+        super().__init__((F.shape[0], F.shape[1]), F.__getitem__, F, single.__getitem__)
+        self.F = F
+
+
 Matrix = Array | Computed  # a matrix that code reads some rows at a time
+
+
+def held(F: Matrix) -> Array | None:
+    """The matrix as an array; None if its rows are computed when needed."""
+    if isinstance(F, Resident):
+        return F.F
+    return None if isinstance(F, Computed) else F

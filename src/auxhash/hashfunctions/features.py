@@ -5,7 +5,6 @@ gives the SVM's C and the bias the same meaning for any data.
 """
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,11 +15,12 @@ from auxhash.affinity.neighbors import normalized
 from auxhash.checks import number, numbers, whole
 from auxhash.compute import device as devices
 from auxhash.compute import threads
-from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers
+from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers, Resident, Single
 from auxhash.compute.peers import peers, share
 from auxhash.storage.encoding import register
 
-SHARE = 0.2  # of the free memory of a GPU, that features may take
+SHARE = 0.2  # of a GPU's free memory, that features in both precisions may take
+SINGLE_SHARE = 0.4  # that those in single precision alone may take
 LARGEST = 1 << 30  # bytes of a training set's features; of more, rows are computed when needed
 TALL = 8  # points per feature, at the least, of features that are computed when needed
 CHUNK = 4096  # points whose features are computed at once
@@ -37,23 +37,39 @@ class FeatureMap(Protocol):
 
 
 def rows_of(features: FeatureMap, X: NDArray[Any], width: int) -> Matrix | None:
-    """Features (n, width) of X with a 1 appended, computed when needed; None if there is no need.
+    """Features (n, width) of X with a 1 appended, where they had better not be a plain array.
 
-    That is for large sets, and for maps that cost little, less than what is done with the features.
+    Those of large sets are computed when needed, if the map costs less than what is done with the
+    features; on a GPU they come in both precisions, on the processor they are those of the array,
+    to the last bit. None if there is no need.
     """
-    n = len(X)
-    if n * width * 8 <= _largest(X) or n < TALL * width or not isinstance(features, Scaled | Unit):
+    n, device = len(X), devices.of(X)
+    if not isinstance(features, Scaled | Unit):
         return None
 
     def make(rows: Numbers | slice, dtype: Any = np.float64) -> AnyArray:
         some = X[rows]
-        found: AnyArray = devices.of(X).empty((len(some), width), dtype)
+        found: AnyArray = device.empty((len(some), width), dtype)
         features.into(some, found[:, :-1])
         found[:, -1] = 1
         return found
 
-    exact = isinstance(features, Unit) or np.can_cast(X.dtype, np.float32)
-    return Computed((n, width), make, X, partial(make, dtype=np.float32) if exact else None)
+    def single(rows: Numbers | slice) -> Single:
+        direct = isinstance(features, Unit) or np.can_cast(X.dtype, np.float32)
+        return make(rows, np.float32) if direct else make(rows).astype(np.float32)
+
+    if device is devices.CPU:
+        large = n * width * 8 > LARGEST and n >= TALL * width
+        return Computed((n, width), make, X) if large else None
+    if n * width * 12 <= SHARE * device.free():
+        F = make(slice(None))
+        return Resident(F, F.astype(np.float32))
+    if n * width * 4 <= SINGLE_SHARE * device.free():
+        kept: Single = device.empty((n, width), np.float32)
+        for rows in threads.chunks(n, devices.MANY):
+            kept[rows] = single(rows)
+        return Computed((n, width), make, X, kept.__getitem__)
+    return Computed((n, width), make, X, single)
 
 
 def _largest(X: NDArray[Any]) -> float:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from auxhash.checks import flag, number, numbers, whole
 from auxhash.compute import device as devices
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Computed, Matrix, Numbers
+from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, held
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 from auxhash.hashfunctions import svm
@@ -173,7 +173,7 @@ class NetworkHash:
 
     def _layer(self, F: Matrix, n_jobs: int | None) -> Matrix:
         """The hidden layer with the features appended; computed when needed if the features are."""
-        if self.V is None or not isinstance(F, Computed):
+        if self.V is None or held(F) is not None:
             return self._hidden(F, n_jobs)
         V = self.V
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from auxhash.compute import device as devices
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, Single
+from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, Single, held
 from auxhash.compute.device import Device
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
@@ -99,10 +99,12 @@ class Principal:
 
     def __init__(self, F: Matrix) -> None:
         self.device = devices.of(F)
-        if isinstance(F, Computed):
+        whole = held(F)
+        if whole is None:
+            assert isinstance(F, Computed)
             self._of_parts(F)
             return
-        body, n = F[:, :-1], peers().sum(len(F))
+        body, n = whole[:, :-1], peers().sum(len(F))
         self.mean = peers().sum(body.sum(axis=0)) / n
         centred = body - self.mean
         self._set_axes(peers().sum(centred.T @ centred) / n)

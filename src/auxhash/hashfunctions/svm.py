@@ -12,7 +12,7 @@ preconditioner is a poor one: a bit whose system takes more operations than to s
 solved so, then and for some steps from then on (`exact`). Where the points are in several parts, a
 bit is solved exactly only while few points are inside, which then travel. Double precision:
 radial basis functions are nearly collinear, and single precision fails on them. Only the products
-of conjugate gradients are in single precision, where features are computed for each of them.
+of conjugate gradients are in single precision on a GPU, whose memory they wait for.
 """
 
 import numpy as np
@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from auxhash.compute import device as devices
 from auxhash.compute import threads
-from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers
+from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers, held
 from auxhash.compute.parts import Chunks, Parts
 from auxhash.compute.peers import peers
 from auxhash.hashfunctions.exact import DeviceSteps, ExactSteps, JoinedSteps
+from auxhash.hashfunctions.margins import DeviceMargins, Margins
 
 CHUNK = 1024  # points per task of a thread
 TOLERANCE = 1e-5  # estimated distance to the optimum, relative to the objective
@@ -32,11 +33,9 @@ NEWTON_STEPS = 300
 EXACT_STEPS = 40  # Newton steps after which only bits with few points inside are solved exactly
 LATE_CG_STEPS = 50  # at most, of the others from then on
 FEW_INSIDE = 100  # m points inside a margin are few if m^2 is at most this times all points
-FEW_LENGTHS, LENGTHS = 4, 50  # of a step that are tried, at least and at most
 SETTLED = 0.1  # share of a step's slope at length 0 that may be left at its end
 CG_STEPS = 12  # at least, that are tried before a system is solved exactly
 CG_STEPS_TOGETHER = 200  # at most, where points are in several parts: then few are solved exactly
-LEAST_ROWS, MOST_BLOCKS = 64, 1024  # of a GPU that sums over points
 NOTHING = 1e-200  # a squared residual that has no digits to lose
 PATIENCE = 1 / 8  # or this share of its operations: most of them are made once, CG's for each step
 
@@ -95,7 +94,7 @@ def average(W: Array | None, other: Array | None, share: float, F: Matrix) -> Ar
     """
     if W is None or other is None:
         raise ValueError("both hash functions must be fitted")
-    rows = threads.chunks(len(F), len(F) if isinstance(F, np.ndarray) else CHUNK)
+    rows = threads.chunks(len(F), CHUNK if held(F) is None else len(F))
     outputs = (np.concatenate([F[part] @ weights for part in rows]) for weights in (W, other))
     deviations = (deviation(each) for each in outputs)
     old, new = (np.where(d > 0, d, 1.0) for d in deviations)
@@ -122,37 +121,37 @@ def objective(
 
 
 def _gram(F: Matrix, parts: Parts) -> Array:
-    """F'F over the points of all parts; of computed features, what is here is kept with them."""
+    """F'F over the points of all parts; what is here of it is kept with features that keep it."""
+
+    def product(rows: slice) -> Array:
+        part = F[rows]
+        return part.T @ part
+
     if not isinstance(F, Computed):
-        found: Array = parts.sum(lambda rows: F[rows].T @ F[rows])
+        found: Array = parts.sum(product)
         return found
     if "gram" not in F.memo:
-
-        def product(rows: slice) -> Array:
-            part = F[rows]
-            return part.T @ part
-
         F.memo["gram"] = parts.sum_here(product)
     kept: Array = F.memo["gram"]
     return peers().sum(kept)
 
 
 class _Newton:
-    """Columns of Z, s and the margins M = Z * (F W) are the bits that are not solved yet."""
+    """Columns of the margins M are the bits that are not solved yet."""
 
     def __init__(
         self, F: Matrix, Z: NDArray[np.int8], C: float, weight: Array | None, run: threads.Run
     ) -> None:
         self.F, self.C, self.run, self.device = F, C, run, devices.of(F)
         self.parts: Parts = Chunks(len(F), self.device.rows(CHUNK, F), run)
-        self.Z = Z.astype(np.float64)
-        self.s = self.device.put(np.ones((1, 1))) if weight is None else weight
+        here = self.device is devices.CPU
+        self.margins = (Margins if here else DeviceMargins)(F, Z, weight, self.parts)
         self.gram = _gram(F, self.parts)
         n, size = F.shape
         self.cg_cost = 4.0 * n * size + 2.0 * size**2  # operations of one CG step of one bit
         self.n_points = peers().sum(n)
         self.exact: ExactSteps | JoinedSteps | DeviceSteps
-        if self.device is not devices.CPU:
+        if not here:
             self.exact = DeviceSteps(F, self.gram, C, self.device)
         elif peers().n == 1:
             self.exact = ExactSteps(F, self.gram, C, run)
@@ -162,12 +161,10 @@ class _Newton:
         self.inverse = np.empty(0)
 
     def minimize(self, start: Array | None) -> Array:
-        n_features, n_bits = self.F.shape[1], self.Z.shape[1]
+        n_features, n_bits = self.F.shape[1], self.margins.Z.shape[1]
         take, fetch = self.device.columns, self.device.fetch
         W: Array = self.device.zeros((n_features, n_bits)) if start is None else start.copy()
-        M: Array = self.device.zeros(self.Z.shape)
-        if start is not None:
-            self.parts.each(lambda rows: np.multiply(self.Z[rows], self.F[rows] @ W, out=M[rows]))
+        M = self.device.zeros((len(self.F), n_bits)) if start is None else self.margins.of(W)
         todo = np.arange(n_bits)  # the column of W for each column of Z and M
         hard = np.zeros(n_bits, np.bool_)  # bits whose systems are solved exactly
         inside: Array = self.device.empty(M.shape)
@@ -194,9 +191,9 @@ class _Newton:
                     break
                 left = np.flatnonzero(far)
                 todo, M, inside = todo[far], take(M, left), take(inside, left).copy()
-                gradient, self.Z = take(gradient, left), take(self.Z, left)
-                step, hard, cost = take(step, left), hard[far], cost[far]
-                self.s = take(self.s, left) if self.s.shape[1] > 1 else self.s
+                gradient, step = take(gradient, left), take(step, left)
+                hard, cost = hard[far], cost[far]
+                self.margins.take(left)
             if not hard.all():
                 easy = np.flatnonzero(~hard)
                 limit = np.full(len(easy), float(LATE_CG_STEPS))
@@ -226,26 +223,15 @@ class _Newton:
     def _rough(self, rows: slice) -> AnyArray:
         """Features for directions, which need not be exact: the gradients that they come from are.
 
-        What is computed when needed is so at half the cost.
+        A GPU reads them in half the time.
         """
         single = self.F.single if isinstance(self.F, Computed) else None
         return self.F[rows] if single is None else single(rows)
 
-    def _weight(self, rows: slice) -> Array:
-        return self.s if len(self.s) == 1 else self.s[rows]
-
     def _evaluate(self, W: Array, M: Array, inside: Array) -> tuple[Array, Array]:
         """Objective (b,) and gradient (F, b); `inside` becomes s_n inside the margin, else 0."""
-
-        def part(rows: slice) -> Array:
-            slack = np.maximum(0.0, 1.0 - M[rows])
-            inside[rows] = (slack > 0) * self._weight(rows)
-            weighted = slack * self._weight(rows)
-            slope = self.F[rows].T @ (self.Z[rows] * weighted)
-            return np.vstack([slope, (weighted * slack).sum(0)])
-
-        total = self.parts.sum(part)
-        return 0.5 * (W * W).sum(0) + self.C * total[-1], W - 2 * self.C * total[:-1]
+        slope, slack = self.margins.sums(M, inside)
+        return 0.5 * (W * W).sum(0) + self.C * slack, W - 2 * self.C * slope
 
     def _mean(self, inside: Array) -> float:
         """The mean over the points of all parts, and over bits."""
@@ -284,7 +270,8 @@ class _Newton:
                 F = self._rough(rows)
                 outputs = F @ direction.astype(F.dtype, copy=False)
                 outputs *= inside[rows]
-                return (F.T @ outputs).astype(np.float64, copy=False)
+                product: Array = (F.T @ outputs).astype(np.float64, copy=False)
+                return product
 
             _go_along(p, self.parts.sum(part), step, r, size, 2 * self.C)
             solved = _turn(p, self.inverse @ r, r, size, first)
@@ -293,71 +280,12 @@ class _Newton:
         return step, solved
 
     def _search(self, W: Array, M: Array, step: Array, gradient: Array) -> Array:
-        """The best length (b,) of each step, by Newton's method in one variable; updates M.
-
-        The slope along a step rises with its length, by pieces of straight lines, and Newton's
-        method can jump to and fro between two of them. So it is kept between lengths where the
-        slope is known to be negative and positive.
-        """
-        change: Array = self.device.empty(M.shape)
-        self.parts.each(
-            lambda rows: np.multiply(self.Z[rows], self.F[rows] @ step, out=change[rows])
-        )
+        """The best length (b,) of each step; updates M."""
+        change = self.margins.of(step)
         slope, curve = (W * step).sum(0), (step * step).sum(0)
         enough = SETTLED * np.abs((gradient * step).sum(0))
-        find = self._length if self.device is devices.CPU else self._device_length
-        length = find(M, change, slope, curve, enough)
+        length = self.margins.length(M, change, slope, curve, enough, self.C)
         self.parts.each(lambda rows: np.add(M[rows], length * change[rows], out=M[rows]))
-        return length
-
-    def _length(self, M: Array, change: Array, slope: Array, curve: Array, enough: Array) -> Array:
-        """The length (b,) at which the slope, curve * length + slope less a sum over the points, is
-        `enough` near to 0."""
-        length = np.ones_like(slope)
-        low, high = np.zeros_like(length), np.full_like(length, np.inf)
-        for number in range(LENGTHS):
-
-            def part(rows: slice, length: Array = length) -> Array:
-                slack = np.maximum(0.0, 1.0 - M[rows] - length * change[rows])
-                pull = change[rows] * self._weight(rows)
-                return np.stack([(slack * pull).sum(0), ((slack > 0) * pull * change[rows]).sum(0)])
-
-            first, second = 2 * self.C * self.parts.sum(part)
-            value = slope + length * curve - first
-            low = np.where(value < 0, np.maximum(low, length), low)
-            high = np.where(value > 0, np.minimum(high, length), high)
-            newton = length - value / (curve + second)
-            if number < FEW_LENGTHS - 1:
-                length = newton
-                continue
-            far = np.abs(value) > enough
-            between = np.where(np.isfinite(high), (low + high) / 2, 2 * low)
-            kept = np.where((newton > low) & (newton < high), newton, between)
-            length = np.where(far, kept, newton)
-            if not far.any():
-                break
-        found: Array = length
-        return found
-
-    def _device_length(
-        self, M: Array, change: Array, slope: Array, curve: Array, enough: Array
-    ) -> Array:
-        """The same on a GPU."""
-        (n, b), empty = M.shape, self.device.empty
-        length, low, high = np.ones_like(slope), np.zeros_like(slope), np.full_like(slope, np.inf)
-        per_block = max(LEAST_ROWS, -(-n // MOST_BLOCKS))
-        n_blocks = -(-n // per_block)
-        partial, far = empty((n_blocks, 2, b)), empty(b, np.bool_)
-        run = self.device.kernels(__file__)
-        for number in range(LENGTHS):
-            late = number >= FEW_LENGTHS - 1
-            given = M, change, self.s, self.s.size, length, n, b, per_block, partial
-            run("slopes", n_blocks, *given)
-            numbers = np.float64(2 * self.C), np.bool_(late), b
-            sums = partial, n_blocks, slope, curve, enough
-            run("next_lengths", b, *sums, *numbers, low, high, length, far)
-            if late and not self.device.fetch(far).any():
-                break
         return length
 
 
