@@ -140,7 +140,8 @@ class NeighborHash(Hasher):
         # One generator per part, so that no part's draws depend on another's.
         generators = generator(self.random_state).spawn(PARTS)
         settings = self._settings(len(points))
-        found = RankTraining(settings, points, nearest, generators, kept).run()
+        with devices.telling(settings.device, points.nbytes):
+            found = RankTraining(settings, points, nearest, generators, kept).run()
         self.device_ = settings.device.name
         self.hash_function_ = found.h
         self.history_ = found.history

@@ -29,6 +29,16 @@ def test_the_nearest_are_the_same(gpu, rng, b, k):
         np.testing.assert_array_equal(found, expected)
 
 
+def test_an_index_from_a_file_searches_there(gpu, rng, tmp_path):
+    base, queries = packed(rng, 90, 16), packed(rng, 5, 16)
+    here = HammingIndex(16).add(base, ids=np.arange(90) * 3)
+    here.save(tmp_path / "codes.index")
+    there = HammingIndex.load(tmp_path / "codes.index", device="cuda")
+    assert there.device == "cuda"
+    for expected, found in zip(here.search(queries, 7), there.search(queries, 7), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_too_many_codes_at_one_distance_are_sorted_whole(gpu, rng, monkeypatch):
     monkeypatch.setattr("auxhash.index.gpu.ROOM", 64)
     base = packed(rng, 300, 8)

@@ -204,3 +204,23 @@ def _there():
         return devices.get("cuda") is not devices.CPU
     except (ImportError, RuntimeError):
         return False
+
+
+@pytest.mark.gpu
+def test_tensors_of_pytorch_stay_there(points):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU, and PyTorch for it")
+    X, y = points
+    there = torch.from_numpy(X).cuda()
+    for model in (trained(points, "cuda"), trained((there, y), "cuda")):
+        for name in ("encode", "transform", "decision_function"):
+            found, expected = getattr(model, name)(there), getattr(model, name)(X)
+            assert isinstance(found, torch.Tensor)
+            assert found.device == there.device
+            np.testing.assert_allclose(found.cpu().numpy(), expected, rtol=1e-9, atol=1e-9)
+    index = auxhash.HammingIndex(6, device="cuda").add(model.codes_)
+    codes = model.encode(there)
+    for found, expected in zip(index.search(codes, 3), index.search(model.codes_, 3), strict=True):
+        assert isinstance(found, torch.Tensor)
+        np.testing.assert_array_equal(found.cpu().numpy(), expected)

@@ -1,7 +1,7 @@
 """Where arrays are computed with: on the processor with NumPy, or on a GPU with CuPy.
 
 Matrix code calls NumPy's functions, and they act on arrays of either kind. What differs is how
-arrays come and go, and how work is cut: a GPU wants it whole, threads want it in chunks. The few
+arrays come and go, and how work is cut: a GPU wants large pieces, threads want small ones. The few
 compiled loops exist twice: for the processor in a Python file, for the GPU in a file of the same
 name that ends in .cu, beside it, under the same names. CuPy compiles it when it is first needed,
 and keeps the result on disk.
@@ -25,8 +25,7 @@ Carried = TypeVar("Carried")
 
 DeviceName = Literal["cpu", "cuda", "auto"]
 NAMES = get_args(DeviceName)
-WHOLE = 1 << 40  # rows per task: all of them
-MANY = 1 << 18  # rows that are computed at once on a GPU
+MANY = 1 << 18  # rows per task of a GPU
 BLOCK, MOST_THREADS = 256, 1024  # threads of a GPU that work on one point together
 GIGA = 1e9
 INCLUDED = re.compile(r'^#include "(.*)"$', re.MULTILINE)
@@ -84,11 +83,9 @@ class Device:
             return rng
         return self.module.random.default_rng(int(rng.integers(1 << 62)))
 
-    def rows(self, size: int, of: Any = None) -> int:
-        """Rows per task, of which `size` suits a thread; some at a time `of` a Computed matrix."""
-        if self.module is np:
-            return size
-        return MANY if isinstance(of, Computed) else WHOLE
+    def rows(self, size: int) -> int:
+        """Rows per task, of which `size` suits a thread."""
+        return size if self.module is np else MANY
 
     def inverse(self, A: Any) -> Any:
         """The inverse of a symmetric positive definite matrix."""
@@ -183,9 +180,9 @@ def telling(device: Device, needed: float) -> Iterator[None]:
         if not type(error).__module__.startswith("cupy"):
             raise
         raise MemoryError(
-            f"device={device.name!r} ran out of memory: {error}. Pairs, points and codes take "
-            f"about {needed / GIGA:.1f} GB, and the features more: train on fewer points or on "
-            'fewer pairs (n_similar, n_dissimilar), or on device="cpu"'
+            f"device={device.name!r} ran out of memory: {error}. Points, pairs and codes take "
+            f"about {needed / GIGA:.1f} GB, and the features more: train on fewer points "
+            '(max_points) or pairs (n_similar, n_dissimilar), or on device="cpu"'
         ) from error
 
 

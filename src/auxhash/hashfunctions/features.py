@@ -72,8 +72,8 @@ def rows_of(features: FeatureMap, X: NDArray[Any], width: int) -> Matrix | None:
     return Computed((n, width), make, X, single)
 
 
-def _largest(X: NDArray[Any]) -> float:
-    """Bytes that the features of a training set may take where X is."""
+def largest(X: NDArray[Any]) -> float:
+    """Bytes that the features of a training set may take on the device where X is."""
     device = devices.of(X)
     return LARGEST if device is devices.CPU else SHARE * device.free()
 
@@ -88,7 +88,7 @@ def with_one(F: Array) -> Array:
 def moments(features: FeatureMap, X: NDArray[Any]) -> tuple[Array, Array]:
     """Mean and variance of each feature of X, over the points of all parts."""
     n = peers().sum(len(X))
-    if X.size * 8 <= _largest(X):
+    if X.size * 8 <= largest(X):
         F = features(X)
         mean = peers().sum(F.sum(axis=0)) / n
         return mean, peers().sum(np.square(F - mean).sum(axis=0)) / n

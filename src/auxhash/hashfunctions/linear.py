@@ -103,7 +103,7 @@ class SVMHash:
             raise ValueError("the hash function is not fitted")
         W = self.W
         with threads.pool(n_jobs) as run:
-            parts = Chunks(len(F), devices.of(F).rows(CHUNK, F), run)
+            parts = Chunks(len(F), devices.of(F).rows(CHUNK), run)
             outputs: Array = parts.join(lambda rows: F[rows] @ W)
         return outputs
 

@@ -13,7 +13,7 @@ from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, held
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 from auxhash.hashfunctions import svm
-from auxhash.hashfunctions.features import Scaled, Unit, moments
+from auxhash.hashfunctions.features import Scaled, Unit, largest, moments
 from auxhash.hashfunctions.linear import CHUNK, linear
 from auxhash.hashfunctions.smooth import SmoothNetwork, ThinnedNetwork
 from auxhash.storage.encoding import register
@@ -172,16 +172,19 @@ class NetworkHash:
         return replace(self, V=self.V[:, :SEEN], W=W)
 
     def _layer(self, F: Matrix, n_jobs: int | None) -> Matrix:
-        """The hidden layer with the features appended; computed when needed if the features are."""
-        if self.V is None or held(F) is not None:
+        """The hidden layer with the features appended; computed when needed if the features are,
+        or if it is too large to be held."""
+        if self.V is None:
             return self._hidden(F, n_jobs)
-        V = self.V
+        V, width = self.V, self.V.shape[1] + F.shape[1]
+        if held(F) is not None and len(F) * width * 8 <= largest(V):
+            return self._hidden(F, n_jobs)
 
         def make(rows: Numbers | slice) -> Array:
             part = F[rows]
             return np.hstack([np.maximum(part @ V, 0), part])
 
-        return Computed((len(F), V.shape[1] + F.shape[1]), make, V)
+        return Computed((len(F), width), make, V)
 
     def _hidden(self, F: Matrix, n_jobs: int | None, W: Array | None = None) -> Array:
         """The hidden layer with the features appended, times W if given."""
@@ -195,7 +198,7 @@ class NetworkHash:
             return hidden if W is None else hidden @ W
 
         with threads.pool(n_jobs) as run:
-            parts = Chunks(len(F), devices.of(F).rows(CHUNK, F), run)
+            parts = Chunks(len(F), devices.of(F).rows(CHUNK), run)
             layer: Array = parts.join(compute)
         return layer
 

@@ -143,7 +143,7 @@ class _Newton:
         self, F: Matrix, Z: NDArray[np.int8], C: float, weight: Array | None, run: threads.Run
     ) -> None:
         self.F, self.C, self.run, self.device = F, C, run, devices.of(F)
-        self.parts: Parts = Chunks(len(F), self.device.rows(CHUNK, F), run)
+        self.parts: Parts = Chunks(len(F), self.device.rows(CHUNK), run)
         here = self.device is devices.CPU
         self.margins = (Margins if here else DeviceMargins)(F, Z, weight, self.parts)
         self.gram = _gram(F, self.parts)

@@ -136,6 +136,7 @@ class HammingIndex:
         mmap: bool = True,
         n_jobs: int | None = None,
         check: bool = True,
+        device: devices.DeviceName = "cpu",
     ) -> "HammingIndex":
         """Read an index from a file, and check it: a damaged file raises ValueError.
 
@@ -147,13 +148,16 @@ class HammingIndex:
             check: False skips all checks that read the whole file (its checksum above all), so
                 that a large file opens at once. Results from a damaged file may then be wrong:
                 use it only for files that you trust.
+            device: where it searches.
         """
         content = file.read(path, checks.flag("mmap", mmap), checks.flag("check", check))
-        return cls._of(content, n_jobs)
+        return cls._of(content, n_jobs, device)
 
     @classmethod
-    def _of(cls, content: file.IndexContent, n_jobs: int | None) -> "HammingIndex":
-        index = cls(content.n_bits, n_jobs)
+    def _of(
+        cls, content: file.IndexContent, n_jobs: int | None, device: devices.DeviceName = "cpu"
+    ) -> "HammingIndex":
+        index = cls(content.n_bits, n_jobs, device)
         n = content.planes.shape[1]
         index._held = Held(content.planes, n, content.ids, content.next_id)
         return index
