@@ -5,6 +5,7 @@ python -m benchmarks deep [--protocols first second] [--methods NAME ...] [--bit
                           [--crop 4] [--cut-out 8] [--both-ways] [--train N] [--base N]
                           [--query N] [--data FOLDER] [--results FILE]
 python -m benchmarks deep --pieces FOLDER
+python -m benchmarks deep --tables
 
 first    5,000 training points, 1,000 queries, 54,000 other points as base; as many of each class
 second   50,000 training points, which are the base, and the 10,000 test images as queries
@@ -21,10 +22,11 @@ cross-entropy     the same with a cross-entropy on top
 one-hot           the network as a classifier (one against the rest), its class as a one-hot code
 
 What was measured stands in a file of JSON lines, docs/results/deep.jsonl, written after each
-training, and is not measured again. `--data` names a folder with the six files of CIFAR-10's binary
-version, or with pictures (n, 32, 32, 3) of bytes in images*.npy and classes in labels*.npy, as
-`--pieces` writes them, each file below 64 MiB; without it they are obtained as `auxhash data` does.
-`--both-ways` encodes a picture together with its mirror image. Needs PyTorch.
+training, and is not measured again; `--tables` writes docs/tables/deep.md out of it. `--data` names
+a folder with the six files of CIFAR-10's binary version, or with pictures (n, 32, 32, 3) of bytes
+in images*.npy and classes in labels*.npy, as `--pieces` writes them, each file below 64 MiB;
+without it they are obtained as `auxhash data` does. `--both-ways` encodes a picture together with
+its mirror image. Needs PyTorch.
 """
 
 import argparse
@@ -40,7 +42,8 @@ from auxhash import metrics
 from auxhash.codes import pack
 from benchmarks.records import Record, append, drop_cut_line, read
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results" / "deep.jsonl"
+DOCS = Path(__file__).parent.parent / "docs"
+RESULTS, TABLE = DOCS / "results" / "deep.jsonl", DOCS / "tables" / "deep.md"
 METHODS = ("one-hot", "two-step", "mac", "refined", "rank", "mac-classes")
 GRADIENTS = ("end-to-end", "cross-entropy")  # no pairs are learnt from
 METHODS += GRADIENTS
@@ -217,6 +220,9 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
         _run_small()
         return
     asked = _options(options)
+    if asked.tables:
+        TABLE.write_text(table(read(asked.results)), "utf-8")
+        return
     if asked.pieces is not None:
         write_pieces(asked.pieces, *pictures(asked.data))
         return
@@ -252,6 +258,30 @@ def line(record: Record) -> str:
     return f"{told}  seed {record['seed']}  {found}  {record['seconds']:.0f} s"
 
 
+def table(records: Sequence[Record]) -> str:
+    """Markdown: the means over seeds, runs of the same settings together."""
+    told = ("protocol", "method", "bits", "epochs", "width", "batch")
+    found = ("map", "map_at_5000", "precision_at_100", "map_by_sort")
+    names = "mAP", "mAP at 5,000", "precision at 100", "mAP by sort"
+    heads = [*told, *names, "s", "seeds"]
+    rows = [heads, ["---"] * len(heads)]
+    runs: dict[tuple[Any, ...], list[Record]] = {}
+    for record in sorted(records, key=_rank):
+        key = _key({**record, "seed": 0})
+        runs.setdefault(key, []).append(record)
+    for some in runs.values():
+        means = [f"{np.mean([r[name] for r in some]):.3f}" for name in found]
+        seconds = f"{np.mean([r['seconds'] for r in some]):.0f}"
+        rows.append([*(str(some[0][name]) for name in told), *means, seconds, str(len(some))])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _rank(record: Record) -> tuple[Any, ...]:
+    """The order of the table: methods that were trained alike beside each other."""
+    how = record["epochs"], record["width"], record["batch"]
+    return record["protocol"], record["bits"], *how, METHODS.index(record["method"])
+
+
 def _key(record: Record) -> tuple[Any, ...]:
     how = {**How._field_defaults, **record["how"], "device": ""}
     own = tuple(how[name] for name in How._fields)
@@ -279,6 +309,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="folder of CIFAR-10, binary or .npy")
     parser.add_argument("--pieces", type=Path, help="only write .npy files here, for --data")
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--tables", action="store_true")
     return parser.parse_args(options)
 
 

@@ -227,4 +227,4 @@ def network(
     What is None is set as suits the number of training points.
     """
     _check_layer(n_hidden, dropout, noise)
-    return NetworkHash(n_hidden, 0.0, C, dropout=dropout, noise=noise, thinned=True)
+    return NetworkHash(n_hidden, C=C, dropout=dropout, noise=noise, thinned=True)
