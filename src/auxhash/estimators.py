@@ -126,7 +126,7 @@ class AffinityHash(Hasher):
         return self
 
     def _bytes_on_gpu(self, points: TrainingPoints) -> float:
-        """About what a training on a GPU takes of its memory."""
+        """About what a training on a GPU takes of its memory; points need not be held there."""
         n = len(points.X)
         if points.affinity is not None:
             edges = 2 * len(points.affinity)
@@ -134,7 +134,7 @@ class AffinityHash(Hasher):
             edges = (
                 2 * n * sum(n if k is None else int(k) for k in (self.n_similar, self.n_dissimilar))
             )
-        return BYTES_PER_EDGE * edges + points.X.nbytes + BYTES_PER_BIT * n * int(self.n_bits)
+        return BYTES_PER_EDGE * edges + BYTES_PER_BIT * n * int(self.n_bits)
 
     def _settings(self) -> Settings:
         raise NotImplementedError

@@ -81,6 +81,22 @@ def test_features_that_are_not_held(gpu, points, monkeypatch, hash_function, kep
         assert other.loss_ == pytest.approx(held.loss_, rel=0.06)
 
 
+@pytest.mark.parametrize("hash_function", ["linear", "rbf", "network"])
+def test_points_that_stay_with_the_processor(gpu, points, monkeypatch, tmp_path, hash_function):
+    X, y = points
+    np.save(tmp_path / "X.npy", X.astype(np.uint8))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    held = trained((mapped, y), "cuda", hash_function=hash_function)
+    monkeypatch.setattr("auxhash.compute.device.POINTS_SHARE", 0.0)
+    np.testing.assert_array_equal(
+        trained((mapped, y), "cuda", hash_function=hash_function).codes_, held.codes_
+    )
+    monkeypatch.setattr("auxhash.hashfunctions.features.SHARE", 0.0)
+    monkeypatch.setattr("auxhash.compute.device.MANY", 16)  # in several parts
+    streamed = trained((mapped, y), "cuda", hash_function=hash_function)
+    assert streamed.loss_ == pytest.approx(held.loss_, rel=0.06)
+
+
 def test_gradient_steps_alone(gpu, points):
     settings = {**SMALL, "refine": Refine(n_steps=10, objective="classes", batch=40)}
     model = EndToEndHash(**settings, device="cuda").fit(*points)

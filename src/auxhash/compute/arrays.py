@@ -37,6 +37,20 @@ class Computed:
         return self.make(rows)
 
 
+class Streamed(Computed):
+    """Points (n, D) in the processor's memory, or on its disk; some at a time come to a GPU."""
+
+    def __init__(self, X: AnyArray, make: Callable[[Numbers | slice], AnyArray]) -> None:
+        super().__init__((X.shape[0], X.shape[1]), make, make(slice(0, 0)))
+        self.X, self.dtype, self.size = X, X.dtype, X.size
+
+    def min(self) -> Any:
+        return self.X.min()
+
+    def max(self) -> Any:
+        return self.X.max()
+
+
 class Resident(Computed):
     """A matrix in the memory of a GPU, in both precisions."""
 

@@ -19,13 +19,14 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 
 from auxhash.checks import unknown
-from auxhash.compute.arrays import Computed
+from auxhash.compute.arrays import Computed, Streamed
 
 Carried = TypeVar("Carried")
 
 DeviceName = Literal["cpu", "cuda", "auto"]
 NAMES = get_args(DeviceName)
 MANY = 1 << 18  # rows per task of a GPU
+POINTS_SHARE = 0.25  # of a GPU's free memory, that points may take; of more, some come when needed
 BLOCK, MOST_THREADS = 256, 1024  # threads of a GPU that work on one point together
 GIGA = 1e9
 INCLUDED = re.compile(r'^#include "(.*)"$', re.MULTILINE)
@@ -53,6 +54,12 @@ class Device:
     def fetch(self, array: Any) -> Any:
         """The array as NumPy's."""
         return array if on_processor(array) else self.module.asnumpy(array)
+
+    def points(self, X: Any) -> Any:
+        """Points on this device; those that are too many stay where they are (`Streamed`)."""
+        if self.module is np or not on_processor(X) or X.nbytes <= POINTS_SHARE * self.free():
+            return self.put(X)
+        return Streamed(X, lambda rows: self.put(X[self.fetch(rows)]))
 
     def carry(self, value: Carried) -> Carried:
         """A value on this device: an array, or a dataclass with all arrays inside it."""

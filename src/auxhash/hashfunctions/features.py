@@ -92,7 +92,7 @@ def moments(features: FeatureMap, X: NDArray[Any]) -> tuple[Array, Array]:
         F = features(X)
         mean = peers().sum(F.sum(axis=0)) / n
         return mean, peers().sum(np.square(F - mean).sum(axis=0)) / n
-    chunks = threads.chunks(len(X), CHUNK)
+    chunks = threads.chunks(len(X), devices.of(X).rows(CHUNK))
     mean = peers().sum(sum(features(X[rows]).sum(axis=0) for rows in chunks)) / n
     squares = sum(np.square(features(X[rows]) - mean).sum(axis=0) for rows in chunks)
     return mean, peers().sum(squares) / n

@@ -93,7 +93,7 @@ class Training:
         self.points, held = hold_out(points, settings.validation, holding)
         self.affinity = self._pairs(draws)
         device, self.h = settings.device, settings.device.carry(settings.hash_function)
-        X = device.put(self.points.X)
+        X = device.points(self.points.X)
         if not settings.going_on:
             self.h = self.h.prepare(X, centres)
         self.F = hashfunctions.training_features(self.h, X, settings.n_jobs)
