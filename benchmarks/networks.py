@@ -3,9 +3,9 @@
 python -m benchmarks networks [--data-sets NAME ...] [--methods NAME ...] [--bits N ...] [--seeds N]
                               [--device cpu|cuda] [--results FILE] [--quick] [--tables]
 
-MACHash with its defaults and each hash function; "network, rank" is refined for the rank of points
-of the same class. All have 32 bits and, on CIFAR's GIST features, the networks have 16, 48 and 64
-as well; `--bits` asks for others everywhere. Each of the N seeds (3) has a split of its own.
+MACHash with its defaults and each hash function; those with ", rank" are refined for the rank of
+points of the same class. All have 32 bits and, on CIFAR's GIST features, the networks have 16, 48
+and 64 as well; `--bits` asks for others everywhere. Each of the N seeds (3) has a split of its own.
 
 What was measured stands in a file of JSON lines, docs/results/networks.jsonl, and is not measured
 again: a run that was stopped goes on. `--quick` takes a tenth of the points and of the steps, into
@@ -35,7 +35,7 @@ SIZES = {  # training points, base and queries; None: all that are left
     "infinite-mnist": (4_000, 50_000, 2_000),
     "cifar10-gist": (10_000, None, 2_000),
 }
-METHODS = ("linear", "rbf", "network", "network, rank")
+METHODS = ("linear", "linear, rank", "rbf", "rbf, rank", "network", "network, rank")
 BITS, MORE_BITS, MANY = 32, (16, 48, 64), "cifar10-gist"
 RANKS = (100, 500, 1000, 2000)
 QUICK = 10  # a quick run has one of so many points, and of so many steps
