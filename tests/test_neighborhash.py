@@ -17,8 +17,9 @@ from auxhash import NeighborHash, hashfunctions, metrics
 from auxhash.affinity.neighbors import nearest
 from auxhash.baselines import ITQ
 from auxhash.training import ranking
+from tests.conftest import SOAK
 
-QUICK = {"n_bits": 12, "n_steps": 30, "random_state": 0}
+QUICK = {"n_bits": 12, "n_steps": 30 if SOAK else 10, "random_state": 0}
 KINDS = ("linear", "rbf", "network")
 
 
@@ -44,7 +45,7 @@ def test_new_points_find_their_neighbours_better_than_with_itq(kind, metric, dig
     found = []
     for hasher in (
         ITQ(16, random_state=0),
-        NeighborHash(16, metric, kind, n_steps=200, random_state=0),
+        NeighborHash(16, metric, kind, n_steps=200 if SOAK else 60, random_state=0),
     ):
         hasher.fit(X)
         found.append(

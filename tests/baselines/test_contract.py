@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import auxhash
 from auxhash import baselines
 from auxhash.codes import pack
+from tests.conftest import SOAK
 
 QUICK = {  # smaller than the defaults, for speed
     "BRE": {"n_train": 60, "max_iter": 3},
@@ -39,6 +40,12 @@ FEATURES = 16
 NO_MORE_THAN_FEATURES = ("TPCA", "ITQ", "PCARR")
 
 
+def few(name, data):
+    """As many points as many bits need: for tests of the bits alone."""
+    n = 160 if SOAK or name in ("AGH", "STH") else 40
+    return tuple(part[:n] for part in data)
+
+
 def make(name, n_bits, **changes):
     method = getattr(baselines, name)
     params = {**QUICK.get(name, {}), **changes}
@@ -53,6 +60,8 @@ def label(variant):
 
 
 every_variant = pytest.mark.parametrize(("name", "changes"), VARIANTS, ids=map(label, VARIANTS))
+SOME = VARIANTS if SOAK else [(name, {}) for name in baselines.__all__]
+some_variants = pytest.mark.parametrize(("name", "changes"), SOME, ids=map(label, SOME))
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +70,7 @@ def data():
     return X, y
 
 
-@parametrize_with_checks([make(name, 2, **changes) for name, changes in VARIANTS])
+@parametrize_with_checks([make(name, 2, **changes) for name, changes in SOME])
 @pytest.mark.filterwarnings("ignore:.*share a codeword")
 def test_is_a_scikit_learn_estimator(estimator, check):
     check(estimator)
@@ -104,10 +113,15 @@ def test_the_same_seed_gives_the_same_codes_on_any_number_of_threads(name, chang
         np.testing.assert_array_equal(again.encode(X), first)
 
 
-@pytest.mark.parametrize("name", baselines.__all__)
-@pytest.mark.parametrize("n_bits", [8, 128])
+MANY_BITS = baselines.__all__ if SOAK else (*NO_MORE_THAN_FEATURES, "STH")  # others: 130, below
+
+
+@pytest.mark.parametrize(
+    ("n_bits", "name"),
+    [*((8, name) for name in baselines.__all__), *((128, name) for name in MANY_BITS)],
+)
 def test_8_to_128_bits(name, n_bits, data):
-    X, y = data
+    X, y = few(name, data)
     hasher = make(name, n_bits)
     if name in NO_MORE_THAN_FEATURES and n_bits > FEATURES:
         with pytest.raises(ValueError, match=f"n_bits={n_bits}, n_features={FEATURES}"):
@@ -236,9 +250,9 @@ def test_classes_that_share_a_codeword_are_warned_of(data):
         make("OneHot", 1, classifier=LogisticRegression(max_iter=500)).fit(X, y)
 
 
-@every_variant
+@some_variants
 def test_small_integers_of_numpy(name, changes, data):
-    X, y = data
+    X, y = few(name, data)
     n_bits = 14 if name in NO_MORE_THAN_FEATURES else 130
     if name == "STH":
         n_bits = 100
