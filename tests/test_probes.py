@@ -10,9 +10,9 @@ from tests.probes import harness
     [
         ("tests.probes.operations:index_operations", 60, 5_000),
         ("tests.probes.operations:metric_cases", 60, 5_000),
-        ("tests.probes.files:damaged", 240, 36_000),
+        ("tests.probes.files:damaged", 120, 36_000),
         ("tests.probes.files:forged_index", 60, 5_000),
-        ("tests.probes.files:forged_model", 60, 10_000),
+        ("tests.probes.files:forged_model", 30, 10_000),
     ],
 )
 def test_probe(probe, brief, soak):
