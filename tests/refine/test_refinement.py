@@ -213,7 +213,7 @@ def test_by_default_what_was_refined_on_fresh_pairs_is_kept(digits):
 def test_for_rank(digits):
     X, y, queries, labels = digits
     settings = {"n_bits": 16, "n_similar": 10, "n_dissimilar": 30, "random_state": 0}
-    ranked = Refine(n_steps=200, objective="rank", keep="refined")
+    ranked = Refine(n_steps=200 if SOAK else 80, objective="rank", keep="refined")
     of_classes = MACHash(**settings, refine=ranked).fit(X, y)
     pairs = affinity.from_neighbors(X, 10, 30, random_state=0)
     of_pairs = MACHash(**settings, refine=ranked).fit(X, affinity=pairs)
