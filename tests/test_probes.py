@@ -21,6 +21,6 @@ def test_probe(probe, brief, soak):
 
 @pytest.mark.parametrize("name", ["crash", "wrong", "hang"])
 def test_the_harness_sees_what_goes_wrong(name, monkeypatch):
-    monkeypatch.setattr(harness, "PATIENCE", 8)
+    monkeypatch.setattr(harness, "PATIENCE", 4)
     with pytest.raises(AssertionError, match=r"case 2\b"):
         harness.run(f"tests.probes.faulty:{name}", 4, 4)
