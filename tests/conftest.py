@@ -15,7 +15,7 @@ settings.register_profile("soak", max_examples=1000, deadline=None)
 SOAK = bool(os.environ.get("AUXHASH_SOAK"))
 settings.load_profile("soak" if SOAK else "brief")
 
-BRIEF = 60  # gradient steps
+BRIEF = 20  # gradient steps
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -27,7 +27,10 @@ def no_word_of_compiling():
 
 
 def refine_briefly(patch):
-    """Let refinement by default take few steps: for tests of what is done with the codes."""
+    """Let refinement by default, and NeighborHash, take few steps.
+
+    For tests of what is done with the codes.
+    """
     if SOAK:
         return
     suited = Refine.suited_to.__func__
@@ -38,6 +41,13 @@ def refine_briefly(patch):
     patch.setattr(Refine, "suited_to", classmethod(brief))
     for name in ("LEAST_STEPS", "FEW_STEPS", "N_STEPS"):
         patch.setattr(neighborhash, name, BRIEF)
+    asked = neighborhash.NeighborHash._settings
+
+    def few(self, n):
+        found = asked(self, n)
+        return replace(found, n_steps=min(found.n_steps, BRIEF))
+
+    patch.setattr(neighborhash.NeighborHash, "_settings", few)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@
 """
 
 import itertools
-import os
 
 import numpy as np
 import pytest
@@ -12,20 +11,22 @@ from sklearn.datasets import load_digits
 
 from auxhash import MACHash, hashfunctions, metrics
 from auxhash.codes import sign
+from tests.conftest import SOAK
 
-SOAK = bool(os.environ.get("AUXHASH_SOAK"))
-SEEDS = range(10 if SOAK else 3)
+SEEDS = range(10 if SOAK else 2)
 BITS = (16, 32) if SOAK else (16,)
+N_TRAIN = 600 if SOAK else 300
+LOSSES = [["ksh"], ["esplh"]] if SOAK else [["ksh", "esplh"]]  # each alone, or both together
 
 
-@pytest.mark.parametrize("loss", ["ksh", "esplh"])
+@pytest.mark.parametrize("losses", LOSSES, ids="-".join)
 @pytest.mark.parametrize("hash_function", ["linear", "rbf"])
-def test_mac_is_better_than_two_steps(hash_function, loss):
+def test_mac_is_better_than_two_steps(hash_function, losses):
     X, y = load_digits(return_X_y=True)
     gains = []
-    for z_step, n_bits, seed in itertools.product(["cut", "quad"], BITS, SEEDS):
+    for loss, z_step, n_bits, seed in itertools.product(losses, ["cut", "quad"], BITS, SEEDS):
         order = np.random.default_rng(seed).permutation(len(X))
-        train, test = order[:600], order[600:]
+        train, test = order[:N_TRAIN], order[N_TRAIN:]
         mac = MACHash(
             n_bits=n_bits,
             loss=loss,

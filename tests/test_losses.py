@@ -117,22 +117,22 @@ def test_the_literal_form_learns_the_same_with_mu_times_its_factor():
     assert literal.loss_ == pytest.approx(16 * scaled.loss_)
 
 
-A = affinity.from_pairs([0], [1], [1.0], 2)
 Z = np.ones((2, 3), np.int8)
+
+
+def pair(y=1.0):
+    return affinity.from_pairs([0], [1], [y], 2)
 
 
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: losses.total(Z, A, "kshh"), "did you mean 'ksh'"),
-        (lambda: losses.total(Z[:1], A, "ksh"), "1 codes do not fit"),
-        (lambda: losses.total(Z * 2, A, "ksh"), "-1 and \\+1"),
-        (lambda: losses.total(Z, A, lambda d, y, b: np.inf), "not finite"),
-        (lambda: losses.total(Z, A, lambda d, y, b: np.ones(7)), "must broadcast"),
-        (
-            lambda: losses.total(Z, affinity.from_pairs([0], [1], [3.0], 2), "bre"),
-            "bre reads y as distances",
-        ),
+        (lambda: losses.total(Z, pair(), "kshh"), "did you mean 'ksh'"),
+        (lambda: losses.total(Z[:1], pair(), "ksh"), "1 codes do not fit"),
+        (lambda: losses.total(Z * 2, pair(), "ksh"), "-1 and \\+1"),
+        (lambda: losses.total(Z, pair(), lambda d, y, b: np.inf), "not finite"),
+        (lambda: losses.total(Z, pair(), lambda d, y, b: np.ones(7)), "must broadcast"),
+        (lambda: losses.total(Z, pair(3.0), "bre"), "bre reads y as distances"),
     ],
 )
 def test_bad_arguments(call, says):

@@ -10,9 +10,9 @@ from tests.probes import harness
     [
         ("tests.probes.operations:index_operations", 60, 5_000),
         ("tests.probes.operations:metric_cases", 60, 5_000),
-        ("tests.probes.files:damaged", 240, 36_000),
+        ("tests.probes.files:damaged", 120, 36_000),
         ("tests.probes.files:forged_index", 60, 5_000),
-        ("tests.probes.files:forged_model", 60, 10_000),
+        ("tests.probes.files:forged_model", 30, 10_000),
     ],
 )
 def test_probe(probe, brief, soak):
@@ -21,6 +21,6 @@ def test_probe(probe, brief, soak):
 
 @pytest.mark.parametrize("name", ["crash", "wrong", "hang"])
 def test_the_harness_sees_what_goes_wrong(name, monkeypatch):
-    monkeypatch.setattr(harness, "PATIENCE", 8)
+    monkeypatch.setattr(harness, "PATIENCE", 4)
     with pytest.raises(AssertionError, match=r"case 2\b"):
         harness.run(f"tests.probes.faulty:{name}", 4, 4)

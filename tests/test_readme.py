@@ -6,7 +6,7 @@ from pathlib import Path
 README = Path(__file__).parents[1] / "README.md"
 
 
-def test_code_blocks_run(tmp_path, monkeypatch):
+def test_code_blocks_run(tmp_path, monkeypatch, briefly_refined):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     assert len(blocks) >= 2

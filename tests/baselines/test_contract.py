@@ -1,16 +1,19 @@
 """The contract that every baseline must meet."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import auxhash
 from auxhash import baselines
 from auxhash.codes import pack
+from tests.conftest import SOAK
 
 QUICK = {  # smaller than the defaults, for speed
     "BRE": {"n_train": 60, "max_iter": 3},
@@ -39,6 +42,12 @@ FEATURES = 16
 NO_MORE_THAN_FEATURES = ("TPCA", "ITQ", "PCARR")
 
 
+def few(name, data):
+    """As many points as many bits need: for tests of the bits alone."""
+    n = 160 if SOAK or name in ("AGH", "STH") else 40
+    return tuple(part[:n] for part in data)
+
+
 def make(name, n_bits, **changes):
     method = getattr(baselines, name)
     params = {**QUICK.get(name, {}), **changes}
@@ -53,6 +62,8 @@ def label(variant):
 
 
 every_variant = pytest.mark.parametrize(("name", "changes"), VARIANTS, ids=map(label, VARIANTS))
+SOME = VARIANTS if SOAK else [(name, {}) for name in baselines.__all__]
+some_variants = pytest.mark.parametrize(("name", "changes"), SOME, ids=map(label, SOME))
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +72,16 @@ def data():
     return X, y
 
 
-@parametrize_with_checks([make(name, 2, **changes) for name, changes in VARIANTS])
+def sklearn_checks():
+    """In soak all of each method; else every third, others of the next method."""
+    step = 1 if SOAK else 3
+    for at, variant in enumerate(SOME):
+        found = estimator_checks_generator(make(variant[0], 2, **variant[1]))
+        for estimator, check in islice(found, at % step, None, step):
+            yield pytest.param(estimator, check, id=f"{label(variant)}-{check.func.__name__}")
+
+
+@pytest.mark.parametrize(("estimator", "check"), list(sklearn_checks()))
 @pytest.mark.filterwarnings("ignore:.*share a codeword")
 def test_is_a_scikit_learn_estimator(estimator, check):
     check(estimator)
@@ -104,10 +124,15 @@ def test_the_same_seed_gives_the_same_codes_on_any_number_of_threads(name, chang
         np.testing.assert_array_equal(again.encode(X), first)
 
 
-@pytest.mark.parametrize("name", baselines.__all__)
-@pytest.mark.parametrize("n_bits", [8, 128])
+MANY_BITS = baselines.__all__ if SOAK else NO_MORE_THAN_FEATURES  # others: 65, below
+
+
+@pytest.mark.parametrize(
+    ("n_bits", "name"),
+    [*((8, name) for name in baselines.__all__), *((128, name) for name in MANY_BITS)],
+)
 def test_8_to_128_bits(name, n_bits, data):
-    X, y = data
+    X, y = few(name, data)
     hasher = make(name, n_bits)
     if name in NO_MORE_THAN_FEATURES and n_bits > FEATURES:
         with pytest.raises(ValueError, match=f"n_bits={n_bits}, n_features={FEATURES}"):
@@ -236,14 +261,16 @@ def test_classes_that_share_a_codeword_are_warned_of(data):
         make("OneHot", 1, classifier=LogisticRegression(max_iter=500)).fit(X, y)
 
 
-@every_variant
+@some_variants
 def test_small_integers_of_numpy(name, changes, data):
-    X, y = data
-    n_bits = 14 if name in NO_MORE_THAN_FEATURES else 130
-    if name == "STH":
-        n_bits = 100
+    X, y = few(name, data)
+    n_bits, small = (130, np.uint8) if SOAK else (65, np.int8)  # twice as much is more than fits
+    if name in NO_MORE_THAN_FEATURES:
+        n_bits = 14
+    elif name == "STH":
+        n_bits, small = 100, np.uint8
     expected = make(name, n_bits, **changes).fit(X, y)
-    found = make(name, np.uint8(n_bits), **changes).fit(X, y)
+    found = make(name, small(n_bits), **changes).fit(X, y)
     np.testing.assert_array_equal(found.codes_, expected.codes_)
     assert found.codes_.shape[1] == -(-n_bits // 8)
 

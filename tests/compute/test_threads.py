@@ -146,6 +146,7 @@ def test_quota_of_a_container(tmp_path, monkeypatch):
 
 def test_workers_take_their_share(monkeypatch):
     monkeypatch.setattr(threads, "cores", lambda: 8)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)  # Dask leaves it in a cluster's client
     assert threads.count(None) == 8
     monkeypatch.setenv("OMP_NUM_THREADS", "3")  # as joblib and Dask set it in their processes
     assert threads.count(None) == 3

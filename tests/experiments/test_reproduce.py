@@ -14,6 +14,7 @@ from auxhash.experiments.cells import Cells
 from auxhash.experiments.figures import FIGURES, sketch
 from auxhash.experiments.reproduce import Reproduction
 from auxhash.experiments.scales import PAPER, SCALES, TINY
+from tests.conftest import SOAK
 
 NAMES = [
     "free-codes",
@@ -29,6 +30,14 @@ NAMES = [
     "unsup-nestederr",
     "unsup-nestederr1",
 ]
+ONE_OF_A_KIND = (
+    "free-codes",
+    "run-time",
+    "sup-comparison",
+    "sup-nestederr",
+    "unsup-entropy",
+    "unsup-free",
+)
 
 
 def reproduce(folder, *arguments, ok=True):
@@ -92,14 +101,15 @@ def test_a_figure_from_the_command_to_the_page(name, shared, tmp_path, monkeypat
     assert found["order"] == "random"
     assert found["results"]
     assert found["protocol"]
-    reproduce(shared, name, *seeds, "--order", "fixed", "--numbers", str(numbers))
-    fixed = json.loads(numbers.read_text())
-    assert fixed["order"] == "fixed"
-    assert [v["claim"] for v in fixed["verdicts"]] == [v["claim"] for v in found["verdicts"]]
-    other = (shared / f"{name}-tiny-fixed.html").read_text()
-    assert "blocks in one order" in other
     assert "blocks in random order" in text
-    assert "are missing" not in other
+    if SOAK or name in ONE_OF_A_KIND:
+        reproduce(shared, name, *seeds, "--order", "fixed", "--numbers", str(numbers))
+        fixed = json.loads(numbers.read_text())
+        assert fixed["order"] == "fixed"
+        assert [v["claim"] for v in fixed["verdicts"]] == [v["claim"] for v in found["verdicts"]]
+        other = (shared / f"{name}-tiny-fixed.html").read_text()
+        assert "blocks in one order" in other
+        assert "are missing" not in other
     # The report only reads: with every way to train barred, it says the same again.
     monkeypatch.setattr(runs, "train", never)
     monkeypatch.setattr(sketch.Draw, "run", never)

@@ -4,11 +4,12 @@ from sklearn.datasets import load_digits
 from sklearn.svm import LinearSVC
 
 from auxhash.hashfunctions import linear, rbf, svm
+from tests.conftest import SOAK
 
 
 @pytest.fixture(scope="module")
 def digits():
-    X, y = load_digits(return_X_y=True)
+    X, y = (part if SOAK else part[:600] for part in load_digits(return_X_y=True))
     # Bits of several kinds: class against class, odd against even, noise, nearly constant.
     rng = np.random.default_rng(0)
     Z = np.column_stack([y < 5, y % 2, y == 3, rng.random(len(y)) < 0.5, np.arange(len(y)) < 2])
@@ -102,8 +103,9 @@ def test_classes_that_lie_well_apart(n, weighted):
 def test_classes_with_a_narrow_margin(C):
     """Where hardly more points are inside than there are features, steps must not go in circles."""
     rng = np.random.default_rng(0)
-    F = np.hstack([rng.normal(size=(900, 200)), np.ones((900, 1))])
-    outputs = F @ rng.normal(size=(201, 4))
+    n, n_features = (900, 200) if SOAK else (450, 100)
+    F = np.hstack([rng.normal(size=(n, n_features)), np.ones((n, 1))])
+    outputs = F @ rng.normal(size=(n_features + 1, 4))
     Z = np.where(outputs < np.median(outputs, axis=0), -1, 1).astype(np.int8)
     found = svm.objective(svm.fit(F, Z, C), F, Z, C)
     peer = LinearSVC(C=C, fit_intercept=False, dual=True, tol=1e-5, max_iter=100_000)

@@ -14,6 +14,8 @@ from auxhash.models.encoder import Encoder
 from auxhash.models.summary import summary
 from auxhash.storage import modelfile
 
+pytestmark = pytest.mark.usefixtures("briefly_refined")
+
 
 @pytest.fixture(scope="module")
 def points():

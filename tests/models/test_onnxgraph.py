@@ -1,6 +1,7 @@
 """The exported graph, run in onnxruntime, gives the bytes that `encode` gives."""
 
 import sys
+from functools import cache
 
 import numpy as np
 import onnx
@@ -17,6 +18,8 @@ from sklearn.preprocessing import StandardScaler
 import auxhash
 from auxhash import MACHash, NeighborHash, TwoStepHash, baselines
 from tests.baselines.test_contract import VARIANTS, label, make
+
+pytestmark = pytest.mark.usefixtures("briefly_refined")
 
 FEW = {"n_similar": 10, "n_dissimilar": 20, "random_state": 0, "n_jobs": 1, "max_iter": 3}
 NOTHING = 1e-9  # outputs up to this, relative to the largest, are within rounding of zero
@@ -35,6 +38,12 @@ HASHERS = {
 }
 
 
+@cache
+def fitted(name):
+    """For tests that leave it as it is."""
+    return clone(HASHERS[name]).fit(X, y)
+
+
 def queries(dtype):
     """Training points with noise, and the training points themselves."""
     rng = np.random.default_rng(0)
@@ -50,7 +59,7 @@ def run(path, points):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", HASHERS)
 def test_the_same_bytes(name, dtype, tmp_path, record_property):
-    hasher = clone(HASHERS[name]).fit(X, y)
+    hasher = fitted(name)
     auxhash.export_onnx(hasher, tmp_path / "model.onnx", dtype)
     points = queries(dtype)
     found, expected = run(tmp_path / "model.onnx", points), hasher.encode(points)
@@ -66,7 +75,7 @@ def test_the_same_bytes(name, dtype, tmp_path, record_property):
 
 
 def test_it_says_what_it_is(tmp_path):
-    auxhash.export_onnx(clone(HASHERS["MAC-rbf"]).fit(X, y), tmp_path / "model.onnx")
+    auxhash.export_onnx(fitted("MAC-rbf"), tmp_path / "model.onnx")
     model = onnx.load(tmp_path / "model.onnx")
     assert model.producer_name == "auxhash"
     assert "bit k of a code at byte k // 8, bit k % 8" in model.doc_string

@@ -124,7 +124,7 @@ def test_many_at_once(codes):
 def test_kills_under_load(codes):
     """Whatever was acknowledged is there after SIGKILL, and no half of a write."""
     acknowledged: dict[int, int] = {}
-    for kill in range(30 if SOAK else 3):
+    for kill in range(30 if SOAK else 2):
         with serving("--store", codes, *FREE) as (base, process):
             check_all(codes, base, acknowledged)
             begun = {owner: acknowledged.get(owner, -1) for owner in range(3)}

@@ -31,7 +31,7 @@ from auxhash.training.validation import TrainingPoints
 from auxhash.zstep import Cut, Quad
 from tests import oracle
 
-KILLS = 40 if os.environ.get("AUXHASH_SOAK") else 4
+KILLS = 40 if os.environ.get("AUXHASH_SOAK") else 2
 
 y = np.arange(60) % 3
 X = np.random.default_rng(0).normal(size=(60, 5)) + 1.2 * np.eye(3, 5)[y]

@@ -12,6 +12,8 @@ from auxhash.baselines import LSH
 from auxhash.compute.arrays import Computed
 from auxhash.hashfunctions import features, step
 from auxhash.models import encoder
+from auxhash.refine import Refine
+from tests.conftest import SOAK
 
 X, y = (part[:600] for part in load_digits(return_X_y=True))
 FEW = {"n_bits": 8, "n_similar": 10, "n_dissimilar": 30, "max_iter": 3, "random_state": 0}
@@ -59,7 +61,8 @@ def test_their_principal_coordinates(kind, computed):
 
 @pytest.mark.parametrize("kind", ["linear", "network"])
 def test_refinement_of_computed_features(kind, computed):
-    model = MACHash(**FEW, hash_function=kind).fit(X, y)
+    refine = "auto" if SOAK else Refine(n_steps=100, keep="refined")
+    model = MACHash(**FEW, hash_function=kind, refine=refine).fit(X, y)
     assert model.score(X, y) > 0.5
 
 

@@ -10,7 +10,7 @@ from tests import oracle
 
 
 def random_block(rng, n, density, size):
-    i, j = np.nonzero(np.triu(rng.random((n, n)) < density, 1))
+    i, j = map(np.ascontiguousarray, np.nonzero(np.triu(rng.random((n, n)) < density, 1)))
     return i, j, -rng.exponential(size=len(i)), rng.normal(size=n) * size
 
 

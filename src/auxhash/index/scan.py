@@ -35,6 +35,13 @@ def to_planes(packed: Packed) -> Planes:
     return np.ascontiguousarray(packed.T)
 
 
+def read_only(queries: Packed) -> Packed:
+    """As the kernels take them: those of a request or a file are, and kernels are compiled once."""
+    view = queries.view()
+    view.flags.writeable = False
+    return view
+
+
 def nearest(
     planes: Planes, n: int, queries: Packed, k: int, n_jobs: int | None = None
 ) -> tuple[Distances, Positions]:
@@ -42,7 +49,7 @@ def nearest(
 
     Nearest first, equal distances by position.
     """
-    k, widest = min(k, n), 8 * len(planes)
+    k, widest, queries = min(k, n), 8 * len(planes), read_only(queries)
     distances = np.empty((len(queries), k), np.int32)
     positions = np.empty((len(queries), k), np.int64)
     groups, pieces, n_jobs = _shares(n, len(queries), n_jobs)
@@ -81,7 +88,7 @@ def within(
 
     Nearest first, equal distances by position.
     """
-    widest = 8 * len(planes)
+    widest, queries = 8 * len(planes), read_only(queries)
     groups, pieces, n_jobs = _shares(n, len(queries), n_jobs)
 
     def search(task: tuple[slice, slice]) -> Any:

@@ -147,7 +147,7 @@ def take(
     if n_bits is None:
         n_bits = common_bits(query_codes=query_codes, base_codes=base_codes)
     n_bits = checks.whole("n_bits", n_bits, 1, MOST_BITS)
-    query = as_packed(query_codes, "query_codes", n_bits)
+    query = scan.read_only(as_packed(query_codes, "query_codes", n_bits))
     base = as_packed(base_codes, "base_codes", n_bits)
     if not (len(query) and len(base)):
         raise ValueError("query_codes and base_codes must hold at least one code each")
