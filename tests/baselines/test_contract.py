@@ -268,7 +268,7 @@ def test_small_integers_of_numpy(name, changes, data):
     if name in NO_MORE_THAN_FEATURES:
         n_bits = 14
     elif name == "STH":
-        n_bits, small = 100, np.uint8
+        n_bits, small = 65, np.int8  # of 160 points
     expected = make(name, n_bits, **changes).fit(X, y)
     found = make(name, small(n_bits), **changes).fit(X, y)
     np.testing.assert_array_equal(found.codes_, expected.codes_)

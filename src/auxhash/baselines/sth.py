@@ -95,7 +95,7 @@ class STH(Method):
             doubles(points)  # refuses numbers out of range
             graph = similar_graph(affinity)
         start, centres = generator(self.random_state).spawn(2)
-        self.eigenvalues_, self.embedding_ = laplacian_eigenmap(graph, self.n_bits, start)
+        self.eigenvalues_, self.embedding_ = laplacian_eigenmap(graph, int(self.n_bits), start)
         Z = sign(self.embedding_ - middle(self.embedding_))
         h = hashfunctions.get(self.hash_function, self.C).prepare(points, centres)
         F = h.features(points, self.n_jobs)
