@@ -187,9 +187,9 @@ def telling(device: Device, needed: float) -> Iterator[None]:
         if not type(error).__module__.startswith("cupy"):
             raise
         raise MemoryError(
-            f"device={device.name!r} ran out of memory: {error}. Points, pairs and codes take "
-            f"about {needed / GIGA:.1f} GB, and the features more: train on fewer points "
-            '(max_points) or pairs (n_similar, n_dissimilar), or on device="cpu"'
+            f"device={device.name!r} ran out of memory: {error}. What must be held takes about "
+            f"{needed / GIGA:.1f} GB, and the features more: train on fewer points, or from fewer "
+            'pairs (n_similar, n_dissimilar), or on device="cpu"'
         ) from error
 
 
