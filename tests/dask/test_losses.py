@@ -75,7 +75,8 @@ if SOAK:
     }
 
 
-@pytest.fixture(scope="function" if SOAK else "module")  # kills one after the other are apart
+# Many kills in one cluster are apart: after some of them a nanny brings no worker back.
+@pytest.fixture(scope="function" if SOAK else "module")
 def two_processes():
     with cluster_of(2, processes=True) as found, Client(found) as client:
         yield client
@@ -239,7 +240,7 @@ def test_another_client_goes_on_from_a_checkpoint(
     counted = []
     gone_at(client, 0, monkeypatch, lambda one: counted.append(len(one.log)))
     found = DaskMACHash(**settings, client=client).fit(*data, checkpoint=tmp_path)
-    assert counted[0] > 0  # answers that were there already
+    assert (counted[0] > 0) == (step > 0)  # answers that were there: a step is told, then kept
     np.testing.assert_array_equal(found.to_local().codes_, want.to_local().codes_)
     np.testing.assert_array_equal(found.hash_function_.W, want.hash_function_.W)
     assert [one.iteration for one in found.traffic_] == [one.iteration for one in want.traffic_]
