@@ -26,6 +26,7 @@ from auxhash.training.run import PARTS
 from auxhash.training.validation import TrainingPoints, Validation
 
 LONG, MANY_BITS = 1024, 10**6  # bits of a code and of all codes, beyond which the cost is told
+FEWER = "learn from fewer points, or from fewer pairs (n_similar, n_dissimilar)"
 BYTES_PER_EDGE, BYTES_PER_BIT = 5, 64  # on a GPU: both ends of a pair; its arrays (n, b)
 BYTES = 130  # of memory for each bit of each point, as measured
 PARAMETERS_WITHOUT_EFFECT = ("device", "n_jobs", "verbose")  # a run can go on with others
@@ -107,7 +108,7 @@ class AffinityHash(Hasher):
         if settings.going_on:
             these = len(self.codes_) if mark == self.fingerprint_ else 0
             settings = replace(settings, learnt_from=self._learnt_from() - these)
-        with devices.telling(settings.device, needed):
+        with devices.telling(settings.device, needed, FEWER):
             found = Training(settings, points, generators, kept).run()
         self.device_ = settings.device.name
         self.hash_function_ = found.h

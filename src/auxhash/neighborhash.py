@@ -140,7 +140,9 @@ class NeighborHash(Hasher):
         # One generator per part, so that no part's draws depend on another's.
         generators = generator(self.random_state).spawn(PARTS)
         settings = self._settings(len(points))
-        with devices.telling(settings.device, points.nbytes):
+        most = len(points) if settings.max_points is None else settings.max_points
+        needed = 8 * points.shape[1] * min(len(points), most)
+        with devices.telling(settings.device, needed, "learn from fewer points (max_points)"):
             found = RankTraining(settings, points, nearest, generators, kept).run()
         self.device_ = settings.device.name
         self.hash_function_ = found.h

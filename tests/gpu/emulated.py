@@ -17,6 +17,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from auxhash.compute.arrays import Computed
+
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 HEADER = Path(__file__).with_suffix(".hpp")
 FREE = 8 << 30
@@ -54,6 +56,8 @@ def _check(given):
         _check(list(given.values()))
     elif isinstance(given, np.ndarray) and given.ndim and not isinstance(given, ndarray):
         raise TypeError(f"an array of NumPy's among those of the GPU: {given.shape}")
+    elif isinstance(given, Computed):
+        raise TypeError("rows that are computed when needed are no array")
 
 
 def _plain(given):

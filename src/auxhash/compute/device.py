@@ -25,7 +25,7 @@ Carried = TypeVar("Carried")
 
 DeviceName = Literal["cpu", "cuda", "auto"]
 NAMES = get_args(DeviceName)
-MANY = 1 << 18  # rows per task of a GPU
+MANY, PIECE = 1 << 18, 1 << 31  # rows per task of a GPU, and their bytes, at most
 POINTS_SHARE = 0.25  # of a GPU's free memory, that points may take; of more, some come when needed
 BLOCK, MOST_THREADS = 256, 1024  # threads of a GPU that work on one point together
 GIGA = 1e9
@@ -90,9 +90,9 @@ class Device:
             return rng
         return self.module.random.default_rng(int(rng.integers(1 << 62)))
 
-    def rows(self, size: int) -> int:
-        """Rows per task, of which `size` suits a thread."""
-        return size if self.module is np else MANY
+    def rows(self, size: int, width: int = 1) -> int:
+        """Rows of so many numbers per task, of which `size` suits a thread."""
+        return size if self.module is np else max(1, min(MANY, PIECE // (8 * width)))
 
     def inverse(self, A: Any) -> Any:
         """The inverse of a symmetric positive definite matrix."""
@@ -179,7 +179,7 @@ def _carried(value: Any, move: Callable[[Any], Any]) -> Any:
 
 
 @contextmanager
-def telling(device: Device, needed: float) -> Iterator[None]:
+def telling(device: Device, needed: float, advice: str) -> Iterator[None]:
     """Say, where its memory turns out to be too small, about how much was needed."""
     try:
         yield
@@ -188,8 +188,7 @@ def telling(device: Device, needed: float) -> Iterator[None]:
             raise
         raise MemoryError(
             f"device={device.name!r} ran out of memory: {error}. What must be held takes about "
-            f"{needed / GIGA:.1f} GB, and the features more: train on fewer points, or from fewer "
-            'pairs (n_similar, n_dissimilar), or on device="cpu"'
+            f'{needed / GIGA:.1f} GB, and the features more: {advice}, or train on device="cpu"'
         ) from error
 
 

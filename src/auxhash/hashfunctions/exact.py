@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Matrix
-from auxhash.compute.device import MANY, Device
+from auxhash.compute.device import Device
 from auxhash.compute.peers import peers
 
 SHORT = 4  # points per feature, up to which the products of all pairs of points are kept
@@ -186,8 +186,8 @@ class DeviceSteps:
         for column in range(len(bits)):
             hessian = unit.copy()
             rows = np.flatnonzero(inside[:, column])
-            for start in range(0, len(rows), MANY):
-                some = rows[start : start + MANY]
+            for chunk in threads.chunks(len(rows), self.device.rows(ROWS, self.size)):
+                some = rows[chunk]
                 part = self.F[some]
                 hessian += 2 * self.C * (part.T @ (part * inside[some, column][:, None]))
             step[:, column] = -np.linalg.solve(hessian, gradient[:, column])

@@ -21,6 +21,7 @@ from auxhash.storage.encoding import register
 
 SHARE = 0.2  # of a GPU's free memory, that features in both precisions may take
 SINGLE_SHARE = 0.4  # that those in single precision alone may take
+TINY = float(np.finfo(np.float32).tiny)
 LARGEST = 1 << 30  # bytes of a training set's features; of more, rows are computed when needed
 TALL = 8  # points per feature, at the least, of features that are computed when needed
 CHUNK = 4096  # points whose features are computed at once
@@ -55,7 +56,9 @@ def rows_of(features: FeatureMap, X: NDArray[Any], width: int) -> Matrix | None:
         return found
 
     def single(rows: Numbers | slice) -> Single:
-        direct = isinstance(features, Unit) or np.can_cast(X.dtype, np.float32)
+        direct = isinstance(features, Unit) or (
+            np.can_cast(X.dtype, np.float32) and TINY < features.width < 1 / TINY
+        )
         return make(rows, np.float32) if direct else make(rows).astype(np.float32)
 
     if device is devices.CPU:
@@ -66,7 +69,7 @@ def rows_of(features: FeatureMap, X: NDArray[Any], width: int) -> Matrix | None:
         return Resident(F, F.astype(np.float32))
     if n * width * 4 <= SINGLE_SHARE * device.free():
         kept: Single = device.empty((n, width), np.float32)
-        for rows in threads.chunks(n, devices.MANY):
+        for rows in threads.chunks(n, device.rows(CHUNK, width)):
             kept[rows] = single(rows)
         return Computed((n, width), make, X, kept.__getitem__)
     return Computed((n, width), make, X, single)
@@ -88,11 +91,11 @@ def with_one(F: Array) -> Array:
 def moments(features: FeatureMap, X: NDArray[Any]) -> tuple[Array, Array]:
     """Mean and variance of each feature of X, over the points of all parts."""
     n = peers().sum(len(X))
-    if X.size * 8 <= largest(X):
+    if not isinstance(X, Computed) and X.size * 8 <= largest(X):
         F = features(X)
         mean = peers().sum(F.sum(axis=0)) / n
         return mean, peers().sum(np.square(F - mean).sum(axis=0)) / n
-    chunks = threads.chunks(len(X), devices.of(X).rows(CHUNK))
+    chunks = threads.chunks(len(X), devices.of(X).rows(CHUNK, X.shape[1]))
     mean = peers().sum(sum(features(X[rows]).sum(axis=0) for rows in chunks)) / n
     squares = sum(np.square(features(X[rows]) - mean).sum(axis=0) for rows in chunks)
     return mean, peers().sum(squares) / n

@@ -47,7 +47,8 @@ class SVMHash:
             return with_one(self.map(X[rows]))
 
         with threads.pool(n_jobs) as run:
-            features: Array = Chunks(len(X), devices.of(X).rows(CHUNK), run).join(compute)
+            parts = Chunks(len(X), devices.of(X).rows(CHUNK, X.shape[1]), run)
+            features: Array = parts.join(compute)
         return features
 
     def training_features(self, X: NDArray[Any], n_jobs: int | None = None) -> Matrix:
@@ -60,7 +61,7 @@ class SVMHash:
             raise ValueError("the hash function is not fitted")
         W = self.W
         with threads.pool(n_jobs) as run:
-            parts = Chunks(len(X), devices.of(X).rows(CHUNK), run)
+            parts = Chunks(len(X), devices.of(X).rows(CHUNK, X.shape[1]), run)
             outputs: Array = parts.join(lambda rows: with_one(self.map(X[rows])) @ W)
         return outputs
 
@@ -103,7 +104,7 @@ class SVMHash:
             raise ValueError("the hash function is not fitted")
         W = self.W
         with threads.pool(n_jobs) as run:
-            parts = Chunks(len(F), devices.of(F).rows(CHUNK), run)
+            parts = Chunks(len(F), devices.of(F).rows(CHUNK, F.shape[1]), run)
             outputs: Array = parts.join(lambda rows: F[rows] @ W)
         return outputs
 

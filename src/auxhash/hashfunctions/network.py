@@ -13,7 +13,7 @@ from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, held
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 from auxhash.hashfunctions import svm
-from auxhash.hashfunctions.features import Scaled, Unit, largest, moments
+from auxhash.hashfunctions.features import TALL, Scaled, Unit, largest, moments
 from auxhash.hashfunctions.linear import CHUNK, linear
 from auxhash.hashfunctions.smooth import SmoothNetwork, ThinnedNetwork
 from auxhash.storage.encoding import register
@@ -177,7 +177,9 @@ class NetworkHash:
         if self.V is None:
             return self._hidden(F, n_jobs)
         V, width = self.V, self.V.shape[1] + F.shape[1]
-        if held(F) is not None and len(F) * width * 8 <= largest(V):
+        here = devices.of(V) is devices.CPU
+        few = len(F) * width * 8 <= largest(V) or (here and len(F) < TALL * width)
+        if held(F) is not None and few:
             return self._hidden(F, n_jobs)
 
         def make(rows: Numbers | slice) -> Array:
@@ -198,7 +200,7 @@ class NetworkHash:
             return hidden if W is None else hidden @ W
 
         with threads.pool(n_jobs) as run:
-            parts = Chunks(len(F), devices.of(F).rows(CHUNK), run)
+            parts = Chunks(len(F), devices.of(F).rows(CHUNK, V.shape[1] + F.shape[1]), run)
             layer: Array = parts.join(compute)
         return layer
 

@@ -6,7 +6,8 @@ Several methods are made of them, and others start from them.
 import numpy as np
 
 from auxhash.codes import sign
-from auxhash.compute.arrays import Array
+from auxhash.compute import device as devices
+from auxhash.compute.arrays import Array, Matrix
 
 SAMPLE, ITERATIONS = 20_000, 50  # of points, and of ITQ, that a start is worth
 NOTHING = 1e-12  # variance, relative to the largest, up to which it is only rounding
@@ -58,14 +59,15 @@ def _error(V: Array, R: Array) -> float:
     return float(np.square(sign(rotated) - rotated).sum() / len(V))
 
 
-def projections(F: Array, b: int, rng: np.random.Generator) -> Array:
+def projections(F: Matrix, b: int, rng: np.random.Generator) -> Array:
     """Weights W (D + 1, b) for features F (n, D + 1), the last a constant 1, to start from.
 
     ITQ's as far as there are as many features as bits, and then hyperplanes through the mean, at
     random in the directions of the principal axes.
     """
     rows = np.sort(rng.permutation(len(F))[:SAMPLE])
-    X = F[rows, :-1]
+    device = devices.of(F)
+    X = np.ascontiguousarray(device.fetch(F[device.put(rows)])[:, :-1])
     n = min(b, X.shape[1])
     mean, axes = principal_axes(X, n, "ITQ")
     R = quantize((X - mean) @ axes, random_rotation(n, rng), ITERATIONS)[0]

@@ -119,7 +119,7 @@ class Principal:
 
     def _of_parts(self, F: Computed) -> None:
         """The same for features that are computed when needed, as X then is, too."""
-        parts, n = threads.chunks(len(F), self.device.rows(CHUNK)), peers().sum(len(F))
+        parts, n = threads.chunks(len(F), self.device.rows(CHUNK, F.shape[1])), peers().sum(len(F))
         self.mean = peers().sum(sum(F[part][:, :-1].sum(axis=0) for part in parts)) / n
         covariance = self.device.zeros((F.shape[1] - 1, F.shape[1] - 1))
         for part in parts:
@@ -141,7 +141,7 @@ class Principal:
         self, rows: Numbers | slice, size: int, run: threads.Run
     ) -> tuple[Chunks, Callable[[slice], Single]]:
         """These rows in parts of `size`, and a function that gives the coordinates of a part."""
-        size = self.device.rows(size)
+        size = self.device.rows(size, self.X.shape[1])
         if isinstance(self.X, Computed):
             all_rows = np.arange(len(self.X))[rows] if isinstance(rows, slice) else rows
             return Chunks(len(all_rows), size, run), lambda part: self.take(all_rows[part])

@@ -163,7 +163,7 @@ def started(
     check_started(h)
     if is_started_linearly(h):
         device = devices.of(F)
-        return h.with_linear(device.put(projections(device.fetch(F[:]), n_bits, rng)))
+        return h.with_linear(device.put(projections(F, n_bits, rng)))
     return cast("SmoothHashFunction", h)
 
 

@@ -12,7 +12,7 @@ preconditioner is a poor one: a bit whose system takes more operations than to s
 solved so, then and for some steps from then on (`exact`). Where the points are in several parts, a
 bit is solved exactly only while few points are inside, which then travel. Double precision:
 radial basis functions are nearly collinear, and single precision fails on them. Only the products
-of conjugate gradients are in single precision on a GPU, whose memory they wait for.
+of conjugate gradients with scaled features are single on a GPU, whose memory they wait for.
 """
 
 import numpy as np
@@ -94,7 +94,8 @@ def average(W: Array | None, other: Array | None, share: float, F: Matrix) -> Ar
     """
     if W is None or other is None:
         raise ValueError("both hash functions must be fitted")
-    rows = threads.chunks(len(F), CHUNK if held(F) is None else len(F))
+    some = devices.of(F).rows(CHUNK, F.shape[1])
+    rows = threads.chunks(len(F), some if held(F) is None else len(F))
     outputs = (np.concatenate([F[part] @ weights for part in rows]) for weights in (W, other))
     deviations = (deviation(each) for each in outputs)
     old, new = (np.where(d > 0, d, 1.0) for d in deviations)
@@ -143,7 +144,7 @@ class _Newton:
         self, F: Matrix, Z: NDArray[np.int8], C: float, weight: Array | None, run: threads.Run
     ) -> None:
         self.F, self.C, self.run, self.device = F, C, run, devices.of(F)
-        self.parts: Parts = Chunks(len(F), self.device.rows(CHUNK), run)
+        self.parts: Parts = Chunks(len(F), self.device.rows(CHUNK, F.shape[1]), run)
         here = self.device is devices.CPU
         self.margins = (Margins if here else DeviceMargins)(F, Z, weight, self.parts)
         self.gram = _gram(F, self.parts)

@@ -150,6 +150,7 @@ class HammingIndex:
                 use it only for files that you trust.
             device: where it searches.
         """
+        devices.get(device)  # or raise, before a large file is read
         content = file.read(path, checks.flag("mmap", mmap), checks.flag("check", check))
         return cls._of(content, n_jobs, device)
 

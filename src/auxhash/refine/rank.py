@@ -24,7 +24,6 @@ from auxhash.refine.similar import Known, Similar
 BATCH = 1024  # points i per step
 SAMPLE = 4096  # points m per step
 TAU = 0.5  # bits
-SCALE = 0.04  # of the slopes beside the weight decay, which is set for the loss over pairs
 CHUNK = 64  # points i per task of a thread: their distances from the sample fit a core's cache
 
 
@@ -51,7 +50,7 @@ class Rank:
             yield np.concatenate([rows, self.similar.draw(rows, rng), sample])
 
     def scale(self, rows: Numbers) -> float:
-        return SCALE
+        return 1.0
 
     def typical(self, outputs: Outputs, rows: Numbers) -> float:
         """The geometric mean of the rank, 1 for the nearest of all, with codes in place of u."""

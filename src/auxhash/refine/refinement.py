@@ -31,6 +31,7 @@ from auxhash.hashfunctions import (
     HashFunction,
     NetworkHash,
     SmoothHashFunction,
+    SVMHash,
     alternatives,
     codes,
     is_shared,
@@ -48,6 +49,9 @@ from auxhash.storage.encoding import register
 from auxhash.zstep import Problem
 
 NEAREST = 10  # neighbours in feature space, of each point
+RANK_DECAY = (
+    25  # weight decay for the rank, relative to that for the loss, whose slopes are smaller
+)
 REPORTS = 10  # times that L(h) is measured
 # Of a training without MAC: rounds over the points, steps at least, and the steepness for classes.
 ROUNDS, LEAST_ALONE = 30, 1000
@@ -172,7 +176,8 @@ class Refine:
         similar = _similar(problem)
         if self.neighbors:
             k = min(NEAREST, len(F) - 1)
-            points = problem.device.fetch(F[:][:, :-1])
+            parts = threads.chunks(len(F), problem.device.rows(BATCH, F.shape[1]))
+            points = np.concatenate([problem.device.fetch(F[rows]) for rows in parts])[:, :-1]
             near = Partners.of_table(nearest(points, k=k, n_jobs=problem.n_jobs)[0])
             similar = Both(similar, near, self.neighbors)
         return Rank(similar, self.batch or RANK_BATCH, device=problem.device)
@@ -240,6 +245,8 @@ class Refine:
         self, h: SmoothHashFunction, problem: Problem, F: Matrix, rng: np.random.Generator
     ) -> GradientDescent:
         objective = self._objective(problem, F)
+        if self.objective == "rank" and isinstance(h, SVMHash | NetworkHash):
+            h = replace(h, decay=RANK_DECAY * h.decay)
         with threads.pool(problem.n_jobs):
             smooth = h.smooth(F, rng)
         return GradientDescent(smooth, objective, self.n_steps, self.steepness, self.rate, rng)
