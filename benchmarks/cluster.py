@@ -222,12 +222,12 @@ def _talk(_threads: int | None, numbers: int, n_rounds: int) -> None:
 
 
 def million(points: int) -> Record:
-    """Infinite MNIST of so many points in 16 partitions, all made on the workers."""
+    """Infinite MNIST of so many points in 16 partitions, all made on the workers, two processes."""
     X, y = infinite_mnist(points, rows=-(-points // 16))
     queries = digits.held_out_images(n_jobs=1)
     asked = np.arange(2000)
     settings: dict[str, Any] = {"n_bits": 32, "max_iter": ITERATIONS, "refine": None}
-    with cluster_of(0):
+    with cluster_of(2):
         began = perf_counter(), process_time()
         model = DaskMACHash(**settings, random_state=0).fit(X, y)
         took = _since(began)
