@@ -69,7 +69,7 @@ $(VENV)/.browser: $(READY)
 	touch $(VENV)/.browser
 
 $(VENV)/.torch: $(READY)  # TORCH=torch==2.13.0 takes a build that is at hand
-	$(PIP) $(TORCH)
+	$(PIP) $(TORCH) 'setuptools<81'  # or the stores' Milvus would break
 	$(PIP) --editable '.[dev,torch]'
 	touch $(VENV)/.torch
 
