@@ -62,8 +62,7 @@ def rows_of(features: FeatureMap, X: NDArray[Any], width: int) -> Matrix | None:
         return make(rows, np.float32) if direct else make(rows).astype(np.float32)
 
     if device is devices.CPU:
-        large = n * width * 8 > LARGEST and n >= TALL * width
-        return Computed((n, width), make, X) if large else None
+        return Computed((n, width), make, X) if are_too_large(n, width, device) else None
     if n * width * 12 <= SHARE * device.free():
         F = make(slice(None))
         return Resident(F, F.astype(np.float32))
@@ -73,6 +72,13 @@ def rows_of(features: FeatureMap, X: NDArray[Any], width: int) -> Matrix | None:
             kept[rows] = single(rows)
         return Computed((n, width), make, X, kept.__getitem__)
     return Computed((n, width), make, X, single)
+
+
+def are_too_large(n: int, width: int, device: devices.Device) -> bool:
+    """Whether features (n, width) had better be computed when needed than held."""
+    if device is devices.CPU:
+        return n * width * 8 > LARGEST and n >= TALL * width
+    return n * width * 8 > SHARE * device.free()
 
 
 def largest(X: NDArray[Any]) -> float:

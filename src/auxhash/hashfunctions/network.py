@@ -13,7 +13,7 @@ from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, held
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 from auxhash.hashfunctions import svm
-from auxhash.hashfunctions.features import TALL, Scaled, Unit, largest, moments
+from auxhash.hashfunctions.features import Scaled, Unit, are_too_large, moments
 from auxhash.hashfunctions.linear import CHUNK, linear
 from auxhash.hashfunctions.smooth import SmoothNetwork, ThinnedNetwork
 from auxhash.storage.encoding import register
@@ -177,9 +177,7 @@ class NetworkHash:
         if self.V is None:
             return self._hidden(F, n_jobs)
         V, width = self.V, self.V.shape[1] + F.shape[1]
-        here = devices.of(V) is devices.CPU
-        few = len(F) * width * 8 <= largest(V) or (here and len(F) < TALL * width)
-        if held(F) is not None and few:
+        if held(F) is not None and not are_too_large(len(F), width, devices.of(V)):
             return self._hidden(F, n_jobs)
 
         def make(rows: Numbers | slice) -> Array:

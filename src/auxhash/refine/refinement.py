@@ -49,9 +49,7 @@ from auxhash.storage.encoding import register
 from auxhash.zstep import Problem
 
 NEAREST = 10  # neighbours in feature space, of each point
-RANK_DECAY = (
-    25  # weight decay for the rank, relative to that for the loss, whose slopes are smaller
-)
+RANK_DECAY = 25  # times the weight decay of the loss, whose slopes are smaller
 REPORTS = 10  # times that L(h) is measured
 # Of a training without MAC: rounds over the points, steps at least, and the steepness for classes.
 ROUNDS, LEAST_ALONE = 30, 1000
