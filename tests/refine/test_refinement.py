@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 from auxhash import MACHash, TwoStepHash, affinity, losses
-from auxhash.hashfunctions import network
+from auxhash.hashfunctions import NetworkHash, SVMHash, network
 from auxhash.refine import REPORTS, Refine
 from tests.conftest import SOAK
 
@@ -232,3 +232,22 @@ def test_for_rank(digits):
     never = affinity.from_pairs([0, 1], [2, 3], [-1, -1], n_points=4)
     with pytest.raises(ValueError, match="needs similar pairs"):
         MACHash(4, refine=ranked).fit(X[:4], affinity=never)
+
+
+@pytest.mark.parametrize("hash_function", ["linear", "network"])
+def test_weights_decay_more_for_the_rank(digits, hash_function, monkeypatch):
+    X, y, _, _ = digits
+    kind = {"linear": SVMHash, "network": NetworkHash}[hash_function]
+    smooth, seen = kind.smooth, {}
+    for objective in ("loss", "rank"):
+
+        def kept(self, *given, objective=objective):
+            seen[objective] = self.decay
+            return smooth(self, *given)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(kind, "smooth", kept)
+            brief = Refine(n_steps=10, objective=objective)
+            found = MACHash(**SMALL, hash_function=hash_function, refine=brief).fit(X, y)
+    assert seen["rank"] == pytest.approx(25 * seen["loss"])
+    assert found.hash_function_.decay == seen["loss"] > 0  # what is kept is the function's own
