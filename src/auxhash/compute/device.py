@@ -74,9 +74,20 @@ class Device:
         return brought
 
     def columns(self, A: Any, chosen: Any) -> Any:
-        """These columns of a matrix, row by row in memory on a GPU, as its kernels want them."""
-        found = A[:, self.put(chosen)]
-        return found if self.module is np else found.copy()
+        """These columns of a matrix, in rising order, to be read.
+
+        On a GPU they are row by row in memory, as its kernels want them; all of them are A itself.
+        """
+        if self.module is np:
+            return A[:, chosen]
+        return A if len(chosen) == A.shape[1] else A[:, self.put(chosen)].copy()
+
+    def set_columns(self, A: Any, chosen: Any, values: Any) -> None:
+        """Replace these columns, in rising order: A[:, chosen] = values."""
+        if len(chosen) == A.shape[1]:
+            A[...] = values
+        else:
+            A[:, self.put(chosen)] = values
 
     def empty(self, shape: Any, dtype: Any = np.float64) -> Any:
         return self.module.empty(shape, dtype)
@@ -105,11 +116,6 @@ class Device:
     def kernels(self, file: str, threads: int = BLOCK) -> "Kernels":
         """The kernels of the .cu file beside this Python file, with so many threads per block."""
         return _kernels(self.module, file, threads)
-
-    def blocks(self) -> int:
-        """Blocks of any size that it runs at the same time for certain; 1 if it is unknown."""
-        attributes: dict[str, int] = self.module.cuda.Device().attributes
-        return attributes.get("MultiProcessorCount", 1)
 
     def free(self) -> int:
         """Bytes of its memory that are free."""
@@ -145,6 +151,16 @@ class Kernels:
     def over(self, name: str, n: int, *args: Any) -> None:
         """Run it with one thread for each of n entries."""
         self(name, -(-n // self.threads), *args)
+
+    def at_once(self, name: str) -> int:
+        """Blocks of this kernel that the GPU runs at the same time for certain; 1 if unknown."""
+        cuda = self.module.cuda
+        processors: int = cuda.Device().attributes.get("MultiProcessorCount", 0)
+        if not processors:
+            return 1
+        compiled = _function(self.module, self.path, name, self.threads).kernel.ptr
+        each = cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(compiled, self.threads, 0)
+        return processors * int(each)
 
 
 @cache

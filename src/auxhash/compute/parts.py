@@ -47,4 +47,5 @@ class Chunks:
         return peers().sum(self.sum_here(function))
 
     def sum_here(self, function: Callable[[slice], Any]) -> Any:
-        return sum(self.run(function, self.rows))
+        first, *others = self.run(function, self.rows)
+        return sum(others, start=first) if others else first

@@ -70,10 +70,9 @@ def refit(
     """Weights (F, b): W, or zeros if None, with the given bits trained anew, from W."""
     device = devices.of(F)
     new: Array = device.zeros((F.shape[1], Z.shape[1])) if W is None else W.copy()
-    chosen = device.put(bits)
     start = None if W is None else device.columns(W, bits)
     weight = None if weight is None else device.columns(weight, bits)
-    new[:, chosen] = fit(F, device.columns(Z, bits), C, start, weight, n_jobs)
+    device.set_columns(new, bits, fit(F, device.columns(Z, bits), C, start, weight, n_jobs))
     return new
 
 
@@ -181,7 +180,9 @@ class _Newton:
             step = np.empty_like(gradient)
             those = np.flatnonzero(hard)
             self._solve_exactly(todo, those, gradient, inside, step)
-            decrement = fetch(-(gradient * step).sum(0))
+            decrement = np.zeros(len(todo))
+            if hard.any():
+                decrement = fetch(-(gradient * step).sum(0))
             if not hard.all():
                 self._precondition(self._mean(take(inside, np.flatnonzero(~hard))))
                 roughly = fetch((gradient * (self.inverse @ gradient)).sum(0))
@@ -201,11 +202,13 @@ class _Newton:
                 if early:
                     limit = self._patience(cost[easy])
                 found, solved = self._solve(take(gradient, easy), take(inside, easy), limit)
-                step[:, self.device.put(easy)] = found
+                self.device.set_columns(step, easy, found)
                 late = easy[~solved & exact]
                 self._solve_exactly(todo, late, gradient, inside, step)
                 hard[late] = True
-            W[:, self.device.put(todo)] += step * self._search(take(W, todo), M, step, gradient)
+            before = take(W, todo)
+            length = self._search(before, M, step, gradient)
+            self.device.set_columns(W, todo, before + step * length)
         return W
 
     def _solve_exactly(
@@ -215,7 +218,7 @@ class _Newton:
         if len(those):
             take = self.device.columns
             found = self.exact.solve(todo[those], take(gradient, those), take(inside, those))
-            step[:, self.device.put(those)] = found
+            self.device.set_columns(step, those, found)
 
     def _few_inside(self, inside: Array) -> NDArray[np.bool_]:
         count = self.device.fetch(peers().sum((inside != 0).sum(axis=0)))

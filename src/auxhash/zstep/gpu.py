@@ -25,6 +25,7 @@ from auxhash.zstep.problem import ROUNDING, Differences, Edges, Problem, differe
 GRID = 40  # binary digits of the entries of a table, below the largest
 DIGITS = 52  # of a double
 FEW = 512  # points of a colour, that do not keep a GPU busy unless many threads share a point
+SHARING = (MOST_THREADS, MOST_THREADS // 2, BLOCK)  # as many as leave room for all of a colour
 
 
 class DeviceProblem(Problem):
@@ -158,10 +159,13 @@ def _(problem: DeviceProblem, words: Words, c: Array, run: threads.Run) -> int:
     given = words, words.shape[1], c, problem.n_bits, tolerance
     given = *given, *problem.arguments(problem.on_differences), flips, arrived
     lists, n, most = (colours.order, colours.starts), len(colours.sizes), int(colours.sizes.max())
-    if FEW >= most <= 4 * device.blocks():  # one launch, whose blocks wait for each other
-        blocks = min(most, device.blocks())
-        _of_descent(device, MOST_THREADS)("descend_points", blocks, *lists, 0, n, *given)
-        return int(flips[0])
+    for threads_each in SHARING if most <= FEW else ():
+        kernels = _of_descent(device, threads_each)
+        if (
+            kernels.at_once("descend_points") >= most
+        ):  # one launch, whose blocks wait for each other
+            kernels("descend_points", most, *lists, 0, n, *given)
+            return int(flips[0])
     kernels = _of_descent(device, BLOCK if most > FEW else MOST_THREADS)
     for k, size in enumerate(colours.sizes.tolist()):
         kernels("descend_points", size, *lists, k, k + 1, *given)
