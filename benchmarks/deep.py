@@ -2,8 +2,8 @@
 
 python -m benchmarks deep [--protocols first second] [--methods NAME ...] [--bits 16 32 48 64]
                           [--seeds 0 1 2] [--device cuda] [--epochs 30] [--width 64] [--batch 512]
-                          [--crop 4] [--cut-out 8] [--both-ways] [--train N] [--base N]
-                          [--query N] [--data FOLDER] [--results FILE]
+                          [--crop 4] [--cut-out 8] [--colour 0.2] [--both-ways] [--train N]
+                          [--base N] [--query N] [--data FOLDER] [--results FILE]
 python -m benchmarks deep --pieces FOLDER
 python -m benchmarks deep --tables
 
@@ -77,6 +77,7 @@ class How(NamedTuple):
     batch: int = BATCH
     crop: int = 4
     cut_out: int = 8
+    colour: float = 0.2
     both_ways: bool = False
 
 
@@ -152,7 +153,7 @@ def module_hash(n_outputs: int, seed: int, how: How, channels: int = 3) -> Any:
         rate=how.rate,
         decay=how.decay,
         half=how.device != "cpu",
-        augment=augment.RandomChanges(how.crop, True, how.cut_out),
+        augment=augment.RandomChanges(how.crop, True, how.cut_out, how.colour),
     )
 
 
@@ -302,6 +303,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--width", type=int, default=WIDTH, help="of the network's first layer")
     parser.add_argument("--crop", type=int, default=How._field_defaults["crop"])
     parser.add_argument("--cut-out", type=int, default=How._field_defaults["cut_out"])
+    parser.add_argument("--colour", type=float, default=How._field_defaults["colour"])
     parser.add_argument("--both-ways", action="store_true", help="mirror images at encoding, too")
     parser.add_argument("--iterations", type=int, default=How._field_defaults["iterations"])
     for name in SIZES:

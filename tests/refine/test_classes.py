@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 import auxhash
 from auxhash import EndToEndHash, Refine, affinity
 from auxhash.compute import threads
-from auxhash.refine.classes import ClassCodes
+from auxhash.refine.classes import ClassCodes, Head
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:400], y[:400]
@@ -61,6 +61,27 @@ def test_the_cross_entropy_pulls_classes_apart():
     assert (right > 0).all()
     scores = U @ objective.head.W[:-1] + objective.head.W[-1]
     np.testing.assert_array_equal(scores.argmax(axis=1), classes)
+
+
+def test_the_cross_entropy_s_gradient():
+    """That of a target of .9 for the class, and .1 for all classes alike."""
+    rng = np.random.default_rng(0)
+    classes, U = np.arange(8) % 4, rng.normal(size=(8, 3)).astype(np.float32)
+    head = Head(4, 3)
+    head.W[:] = W = rng.normal(size=head.W.shape)
+    target = 0.9 * np.eye(4)[classes] + 0.1 / 4
+
+    def value(U):
+        logits = U @ W[:-1] + W[-1]
+        sure = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        return -(target * sure).sum(axis=1).mean()
+
+    found = head.slope(U, classes)
+    for at in np.ndindex(U.shape):
+        step = np.zeros(U.shape)
+        step[at] = 1e-5
+        slope = (value(U + step) - value(U - step)) / 2e-5
+        assert found[at] == pytest.approx(slope, rel=1e-3, abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["linear", "network"])

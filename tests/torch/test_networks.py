@@ -27,17 +27,18 @@ def numbered(n=40, side=8):
 def test_crops_move_whole_pictures():
     before = numbered()
     after = augment.crops(before, generator(), 2).numpy()
-    shifts = set()
-    for picture in after:
-        inside = picture[..., 0] > 0
-        rows, columns = (np.indices(inside.shape)[axis] + 1 for axis in (0, 1))
-        down, right = (picture[inside, k].astype(int) - at[inside] for k, at in
-                       ((0, rows), (1, columns)))  # fmt: skip
-        assert len(set(down)) == len(set(right)) == 1
-        shifts.add((down[0], right[0]))
-        assert inside.sum() == (8 - abs(down[0])) * (8 - abs(right[0]))
-    assert {abs(d) for d, _ in shifts} == {0, 1, 2}
+    padded = np.pad(before[0].numpy(), ((2, 2), (2, 2), (0, 0)), mode="reflect")
+    moved = {(r, c): padded[r : r + 8, c : c + 8] for r in range(5) for c in range(5)}
+    found = [at for picture in after for at, one in moved.items() if (one == picture).all()]
+    assert len(found) == len(after)
+    assert {r for r, _ in found} == {c for _, c in found} == set(range(5))
     assert after.dtype == np.uint8
+
+
+def test_crops_of_more_pixels_than_there_are():
+    after = augment.crops(numbered(20, side=2), generator(), 5)
+    assert after.shape == (20, 2, 2, 2)
+    assert set(after.unique().tolist()) == {1, 2}
 
 
 def test_flips_mirror_half():
@@ -50,12 +51,41 @@ def test_flips_mirror_half():
 
 
 def test_cut_outs_are_squares():
-    after = augment.cut_outs(numbered(200), generator(), 3)
-    black = (after == 0).all(dim=3)
-    assert (black == (after == 0).any(dim=3)).all()
-    assert black.sum(dim=(1, 2)).max() == 9
-    assert black.sum(dim=(1, 2)).min() == 4  # at a corner
-    assert black.any(dim=0).all()
+    before = numbered(200, side=9)
+    grey = 5  # the mean of 1 to 9
+    after = augment.cut_outs(before, generator(), 3)
+    cut = (after == grey).all(dim=3)
+    assert torch.equal(after[~cut], before[~cut])
+    assert cut.sum(dim=(1, 2)).max() == 10  # the middle of the picture is as grey
+    assert cut.any(dim=0).all()
+    for picture in cut:
+        picture[4, 4] = False
+        rows, columns = picture.any(dim=1).nonzero(), picture.any(dim=0).nonzero()
+        assert rows[-1] - rows[0] < 3
+        assert columns[-1] - columns[0] < 3
+
+
+@pytest.mark.parametrize("channels", [(), (3,)])
+def test_colours_change_contrast_and_brightness(channels):
+    rng = torch.Generator().manual_seed(1)
+    before = 50 + 30 * torch.randn((300, 8, 8, *channels), generator=rng)
+    after = augment.colours(before, generator(), 0.2)
+    numbers = after.flatten(1, 2).double(), before.flatten(1, 2).double()
+    spread, old = (some.std(dim=1) for some in numbers)
+    assert 0.799 < (spread / old).min() < 0.85
+    assert 1.15 < (spread / old).max() < 1.201
+    moved = (numbers[0] - numbers[1]).mean(dim=1)
+    assert 5 < moved.abs().max() < 0.2 * 30 + 0.2 * 15
+    as_bytes = augment.colours(before.clamp(0, 255).to(torch.uint8), generator(), 0.2)
+    assert as_bytes.dtype == torch.uint8
+    torch.testing.assert_close(augment.colours(before, generator(), 0.0), before)
+
+
+def test_bytes_do_not_wrap_around():
+    before = torch.tensor([0, 255], dtype=torch.uint8).repeat(64).view(2, 8, 8).repeat(50, 1, 1)
+    after = augment.colours(before, generator(), 0.5).int()
+    assert (after[before == 0] < 128).all()
+    assert (after[before == 255] > 127).all()
 
 
 @pytest.mark.parametrize("shape", [(30, 8, 8, 3), (30, 8, 8)])
@@ -66,10 +96,12 @@ def test_all_of_them_are_seeded(shape):
     assert first.shape == batch.shape
     assert torch.equal(first, second)
     assert not torch.equal(first, other)
-    assert torch.equal(augment.RandomChanges(0, False, 0)(batch, generator()), batch)
+    assert torch.equal(augment.RandomChanges(0, False, 0, 0)(batch, generator()), batch)
 
 
-@pytest.mark.parametrize("settings", [{"crop": -1}, {"flip": 1}, {"cut_out": 2.5}])
+@pytest.mark.parametrize(
+    "settings", [{"crop": -1}, {"flip": 1}, {"cut_out": 2.5}, {"colour": -0.1}]
+)
 def test_augmentation_is_checked(settings):
     with pytest.raises(ValueError, match=f"{next(iter(settings))} must be"):
         augment.RandomChanges(**settings)

@@ -2,7 +2,8 @@
 
 With u = tanh(s a), the mean squared error of u_i'u_j / b to 1 for points of one class, and to
 -1/(C - 1) for points of two of the C classes: no C codes can all be further apart from each other
-than that. A cross-entropy can be added to it, of a linear classifier of u that is learnt beside.
+than that. A cross-entropy can be added to it, of a linear classifier of u that is learnt beside,
+whose targets are smoothed: classifiers that may be sure of all they have seen learn it by heart.
 """
 
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from auxhash.refine.gradient import FIRST, SECOND, Outputs, shuffled, through_ta
 
 BATCH = 512  # points per step
 HEAD_RATE = 0.01  # length of the classifier's steps
+SMOOTHING = 0.1  # share of the cross-entropy's target that all classes have alike
 
 
 class ClassCodes:
@@ -73,7 +75,8 @@ class Head:
         logits -= logits.max(axis=1, keepdims=True)
         wrong = np.exp(logits)
         wrong /= wrong.sum(axis=1, keepdims=True)
-        wrong[devices.of(U).put(np.arange(len(U))), classes] -= 1
+        wrong -= np.float32(SMOOTHING / wrong.shape[1])
+        wrong[devices.of(U).put(np.arange(len(U))), classes] -= np.float32(1 - SMOOTHING)
         wrong /= np.float32(len(U))
         slope: Single = wrong @ self.W[:-1].T
         self._move(np.vstack([U.T @ wrong, wrong.sum(axis=0)]))

@@ -15,43 +15,49 @@ from auxhash.torch.learning import Tensor
 
 @dataclass(frozen=True)
 class RandomChanges:
-    """Crops, flips and cut-outs, each picture's own.
+    """Crops, flips, colours and cut-outs, each picture's own.
 
     Args:
         crop: pictures are moved by up to so many pixels in each direction; what comes in from
-            outside is black.
+            outside is their mirror image.
         flip: whether half of the pictures are mirrored, left to right.
-        cut_out: side of a square, anywhere on the picture, that becomes black; 0 leaves it out.
+        cut_out: side of a square, anywhere on the picture, that becomes grey; 0 leaves it out.
+        colour: contrast of each channel, and brightness, change by up to this share; 0 leaves
+            them.
     """
 
     crop: int = 4
     flip: bool = True
     cut_out: int = 8
+    colour: float = 0.2
 
     def __post_init__(self) -> None:
         checks.whole("crop", self.crop, 0)
         checks.flag("flip", self.flip)
         checks.whole("cut_out", self.cut_out, 0)
+        checks.number("colour", self.colour, 0)
 
     def __call__(self, batch: Tensor, generator: Any) -> Tensor:
         if self.crop:
             batch = crops(batch, generator, self.crop)
         if self.flip:
             batch = flips(batch, generator)
+        if self.colour:
+            batch = colours(batch, generator, self.colour)
         return cut_outs(batch, generator, self.cut_out) if self.cut_out else batch
 
 
 def crops(batch: Tensor, generator: Any, most: int = 4) -> Tensor:
-    """Each picture moved by up to `most` pixels in both directions; what comes in is black."""
-    n, height, width = batch.shape[:3]
-    inner = (0, 0) * (batch.ndim - 3)
-    padded = torch.nn.functional.pad(batch, (*inner, most, most, most, most))
+    """Each picture moved by up to `most` pixels in both directions; its mirror image comes in."""
     draw = _drawing(batch, generator)
-    down, right = draw(2 * most + 1), draw(2 * most + 1)
-    rows = down[:, None] + torch.arange(height, device=batch.device)
-    columns = right[:, None] + torch.arange(width, device=batch.device)
-    picture = torch.arange(n, device=batch.device)
-    return padded[picture[:, None, None], rows[:, :, None], columns[:, None, :]]
+    moved = [
+        _mirrored(
+            draw(2 * most + 1)[:, None] - most + torch.arange(size, device=batch.device), size
+        )
+        for size in batch.shape[1:3]
+    ]
+    picture = torch.arange(len(batch), device=batch.device)
+    return batch[picture[:, None, None], moved[0][:, :, None], moved[1][:, None, :]]
 
 
 def flips(batch: Tensor, generator: Any) -> Tensor:
@@ -60,8 +66,28 @@ def flips(batch: Tensor, generator: Any) -> Tensor:
     return torch.where(mirrored.view(-1, *[1] * (batch.ndim - 1)), batch.flip(2), batch)
 
 
+def colours(batch: Tensor, generator: Any, most: float = 0.2) -> Tensor:
+    """Each picture with other contrast, channel by channel, and other brightness.
+
+    Contrast is multiplied by 1 - most to 1 + most, around the mean of all pictures; brightness
+    changes by up to `most` times their deviation. Bytes stay bytes.
+    """
+    numbers = batch.float() if batch.dtype == torch.uint8 else batch
+    over = 0, 1, 2
+    mean, deviation = numbers.mean(over, keepdim=True), numbers.std(over, keepdim=True)
+    size = len(batch), 1, 1, *batch.shape[3:]
+    contrast = 1 + most * _around_zero(size, numbers, generator)
+    alike = len(batch), *[1] * (batch.ndim - 1)
+    brightness = most * deviation * _around_zero(alike, numbers, generator)
+    changed = mean + (numbers - mean) * contrast + brightness
+    return changed.round().clamp(0, 255).to(torch.uint8) if numbers is not batch else changed
+
+
 def cut_outs(batch: Tensor, generator: Any, side: int = 8) -> Tensor:
-    """Each picture with a square of this side, whose centre is anywhere on it, made black."""
+    """Each picture with a square of this side, whose centre is anywhere on it, made grey.
+
+    The grey is the mean colour of all pictures.
+    """
     height, width = batch.shape[1:3]
     draw = _drawing(batch, generator)
     top, left = draw(height) - side // 2, draw(width) - side // 2
@@ -69,7 +95,21 @@ def cut_outs(batch: Tensor, generator: Any, side: int = 8) -> Tensor:
     in_rows = (rows >= top[:, None]) & (rows < top[:, None] + side)
     in_columns = (columns >= left[:, None]) & (columns < left[:, None] + side)
     cut = in_rows[:, :, None] & in_columns[:, None, :]
-    return batch.masked_fill(cut.view(*cut.shape, *[1] * (batch.ndim - 3)), 0)
+    numbers = batch.float() if batch.dtype == torch.uint8 else batch
+    grey = numbers.mean((0, 1, 2), keepdim=True).to(batch.dtype)
+    return torch.where(cut.view(*cut.shape, *[1] * (batch.ndim - 3)), grey, batch)
+
+
+def _mirrored(at: Tensor, size: int) -> Tensor:
+    """Places outside of 0..size - 1 mirrored at the edge that they are beyond."""
+    last = size - 1
+    return (last - (last - at.abs()).abs()).clamp(0, last)
+
+
+def _around_zero(size: tuple[int, ...], like: Tensor, generator: Any) -> Tensor:
+    """Random numbers from -1 to 1."""
+    drawn = torch.rand(size, generator=generator, device=like.device, dtype=like.dtype)
+    return 2 * drawn - 1
 
 
 def _drawing(batch: Tensor, generator: Any) -> Callable[[int], Tensor]:

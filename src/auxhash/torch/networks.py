@@ -12,6 +12,8 @@ from auxhash.torch.learning import Tensor
 def residual_network(n_bits: int, channels: int = 3, width: int = 64) -> Any:
     """A residual network of nine layers for pictures of about 32 x 32 pixels.
 
+    Channels are standardised by what the training sees.
+
     Args:
         n_bits: outputs.
         channels: of the pictures: 3 for colours, 1 for grey.
@@ -20,7 +22,8 @@ def residual_network(n_bits: int, channels: int = 3, width: int = 64) -> Any:
     n_bits = checks.whole("n_bits", n_bits, 1)
     w = checks.whole("width", width, 1)
     network = nn.Sequential(
-        _layer(checks.whole("channels", channels, 1), w),
+        nn.BatchNorm2d(checks.whole("channels", channels, 1), affine=False),
+        _layer(channels, w),
         _layer(w, 2 * w, pool=True),
         Residual(nn.Sequential(_layer(2 * w, 2 * w), _layer(2 * w, 2 * w))),
         _layer(2 * w, 4 * w, pool=True),
@@ -123,6 +126,6 @@ def _layer(channels: int, more: int, pool: bool = False) -> Any:
     parts = [
         nn.Conv2d(channels, more, 3, padding=1, bias=False),
         nn.BatchNorm2d(more),
-        nn.ReLU(inplace=True),
+        nn.GELU(approximate="tanh"),
     ]
     return nn.Sequential(*parts, nn.MaxPool2d(2)) if pool else nn.Sequential(*parts)
