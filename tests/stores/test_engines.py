@@ -95,6 +95,21 @@ def test_postgresql_errors_of_the_server(postgresql):
         stores.open(postgresql.replace("/postgres?", "/none?"), n_bits=8)
 
 
+def test_postgresql_that_has_gone_before_the_leave(postgresql, monkeypatch):
+    """pg8000 takes its leave of a server that has hung up already: what it said is told."""
+    from pg8000.core import CoreConnection
+
+    leave = CoreConnection.close
+
+    def late(connection):
+        time.sleep(0.3)
+        leave(connection)
+
+    monkeypatch.setattr(CoreConnection, "close", late)
+    with pytest.raises(StoreError, match='connection failed: database "none" does not exist'):
+        stores.open(postgresql.replace("/postgres?", "/none?"), n_bits=8)
+
+
 @pytest.fixture
 def port(postgresql):
     """A port of this machine that leads to the server's socket."""

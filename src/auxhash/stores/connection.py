@@ -56,7 +56,7 @@ class Connection:
             if not isinstance(error, Exception):
                 raise
             # Whatever it is: pg8000 reads the answer of something else as all kinds of errors.
-            raise self._told(f"connection failed: {_why(error)}") from error
+            raise self._told(f"connection failed: {_why(_first(error))}") from error
 
     def run(self, statement: str, **given: Any) -> list[Any]:
         """The rows that a statement returns; `:name` stands for a parameter."""
@@ -206,6 +206,18 @@ def _socket(host: str, port: int, timeout: int | None) -> socket.socket:
     line.settimeout(None)
     line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     return line
+
+
+def _first(error: BaseException) -> BaseException:
+    """What the server said, if pg8000 has failed once more as it took its leave of it."""
+    from pg8000.exceptions import DatabaseError
+
+    before: BaseException | None = error
+    while before is not None:
+        if isinstance(before, DatabaseError):
+            return before
+        before = before.__cause__ or before.__context__
+    return error
 
 
 def _why(error: BaseException) -> str:
