@@ -167,11 +167,14 @@ def test_features_may_be_computed_when_needed_in_some_parts(points, monkeypatch,
     made = generators_of(2, np.random.default_rng(0))
     arguments = [(X[:200], y[:200], made[0]), (X[200:], y[200:], made[1])]
     want = run(program, arguments)[0].model
+
+    def is_computed(_threads, X, *_):
+        return isinstance(training_features(linear(), X), Computed)
+
     monkeypatch.setattr(features, "TALL", 1)
-    for largest in (250 * 7 * 8, 1):
+    for largest in (2 * 250 * 7 * 8, 1):  # as if both parts were of one size, on one machine
         monkeypatch.setattr(features, "LARGEST", largest)
-        computed = [isinstance(training_features(linear(), own[0]), Computed) for own in arguments]
-        assert computed == [largest == 1, True]
+        assert run(is_computed, arguments) == [largest == 1, True]
         found = run(program, arguments, lose=lost)[0].model
         np.testing.assert_allclose(found.two_step.W, want.two_step.W, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(found.loss, want.loss, rtol=0.02)

@@ -75,8 +75,12 @@ def rows_of(features: FeatureMap, X: NDArray[Any], width: int) -> Matrix | None:
 
 
 def are_too_large(n: int, width: int, device: devices.Device) -> bool:
-    """Whether features (n, width) had better be computed when needed than held."""
+    """Whether features (n, width) had better be computed when needed than held.
+
+    A machine may hold those of all parts, if there are several.
+    """
     if device is devices.CPU:
+        n *= peers().n
         return n * width * 8 > LARGEST and n >= TALL * width
     return n * width * 8 > SHARE * device.free()
 
