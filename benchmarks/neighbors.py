@@ -5,9 +5,10 @@ python -m benchmarks neighbors --data glove-100 --bits 32 64 --seeds 0 1 2 [--me
 
 Every method is measured by the Hamming distance of codes and by the real outputs of the query
 against the codes of the base; faiss's quantisers by their own distances. A seed is that of the
-split and of the training. What was measured stands in a file of JSON lines, and is not measured
-again: a run that was stopped goes on. `--tables` writes docs/tables/neighbors-DATA.md and
-docs/tables/neighbors-DATA-rerank.md out of that file, and measures nothing.
+split and of the training. What was measured stands in a file of JSON lines,
+docs/results/neighbors.jsonl, and is not measured again: a run that was stopped goes on. `--tables`
+writes docs/tables/neighbors-DATA.md and docs/tables/neighbors-DATA-rerank.md out of that file, and
+measures nothing.
 
 After the first R points are re-ranked by the true vectors, the 10 nearest among them come first:
 the recall of 10 then is the share of the 10 nearest among the first R. So one measure, at more
@@ -61,8 +62,8 @@ RERANKED = (100, 200, 500)
 MEASURED = tuple(sorted({*RANKS, *RERANKED}))
 LARGE = 4096  # units of a network
 AIM = 0.95  # of the nearest, after re-ranking
-TABLES = Path(__file__).parent.parent / "docs" / "tables"
-RESULTS = Path("results") / "neighbors.jsonl"
+DOCS = Path(__file__).parent.parent / "docs"
+TABLES, RESULTS = DOCS / "tables", DOCS / "results" / "neighbors.jsonl"
 
 Found = dict[str, Any]  # what a method adds to its record
 Make = Callable[[int, int, Metric], Hasher]  # of bits, seed and metric
