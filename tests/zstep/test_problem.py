@@ -101,6 +101,33 @@ def test_any_number_of_bits(b):
     )
 
 
+def uneven_pairs(n, count, real, seed):
+    """Pairs of degrees from none to many, some of them several times, with a y each time."""
+    rng = np.random.default_rng(seed)
+    i, j = rng.geometric(3 / n, (2, count))
+    i, j = (np.append(ends, ends[: count // 4]) for ends in (i, j))
+    kept = (i != j) & (i < n) & (j < n)
+    y = rng.uniform(-1, 1, len(i)) if real else rng.choice([-1.0, 1.0], len(i))
+    return affinity.from_pairs(i[kept], j[kept], y[kept], n)
+
+
+@pytest.mark.parametrize("b", [1, 8, 31, 64, 65, 130, 256])
+@pytest.mark.parametrize("name", ["ksh", "bre", "ee", "own"])
+@pytest.mark.parametrize("real", [False, True])
+def test_fields_of_all_bits_are_those_of_each_bit(b, name, real):
+    A = uneven_pairs(200, 12000, real, b)
+    problem = Problem(A, oracle.ALL_LOSSES[name], b, n_jobs=2)
+    degrees = np.diff(problem.graph.indptr)
+    assert degrees.min() == 0
+    assert degrees.max() > 100
+    assert problem.table.coef.shape[1] > 0 or not real
+    Z = oracle.codes(np.random.default_rng(b), 200, b)
+    words, none = problem.to_words(Z), np.zeros(200)
+    with threads.pool(1) as run:
+        each = [problem.bit(words, k, none, 0.0, run).field(Z[:, k]) for k in range(b)]
+    np.testing.assert_allclose(problem.fields(Z), np.transpose(each), atol=1e-11 * problem.last_mu)
+
+
 @given(
     oracle.affinities(most_points=8),
     st.sampled_from(list(oracle.ALL_LOSSES)),
