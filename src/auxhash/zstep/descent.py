@@ -16,7 +16,17 @@ from auxhash.codes import Words
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
-from auxhash.zstep.gains import gains, gather, is_set, most_edges, sum_where_set
+from auxhash.zstep.gains import (
+    FEW,
+    MANY,
+    find_gains,
+    flip,
+    gather,
+    is_set,
+    most_edges,
+    sum_bit,
+    sum_byte,
+)
 from auxhash.zstep.problem import ROUNDING, BitProblem, Graph, Problem
 
 CHUNK = 16  # points of one colour that a thread takes at a time
@@ -60,7 +70,7 @@ def visit_points(problem: Problem, words: Words, c: Array, run: threads.Run) -> 
     tolerance = ROUNDING * problem.last_mu
 
     def descend(points: NDArray[np.int32]) -> int:
-        flips: int = _descend_points(points, words, c, tolerance, graph.edges, problem.differences)
+        flips: int = _descend_points(points, words, c, tolerance, graph.edges, problem.gains)
         return flips
 
     flips = 0
@@ -96,31 +106,35 @@ def _colour(edges: Any) -> Any:
 
 @kernel
 def _descend_points(
-    points: Any, words: Any, c: Any, tolerance: float, edges: Any, differences: Any
+    points: Any, words: Any, c: Any, tolerance: float, edges: Any, table: Any
 ) -> int:
     most = most_edges(points, edges.indptr)
-    differ_all = np.empty((words.shape[1], most), np.uint64)
-    d_all, gain_all = np.empty(most, np.uint64), np.empty(most)
+    differ = np.empty((words.shape[1], most), np.uint64)
+    at_all, gain_all, sums = np.empty(most, np.uint32), np.empty(most), np.empty(256)
     flips = 0
     for n in points:
         own = slice(edges.indptr[n], edges.indptr[n + 1])
-        row, pair, degree = edges.row[own], edges.pair[own], own.stop - own.start
-        differ, d, gain = differ_all[:, :degree], d_all[:degree], gain_all[:degree]
-        gather(n, words, edges.indices[own], differ, d)
-        agree = gains(row, pair, edges.coef, differences, d, gain)
+        pair, degree = edges.pair[own], own.stop - own.start
+        at, gain = at_all[:degree], gain_all[:degree]
+        gather(n, words, edges.indices[own], edges.row[own], c.shape[1] + 1, differ, at)
+        agree = find_gains(at, pair, edges.coef, table, gain)
+        summed = 0  # bits whose sums are those of the gains
         for k in range(c.shape[1]):
-            word, shift = k // 64, np.uint64(k % 64)
+            if k >= summed:
+                if degree < (FEW if k % 8 == 0 else MANY) or k % 8 == 7:
+                    sums[1 << k % 8] = sum_bit(differ, k, gain)
+                    summed = k + 1
+                else:
+                    sum_byte(differ, k, gain, sums)
+                    summed = k // 8 * 8 + 8
             z = 1.0 if is_set(words, n, k) else -1.0
-            z_field = 0.5 * (agree + sum_where_set(differ[word], shift, gain))
-            if z_field + z * c[n, k] > tolerance:
+            if 0.5 * (agree + sums[1 << k % 8]) + z * c[n, k] > tolerance:
                 flips += 1
-                words[n, word] ^= np.uint64(1) << shift
-                for e in range(degree):
-                    d[e] += np.uint64(1) - ((differ[word, e] >> shift) & np.uint64(1)) * np.uint64(
-                        2
-                    )
-                    differ[word, e] ^= np.uint64(1) << shift
-                agree = gains(row, pair, edges.coef, differences, d, gain)
+                word, bit = k // 64, np.uint64(k % 64)
+                words[n, word] ^= np.uint64(1) << bit
+                flip(differ, word, bit, at)
+                agree = find_gains(at, pair, edges.coef, table, gain)
+                summed = k + 1
     return flips
 
 

@@ -26,7 +26,16 @@ from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.kernels import kernel
 from auxhash.losses import Loss, LossTable, get, sum_pairs, tabulate, tabulate_at
-from auxhash.zstep.gains import gains, gather, is_set, most_edges, sum_where_set
+from auxhash.zstep.gains import (
+    FEW,
+    find_gains,
+    gains_of,
+    gather,
+    is_set,
+    most_edges,
+    sum_bit,
+    sum_byte,
+)
 
 Later = Literal["absent", "zero"]
 
@@ -126,6 +135,7 @@ class Problem:
         self.edges = self.graph.edges
         self.values = self.table.table, self.table.basis
         self.differences = differences_of(*self.values)
+        self.gains = gains_of(*self.differences)
 
     @property
     def n_points(self) -> int:
@@ -212,7 +222,7 @@ class Problem:
         words, S = codes_to_words(Z), np.empty(Z.shape)
 
         def part(rows: slice) -> None:
-            _fields(rows.start, rows.stop, words, self.graph.edges, self.differences, S)
+            _fields(rows.start, rows.stop, words, self.graph.edges, self.gains, S)
 
         threads.run_kernels(part, self.graph.chunks, self.n_jobs)
         return S
@@ -391,19 +401,23 @@ def _field(start: int, stop: int, edges: Any, a: Any, z: Any, out: Any) -> None:
 
 
 @kernel
-def _fields(start: int, stop: int, words: Any, edges: Any, differences: Any, S: Any) -> None:
+def _fields(start: int, stop: int, words: Any, edges: Any, table: Any, S: Any) -> None:
     """S of all bits of points start..stop."""
     most = most_edges(range(start, stop), edges.indptr)
-    differ_all = np.empty((words.shape[1], most), np.uint64)
-    d_all, gain_all = np.empty(most, np.uint64), np.empty(most)
+    differ = np.empty((words.shape[1], most), np.uint64)
+    at_all, gain_all, sums = np.empty(most, np.uint32), np.empty(most), np.empty(256)
     for n in range(start, stop):
         own = slice(edges.indptr[n], edges.indptr[n + 1])
         degree = own.stop - own.start
-        differ, d, gain = differ_all[:, :degree], d_all[:degree], gain_all[:degree]
-        gather(n, words, edges.indices[own], differ, d)
-        agree = gains(edges.row[own], edges.pair[own], edges.coef, differences, d, gain)
+        at, gain = at_all[:degree], gain_all[:degree]
+        gather(n, words, edges.indices[own], edges.row[own], S.shape[1] + 1, differ, at)
+        agree = find_gains(at, edges.pair[own], edges.coef, table, gain)
         for k in range(S.shape[1]):
-            z_field = 0.5 * (agree + sum_where_set(differ[k // 64], np.uint64(k % 64), gain))
+            if degree < FEW:
+                sums[1 << k % 8] = sum_bit(differ, k, gain)
+            elif k % 8 == 0:
+                sum_byte(differ, k, gain, sums)
+            z_field = 0.5 * (agree + sums[1 << k % 8])
             S[n, k] = z_field if is_set(words, n, k) else -z_field
 
 
