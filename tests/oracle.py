@@ -81,6 +81,16 @@ def affinities(draw: Any, most_points: int = 12) -> Affinity:
     return affinity.from_pairs(i, j, values, n, "distance" if kind == "distance" else "similarity")
 
 
+def uneven_pairs(n: int, count: int, real: bool, seed: int) -> Affinity:
+    """Points with no partners to many; some pairs come several times, with a y each time."""
+    rng = np.random.default_rng(seed)
+    i, j = rng.geometric(3 / n, (2, count))
+    i, j = (np.append(ends, ends[: count // 4]) for ends in (i, j))
+    kept = (i != j) & (i < n) & (j < n)
+    y: NDArray[Any] = rng.uniform(-1, 1, len(i)) if real else rng.choice([-1.0, 1.0], len(i))
+    return affinity.from_pairs(i[kept], j[kept], y[kept], n)
+
+
 def distances(queries: NDArray[np.uint8], base: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Hamming distances (n_queries, n_base) of packed codes, bit by bit."""
     a, b = (np.unpackbits(codes, axis=1).astype(int) for codes in (queries, base))

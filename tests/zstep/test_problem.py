@@ -11,6 +11,7 @@ from auxhash import affinity
 from auxhash.codes import pack, to_words
 from auxhash.compute import threads
 from auxhash.zstep import Penalty, Problem, get, z_step
+from auxhash.zstep.gains import FEW, MANY
 from tests import oracle
 
 LOSSES = list(oracle.ALL_LOSSES)
@@ -99,6 +100,23 @@ def test_any_number_of_bits(b):
     np.testing.assert_allclose(
         change, oracle.loss(flipped, A, "esplh") - problem.loss(Z), atol=1e-9
     )
+
+
+@pytest.mark.parametrize("b", [1, 8, 31, 64, 65, 130, 256])
+@pytest.mark.parametrize("name", ["ksh", "bre", "ee", "own"])
+@pytest.mark.parametrize("real", [False, True])
+def test_fields_of_all_bits_are_those_of_each_bit(b, name, real):
+    A = oracle.uneven_pairs(200, 12000, real, b)
+    problem = Problem(A, oracle.ALL_LOSSES[name], b, n_jobs=2)
+    degrees = np.diff(problem.graph.indptr)
+    assert degrees.min() == 0
+    assert degrees.max() > MANY > FEW > degrees[degrees > 0].min()
+    assert problem.table.coef.shape[1] > 0 or not real
+    Z = oracle.codes(np.random.default_rng(b), 200, b)
+    words, none = problem.to_words(Z), np.zeros(200)
+    with threads.pool(1) as run:
+        each = [problem.bit(words, k, none, 0.0, run).field(Z[:, k]) for k in range(b)]
+    np.testing.assert_allclose(problem.fields(Z), np.transpose(each), atol=1e-11 * problem.last_mu)
 
 
 @given(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from auxhash import affinity
 from auxhash.zstep import SOLVERS, Cut, Penalty, Problem, Quad, get, z_step
+from auxhash.zstep import problem as module
 from tests import oracle
 from tests.conftest import SOAK
 
@@ -65,6 +66,24 @@ def test_no_flip_is_left_to_descent(solver, A, name, mu, seed):
         flipped = found.Z.copy()
         flipped[n, k] *= -1
         assert oracle.penalized(flipped, A, name, H, mu) >= found.value - 1e-8
+
+
+@pytest.mark.parametrize("b", [7, 20, 70])
+@pytest.mark.parametrize(("name", "real"), [("ksh", False), ("hinge", False), ("ee", True)])
+def test_a_sweep_of_descent_is_one_flip_after_another(b, name, real):
+    """Points with few neighbours and many, whose bits are summed in different ways."""
+    A = oracle.uneven_pairs(200, 12000, real, b)
+    problem, Z, H = setting(A, name, b, 0)
+    penalty = Penalty(H, problem.last_mu / 20)
+    found = z_step(problem, Z, penalty, get("descent"), 1, np.random.default_rng(0)).Z
+    c, edges = penalty.linear(), problem.edges
+    for n in np.concatenate(problem.graph.memo["colours"]):
+        for k in range(b):
+            S = np.empty((200, b))
+            module._fields(n, n + 1, problem.to_words(Z), edges, problem.gains, S)
+            if Z[n, k] * (S[n, k] + c[n, k]) > module.ROUNDING * problem.last_mu:
+                Z[n, k] *= -1
+    np.testing.assert_array_equal(found, Z)
 
 
 @pytest.mark.parametrize("solver", ["cut", "quad", "descent", "descent-bits"])

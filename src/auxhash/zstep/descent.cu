@@ -57,7 +57,7 @@ extern "C" __global__ void colour(
 }
 
 // Sums over the edges of a point, for bits first..: sums[k] of the gains of neighbours that differ
-// in bit first + k, and sums[bits] of what all agree adds (see `_gains` in descent.py).
+// in bit first + k, and sums[bits] of what all agree adds (see gains.py).
 static __device__ void gains(
     const word *own, const word *words, count n_words, count begin, count end, Edges g,
     Table t, count first, int bits,

@@ -12,10 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.codes import Words, popcount
+from auxhash.codes import Words
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
+from auxhash.zstep.gains import (
+    FEW,
+    MANY,
+    find_gains,
+    flip,
+    gather,
+    is_set,
+    most_edges,
+    sum_bit,
+    sum_byte,
+)
 from auxhash.zstep.problem import ROUNDING, BitProblem, Graph, Problem
 
 CHUNK = 16  # points of one colour that a thread takes at a time
@@ -59,7 +70,7 @@ def visit_points(problem: Problem, words: Words, c: Array, run: threads.Run) -> 
     tolerance = ROUNDING * problem.last_mu
 
     def descend(points: NDArray[np.int32]) -> int:
-        flips: int = _descend_points(points, words, c, tolerance, graph.edges, problem.differences)
+        flips: int = _descend_points(points, words, c, tolerance, graph.edges, problem.gains)
         return flips
 
     flips = 0
@@ -94,69 +105,36 @@ def _colour(edges: Any) -> Any:
 
 
 @kernel
-def _gains(row: Any, pair: Any, coef: Any, differences: Any, d: Any, gain: Any) -> float:
-    """Sum over the neighbours m of z_n z_m a_nm, for a bit in which all of them agree with n;
-    `gain` becomes what each neighbour adds to that sum if it differs in the bit instead.
-
-    Let d be the distance to a neighbour. If the bit agrees, the other bits have d' = d, and the
-    term is +a(d); if it differs, d' = d - 1, and it is -a(d - 1), whichever bit it is.
-    """
-    agree = 0.0
-    for e in range(len(d)):
-        same = differences.table[row[e], d[e] + np.uint64(1)]
-        other = differences.table[row[e], d[e]]
-        for r in range(coef.shape[1]):
-            same += coef[pair[e], r] * differences.basis[r, d[e] + np.uint64(1)]
-            other += coef[pair[e], r] * differences.basis[r, d[e]]
-        agree += same
-        gain[e] = -other - same
-    return agree
-
-
-@kernel(fastmath={"reassoc"})
-def _sum_where_set(differ: Any, shift: Any, gain: Any) -> float:
-    total = 0.0
-    for e in range(len(gain)):
-        total += gain[e] * np.float64(np.int64((differ[e] >> shift) & np.uint64(1)))
-    return total
-
-
-@kernel
 def _descend_points(
-    points: Any, words: Any, c: Any, tolerance: float, edges: Any, differences: Any
+    points: Any, words: Any, c: Any, tolerance: float, edges: Any, table: Any
 ) -> int:
-    indptr, indices = edges.indptr, edges.indices
-    n_words, n_bits = words.shape[1], c.shape[1]
-    most = 0
-    for n in points:
-        most = max(most, indptr[n + 1] - indptr[n])
-    differ_all = np.empty((n_words, most), np.uint64)
-    d_all = np.empty(most, np.uint64)
-    gain_all = np.empty(most)
+    most = most_edges(points, edges.indptr)
+    differ = np.empty((words.shape[1], most), np.uint64)
+    at_all, gain_all, sums = np.empty(most, np.uint32), np.empty(most), np.empty(256)
     flips = 0
     for n in points:
-        row, pair = edges.row[indptr[n] : indptr[n + 1]], edges.pair[indptr[n] : indptr[n + 1]]
-        degree = indptr[n + 1] - indptr[n]
-        differ, d, gain = differ_all[:, :degree], d_all[:degree], gain_all[:degree]
-        d[:] = 0
-        for w in range(n_words):
-            for e in range(degree):
-                differ[w, e] = words[n, w] ^ words[indices[indptr[n] + e], w]
-                d[e] += popcount(differ[w, e])
-        agree = _gains(row, pair, edges.coef, differences, d, gain)
-        for k in range(n_bits):
-            word, shift = k // 64, np.uint64(k % 64)
-            z = 1.0 if (words[n, word] >> shift) & np.uint64(1) else -1.0
-            z_field = 0.5 * (agree + _sum_where_set(differ[word], shift, gain))
-            if z_field + z * c[n, k] > tolerance:
+        own = slice(edges.indptr[n], edges.indptr[n + 1])
+        pair, degree = edges.pair[own], own.stop - own.start
+        at, gain = at_all[:degree], gain_all[:degree]
+        gather(n, words, edges.indices[own], edges.row[own], c.shape[1] + 1, differ, at)
+        agree = find_gains(at, pair, edges.coef, table, gain)
+        summed = 0  # bits whose sums are those of the gains
+        for k in range(c.shape[1]):
+            if k >= summed:
+                if degree < (FEW if k % 8 == 0 else MANY) or k % 8 == 7:
+                    sums[1 << k % 8] = sum_bit(differ, k, gain)
+                    summed = k + 1
+                else:
+                    sum_byte(differ, k, gain, sums)
+                    summed = k // 8 * 8 + 8
+            z = 1.0 if is_set(words, n, k) else -1.0
+            if 0.5 * (agree + sums[1 << k % 8]) + z * c[n, k] > tolerance:
                 flips += 1
-                words[n, word] ^= np.uint64(1) << shift
-                for e in range(degree):
-                    d[e] += np.uint64(1) - ((differ[word, e] >> shift) & np.uint64(1)) * np.uint64(
-                        2
-                    )
-                    differ[word, e] ^= np.uint64(1) << shift
-                agree = _gains(row, pair, edges.coef, differences, d, gain)
+                word, bit = k // 64, np.uint64(k % 64)
+                words[n, word] ^= np.uint64(1) << bit
+                flip(differ, word, bit, at)
+                agree = find_gains(at, pair, edges.coef, table, gain)
+                summed = k + 1
     return flips
 
 

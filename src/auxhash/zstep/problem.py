@@ -26,6 +26,16 @@ from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.kernels import kernel
 from auxhash.losses import Loss, LossTable, get, sum_pairs, tabulate, tabulate_at
+from auxhash.zstep.gains import (
+    FEW,
+    find_gains,
+    gains_of,
+    gather,
+    is_set,
+    most_edges,
+    sum_bit,
+    sum_byte,
+)
 
 Later = Literal["absent", "zero"]
 
@@ -125,6 +135,7 @@ class Problem:
         self.edges = self.graph.edges
         self.values = self.table.table, self.table.basis
         self.differences = differences_of(*self.values)
+        self.gains = gains_of(*self.differences)
 
     @property
     def n_points(self) -> int:
@@ -201,30 +212,20 @@ class Problem:
         a = self.couplings
 
         def couple(rows: slice) -> None:
-            _couplings(rows.start, rows.stop, others, words, graph.edges, differences, a, 0)
+            _couplings(rows.start, rows.stop, others, words, graph.edges, differences, a)
 
         run(couple, graph.chunks)
         return BitProblem(graph, a, c, mu, self.affinity.groups, run)
 
     def fields(self, Z: Codes) -> Array:
         """S (n, b): for every bit S_n = (1/2) sum_j a_nj z_j, so that g = S + c."""
-        words, graph = codes_to_words(Z), self.graph
-        S = np.empty((self.n_bits, len(Z)))
-        with threads.pool(self.n_jobs) as run:
-            for k in range(self.n_bits):
-                others, z, field = _all_but(k, words.shape[1]), Z[:, k].astype(np.float64), S[k]
+        words, S = codes_to_words(Z), np.empty(Z.shape)
 
-                def part(
-                    rows: slice, others: Words = others, z: Array = z, field: Array = field
-                ) -> None:
-                    first, last = graph.indptr[rows.start], graph.indptr[rows.stop]
-                    at = rows.start, rows.stop
-                    a = np.empty(last - first)  # of these points alone: all would be too many
-                    _couplings(*at, others, words, graph.edges, self.differences, a, first)
-                    _field(*at, graph.edges, a, first, z, field)
+        def part(rows: slice) -> None:
+            _fields(rows.start, rows.stop, words, self.graph.edges, self.gains, S)
 
-                run(part, graph.chunks)
-        return S.T
+        threads.run_kernels(part, self.graph.chunks, self.n_jobs)
+        return S
 
     @cached_property
     def last_mu(self) -> float:
@@ -242,7 +243,7 @@ class Problem:
     def flip_thresholds(self, Z: Codes, H: Codes) -> Array:
         """For each z_n != h_n, the mu past which flipping it to h_n lowers L_P: h_n S_n / 2."""
         differ = Z != H
-        needed: Array = (H * self.fields(Z))[differ] / 2
+        needed: Array = H[differ] * self.fields(Z)[differ] / 2
         return needed
 
     def first_mu_bound(self, Z: Codes, H: Codes) -> float:
@@ -279,7 +280,7 @@ class BitProblem:
         S = np.empty(len(z))
 
         def multiply(rows: slice) -> None:
-            _field(rows.start, rows.stop, self.graph.edges, self.a, 0, z, S)
+            _field(rows.start, rows.stop, self.graph.edges, self.a, z, S)
 
         self.run(multiply, self.graph.chunks)
         return S
@@ -363,12 +364,11 @@ def _place(
 
 @kernel
 def _couplings(
-    start: int, stop: int, others: Any, words: Any, edges: Any, differences: Any, out: Any, at: int
+    start: int, stop: int, others: Any, words: Any, edges: Any, differences: Any, out: Any
 ) -> None:
     """a_ij, eq. (8), along the edges of points start..stop; `others` masks the bits that d' counts.
 
-    The edges of a pair with several y are adjacent: the first gets the sum of their terms. That of
-    edge e goes to out[e - at].
+    The edges of a pair with several y are adjacent: the first gets the sum of their terms.
     """
     indptr, indices, row, coef = edges.indptr, edges.indices, edges.row, edges.coef
     for n in range(start, stop):
@@ -382,22 +382,43 @@ def _couplings(
             for r in range(coef.shape[1]):
                 value += coef[edges.pair[e], r] * differences.basis[r, d]
             if indices[first] == m and first < e:
-                out[first - at] += value
-                out[e - at] = 0.0
+                out[first] += value
+                out[e] = 0.0
             else:
-                out[e - at] = value
+                out[e] = value
                 first = e
 
 
 @kernel(fastmath={"reassoc"})
-def _field(start: int, stop: int, edges: Any, a: Any, at: int, z: Any, out: Any) -> None:
-    """S of points start..stop, from the coupling of each edge e in a[e - at]."""
+def _field(start: int, stop: int, edges: Any, a: Any, z: Any, out: Any) -> None:
+    """S of points start..stop, from the coupling of each edge in a."""
     indptr, indices = edges.indptr, edges.indices
     for n in range(start, stop):
         total = 0.0
         for e in range(indptr[n], indptr[n + 1]):
-            total += a[e - at] * z[indices[e]]
+            total += a[e] * z[indices[e]]
         out[n] = 0.5 * total
+
+
+@kernel
+def _fields(start: int, stop: int, words: Any, edges: Any, table: Any, S: Any) -> None:
+    """S of all bits of points start..stop."""
+    most = most_edges(range(start, stop), edges.indptr)
+    differ = np.empty((words.shape[1], most), np.uint64)
+    at_all, gain_all, sums = np.empty(most, np.uint32), np.empty(most), np.empty(256)
+    for n in range(start, stop):
+        own = slice(edges.indptr[n], edges.indptr[n + 1])
+        degree = own.stop - own.start
+        at, gain = at_all[:degree], gain_all[:degree]
+        gather(n, words, edges.indices[own], edges.row[own], S.shape[1] + 1, differ, at)
+        agree = find_gains(at, edges.pair[own], edges.coef, table, gain)
+        for k in range(S.shape[1]):
+            if degree < FEW:
+                sums[1 << k % 8] = sum_bit(differ, k, gain)
+            elif k % 8 == 0:
+                sum_byte(differ, k, gain, sums)
+            z_field = 0.5 * (agree + sums[1 << k % 8])
+            S[n, k] = z_field if is_set(words, n, k) else -z_field
 
 
 @kernel
