@@ -65,7 +65,7 @@ class _Total:
     """
 
     def __init__(self) -> None:
-        self.value: Any = 0
+        self.value: Any = None
         self.n_added = 0
         self.waiting: dict[int, Any] = {}
         self.lock = threading.Lock()
@@ -74,5 +74,6 @@ class _Total:
         with self.lock:
             self.waiting[number] = term
             while self.n_added in self.waiting:
-                self.value += self.waiting.pop(self.n_added)
+                term = self.waiting.pop(self.n_added)
+                self.value = term if self.value is None else self.value + term
                 self.n_added += 1
