@@ -1,3 +1,5 @@
+import weakref
+
 import numpy as np
 import pytest
 
@@ -19,3 +21,26 @@ def test_local_to_a_part_or_a_sum_over_parts(n_jobs):
     with threads.pool(1) as run:  # the parts define the sum, not the threads
         again = Chunks(len(X), 10, run).sum(lambda rows: X[rows].T @ X[rows])
     np.testing.assert_array_equal(gram, again)
+
+
+def test_a_sum_does_not_hold_the_terms_of_all_parts():
+    held, most = weakref.WeakSet(), []
+
+    class Term:
+        """A sum of them, too, is one."""
+
+        n = 1
+
+        def __add__(self, other):
+            made = Term()
+            made.n = self.n + other.n
+            return made
+
+    def term(rows):
+        held.add(found := Term())
+        most.append(len(held))
+        return found
+
+    with threads.pool(1) as run:
+        assert Chunks(1000, 10, run).sum_here(term).n == 100
+    assert max(most) <= 4

@@ -6,6 +6,7 @@ here, one per task of a thread; where others train on rows of their own (`peers`
 theirs, too. The result depends, to the last bit, on the parts alone, not on who computes them.
 """
 
+import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -47,5 +48,32 @@ class Chunks:
         return peers().sum(self.sum_here(function))
 
     def sum_here(self, function: Callable[[slice], Any]) -> Any:
-        first, *others = self.run(function, self.rows)
-        return sum(others, start=first) if others else first
+        total = _Total()
+
+        def part(number: int) -> None:
+            total.add(number, function(self.rows[number]))
+
+        self.run(part, range(len(self.rows)))
+        return total.value
+
+
+class _Total:
+    """A sum that takes its terms in any order, and adds each up once those before it are.
+
+    So it does not depend on the threads, and few terms are held: the squares of all features would
+    else be there once for each part of the points.
+    """
+
+    def __init__(self) -> None:
+        self.value: Any = None
+        self.n_added = 0
+        self.waiting: dict[int, Any] = {}
+        self.lock = threading.Lock()
+
+    def add(self, number: int, term: Any) -> None:
+        with self.lock:
+            self.waiting[number] = term
+            while self.n_added in self.waiting:
+                term = self.waiting.pop(self.n_added)
+                self.value = term if self.value is None else self.value + term
+                self.n_added += 1

@@ -21,7 +21,7 @@ class Margins:
 
     def __init__(self, F: Matrix, Z: NDArray[np.int8], s: Array | None, parts: Parts) -> None:
         self.F, self.parts, self.device = F, parts, devices.of(F)
-        self.Z = Z.astype(np.float64)
+        self.Z: NDArray[Any] = Z
         self.s = self.device.put(np.ones((1, 1))) if s is None else s
 
     def take(self, bits: NDArray[np.int64]) -> None:
@@ -90,7 +90,11 @@ class Margins:
 
 
 class DeviceMargins(Margins):
-    """The same on a GPU."""
+    """The same on a GPU, whose kernels take codes in double precision."""
+
+    def __init__(self, F: Matrix, Z: NDArray[np.int8], s: Array | None, parts: Parts) -> None:
+        super().__init__(F, Z, s, parts)
+        self.Z = Z.astype(np.float64)
 
     def sums(self, M: Array, inside: Array) -> tuple[Array, Array]:
         pull, partial = self.device.empty(M.shape), self._partial(M, 1)

@@ -201,7 +201,9 @@ class _Newton:
                 limit = np.full(len(easy), float(LATE_CG_STEPS))
                 if early:
                     limit = self._patience(cost[easy])
-                found, solved = self._solve(take(gradient, easy), take(inside, easy), limit)
+                # Not a copy of `inside` where it would be all of it: it has a row for each point.
+                weights = take(inside, easy) if hard.any() else inside
+                found, solved = self._solve(take(gradient, easy), weights, limit)
                 self.device.set_columns(step, easy, found)
                 late = easy[~solved & exact]
                 self._solve_exactly(todo, late, gradient, inside, step)
