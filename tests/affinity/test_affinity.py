@@ -267,3 +267,19 @@ def test_too_few_labels(y):
 def test_the_number_of_neighbours_is_checked_first():
     with pytest.raises(ValueError, match="n_similar must be a whole number"):
         affinity.from_neighbors(np.eye(5), "2", 2)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("values", ["sign", "distance"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float16, np.float32, bool])
+def test_neighbours_of_any_kind_of_numbers(dtype, values, metric, tmp_path):
+    """As those of the same numbers in double precision, a memory map too: bytes do not wrap."""
+    X = np.random.default_rng(0).integers(0, 256, (60, 5)).astype(dtype)
+    path = tmp_path / "X.npy"
+    np.save(path, X)
+    settings = {"metric": metric, "values": values, "random_state": 0}
+    want = affinity.from_neighbors(X.astype(np.float64), 4, 9, **settings)
+    for given_X in (X, np.load(path, mmap_mode="r")):
+        found = affinity.from_neighbors(given_X, 4, 9, **settings)
+        for name in ("i", "j", "y", "weight"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(want, name))

@@ -7,14 +7,14 @@ Nothing else corrects for class imbalance.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auxhash import checks
-from auxhash.affinity import draws, neighbors
+from auxhash.affinity import approximate, draws, neighbors
 from auxhash.affinity.affinity import Affinity, Kind
 from auxhash.affinity.draws import RandomState
 from auxhash.affinity.folding import fold_pairs, fold_signs
@@ -22,6 +22,7 @@ from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers
 
 MOST_POINTS = 2**31 - 1  # their numbers are int32
+CHUNK = 1 << 16  # points or pairs looked at together
 
 
 def from_labels(
@@ -111,17 +112,20 @@ def from_neighbors(
 ) -> Affinity:
     """Pair each point with its `n_similar` nearest neighbours and `n_dissimilar` random others.
 
+    Exact neighbours take a time that grows with the square of the number of points; beyond 300,000
+    points, approximate ones are found by faiss (`auxhash[faiss]`).
+
     Args:
-        X: features (n, D).
+        X: features (n, D), of any kind of numbers; a memory map will do.
         metric: "euclidean" or "cosine".
         values: "sign" gives y = +1 for neighbours and -1 for the others; "distance" gives the
             squared distance over the largest among the drawn pairs, as BRE takes it.
         random_state: seed or generator of the draws.
     """
-    points = np.asarray(checks.unmasked("X", X), np.float64)
+    points = _numbers(X)
     if points.ndim != 2 or len(points) < 3:
         raise ValueError(f"X must be of shape (n, D) with n >= 3, got shape {points.shape}")
-    if not np.isfinite(points).all():
+    if not all(np.isfinite(points[rows]).all() for rows in threads.chunks(len(points), CHUNK)):
         raise ValueError("X must not hold NaN or infinity")
     if values not in ("sign", "distance"):
         raise ValueError(f'values must be "sign" or "distance", got {values!r}')
@@ -133,19 +137,20 @@ def from_neighbors(
         warnings.warn(f"n_similar={similar} is capped at {n - 2} for {n} points", stacklevel=2)
         similar = n - 2
     dissimilar = _wanted("n_dissimilar", n_dissimilar, n)
-    near = neighbors.nearest(points, k=similar, metric=metric, n_jobs=n_jobs)[0]
-    near = np.sort(near, axis=1).astype(np.int32)
+    near = approximate.near(points, similar, metric, n_jobs).astype(np.int32)
+    near.sort(axis=1)
     tables = draws.draw(
         n, (similar, dissimilar), n_jobs, draws.by_rank, near, draws.seed(random_state)
     )
     if values == "sign":
         return fold_signs(*tables, None, n_jobs)
     i, j = (np.concatenate(part) for part in zip(*map(draws.drawn, tables), strict=True))
-    if metric == "cosine":
-        place = neighbors.normalized(points)
-    else:
-        unit = neighbors.scale(points)
-        place = points if unit == 1 else points / unit  # from_pairs divides by the largest anyway
+    unit = neighbors.scale(points)  # from_pairs divides by the largest anyway
+
+    def place(rows: NDArray[np.int32]) -> NDArray[np.float64]:
+        some = points[rows].astype(np.float64, copy=False)
+        return neighbors.normalized(some) if metric == "cosine" else some / unit
+
     return from_pairs(i, j, _squared_distances(place, i, j), n, kind="distance")
 
 
@@ -186,13 +191,21 @@ def from_pairs(
     return fold_pairs(a, b, values, count, n_points, kind)
 
 
+def _numbers(X: ArrayLike) -> NDArray[Any]:
+    """X as it is, if it holds numbers; else as numbers."""
+    points = np.asarray(checks.unmasked("X", X))
+    return points if points.dtype.kind in "fiu" else points.astype(np.float64)
+
+
 def _squared_distances(
-    X: NDArray[np.float64], i: NDArray[np.int32], j: NDArray[np.int32]
+    place: Callable[[NDArray[np.int32]], NDArray[np.float64]],
+    i: NDArray[np.int32],
+    j: NDArray[np.int32],
 ) -> NDArray[np.float64]:
     """|x_i - x_j|^2 for each pair, without holding all differences at once."""
     found = np.empty(len(i))
-    for rows in threads.chunks(len(i), 1 << 16):
-        found[rows] = np.square(X[i[rows]] - X[j[rows]]).sum(axis=1)
+    for rows in threads.chunks(len(i), CHUNK):
+        found[rows] = np.square(place(i[rows]) - place(j[rows])).sum(axis=1)
     return found
 
 

@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from auxhash import checks
 from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
 from auxhash.compute import threads
+from auxhash.compute.faiss import import_faiss
 from auxhash.index import listfile, scan
-from auxhash.index.hamming import HammingIndex, as_queries, import_faiss
+from auxhash.index.hamming import HammingIndex, as_queries
 from auxhash.index.held import Ids, new_ids, places
 from auxhash.words import count
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from auxhash import checks
 from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
 from auxhash.compute import device as devices
+from auxhash.compute.faiss import import_faiss
 from auxhash.index import file, scan
 from auxhash.index.gpu import check_bits
 from auxhash.index.held import Held, Ids
@@ -211,11 +212,3 @@ def as_queries(codes: ArrayLike, n_bits: int) -> Packed:
     """Packed queries (n, n_bytes); a single code, of one axis, is one query."""
     array = np.asarray(devices.fetched(codes))
     return as_packed(array[None] if array.ndim == 1 else array, n_bits=n_bits)
-
-
-def import_faiss() -> Any:
-    try:
-        import faiss
-    except ImportError as error:
-        raise ImportError("this needs faiss: pip install 'auxhash[faiss]'") from error
-    return faiss

@@ -213,11 +213,9 @@ def _first(error: BaseException) -> BaseException:
     from pg8000.exceptions import DatabaseError
 
     before: BaseException | None = error
-    while before is not None:
-        if isinstance(before, DatabaseError):
-            return before
+    while not (before is None or isinstance(before, DatabaseError)):
         before = before.__cause__ or before.__context__
-    return error
+    return before or error
 
 
 def _why(error: BaseException) -> str:

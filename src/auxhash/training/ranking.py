@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.affinity import neighbors
+from auxhash.affinity import approximate, neighbors
 from auxhash.affinity.neighbors import Metric
 from auxhash.checks import number, whole
 from auxhash.compute import clock, threads
@@ -26,7 +26,6 @@ from auxhash.hashfunctions.step import (
     is_shared,
     started,
 )
-from auxhash.index.vectors import nearest_approximately
 from auxhash.refine.gradient import GradientDescent
 from auxhash.refine.rank import Rank
 from auxhash.refine.similar import Partners
@@ -35,7 +34,6 @@ from auxhash.training import interrupt
 from auxhash.training.checkpoint import Checkpoint, RunIdentity
 from auxhash.training.progress import new_bar
 
-MOST_EXACT = 300_000  # points whose exact neighbours are found in a reasonable time
 REPORTS = 50  # times that the rank is measured, and that a run can be stopped or go on
 STEEPNESS = 1.0, 10.0  # of tanh, in the first step and in the last
 RATE = 0.01  # length of the first step
@@ -141,9 +139,7 @@ class RankTraining:
         k = min(settings.n_neighbors, len(X) - 1)
         if settings.device is not CPU:
             return neighbors.nearest_on(settings.device, X, k, settings.metric)
-        if len(X) > MOST_EXACT:
-            return nearest_approximately(X, k, settings.metric, settings.n_jobs)
-        return neighbors.nearest(X, k=k, metric=settings.metric, n_jobs=settings.n_jobs)[0]
+        return approximate.near(X, k, settings.metric, settings.n_jobs)
 
     def run(self) -> RankResult:
         """Make all steps, or those until Ctrl-C."""

@@ -1,0 +1,88 @@
+"""Approximate neighbours against exact ones."""
+
+import numpy as np
+import pytest
+
+from auxhash import NeighborHash
+from auxhash.affinity import approximate, from_neighbors
+from auxhash.affinity.neighbors import nearest
+
+pytest.importorskip("faiss")
+
+
+def points(n, d=6, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+@pytest.fixture
+def short_lists(monkeypatch):
+    """Lists of few points, of which few are searched."""
+    monkeypatch.setattr(approximate, "PER_LIST", 50)
+    monkeypatch.setattr(approximate, "PROBED", 8)
+
+
+def check_rows(found, n):
+    """Each row has other points, each once."""
+    assert not (found == np.arange(n)[:, None]).any()
+    assert found.min() >= 0
+    assert (np.diff(np.sort(found, axis=1), axis=1) > 0).all()
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_most_of_the_nearest_are_found(metric, short_lists):
+    X = points(1500) * 1e6 + 3
+    exact = nearest(X, k=5, metric=metric)[0]
+    found = approximate.nearest_approximately(X, 5, metric)
+    assert found.shape == exact.shape
+    check_rows(found, 1500)
+    shared = np.mean([len(set(a) & set(b)) / 5 for a, b in zip(found, exact, strict=True)])
+    assert shared > 0.9
+    again = approximate.nearest_approximately(X, 5, metric, n_jobs=1)
+    np.testing.assert_array_equal(again, found)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_points_whose_lists_hold_too_few_have_their_exact_neighbours(metric, monkeypatch):
+    monkeypatch.setattr(approximate, "PER_LIST", 20)
+    monkeypatch.setattr(approximate, "PROBED", 1)
+    X = points(600)
+    found = approximate.nearest_approximately(X, 30, metric)
+    check_rows(found, 600)
+    exact = nearest(X, k=30, metric=metric)[0]
+    assert (np.sort(found, axis=1) == np.sort(exact, axis=1)).all(axis=1).sum() > 300
+
+
+def test_points_that_are_all_the_same_have_neighbours(short_lists):
+    check_rows(approximate.nearest_approximately(np.ones((140, 3)), 5, "euclidean"), 140)
+
+
+@pytest.mark.parametrize("n", [100, 101])
+def test_it_is_taken_for_many_points(n, monkeypatch, short_lists):
+    monkeypatch.setattr(approximate, "MOST_EXACT", 100)
+    called, plainly = [], approximate.nearest_approximately
+
+    def counted(X, *args):
+        called.append(len(X))
+        return plainly(X, *args)
+
+    monkeypatch.setattr(approximate, "nearest_approximately", counted)
+    settings = {"hash_function": "linear", "n_steps": 3, "random_state": 0}
+    NeighborHash(8, **settings, max_points=None).fit(points(n))
+    from_neighbors(points(n), 5, 10)
+    assert called == [n, n][: 2 * (n > 100)]
+
+
+def test_pairs_of_approximate_neighbours(monkeypatch, short_lists):
+    """Each point has as many of both kinds as are wanted, and no pair is of both."""
+    monkeypatch.setattr(approximate, "MOST_EXACT", 100)
+    X = points(400)
+    near = approximate.near(X, 12, "euclidean")
+    check_rows(near, 400)
+    found = from_neighbors(X, 12, 30, random_state=0)
+    i, j, y, weight = found.i, found.j, found.y, found.weight
+    drawn = {(a, b) for a, row in enumerate(near) for b in row}
+    for a, b, sign, count in zip(i, j, y, weight, strict=True):
+        both = ((a, b) in drawn) + ((b, a) in drawn)
+        assert count == both if sign > 0 else both < 2
+    assert weight[y > 0].sum() == 400 * 12
+    assert weight[y < 0].sum() == 400 * 30
