@@ -2,8 +2,9 @@
 
 python -m benchmarks deep [--protocols first second] [--methods NAME ...] [--bits 16 32 48 64]
                           [--seeds 0 1 2] [--device cuda] [--epochs 30] [--width 64] [--batch 512]
-                          [--crop 4] [--cut-out 8] [--colour 0.2] [--both-ways] [--train N]
-                          [--base N] [--query N] [--data FOLDER] [--results FILE]
+                          [--rate 0.004] [--decay 0.05] [--iterations 8] [--crop 4] [--cut-out 8]
+                          [--colour 0.2] [--both-ways] [--train N] [--base N] [--query N]
+                          [--data FOLDER] [--results FILE]
 python -m benchmarks deep --pieces FOLDER
 python -m benchmarks deep --tables
 

@@ -172,7 +172,7 @@ def test_features_may_be_computed_when_needed_in_some_parts(points, monkeypatch,
         return isinstance(training_features(linear(), X), Computed)
 
     monkeypatch.setattr(features, "TALL", 1)
-    for largest in (2 * 250 * 7 * 8, 1):  # as if both parts were of one size, on one machine
+    for largest in (2 * 250 * 7 * 8, 1):  # of both parts, which one process holds
         monkeypatch.setattr(features, "LARGEST", largest)
         assert run(is_computed, arguments) == [largest == 1, True]
         found = run(program, arguments, lose=lost)[0].model

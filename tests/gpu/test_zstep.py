@@ -10,6 +10,7 @@ from auxhash import affinity
 from auxhash.affinity import draws
 from auxhash.affinity.gpu import DeviceAffinity, from_labels
 from auxhash.zstep import Penalty, Problem, get, problem_on, z_step
+from auxhash.zstep import gpu as zstep_gpu
 from auxhash.zstep.gpu import on_grid
 
 
@@ -84,6 +85,20 @@ def test_it_is_the_problem_of_the_processor(gpu, rng, b, loss, kind):
     assert c.last_mu == pytest.approx(a.last_mu, rel=1e-9)
     there = np.sort(gpu.fetch(c.flip_thresholds(Zc, Hc)))
     np.testing.assert_allclose(there, np.sort(a.flip_thresholds(Z, H)), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("threads", [1024, 512, 256])
+def test_all_colours_in_one_launch(gpu, rng, monkeypatch, threads):
+    """The codes are those of one launch after the other, however many threads share a point."""
+    problem = problem_on(gpu, drawn(gpu, rng.integers(0, 4, 300), 6, 20, 1), "ksh", 20)
+    penalty = Penalty(gpu.put(signs(rng, 300, 20)), 0.2 * problem.last_mu)
+    Z = gpu.put(signs(rng, 300, 20))
+    codes = []
+    for sharing in ((), (threads,)):
+        monkeypatch.setattr(zstep_gpu, "SHARING", sharing)
+        found = z_step(problem, Z, penalty, get("descent"), 2, np.random.default_rng(0))
+        codes.append(gpu.fetch(found.Z))
+    np.testing.assert_array_equal(*codes)
 
 
 @pytest.mark.parametrize("b", [3, 66])

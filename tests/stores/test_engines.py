@@ -110,6 +110,31 @@ def test_postgresql_that_has_gone_before_the_leave(postgresql, monkeypatch):
         stores.open(postgresql.replace("/postgres?", "/none?"), n_bits=8)
 
 
+def test_postgresql_that_says_nothing_while_an_error_is_handled(tmp_path):
+    """That error is another one, and not told as the server's."""
+    from pg8000.exceptions import DatabaseError
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / ".s.PGSQL.5432"))
+        listening.listen()
+
+        def hang_up():
+            for _ in range(2):
+                listening.accept()[0].close()
+
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        url = f"postgresql:///postgres?host={tmp_path}&user=me"
+        with pytest.raises(StoreError, match="the server has closed the connection"):
+            stores.open(url, n_bits=8)
+        try:
+            raise DatabaseError({"M": "something else"})
+        except DatabaseError:
+            with pytest.raises(StoreError, match="the server has closed the connection"):
+                stores.open(url, n_bits=8)
+        thread.join()
+
+
 @pytest.fixture
 def port(postgresql):
     """A port of this machine that leads to the server's socket."""

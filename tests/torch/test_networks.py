@@ -76,16 +76,26 @@ def test_colours_change_contrast_and_brightness(channels):
     assert 1.15 < (spread / old).max() < 1.201
     moved = (numbers[0] - numbers[1]).mean(dim=1)
     assert 5 < moved.abs().max() < 0.2 * 30 + 0.2 * 15
-    as_bytes = augment.colours(before.clamp(0, 255).to(torch.uint8), generator(), 0.2)
-    assert as_bytes.dtype == torch.uint8
     torch.testing.assert_close(augment.colours(before, generator(), 0.0), before)
 
 
-def test_bytes_do_not_wrap_around():
-    before = torch.tensor([0, 255], dtype=torch.uint8).repeat(64).view(2, 8, 8).repeat(50, 1, 1)
-    after = augment.colours(before, generator(), 0.5).int()
-    assert (after[before == 0] < 128).all()
-    assert (after[before == 255] > 127).all()
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64])
+def test_colours_of_whole_numbers(dtype):
+    """They are rounded, and bytes end at 0 and 255."""
+    before = torch.randint(0, 256, (40, 8, 8, 3), generator=generator(1)).to(dtype)
+    after = augment.colours(before, generator(), 0.5)
+    assert after.dtype == dtype
+    want = augment.colours(before.float(), generator(), 0.5).round()
+    assert want.min() < 0
+    assert want.max() > 255
+    bound = want.clamp(0, 255) if dtype == torch.uint8 else want
+    assert torch.equal(after, bound.to(dtype))
+    assert augment.cut_outs(before, generator()).dtype == dtype
+
+
+def test_a_batch_of_one_colour():
+    for before in (torch.full((3, 4, 4, 2), 7.0), torch.full((1, 1, 1, 2), 9, dtype=torch.uint8)):
+        assert torch.equal(augment.colours(before, generator(), 0.2), before)
 
 
 @pytest.mark.parametrize("shape", [(30, 8, 8, 3), (30, 8, 8)])
@@ -116,6 +126,17 @@ def test_residual_network():
     X, y = pictures()
     hasher = MACHash(hash_function=hashed(residual_network(N_BITS, width=4)), max_iter=1, **SMALL)
     assert hasher.set_params(refine=None).fit(X, y).loss_ > 0
+
+
+def test_the_residual_network_standardises_channels_and_is_smooth():
+    network = residual_network(8, width=4).train()
+    x = torch.rand(6, 3, 16, 16, generator=generator(), dtype=torch.float64)
+    scaled = x * torch.tensor([2.0, 0.5, 30.0]).view(1, 3, 1, 1) + torch.tensor(
+        [0.0, 9.0, -4.0]
+    ).view(1, 3, 1, 1)
+    network = network.double()
+    torch.testing.assert_close(network(scaled), network(x), rtol=1e-3, atol=1e-3)
+    assert not any(isinstance(m, torch.nn.ReLU) for m in network.modules())
 
 
 def test_both_ways():

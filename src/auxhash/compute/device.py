@@ -153,7 +153,7 @@ class Kernels:
         self(name, -(-n // self.threads), *args)
 
     def at_once(self, name: str) -> int:
-        """Blocks of this kernel that the GPU runs at the same time for certain; 1 if unknown."""
+        """Blocks of this kernel that a GPU with nothing else to do runs at once; 1 if unknown."""
         cuda = self.module.cuda
         processors: int = cuda.Device().attributes.get("MultiProcessorCount", 0)
         if not processors:

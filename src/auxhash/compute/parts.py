@@ -60,12 +60,12 @@ class Chunks:
 class _Total:
     """A sum that takes its terms in any order, and adds each up once those before it are.
 
-    So it does not depend on the threads, and few terms are held: the squares of all features would
-    else be there once for each part of the points.
+    So it does not depend on the threads, and few terms are held as long as no part is much slower
+    than the others: F'F would else be there once for each part of the points.
     """
 
     def __init__(self) -> None:
-        self.value: Any = None
+        self.value: Any = 0
         self.n_added = 0
         self.waiting: dict[int, Any] = {}
         self.lock = threading.Lock()
@@ -75,5 +75,5 @@ class _Total:
             self.waiting[number] = term
             while self.n_added in self.waiting:
                 term = self.waiting.pop(self.n_added)
-                self.value = term if self.value is None else self.value + term
+                self.value = self.value + term if self.n_added else term
                 self.n_added += 1

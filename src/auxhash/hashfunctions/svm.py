@@ -184,7 +184,8 @@ class _Newton:
             if hard.any():
                 decrement = fetch(-(gradient * step).sum(0))
             if not hard.all():
-                self._precondition(self._mean(take(inside, np.flatnonzero(~hard))))
+                some = take(inside, np.flatnonzero(~hard)) if hard.any() else inside
+                self._precondition(self._mean(some))
                 roughly = fetch((gradient * (self.inverse @ gradient)).sum(0))
                 decrement[~hard] = roughly[~hard]
             far = decrement > 2 * TOLERANCE * fetch(value)

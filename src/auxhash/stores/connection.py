@@ -4,6 +4,7 @@ import getpass
 import os
 import socket
 import ssl
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ class Connection:
         except OSError as error:
             place = _path(host, port) if host.startswith("/") else f"{host}:{port}"
             raise self._told(f"connection to {place} failed: {_of_system(error)}") from error
+        handled = sys.exc_info()[1]
         try:
             self._server = native.Connection(**given, host=host, sock=line)
         except BaseException as error:
@@ -56,7 +58,7 @@ class Connection:
             if not isinstance(error, Exception):
                 raise
             # Whatever it is: pg8000 reads the answer of something else as all kinds of errors.
-            raise self._told(f"connection failed: {_why(_first(error))}") from error
+            raise self._told(f"connection failed: {_why(_first(error, handled))}") from error
 
     def run(self, statement: str, **given: Any) -> list[Any]:
         """The rows that a statement returns; `:name` stands for a parameter."""
@@ -208,14 +210,17 @@ def _socket(host: str, port: int, timeout: int | None) -> socket.socket:
     return line
 
 
-def _first(error: BaseException) -> BaseException:
-    """What the server said, if pg8000 has failed once more as it took its leave of it."""
+def _first(error: BaseException, handled: BaseException | None) -> BaseException:
+    """What the server said, if pg8000 has failed once more as it took its leave of it.
+
+    `handled` is an error that was being handled before, and has nothing to do with it.
+    """
     from pg8000.exceptions import DatabaseError
 
     before: BaseException | None = error
-    while not (before is None or isinstance(before, DatabaseError)):
+    while not (before is None or before is handled or isinstance(before, DatabaseError)):
         before = before.__cause__ or before.__context__
-    return before or error
+    return error if before is None or before is handled else before
 
 
 def _why(error: BaseException) -> str:

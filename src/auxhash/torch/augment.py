@@ -1,6 +1,8 @@
 """Pictures changed at random, for training: `ModuleHash(module, augment=...)`.
 
-Each function takes raw pictures (n, h, w, c) or (n, h, w) and a `torch.Generator` on their device.
+Each function takes raw pictures (n, h, w, c) or (n, h, w), bytes or other numbers, and a
+`torch.Generator` on their device. Channels are last: floats, which a module gets as they are, need
+a `to_input` that moves them.
 """
 
 from collections.abc import Callable
@@ -69,24 +71,29 @@ def flips(batch: Tensor, generator: Any) -> Tensor:
 def colours(batch: Tensor, generator: Any, most: float = 0.2) -> Tensor:
     """Each picture with other contrast, channel by channel, and other brightness.
 
-    Contrast is multiplied by 1 - most to 1 + most, around the mean of all pictures; brightness
-    changes by up to `most` times their deviation. Bytes stay bytes.
+    Contrast is multiplied by 1 - most to 1 + most, around the mean of the batch; brightness
+    changes by up to `most` times its deviation. Bytes stay bytes.
     """
-    numbers = batch.float() if batch.dtype == torch.uint8 else batch
+    numbers = _floats(batch)
     over = 0, 1, 2
-    mean, deviation = numbers.mean(over, keepdim=True), numbers.std(over, keepdim=True)
+    mean, deviation = (
+        numbers.mean(over, keepdim=True),
+        numbers.std(over, correction=0, keepdim=True),
+    )
     size = len(batch), 1, 1, *batch.shape[3:]
     contrast = 1 + most * _around_zero(size, numbers, generator)
     alike = len(batch), *[1] * (batch.ndim - 1)
     brightness = most * deviation * _around_zero(alike, numbers, generator)
     changed = mean + (numbers - mean) * contrast + brightness
-    return changed.round().clamp(0, 255).to(torch.uint8) if numbers is not batch else changed
+    if batch.dtype == torch.uint8:
+        changed = changed.clamp(0, 255)
+    return changed if numbers is batch else changed.round().to(batch.dtype)
 
 
 def cut_outs(batch: Tensor, generator: Any, side: int = 8) -> Tensor:
     """Each picture with a square of this side, whose centre is anywhere on it, made grey.
 
-    The grey is the mean colour of all pictures.
+    The grey is the mean colour of the batch.
     """
     height, width = batch.shape[1:3]
     draw = _drawing(batch, generator)
@@ -95,9 +102,12 @@ def cut_outs(batch: Tensor, generator: Any, side: int = 8) -> Tensor:
     in_rows = (rows >= top[:, None]) & (rows < top[:, None] + side)
     in_columns = (columns >= left[:, None]) & (columns < left[:, None] + side)
     cut = in_rows[:, :, None] & in_columns[:, None, :]
-    numbers = batch.float() if batch.dtype == torch.uint8 else batch
-    grey = numbers.mean((0, 1, 2), keepdim=True).to(batch.dtype)
+    grey = _floats(batch).mean((0, 1, 2), keepdim=True).to(batch.dtype)
     return torch.where(cut.view(*cut.shape, *[1] * (batch.ndim - 3)), grey, batch)
+
+
+def _floats(batch: Tensor) -> Tensor:
+    return batch if batch.is_floating_point() else batch.float()
 
 
 def _mirrored(at: Tensor, size: int) -> Tensor:

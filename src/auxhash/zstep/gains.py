@@ -21,7 +21,7 @@ from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
 
 FEW = 48  # neighbours: of fewer, each bit is summed by itself
-MANY = 100  # after a flip, which may be the first of several: then a byte is summed for a few bits
+MANY = 100  # the same after a flip: fewer bits of its byte are left, and another flip may follow
 
 
 class Gains(NamedTuple):
@@ -115,5 +115,5 @@ def sum_byte(differ: Any, k: int, gain: Any, sums: Any) -> None:
 
 @kernel
 def is_set(words: Any, n: int, k: int) -> Any:
-    """Whether bit k of point n is."""
+    """Whether bit k of point n is 1."""
     return (words[n, k // 64] >> np.uint64(k % 64)) & np.uint64(1) != 0

@@ -159,11 +159,10 @@ def _(problem: DeviceProblem, words: Words, c: Array, run: threads.Run) -> int:
     given = words, words.shape[1], c, problem.n_bits, tolerance
     given = *given, *problem.arguments(problem.on_differences), flips, arrived
     lists, n, most = (colours.order, colours.starts), len(colours.sizes), int(colours.sizes.max())
+    # One launch for all colours, whose blocks wait for each other, if all of them have room.
     for threads_each in SHARING if most <= FEW else ():
         kernels = _of_descent(device, threads_each)
-        if (
-            kernels.at_once("descend_points") >= most
-        ):  # one launch, whose blocks wait for each other
+        if kernels.at_once("descend_points") >= most:
             kernels("descend_points", most, *lists, 0, n, *given)
             return int(flips[0])
     kernels = _of_descent(device, BLOCK if most > FEW else MOST_THREADS)
