@@ -10,7 +10,7 @@ memory is the system's count: it includes the part of a memory map that is in me
 0.2 GB of Python and its libraries. The time does not count the compiling of kernels. Points are
 the first ones of the base; precision is that of 2,000 queries among 50,000 base points. What was
 measured stands in a file of JSON lines, docs/results/scale.jsonl, and is not measured again: the
-sizes can be run in pieces. `--tables` only shows what the file has.
+sizes can be run in pieces. `--tables` shows what the file has, and writes docs/tables/scale.md.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby, product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -35,7 +35,8 @@ from auxhash.datasets.dataset import Dataset, Points
 from benchmarks import peers
 from benchmarks.records import Record, append, drop_cut_line, read
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results" / "scale.jsonl"
+DOCS = Path(__file__).parent.parent / "docs"
+RESULTS, TABLES = DOCS / "results" / "scale.jsonl", DOCS / "tables" / "scale.md"
 POINTS, BITS, NEIGHBORS = (10_000, 30_000, 100_000), (32,), ("100/500",)
 SETS = ("infinite-mnist", "cifar10-gist", "made")
 BASE, QUERIES, RANK = 50_000, 2_000, 100
@@ -74,8 +75,11 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
         if not asked.tables:
             measure(asked, console)
         records = read(asked.results)
-    for table in tables(records):
-        console.print(table)
+    series = all_series(records)
+    for some in series:
+        console.print(some.shown())
+    if asked.tables:
+        TABLES.write_text("\n".join(some.markdown() for some in series), "utf-8")
 
 
 def measure(asked: argparse.Namespace, console: Console) -> None:
@@ -149,54 +153,67 @@ def loaded(name: str, n: int) -> Dataset:
     return Dataset(name, train, base, whole.query, whole.protocol)
 
 
-def tables(records: Iterable[Record]) -> list[Table]:
-    """One table for each series of records that differ in one respect, with its exponents."""
+class Series(NamedTuple):
+    """Trainings that differ in one respect, as a table."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    caption: str
+
+    def shown(self) -> Table:
+        table = Table(*self.heads, title=self.title, caption=self.caption)
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def markdown(self) -> str:
+        lines = [self.heads, ["---:"] * len(self.heads), *self.rows]
+        text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        return f"{self.title}:\n\n{text}\n{self.caption}\n"
+
+
+def all_series(records: Iterable[Record]) -> list[Series]:
+    """One for each set of records that differ in one respect, with its exponents."""
     found = []
     for varied in VARYING:
         fixed = [name for name in asdict(Cell("", 0, 0, "")) if name != varied]
 
-        def series(record: Record, fixed: Sequence[str] = fixed) -> str:
-            return ", ".join(f"{name} {record[name]}" for name in fixed)
+        def key(record: Record, fixed: Sequence[str] = fixed) -> str:
+            told = ((name, record[name]) for name in fixed if record[name] is not None)
+            return ", ".join(f"{name} {value}" for name, value in told)
 
-        for title, some in groupby(sorted(records, key=series), series):
+        for title, some in groupby(sorted(records, key=key), key):
             rows = sorted(some, key=lambda record: _size(record, varied))
             if len(rows) > 1 or varied == VARYING[0]:
-                found.append(_table(title, varied, rows))
+                found.append(_series(title, varied, rows))
     return found
 
 
-def _table(title: str, varied: str, rows: Sequence[Record]) -> Table:
-    columns = (
-        "s",
-        "Z step",
-        "h step",
-        "refining",
-        "ratio",
-        "peak GB",
-        "bytes/pair",
-        "us to encode",
-    )
-    table = Table(varied, *columns, f"precision at {RANK}", title=title)
+def _series(title: str, varied: str, rows: Sequence[Record]) -> Series:
     first = rows[0]
+    told = []
     for row in rows:
         grown = _size(row, varied) / _size(first, varied)
-        table.add_row(
-            str(row[varied]),
-            *(
-                f"{row[name]:.1f}"
-                for name in ("seconds", "z_seconds", "h_seconds", "refine_seconds")
-            ),
-            f"{row['seconds'] / first['seconds'] / grown:.2f}",  # of the time to linear growth
-            f"{row['peak_bytes'] / 1e9:.2f}",
-            f"{row['affinity_bytes'] / row['pairs']:.1f}",
-            f"{row['encoding_us']:.2f}",
-            f"{row['precision']:.3f}",
+        told.append(
+            (
+                f"{row[varied]:,}" if isinstance(row[varied], int) else row[varied],
+                *(f"{row[name]:.1f}" for name in SECONDS),
+                f"{row['seconds'] / first['seconds'] / grown:.2f}",  # of the time to linear growth
+                f"{row['peak_bytes'] / 1e9:.2f}",
+                f"{row['affinity_bytes'] / row['pairs']:.1f}",
+                f"{row['encoding_us']:.2f}",
+                f"{row['precision']:.3f}",
+            )
         )
+    heads = varied, "s", "Z step", "h step", "refining", "ratio", "peak GB", "bytes/pair"
+    heads = *heads, "us to encode", f"precision at {RANK}"
+    caption = ""
     if len(rows) > 1:
         exponents = (exponent(rows, varied, name) for name in ("seconds", "peak_bytes"))
         time, memory = (f"{value:.2f}" for value in exponents)
-        table.caption = f"fitted exponents: time {time}, memory {memory}"
-    return table
+        caption = f"fitted exponents: time {time}, memory {memory}"
+    return Series(title, heads, told, caption)
 
 
 def exponent(rows: Sequence[Record], varied: str, name: str) -> float:
