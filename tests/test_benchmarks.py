@@ -238,7 +238,8 @@ def test_couples_of_classes(labelled):
     assert (codes[1] == -codes[2]).all()
 
 
-def test_scale_measures_each_size_once(tmp_path, capsys):
+def test_scale_measures_each_size_once(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(scale, "TABLES", tmp_path / "scale.md")
     results = tmp_path / "scale.jsonl"
     asked = ["--data", "made", "--bits", "6", "--neighbors", "4/8", "--iterations", "1"]
     asked += ["--results", str(results)]
@@ -250,6 +251,7 @@ def test_scale_measures_each_size_once(tmp_path, capsys):
     assert 0 < record["precision"] <= 1
     scale.append(results, {**record, "points": 400})
     scale.main(options=[*asked, "--tables"])
+    assert "| 400 |" in (tmp_path / "scale.md").read_text("utf-8")
     assert "fitted exponents: time" in capsys.readouterr().out
 
 
