@@ -2,6 +2,7 @@
 
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -171,6 +172,7 @@ def test_features_may_be_computed_when_needed_in_some_parts(points, monkeypatch,
     def is_computed(_threads, X, *_):
         return isinstance(training_features(linear(), X), Computed)
 
+    monkeypatch.setattr("auxhash.dask.part._members", weakref.WeakSet())
     monkeypatch.setattr(features, "TALL", 1)
     for largest in (2 * 250 * 7 * 8, 1):  # of both parts, which one process holds
         monkeypatch.setattr(features, "LARGEST", largest)

@@ -112,6 +112,7 @@ def test_postgresql_that_has_gone_before_the_leave(postgresql, monkeypatch):
 
 def test_postgresql_that_says_nothing_while_an_error_is_handled(tmp_path):
     """That error is another one, and not told as the server's."""
+    check_installed("postgresql")
     from pg8000.exceptions import DatabaseError
 
     with socket.socket(socket.AF_UNIX) as listening:
