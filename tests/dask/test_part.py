@@ -2,7 +2,6 @@
 
 import threading
 import time
-import weakref
 
 import numpy as np
 import pytest
@@ -172,9 +171,8 @@ def test_features_may_be_computed_when_needed_in_some_parts(points, monkeypatch,
     def is_computed(_threads, X, *_):
         return isinstance(training_features(linear(), X), Computed)
 
-    monkeypatch.setattr("auxhash.dask.part._members", weakref.WeakSet())
     monkeypatch.setattr(features, "TALL", 1)
-    for largest in (2 * 250 * 7 * 8, 1):  # of both parts, which one process holds
+    for largest in (2 * 250 * 7 * 8, 1):  # of both parts, which one process may hold
         monkeypatch.setattr(features, "LARGEST", largest)
         assert run(is_computed, arguments) == [largest == 1, True]
         found = run(program, arguments, lose=lost)[0].model

@@ -29,10 +29,6 @@ class Peers(Protocol):
     n: int  # how many there are
     place: int  # of this one among them, from 0
 
-    @property
-    def n_here(self) -> int:
-        """How many parts this process holds: they share its memory."""
-
     def sum(self, value: Common) -> Common:
         """The sum over all parts, always in the same order; arrays must be of one shape."""
 
@@ -62,7 +58,7 @@ class Peers(Protocol):
 class Alone:
     """A single process with all points."""
 
-    n, place, n_here = 1, 0, 1
+    n, place = 1, 0
 
     def sum(self, value: Common) -> Common:
         return value

@@ -25,7 +25,6 @@ from auxhash.compute.peers import Common, training_with
 from auxhash.storage.encoding import register
 
 CLOSED = object()  # in place of a reply: the training is over
-_members: "weakref.WeakSet[PartitionPeers]" = weakref.WeakSet()  # of all partitions in this process
 
 
 class Request(NamedTuple):
@@ -58,11 +57,6 @@ class PartitionPeers:
         self.at = 0  # answers so far
         self.requests: SimpleQueue[Request] = SimpleQueue()
         self.replies: SimpleQueue[Any] = SimpleQueue()
-        _members.add(self)
-
-    @property
-    def n_here(self) -> int:
-        return len(_members)
 
     def sum(self, value: Common) -> Common:
         return self._exchange("sum", value)  # type: ignore[no-any-return]

@@ -22,7 +22,7 @@ from auxhash.storage.encoding import register
 SHARE = 0.2  # of a GPU's free memory, that features in both precisions may take
 SINGLE_SHARE = 0.4  # that those in single precision alone may take
 TINY = float(np.finfo(np.float32).tiny)
-LARGEST = 1 << 30  # bytes of a process's features; of more, rows are computed when needed
+LARGEST = 1 << 30  # bytes of the features of all parts; of more, rows are computed when needed
 TALL = 8  # points per feature, at the least, of features that are computed when needed
 CHUNK = 4096  # points whose features are computed at once
 FIRST = 300  # points whose mean distance is the width of radial basis functions
@@ -75,16 +75,20 @@ def rows_of(features: FeatureMap, X: NDArray[Any], width: int) -> Matrix | None:
 
 
 def are_too_large(n: int, width: int, device: devices.Device) -> bool:
-    """Whether features (n, width) had better be computed when needed than held."""
+    """Whether features (n, width) had better be computed when needed than held.
+
+    One process may hold all parts, if there are several. How many it does hold must not matter:
+    what is learnt depends, in its last digits, on what is held.
+    """
     if device is devices.CPU:
-        return n * width * 8 > LARGEST / peers().n_here and n >= TALL * width
+        return n * width * 8 > LARGEST / peers().n and n >= TALL * width
     return n * width * 8 > SHARE * device.free()
 
 
 def largest(X: NDArray[Any]) -> float:
     """Bytes that the features of a training set may take on the device where X is."""
     device = devices.of(X)
-    return LARGEST / peers().n_here if device is devices.CPU else SHARE * device.free()
+    return LARGEST / peers().n if device is devices.CPU else SHARE * device.free()
 
 
 def with_one(F: Array) -> Array:
