@@ -1,6 +1,8 @@
 """The engines that are installed; a test of another one is skipped, and says what is missing."""
 
 import importlib.util
+import platform
+from pathlib import Path
 
 import pytest
 
@@ -18,3 +20,10 @@ def check_installed(engine):
     missing = [name for name in NEEDS[engine] if importlib.util.find_spec(name) is None]
     if missing:
         pytest.skip(f"{engine} is not tested: {missing[0]} is missing (make test-stores)")
+
+
+def without_sve():
+    """Whether this is an ARM processor without instructions that some builds take for granted."""
+    if platform.machine() != "aarch64":
+        return False
+    return " sve" not in Path("/proc/cpuinfo").read_text(encoding="utf-8")

@@ -1,7 +1,6 @@
 """What is particular to an engine: its own errors, its own indexes, its own limits."""
 
 import os
-import platform
 import select
 import signal
 import socket
@@ -10,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +18,7 @@ from auxhash.codes import hamming
 from auxhash.stores import StoreError, milvus
 from auxhash.stores.address import Address
 from auxhash.stores.connection import Connection, settings
-from tests.stores.engines import check_installed
+from tests.stores.engines import check_installed, without_sve
 from tests.stores.test_contract import check, random_codes, truth
 
 
@@ -214,13 +212,6 @@ def test_postgresql_beside_vectors(postgresql):
             store.upsert(range(30), packed)
             check(store, np.arange(30), packed, packed[:2])
         assert connection.run("SELECT name FROM items WHERE id = 5") == [["five"]]
-
-
-def without_sve():
-    """Whether this is an ARM processor without instructions that some builds take for granted."""
-    if platform.machine() != "aarch64":
-        return False
-    return " sve" not in Path("/proc/cpuinfo").read_text(encoding="utf-8")
 
 
 @pytest.mark.skipif(
