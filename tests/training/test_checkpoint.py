@@ -183,9 +183,11 @@ from tests.training.test_checkpoint import X, y, QUICK, bytes_of, hasher_of
 folder, kills, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 hasher = lambda: hasher_of(mu=0.001, alpha=1.1, max_iter=40, refine=QUICK)
 whole = bytes_of(hasher().fit(X, y))
-clock = time.perf_counter()
-hasher().fit(X, y, checkpoint=folder / "timed")
-takes = time.perf_counter() - clock
+takes = float("inf")  # the least of three: in a slow moment one would take too long
+for number in range(3):
+    clock = time.perf_counter()
+    hasher().fit(X, y, checkpoint=folder / f"timed{number}")
+    takes = min(takes, time.perf_counter() - clock)
 moments = random.Random(seed)
 killed = writing = 0
 for number in range(kills):
