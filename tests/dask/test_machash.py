@@ -15,6 +15,7 @@ import auxhash
 from auxhash import MACHash, Refine, Validation
 from auxhash.dask import DaskMACHash
 from auxhash.dask.learning import Learning, generators_of
+from auxhash.hashfunctions import features
 from tests.dask.conftest import FEW, cluster_of, cut, lazily
 from tests.dask.lockstep import run
 
@@ -77,12 +78,16 @@ def test_the_numbers_are_those_of_all_points(client, points):
     assert found.loss_ == best.loss
 
 
-def test_the_codes_do_not_depend_on_workers_and_threads(client, points):
+@pytest.mark.parametrize("refine", [None, Refine(n_steps=40, keep="refined")])
+@pytest.mark.parametrize("held", [1, 3, 5])  # partitions whose features may be held, of five
+def test_the_codes_do_not_depend_on_workers_and_threads(client, points, monkeypatch, refine, held):
     X, y = points
+    monkeypatch.setattr(features, "LARGEST", held * 100 * 7 * 8)
+    monkeypatch.setattr(features, "TALL", 1)
     data = cut(X, y, 5)
-    found = DaskMACHash(**FEW, refine=None).fit(*data).to_local()
+    found = DaskMACHash(**FEW, refine=refine).fit(*data).to_local()
     with cluster_of(3, processes=False, n_threads=2) as other, Client(other) as own:
-        again = DaskMACHash(**FEW, refine=None, client=own).fit(*data).to_local()
+        again = DaskMACHash(**FEW, refine=refine, client=own).fit(*data).to_local()
     np.testing.assert_array_equal(found.codes_, again.codes_)
     np.testing.assert_array_equal(found.hash_function_.W, again.hash_function_.W)
 
