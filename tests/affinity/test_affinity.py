@@ -146,6 +146,7 @@ def test_subset_renumbers():
         (lambda: affinity.from_labels([0, 1, 0], n_dissimilar=1.5), "n_dissimilar must"),
         (lambda: affinity.from_neighbors([[1.0], [2.0]]), "n >= 3"),
         (lambda: affinity.from_neighbors([[1.0], [np.nan], [2]]), "NaN"),
+        (lambda: affinity.from_neighbors(1j * np.ones((9, 1)), 2), "real numbers"),
         (lambda: affinity.from_neighbors(np.ones((9, 1)), None), "n_similar must be a number"),
         (lambda: affinity.from_neighbors(np.ones((9, 1)), 2, values="no"), "values must"),
         (lambda: affinity.from_neighbors(np.ones((9, 1)), 2, metric="no"), "metric must"),

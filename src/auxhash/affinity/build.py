@@ -194,6 +194,8 @@ def from_pairs(
 def _numbers(X: ArrayLike) -> NDArray[Any]:
     """X as it is, if it holds numbers; else as numbers."""
     points = np.asarray(checks.unmasked("X", X))
+    if points.dtype.kind == "c":
+        raise ValueError("X must hold real numbers, not complex ones")
     return points if points.dtype.kind in "fiu" else points.astype(np.float64)
 
 
