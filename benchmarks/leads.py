@@ -112,7 +112,7 @@ class Redrawn(Lead):
         algorithm = mac.MAC(zstep.get("descent"))
         step, state = next(algorithm.steps(problem, F, h, Z, rng, free=True))
         found = [(step.loss, state.h)]
-        while not state.matched and step.iteration < algorithm.max_iter:
+        while not state.ended and step.iteration < algorithm.max_iter:
             one = replace(algorithm, max_iter=step.iteration + 1)
             step, state = next(one.path(self._draw(y, rng), F, step, state, rng))
             found.append((problem.loss(state.H), state.h))

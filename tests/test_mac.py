@@ -1,4 +1,5 @@
 import math
+from copy import deepcopy
 from itertools import pairwise
 
 import numpy as np
@@ -174,8 +175,42 @@ def test_the_seconds_of_both_steps_are_part_of_the_whole(setting, solver):
     for step, state in steps:
         assert step.z_seconds > 0
         assert step.z_seconds + step.h_seconds <= step.seconds
-        assert (step.h_seconds == 0) == state.matched  # the last Z step is followed by no h step
-    assert steps[-1][1].matched
+        assert (step.h_seconds == 0) == state.ended  # the last Z step is followed by no h step
+    assert steps[-1][1].ended
+
+
+@pytest.mark.parametrize("loss", ["ksh", "ee"])
+def test_with_tol_it_ends_at_the_first_step_that_gains_too_little(setting, loss):
+    _, whole = run(setting, loss=loss)
+    losses = [step.loss for step, _ in whole]
+    gains = [(before - after) / after for before, after in pairwise(losses)]
+    for tol in (0.0, 1e-3, 5e-3, 1.0):
+        _, steps = run(setting, loss=loss, tol=tol)
+        last = next((i for i, gain in enumerate(gains, 1) if gain < tol), len(gains))
+        assert [step.loss for step, _ in steps] == losses[: last + 1]
+        assert [state.ended for _, state in steps] == [False] * last + [True]
+
+
+def test_with_tol_a_step_that_validation_refuses_does_not_end_it(setting):
+    scores = iter([0.5, 0.4, 0.4, *[0.5] * 100])
+    _, steps = run(setting, tol=1.0, validate=lambda h: next(scores))
+    assert [step.accepted for step, _ in steps] == [True, False, False, True]
+
+
+def test_with_tol_it_goes_on_from_a_refused_step_as_it_would_have(setting):
+    """The loss to be lowered is that of the state, not of the step that was refused."""
+    A, F, h = setting
+    problem = Problem(A, "ksh", 8)
+    algorithm = mac.MAC(zstep.get("descent"), tol=1e-3)
+    Z = oracle.codes(np.random.default_rng(0), A.n_points, 8)
+    rng = np.random.default_rng(0)
+    scores = iter([0.5, 0.4, *[0.5] * 100])
+    path = algorithm.steps(problem, F, h, Z, rng, validate=lambda h: next(scores))
+    _, (step, state) = next(path), next(path)
+    assert not step.accepted
+    again = algorithm.path(problem, F, step, state, deepcopy(rng), validate=lambda h: 0.5)
+    ours, theirs = ([step.loss for step, _ in steps] for steps in (again, path))
+    assert ours == theirs
 
 
 def test_a_step_of_before_these_fields_is_read(setting):

@@ -204,6 +204,9 @@ class MACHash(AffinityHash):
         mu: mu_1, the first positive mu, or "auto".
         alpha: factor from one mu to the next.
         max_iter: the most iterations, after the two-step solution.
+        tol: MAC ends after an iteration that lowers L(h) by less than this share of it; None, as in
+            the paper, when Z = h(X). "auto" is 0.001 where refinement follows, which gains far
+            more (`docs/optima.md`), else None.
         max_sweeps: the most sweeps over the bits per Z step, that of `start` included.
         penalty: "quadratic" or "augmented" (Lagrangian).
         validation: None; the fraction of the points to hold out; (X, y) held out already; or an
@@ -268,6 +271,7 @@ class MACHash(AffinityHash):
         refine: Refine | Literal["auto"] | None = "auto",
         init: ArrayLike | None = None,
         start: zstep.Start = "random",
+        tol: float | Literal["auto"] | None = "auto",
         warm_start: bool = False,
         device: devices.DeviceName = "cpu",
         random_state: RandomState = None,
@@ -290,6 +294,7 @@ class MACHash(AffinityHash):
         self.refine = refine
         self.init = init
         self.start = start
+        self.tol = tol
         self.warm_start = warm_start
         self.device = device
         self.random_state = random_state
@@ -316,6 +321,7 @@ class MACHash(AffinityHash):
             n_similar=self.n_similar,
             n_dissimilar=self.n_dissimilar,
             refine=self.refine,
+            tol=self.tol if self.tol in ("auto", None) else float(self.tol),
             going_on=going_on,
             init=None if self.init is None else as_codes(self.init, "init"),
             validation=self._checked_validation(),
@@ -343,6 +349,8 @@ class MACHash(AffinityHash):
         checks.number("alpha", self.alpha, 1, strict=True)
         if self.mu != "auto":
             checks.number("mu", self.mu, 0, strict=True, instead=' or "auto"')
+        if self.tol not in ("auto", None):
+            checks.number("tol", self.tol, 0, instead=' or "auto"')
         if not (self.refine in ("auto", None) or isinstance(self.refine, Refine)):
             raise ValueError(f'refine must be "auto", None or a Refine, got {self.refine!r}')
         if self.penalty not in ("quadratic", "augmented"):

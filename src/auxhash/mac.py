@@ -73,7 +73,7 @@ class State:
     trained: Codes  # (n, b): the targets that each bit of h was last trained on
     multipliers: Array | None  # of the augmented Lagrangian
     score: float = math.nan  # validation precision of h
-    matched: bool = False  # whether the last Z step ended with Z = h(X), where MAC stops
+    ended: bool = False  # whether MAC stops here: Z = h(X), or the step gained too little
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,8 @@ class MAC:
     so that `max_iter` iterations reach the mu past which nothing can change. `start` says where the
     free codes of mu = 0 start from: "random" from the codes given to `steps`; otherwise a first
     pass makes them bit after bit (`zstep.first_codes`), which counts as one of the `max_sweeps`.
+    `tol` ends MAC after an accepted step that lowers L(h) by less than this share of it; None, as
+    in the paper, goes on until Z = h(X).
     """
 
     solver: Solver
@@ -105,6 +107,7 @@ class MAC:
     max_sweeps: int = 2
     penalty: Literal["quadratic", "augmented"] = "quadratic"
     start: Start = "random"
+    tol: float | None = None
 
     def steps(
         self,
@@ -143,20 +146,23 @@ class MAC:
     ) -> Iterator[tuple[Step, State]]:
         """The steps that follow `step`, which led to `state` and left `rng` as it is."""
         mu = step.mu
+        loss = step.loss if step.accepted else peers().sum(problem.loss(state.H))
         for iteration in range(step.iteration + 1, self.max_iter + 1):
-            if state.matched:
+            if state.ended:
                 break
             began = clock.seconds()
             mu = mu * self.alpha if iteration > 1 else self.first_mu(problem, state, rng)
             if mu > LARGEST_MU:  # products with it would leave the double range
                 break
             made = self._iterate(problem, F, state, mu, rng)
-            if validate and not made.state.matched:  # where it matched, h is the same
+            if validate and not made.state.ended:  # where Z = h(X), h is the same
                 made = replace(made, state=replace(made.state, score=validate(made.state.h)))
             accepted = not made.state.score < state.score
-            if accepted:
-                state = made.state
             step = _step(iteration, mu, problem, made, accepted, began)
+            if accepted:
+                gained, loss = loss - step.loss, step.loss
+                little = self.tol is not None and gained < self.tol * abs(loss)
+                state = replace(made.state, ended=made.state.ended or little)
             yield step, state
 
     def _two_step(
@@ -230,7 +236,7 @@ class MAC:
         between = clock.seconds()
         # Not after the h step: a Z step that max_sweeps cut short can still have flips to make.
         if not differing:
-            state = replace(state, Z=Z, matched=True)
+            state = replace(state, Z=Z, ended=True)
             took = between - began, 0.0
             return Iterate(state, free_loss, penalized, *took, int(skipped))
         if state.multipliers is None:

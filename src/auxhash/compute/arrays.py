@@ -67,3 +67,8 @@ def held(F: Matrix) -> Array | None:
     if isinstance(F, Resident):
         return F.F
     return None if isinstance(F, Computed) else F
+
+
+def fits_single(X: AnyArray) -> bool:
+    """Whether single precision holds the numbers of X."""
+    return np.can_cast(X.dtype, np.float32)

@@ -83,6 +83,7 @@ class DaskMACHash(Distributed, MACHash):
         refine: Refine | Literal["auto"] | None = "auto",
         init: None = None,
         start: zstep.Start = "random",
+        tol: float | Literal["auto"] | None = "auto",
         warm_start: bool = False,
         device: Literal["cpu"] = "cpu",
         random_state: RandomState = None,

@@ -15,7 +15,16 @@ from auxhash.affinity.neighbors import normalized
 from auxhash.checks import number, numbers, whole
 from auxhash.compute import device as devices
 from auxhash.compute import threads
-from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers, Resident, Single
+from auxhash.compute.arrays import (
+    AnyArray,
+    Array,
+    Computed,
+    Matrix,
+    Numbers,
+    Resident,
+    Single,
+    fits_single,
+)
 from auxhash.compute.peers import peers, share
 from auxhash.storage.encoding import register
 
@@ -55,14 +64,15 @@ def rows_of(features: FeatureMap, X: NDArray[Any], width: int) -> Matrix | None:
         found[:, -1] = 1
         return found
 
+    direct = isinstance(features, Unit) or (fits_single(X) and TINY < features.width < 1 / TINY)
+
     def single(rows: Numbers | slice) -> Single:
-        direct = isinstance(features, Unit) or (
-            np.can_cast(X.dtype, np.float32) and TINY < features.width < 1 / TINY
-        )
         return make(rows, np.float32) if direct else make(rows).astype(np.float32)
 
     if device is devices.CPU:
-        return Computed((n, width), make, X) if are_too_large(n, width, device) else None
+        if not are_too_large(n, width, device):
+            return None
+        return Computed((n, width), make, X, single if direct and fits_single(X) else None)
     if n * width * 12 <= SHARE * device.free():
         F = make(slice(None))
         return Resident(F, F.astype(np.float32))

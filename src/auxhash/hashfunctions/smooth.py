@@ -14,7 +14,7 @@ import numpy as np
 
 from auxhash.compute import device as devices
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, Single, held
+from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, Single, fits_single, held
 from auxhash.compute.device import Device
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
@@ -95,7 +95,13 @@ def moves_itself(smooth: Any) -> TypeGuard[SelfMoving]:
 
 
 class Principal:
-    """Principal coordinates of features F (n, D + 1); the last feature, a constant 1, is kept."""
+    """Principal coordinates X of features F (n, D + 1); the last feature, a constant 1, is kept.
+
+    X = `points` @ turn: for features that are computed when needed, `points` are centred features,
+    since it takes less to `turn` weights than points; else they are X itself.
+    """
+
+    turning: Single | None = None  # (D, D), from centred features to coordinates
 
     def __init__(self, F: Matrix) -> None:
         self.device = devices.of(F)
@@ -110,6 +116,7 @@ class Principal:
         self._set_axes(peers().sum(centred.T @ centred) / n)
         X = centred @ (self.axes / self.scale)
         self.X: Single | Computed = np.hstack([X, np.ones_like(X[:, :1])]).astype(np.float32)
+        self.points: Single | Computed = self.X
 
     def _set_axes(self, covariance: Array) -> None:
         variance, self.axes = np.linalg.eigh(covariance)
@@ -126,31 +133,55 @@ class Principal:
             centred = F[part][:, :-1] - self.mean
             covariance += centred.T @ centred
         self._set_axes(peers().sum(covariance) / n)
-        turned = (self.axes / self.scale).astype(np.float32)
+        turning = self.turning = (self.axes / self.scale).astype(np.float32)
 
-        def coordinates(rows: Numbers | slice) -> Single:
-            centred = F[rows]
-            centred[:, :-1] -= self.mean
-            found = centred.astype(np.float32)
-            found[:, :-1] = found[:, :-1] @ turned
+        mean = np.concatenate([self.mean, np.zeros_like(self.mean[:1])])
+        rough = mean.astype(np.float32)
+        # Rounding before the mean is taken off loses no digits that X had.
+        single = F.single if F.like is not None and fits_single(F.like) else None
+
+        def centred_features(rows: Numbers | slice) -> Single:
+            if single is None:
+                exact: Single = (F[rows] - mean).astype(np.float32)
+                return exact
+            found: Single = single(rows) - rough
             return found
 
+        def coordinates(rows: Numbers | slice) -> Single:
+            found = centred_features(rows)
+            found[:, :-1] = found[:, :-1] @ turning
+            return found
+
+        self.points = Computed(F.shape, centred_features, F.like)
         self.X = Computed(F.shape, coordinates, F.like)
 
     def parts(
-        self, rows: Numbers | slice, size: int, run: threads.Run
+        self, of: Single | Computed, rows: Numbers | slice, size: int, run: threads.Run
     ) -> tuple[Chunks, Callable[[slice], Single]]:
-        """These rows in parts of `size`, and a function that gives the coordinates of a part."""
-        size = self.device.rows(size, self.X.shape[1])
-        if isinstance(self.X, Computed):
-            all_rows = np.arange(len(self.X))[rows] if isinstance(rows, slice) else rows
-            return Chunks(len(all_rows), size, run), lambda part: self.take(all_rows[part])
-        X = self.take(rows)
-        return Chunks(len(X), size, run), lambda part: X[part]
+        """These rows of X or `points`, in parts of `size`, and a function that gives a part."""
+        size = self.device.rows(size, of.shape[1])
+        if isinstance(of, Computed):
+            all_rows = np.arange(len(of))[rows] if isinstance(rows, slice) else rows
+            return Chunks(len(all_rows), size, run), lambda part: self._some(of, all_rows[part])
+        some = self._some(of, rows)
+        return Chunks(len(some), size, run), lambda part: some[part]
 
     def take(self, rows: Numbers | slice) -> Single:
         """The coordinates of these points."""
-        return self.X[rows if isinstance(rows, slice) else self.device.put(rows)]
+        return self._some(self.X, rows)
+
+    def _some(self, of: Single | Computed, rows: Numbers | slice) -> Single:
+        return of[rows if isinstance(rows, slice) else self.device.put(rows)]
+
+    def turn(self, V: Single) -> Single:
+        """Weights U with points @ U = X @ V."""
+        return V if self.turning is None else np.vstack([self.turning @ V[:-1], V[-1:]])
+
+    def turn_back(self, slope: Single) -> Single:
+        """X' pull, of points' pull."""
+        if self.turning is None:
+            return slope
+        return np.vstack([self.turning.T @ slope[:-1], slope[-1:]])
 
     def enter(self, W: Array) -> Single:
         """Weights of the coordinates that give the outputs of W (D + 1, any) on the features."""
@@ -186,15 +217,17 @@ class SmoothLinear:
         pass  # nothing is random here
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
-        parts, X = self.principal.parts(rows, CHUNK, run)
-        outputs: Single = parts.join(lambda part: X(part) @ self.W)
+        parts, points = self.principal.parts(self.principal.points, rows, CHUNK, run)
+        W = self.principal.turn(self.W)
+        outputs: Single = parts.join(lambda part: points(part) @ W)
         return outputs
 
     def batch(self, rows: Numbers, run: threads.Run) -> Single:
         return self.outputs(rows, run)
 
     def gradients(self, rows: Numbers, pull: Single, run: threads.Run) -> list[Single]:
-        slope: Single = self.principal.take(rows).T @ pull
+        parts, points = self.principal.parts(self.principal.points, rows, len(rows), run)
+        slope = self.principal.turn_back(parts.sum_here(lambda part: points(part).T @ pull[part]))
         slope[:-1] += self.decay * self.W[:-1]
         return [slope]
 
@@ -252,7 +285,7 @@ class SmoothNetwork:
         self.random = self.device.generator(rng)
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
-        parts, X = self.principal.parts(rows, CHUNK // 8, run)
+        parts, X = self.principal.parts(self.principal.X, rows, CHUNK // 8, run)
 
         def combined(part: slice) -> Single:
             own = X(part)

@@ -62,7 +62,7 @@ def last_iteration(step: Step, state: State, last_mu: float, alpha: float, most:
     """The last iteration that MAC can make, as far as this step tells, else `most`."""
     if step.mu == math.inf:
         return step.iteration - 1
-    if state.matched:
+    if state.ended:
         return step.iteration
     if not step.mu:
         return most

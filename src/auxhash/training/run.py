@@ -8,7 +8,7 @@ checkpoints, the progress bar and Ctrl-C are consumers of it.
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, Literal, NamedTuple
 
@@ -37,6 +37,7 @@ from auxhash.training.validation import (
 
 Steps = Iterable[tuple[Step, State]]
 
+ENOUGH = 0.001  # of L(h), gained by an iteration of MAC before a refinement
 PARTS = 6  # of a run that draw random numbers, each from a generator of its own
 
 
@@ -54,6 +55,7 @@ class Settings:
     two_step: bool = False  # whether to stop at mu = 0
     end_to_end: bool = False  # whether refinement is all there is, from the start of h
     going_on: bool = False  # whether hash_function was learnt before
+    tol: float | Literal["auto"] | None = "auto"  # of MAC; "auto" depends on what follows it
     learnt_from: int = 0  # other points that it was learnt from
     init: Codes | None = None  # in place of the free codes of mu = 0
     validation: Validation | None = None
@@ -105,6 +107,7 @@ class Training:
         )
         self.validate = self._validation(held)
         self.refine = self._refinement()
+        self.algorithm = replace(settings.algorithm, tol=self._tol())
         if checkpoint is not None:
             checkpoint.check(device.bring(self.h))
 
@@ -159,7 +162,7 @@ class Training:
 
     def steps(self) -> Steps:
         """MAC and refinement, from the beginning or from where an interrupted run stopped."""
-        algorithm, settings = self.settings.algorithm, self.settings
+        algorithm, settings = self.algorithm, self.settings
         saved: Saved | None = None if self.checkpoint is None else self.checkpoint.saved
         steps: Steps
         if settings.end_to_end:
@@ -199,7 +202,7 @@ class Training:
         H = hashfunctions.codes(h, self.F, self.settings.n_jobs)
         loss, score = self._loss(H), self.validate(h) if self.validate else math.nan
         step = Step(0, 0.0, loss, loss, loss, 0, score, True, clock.seconds() - began, 0.0, 0.0)
-        return step, State(h, H, H, H, None, score, matched=True)
+        return step, State(h, H, H, H, None, score, ended=True)
 
     def _consumed(self) -> Steps:
         """The steps, passed through the checkpoint and the progress bar, if there are any."""
@@ -207,7 +210,7 @@ class Training:
         if self.checkpoint is not None:
             steps = self.checkpoint.keep(steps, self.solving, self.settings.device.bring)
         if self.settings.verbose:
-            algorithm = self.settings.algorithm
+            algorithm = self.algorithm
             more = 0 if self.refine is None else REPORTS
             alone = self.settings.two_step or self.settings.end_to_end
             most = 0 if alone else algorithm.max_iter
@@ -275,6 +278,17 @@ class Training:
         if refine is not None:
             refine.check(self.h, self.problem)
         return refine
+
+    def _tol(self) -> float | None:
+        """The share of L(h) that an iteration of MAC must gain for another one to follow.
+
+        Refinement gains far more, wherever MAC leaves it to start. Not so for a module of many
+        layers, for which every h step is a training that counts.
+        """
+        if self.settings.tol != "auto":
+            return self.settings.tol
+        alone = self.refine is None or hashfunctions.is_shared(self.h)
+        return None if alone else ENOUGH
 
 
 def _record(
