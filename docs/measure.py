@@ -78,8 +78,32 @@ def kept(small: bool, jobs: int | None) -> Iterator[Row]:
         for kind in ("linear", "rbf"):
             for name, refine in {"the refined": "auto", "the lower L(h)": Refine()}.items():
                 told = {"points": str(n_train), "hash function": kind, "kept": name}
-                settings = {"hash_function": kind, "refine": refine}
+                settings = {"hash_function": kind, "refine": refine, "tol": None}
                 yield _tried(told, settings, small, jobs, lower=True, n_train=n_train)
+
+
+def tol(small: bool, jobs: int | None) -> Iterator[Row]:
+    """MAC to its end, or until it gains little, and refined: 10,000 points, 32 bits."""
+    for name in ("digits",) if small else ("cifar10-gist", "mnist"):
+        for value in (None, 0.001):
+            found = []
+            for seed in SEEDS[:1] if small else SEEDS:
+                data = datasets.load(name, n_train=100 if small else 10_000, seed=seed)
+                brief = {"n_bits": 8, "refine": BRIEF, **PAIRS} if small else {}
+                hasher = MACHash(**brief, tol=value, random_state=seed, n_jobs=jobs)
+                clock = process_time()
+                hasher.fit(data.train.X, data.train.y)
+                seconds = process_time() - clock
+                codes = hasher.encode(data.query.X), hasher.encode(data.base.X)
+                labels = data.query.y, data.base.y
+                precision = metrics.precision_at_k(*codes, *labels, [100, 500 if small else 2000])
+                steps = sum(step.mu < np.inf for step in hasher.history_) - 1
+                found.append([steps, hasher.loss_, *precision, seconds])
+            names = "iterations", "L(h)", "precision at 100", "at 2,000", "CPU s"
+            shapes = ".1f", ".4g", ".3f", ".3f", ".0f"
+            means = zip(names, np.mean(found, axis=0), shapes, strict=True)
+            told = {"data": name, "tol": str(value)}
+            yield told | {n: format(mean, shape) for n, mean, shape in means}
 
 
 def hash_function(small: bool, jobs: int | None) -> Iterator[Row]:
@@ -507,6 +531,7 @@ MEASURES: dict[str, Callable[[bool, int | None], Iterator[Row]]] = {
     "hash-function": hash_function,
     "kappa": kappa,
     "kept": kept,
+    "tol": tol,
     "comparison": comparison,
     "stores": stores_speed,
     "ties": ties,

@@ -1,6 +1,7 @@
 import pickle
 import warnings
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 import auxhash
@@ -571,3 +573,22 @@ def test_going_on_forgets_nothing(digits, hash_function):
     assert (np.mean(gains, axis=0) > 0).all()
     again = hasher.fit(X[new], y[new])  # the same points are counted once
     assert again.n_learnt_ == len(old) + len(new)
+
+
+def test_mac_ends_sooner_where_refinement_follows(digits, monkeypatch):
+    X, y, *_ = digits
+    monkeypatch.setattr("auxhash.training.run.ENOUGH", 0.01)  # few points: MAC gains for long
+
+    def path(**settings):
+        fitted = MACHash(**{**SMALL, **settings}).fit(X, y)
+        return [step.loss for step in fitted.history_ if step.mu < np.inf]
+
+    whole = path(refine=None)
+    gains = [(before - after) / after for before, after in pairwise(whole)]
+    few = next(number for number, gain in enumerate(gains, 2) if gain < 0.01)
+    assert 1 < few < len(whole)
+    assert path() == path(tol=0.01, refine=None) == whole[:few]
+    assert path(tol=None) == whole
+    tree = DecisionTreeClassifier(max_depth=1)  # which cannot be refined
+    own = {"hash_function": tree, "refine": "auto"}
+    assert len(path(**own, tol=0.01)) < len(path(**own)) == len(path(**own, tol=None))

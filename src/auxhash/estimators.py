@@ -70,7 +70,7 @@ class AffinityHash(Hasher):
         With both, the affinity is learnt from and y only serves validation and `score`.
 
         X may be a memory map, and of bytes, half or single precision: no copy of it is made. Where
-        its features would take more than a gigabyte, they are computed from it when needed.
+        its features would take more than 256 MB, they are computed from it when needed.
 
         Args:
             checkpoint: a folder to keep the state of the training in. If the process is killed,

@@ -100,3 +100,23 @@ def test_bytes_held_and_needed_on_the_way(monkeypatch):
     assert A.nbytes < 5.3 * len(A)
     assert held < 1.1 * A.nbytes
     assert peak < 2.5 * A.nbytes  # the draws, four bytes each, are in it
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, 7])
+def test_shares_of_the_points_change_nothing(n_jobs, monkeypatch):
+    labels = np.random.default_rng(0).integers(0, 4, 50)
+    labels[:3] = 9  # few similar points: the tables are padded
+    with pytest.warns(UserWarning, match="fewer"):
+        alone = affinity.from_labels(labels, 6, 11, random_state=1, n_jobs=1)
+    monkeypatch.setattr(folding, "CHUNK", 1)
+    with pytest.warns(UserWarning, match="fewer"):
+        shared = affinity.from_labels(labels, 6, 11, random_state=1, n_jobs=n_jobs)
+    for name in ("i", "j", "y", "weight"):
+        np.testing.assert_array_equal(getattr(alone, name), getattr(shared, name))
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 1000])
+@pytest.mark.parametrize("count", [1, 2, 3, 64])
+def test_shares_hold_every_point_once(n, count):
+    shares = folding._shares(n, count)
+    assert [point for own in shares for point in range(n)[own]] == list(range(n))

@@ -162,3 +162,20 @@ def test_fresh_pairs_only_where_classes_made_them():
     y[0] = -y[0]
     odd = affinity.Affinity(drawn.i, drawn.j, y, drawn.weight, 60, groups=labels)
     assert isinstance(objective_for(Problem(odd, "ksh", B), "auto", 1000), GivenPairs)
+
+
+def test_classes_that_are_known_are_those_that_the_pairs_tell():
+    labels = np.random.default_rng(0).permutation(np.repeat(["b", "a", "c"], (5, 20, 30)))
+    drawn = affinity.from_labels(labels, 4, 6, 0)
+    assert drawn.by_class
+    told = affinity.Affinity(drawn.i, drawn.j, drawn.y, drawn.weight, 55, groups=drawn.groups)
+    assert not told.by_class
+    known = refine_pairs.classes_of(drawn)
+    np.testing.assert_array_equal(known, refine_pairs.classes_of(told))
+    np.testing.assert_array_equal(known, np.searchsorted(["a", "b", "c"], labels))
+    # Others of the same pairs are not known to be right.
+    assert refine_pairs.classes_of(drawn.grouped(np.zeros(55, int))) is None
+    few = refine_pairs.classes_of(drawn.subset(np.flatnonzero(labels != "b")))
+    np.testing.assert_array_equal(few, (labels[labels != "b"] == "c").astype(int))
+    several = affinity.from_labels(np.eye(3, dtype=int)[known], 4, 6, 0)
+    assert not several.by_class

@@ -9,8 +9,9 @@ from sklearn.datasets import load_digits
 
 from auxhash import MACHash, TwoStepHash, load
 from auxhash.baselines import LSH
+from auxhash.compute import threads
 from auxhash.compute.arrays import Computed
-from auxhash.hashfunctions import features, step
+from auxhash.hashfunctions import features, step, svm
 from auxhash.models import encoder
 from auxhash.refine import Refine
 from tests.conftest import SOAK
@@ -57,6 +58,41 @@ def test_their_principal_coordinates(kind, computed):
     np.testing.assert_allclose(np.diag(same)[-20:], 1, atol=1e-6)
     sign = np.sign(np.diag(plain.axes.T @ large.axes))[-20:]
     np.testing.assert_allclose(plain.X[some][:, -21:-1] * sign, large.X[some][:, -21:-1], atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("far", [0, 200])  # an origin far away takes digits from what is rounded
+def test_weights_are_turned_in_place_of_points(dtype, far, computed):
+    points = (X + far).astype(dtype)
+    h = step.get("linear", 1.0).prepare(points, np.random.default_rng(0))
+    F = h.training_features(points)
+    assert (F.single is None) == (dtype == "float64")
+    W = np.random.default_rng(0).standard_normal((65, 4))
+    smooth = h.with_linear(W).smooth(F, np.random.default_rng(0))
+    rows, pull = np.array([5, 3, 77]), np.float32([[1, 2, 3, 4], [0, 1, -1, 2], [-3, 0, 1, 1]])
+    with threads.pool(2) as run:
+        outputs, [slope] = smooth.batch(rows, run), smooth.gradients(rows, pull, run)
+    scaled = (points[rows].astype(float) - h.map.low) / h.map.width
+    centred = np.hstack([scaled - smooth.principal.mean, np.ones((3, 1))])
+    turn = np.eye(65)
+    turn[:-1, :-1] = smooth.principal.axes / smooth.principal.scale
+    coordinates = centred @ turn
+    np.testing.assert_allclose(outputs, coordinates @ smooth.W, atol=1e-5)
+    decayed = 0.005 * np.vstack([smooth.W[:-1], np.zeros((1, 4))])
+    np.testing.assert_allclose(slope, coordinates.T @ pull + decayed, atol=1e-4)
+    np.testing.assert_allclose(smooth.principal.take(rows), coordinates, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_rough_products_lead_to_the_same_optimum(dtype, computed):
+    """Conjugate gradients in single precision; what they lead to is judged in double."""
+    points = X.astype(dtype)
+    Z = np.where(np.random.default_rng(0).random((len(X), 6)) < 0.5, -1, 1).astype(np.int8)
+    h = step.get("linear", 100.0).prepare(points, np.random.default_rng(0))
+    rough, plain = h.training_features(points), h.features(points)
+    assert rough.single is not None
+    values = [svm.objective(svm.fit(F, Z, 100.0), plain, Z, 100.0) for F in (rough, plain)]
+    np.testing.assert_allclose(*values, rtol=2 * svm.TOLERANCE)
 
 
 @pytest.mark.parametrize("kind", ["linear", "network"])

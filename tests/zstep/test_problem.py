@@ -166,3 +166,19 @@ def test_the_bound_for_the_first_mu_is_where_descent_starts_to_move():
         assert (found.Z != Z).any() == changes
     assert problem.first_mu_bound(Z, Z) == np.inf
     assert problem.first_mu_bound(oracle.codes(rng, 60, 5), H) == 0  # not at an optimum
+
+
+@pytest.mark.parametrize("loss", ["ksh", "own"])
+def test_neighbour_lists_do_not_depend_on_threads(loss, monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 3
+    A = affinity.from_labels(y, 5, 9, random_state=0)
+    if loss == "own":  # values of their own for each pair
+        A = affinity.from_pairs(A.i, A.j, rng.uniform(-1, 1, len(A)), 40)
+    function = "ksh" if loss == "ksh" else lambda d, y, b: (y * b - b + 2 * d) ** 2 * y
+    alone = Problem(A, function, 8, n_jobs=1)
+    monkeypatch.setattr("auxhash.zstep.problem.CHUNK", 7)
+    for n_jobs in (2, 3, 50):
+        shared = Problem(A, function, 8, n_jobs=n_jobs)
+        for ours, theirs in zip(alone.edges, shared.edges, strict=True):
+            np.testing.assert_array_equal(ours, theirs)

@@ -187,15 +187,23 @@ class Affinity:
         """The distinct y, in rising order."""
         if self.row is None or self.rows is None:
             return np.unique(self.y)
-        used = np.bincount(self.row, minlength=len(self.rows)) > 0
-        return np.unique(self.rows[used, 0])
+        return np.unique(self.rows[self._times() > 0, 0])
+
+    def _times(self) -> Numbers:
+        """How often each of `rows` occurs."""
+        assert self.row is not None
+        assert self.rows is not None
+        times = np.zeros(len(self.rows), np.int64)
+        for start in range(0, len(self), PART):  # bincount makes an int64 of every byte
+            times += np.bincount(self.row[start : start + PART], minlength=len(times))
+        return times
 
     def total_weight(self) -> float:
         """The sum of the weights."""
         if self.row is not None and self.rows is not None:
             weight = self.rows[:, 1]
             if (weight == np.rint(weight)).all():  # so that the sum is exact in any order
-                return float(np.bincount(self.row, minlength=len(weight)) @ weight)
+                return float(self._times() @ weight)
         return float(self.weight.sum())
 
     def class_weights(self, classes: Numbers) -> Array:
@@ -211,6 +219,7 @@ class Affinity:
         """The same pairs, the points in other groups."""
         made = type(self).__new__(type(self))
         vars(made).update(vars(self), groups=_whole("groups", groups).astype(np.int64))
+        made.by_class = False
         if made.groups is None or len(made.groups) != self.n_points:
             raise ValueError(f"groups must hold one number for each of {self.n_points} points")
         return made

@@ -77,7 +77,9 @@ def drawn_from_labels(
         tables = draws.draw(n, (similar, dissimilar), n_jobs, draws.by_shared_label, *args)
     had = [(table >= 0).sum(axis=1) for table in tables]
     warn_of_few(had, (n_similar, n_dissimilar), labels)
-    return fold_signs(*tables, groups, n_jobs)
+    made = fold_signs(*tables, groups, n_jobs)
+    made.by_class = groups is not None
+    return made
 
 
 def warn_of_few(

@@ -2,16 +2,17 @@
 
 A counting sort brings each draw to its smaller point, where the few draws of one point are then
 sorted and merged in place. That takes time in proportion to the draws, and hardly more memory than
-the draws and the pairs.
+the draws and the pairs. The draws of a large set go to places all over the memory: each thread
+looks at all of them, and brings those of its own share of the points.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.affinity import draws
 from auxhash.affinity.affinity import Affinity, Kind
 from auxhash.affinity.draws import DrawnTable
 from auxhash.compute import threads
@@ -29,16 +30,17 @@ def fold_signs(
     similar: DrawnTable, dissimilar: DrawnTable, groups: Numbers | None, n_jobs: int | None
 ) -> Affinity:
     """Pairs of drawn points, with y = +1 for the similar and -1 for the dissimilar ones."""
-
-    def listed() -> Iterator[Draws]:
-        for value, table in enumerate((dissimilar, similar)):
-            size = max(1, CHUNK // max(1, table.shape[1]))
-            for rows in threads.chunks(len(table), size):
-                n, m = draws.drawn(table[rows])
-                ones = np.ones(len(n), np.uint8)
-                yield n + np.int32(rows.start), m, value * ones, ones
-
-    starts, j, value, weight = _folded(listed, len(similar), np.uint8, np.uint8, n_jobs)
+    n, tables = len(similar), (dissimilar, similar)
+    shares = _shares(n, min(threads.count(n_jobs), 1 + (similar.size + dissimilar.size) // CHUNK))
+    count = np.zeros(n + 1, np.int64)
+    with threads.pool(n_jobs) as run:
+        run(lambda own: _count_drawn(own.start, own.stop, *tables, count), shares)
+        starts = np.cumsum(count)
+        j, value = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.uint8)
+        at = starts[:-1].copy()
+        run(lambda own: _place_drawn(own.start, own.stop, *tables, at, j, value), shares)
+        weight = np.ones(len(j), np.uint8)
+        starts, j, value, weight = _merged(starts, j, value, weight, run)
     # A pair is drawn at most twice with one value: once by each of its points.
     weight -= np.uint8(1)
     weight *= np.uint8(2)
@@ -61,40 +63,70 @@ def fold_pairs(
             once = np.ones(rows.stop - rows.start, np.uint32) if weight is None else weight[rows]
             yield i[rows], j[rows], y[rows], once
 
-    count = np.uint32 if weight is None else np.float64
-    starts, high, value, total = _folded(listed, n, np.float64, count, None)
-    return Affinity.sorted_pairs(starts, high, value, total, kind, None)
+    numbers = np.zeros(n + 1, np.int64)
+    for a, b, _, _ in listed():
+        _count(a, b, numbers)
+    starts = np.cumsum(numbers)
+    high, value = np.empty(starts[-1], np.int32), np.empty(starts[-1])
+    total = np.empty(starts[-1], np.uint32 if weight is None else np.float64)
+    at = starts[:-1].copy()
+    for a, b, values, weights in listed():
+        _place(a, b, values, weights, at, high, value, total)
+    with threads.pool(None) as run:
+        found = _merged(starts, high, value, total, run)
+    return Affinity.sorted_pairs(*found, kind, None)
 
 
-def _folded(
-    listed: Any, n: int, of_value: Any, of_weight: Any, n_jobs: int | None
+def _shares(n: int, count: int) -> list[slice]:
+    """Points 0..n-1 in so many shares, of about as many draws: most of them have a small point."""
+    bounds = np.rint(n * (1 - np.sqrt(1 - np.arange(count + 1) / count))).astype(int).tolist()
+    return [slice(first, last) for first, last in pairwise(bounds)]
+
+
+def _merged(
+    starts: Numbers, j: NDArray[np.int32], value: AnyArray, weight: AnyArray, run: threads.Run
 ) -> tuple[Numbers, NDArray[np.int32], AnyArray, AnyArray]:
     """The pairs: where those of each i start, j, values and summed weights, sorted by all three.
 
-    `listed()` gives the draws, and is called twice.
+    Of the draws, those of each i from its start. The arrays are changed.
     """
-    count = np.zeros(n + 1, np.int64)
-    passed: Iterable[Draws] = listed()
-    for a, b, _, _ in passed:
-        _count(a, b, count)
-    starts = np.cumsum(count)
-    j = np.empty(starts[-1], np.int32)
-    value, weight = np.empty(len(j), of_value), np.empty(len(j), of_weight)
-    at = starts[:-1].copy()
-    for a, b, values, weights in listed():
-        _place(a, b, values, weights, at, j, value, weight)
+    n = len(starts) - 1
     size = np.zeros(n + 1, np.int64)
 
     def merge(rows: slice) -> None:
         _merge(rows.start, rows.stop, starts, j, value, weight, size)
 
-    with threads.pool(n_jobs) as run:
-        run(merge, threads.chunks(n, ROWS))
+    run(merge, threads.chunks(n, ROWS))
     ends = np.cumsum(size)
     for part in (j, value, weight):
         _close_gaps(starts, ends, part)
         part.resize(ends[-1], refcheck=False)  # nobody else has seen it yet
     return ends, j, value, weight
+
+
+@kernel
+def _count_drawn(first: int, last: int, dissimilar: Any, similar: Any, count: Any) -> None:
+    """Add the draws whose smaller point is one of first..last to count[point + 1]."""
+    for table in (dissimilar, similar):
+        for n in range(first, len(table)):  # those before have a smaller one
+            for m in table[n]:
+                low = min(n, m)
+                if first <= low < last:  # none of them, where m is padding
+                    count[low + 1] += 1
+
+
+@kernel
+def _place_drawn(
+    first: int, last: int, dissimilar: Any, similar: Any, at: Any, j: Any, value: Any
+) -> None:
+    """Bring these draws to the next place of their smaller point; their value is their table."""
+    for number, table in enumerate((dissimilar, similar)):
+        for n in range(first, len(table)):
+            for m in table[n]:
+                low = min(n, m)
+                if first <= low < last:
+                    j[at[low]], value[at[low]] = max(n, m), number
+                    at[low] += 1
 
 
 @kernel

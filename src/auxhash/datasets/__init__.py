@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from auxhash.datasets.arrays import from_arrays
     from auxhash.datasets.dataset import Dataset, Points
     from auxhash.datasets.fetch.sources import Collection, DataError
+    from auxhash.datasets.files.chunks import from_chunks
     from auxhash.datasets.files.vectors import read_vectors, write_vectors
     from auxhash.datasets.infinite_mnist import InfiniteMNIST
 
@@ -24,6 +25,7 @@ __all__ = [
     "InfiniteMNIST",
     "Points",
     "from_arrays",
+    "from_chunks",
     "load",
     "read_vectors",
     "write_vectors",
@@ -36,6 +38,7 @@ _HOMES = {
     "InfiniteMNIST": "infinite_mnist",
     "Points": "dataset",
     "from_arrays": "arrays",
+    "from_chunks": "files.chunks",
     "read_vectors": "files.vectors",
     "write_vectors": "files.vectors",
 }

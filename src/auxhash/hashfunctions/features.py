@@ -31,7 +31,7 @@ from auxhash.storage.encoding import register
 SHARE = 0.2  # of a GPU's free memory, that features in both precisions may take
 SINGLE_SHARE = 0.4  # that those in single precision alone may take
 TINY = float(np.finfo(np.float32).tiny)
-LARGEST = 1 << 30  # bytes of the features of all parts; of more, rows are computed when needed
+LARGEST = 1 << 28  # bytes of the features of all parts; of more, rows are computed when needed
 TALL = 8  # points per feature, at the least, of features that are computed when needed
 CHUNK = 4096  # points whose features are computed at once
 FIRST = 300  # points whose mean distance is the width of radial basis functions

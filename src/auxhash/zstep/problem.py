@@ -131,7 +131,7 @@ class Problem:
         self.n_bits = int(n_bits)  # NumPy's small integers would wrap around
         self.n_jobs = n_jobs
         self.table: LossTable = tabulate(affinity, loss, self.n_bits)
-        self.graph = graph_of(affinity, self.table)
+        self.graph = graph_of(affinity, self.table, n_jobs)
         self.edges = self.graph.edges
         self.values = self.table.table, self.table.basis
         self.differences = differences_of(*self.values)
@@ -302,24 +302,36 @@ def _all_but(k: int, n_words: int) -> Words:
     return others
 
 
-def graph_of(affinity: Affinity, table: LossTable) -> Graph:
-    """Neighbour lists in two passes over the pairs, a part at a time."""
+def graph_of(affinity: Affinity, table: LossTable, n_jobs: int | None = None) -> Graph:
+    """Neighbour lists in two passes over the pairs, a part at a time.
+
+    Each thread passes over all pairs, for the edges of its own share of the points.
+    """
     groups, n = affinity.groups, affinity.n_points
     if groups is None:
         groups = np.zeros(n, np.int64)
     count, within = np.zeros(n + 1, np.int64), np.zeros(n, np.int64)
     parts = threads.chunks(len(affinity), CHUNK)
-    for pairs in parts:
-        _count(groups, *affinity.ends(pairs), count, within)
+    shares = threads.chunks(n, -(-n // max(1, min(len(parts), threads.count(n_jobs)))))
+
+    def add(own: slice) -> None:
+        for pairs in parts:
+            _count(own.start, own.stop, groups, *affinity.ends(pairs), count, within)
+
+    threads.run_kernels(add, shares, n_jobs)
     indptr = np.cumsum(count)
     within += indptr[:-1]
-    inner, outer = indptr[:-1].copy(), within.copy()  # where the next edge of each point goes
+    lists = indptr[:-1].copy(), within.copy()  # where the next edge of each point goes
     indices, rows = np.empty(indptr[-1], np.uint32), np.empty(indptr[-1], np.uint8)
     numbers = np.empty(indptr[-1] if table.coef.shape[1] else 0, np.uint32)
-    for pairs in parts:
-        i, j = affinity.ends(pairs)
-        row = table.row[pairs]
-        _place(groups, i, j, row, pairs.start, inner, outer, indices, rows, numbers)
+
+    def place(own: slice) -> None:
+        for pairs in parts:
+            ends, row = affinity.ends(pairs), table.row[pairs]
+            found = groups, *ends, row, pairs.start, *lists, indices, rows, numbers
+            _place(own.start, own.stop, *found)
+
+    threads.run_kernels(place, shares, n_jobs)
     return Graph(Edges(indptr, within, indices, rows, numbers, table.coef))
 
 
@@ -329,17 +341,19 @@ def differences_of(table: Array, basis: Array) -> Differences:
 
 
 @kernel
-def _count(groups: Any, i: Any, j: Any, count: Any, within: Any) -> None:
-    """Add the edges of these pairs to count[n + 1], and those inside a group to within[n]."""
+def _count(start: int, stop: int, groups: Any, i: Any, j: Any, count: Any, within: Any) -> None:
+    """Add the edges of points start..stop to count[n + 1], those inside a group to within[n]."""
     for p in range(len(i)):
-        same = groups[i[p]] == groups[j[p]]
-        for point in (i[p], j[p]):
-            count[point + 1] += 1
-            within[point] += same
+        for point, other in ((i[p], j[p]), (j[p], i[p])):
+            if start <= point < stop:
+                count[point + 1] += 1
+                within[point] += groups[point] == groups[other]
 
 
 @kernel
 def _place(
+    start: int,
+    stop: int,
     groups: Any,
     i: Any,
     j: Any,
@@ -351,15 +365,16 @@ def _place(
     rows: Any,
     numbers: Any,
 ) -> None:
-    """Bring both edges of these pairs, which are numbered from `first`, to their places."""
+    """Bring the edges of points start..stop, of pairs numbered from `first`, to their places."""
     for p in range(len(i)):
-        at = inner if groups[i[p]] == groups[j[p]] else outer
         for source, target in ((i[p], j[p]), (j[p], i[p])):
-            indices[at[source]] = target
-            rows[at[source]] = row[p]
-            if len(numbers):
-                numbers[at[source]] = first + p
-            at[source] += 1
+            if start <= source < stop:
+                at = inner if groups[source] == groups[target] else outer
+                indices[at[source]] = target
+                rows[at[source]] = row[p]
+                if len(numbers):
+                    numbers[at[source]] = first + p
+                at[source] += 1
 
 
 @kernel
