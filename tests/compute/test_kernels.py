@@ -52,6 +52,30 @@ def package(tmp_path):
     return made
 
 
+def test_a_type_that_has_moved_is_compiled_anew(package):
+    """The cache names the types of arguments by their modules."""
+    both = (
+        "from typing import NamedTuple\n\n\nclass Both(NamedTuple):\n    a: float\n    b: float\n"
+    )
+    kernel = (
+        "from auxhash.compute.kernels import kernel\nfrom auxhash.{home} import Both\n\n"
+        "@kernel\ndef added(x):\n    return x.a + x.b\n\n"
+        "def run():\n    return added(Both(1.0, 2.0)), len(added.compiled.stats.cache_hits)\n"
+    )
+    code = "from auxhash.calling import run; print(*run())"
+    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+
+    def answered():
+        told = {"env": environment, "capture_output": True, "text": True, "check": True}
+        return subprocess.run([sys.executable, "-c", code], **told).stdout.split()
+
+    for home, other in (("old", "new"), ("new", "old")):
+        (package / f"{home}.py").write_text(both)
+        (package / f"{other}.py").unlink(missing_ok=True)
+        (package / "calling.py").write_text(kernel.format(home=home))
+        assert [answered(), answered()] == [["3.0", "0"], ["3.0", "1"]]
+
+
 def test_a_kernel_notices_changes_in_the_files_it_calls(package):
     assert answer(package) == (11, 0)
     assert answer(package) == (11, 1)

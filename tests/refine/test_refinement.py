@@ -251,3 +251,11 @@ def test_weights_decay_more_for_the_rank(digits, hash_function, monkeypatch):
             found = MACHash(**SMALL, hash_function=hash_function, refine=brief).fit(X, y)
     assert seen["rank"] == pytest.approx(25 * seen["loss"])
     assert found.hash_function_.decay == seen["loss"] > 0  # what is kept is the function's own
+
+
+@pytest.mark.parametrize(
+    ("n", "steps"),
+    [(5, 1000), (10_000, 1000), (40_000, 2000), (1_000_000, 10_000), (10**8, 10_000)],
+)
+def test_more_points_take_more_steps(n, steps):
+    assert Refine.for_many(n) == Refine(n_steps=steps, keep="refined")

@@ -5,7 +5,7 @@ import pytest
 
 from auxhash import affinity
 from auxhash.compute import threads
-from auxhash.zstep import Penalty, Problem, get, z_step
+from auxhash.zstep import Penalty, Problem, get, graph, z_step
 from auxhash.zstep import problem as module
 from tests import oracle
 
@@ -62,7 +62,7 @@ def test_fields_and_the_last_mu_in_parts(chunk, real, monkeypatch):
     if real:
         A = real_pairs(60, 900, np.random.default_rng(0))
     whole = Problem(A, "ksh", 5)
-    monkeypatch.setattr(module, "CHUNK", chunk)
+    monkeypatch.setattr(graph, "CHUNK", chunk)
     parts = Problem(A, "ksh", 5, n_jobs=2)
     Z = oracle.codes(np.random.default_rng(1), 60, 5)
     np.testing.assert_array_equal(whole.fields(Z), parts.fields(Z))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from auxhash import affinity
 from auxhash.codes import pack, to_words
 from auxhash.compute import threads
-from auxhash.zstep import Penalty, Problem, get, z_step
+from auxhash.zstep import Penalty, Problem, get, graph, z_step
 from auxhash.zstep.gains import FEW, MANY
 from tests import oracle
 
@@ -177,8 +177,34 @@ def test_neighbour_lists_do_not_depend_on_threads(loss, monkeypatch):
         A = affinity.from_pairs(A.i, A.j, rng.uniform(-1, 1, len(A)), 40)
     function = "ksh" if loss == "ksh" else lambda d, y, b: (y * b - b + 2 * d) ** 2 * y
     alone = Problem(A, function, 8, n_jobs=1)
-    monkeypatch.setattr("auxhash.zstep.problem.CHUNK", 7)
+    monkeypatch.setattr(graph, "CHUNK", 7)
+    monkeypatch.setattr(graph, "BLOCK", 3)
     for n_jobs in (2, 3, 50):
         shared = Problem(A, function, 8, n_jobs=n_jobs)
         for ours, theirs in zip(alone.edges, shared.edges, strict=True):
             np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(30) // 7])
+@pytest.mark.parametrize("block", [1, 5, 4096])
+def test_neighbour_lists_of_pairs_in_any_order(groups, block, monkeypatch):
+    """Against lists by hand; the coefficients of a pair stay with it."""
+    monkeypatch.setattr(graph, "BLOCK", block)
+    rng = np.random.default_rng(1)
+    ends = np.stack(np.triu_indices(30, 1))
+    kept = rng.permutation(ends.shape[1])[:400]
+    for order in (kept, np.sort(kept)):
+        i, j = ends[:, order]
+        A = affinity.Affinity(i, j, rng.uniform(-1, 1, 400), np.ones(400), 30, groups=groups)
+        edges = Problem(A, "ksh", 4).edges
+        assert edges.coef.shape[1]
+        for n in range(30):
+            own = slice(edges.indptr[n], edges.indptr[n + 1])
+            inside = slice(edges.indptr[n], edges.within[n])
+            pairs = np.flatnonzero((i == n) | (j == n))
+            partners = i[pairs] + j[pairs] - n
+            same = np.ones(len(pairs), bool) if groups is None else groups[partners] == groups[n]
+            np.testing.assert_array_equal(edges.indices[inside], np.sort(partners[same]))
+            found = edges.indices[own].argsort()
+            np.testing.assert_array_equal(edges.indices[own][found], np.sort(partners))
+            np.testing.assert_array_equal(edges.pair[own][found], pairs[partners.argsort()])

@@ -2,11 +2,12 @@
 
 A counting sort brings each draw to its smaller point, where the few draws of one point are then
 sorted and merged in place. That takes time in proportion to the draws, and hardly more memory than
-the draws and the pairs. The draws of a large set go to places all over the memory: each thread
-looks at all of them, and brings those of its own share of the points.
+the draws and the pairs. Draws go to places all over the memory, so those of BLOCK points are
+brought at a time, from all rows in turn: then they go to no more places than the caches hold.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +22,7 @@ from auxhash.compute.kernels import kernel
 
 CHUNK = 1 << 20  # draws looked at together
 ROWS = 1024  # points whose draws a thread merges at a time
+BLOCK = 4096  # points whose draws are brought to their places together
 SIGNS = np.array([-1.0, 1.0])
 
 Draws = tuple[AnyArray, AnyArray, AnyArray, AnyArray]  # n, m, value and weight of some draws
@@ -29,16 +31,22 @@ Draws = tuple[AnyArray, AnyArray, AnyArray, AnyArray]  # n, m, value and weight 
 def fold_signs(
     similar: DrawnTable, dissimilar: DrawnTable, groups: Numbers | None, n_jobs: int | None
 ) -> Affinity:
-    """Pairs of drawn points, with y = +1 for the similar and -1 for the dissimilar ones."""
+    """Pairs of drawn points, with y = +1 for the similar and -1 for the dissimilar ones.
+
+    The rows of both tables are sorted.
+    """
     n, tables = len(similar), (dissimilar, similar)
     shares = _shares(n, min(threads.count(n_jobs), 1 + (similar.size + dissimilar.size) // CHUNK))
     count = np.zeros(n + 1, np.int64)
     with threads.pool(n_jobs) as run:
-        run(lambda own: _count_drawn(own.start, own.stop, *tables, count), shares)
+        for table in tables:
+            run(partial(_sort, table), threads.chunks(n, ROWS))
+            run(partial(_count_of, table, count), shares)
         starts = np.cumsum(count)
         j, value = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.uint8)
         at = starts[:-1].copy()
-        run(lambda own: _place_drawn(own.start, own.stop, *tables, at, j, value), shares)
+        for y, table in enumerate(tables):
+            run(partial(_place_of, table, y, at, j, value), shares)
         weight = np.ones(len(j), np.uint8)
         starts, j, value, weight = _merged(starts, j, value, weight, run)
     # A pair is drawn at most twice with one value: once by each of its points.
@@ -83,6 +91,20 @@ def _shares(n: int, count: int) -> list[slice]:
     return [slice(first, last) for first, last in pairwise(bounds)]
 
 
+def _sort(table: DrawnTable, rows: slice) -> None:
+    table[rows].sort(axis=1)
+
+
+def _count_of(table: DrawnTable, count: Numbers, own: slice) -> None:
+    _count_drawn(own.start, own.stop, table, count)
+
+
+def _place_of(
+    table: DrawnTable, y: int, at: Numbers, j: AnyArray, value: AnyArray, own: slice
+) -> None:
+    _place_drawn(own.start, own.stop, BLOCK, table, y, at, j, value)
+
+
 def _merged(
     starts: Numbers, j: NDArray[np.int32], value: AnyArray, weight: AnyArray, run: threads.Run
 ) -> tuple[Numbers, NDArray[np.int32], AnyArray, AnyArray]:
@@ -105,28 +127,44 @@ def _merged(
 
 
 @kernel
-def _count_drawn(first: int, last: int, dissimilar: Any, similar: Any, count: Any) -> None:
+def _count_drawn(first: int, last: int, table: Any, count: Any) -> None:
     """Add the draws whose smaller point is one of first..last to count[point + 1]."""
-    for table in (dissimilar, similar):
-        for n in range(first, len(table)):  # those before have a smaller one
-            for m in table[n]:
-                low = min(n, m)
-                if first <= low < last:  # none of them, where m is padding
-                    count[low + 1] += 1
+    width = table.shape[1]
+    for n in range(first, len(table)):  # those before have a smaller one
+        for t in range(np.searchsorted(table[n], first), width):
+            m = table[n, t]
+            if m > n:
+                if n < last:
+                    count[n + 1] += width - t
+                break
+            if m >= last:
+                break
+            count[m + 1] += 1
 
 
 @kernel
 def _place_drawn(
-    first: int, last: int, dissimilar: Any, similar: Any, at: Any, j: Any, value: Any
+    first: int, last: int, block: int, table: Any, y: int, at: Any, j: Any, value: Any
 ) -> None:
-    """Bring these draws to the next place of their smaller point; their value is their table."""
-    for number, table in enumerate((dissimilar, similar)):
-        for n in range(first, len(table)):
-            for m in table[n]:
-                low = min(n, m)
-                if first <= low < last:
-                    j[at[low]], value[at[low]] = max(n, m), number
-                    at[low] += 1
+    """Bring these draws, all of one value, to the next place of their smaller point."""
+    width = table.shape[1]
+    cursor = np.empty(len(table), np.int32)  # the first draw of each row that has no place yet
+    for n in range(first, len(table)):
+        cursor[n] = np.searchsorted(table[n], first)  # behind the padding
+    for low in range(first, last, block):
+        high = min(low + block, last)
+        for n in range(low, len(table)):
+            t, end = cursor[n], min(n, high)
+            while t < width and table[n, t] < end:
+                m = table[n, t]
+                j[at[m]], value[at[m]] = n, y
+                at[m] += 1
+                t += 1
+            cursor[n] = t
+            if n < high:
+                for rest in range(t, width):
+                    j[at[n]], value[at[n]] = table[n, rest], y
+                    at[n] += 1
 
 
 @kernel

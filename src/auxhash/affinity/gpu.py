@@ -118,7 +118,7 @@ class DeviceAffinity(Affinity):
     def distinct_y(self) -> NDArray[np.float64]:
         return SIGNS
 
-    def class_weights(self, classes: Numbers) -> NDArray[np.float64]:
+    def class_weights(self, classes: Numbers, n_jobs: int | None = None) -> NDArray[np.float64]:
         device, n_classes = self.device, int(classes.max()) + 1
         own, total = device.put(classes), np.zeros(n_classes**2)
         indptr, indices, _ = self.edges

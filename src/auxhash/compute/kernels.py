@@ -62,10 +62,20 @@ class Kernel:
         file = getattr(kept, "_cache_file", None)
         if file is None:
             return compiled
-        if not hasattr(file, "_source_stamp"):  # an unknown version of Numba: without the cache
+        known = hasattr(file, "_source_stamp") and hasattr(file, "_load_index")
+        if not known:  # an unknown version of Numba: without the cache
             return numba().njit(nogil=True, **self.targetoptions)(self.py_func)
         file._source_stamp = self.stamp
+        file._load_index = partial(_index, file._load_index)
         return compiled
+
+
+def _index(load: Callable[[], dict[Any, Any]]) -> dict[Any, Any]:
+    """What a kernel's cache holds; nothing if it names a type that has another home by now."""
+    try:
+        return load()
+    except (AttributeError, ImportError):
+        return {}
 
 
 class Intrinsic:

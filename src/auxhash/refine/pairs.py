@@ -33,19 +33,24 @@ PARTNERS = 10  # points per class that a batch must hold on average, for "auto" 
 
 def objective_for(problem: Problem, source: PairSource, batch: int) -> Objective:
     """The loss over the pairs that `source` asks for; "auto" takes fresh ones where it can."""
+    classes = fresh_classes(problem, source, batch)
+    return GivenPairs(problem, batch) if classes is None else FreshPairs(problem, classes, batch)
+
+
+def fresh_classes(problem: Problem, source: PairSource, batch: int) -> Numbers | None:
+    """The class of each point, where pairs are to be fresh; None where they are the given ones."""
     if source == "given":
-        return GivenPairs(problem, batch)
+        return None
     classes = classes_of(problem.affinity)
-    if source == "fresh":
-        if classes is None:
-            raise ValueError(
-                'pairs="fresh" needs an affinity drawn from classes (affinity.from_labels with '
-                'one label per point); use "given"'
-            )
-        return FreshPairs(problem, classes, batch)
-    if classes is None or min(batch, problem.n_points) < PARTNERS * (classes.max() + 1):
-        return GivenPairs(problem, batch)
-    return FreshPairs(problem, classes, batch)
+    if source == "fresh" and classes is None:
+        raise ValueError(
+            'pairs="fresh" needs an affinity drawn from classes (affinity.from_labels with '
+            'one label per point); use "given"'
+        )
+    if source == "fresh" or classes is None:
+        return classes
+    many = min(batch, problem.n_points) >= PARTNERS * (classes.max() + 1)
+    return classes if many else None
 
 
 def classes_of(affinity: Affinity) -> Numbers | None:
@@ -71,7 +76,7 @@ class FreshPairs:
         affinity = problem.affinity
         self.batch, self.unit, self.device = batch, steepest(problem), problem.device
         size = np.bincount(classes)
-        weight = affinity.class_weights(classes)
+        weight = affinity.class_weights(classes, problem.n_jobs)
         count = np.outer(size, size) - np.diag(size)
         weight = np.divide(weight, count, out=np.zeros_like(weight), where=count > 0)
         self.weight = (weight / affinity.total_weight()).astype(np.float32)  # (classes, classes)

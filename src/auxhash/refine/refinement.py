@@ -41,7 +41,7 @@ from auxhash.mac import State, Step, Validate
 from auxhash.refine.classes import BATCH as CLASS_BATCH
 from auxhash.refine.classes import ClassCodes
 from auxhash.refine.gradient import RATE, DescentState, GradientDescent, Objective
-from auxhash.refine.pairs import BATCH, FreshPairs, PairSource, classes_of, objective_for
+from auxhash.refine.pairs import BATCH, PairSource, classes_of, fresh_classes, objective_for
 from auxhash.refine.rank import BATCH as RANK_BATCH
 from auxhash.refine.rank import Rank
 from auxhash.refine.similar import Both, Partners, SameClass, Similar
@@ -51,6 +51,7 @@ from auxhash.zstep import Problem
 NEAREST = 10  # neighbours in feature space, of each point
 RANK_DECAY = 25  # times the weight decay of the loss, whose slopes are smaller
 REPORTS = 10  # times that L(h) is measured
+STEPS, USUAL = (1000, 10_000), 10_000  # usual steps and the most; points up to which they do
 # Of a training without MAC: rounds over the points, steps at least, and the steepness for classes.
 ROUNDS, LEAST_ALONE = 30, 1000
 GENTLE = 1.0, 4.0
@@ -126,7 +127,7 @@ class Refine:
                 "leave it at 0"
             )
         if self.objective == "loss":
-            objective_for(problem, self.pairs, self.batch or BATCH)
+            fresh_classes(problem, self.pairs, self.batch or BATCH)
         elif self.objective == "classes":
             if classes_of(problem.affinity) is None:
                 raise ValueError(
@@ -139,12 +140,22 @@ class Refine:
     @classmethod
     def suited_to(cls, problem: Problem, h: HashFunction) -> "Refine":
         """The settings of "auto": fresh pairs, where there are any, have the last word."""
-        fresh = isinstance(objective_for(problem, "auto", BATCH), FreshPairs)
+        fresh = fresh_classes(problem, "auto", BATCH) is not None
         if not peers().least(int(fresh)):
             return cls()
         if isinstance(h, NetworkHash):
             return cls.for_network(peers().sum(problem.n_points))
-        return cls(keep="refined")
+        return cls.for_many(problem.n_points) if peers().n == 1 else cls(keep="refined")
+
+    @classmethod
+    def for_many(cls, n: int) -> "Refine":
+        """The settings of "auto" for n points and fresh pairs.
+
+        From many points more can be learnt, and it takes more steps. (Where the points are in
+        several parts, a step takes a round of messages: they make do with the usual number.)
+        """
+        usual, most = STEPS
+        return cls(n_steps=int(min(most, usual * max(1.0, n / USUAL) ** 0.5)), keep="refined")
 
     @classmethod
     def for_network(cls, n: int) -> "Refine":

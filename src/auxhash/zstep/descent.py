@@ -27,7 +27,8 @@ from auxhash.zstep.gains import (
     sum_bit,
     sum_byte,
 )
-from auxhash.zstep.problem import ROUNDING, BitProblem, Graph, Problem
+from auxhash.zstep.graph import Graph
+from auxhash.zstep.problem import ROUNDING, BitProblem, Problem
 
 CHUNK = 16  # points of one colour that a thread takes at a time
 

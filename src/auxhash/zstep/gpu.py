@@ -20,7 +20,8 @@ from auxhash.compute.device import BLOCK, CPU, MOST_THREADS, Device
 from auxhash.losses import Loss, get, tabulate, tabulate_rows
 from auxhash.zstep import descent, problem
 from auxhash.zstep.descent import visit_points
-from auxhash.zstep.problem import ROUNDING, Differences, Edges, Problem, differences_of, graph_of
+from auxhash.zstep.graph import Edges, graph_of
+from auxhash.zstep.problem import ROUNDING, Differences, Problem, differences_of
 
 GRID = 40  # binary digits of the entries of a table, below the largest
 DIGITS = 52  # of a double

@@ -10,10 +10,8 @@ be the distance over the other bits and a_ij = w (loss(d') - loss(d'+1)). Up to 
     g(z) = (1/2) Az + c        flipping z_n changes L_P by -2 z_n g_n
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -36,10 +34,10 @@ from auxhash.zstep.gains import (
     sum_bit,
     sum_byte,
 )
+from auxhash.zstep.graph import Graph, graph_of
 
 Later = Literal["absent", "zero"]
 
-CHUNK = 1 << 18  # edges per task of a thread
 ROUNDING = 1e-12  # a relative change in E that is smaller counts as none
 
 
@@ -64,19 +62,6 @@ class Penalty:
         )
 
 
-class Edges(NamedTuple):
-    """Neighbour lists, as kernels take them: edges indptr[n]..indptr[n+1] lead from n to its
-    partners. Those before within[n] lead to partners in n's own group (without groups, all points
-    are one group). The coefficients of edge e, if there are any, are coef[pair[e]]."""
-
-    indptr: NDArray[np.int64]  # (n + 1,)
-    within: NDArray[np.int64]  # (n,)
-    indices: NDArray[np.uint32]  # (edges,), the partners
-    row: NDArray[np.uint8]  # (edges,), as in LossTable
-    pair: NDArray[np.uint32]  # (edges,), the number of the pair; empty if R = 0
-    coef: Array  # (pairs, R), as in LossTable
-
-
 class Differences(NamedTuple):
     """loss(d') - loss(d'+1) in column d' + 1, for the rows of the loss table and for its basis.
 
@@ -86,36 +71,6 @@ class Differences(NamedTuple):
 
     table: Array  # (rows, b + 2)
     basis: Array  # (R, b + 2)
-
-
-@dataclass(frozen=True, eq=False)
-class Graph:
-    """The pairs as neighbour lists."""
-
-    edges: Edges
-    memo: dict[str, Any] = field(default_factory=dict)  # what solvers derive from it, kept
-
-    @property
-    def indptr(self) -> NDArray[np.int64]:
-        return self.edges.indptr
-
-    @property
-    def indices(self) -> NDArray[np.uint32]:
-        return self.edges.indices
-
-    @cached_property
-    def chunks(self) -> list[slice]:
-        """Slices of consecutive points with about CHUNK edges each."""
-        n = len(self.indptr) - 1
-        cuts = np.searchsorted(self.indptr, np.arange(CHUNK, self.indptr[-1], CHUNK))
-        bounds = np.unique([0, *cuts, n])
-        return [slice(int(a), int(b)) for a, b in pairwise(bounds)]
-
-    def derive(self, name: str, make: Callable[[], Any]) -> Any:
-        """The result of make(), called only the first time that `name` is asked for."""
-        if name not in self.memo:
-            self.memo[name] = make()
-        return self.memo[name]
 
 
 class Problem:
@@ -302,79 +257,9 @@ def _all_but(k: int, n_words: int) -> Words:
     return others
 
 
-def graph_of(affinity: Affinity, table: LossTable, n_jobs: int | None = None) -> Graph:
-    """Neighbour lists in two passes over the pairs, a part at a time.
-
-    Each thread passes over all pairs, for the edges of its own share of the points.
-    """
-    groups, n = affinity.groups, affinity.n_points
-    if groups is None:
-        groups = np.zeros(n, np.int64)
-    count, within = np.zeros(n + 1, np.int64), np.zeros(n, np.int64)
-    parts = threads.chunks(len(affinity), CHUNK)
-    shares = threads.chunks(n, -(-n // max(1, min(len(parts), threads.count(n_jobs)))))
-
-    def add(own: slice) -> None:
-        for pairs in parts:
-            _count(own.start, own.stop, groups, *affinity.ends(pairs), count, within)
-
-    threads.run_kernels(add, shares, n_jobs)
-    indptr = np.cumsum(count)
-    within += indptr[:-1]
-    lists = indptr[:-1].copy(), within.copy()  # where the next edge of each point goes
-    indices, rows = np.empty(indptr[-1], np.uint32), np.empty(indptr[-1], np.uint8)
-    numbers = np.empty(indptr[-1] if table.coef.shape[1] else 0, np.uint32)
-
-    def place(own: slice) -> None:
-        for pairs in parts:
-            ends, row = affinity.ends(pairs), table.row[pairs]
-            found = groups, *ends, row, pairs.start, *lists, indices, rows, numbers
-            _place(own.start, own.stop, *found)
-
-    threads.run_kernels(place, shares, n_jobs)
-    return Graph(Edges(indptr, within, indices, rows, numbers, table.coef))
-
-
 def differences_of(table: Array, basis: Array) -> Differences:
     """Of a `LossTable`'s table and basis."""
     return Differences(*(np.pad(-np.diff(part), ((0, 0), (1, 1))) for part in (table, basis)))
-
-
-@kernel
-def _count(start: int, stop: int, groups: Any, i: Any, j: Any, count: Any, within: Any) -> None:
-    """Add the edges of points start..stop to count[n + 1], those inside a group to within[n]."""
-    for p in range(len(i)):
-        for point, other in ((i[p], j[p]), (j[p], i[p])):
-            if start <= point < stop:
-                count[point + 1] += 1
-                within[point] += groups[point] == groups[other]
-
-
-@kernel
-def _place(
-    start: int,
-    stop: int,
-    groups: Any,
-    i: Any,
-    j: Any,
-    row: Any,
-    first: int,
-    inner: Any,
-    outer: Any,
-    indices: Any,
-    rows: Any,
-    numbers: Any,
-) -> None:
-    """Bring the edges of points start..stop, of pairs numbered from `first`, to their places."""
-    for p in range(len(i)):
-        for source, target in ((i[p], j[p]), (j[p], i[p])):
-            if start <= source < stop:
-                at = inner if groups[source] == groups[target] else outer
-                indices[at[source]] = target
-                rows[at[source]] = row[p]
-                if len(numbers):
-                    numbers[at[source]] = first + p
-                at[source] += 1
 
 
 @kernel
