@@ -34,8 +34,8 @@ from auxhash.training.validation import TrainingPoints
 
 N_BITS = 16
 PAIRS: dict[str, Any] = {"n_similar": 20, "n_dissimilar": 100}
-# Free codes near their optimum, so that two-step hashing is shown at its best.
-FREE: dict[str, Any] = {"start": "bitwise", "max_sweeps": 5}
+# Free codes near their optimum, so that two-step hashing is shown at its best; MAC to its end.
+FREE: dict[str, Any] = {"start": "bitwise", "max_sweeps": 5, "tol": None}
 # Kernels and network start near what they end with: a short path and a short refinement will do.
 SHORT: dict[str, Any] = {"max_iter": 4, "refine": Refine(n_steps=300, keep="refined")}
 NAMES = ("two-step", "mac", "refined", "kernels", "network")
@@ -159,6 +159,7 @@ def _path(
         hashfunctions.linear(),
         **PAIRS,
         refine="auto",
+        tol=FREE["tol"],
         n_jobs=n_jobs,
     )
     generators = generator(seed).spawn(PARTS)
