@@ -185,7 +185,7 @@ def test_neighbour_lists_do_not_depend_on_threads(loss, monkeypatch):
             np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("groups", [None, np.arange(30) // 7])
+@pytest.mark.parametrize("groups", [None, np.arange(30) // 7, (np.arange(30) // 7) << 32])
 @pytest.mark.parametrize("block", [1, 5, 4096])
 def test_neighbour_lists_of_pairs_in_any_order(groups, block, monkeypatch):
     """Against lists by hand; the coefficients of a pair stay with it."""
