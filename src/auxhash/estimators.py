@@ -393,7 +393,7 @@ class TwoStepHash(MACHash):
     """Two-step hashing: codes first, then a hash function for them. MAC that stops at mu = 0.
 
     With z_step="quad" this is TSH, with "cut" FastHash. The parameters are those of MACHash; mu,
-    alpha, max_iter, penalty and refine, which are for the time after mu = 0, have no effect.
+    alpha, max_iter, tol, penalty and refine, which are for the time after mu = 0, have no effect.
     """
 
     def _settings(self) -> Settings:
