@@ -292,6 +292,7 @@ def with_nan(value):
         ({"tol": -0.1}, (X, y), ValueError, 'tol must be a number of at least 0 or "auto"'),
         ({"tol": "none"}, (X, y), TypeError, "tol must be a number"),
         ({"tol": np.nan}, (X, y), ValueError, "tol must be a number"),
+        ({"tol": np.array([0.1, 0.2])}, (X, y), TypeError, "tol must be a number"),
         ({"max_sweeps": 0}, (X, y), ValueError, "max_sweeps"),
         ({"C": -1}, (X, y), ValueError, "C must be"),
         ({"n_similar": -3}, (X, y), ValueError, "n_similar must be"),

@@ -349,7 +349,7 @@ class MACHash(AffinityHash):
         checks.number("alpha", self.alpha, 1, strict=True)
         if self.mu != "auto":
             checks.number("mu", self.mu, 0, strict=True, instead=' or "auto"')
-        if self.tol not in ("auto", None):
+        if self.tol is not None and not (isinstance(self.tol, str) and self.tol == "auto"):
             checks.number("tol", self.tol, 0, instead=' or "auto"')
         if not (self.refine in ("auto", None) or isinstance(self.refine, Refine)):
             raise ValueError(f'refine must be "auto", None or a Refine, got {self.refine!r}')

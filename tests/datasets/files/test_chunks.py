@@ -56,6 +56,8 @@ def test_they_can_be_learnt_from(tmp_path):
         ([np.ones((2, 3)), np.ones((2, 3), int)], "chunk 1 is of int64"),
         ([np.ones((2, 3, 4))], "one axis or two"),
         ([np.float64(3)], "one axis or two"),
+        (np.ones((4, 3)), "several arrays, got one"),
+        (np.ones(4), "several arrays, got one"),
         ([np.array(["a", None])], "of numbers"),
         ([np.ma.masked_equal(np.eye(3), 1)], "chunk 0 must not be missing; row 0 is masked"),
     ],

@@ -23,6 +23,8 @@ def from_chunks(chunks: Iterable[ArrayLike], path: str | os.PathLike[str]) -> An
     """
     if Path(path).suffix != ".npy":
         raise ValueError(f"path must end in .npy, got {os.fspath(path)!r}")
+    if isinstance(chunks, np.ndarray) and chunks.ndim < 3:  # its rows would count as chunks
+        raise ValueError("chunks must be several arrays, got one: put it into a list")
     target = destination(Path(path))
     with writing(target) as made, made.open("wb") as file:
         _write(file, chunks)
