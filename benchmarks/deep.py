@@ -13,11 +13,11 @@ second   50,000 training points, which are the base, and the 10,000 test images 
 
 All methods train the same network from scratch, on the same augmented pictures:
 
-two-step          codes first, then the network for them
+two-step          codes first, then the network for them: where mac starts
 mac               codes and network in turn
-refined           mac, then refined for its loss
-rank              mac, then refined for the rank of points of the same class
-mac-classes       mac, then the objective of end-to-end
+refined           gradient steps from mac's network, for its loss
+rank              the same for the rank of points of the same class
+mac-classes       the same for the objective of end-to-end
 end-to-end        gradient steps alone: all pairs of a batch, the classes far apart
 cross-entropy     the same with a cross-entropy on top
 one-hot           the network as a classifier (one against the rest), its class as a one-hot code
@@ -31,7 +31,9 @@ its mirror image. Needs PyTorch.
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -41,6 +43,7 @@ from numpy.typing import NDArray
 
 from auxhash import metrics
 from auxhash.codes import pack
+from auxhash.hashfunctions import encoded
 from benchmarks.records import Record, append, drop_cut_line, read
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -158,52 +161,98 @@ def module_hash(n_outputs: int, seed: int, how: How, channels: int = 3) -> Any:
     )
 
 
-def hasher(method: str, bits: int, seed: int, n: int, how: How) -> Any:
-    """The estimator of a method, for n training points."""
-    from auxhash import EndToEndHash, MACHash, Refine, TwoStepHash
+def mac(bits: int, seed: int, how: How) -> Any:
+    """The estimator of mac, whose first step is that of two-step."""
+    from auxhash import MACHash
 
-    settings = {"hash_function": module_hash(bits, seed, how), "random_state": seed}
-    settings |= FEW if method in GRADIENTS else KAPPA
+    h = module_hash(bits, seed, how)
+    settings = {"max_iter": how.iterations, "alpha": 2.0, "random_state": seed, **KAPPA}
+    return MACHash(bits, hash_function=h, refine=None, **settings)
+
+
+def descent(method: str, bits: int, seed: int, n: int, how: How, start: Any = None) -> Any:
+    """The estimator of a method of gradient steps, for n points; `start` is the network of mac."""
+    from auxhash import EndToEndHash, Refine
+
+    h = module_hash(bits, seed, how)
+    if start is not None:
+        h = replace(h, module=start)
     steps = max(10, how.epochs * n // how.batch)
-    gentle = {"n_steps": steps, "batch": how.batch, "keep": "refined", "steepness": (1.0, 4.0)}
-    classes = Refine(objective="classes", **gentle)
-    if method == "two-step":
-        return TwoStepHash(bits, **settings)
-    if method in GRADIENTS:
-        both = Refine(objective="classes", cross_entropy=1.0, **gentle)
-        return EndToEndHash(bits, refine=both if method == "cross-entropy" else classes, **settings)
-    refine = {
-        "mac": None,
-        "refined": Refine(steps, how.batch, keep="refined"),
-        # A step of the rank looks at about five times as many points.
-        "rank": Refine(max(10, steps // 5), how.batch, objective="rank", keep="refined"),
-        "mac-classes": classes,
-    }
-    return MACHash(bits, refine=refine[method], max_iter=how.iterations, alpha=2.0, **settings)
+    objective: dict[str, Any] = {"objective": "classes", "steepness": (1.0, 4.0)}
+    if method == "cross-entropy":
+        objective["cross_entropy"] = 1.0
+    elif method == "refined":
+        objective = {}
+    elif method == "rank":  # a step of which looks at about five times as many points
+        objective, steps = {"objective": "rank"}, max(10, steps // 5)
+    refine = Refine(steps, how.batch, keep="refined", **objective)
+    pairs = FEW if method in GRADIENTS else KAPPA
+    return EndToEndHash(bits, hash_function=h, refine=refine, random_state=seed, **pairs)
 
 
-def one_hot(data: Split, seed: int, how: How) -> list[NDArray[np.uint8]]:
-    """Codes of base and queries: the class that the network as a classifier takes them for."""
-    X, y = data.train
+class Trained(NamedTuple):
+    """What a method has learnt, and what it took."""
+
+    encode: Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
+    seconds: float
+    found: Record
+
+
+class Methods:
+    """The methods on the training points of a split; those after mac share its network."""
+
+    def __init__(self, data: Split, bits: int, seed: int, how: How) -> None:
+        self.train, self.bits, self.seed, self.how = data.train, bits, seed, how
+
+    def trained(self, method: str) -> Trained:
+        began = perf_counter()
+        if method == "one-hot":
+            encode = one_hot(*self.train, self.seed, self.how)
+            return Trained(encode, perf_counter() - began, {})
+        if method == "two-step":
+            h, first = self.mac[0].two_step_, self.mac[0].history_[0]
+            found = {"loss": first.loss, "first_loss": first.loss}
+            return Trained(lambda X: encoded(h, X), first.seconds, found)
+        if method == "mac":
+            return Trained(self.mac[0].encode, self.mac[1], _losses(self.mac[0]))
+        start, before = None, 0.0
+        if method not in GRADIENTS:
+            start, before = self.mac[0].hash_function_.trained_module(), self.mac[1]
+        began = perf_counter()
+        given = self.bits, self.seed, len(self.train[0]), self.how, start
+        made = descent(method, *given).fit(*self.train)
+        return Trained(made.encode, before + perf_counter() - began, _losses(made))
+
+    @cached_property
+    def mac(self) -> tuple[Any, float]:
+        """The estimator, fitted, and the seconds that it took."""
+        began = perf_counter()
+        return mac(self.bits, self.seed, self.how).fit(*self.train), perf_counter() - began
+
+
+def _losses(made: Any) -> Record:
+    return {"loss": made.loss_, "first_loss": made.history_[0].loss}
+
+
+def one_hot(
+    X: NDArray[np.uint8], y: NDArray[np.int64], seed: int, how: How
+) -> Callable[[NDArray[np.uint8]], NDArray[np.uint8]]:
+    """A function to encode with: the class that the network as a classifier takes points for."""
     classes = np.unique(y)
     h = module_hash(len(classes), seed, how).prepare(X, np.random.default_rng(seed))
     Z = np.where(y[:, None] == classes, 1, -1).astype(np.int8)
     h = h.refit(X, Z, np.arange(len(classes)))
-    found = [h.decision(points).argmax(axis=1) for points in (data.base[0], data.query[0])]
-    return [pack(np.where(some[:, None] == np.arange(len(classes)), 1, -1)) for some in found]
+
+    def encode(points: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        taken_for = h.decision(points).argmax(axis=1)
+        return pack(np.where(taken_for[:, None] == np.arange(len(classes)), 1, -1))
+
+    return encode
 
 
-def measure(data: Split, method: str, bits: int, seed: int, how: How) -> Record:
-    """Train, encode, and measure."""
-    began = perf_counter()
-    if method == "one-hot":
-        base, query = one_hot(data, seed, how)
-        seconds, more = perf_counter() - began, {}
-    else:
-        made = hasher(method, bits, seed, len(data.train[0]), how).fit(*data.train)
-        seconds = perf_counter() - began
-        base, query = made.encode(data.base[0]), made.encode(data.query[0])
-        more = {"loss": made.loss_, "first_loss": made.history_[0].loss}
+def measure(data: Split, trained: Trained) -> Record:
+    """Encode base and queries, and measure."""
+    base, query = trained.encode(data.base[0]), trained.encode(data.query[0])
     codes = query, base, data.query[1], data.base[1]
     n = len(base)
     return {
@@ -211,8 +260,8 @@ def measure(data: Split, method: str, bits: int, seed: int, how: How) -> Record:
         "map_at_5000": metrics.mean_average_precision(*codes, k=min(5000, n)),
         "precision_at_100": metrics.precision_at_k(*codes, k=min(100, n)),
         "map_by_sort": metrics.map_by_sort(*codes),
-        "seconds": seconds,
-        **more,
+        "seconds": trained.seconds,
+        **trained.found,
     }
 
 
@@ -238,6 +287,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
             data = split(X, y, protocol, seed, (asked.train, asked.base, asked.query))
             sizes = {name: len(part[0]) for name, part in data._asdict().items()}
             for bits in asked.bits:
+                methods = Methods(data, bits, seed, how)
                 for method in asked.methods:
                     if method == "one-hot" and bits != asked.bits[0]:
                         continue  # it has as many bits as there are classes
@@ -246,7 +296,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
                     told["how"] = how._asdict()
                     if _key(told) in done:
                         continue
-                    record = {**told, **measure(data, *values[1:4], how)}
+                    record = {**told, **measure(data, methods.trained(method))}
                     append(asked.results, record)
                     print(line(record), flush=True)
 
@@ -325,9 +375,9 @@ def _run_small() -> None:
         X[y == c, 2 * c + 1, :, c] += 140
     data = Split((X[:90], y[:90]), (X[:90], y[:90]), (X[90:], y[90:]))
     how = How(epochs=4, iterations=1, width=2, batch=30, crop=1, cut_out=2, both_ways=True)
-    first = 0.0
+    methods, first = Methods(data, 8, 0, how), 0.0
     for method in METHODS:
         told = {"protocol": "made", "method": method, "bits": 8, "seed": 0}
-        record = {**told, **measure(data, method, 8, 0, how)}
+        record = {**told, **measure(data, methods.trained(method))}
         first = first or record["map"]
         print(line(record), f" ratio to one-hot {record['map'] / first:.2f}")
