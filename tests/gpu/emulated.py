@@ -128,11 +128,14 @@ class RawModule:
         assert name in self.names, name
         function = getattr(self.library, f"launch_{name}")
 
-        def launch(grid, block, args, shared_mem=0):
+        def launch(grid, block, args, shared_mem=0, enable_cooperative_groups=False):
+            # Blocks run one after the other here: several cannot wait for each other.
+            assert not (enable_cooperative_groups and grid[0] > 1)
             held = [_address(each) for each in args]
             pointers = (ctypes.c_void_p * len(held))(*(ctypes.addressof(each) for each in held))
             function(ctypes.c_uint(grid[0]), ctypes.c_uint(block[0]), pointers)
 
+        launch.kernel = launch
         return launch
 
 

@@ -142,11 +142,16 @@ class Kernels:
     def __call__(self, name: str, n_blocks: int, *args: Any) -> None:
         """Run the kernel of this name in n_blocks blocks; counts are passed as 64-bit numbers."""
         if n_blocks:
-            plain = tuple([np.int64(a) if type(a) is int else a for a in args])
-            if not all(a.flags.c_contiguous for a in plain if isinstance(a, self.module.ndarray)):
-                raise RuntimeError(f"{name} was given an array with gaps")  # it would not see them
-            function = _function(self.module, self.path, name, self.threads)
-            function((n_blocks,), (self.threads,), plain)
+            self._function(name)((n_blocks,), (self.threads,), self._passed(name, args))
+
+    def together(self, name: str, n_blocks: int, *args: Any) -> None:
+        """The same with all blocks at the same time, so that they may wait for each other.
+
+        There must be room for them (`at_once`): the GPU takes them all, or refuses them.
+        """
+        launch = self._function(name).kernel
+        passed = self._passed(name, args)
+        launch((n_blocks,), (self.threads,), passed, enable_cooperative_groups=True)
 
     def over(self, name: str, n: int, *args: Any) -> None:
         """Run it with one thread for each of n entries."""
@@ -158,9 +163,19 @@ class Kernels:
         processors: int = cuda.Device().attributes.get("MultiProcessorCount", 0)
         if not processors:
             return 1
-        compiled = _function(self.module, self.path, name, self.threads).kernel.ptr
+        compiled = self._function(name).kernel.ptr
         each = cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(compiled, self.threads, 0)
         return processors * int(each)
+
+    def _function(self, name: str) -> Any:
+        return _function(self.module, self.path, name, self.threads)
+
+    def _passed(self, name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments as a kernel takes them."""
+        plain = tuple([np.int64(a) if type(a) is int else a for a in args])
+        if not all(a.flags.c_contiguous for a in plain if isinstance(a, self.module.ndarray)):
+            raise RuntimeError(f"{name} was given an array with gaps")  # it would not see them
+        return plain
 
 
 @cache

@@ -164,7 +164,7 @@ def _(problem: DeviceProblem, words: Words, c: Array, run: threads.Run) -> int:
     for threads_each in SHARING if most <= FEW else ():
         kernels = _of_descent(device, threads_each)
         if kernels.at_once("descend_points") >= most:
-            kernels("descend_points", most, *lists, 0, n, *given)
+            kernels.together("descend_points", most, *lists, 0, n, *given)
             return int(flips[0])
     kernels = _of_descent(device, BLOCK if most > FEW else MOST_THREADS)
     for k, size in enumerate(colours.sizes.tolist()):
