@@ -38,7 +38,7 @@ FEW_INSIDE = 100  # m points inside a margin are few if m^2 is at most this time
 SETTLED = 0.1  # share of a step's slope at length 0 that may be left at its end
 CG_STEPS = 12  # at least, that are tried before a system is solved exactly
 CG_STEPS_TOGETHER = 200  # at most, where points are in several parts: then few are solved exactly
-RHO_STEP = 1.15  # between the rho of which the inverse is kept
+RHO_STEP = 1.15  # factor between the values of rho on a GPU
 NOTHING = 1e-200  # a squared residual that has no digits to lose
 PATIENCE = 1 / 8  # or this share of its operations: most of them are made once, CG's for each step
 
@@ -256,19 +256,23 @@ class _Newton:
         return np.where(np.isinf(cost), CG_STEPS_TOGETHER, limit)
 
     def _precondition(self, rho: float) -> None:
-        """Set the inverse for about this rho; features that keep things keep the last one."""
-        kept = self.F.memo if isinstance(self.F, Computed) else None
-        if kept is not None:
-            # One of some values, whatever was kept: codes must not depend on earlier h steps.
-            rho = RHO_STEP ** round(math.log(rho, RHO_STEP)) if rho > 0 else 0.0
-            if kept.get("rho") == (rho, self.C):
-                self.rho, self.inverse = rho, kept["inverse"]
-                return
+        """Set the inverse for about this rho."""
+        if self.device is not devices.CPU and rho > 0:
+            # An inverse takes a GPU as long as many steps. One of few values of rho is likely that
+            # of the h step before, and no codes depend on whether it was kept.
+            rho = RHO_STEP ** round(math.log(rho, RHO_STEP))
         if abs(rho - self.rho) > 0.1 * self.rho or not len(self.inverse):
+            self.rho, self.inverse = rho, self._inverse(rho)
+
+    def _inverse(self, rho: float) -> Array:
+        """The last one is kept with features that keep it."""
+        kept = self.F.memo if isinstance(self.F, Computed) else {}
+        if kept.get("inverse of") != (self.C, rho):
             unit = self.device.put(np.eye(len(self.gram)))
-            self.rho, self.inverse = rho, self.device.inverse(unit + 2 * self.C * rho * self.gram)
-            if kept is not None:
-                kept["rho"], kept["inverse"] = (rho, self.C), self.inverse
+            kept["inverse"] = self.device.inverse(unit + 2 * self.C * rho * self.gram)
+            kept["inverse of"] = self.C, rho
+        found: Array = kept["inverse"]
+        return found
 
     def _solve(
         self, gradient: Array, inside: Array, limit: Array
