@@ -267,7 +267,8 @@ def table(records: Sequence[Record]) -> str:
             continue
         parts = [record.get(name) for name in ("z_seconds", "h_seconds", "refine_seconds")]
         asked = f", {record['queries']:,} queries" if "queries" in record else ""
-        aimed = record["device"] == "cuda" and record["row"] in AIMS
+        alone = record["device"] == "cuda" and "refined" not in record["name"]
+        aimed = alone and record["row"] in AIMS
         rows.append(
             [
                 record["name"] + asked,
