@@ -184,4 +184,5 @@ def _keep_nearest(starts: Any, numbers: Any, exact: Any, index: Any, best: Any) 
             else:
                 merged[t], distances[t] = numbers[at], exact[at]
                 new += 1
-        index[row], best[row] = merged, distances
+        for t in range(k):  # whole rows would take numba seconds more to compile
+            index[row, t], best[row, t] = merged[t], distances[t]

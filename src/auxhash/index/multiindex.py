@@ -150,7 +150,7 @@ def _look_up(
                     if d <= radius:
                         keys[count] = d * n + code
                         count += 1
-        keys[first:count] = np.sort(keys[first:count])
+        keys[first:count].sort()
         stops[q] = count
     distances, positions = np.empty(count, np.int32), np.empty(count, np.int64)
     for i in range(count):

@@ -388,7 +388,7 @@ def _within(planes: Any, first: int, last: int, queries: Any, radius: int, block
     place = np.zeros(len(queries) * (radius + 1) + 1, np.int64)
     for i in range(count):
         place[owner[i] * (radius + 1) + near[i] + 1] += 1
-    place[:] = np.cumsum(place)
+    place = np.cumsum(place)
     stops = place[:: radius + 1].copy()
     distances, positions = np.empty(count, np.int32), np.empty(count, np.int64)
     for i in range(count):
@@ -403,5 +403,6 @@ def _within(planes: Any, first: int, last: int, queries: Any, radius: int, block
 def grown(array: Any) -> Any:
     """A copy with twice the room."""
     larger = np.empty(2 * len(array), array.dtype)
-    larger[: len(array)] = array
+    for i in range(len(array)):  # a whole slice would take numba seconds more to compile
+        larger[i] = array[i]
     return larger

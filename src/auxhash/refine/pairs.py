@@ -281,4 +281,5 @@ def _given_pulls(
                 factor += np.float32(coef[edges.pair[e], r]) * (low + rest * (high - low))
             for k in range(b):
                 pull[k] += factor * U[m, k]
-        out[q] = pull
+        for k in range(b):  # a whole row would take numba seconds more to compile
+            out[q, k] = pull[k]
