@@ -34,7 +34,7 @@ from auxhash.zstep.gains import (
     sum_bit,
     sum_byte,
 )
-from auxhash.zstep.graph import Graph, graph_of
+from auxhash.zstep.graph import Graph, graph_of, weigh
 
 Later = Literal["absent", "zero"]
 
@@ -289,15 +289,13 @@ def _couplings(
                 first = e
 
 
-@kernel(fastmath={"reassoc"})
+@kernel
 def _field(start: int, stop: int, edges: Any, a: Any, z: Any, out: Any) -> None:
     """S of points start..stop, from the coupling of each edge in a."""
     indptr, indices = edges.indptr, edges.indices
     for n in range(start, stop):
-        total = 0.0
-        for e in range(indptr[n], indptr[n + 1]):
-            total += a[e] * z[indices[e]]
-        out[n] = 0.5 * total
+        own = slice(indptr[n], indptr[n + 1])
+        out[n] = 0.5 * weigh(a[own], indices[own], z)
 
 
 @kernel
