@@ -142,20 +142,21 @@ def _push_relabel(network: Any, tiny: float, height: Any) -> None:
     place, indices, a, supply = network.place, network.indices, network.a, network.supply
     start, stop, shift, flow = network.start, network.stop, network.shift, network.flow
     n = len(supply)
-    active = np.empty(n, np.int32)
-    top = 0
+    queue = np.empty(n, np.int32)  # a ring of the points with excess, first in, first out
+    first = length = 0
     for i in range(n):
         if supply[i] > tiny:
-            active[top] = i
-            top += 1
+            queue[length] = i
+            length += 1
     n_open = (supply < -tiny).sum()
     relabels = n
-    while top and n_open:
+    while length and n_open:
         if relabels >= n:  # exact heights from time to time save many small relabellings
             _heights(network, tiny, height)
             relabels = 0
-        top -= 1
-        i = active[top]
+        i = queue[first]
+        first = (first + 1) % n
+        length -= 1
         while supply[i] > tiny and height[i] < n:
             lowest = n
             for e in range(start[i], stop[i]):
@@ -170,8 +171,8 @@ def _push_relabel(network: Any, tiny: float, height: Any) -> None:
                     residual -= amount
                     n_open -= before < -tiny and supply[j] >= -tiny
                     if before <= tiny < supply[j]:
-                        active[top] = j
-                        top += 1
+                        queue[(first + length) % n] = j
+                        length += 1
                     if supply[i] <= tiny:
                         break
                 if residual > tiny:
