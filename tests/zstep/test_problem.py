@@ -208,3 +208,27 @@ def test_neighbour_lists_of_pairs_in_any_order(groups, block, monkeypatch):
             found = edges.indices[own].argsort()
             np.testing.assert_array_equal(edges.indices[own][found], np.sort(partners))
             np.testing.assert_array_equal(edges.pair[own][found], pairs[partners.argsort()])
+
+
+@pytest.mark.parametrize("count", range(10))
+def test_a_weighted_sum_over_any_number_of_edges(count):
+    rng = np.random.default_rng(count)
+    a, z, partners = rng.normal(size=count), rng.normal(size=50), rng.integers(0, 50, count)
+    partners = partners.astype(np.uint32)
+    np.testing.assert_allclose(graph.weigh(a, partners, z), a @ z[partners], atol=1e-12)
+    signs = np.sign(z).astype(np.int8)
+    np.testing.assert_allclose(graph.weigh(a, partners, signs), a @ signs[partners], atol=1e-12)
+
+
+def test_couplings_of_a_pair_with_several_values_are_in_its_first_edge():
+    """The pair 0, 1 has three values, 0, 2 has one and 1, 2 has two."""
+    A = affinity.from_pairs([0, 0, 0, 0, 1, 1], [1, 1, 1, 2, 2, 2], [1, 0.5, -1, 1, 0.3, -0.2], 3)
+    problem = Problem(A, "ksh", 4)
+    Z = oracle.codes(np.random.default_rng(0), 3, 4)
+    with threads.pool(1) as run:
+        bit = problem.bit(to_words(pack(Z)), 0, np.zeros(3), 0.0, run)
+    np.testing.assert_array_equal(bit.graph.indices, [1, 1, 1, 2, 0, 0, 0, 2, 2, 0, 1, 1])
+    assert bit.a[[0, 3, 4, 7, 9, 10]].all()
+    assert not bit.a[[1, 2, 5, 6, 8, 11]].any()
+    for e, reverse in ((0, 4), (3, 9), (7, 10)):
+        assert bit.a[e] == bit.a[reverse]

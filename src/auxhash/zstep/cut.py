@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash import checks
+from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
 from auxhash.storage.encoding import register
+from auxhash.zstep.graph import CHUNK, weigh
 from auxhash.zstep.maxflow import minimum_cut
 from auxhash.zstep.problem import ROUNDING, BitProblem
 
@@ -54,28 +56,27 @@ class Cut:
     ) -> NDArray[np.int8]:
         z = z.copy()
         shuffle = rng.permutation if self.order == "random" else np.arange
-        u, slack, repels = survey(bit, z)
+        slack, repels = survey(bit)
         members = blocks(bit, repels, self.overlap, shuffle)
         known = np.empty(0) if repels else slack
-        block = np.full(len(z), -1, np.int64)
+        place = np.full(len(z), -1, np.int32)
         for number in shuffle(len(members)):
-            block[members[number]] = number
-            solve_block(bit, block, members[number], z, u, known)
+            solve_block(bit, members[number], place, z, known)
         return z
 
 
-def survey(bit: BitProblem, z: NDArray[np.int8]) -> tuple[Array, Array, bool]:
-    """u: the linear term c plus the couplings to points of other groups, (n,); slack: half the sum
-    of |couplings| to points of the same group, (n,); and whether any pair of a group repels."""
-    u, slack = np.empty(len(z)), np.empty(len(z))
-    graph = bit.graph
-    codes = z.astype(np.float64)
+def survey(bit: BitProblem) -> tuple[Array, bool]:
+    """The slack of every point: half the sum of its |couplings| to points of the same group, (n,);
+    and whether any pair of a group repels."""
+    slack = np.empty(len(bit.c))
+    edges = bit.graph.edges
 
     def part(rows: slice) -> bool:
-        repels: bool = _survey(rows.start, rows.stop, graph.edges, bit.a, codes, bit.c, u, slack)
+        repels: bool = _survey(rows.start, rows.stop, edges, bit.a, slack)
         return repels
 
-    return u, slack, any(bit.run(part, graph.chunks))
+    n_inside = int((edges.within - edges.indptr[:-1]).sum())
+    return slack, any(bit.run(part, threads.chunks(len(slack), _points_per_task(bit, n_inside))))
 
 
 def blocks(
@@ -85,41 +86,66 @@ def blocks(
     n = len(bit.c)
     groups = np.zeros(n, np.int64) if bit.groups is None else bit.groups
     if not repels:
-        block = np.unique(groups, return_inverse=True)[1]
-        return np.split(np.argsort(block, kind="stable"), np.cumsum(np.bincount(block))[:-1])
+        whole: list[NDArray[np.int64]] = bit.graph.derive("groups", lambda: _by_group(groups))
+        return whole
     order = shuffle(n)
     order = order[np.argsort(groups[order], kind="stable")]
     found = _grow(order, groups, overlap, bit.graph.edges, bit.a)
     return [np.sort(members) for members in found]
 
 
+def _by_group(groups: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """The points of each group, in rising order."""
+    number = np.unique(groups, return_inverse=True)[1]
+    return np.split(np.argsort(number, kind="stable"), np.cumsum(np.bincount(number))[:-1])
+
+
 def solve_block(
     bit: BitProblem,
-    block: NDArray[np.int64],
     members: NDArray[np.int64],
+    place: NDArray[np.int32],
     z: NDArray[np.int8],
-    u: Array,
     known: Array,
 ) -> None:
-    """Minimise E over z[members], in place, the other points fixed; updates u as well.
+    """Minimise E over z[members], in place, the other points fixed.
 
-    `block` holds one number for all members, and others for all other points. `known` is the slack
-    of every point if blocks are whole groups, empty otherwise.
+    `place` is -1 for every point, and so it is again in the end. `known` is the slack of every
+    point if blocks are whole groups, empty otherwise.
     """
-    old = z[members]
     edges = bit.graph.edges
-    field, free = _settle(members, block, z, u, known, edges, bit.a)
+    place[members] = np.arange(len(members))
+    field = outer_fields(bit, members, z)
+    slack = known[members] if len(known) else _inner_fields(members, place, z, edges, bit.a, field)
+    free = _settle(members, place, z, field, slack, edges, bit.a)
+    place[members] = -1
     if free.any():
         left = members[free]
-        source, target, coupling = _pairs_among(left, edges, bit.a)
-        z[left] = minimum_cut(source, target, coupling, field[free])
-    changed = members[z[members] != old]
-    _move(changed, z, u, edges, bit.a)
+        place[left] = np.arange(len(left))
+        z[left] = minimum_cut(left, place, edges, bit.a, field[free], slack[free])
+        place[left] = -1
+
+
+def outer_fields(bit: BitProblem, members: NDArray[np.int64], z: NDArray[np.int8]) -> Array:
+    """The linear term c of some points plus their couplings to points of other groups."""
+    u = np.empty(len(members))
+    edges = bit.graph.edges
+
+    def part(rows: slice) -> None:
+        _outer_fields(members[rows], z, bit.c, edges, bit.a, u[rows])
+
+    bit.run(part, threads.chunks(len(u), _points_per_task(bit, len(edges.indices))))
+    return u
+
+
+def _points_per_task(bit: BitProblem, n_edges: int) -> int:
+    """Number of points with about CHUNK edges, if all points have `n_edges` together."""
+    return 1 + CHUNK * len(bit.c) // max(1, n_edges)
 
 
 @kernel(fastmath={"reassoc"})
-def _survey(start: int, stop: int, edges: Any, a: Any, z: Any, c: Any, u: Any, slack: Any) -> bool:
-    indptr, within, indices = edges.indptr, edges.within, edges.indices
+def _survey(start: int, stop: int, edges: Any, a: Any, slack: Any) -> bool:
+    """Set the slack of points start..stop; whether any of them repels a point of its group."""
+    indptr, within = edges.indptr, edges.within
     most = 0.0
     for n in range(start, stop):
         inside = 0.0
@@ -127,11 +153,17 @@ def _survey(start: int, stop: int, edges: Any, a: Any, z: Any, c: Any, u: Any, s
             most = max(most, a[e])
             inside += abs(a[e])
         slack[n] = 0.5 * inside
-        field = 0.0
-        for e in range(within[n], indptr[n + 1]):
-            field += a[e] * z[indices[e]]
-        u[n] = c[n] + 0.5 * field
     return most > 0
+
+
+@kernel
+def _outer_fields(members: Any, z: Any, c: Any, edges: Any, a: Any, u: Any) -> None:
+    """Set u as `outer_fields` says."""
+    indptr, within, indices = edges.indptr, edges.within, edges.indices
+    for t in range(len(members)):
+        n = members[t]
+        outer = slice(within[n], indptr[n + 1])
+        u[t] = c[n] + 0.5 * weigh(a[outer], indices[outer], z)
 
 
 @kernel
@@ -175,31 +207,32 @@ def _grow(order: Any, groups: Any, overlap: bool, edges: Any, a: Any) -> Any:
 
 
 @kernel
-def _settle(members: Any, block: Any, z: Any, u: Any, known: Any, edges: Any, a: Any) -> Any:
-    """Set z of every point of a block whose optimal value is decided.
-
-    Returns the linear term of each member, its couplings to decided and outside points added, and
-    which members are undecided.
-    """
+def _inner_fields(members: Any, place: Any, z: Any, edges: Any, a: Any, field: Any) -> Any:
+    """Add the couplings to points of the same group outside the block; the slack inside it."""
     indptr, within, indices = edges.indptr, edges.within, edges.indices
-    number = block[members[0]]
-    size = len(members)
-    place = np.empty(len(z), np.int64)  # of each member in `members`; the rest is never read
-    field = np.empty(size)
-    slack = np.empty(size)  # half the sum of |couplings| to undecided members
-    for t in range(size):
+    slack = np.empty(len(members))
+    for t in range(len(members)):
         n = members[t]
-        place[n] = t
-        if len(known):
-            field[t], slack[t] = u[n], known[n]
-            continue
         inside = outside = 0.0
         for e in range(indptr[n], within[n]):
-            if block[indices[e]] == number:
+            if place[indices[e]] >= 0:
                 inside += abs(a[e])
             else:
                 outside += a[e] * z[indices[e]]
-        field[t], slack[t] = u[n] + 0.5 * outside, 0.5 * inside
+        field[t] += 0.5 * outside
+        slack[t] = 0.5 * inside
+    return slack
+
+
+@kernel
+def _settle(members: Any, place: Any, z: Any, field: Any, slack: Any, edges: Any, a: Any) -> Any:
+    """Set z of every point of a block whose optimal value is decided; which are undecided.
+
+    Adds the couplings to decided members to the linear term `field` of each undecided one, and
+    takes them from its slack: half the sum of its |couplings| to undecided members.
+    """
+    indptr, within, indices = edges.indptr, edges.within, edges.indices
+    size = len(members)
     rounding = ROUNDING * slack
     free = np.ones(size, np.bool_)
     queue = np.empty(size, np.int64)
@@ -221,43 +254,12 @@ def _settle(members: Any, block: Any, z: Any, u: Any, known: Any, edges: Any, a:
         if last == size:  # every member is decided already
             continue
         for e in range(indptr[n], within[n]):
-            if block[indices[e]] == number and not queued[place[indices[e]]]:
-                s = place[indices[e]]
+            s = place[indices[e]]
+            if s >= 0 and not queued[s]:
                 field[s] += 0.5 * a[e] * z[n]
                 slack[s] -= 0.5 * abs(a[e])
                 if abs(field[s]) + rounding[s] >= slack[s]:
                     queue[last] = s
                     queued[s] = True
                     last += 1
-    return field, free
-
-
-@kernel
-def _move(changed: Any, z: Any, u: Any, edges: Any, a: Any) -> None:
-    """Update the u of the partners in other groups of points that changed sign."""
-    indptr, within, indices = edges.indptr, edges.within, edges.indices
-    for n in changed:
-        for e in range(within[n], indptr[n + 1]):
-            u[indices[e]] += a[e] * z[n]
-
-
-@kernel
-def _pairs_among(points: Any, edges: Any, a: Any) -> Any:
-    """The pairs among some points of a group, as indices into `points`, and half of their a."""
-    indptr, within, indices = edges.indptr, edges.within, edges.indices
-    place = np.full(len(within), -1)
-    most = 0
-    for t in range(len(points)):
-        place[points[t]] = t
-        most += within[points[t]] - indptr[points[t]]
-    source, target, coupling = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
-    count = 0
-    for t in range(len(points)):
-        for e in range(indptr[points[t]], within[points[t]]):
-            other = place[indices[e]]
-            if other > t:
-                source[count] = t
-                target[count] = other
-                coupling[count] = 0.5 * a[e]
-                count += 1
-    return source[:count], target[:count], coupling[:count]
+    return free

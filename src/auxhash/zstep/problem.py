@@ -34,7 +34,7 @@ from auxhash.zstep.gains import (
     sum_bit,
     sum_byte,
 )
-from auxhash.zstep.graph import Graph, graph_of
+from auxhash.zstep.graph import Graph, graph_of, weigh
 
 Later = Literal["absent", "zero"]
 
@@ -263,41 +263,50 @@ def differences_of(table: Array, basis: Array) -> Differences:
 
 
 @kernel
+def _fold(partners: Any, a: Any) -> None:
+    """Move the couplings of edges to the same partner, which are adjacent, to the first of them."""
+    first = 0
+    for e in range(1, len(partners)):
+        if partners[e] != partners[e - 1]:
+            first = e
+        else:
+            a[first] += a[e]
+            a[e] = 0.0
+
+
+@kernel
 def _couplings(
     start: int, stop: int, others: Any, words: Any, edges: Any, differences: Any, out: Any
 ) -> None:
     """a_ij, eq. (8), along the edges of points start..stop; `others` masks the bits that d' counts.
 
-    The edges of a pair with several y are adjacent: the first gets the sum of their terms.
+    A pair with several y has several edges: the first gets the sum of their terms.
     """
     indptr, indices, row, coef = edges.indptr, edges.indices, edges.row, edges.coef
+    pair, table, basis = edges.pair, differences.table, differences.basis
     for n in range(start, stop):
-        first = indptr[n]
-        for e in range(indptr[n], indptr[n + 1]):
-            m = indices[e]
-            d = popcount((words[n, 0] ^ words[m, 0]) & others[0]) + np.uint64(1)
+        own = slice(indptr[n], indptr[n + 1])
+        partners, rows, a = indices[own], row[own], out[own]
+        word = words[n, 0]  # read once: the compiler cannot know that `out` is another array
+        for e in range(len(partners)):
+            m = partners[e]
+            d = popcount((word ^ words[m, 0]) & others[0]) + np.uint64(1)
             for w in range(1, words.shape[1]):
                 d += popcount((words[n, w] ^ words[m, w]) & others[w])
-            value = differences.table[row[e], d]
+            value = table[rows[e], d]
             for r in range(coef.shape[1]):
-                value += coef[edges.pair[e], r] * differences.basis[r, d]
-            if indices[first] == m and first < e:
-                out[first] += value
-                out[e] = 0.0
-            else:
-                out[e] = value
-                first = e
+                value += coef[pair[own.start + e], r] * basis[r, d]
+            a[e] = value
+        _fold(partners, a)
 
 
-@kernel(fastmath={"reassoc"})
+@kernel
 def _field(start: int, stop: int, edges: Any, a: Any, z: Any, out: Any) -> None:
     """S of points start..stop, from the coupling of each edge in a."""
     indptr, indices = edges.indptr, edges.indices
     for n in range(start, stop):
-        total = 0.0
-        for e in range(indptr[n], indptr[n + 1]):
-            total += a[e] * z[indices[e]]
-        out[n] = 0.5 * total
+        own = slice(indptr[n], indptr[n + 1])
+        out[n] = 0.5 * weigh(a[own], indices[own], z)
 
 
 @kernel
