@@ -180,7 +180,7 @@ class _Newton:
             few = self.exact.few(inside) if early else self._few_inside(inside)
             hard = few | (hard & exact)
             cost = self.exact.cost(inside)
-            step = np.empty_like(gradient)
+            step = np.zeros_like(gradient)  # not empty: columns of other bits are multiplied, too
             those = np.flatnonzero(hard)
             self._solve_exactly(todo, those, gradient, inside, step)
             decrement = np.zeros(len(todo))
