@@ -196,7 +196,7 @@ def files(tmp_path_factory):
 
 
 COMMANDS = [
-    ("search good.index X.npy", r"X\.npy holds no codes .*; --model MODEL encodes features"),
+    ("search good.index X.npy", r"X\.npy holds no codes .*, or --model MODEL here"),
     # Files of features.
     ("fit X.npy y.npy -o m --checkpoint ''", r'checkpoint must name a folder, got ""; "\." is the'),
     ("fit X.npy y.npy -o m --checkpoint y.npy", r"checkpoint must be a folder, and y\.npy is a"),

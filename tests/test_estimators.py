@@ -593,3 +593,10 @@ def test_mac_ends_sooner_where_refinement_follows(digits, monkeypatch):
     tree = DecisionTreeClassifier(max_depth=1)  # which cannot be refined
     own = {"hash_function": tree, "refine": "auto"}
     assert len(path(**own, tol=0.01)) < len(path(**own)) == len(path(**own, tol=None))
+
+
+def test_pairs_that_are_all_similar_keep_no_codes_apart():
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    alike = affinity.from_pairs(range(11), range(1, 12), np.ones(11), 12)
+    with pytest.warns(UserWarning, match="all pairs of affinity are similar"):
+        MACHash(4, refine=None, random_state=0).fit(X, affinity=alike)

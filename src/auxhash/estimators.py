@@ -87,6 +87,8 @@ class AffinityHash(Hasher):
             *check_pairs(self, X, y, affinity, reset=not self._going_on(), short=True), affinity
         )
         _warn_of_cost(len(points.X), int(self.n_bits))
+        if affinity is not None:
+            _warn_of_likeness(affinity)
         if checkpoint is None:
             return self._train(points, None)
         # Before any generator among the parameters is drawn from.
@@ -413,6 +415,17 @@ class EndToEndHash(MACHash):
 
     def _settings(self) -> Settings:
         return replace(super()._settings(), end_to_end=True)
+
+
+def _warn_of_likeness(affinity: Affinity) -> None:
+    """Warn where nothing keeps codes apart."""
+    y = affinity.y if affinity.rows is None else affinity.rows[:, 0]
+    if affinity.kind == "similarity" and len(y) and (y > 0).all():
+        warnings.warn(
+            "all pairs of affinity are similar: without dissimilar ones (y = -1), codes that are "
+            "all the same have the lowest loss",
+            stacklevel=4,
+        )
 
 
 def _as_validation(given: Any) -> Validation | None:

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -99,6 +101,16 @@ def test_neighbours_with_distances():
     assert A.kind == "distance"
     np.testing.assert_allclose(A.y, D / D.max())
     assert A.weight.sum() == 30 * 8
+
+
+def test_zeros_and_ones_are_likely_not_meant():
+    with pytest.warns(UserWarning, match="where it is to say dissimilar, give -1"):
+        affinity.from_pairs([0, 1], [1, 2], [0, 1], 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        affinity.from_pairs([0, 1], [1, 2], [-1, 1], 3)
+        affinity.from_pairs([0, 1], [1, 2], [0, 0.5], 3)
+        affinity.from_pairs([0, 1], [1, 2], [0, 1], 3, kind="distance")
 
 
 def test_pairs_fold():

@@ -34,6 +34,24 @@ def test_codes_and_features_agree(here, run, model):
     assert by_codes["precision"] == [pytest.approx(found)]
 
 
+def test_queries_that_are_the_base_are_told(here, run, model):
+    labels = ("--labels", "labels.npy", "--base-labels", "labels.npy")
+    same = ("evaluate", "features.npy", "features.npy", "--model", model, *labels)
+    told = run(*same, "-k", "1", "--json")
+    assert told["protocol"]["overlap"] == "the base is the queries"
+    assert "every query finds itself" in run(*same).output
+    other = ("evaluate", "queries.npy", "features.npy", "--model", model)
+    asked = run(*other, "--labels", "query-labels.npy", "--base-labels", "labels.npy")
+    assert "finds itself" not in asked.output
+
+
+def test_ranks_beyond_the_base_are_told(here, run, model):
+    ask = ("evaluate", "queries.npy", "--labels", "query-labels.npy", "--model", model)
+    said = run(*ask, "-k", "5", "-k", "5000").output
+    assert "not measured: k = 5000: the base has" in said
+    assert "not measured" not in run(*ask).output
+
+
 def test_codes_need_base_and_labels(here, run, model):
     run("encode", model, "queries.npy", "-o", "q.npy")
     assert "BASE, or a --model" in run("evaluate", "q.npy", code=2).output

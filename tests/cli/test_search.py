@@ -223,8 +223,23 @@ def test_rerank_by_vectors(codes, run, model):
     run("encode", model, "queries.npy", "-o", "q.npy")
     given = ("--rerank", "features.npy", "--query-vectors", "queries.npy", "--json")
     assert run("search", "c.index", "q.npy", "-k", "4", *given)["ids"] == told["ids"]
-    cosine = run(*ask, "--rerank", "features.npy", "--metric", "cosine", "--json")["distances"]
-    assert np.max(cosine) <= 2
+    cosine = run(*ask, "--rerank", "features.npy", "--metric", "cosine", "--json")
+    assert np.max(cosine["distances"]) <= 2
+    assert (told["metric"], cosine["metric"]) == ("euclidean", "cosine")
+
+
+def test_rerank_by_the_metric_of_the_model(codes, run):
+    learn = ("fit", "features.npy", "--hash-function", "linear", "--bits", "12")
+    run(*learn, "-o", "near.safetensors")
+    run("encode", "near.safetensors", "features.npy", "-o", "near.npy")
+    run("index", "near.npy", "--bits", "12", "-o", "near.index")
+    ask = ("search", "near.index", "queries.npy", "--model", "near.safetensors", "-k", "4")
+    ask = (*ask, "--rerank", "features.npy", "--candidates", "120")
+    usual = run(*ask, "--json")
+    assert usual["metric"] == "cosine"
+    assert usual["ids"] == run(*ask, "--metric", "cosine", "--json")["ids"]
+    assert usual["ids"] != run(*ask, "--metric", "euclidean", "--json")["ids"]
+    assert "4 nearest, re-ranked by cosine distance, of 120 codes" in run(*ask).output
 
 
 def test_rerank_by_outputs(codes, run, model):

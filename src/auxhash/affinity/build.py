@@ -19,7 +19,7 @@ from auxhash.affinity.affinity import Affinity, Kind
 from auxhash.affinity.draws import RandomState
 from auxhash.affinity.folding import fold_pairs, fold_signs
 from auxhash.compute import threads
-from auxhash.compute.arrays import Numbers
+from auxhash.compute.arrays import Array, Numbers
 
 MOST_POINTS = 2**31 - 1  # their numbers are int32
 CHUNK = 1 << 16  # points or pairs looked at together
@@ -166,7 +166,8 @@ def from_pairs(
 ) -> Affinity:
     """Affinity given by the user: y[p] for points i[p] and j[p], in any order, repeats allowed.
 
-    Distances (`kind="distance"`) must not be negative and are divided by the largest.
+    Similarities are 1 for similar and -1 for dissimilar points, or anything between them. Distances
+    (`kind="distance"`) must not be negative and are divided by the largest.
     """
     if not np.size(i):
         raise ValueError("at least one pair is needed")
@@ -186,11 +187,23 @@ def from_pairs(
         raise ValueError("weight must be positive and finite")
     if kind not in ("similarity", "distance"):
         raise ValueError(f'kind must be "similarity" or "distance", got {kind!r}')
+    if kind == "similarity":
+        _warn_of_values(values)
     if kind == "distance":
         if (values < 0).any():
             raise ValueError("distances must not be negative")
         values = values / (values.max() or 1.0)
     return fold_pairs(a, b, values, count, n_points, kind)
+
+
+def _warn_of_values(y: Array) -> None:
+    """Warn of similarities that are likely not meant."""
+    if np.isin(y, (0, 1)).all() and (y == 0).any():
+        warnings.warn(
+            "y holds 0 and 1 only: 0 is halfway between similar (1) and dissimilar (-1) points; "
+            "where it is to say dissimilar, give -1",
+            stacklevel=3,
+        )
 
 
 def _numbers(X: ArrayLike) -> NDArray[Any]:

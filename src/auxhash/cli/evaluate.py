@@ -13,6 +13,7 @@ from auxhash.cli.output import (
     own_feature_option,
     show,
     table,
+    tell,
 )
 from auxhash.words import count
 
@@ -48,6 +49,7 @@ def evaluate(
 
     Without --model, QUERIES and BASE are codes. With it they are points; if BASE is left out, the
     model's own training points are searched. Ties count by their expected value over all orders.
+    Where QUERIES and BASE are the same points, every one finds itself, which is told.
 
     \b
     Examples:
@@ -55,6 +57,8 @@ def evaluate(
       auxhash evaluate table.csv table.csv --model table.safetensors -k 5 -k 20
       auxhash evaluate codes.npy codes.npy --labels labels.npy --base-labels labels.npy
     """
+    import numpy as np
+
     from auxhash import metrics
     from auxhash.cli import inputs
 
@@ -68,6 +72,12 @@ def evaluate(
     protocol = {"data_set": f"{queries} in {base or f'the training points of {model}'}"}
     if base is None:
         protocol["overlap"] = "the base is the training points"
+    elif np.array_equal(asked[0], searched[0]):
+        protocol["overlap"] = "the base is the queries"
+        tell("QUERIES and BASE are the same: every query finds itself, which raises what is told")
+    if unmeasured := [str(rank) for rank in k if rank > len(searched[0])]:
+        there = count(len(searched[0]), "code")
+        tell(f"not measured: k = {', '.join(unmeasured)}: the base has {there}")
     found = metrics.evaluate(
         asked[0],
         searched[0],

@@ -123,7 +123,7 @@ def codes(path: str, n_bits: int | None, single: bool = False) -> tuple[Packed, 
     if array.ndim != 2 or not array.size or array.dtype.kind not in "iu":
         raise NoCodesError(
             f"{path} holds no codes (packed uint8, or -1 and +1): "
-            f"it is {array.dtype} of shape {array.shape}"
+            f"it is {array.dtype} of shape {array.shape}; `auxhash encode` makes codes of features"
         )
     if n_bits is None:
         n_bits = common_bits(codes=array)

@@ -66,6 +66,7 @@ class Asked:
     codes: "Packed"
     names: list[str] | None = None  # of pictures
     vectors: "AnyArray | None" = None
+    metric: str | None = None  # that the model was learnt for
     outputs: "AnyArray | None" = None
 
 
@@ -76,7 +77,7 @@ def codes(queries: str, n_bits: int) -> "Packed":
     try:
         return inputs.codes(queries, n_bits, single=True)[0]
     except inputs.NoCodesError as error:
-        raise ValueError(f"{error}; --model MODEL encodes features") from error
+        raise ValueError(f"{error}, or --model MODEL here") from error
 
 
 def encoded(
@@ -102,7 +103,7 @@ def encoded(
     if hasher.n_bits != index.n_bits:  # an index of whole bytes fits if its padding is zeros
         told = (
             f"the index holds codes of {count(index.n_bits, 'bit')}, and {model} makes codes of "
-            f"{hasher.n_bits}"
+            f"{hasher.n_bits}: make it by `auxhash index --bits {hasher.n_bits}`"
         )
         if also == OUTPUTS or not isinstance(index, HammingIndex):
             raise ValueError(told)
@@ -111,14 +112,15 @@ def encoded(
         except ValueError as error:
             raise ValueError(told) from error
     points = inputs.points_for(hasher, queries, own, label, header)
+    metric = getattr(hasher, "metric", None)
     if also == OUTPUTS:
         outputs = np.concatenate([hasher.decision_function(chunk) for chunk in points.chunks()])
         return Asked(pack(sign(outputs)), points.names, outputs=outputs)
     if also == "vectors":
         vectors = points.all()
-        return Asked(hasher.encode(vectors), points.names, vectors)
+        return Asked(hasher.encode(vectors), points.names, vectors, metric)
     codes = np.concatenate([hasher.encode(chunk) for chunk in points.chunks()])
-    return Asked(codes, points.names)
+    return Asked(codes, points.names, metric=metric)
 
 
 def answer(

@@ -1,6 +1,6 @@
 """search: from queries to their nearest codes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +44,8 @@ MORE = 10  # candidates to re-rank, per neighbour that is wanted
 @click.option(
     "--metric",
     type=click.Choice(["euclidean", "cosine"]),
-    help="Distance of vectors for --rerank; euclidean by default.",
+    help="Distance of vectors for --rerank: by default that which --model was learnt for, or else "
+    "euclidean.",
 )
 @click.option(
     "--probe", type=int, help="Lists that an approximate index looks into; 16 by default."
@@ -112,6 +113,7 @@ def search(
     else:
         asked = encoded(model, queries, own, label, header, jobs, inner, finer.by_points)
     if radius is None:
+        finer = finer.for_model(asked.metric)
         what = finer.search(inner, asked, K if k is None else k, header)
     else:
         what = Found(
@@ -119,6 +121,7 @@ def search(
         )
     result: dict[str, Any] = {"index": index, "queries": len(asked.codes)}
     result |= {"k": what.ids.shape[1]} if radius is None else {"radius": radius}
+    result |= {} if finer.metric is None else {"metric": finer.metric}
     said = f"{count(len(asked.codes), 'query')}, {what.told} of {count(len(found), 'code')}"
     if output is not None:
         result["output"] = output
@@ -140,6 +143,12 @@ class _Rerank:
         if self.by is None or self.by == OUTPUTS:
             return self.by
         return "vectors" if self.query_vectors is None else None
+
+    def for_model(self, metric: str | None) -> "_Rerank":
+        """This with a metric, where vectors are compared: as asked for, or as the model has it."""
+        if self.by in (None, OUTPUTS):
+            return self
+        return replace(self, metric=self.metric or metric or "euclidean")
 
     def check_use(self, k: int | None, radius: int | None, model: str | None) -> None:
         """Raise UsageError where options do not go together."""
@@ -173,6 +182,9 @@ class _Rerank:
             distances, ids = self._ordered(index, asked, few, k, header)
         there = ids.shape[1]
         told = f"{there} nearest" if there == k else f"{there} nearest (all there are, not {k})"
+        if self.by is not None:
+            finer = self.by if self.metric is None else f"{self.metric} distance"
+            told += f", re-ranked by {finer},"
         return Found(distances, ids, told)
 
     def _ordered(
@@ -190,7 +202,7 @@ class _Rerank:
             points = inputs.vectors(self.query_vectors, header)
         assert points is not None  # `check_use` has seen to it
         base = inputs.vectors(str(self.by), header)
-        metric: Any = self.metric or "euclidean"
+        metric: Any = self.metric
         return rerank.by_vectors(ids, points, base, k, metric)
 
 

@@ -42,6 +42,7 @@ class Encoder:
     n_features_in_: int
     hash_function: HashFunction
     image_feature_: str | None
+    metric: str | None  # that its codes were learnt for, if it was one of neighbours
     n_jobs: int | None = None
 
     def decision_function(self, X: AnyArray) -> Array:
@@ -99,12 +100,14 @@ def _encoder(path: str | os.PathLike[str], model: StoredModel) -> Encoder | None
         def read(coded: Any) -> Any:
             return encoding.decode(coded, model.arrays, part=True)
 
+        parameters = encoding.parts(content["parameters"])
         found = Encoder(
             path,
-            int(read(encoding.parts(content["parameters"])["n_bits"])),
+            int(read(parameters["n_bits"])),
             read(learnt["n_features_in_"]),
             read(learnt["hash_function_"]),
             read(learnt.get("image_feature_")),
+            read(parameters.get("metric")),
         )
         return found if _is_whole(found) else None
     except Exception:  # of any type: the estimator fails as well, and says why

@@ -36,7 +36,9 @@ class Chosen:
     @property
     def how(self) -> str:
         """What the user is told about it."""
-        labels = f"labels: column {self.label}" if self.label is not None else ""
+        labels = f"labels: column {self.label}"
+        if self.label is None:
+            labels = taken.doubtful(self.features)
         return taken.joined(taken.columns(self.features), labels, taken.passed_over(self.passed))
 
 

@@ -11,6 +11,7 @@ from auxhash.words import count
 
 NAMED = 4  # up to so many names are listed one by one
 IDS = "id"  # a column called so, in any case, is never a feature
+LIKE_LABELS = ("label", "labels", "class", "target", "category")  # likely no features
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +69,14 @@ def columns(names: Sequence[str], one: str = "column") -> str:
     if len(names) <= NAMED:
         return f"{one}s {', '.join(names)}"
     return f"{len(names)} {one}s, {names[0]} to {names[-1]}"
+
+
+def doubtful(names: Sequence[str]) -> str:
+    """What to do where features are called as labels are."""
+    found = [name for name in names if name.lower() in LIKE_LABELS]
+    if not found:
+        return ""
+    return f"{found[0]} is taken for a feature; if it holds labels, --label {found[0]}"
 
 
 def passed_over(names: Sequence[str]) -> str:

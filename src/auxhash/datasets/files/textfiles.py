@@ -152,8 +152,10 @@ def read_features(path: Path, label: str, header: bool | None) -> taken.Features
     labels, said = None, ""
     if label in text.names:
         labels, said = partial(text.values, text.names.index(label)), f"labels: column {label}"
-    of = taken.columns([text.names[at] for at in kept]) if text.header else ""
-    return taken.Features(X, labels, taken.joined(of, said, taken.passed_over(passed), text.how))
+    used = [text.names[at] for at in kept]
+    of = taken.columns(used) if text.header else ""
+    how = taken.joined(of, said or taken.doubtful(used), taken.passed_over(passed), text.how)
+    return taken.Features(X, labels, how)
 
 
 def is_number(cell: str) -> bool:
