@@ -23,7 +23,7 @@ import math
 import resource
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby, product
 from pathlib import Path
@@ -187,9 +187,13 @@ class Series(NamedTuple):
         return f"{self.title}:\n\n{text}\n{self.caption}\n"
 
 
-def all_series(records: Iterable[Record]) -> list[Series]:
-    """One for each set of records that differ in one respect, with its exponents."""
-    found = []
+def all_series(records: Sequence[Record]) -> list[Series]:
+    """One for each set of records that differ in one respect, with its exponents.
+
+    A record that differs from no other has one of its own.
+    """
+    found: list[Series] = []
+    alone: dict[str, Record] = {_line(record): record for record in records}
     for varied in VARYING:
         fixed = [name for name in asdict(Cell("", 0, 0, "")) if name != varied]
 
@@ -199,8 +203,12 @@ def all_series(records: Iterable[Record]) -> list[Series]:
 
         for title, some in groupby(sorted(records, key=key), key):
             rows = sorted(some, key=lambda record: _size(record, varied))
-            if len(rows) > 1 or varied == VARYING[0]:
+            if len(rows) > 1:
                 found.append(_series(title, varied, rows))
+                for row in rows:
+                    alone.pop(_line(row), None)
+    for record in alone.values():
+        found.append(_series(record["data"], VARYING[0], [record]))
     return found
 
 

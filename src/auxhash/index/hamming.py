@@ -116,6 +116,8 @@ class HammingIndex:
         found = held.nearest(
             queries, checks.whole("k", k, 1), self.n_jobs, devices.get(self.device)
         )
+        if devices.on_processor(codes):
+            return found
         distances, ids = (devices.like(codes, part) for part in found)
         return distances, ids
 

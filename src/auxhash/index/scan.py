@@ -27,7 +27,7 @@ BLOCK = 8192  # codes whose distances are held at once: they and their planes st
 STRIP = 128  # codes that are passed over together where none is near enough
 SAMPLE, RUN = 16, 512  # a guess looks at RUN codes of every SAMPLE * RUN
 GROUP = 16  # queries that share a block while it is in the cache
-SHARE = 1 << 20  # fewest distances per thread: less work is not shared
+SHARE = 1 << 19  # fewest distances per thread: less work is not shared
 
 
 def to_planes(packed: Packed) -> Planes:
@@ -53,6 +53,9 @@ def nearest(
     distances = np.empty((len(queries), k), np.int32)
     positions = np.empty((len(queries), k), np.int64)
     groups, pieces, n_jobs = _shares(n, len(queries), n_jobs)
+    if len(groups) == len(pieces) == 1:  # a few codes take no longer than what follows
+        _nearest(planes, 0, n, queries, k, *scratch(widest), distances, positions)
+        return distances, positions
     shape = (len(pieces), len(queries), k)
     alone = len(pieces) == 1
     # A piece may hold fewer than k codes: the rest is -1.
