@@ -542,10 +542,10 @@ def test_labels_and_points_that_numpy_would_change(digits):
 
 def test_an_affinity_without_pairs(digits):
     X, y, _, _ = digits
-    none = affinity.from_pairs([0], [1], [1.0], len(X)).subset(np.arange(2, len(X)))
+    none = affinity.from_pairs([0], [1], [-1.0], len(X)).subset(np.arange(2, len(X)))
     with pytest.raises(ValueError, match="affinity holds no pairs"):
         MACHash(**SMALL).fit(X[2:], affinity=none)
-    one = affinity.from_pairs([0], [1], [1.0], 4)
+    one = affinity.from_pairs([0], [1], [-1.0], 4)
     with pytest.raises(ValueError, match="leave no pairs"):
         MACHash(**SMALL, validation=0.5).fit(X[:4], y[:4], affinity=one)
 

@@ -420,10 +420,10 @@ class EndToEndHash(MACHash):
 def _warn_of_likeness(affinity: Affinity) -> None:
     """Warn where nothing keeps codes apart."""
     y = affinity.y if affinity.rows is None else affinity.rows[:, 0]
-    if affinity.kind == "similarity" and len(y) and (y > 0).all():
+    if affinity.kind == "similarity" and len(y) and (y == 1).all():
         warnings.warn(
-            "all pairs of affinity are similar: without dissimilar ones (y = -1), codes that are "
-            "all the same have the lowest loss",
+            "all pairs of affinity are similar (y = 1): without dissimilar ones (y = -1), codes "
+            "that are all the same have the lowest loss",
             stacklevel=4,
         )
 

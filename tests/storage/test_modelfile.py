@@ -142,6 +142,16 @@ def test_a_newer_format(path):
         auxhash.load(path)
 
 
+def test_a_number_written_otherwise(tmp_path):
+    """One flipped bit that leaves every value as it was."""
+    path = tmp_path / "thing"
+    data = modelfile.to_bytes(StoredModel("thing", 1e-05, {}))
+    assert data.count(b"1e-05") == 1
+    path.write_bytes(data.replace(b"1e-05", b"1E-05"))
+    with pytest.raises(ModelFileError, match="damaged header"):
+        modelfile.read(path)
+
+
 def test_every_truncation(path):
     whole = path.read_bytes()
     for end in range(len(whole)):

@@ -118,6 +118,8 @@ def _read_fields(header: dict[str, Any], path: str | os.PathLike[str]) -> dict[s
         fields = _parsed(metadata[KEY])
     except ValueError as error:
         raise ModelFileError(f"{path} has a damaged header ({error})") from error
+    if json.dumps(fields) != metadata[KEY]:  # which the checksum would not tell: 1E-05 for 1e-05
+        raise ModelFileError(f"{path} has a damaged header (not as auxhash writes it)")
     version = fields.get("format")
     if type(version) is not int or version < 1:
         raise ModelFileError(f"{path} has a damaged header (format {version!r})")

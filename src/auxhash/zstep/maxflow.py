@@ -42,32 +42,6 @@ class Network(NamedTuple):
 
 
 @kernel
-def minimum_cut(
-    points: Any, place: Any, edges: Any, a: Any, u: Any, slack: Any
-) -> NDArray[np.int8]:
-    """Minimise (1/4) z'Az + u'z over +-1 codes of some points of one group, every coupling <= 0.
-
-    `place` has each point's position in `points`, -1 for all others; `slack` is half the sum of a
-    point's |couplings| to the others. Unequal z cost |a| more than equal ones: that is the pair's
-    capacity. A point with u < 0 has an excess of 2 |u|, one with u > 0 has room for 2 u. Excess
-    flows along the edges to where there is room; points that cannot reach any in the end are +1,
-    the others -1.
-    """
-    n = len(points)
-    tiny = TINY * 2 * np.abs(u).sum()
-    x, supply = _spread(points, len(place), edges, a, u, slack, tiny)
-    n_open = (supply < -tiny).sum()
-    if n_open == 0 or n_open == n:
-        return np.full(n, -1 if n_open else 1, np.int8)
-    network = _network(points, place, edges, a, x, supply)
-    height = np.empty(n, np.int32)
-    _hop(network, tiny)
-    _push_relabel(network, tiny, height)
-    _heights(network, tiny, height)
-    return np.where(height == n, 1, -1).astype(np.int8)
-
-
-@kernel
 def _spread(points: Any, n_points: int, edges: Any, a: Any, u: Any, slack: Any, tiny: float) -> Any:
     """Potentials x of all points of the graph, and the supply left to some of them when every edge
     carries |a| (x_i - x_j).
@@ -137,6 +111,32 @@ def _hop(network: Any, tiny: float) -> None:
 
 
 @kernel
+def _heights(network: Any, tiny: float, height: Any) -> None:
+    """Set `height`: number of edges to the nearest point with room, n if none can be reached."""
+    place, indices, a, supply = network.place, network.indices, network.a, network.supply
+    start, stop, shift, flow = network.start, network.stop, network.shift, network.flow
+    n = len(height)
+    queue = np.empty(n, np.int32)
+    last = 0
+    for i in range(n):
+        height[i] = n
+        if supply[i] < -tiny:
+            height[i] = 0
+            queue[last] = i
+            last += 1
+    first = 0
+    while first < last < n:
+        j = queue[first]
+        first += 1
+        for e in range(start[j], stop[j]):
+            i = place[indices[e]]
+            if i >= 0 and height[i] == n and flow[e - shift[j]] - a[e] > tiny:
+                height[i] = height[j] + 1
+                queue[last] = i
+                last += 1
+
+
+@kernel
 def _push_relabel(network: Any, tiny: float, height: Any) -> None:
     """Send excess on towards room, until there is none of one of them, or no way left."""
     place, indices, a, supply = network.place, network.indices, network.a, network.supply
@@ -183,26 +183,26 @@ def _push_relabel(network: Any, tiny: float, height: Any) -> None:
 
 
 @kernel
-def _heights(network: Any, tiny: float, height: Any) -> None:
-    """Set `height`: number of edges to the nearest point with room, n if none can be reached."""
-    place, indices, a, supply = network.place, network.indices, network.a, network.supply
-    start, stop, shift, flow = network.start, network.stop, network.shift, network.flow
-    n = len(height)
-    queue = np.empty(n, np.int32)
-    last = 0
-    for i in range(n):
-        height[i] = n
-        if supply[i] < -tiny:
-            height[i] = 0
-            queue[last] = i
-            last += 1
-    first = 0
-    while first < last < n:
-        j = queue[first]
-        first += 1
-        for e in range(start[j], stop[j]):
-            i = place[indices[e]]
-            if i >= 0 and height[i] == n and flow[e - shift[j]] - a[e] > tiny:
-                height[i] = height[j] + 1
-                queue[last] = i
-                last += 1
+def minimum_cut(
+    points: Any, place: Any, edges: Any, a: Any, u: Any, slack: Any
+) -> NDArray[np.int8]:
+    """Minimise (1/4) z'Az + u'z over +-1 codes of some points of one group, every coupling <= 0.
+
+    `place` has each point's position in `points`, -1 for all others; `slack` is half the sum of a
+    point's |couplings| to the others. Unequal z cost |a| more than equal ones: that is the pair's
+    capacity. A point with u < 0 has an excess of 2 |u|, one with u > 0 has room for 2 u. Excess
+    flows along the edges to where there is room; points that cannot reach any in the end are +1,
+    the others -1.
+    """
+    n = len(points)
+    tiny = TINY * 2 * np.abs(u).sum()
+    x, supply = _spread(points, len(place), edges, a, u, slack, tiny)
+    n_open = (supply < -tiny).sum()
+    if n_open == 0 or n_open == n:
+        return np.full(n, -1 if n_open else 1, np.int8)
+    network = _network(points, place, edges, a, x, supply)
+    height = np.empty(n, np.int32)
+    _hop(network, tiny)
+    _push_relabel(network, tiny, height)
+    _heights(network, tiny, height)
+    return np.where(height == n, 1, -1).astype(np.int8)
