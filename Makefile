@@ -8,10 +8,13 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 PAGE := tests/serve/test_page.py
-CLUSTER := $(addprefix tests/dask/test_,index.py losses.py machash.py)
+SERVICE := $(addprefix tests/serve/test_,schema.py server.py show.py)
+CLUSTER := $(addprefix tests/dask/test_,digits.py fleet.py index.py losses.py machash.py)
 GPU := tests/gpu
+# One thread of linear algebra for each of two processes.
+TWICE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
-.PHONY: demo test test-cluster test-gpu test-page test-stores test-torch soak bench docs clean
+.PHONY: demo test test-cluster test-gpu test-page test-service test-stores test-torch soak bench docs clean
 
 demo: $(BASE)  ## learn codes for handwritten digits and compare
 	$(BIN)/auxhash demo
@@ -20,7 +23,7 @@ test: $(READY)  ## style, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist worksteal $(addprefix --ignore=,$(PAGE) $(CLUSTER) $(GPU))
+	$(TWICE) $(addprefix --ignore=,$(PAGE) $(SERVICE) $(CLUSTER) $(GPU))
 
 test-cluster: $(READY)  ## training on Dask clusters, which it starts on this machine
 	$(BIN)/pytest $(CLUSTER)
@@ -34,11 +37,14 @@ test-stores: $(VENV)/.stores  ## stores, each on a real engine, and the SQL of t
 test-page: $(VENV)/.browser  ## the page of the service, in the Chromium of the machine
 	$(BIN)/pytest $(PAGE)
 
+test-service: $(READY)  ## the service as a process: kills, load, slow clients, any request; its examples
+	$(BIN)/pytest $(SERVICE)
+
 test-torch: $(VENV)/.torch  ## PyTorch modules as hash functions, and their page
 	$(BIN)/pytest tests/torch tests/test_docs.py tests/test_benchmarks.py -k 'torch or deep'
 
 soak: $(READY)  ## the long versions of the tests
-	AUXHASH_SOAK=1 $(BIN)/pytest -n 2 --dist worksteal
+	AUXHASH_SOAK=1 $(TWICE)
 
 docs: $(VENV)/.docs  ## the documentation, docs/_build/index.html; warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -n -q docs docs/_build

@@ -10,7 +10,7 @@ from auxhash import neighborhash
 from auxhash.cli import group
 from auxhash.refine import Refine
 
-settings.register_profile("brief", max_examples=30, deadline=None)
+settings.register_profile("brief", max_examples=20, deadline=None)
 settings.register_profile("soak", max_examples=1000, deadline=None)
 SOAK = bool(os.environ.get("AUXHASH_SOAK"))
 settings.load_profile("soak" if SOAK else "brief")

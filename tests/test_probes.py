@@ -8,11 +8,11 @@ from tests.probes import harness
 @pytest.mark.parametrize(
     ("probe", "brief", "soak"),
     [
-        ("tests.probes.operations:index_operations", 60, 5_000),
-        ("tests.probes.operations:metric_cases", 60, 5_000),
-        ("tests.probes.files:damaged", 120, 36_000),
+        ("tests.probes.operations:index_operations", 40, 5_000),
+        ("tests.probes.operations:metric_cases", 40, 5_000),
+        ("tests.probes.files:damaged", 60, 36_000),
         ("tests.probes.files:forged_index", 60, 5_000),
-        ("tests.probes.files:forged_model", 30, 10_000),
+        ("tests.probes.files:forged_model", 20, 10_000),
     ],
 )
 def test_probe(probe, brief, soak):
