@@ -51,8 +51,8 @@ class NeighborHash(Hasher):
         n_steps: gradient steps; None takes 5,000 for a network and 2,000 for others; fewer, but at
             least 500, where they would go over the points more than 400 times.
         max_points: at most so many of the points, drawn at random, are learnt from; None takes all.
-            Their exact neighbours take a time that grows with the square of their number; beyond
-            300,000, approximate ones are found by faiss (`auxhash[faiss]`).
+            Their exact neighbours take a time that grows with the square of their number. Beyond
+            300,000 points they are approximate: most of them are the nearest.
         device: "cpu"; "cuda", a GPU by way of CuPy; or "auto", a GPU where there is one. It is
             where the gradient steps are made.
         random_state: seed, Generator or RandomState. The same seed gives the same codes on any

@@ -114,8 +114,8 @@ def from_neighbors(
 ) -> Affinity:
     """Pair each point with its `n_similar` nearest neighbours and `n_dissimilar` random others.
 
-    Exact neighbours take a time that grows with the square of the number of points; beyond 300,000
-    points, approximate ones are found by faiss (`auxhash[faiss]`).
+    Exact neighbours take a time that grows with the square of the number of points. Beyond 300,000
+    points they are approximate: most of them are the nearest.
 
     Args:
         X: features (n, D), of any kind of numbers; a memory map will do.

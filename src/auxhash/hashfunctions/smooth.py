@@ -161,6 +161,8 @@ class Principal:
         """These rows of X or `points`, in parts of `size`, and a function that gives a part."""
         size = self.device.rows(size, of.shape[1])
         if isinstance(of, Computed):
+            if isinstance(rows, slice) and rows == slice(None):  # need not be gathered
+                return Chunks(len(of), size, run), lambda part: of[part]
             all_rows = np.arange(len(of))[rows] if isinstance(rows, slice) else rows
             return Chunks(len(all_rows), size, run), lambda part: self._some(of, all_rows[part])
         some = self._some(of, rows)

@@ -25,6 +25,7 @@ PairSource = Literal["auto", "given", "fresh"]
 
 BATCH = 2000  # points per step
 CHUNK = 128  # points of a batch per task of a thread
+BENT = 1 << 13  # points whose tanh is taken by a task: there may be a million of them
 MOST_VALUES = 256  # of y: the steepest slope is sought among at most so many
 FEW = 1 << 15  # points whose outputs are all computed, even where some would do
 PAIRS = 1 << 20  # pairs of an affinity that are looked at together
@@ -158,7 +159,12 @@ class GivenPairs:
         if self.device is not CPU:
             return self._all_at_once(outputs, rows, s)
         needed, place = self._needed(rows)
-        U = np.tanh(s * outputs(needed))
+        U = outputs(needed)
+
+        def bend(chunk: slice) -> None:
+            U[chunk] = np.tanh(s * U[chunk])
+
+        run(bend, threads.chunks(len(U), BENT))
         pull = np.empty((len(rows), U.shape[1]), np.float32)
 
         def part(chunk: slice) -> None:
