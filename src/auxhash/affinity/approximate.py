@@ -24,6 +24,7 @@ LEARNT = 64  # points per list that the centres are learnt from
 ROUNDS = 10  # of k-means
 CHUNK = 4096  # points prepared, or assigned to lists, at a time
 PIECE = 4096  # points of a list that are searched for together
+LONGEST = 1 << 15  # points of a list that are looked at: very many may be the same
 TABLE = 1 << 20  # distances held at once by a thread
 TIGHT = 1e-15  # offsets whose squares single precision would take for 0
 
@@ -112,9 +113,10 @@ class Lists(NamedTuple):
         if TIGHT * np.abs(self.centres[own]).max() < span < TIGHT:
             return found
         for one, points in self._probed(own, offset):
-            there = slice(self.start[one], self.start[one] + self.size[one])
+            n_seen = min(self.size[one], LONGEST)
+            there = slice(self.start[one], self.start[one] + n_seen)
             apart = (self.centres[own] - self.centres[one]).astype(np.float32)
-            for part in threads.chunks(len(points), max(1, TABLE // max(1, self.size[one]))):
+            for part in threads.chunks(len(points), TABLE // max(1, n_seen)):
                 chosen = points[part]
                 table = _squares(offset[chosen] + apart, self.offset[there])
                 itself = chosen + (rows.start - there.start)  # no column, where it is not in there
