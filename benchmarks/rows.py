@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 from rich.table import Table
@@ -71,6 +71,7 @@ class Row:
         return what, self.amount(self.ours), theirs, self.spread, self.aimed, self.verdict
 
 
+PAUSE = 0.05  # seconds before every run: the threads of a library spin for a while after a call
 HEADINGS = ("measured", "auxhash", "the other side", "ratio", "aim", "verdict")
 
 
@@ -95,6 +96,7 @@ def turns(*sides: Callable[[], Any], runs: int, first: bool = True) -> list[tupl
     seconds: list[list[float]] = [[] for _ in sides]
     for _ in range(runs):
         for side, taken in zip(sides, seconds, strict=True):
+            sleep(PAUSE)
             taken.append(timed(side)[1])
     return [tuple(taken) for taken in seconds]
 

@@ -17,7 +17,6 @@ from auxhash.compute.arrays import Array, Matrix
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 from auxhash.hashfunctions.classifiers import ClassifierHash, boosted_trees
-from auxhash.hashfunctions.linear import CHUNK as PART
 from auxhash.hashfunctions.linear import SVMHash, linear, rbf
 from auxhash.hashfunctions.network import network
 from auxhash.hashfunctions.rotation import projections
@@ -25,6 +24,7 @@ from auxhash.hashfunctions.signs import Hyperplanes
 from auxhash.hashfunctions.smooth import SelfMoving, Smooth
 
 CHUNK = 16384  # points encoded at a time
+PART = 8192  # points whose quick products are made at a time
 MANY = 512  # points for which it pays to get ready for quick products
 FLOATS = (np.float64, np.float32)  # other numbers are converted to the first
 NAMES = ("linear", "rbf", "network", "trees")
