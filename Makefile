@@ -11,10 +11,11 @@ PAGE := tests/serve/test_page.py
 SERVICE := $(addprefix tests/serve/test_,schema.py server.py show.py)
 CLUSTER := $(addprefix tests/dask/test_,digits.py fleet.py index.py losses.py machash.py)
 GPU := tests/gpu
+BENCHMARKS := tests/test_benchmarks.py
 # One thread of linear algebra for each of two processes.
 TWICE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
-.PHONY: demo test test-cluster test-gpu test-page test-service test-stores test-torch soak bench docs clean
+.PHONY: demo test test-benchmarks test-cluster test-gpu test-page test-service test-stores test-torch soak bench docs clean
 
 demo: $(BASE)  ## learn codes for handwritten digits and compare
 	$(BIN)/auxhash demo
@@ -23,7 +24,10 @@ test: $(READY)  ## style, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(TWICE) $(addprefix --ignore=,$(PAGE) $(SERVICE) $(CLUSTER) $(GPU))
+	$(TWICE) $(addprefix --ignore=,$(PAGE) $(SERVICE) $(CLUSTER) $(GPU) $(BENCHMARKS))
+
+test-benchmarks: $(READY)  ## that every benchmark runs, at a small size
+	$(TWICE) $(BENCHMARKS)
 
 test-cluster: $(READY)  ## training on Dask clusters, which it starts on this machine
 	$(BIN)/pytest $(CLUSTER)
@@ -41,7 +45,7 @@ test-service: $(READY)  ## the service as a process: kills, load, slow clients, 
 	$(BIN)/pytest $(SERVICE)
 
 test-torch: $(VENV)/.torch  ## PyTorch modules as hash functions, and their page
-	$(BIN)/pytest tests/torch tests/test_docs.py tests/test_benchmarks.py -k 'torch or deep'
+	$(BIN)/pytest tests/torch tests/test_docs.py $(BENCHMARKS) -k 'torch or deep'
 
 soak: $(READY)  ## the long versions of the tests
 	AUXHASH_SOAK=1 $(TWICE)
