@@ -55,7 +55,8 @@ def test_where_all_are_looked_at_it_is_exact(monkeypatch):
     X = points(400)
     apart = X.copy()
     apart[::2] += 1e7
-    for made in (X, X * 1e120, X * 1e-30, X + 1e6, apart):
+    beside = np.vstack([X, [[1e40] * 6], [[-1e290] * 6]])  # two that make all others look the same
+    for made in (X, X * 1e120, X * 1e-30, X + 1e6, apart, beside):
         found = approximate.nearest_approximately(made, 5, "euclidean")
         np.testing.assert_array_equal(found, nearest(made, k=5)[0])
 

@@ -69,6 +69,7 @@ class Lists(NamedTuple):
     numbers: NDArray[np.int64]  # (n,): their rows in X
     start: NDArray[np.int64]  # (lists,): of each list
     size: NDArray[np.int64]  # (lists,)
+    reach: Array  # (n,): the largest entry of each offset, in double precision
 
     @classmethod
     def of(cls, X: NDArray[Any], metric: Metric, run: threads.Run) -> "Lists":
@@ -82,19 +83,20 @@ class Lists(NamedTuple):
 
         n_lists = max(1, len(X) // PER_LIST)
         step = max(1, len(X) // (LEARNT * n_lists))
-        sample = np.concatenate([prepared(slice(*c.indices(len(X))[:2], step)) for c in chunks])
+        sample = np.concatenate([prepared(slice(c.start, c.stop, step)) for c in chunks])
         centres = _centres(sample, n_lists, run)
         own = np.concatenate(run(lambda rows: _closest(prepared(rows), centres), chunks))
         numbers = np.argsort(own, kind="stable")
-        offset = np.empty(X.shape, np.float32)
+        offset, reach = np.empty(X.shape, np.float32), np.empty(len(X))
 
         def fill(rows: slice) -> None:
             chosen = numbers[rows]
-            offset[rows] = prepared(chosen) - centres[own[chosen]]
+            exact = prepared(chosen) - centres[own[chosen]]
+            offset[rows], reach[rows] = exact, np.abs(exact).max(axis=1, initial=0)
 
         run(fill, chunks)
         size = np.bincount(own, minlength=n_lists)
-        return cls(centres, offset, numbers, np.cumsum(size) - size, size)
+        return cls(centres, offset, numbers, np.cumsum(size) - size, size, reach)
 
     def pieces(self) -> list[tuple[int, slice]]:
         """Each list and its points, those of long lists in pieces."""
@@ -109,8 +111,7 @@ class Lists(NamedTuple):
         offset = self.offset[rows]
         found = np.full((len(offset), k), -1, np.int64)
         best = np.full((len(offset), k), np.inf, np.float32)
-        span = np.abs(offset).max()
-        if TIGHT * np.abs(self.centres[own]).max() < span < TIGHT:
+        if TIGHT * np.abs(self.centres[own]).max() < self.reach[rows].max() < TIGHT:
             return found
         for one, points in self._probed(own, offset):
             n_seen = min(self.size[one], LONGEST)
