@@ -3,8 +3,8 @@
 python -m benchmarks deep [--protocols first second] [--methods NAME ...] [--bits 16 32 48 64]
                           [--seeds 0 1 2] [--device cuda] [--epochs 30] [--width 64] [--batch 512]
                           [--rate 0.004] [--decay 0.05] [--iterations 8] [--crop 4] [--cut-out 8]
-                          [--colour 0.2] [--both-ways] [--train N] [--base N] [--query N]
-                          [--data FOLDER] [--results FILE]
+                          [--colour 0.2] [--warp 0] [--blocks 1 0 1] [--both-ways] [--shift 0]
+                          [--train N] [--base N] [--query N] [--data FOLDER] [--results FILE]
 python -m benchmarks deep --pieces FOLDER
 python -m benchmarks deep --tables
 
@@ -27,7 +27,7 @@ training, and is not measured again; `--tables` writes docs/tables/deep.md out o
 a folder with the six files of CIFAR-10's binary version, or with pictures (n, 32, 32, 3) of bytes
 in images*.npy and classes in labels*.npy, as `--pieces` writes them, each file below 64 MiB;
 without it they are obtained as `auxhash data` does. `--both-ways` encodes a picture together with
-its mirror image. Needs PyTorch.
+its mirror image, `--shift` also with both moved by so many pixels. Needs PyTorch.
 """
 
 import argparse
@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from auxhash import metrics
 from auxhash.codes import pack
 from auxhash.hashfunctions import encoded
-from benchmarks.records import Record, append, drop_cut_line, read
+from benchmarks.records import Record, append, known, read
 
 DOCS = Path(__file__).parent.parent / "docs"
 RESULTS, TABLE = DOCS / "results" / "deep.jsonl", DOCS / "tables" / "deep.md"
@@ -83,6 +83,9 @@ class How(NamedTuple):
     cut_out: int = 8
     colour: float = 0.2
     both_ways: bool = False
+    blocks: tuple[int, ...] = (1, 0, 1)
+    shift: int = 0
+    warp: float = 0.0
 
 
 def pictures(folder: Path | None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -148,16 +151,16 @@ def module_hash(n_outputs: int, seed: int, how: How, channels: int = 3) -> Any:
     from auxhash.torch.networks import BothWays
 
     torch.manual_seed(seed)
-    network = residual_network(n_outputs, channels, how.width).to(how.device)
+    network = residual_network(n_outputs, channels, how.width, how.blocks).to(how.device)
     return ModuleHash(
-        BothWays(network) if how.both_ways else network,
+        BothWays(network, how.shift) if how.both_ways else network,
         epochs=how.epochs,
         more_epochs=max(1, how.epochs // 6),
         batch=how.batch,
         rate=how.rate,
         decay=how.decay,
         half=how.device != "cpu",
-        augment=augment.RandomChanges(how.crop, True, how.cut_out, how.colour),
+        augment=augment.RandomChanges(how.crop, True, how.cut_out, how.colour, how.warp),
     )
 
 
@@ -277,8 +280,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     if asked.pieces is not None:
         write_pieces(asked.pieces, *pictures(asked.data))
         return
-    drop_cut_line(asked.results)
-    done = {_key(record) for record in read(asked.results)}
+    done = known(asked.results, _key)
     X, y = pictures(asked.data)
     names = [name for name in How._fields if hasattr(asked, name)]
     how = How(**{name: getattr(asked, name) for name in names})
@@ -315,29 +317,43 @@ def table(records: Sequence[Record]) -> str:
     told = ("protocol", "method", "bits", "epochs", "width", "batch")
     found = ("map", "map_at_5000", "precision_at_100", "map_by_sort")
     names = "mAP", "mAP at 5,000", "precision at 100", "mAP by sort"
-    heads = [*told, *names, "s", "seeds"]
+    heads = [*told, "layers", "warp", "views", *names, "s", "seeds"]
     rows = [heads, ["---"] * len(heads)]
     runs: dict[tuple[Any, ...], list[Record]] = {}
     for record in sorted(records, key=_rank):
         key = _key({**record, "seed": 0})
         runs.setdefault(key, []).append(record)
     for some in runs.values():
+        how = _how(some[0])
+        trained = [str(5 + 2 * sum(how.blocks)), f"{how.warp:g}", str(_views(how))]
         means = [f"{np.mean([r[name] for r in some]):.3f}" for name in found]
         seconds = f"{np.mean([r['seconds'] for r in some]):.0f}"
-        rows.append([*(str(some[0][name]) for name in told), *means, seconds, str(len(some))])
+        values = (str(some[0][name]) for name in told)
+        rows.append([*values, *trained, *means, seconds, str(len(some))])
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _views(how: How) -> int:
+    """How often the network sees a picture that is encoded."""
+    return (2 if how.both_ways else 1) * (3 if how.both_ways and how.shift else 1)
 
 
 def _rank(record: Record) -> tuple[Any, ...]:
     """The order of the table: methods that were trained alike beside each other."""
-    how = record["epochs"], record["width"], record["batch"]
-    return record["protocol"], record["bits"], *how, METHODS.index(record["method"])
+    how = _how(record)
+    trained = how.epochs, how.width, how.batch, how.blocks, how.warp, how.shift
+    return record["protocol"], record["bits"], *trained, METHODS.index(record["method"])
 
 
 def _key(record: Record) -> tuple[Any, ...]:
-    how = {**How._field_defaults, **record["how"], "device": ""}
-    own = tuple(how[name] for name in How._fields)
-    return (*(record[name] for name in (*TOLD, *SIZES)), *own)
+    how = _how(record)._replace(device="")
+    return (*(record[name] for name in (*TOLD, *SIZES)), *how)
+
+
+def _how(record: Record) -> How:
+    """How the network was trained; what was not asked for then had the default."""
+    how = How(**record["how"])
+    return how._replace(blocks=tuple(how.blocks))  # a list in JSON
 
 
 def _options(options: Sequence[str]) -> argparse.Namespace:
@@ -355,7 +371,10 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--crop", type=int, default=How._field_defaults["crop"])
     parser.add_argument("--cut-out", type=int, default=How._field_defaults["cut_out"])
     parser.add_argument("--colour", type=float, default=How._field_defaults["colour"])
+    parser.add_argument("--warp", type=float, default=How._field_defaults["warp"])
     parser.add_argument("--both-ways", action="store_true", help="mirror images at encoding, too")
+    parser.add_argument("--shift", type=int, default=0, help="with --both-ways, moved ones, too")
+    parser.add_argument("--blocks", type=int, nargs=3, default=How._field_defaults["blocks"])
     parser.add_argument("--iterations", type=int, default=How._field_defaults["iterations"])
     for name in SIZES:
         parser.add_argument(f"--{name}", type=int, help="so many points at most")
@@ -363,7 +382,10 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--pieces", type=Path, help="only write .npy files here, for --data")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--tables", action="store_true")
-    return parser.parse_args(options)
+    asked = parser.parse_args(options)
+    if asked.shift and not asked.both_ways:
+        parser.error("--shift is for --both-ways")
+    return asked
 
 
 def _run_small() -> None:

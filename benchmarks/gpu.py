@@ -28,7 +28,7 @@ from sklearn.datasets import load_digits
 
 from auxhash import HammingIndex, MACHash, datasets, metrics
 from auxhash.compute import device as devices
-from benchmarks.records import Record, append, drop_cut_line, read
+from benchmarks.records import Record, append, known, read
 
 DOCS = Path(__file__).parent.parent / "docs"
 RESULTS, TABLES = DOCS / "results" / "gpu.jsonl", DOCS / "tables"
@@ -47,11 +47,10 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     given = _options(options)
     console = Console()
     if not given.tables:
-        drop_cut_line(given.results)
-        known = {record["name"] for record in read(given.results)}
+        done = known(given.results, lambda record: record["name"])
         for row in given.rows:
             for name, measure in ROWS[row](given):
-                if name not in known:
+                if name not in done:
                     record = {"name": name, "row": row, **measure()}
                     append(given.results, record)
                     console.print(_line(record), highlight=False)

@@ -35,7 +35,7 @@ from auxhash.hasher import Hasher
 from auxhash.hashfunctions import NetworkHash, Scaled, Unit
 from benchmarks import peers, recall
 from benchmarks.recall import Shares
-from benchmarks.records import Record, append, drop_cut_line, read
+from benchmarks.records import Record, append, known, read
 
 if TYPE_CHECKING:  # faiss is imported where it is used
     from benchmarks.quantizers import Measured
@@ -255,8 +255,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
 
 def measure(asked: argparse.Namespace, console: Console) -> None:
     """Run the methods that are asked for, one record each, and show the means."""
-    drop_cut_line(asked.results)
-    done = {_key(record) for record in read(asked.results)}
+    done = known(asked.results, _key)
     for seed in asked.seeds:
         data = load(asked.data, asked.train, asked.base, seed)
         console.print(data.protocol)

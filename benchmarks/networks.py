@@ -24,7 +24,7 @@ import numpy as np
 from auxhash import MACHash, Refine, datasets, metrics
 from auxhash.datasets.dataset import Dataset
 from benchmarks import peers
-from benchmarks.records import Record, append, drop_cut_line, read
+from benchmarks.records import Record, append, known, read
 
 DOCS = Path(__file__).parent.parent / "docs"
 TABLES = DOCS / "tables"
@@ -53,8 +53,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
         path.write_text(table(read(asked.results)), "utf-8")
         print(f"wrote {path}")
         return
-    drop_cut_line(asked.results)
-    done = {_key(record) for record in read(asked.results)}
+    done = known(asked.results, _key)
     for name in asked.data_sets:
         for seed in range(asked.seeds):
             data: Dataset | None = None

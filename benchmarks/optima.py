@@ -34,7 +34,6 @@ from benchmarks import leads, peers
 
 PAPER = {"z_step": "cut", "mu": 0.3, "refine": None}
 RANKS = (100, 500, 1000, 2000)
-HELD_OUT = (2, 5, 8)  # CIFAR's birds, dogs and ships
 
 
 class Kernel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -72,7 +71,6 @@ def main(small: bool = False) -> None:
     some = bits[1:] or bits
     show("Time, with a max-flow library", images, timed(), bits, one, small)
     show("Linear", images, linear(), bits, three, small)
-    show("Classes never seen", held_out(images), unseen(), some[:1], one, small)
     show("Kernel", images, kernel(), some[:1], one, small)
     if not small:
         for name in ("mnist", "infinite-mnist"):
@@ -120,17 +118,6 @@ def timed() -> dict[str, Hasher]:
 def tried() -> dict[str, Hasher]:
     two_step = {"cut": TwoStepHash(z_step="cut"), "two-step, descent": TwoStepHash()}
     return {**methods(), **two_step, **leads.leads()}
-
-
-def unseen() -> dict[str, Hasher]:
-    mixed = {
-        f"MACrefined, rank, neighbors={share}": MACHash(
-            refine=Refine(objective="rank", neighbors=share, keep="refined")
-        )
-        for share in (0.5, 0.8)
-    }
-    alone = {"NeighborHash": NeighborHash(metric="euclidean", hash_function="linear")}
-    return {**methods(), **mixed, **alone, "ITQ": baselines.ITQ(), "PCARR": baselines.PCARR()}
 
 
 def show(
@@ -190,11 +177,3 @@ def _images(small: bool) -> Dataset:
         return datasets.load("cifar10-gist", n_train=10_000)
     X, y = peers.decaying(700, 20, 0)
     return datasets.from_arrays(X[:600], X[600:], y=y[:600], query_y=y[600:], n_train=300)
-
-
-def held_out(data: Dataset) -> Dataset:
-    """Train without some classes; query only these, in a base of all classes."""
-    train = data.train.take(~np.isin(data.train.y, HELD_OUT))
-    query = data.query.take(np.isin(data.query.y, HELD_OUT))
-    protocol = f"{data.protocol} Classes {HELD_OUT} are not trained on; only they are queried."
-    return replace(data, train=train, query=query, protocol=protocol)

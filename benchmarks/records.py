@@ -1,6 +1,7 @@
 """A file of results, one JSON object per line: a benchmark that was stopped goes on from it."""
 
 import json
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,12 @@ def read(path: Path) -> list[Record]:
     """All records of a file; none where there is no file."""
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     return [json.loads(line) for line in lines]
+
+
+def known(path: Path, key: Callable[[Record], Hashable]) -> set[Hashable]:
+    """The keys of what a file has already, without a line that a stopped run has cut off."""
+    drop_cut_line(path)
+    return {key(record) for record in read(path)}
 
 
 def append(path: Path, record: Record) -> None:

@@ -37,7 +37,7 @@ from auxhash import MACHash, affinity, datasets, metrics
 from auxhash.compute import clock
 from auxhash.datasets.dataset import Dataset, Points, ground_truth
 from benchmarks import peers
-from benchmarks.records import Record, append, drop_cut_line, read
+from benchmarks.records import Record, append, known, read
 
 DOCS = Path(__file__).parent.parent / "docs"
 RESULTS, TABLES = DOCS / "results" / "scale.jsonl", DOCS / "tables" / "scale.md"
@@ -88,11 +88,10 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
 
 def measure(asked: argparse.Namespace, console: Console) -> None:
     """Run what is asked for and not yet known, smallest first, each in a process of its own."""
-    drop_cut_line(asked.results)
-    known = {_cell(record).name for record in read(asked.results)}
+    measured = known(asked.results, lambda record: _cell(record).name)
     for points, bits, neighbors in product(asked.points, asked.bits, asked.neighbors):
         cell = Cell(asked.data, points, bits, neighbors, asked.iterations, asked.seed, asked.jobs)
-        if cell.name in known:
+        if cell.name in measured:
             continue
         told = json.dumps(asdict(cell))
         command = [sys.executable, "-m", "benchmarks", "scale", "--one", told]

@@ -40,7 +40,7 @@ from auxhash.training.run import PARTS
 from auxhash.training.validation import TrainingPoints
 from auxhash.zstep import Cut, Penalty, Problem, z_step
 from benchmarks import peers
-from benchmarks.records import Record, append, drop_cut_line, read
+from benchmarks.records import Record, append, known, read
 
 DOCS = Path(__file__).parent.parent / "docs"
 TABLES = DOCS / "tables"
@@ -274,8 +274,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
 @threads.one_blas_thread()
 def measure(asked: argparse.Namespace, console: Console) -> None:
     """Run what is asked for, one record each, and show the means."""
-    drop_cut_line(asked.results)
-    done = {_key(record) for record in read(asked.results)}
+    done = known(asked.results, _key)
     for seed in asked.seeds:
         data = datasets.load("cifar10-gist", n_train=asked.train, seed=0)
         pairs: Affinity | None = None

@@ -3,7 +3,8 @@
 Writes docs/results/FIGURE.md, a table for readers, for every figure: from docs/results/FIGURE.json,
 of runs with the blocks of cut in random order, and FIGURE-fixed.json, with the blocks in one order.
 Where the first says nothing of a claim, FIGURE-earlier.json may: runs in random order of before the
-preset of the paper.
+preset of the paper. A figure with panels on a second data set may have them in files of their own,
+FIGURE-DATA.json and FIGURE-DATA-fixed.json, and then in a second table.
 """
 
 import json
@@ -17,6 +18,7 @@ from auxhash.experiments.scales import ORDERS
 RESULTS = Path(__file__).parent / "results"
 ENDINGS = {"fixed": "-fixed", "random": "", "earlier": "-earlier"}
 COLUMNS = ("fixed", "random")
+APART = ("infinite-mnist",)  # data sets whose panels have files of their own
 NOT_RUN, NOT_TESTED = "**not run**", "not tested"
 EARLIER = (
     "‡ is of earlier runs in random order, not of the paper's preset: without "
@@ -29,7 +31,16 @@ Results = dict[str, dict[str, Any]]
 
 def tables() -> dict[Path, str]:
     """Each table, by where it belongs."""
-    return {RESULTS / f"{name}.md": table(figure, found(name)) for name, figure in FIGURES.items()}
+    return {RESULTS / f"{name}.md": text(figure) for name, figure in FIGURES.items()}
+
+
+def text(figure: Figure) -> str:
+    """The table of a figure, and those of data sets that have files of their own."""
+    parts = [table(figure, found(figure.name))]
+    for data in APART:
+        if results := found(f"{figure.name}-{data}"):
+            parts.append(f"On {data}:\n\n{table(figure, results)}")
+    return "\n".join(parts)
 
 
 def found(name: str) -> Results:
@@ -106,5 +117,5 @@ def _line(cells: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    for path, text in tables().items():
-        path.write_text(text, "utf-8")
+    for path, made in tables().items():
+        path.write_text(made, "utf-8")

@@ -23,6 +23,7 @@ from benchmarks import (
     recall,
     scale,
     setting,
+    unseen,
 )
 from tests.conftest import SOAK
 
@@ -46,6 +47,16 @@ def test_unknown_name():
 def test_only_some_have_options():
     with pytest.raises(SystemExit, match="--bits is no option of these"):
         benchmarks.main(["core", "--bits", "8"])
+
+
+@pytest.mark.parametrize(("share", "first"), [(0.25, 8), (0.5, 16), (0.75, 24), (0.1, 8)])
+def test_codes_side_by_side_are_whole_bytes_of_both(share, first):
+    X, y = peers.decaying(120, 40, 0)
+    both = unseen.SideBySide(baselines.CCAITQ(), baselines.PCARR(), share, random_state=3)
+    codes = both.fit(X, y).encode(X)
+    own = baselines.CCAITQ(n_bits=first, random_state=3).fit(X, y).encode(X)
+    others = baselines.PCARR(n_bits=32 - first, random_state=3).fit(X).encode(X)
+    assert np.array_equal(codes, np.hstack([own, others]))
 
 
 @pytest.fixture

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pandas
 import pytest
@@ -99,3 +101,25 @@ def test_a_mask_that_masks_nothing():
     assert checks.ids("ids", np.ma.array([1, 2], mask=False)).tolist() == [1, 2]
     with pytest.raises(checks.ArgumentError, match="ids must not be missing; row 0 is masked"):
         checks.ids("ids", np.ma.array([1, 2], mask=[True, False]))
+
+
+@pytest.mark.parametrize(
+    ("y", "told"),
+    [
+        ([0, 1, 2, -1], True),
+        ([0.0, 1.0, 2.0, -1.0, -1.0], True),
+        ([-1, 1, -1, 1], False),
+        ([-1, 0, 1], False),  # three classes may well be called so
+        ([-2, -1, 0, 1, 2], False),
+        ([-1, 1, 2, 3], False),
+        ([0, 1, 2, 3], False),
+        (["-1", "0", "1", "2"], False),
+    ],
+)
+def test_minus_one_that_marks_points_without_labels_is_told(y, told):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        checks.classes("y", np.array(y))
+    assert [str(one.message) for one in caught] == told * [
+        "y holds -1, which is taken for a class: leave out points that have no label"
+    ]

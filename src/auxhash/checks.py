@@ -5,6 +5,7 @@ module needs to convert it again.
 """
 
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -158,7 +159,19 @@ def classes(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
         raise ArgumentError(f"{name} must be finite; row {_first(~np.isfinite(array))} is not")
     if array.dtype.kind == "S":
         raise ArgumentError(f"{name} must be numbers or text, got bytes: give text (astype(str))")
+    if _marks_the_unlabelled(array):
+        warnings.warn(
+            f"{name} holds -1, which is taken for a class: leave out points that have no label",
+            stacklevel=2,
+        )
     return array
+
+
+def _marks_the_unlabelled(array: NDArray[Any]) -> bool:
+    """Whether -1 stands beside classes that count from 0, as where it means that there is none."""
+    if array.ndim != 1 or array.dtype.kind not in "if" or not array.size or array.min() != -1:
+        return False
+    return bool((array == 0).any()) and len(np.unique(array)) > 3
 
 
 def _plain(name: str, values: NDArray[Any]) -> NDArray[Any]:

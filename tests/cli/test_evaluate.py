@@ -50,6 +50,9 @@ def test_ranks_beyond_the_base_are_told(here, run, model):
     said = run(*ask, "-k", "5", "-k", "5000").output
     assert "not measured: k = 5000: the base has" in said
     assert "not measured" not in run(*ask).output
+    alone = run(*ask, "-k", "5000", code=1).output
+    assert "no k is left to measure: the base has" in alone
+    assert "not measured" not in alone
 
 
 def test_codes_need_base_and_labels(here, run, model):

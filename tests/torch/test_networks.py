@@ -7,9 +7,9 @@ from tests.torch.made import N_BITS, hashed, pictures, points, small
 
 torch = pytest.importorskip("torch")
 
-from auxhash import MACHash, export_onnx  # noqa: E402
+from auxhash import MACHash, export_onnx, load  # noqa: E402
 from auxhash.torch import augment, feature_network, residual_network  # noqa: E402
-from auxhash.torch.networks import BothWays  # noqa: E402
+from auxhash.torch.networks import BothWays, Residual  # noqa: E402
 
 SMALL = {"n_bits": N_BITS, "n_similar": 10, "n_dissimilar": 20, "random_state": 0, "n_jobs": 1}
 
@@ -98,10 +98,65 @@ def test_a_batch_of_one_colour():
         assert torch.equal(augment.colours(before, generator(), 0.2), before)
 
 
+@pytest.mark.parametrize("grey", [False, True])
+def test_warps_move_pixels_by_a_matrix(grey):
+    """A picture whose pixels tell their places: where they moved to, a matrix explains."""
+    side, most = 9, 0.2
+    grid = np.indices((side, side)).transpose(1, 2, 0) - side // 2
+    pictures = np.tile(grid, (300, 1, 1, 1)).astype(np.float64)
+    before = torch.from_numpy(pictures[..., 0] if grey else pictures)
+    after = augment.warps(before, generator(), most)
+    assert after.shape == before.shape
+    same = (after - before).abs().flatten(1).amax(dim=1) < 1e-12
+    assert 110 < same.sum() < 190
+    inner = slice(2, -2)  # further out, mirror images come in
+    wanted = grid[inner, inner].reshape(-1, 2).astype(np.float64)
+    entries = []
+    for picture in after[~same].numpy():
+        found = picture[inner, inner].reshape(len(wanted), -1)
+        matrix, *_ = np.linalg.lstsq(wanted, found)
+        np.testing.assert_allclose(wanted @ matrix, found, atol=1e-9)
+        entries.append(matrix - np.eye(2)[:, : matrix.shape[1]])
+    entries = np.array(entries)
+    assert np.abs(entries).max() <= most
+    assert (np.abs(entries).max(axis=0) > 0.9 * most).all()
+    assert (entries.std(axis=0) > 0.09).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64])
+def test_warps_of_whole_numbers(dtype):
+    before = torch.randint(0, 256, (40, 8, 8, 3), generator=generator(1)).to(dtype)
+    after = augment.warps(before, generator(), 0.3)
+    assert after.dtype == dtype
+    exact = before.double() if dtype == torch.int64 else before.float()
+    assert torch.equal(after, augment.warps(exact, generator(), 0.3).round().to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int32, torch.int64])
+def test_warps_leave_half_of_the_pictures_as_they_are(dtype):
+    """In any precision, and up to large numbers."""
+    most = 1 if dtype.is_floating_point else 2**30
+    before = (most * torch.rand(40, 32, 32, generator=generator(1)).double()).to(dtype)
+    after = augment.warps(before, generator(), 0.2)
+    assert 10 < (after == before).flatten(1).all(dim=1).sum() < 30
+
+
+def test_warps_are_checked():
+    assert augment.warps(torch.zeros(0, 8, 8), generator()).shape == (0, 8, 8)
+    one = torch.full((3, 1, 1, 2), 7, dtype=torch.uint8)
+    assert torch.equal(augment.warps(one, generator()), one)
+    for wrong in (torch.zeros(3, 8), torch.zeros(1, 2, 3, 4, 5)):
+        with pytest.raises(ValueError, match="pictures must be"):
+            augment.warps(wrong, generator())
+    for wrong in (-0.1, float("nan"), "much"):
+        with pytest.raises(ValueError, match="most must be"):
+            augment.warps(torch.zeros(3, 8, 8), generator(), wrong)
+
+
 @pytest.mark.parametrize("shape", [(30, 8, 8, 3), (30, 8, 8)])
 def test_all_of_them_are_seeded(shape):
     batch = torch.randint(0, 256, shape, dtype=torch.uint8)
-    change = augment.RandomChanges(2, True, 3)
+    change = augment.RandomChanges(2, True, 3, warp=0.2)
     first, second, other = (change(batch, generator(seed)) for seed in (0, 0, 1))
     assert first.shape == batch.shape
     assert torch.equal(first, second)
@@ -110,7 +165,8 @@ def test_all_of_them_are_seeded(shape):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"crop": -1}, {"flip": 1}, {"cut_out": 2.5}, {"colour": -0.1}]
+    "settings",
+    [{"crop": -1}, {"flip": 1}, {"cut_out": 2.5}, {"colour": -0.1}, {"warp": -0.1}],
 )
 def test_augmentation_is_checked(settings):
     with pytest.raises(ValueError, match=f"{next(iter(settings))} must be"):
@@ -151,6 +207,46 @@ def test_both_ways():
         both.train()
         trained = both(x)
         torch.testing.assert_close(trained, inner(x))
+
+
+def test_both_ways_with_shifts():
+    """Six views: a module whose outputs are the pixels tells which of them were read."""
+    pixel = torch.nn.Sequential(torch.nn.Flatten())  # every pixel is an output
+    both = BothWays(pixel, shift=2).eval()
+    x = torch.rand(3, 2, 6, 7, generator=generator(), dtype=torch.float64)
+    padded = np.pad(x.numpy(), ((0, 0), (0, 0), (2, 2), (2, 2)), mode="reflect")
+    views = [(2, x.numpy()), (1, padded[:, :, :6, :7]), (1, padded[:, :, 4:, 4:])]
+    want = sum(weight * (view + view[..., ::-1]) / 2 for weight, view in views) / 4
+    np.testing.assert_allclose(both(x).numpy(), want.reshape(3, -1), rtol=1e-12)
+    assert torch.equal(both.train()(x), pixel(x))
+    with pytest.raises(ValueError, match="shift must be"):
+        BothWays(pixel, shift=-1)
+    with pytest.raises(ValueError, match="below the sides of 6 x 7 pixels, got 6"):
+        BothWays(pixel, shift=6).eval()(x)
+
+
+def test_a_model_refuses_a_module_with_another_shift(tmp_path):
+    X, y = pictures()
+    inner = residual_network(N_BITS, width=2, blocks=(0, 0, 0))
+    hasher = MACHash(hash_function=hashed(BothWays(inner, shift=1)), max_iter=1, **SMALL)
+    hasher.set_params(refine=None).fit(X, y).save(tmp_path / "m.safetensors")
+    loaded = load(tmp_path / "m.safetensors", module=BothWays(inner, shift=1))
+    assert np.array_equal(loaded.encode(X), hasher.encode(X))
+    for shift in (0, 2):
+        with pytest.raises(ValueError, match=r"shift_[12]"):
+            load(tmp_path / "m.safetensors", module=BothWays(inner, shift=shift))
+
+
+def test_residual_blocks():
+    network = residual_network(5, width=2, blocks=(2, 1, 0))
+    layers = [m for m in network.modules() if isinstance(m, (torch.nn.Conv2d, torch.nn.Linear))]
+    assert len(layers) == 5 + 2 * 3
+    assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 5)
+    residual = [m.inner[0][0].out_channels for m in network if isinstance(m, Residual)]
+    assert residual == [4, 4, 8]
+    for wrong in ((1, 1), (1, 1, -1), (1, 1, 0.5), 1, None, {0, 1, 2}):
+        with pytest.raises(ValueError, match="blocks must be"):
+            residual_network(5, blocks=wrong)
 
 
 def test_feature_network():

@@ -77,6 +77,8 @@ def evaluate(
         tell("QUERIES and BASE are the same: every query finds itself, which raises what is told")
     if unmeasured := [str(rank) for rank in k if rank > len(searched[0])]:
         there = count(len(searched[0]), "code")
+        if len(unmeasured) == len(k):
+            raise ValueError(f"no k is left to measure: the base has {there}")
         tell(f"not measured: k = {', '.join(unmeasured)}: the base has {there}")
     found = metrics.evaluate(
         asked[0],

@@ -103,7 +103,8 @@ def encoded(
     if hasher.n_bits != index.n_bits:  # an index of whole bytes fits if its padding is zeros
         told = (
             f"the index holds codes of {count(index.n_bits, 'bit')}, and {model} makes codes of "
-            f"{hasher.n_bits}: make it by `auxhash index --bits {hasher.n_bits}`"
+            f"{hasher.n_bits}: give the model that its codes were made with, or, if that is it, "
+            f"make it by `auxhash index --bits {hasher.n_bits}`"
         )
         if also == OUTPUTS or not isinstance(index, HammingIndex):
             raise ValueError(told)

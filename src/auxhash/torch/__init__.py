@@ -4,7 +4,7 @@ modulehash  `ModuleHash`: any module that maps a batch to b outputs, as a hash f
 learning    batches of points on the module's device, steps of its optimiser, the h step
 smooth      the module in refinement: outputs forward, the pull of an objective backward
 networks    ready modules, for pictures and for features
-augment     crops, flips, colours and cut-outs of pictures
+augment     crops, flips, warps, colours and cut-outs of pictures
 export      the module down to packed codes, in ONNX
 """
 

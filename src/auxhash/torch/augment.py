@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import nn
 
 from auxhash import checks
 from auxhash.torch.learning import Tensor
@@ -17,7 +18,7 @@ from auxhash.torch.learning import Tensor
 
 @dataclass(frozen=True)
 class RandomChanges:
-    """Crops, flips, colours and cut-outs, each picture's own.
+    """Warps, crops, flips, colours and cut-outs, each picture's own.
 
     Args:
         crop: pictures are moved by up to so many pixels in each direction; what comes in from
@@ -26,20 +27,27 @@ class RandomChanges:
         cut_out: side of a square, anywhere on the picture, that becomes grey; 0 leaves it out.
         colour: contrast of each channel, and brightness, change by up to this share; 0 leaves
             them.
+        warp: half of the pictures are turned, stretched and slanted, by a matrix whose entries
+            differ by up to this, which should be well below 1, from those of the identity; 0 leaves
+            them.
     """
 
     crop: int = 4
     flip: bool = True
     cut_out: int = 8
     colour: float = 0.2
+    warp: float = 0.0
 
     def __post_init__(self) -> None:
         checks.whole("crop", self.crop, 0)
         checks.flag("flip", self.flip)
         checks.whole("cut_out", self.cut_out, 0)
         checks.number("colour", self.colour, 0)
+        checks.number("warp", self.warp, 0)
 
     def __call__(self, batch: Tensor, generator: Any) -> Tensor:
+        if self.warp:
+            batch = warps(batch, generator, self.warp)
         if self.crop:
             batch = crops(batch, generator, self.crop)
         if self.flip:
@@ -60,6 +68,32 @@ def crops(batch: Tensor, generator: Any, most: int = 4) -> Tensor:
     ]
     picture = torch.arange(len(batch), device=batch.device)
     return batch[picture[:, None, None], moved[0][:, :, None], moved[1][:, None, :]]
+
+
+def warps(batch: Tensor, generator: Any, most: float = 0.2) -> Tensor:
+    """Half of the pictures turned, stretched and slanted around their middle.
+
+    Pixels between others are interpolated, and mirror images come in from outside. With `most` of
+    1 or more a picture can collapse, or be turned over.
+    """
+    checks.number("most", most, 0)
+    if batch.ndim not in (3, 4):
+        shape = tuple(batch.shape)
+        raise ValueError(f"pictures must be (n, h, w) or (n, h, w, c), got shape {shape}")
+    if not len(batch):
+        return batch
+    exact = batch.dtype in (torch.float64, torch.int32, torch.int64)
+    numbers = batch.double() if exact else batch.float()
+    planes = numbers.permute(0, 3, 1, 2) if batch.ndim == 4 else numbers[:, None]
+    chosen = _drawing(batch, generator)(2).view(-1, 1, 1)
+    matrix = torch.eye(2, 3, device=batch.device, dtype=numbers.dtype).repeat(len(batch), 1, 1)
+    matrix[:, :, :2] += most * chosen * _around_zero((len(batch), 2, 2), numbers, generator)
+    places = nn.functional.affine_grid(matrix, list(planes.shape), align_corners=False)
+    moved = nn.functional.grid_sample(
+        planes, places, padding_mode="reflection", align_corners=False
+    )
+    moved = moved.permute(0, 2, 3, 1) if batch.ndim == 4 else moved[:, 0]
+    return moved.to(batch.dtype) if batch.is_floating_point() else moved.round().to(batch.dtype)
 
 
 def flips(batch: Tensor, generator: Any) -> Tensor:

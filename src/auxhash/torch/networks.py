@@ -1,5 +1,6 @@
 """Ready modules: a residual network for small pictures, and one for plain features."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -9,8 +10,10 @@ from auxhash import checks
 from auxhash.torch.learning import Tensor
 
 
-def residual_network(n_bits: int, channels: int = 3, width: int = 64) -> Any:
-    """A residual network of nine layers for pictures of about 32 x 32 pixels.
+def residual_network(
+    n_bits: int, channels: int = 3, width: int = 64, blocks: Sequence[int] = (1, 0, 1)
+) -> Any:
+    """A residual network, of nine layers by default, for pictures of about 32 x 32 pixels.
 
     Channels are standardised by what the training sees.
 
@@ -18,20 +21,23 @@ def residual_network(n_bits: int, channels: int = 3, width: int = 64) -> Any:
         n_bits: outputs.
         channels: of the pictures: 3 for colours, 1 for grey.
         width: channels of the first layer; the others have 2, 4 and 8 times as many.
+        blocks: residual blocks, of two layers each, after each of the three halvings of the
+            picture's side.
     """
     n_bits = checks.whole("n_bits", n_bits, 1)
     w = checks.whole("width", width, 1)
-    network = nn.Sequential(
+    if not isinstance(blocks, (list, tuple)) or len(blocks) != 3:
+        raise checks.ArgumentError(f"blocks must be three whole numbers, got {blocks!r}")
+    layers = [
         nn.BatchNorm2d(checks.whole("channels", channels, 1), affine=False),
         _layer(channels, w),
-        _layer(w, 2 * w, pool=True),
-        Residual(nn.Sequential(_layer(2 * w, 2 * w), _layer(2 * w, 2 * w))),
-        _layer(2 * w, 4 * w, pool=True),
-        _layer(4 * w, 8 * w, pool=True),
-        Residual(nn.Sequential(_layer(8 * w, 8 * w), _layer(8 * w, 8 * w))),
-        Largest(),
-        nn.Linear(8 * w, n_bits),
-    )
+    ]
+    for number in blocks:
+        layers.append(_layer(w, 2 * w, pool=True))
+        w *= 2
+        for _ in range(checks.whole("blocks", number, 0)):
+            layers.append(Residual(nn.Sequential(_layer(w, w), _layer(w, w))))
+    network = nn.Sequential(*layers, Largest(), nn.Linear(w, n_bits))
     return network.to(memory_format=torch.channels_last)
 
 
@@ -89,16 +95,30 @@ class SumOf(nn.Module):  # type: ignore[misc]
 class BothWays(nn.Module):  # type: ignore[misc]
     """In use, the mean of a module's outputs for a picture (n, c, h, w) and its mirror image.
 
-    In training, which has flips of its own, the module as it is.
+    With a `shift`, it is the mean of these and of both moved by so many pixels, up and to the left
+    or down and to the right, each with half the weight; mirror images come in at the edges. In
+    training, which has flips and crops of its own, it is the module as it is.
     """
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: Any, shift: int = 0) -> None:
         super().__init__()
-        self.inner = inner
+        self.inner, self.shift = inner, checks.whole("shift", shift, 0)
+        if shift:  # among the weights, so that a model file refuses a module with another shift
+            self.register_buffer(f"shift_{shift}", torch.tensor([float(shift)]))
 
     def forward(self, x: Tensor) -> Tensor:
         if self.training:
             return self.inner(x)
+        if not self.shift:
+            return self._both(x)
+        s, (height, width) = self.shift, x.shape[-2:]
+        if s >= min(height, width):
+            raise ValueError(f"shift must be below the sides of {height} x {width} pixels, got {s}")
+        around = nn.functional.pad(x, (s, s, s, s), mode="reflect")
+        moved = around[..., :height, :width], around[..., 2 * s :, 2 * s :]
+        return (2 * self._both(x) + self._both(moved[0]) + self._both(moved[1])) / 4
+
+    def _both(self, x: Tensor) -> Tensor:
         return (self.inner(x) + self.inner(x.flip(-1))) / 2
 
 
