@@ -32,7 +32,7 @@ from auxhash.affinity.neighbors import Metric
 from auxhash.codes import MOST_BITS, pack, sign
 from auxhash.datasets.dataset import Dataset, Points, ground_truth
 from auxhash.hasher import Hasher
-from auxhash.hashfunctions import NetworkHash, Scaled, Unit
+from auxhash.hashfunctions import NetworkHash, Scaled, SVMHash, Unit
 from benchmarks import peers, recall
 from benchmarks.recall import Shares
 from benchmarks.records import Record, append, known, read
@@ -175,14 +175,23 @@ class RaBitQ(Quantized):
 
 
 class OnNeighbours(Hasher):
-    """MACHash as the paper has it for data without labels: from pairs of neighbours."""
+    """MACHash as the paper has it for data without labels: from pairs of neighbours.
 
-    def __init__(self, n_bits: int, seed: int, metric: Metric) -> None:
-        self.n_bits, self.seed, self.metric = n_bits, seed, metric
+    With `ranked`, this is only where NeighborHash starts from, in place of ITQ's rotation.
+    """
+
+    def __init__(self, n_bits: int, seed: int, metric: Metric, ranked: bool = False) -> None:
+        self.n_bits, self.seed, self.metric, self.ranked = n_bits, seed, metric, ranked
 
     def fit(self, X: Any) -> "OnNeighbours":
         near = affinity.from_neighbors(X, metric=self.metric, random_state=self.seed)
-        self.fitted_ = MACHash(self.n_bits, random_state=self.seed).fit(X, affinity=near)
+        refine = None if self.ranked else "auto"
+        mac = MACHash(self.n_bits, refine=refine, random_state=self.seed)
+        self.fitted_: Hasher = mac.fit(X, affinity=near)
+        if self.ranked:
+            start = Started(**vars(self.fitted_.hash_function_))
+            learnt = auxhash.NeighborHash(self.n_bits, self.metric, start, random_state=self.seed)
+            self.fitted_ = learnt.fit(X)
         return self
 
     def decision_function(self, X: Any) -> Any:
@@ -190,6 +199,16 @@ class OnNeighbours(Hasher):
 
     def encode(self, X: Any) -> Any:
         return self.fitted_.encode(X)
+
+
+class Started(SVMHash):
+    """A learnt linear hash function, as a start for gradient steps: it keeps its own weights."""
+
+    def prepare(self, X: Any, rng: np.random.Generator) -> "Started":
+        return self
+
+    def with_linear(self, W: Any) -> "Started":
+        return self
 
 
 def _learnt(hash_function: str | None, n_steps: int | None = None) -> Make:
@@ -230,6 +249,9 @@ METHODS: dict[str, Coded | Quantized] = {
     "STH": Coded(_baseline("STH"), most=10_000),
     "BinaryAutoencoder": Coded(_baseline("BinaryAutoencoder"), most=10_000),
     "MACHash on neighbours": Coded(OnNeighbours, most=10_000),
+    "NeighborHash, linear, from MAC": Coded(
+        lambda bits, seed, metric: OnNeighbours(bits, seed, metric, ranked=True), most=10_000
+    ),
     "NeighborHash, linear": Coded(_learnt(hash_function="linear")),
     "NeighborHash, network": Coded(_learnt(hash_function="network")),
     "NeighborHash, large network": Coded(_learnt(hash_function=None, n_steps=8_000)),
@@ -255,7 +277,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
 
 def measure(asked: argparse.Namespace, console: Console) -> None:
     """Run the methods that are asked for, one record each, and show the means."""
-    done = known(asked.results, _key)
+    done = {(*cell, seed) for *cell, seeds in known(asked.results, _key) for seed in seeds}
     for seed in asked.seeds:
         data = load(asked.data, asked.train, asked.base, seed)
         console.print(data.protocol)
@@ -263,7 +285,7 @@ def measure(asked: argparse.Namespace, console: Console) -> None:
             for bits in _bits_of(METHODS[name], data, asked.bits):
                 told = {"data": asked.data, "train": len(data.train), "base": len(data.base)}
                 record = {**told, "method": name, "bits": bits, "seed": seed}
-                if _key(record) in done:
+                if (*_key(record)[:-1], seed) in done:
                     continue
                 if reason := _refusal(name, data, bits):
                     console.print(f"{name}, {bits} bits: {reason}")
@@ -322,7 +344,7 @@ def recalls(records: Sequence[Record]) -> str:
         seconds = _seconds(some)
         fewer = some[0]["trained_on"] < some[0]["train"]
         shown = f"{method} (of {some[0]['trained_on']:,})" if fewer else method
-        seeds = str(len({record["seed"] for record in some}))
+        seeds = str(len(_seeds(some)))
         rows.append((str(bits), shown, str(some[0]["bytes"]), *shares, seconds, seeds))
     return _markdown(head, rows) + _note(records)
 
@@ -438,7 +460,13 @@ def _by_rank(ranks: Sequence[int], shares: Shares) -> dict[str, float]:
 
 
 def _key(record: Record) -> tuple[Any, ...]:
-    return tuple(record[name] for name in ("data", "train", "base", "method", "bits", "seed"))
+    cell = (record[name] for name in ("data", "train", "base", "method", "bits"))
+    return (*cell, tuple(_seeds([record])))
+
+
+def _seeds(records: Sequence[Record]) -> list[int]:
+    """The seeds of some records; one that has several holds their means."""
+    return sorted({int(seed) for record in records for seed in np.ravel(record["seed"])})
 
 
 def _chosen(records: Sequence[Record], asked: argparse.Namespace) -> list[Record]:
@@ -450,7 +478,7 @@ def _chosen(records: Sequence[Record], asked: argparse.Namespace) -> list[Record
 
 def _ordered(records: Sequence[Record]) -> list[Record]:
     place = list(METHODS)
-    return sorted(records, key=lambda r: (r["bits"], place.index(r["method"]), r["seed"]))
+    return sorted(records, key=lambda r: (r["bits"], place.index(r["method"]), _seeds([r])))
 
 
 def _grouped(records: Sequence[Record]) -> Iterator[tuple[tuple[int, str], list[Record]]]:
@@ -473,7 +501,7 @@ def _slashed(shares: Sequence[float]) -> str:
 
 def _note(records: Sequence[Record]) -> str:
     one = records[0]
-    seeds = sorted({record["seed"] for record in records})
+    seeds = _seeds(records)
     spreads = [
         np.std([record[how][rank] for record in some])
         for _, some in _grouped(records)

@@ -101,6 +101,22 @@ def test_the_ascent_rises_in_each_accepted_step(data):
         assert value == pytest.approx(z @ S @ z)
 
 
+def test_no_step_is_accepted_where_a_product_is_no_number(data):
+    X, y = data
+    U, _ = whitened(X - X.mean(axis=0))
+    S = similarity(y)
+    calls = []
+
+    def fails_later(v):
+        calls.append(v)
+        return S @ v * (np.nan if len(calls) > 6 else 1.0)
+
+    steps = ascend(U, fails_later, np.linalg.eigh(U.T @ S @ U)[1][:, -1], 100)
+    assert len(calls) > 6
+    assert len(steps) > 1
+    assert all(np.isfinite(a).all() and np.isfinite(value) for a, value in steps)
+
+
 def test_the_objective_of_every_bit_is_y_s_y_and_never_below_the_eigenvectors(data):
     X, y = data
     hasher = baselines.KSH(6, n_anchors=40, random_state=0).fit(X, y)

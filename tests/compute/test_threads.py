@@ -2,6 +2,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import joblib
@@ -203,9 +204,24 @@ def test_a_limit_of_the_user_is_put_back():
 
 @pytest.mark.parametrize(("items", "n_jobs"), [([3], None), ([1, 2, 3], 1)])
 def test_kernels_that_need_no_threads_get_no_pool(items, n_jobs, monkeypatch):
-    monkeypatch.setattr(threads, "pool", None)
+    monkeypatch.setattr(threads, "ThreadPoolExecutor", None)
     assert threads.run_kernels(lambda item: 2 * item, items, n_jobs) == [2 * i for i in items]
 
 
 def test_kernels_on_several_threads():
     assert threads.run_kernels(lambda item: 2 * item, [1, 2, 3], 2) == [2, 4, 6]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_kernels_that_fail_are_told_and_no_more_are_begun(n_jobs):
+    begun = []
+
+    def fails(item):
+        begun.append(item)
+        time.sleep(0.01)
+        raise KeyError(item)
+
+    with pytest.raises(KeyError):
+        threads.run_kernels(fails, range(100), n_jobs)
+    assert len(begun) <= n_jobs
+    assert threads.run_kernels(str, [], n_jobs) == []

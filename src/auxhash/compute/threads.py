@@ -9,6 +9,7 @@ import math
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -219,15 +220,35 @@ def pool(n_jobs: int | None) -> Iterator[Run]:
 def run_kernels(
     function: Callable[[Item], Output], items: Sequence[Item], n_jobs: int | None
 ) -> list[Output]:
-    """As a pool's `Run`, for work that calls no BLAS.
+    """As a pool's `Run`, for work that calls no BLAS, and may take less than a millisecond.
 
-    What needs no threads is done without a pool: to make one takes longer than to search some
-    thousands of codes.
+    The calling thread works, too, and BLAS is left alone: to make a pool would take longer than to
+    search some thousands of codes.
     """
-    if n_jobs == 1 or len(items) == 1:
+    n_threads = 1 if len(items) <= 1 else min(count(n_jobs), len(items))
+    if n_threads == 1:
         return [function(item) for item in items]
-    with pool(n_jobs) as run:
-        return run(function, items)
+    waiting = deque(range(len(items)))
+    found: dict[int, Output] = {}
+
+    def work() -> None:
+        try:
+            while waiting:
+                try:
+                    at = waiting.popleft()
+                except IndexError:  # another thread was quicker
+                    return
+                found[at] = function(items[at])
+        except BaseException:
+            waiting.clear()  # nobody begins with another
+            raise
+
+    with ThreadPoolExecutor(n_threads - 1) as helpers:
+        others = [helpers.submit(work) for _ in range(n_threads - 1)]
+        work()
+        for each in others:
+            each.result()
+    return [found[at] for at in range(len(items))]
 
 
 def chunks(n: int, size: int) -> list[slice]:

@@ -25,11 +25,10 @@ MOST_FEATURES = 200_000  # for which SLOP is enough
 BLOCK = 512  # features that are summed at a time in single precision: rounding grows with them
 TINY = {SINGLE: 2.0**-124, DOUBLE: 2.0**-1020}  # more than a product loses that is subnormal
 LARGEST = {SINGLE: 2.0**120, DOUBLE: 2.0**1000}  # sums up to here are far from infinity
-CACHED = 1 << 20  # bytes of points that are multiplied at once: a core's cache holds them
+CACHED = 1 << 19  # bytes of points that are multiplied at once: a core's cache holds them
 GROWN, FAR = 1.1, 4.0  # bounds are for points so much longer than these, and for no less
 TILE = 16  # rows of products that are compared at once; a multiple of 8
-ALL_TRUE = np.uint64(0x0101010101010101)  # eight of them
-ANEW = 1 << 15  # numbers that are multiplied at a time where products are computed anew
+ANEW = 1 << 17  # numbers that are multiplied at a time where products are computed anew
 OPEN = 1 / 32  # of the products; where more stay open, it is quicker to compute all of them anew
 
 
@@ -155,14 +154,15 @@ class Room:
         self.squares = np.empty(n, dtype)
         # Several rows are compared at once: short ones take long.
         self.wide = self.products.reshape(-1, TILE * n_bits)
-        self.above, self.below = (np.empty(self.wide.shape, np.bool_) for _ in range(2))
+        self.above, self.around = (np.empty(self.wide.shape, np.bool_) for _ in range(2))
         self.lower = self.upper = np.empty(0, dtype)
         self.length = 0.0  # of the points that these bounds are for, at most
 
     def multiply(self, X: NDArray[Any], V: list[NDArray[Any]]) -> float:
         """Fill in X @ V, V in blocks of rows. Returns no less than the length of any row of X."""
         dtype, n_features = self.products.dtype, X.shape[1]
-        for rows in threads.chunks(len(X), max(TILE, CACHED // (n_features * dtype.itemsize))):
+        n_cached = CACHED // (n_features * dtype.itemsize) // TILE * TILE
+        for rows in threads.chunks(len(X), max(TILE, n_cached)):
             points, found = np.ascontiguousarray(X[rows], dtype), self.products[rows]
             np.matmul(points[:, : len(V[0])], V[0], out=found)
             at = len(V[0])
@@ -181,8 +181,8 @@ class Room:
         n_bits = self.products.shape[1]
         used = slice(0, -(-n // TILE))
         above = np.greater(self.wide[used], self.upper, out=self.above[used])
-        below = np.less(self.wide[used], self.lower, out=self.below[used])
-        still_open = _zeros(np.not_equal(above, below, out=below).ravel())
+        around = np.greater_equal(self.wide[used], self.lower, out=self.around[used])
+        still_open = _unequal(above.ravel(), around.ravel())
         signs = pack_bits(above.reshape(-1, n_bits)[:n])
         return signs, still_open[still_open < n * n_bits]
 
@@ -190,9 +190,9 @@ class Room:
 Rooms = dict[str, Room]  # by precision
 
 
-def _zeros(flags: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Where flags, a multiple of 8 of them, are False: quick where few are."""
-    words = np.flatnonzero(flags.view(np.uint64) != ALL_TRUE)
-    around = (8 * words[:, None] + np.arange(8)).ravel()
-    found: NDArray[np.int64] = around[~flags[around]]
+def _unequal(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Where flags, a multiple of 8 of them, differ: quick where few do."""
+    words = np.flatnonzero(one.view(np.uint64) != other.view(np.uint64))
+    near = (8 * words[:, None] + np.arange(8)).ravel()
+    found: NDArray[np.int64] = near[one[near] != other[near]]
     return found

@@ -27,7 +27,7 @@ BLOCK = 8192  # codes whose distances are held at once: they and their planes st
 STRIP = 128  # codes that are passed over together where none is near enough
 SAMPLE, RUN = 16, 512  # a guess looks at RUN codes of every SAMPLE * RUN
 GROUP = 16  # queries that share a block while it is in the cache
-SHARE = 1 << 20  # fewest distances per thread: less work is not shared
+SHARE = 1 << 19  # fewest distances per thread: less work is not shared
 
 
 def to_planes(packed: Packed) -> Planes:
