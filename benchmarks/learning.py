@@ -1,0 +1,100 @@
+"""How long NeighborHash trains, beside ITQ and beside the matrix products of its steps.
+
+python -m benchmarks learning [--small] [--data glove-100]
+
+100,000 points, 64 bits, all cores, wall time. The floor of gradient steps are their products, made
+here of numbers that mean nothing, on all threads of BLAS: of the points with the weights, of codes
+with codes, and both ways back. Writes docs/tables/learning.md.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from auxhash import NeighborHash, baselines
+from auxhash.neighborhash import N_HIDDEN
+from auxhash.refine.rank import BATCH, SAMPLE
+from benchmarks import peers
+from benchmarks.neighbors import DATA, load
+from benchmarks.rows import HEADINGS, Row, table, timed
+
+N_BITS = 64
+AIMS = {"linear": 180.0, "network": 600.0}  # seconds
+STEPS = 20  # whose products are made, to say how long those of all take
+TABLE = Path(__file__).parent.parent / "docs" / "tables" / "learning.md"
+
+Products = Callable[[], object]
+
+
+def main(small: bool = False, options: Sequence[str] = ()) -> None:
+    """Measure, print the table, and write it unless it is a small one."""
+    parser = argparse.ArgumentParser("python -m benchmarks learning")
+    parser.add_argument("--data", choices=DATA, default="glove-100")
+    asked = parser.parse_args(list(options))
+    if small:
+        X, _ = peers.decaying(400, 24, 0)
+        X, metric, name = X.astype(np.float32), DATA[asked.data].metric, "made data"
+    else:
+        X, metric, name = (
+            load(asked.data, None, None, 0).train.X,
+            DATA[asked.data].metric,
+            asked.data,
+        )
+    found = list(rows(X, metric, name, n_steps=20 if small else None))
+    Console(width=150).print(table(found))
+    if not small:
+        lines = [HEADINGS, ["---"] * len(HEADINGS), *(row.told() for row in found)]
+        TABLE.write_text("".join(f"| {' | '.join(line)} |\n" for line in lines), "utf-8")
+
+
+def rows(X: Any, metric: Any, name: str, n_steps: int | None) -> Iterator[Row]:
+    """ITQ, and each hash function: in all, its neighbours, and its steps beside their products."""
+    n, n_features = X.shape
+    n_bits = min(N_BITS, n_features)
+    what = f"{n:,} x {n_features} ({name}), {n_bits} bits"
+    yield Row(f"ITQ, {what}", (timed(lambda: baselines.ITQ(n_bits, random_state=0).fit(X))[1],))
+    for hash_function, aim in AIMS.items():
+        hasher = NeighborHash(n_bits, metric, hash_function, n_steps=n_steps, random_state=0)
+        _, whole = timed(lambda hasher=hasher: hasher.fit(X))
+        yield Row(f"NeighborHash, {hash_function}, {what}", (whole,), aim)
+        learnt = hasher.history_
+        steps = sum(step.seconds for step in learnt)
+        n_hidden = N_HIDDEN if hash_function == "network" else 0
+        floor = seconds_of_products(n, n_features, n_bits, n_hidden) * learnt[-1].step
+        told = (
+            f"its {learnt[-1].step:,} steps; the rest, {whole - steps:.0f} s, is mainly neighbours"
+        )
+        yield Row(told, (steps,), peer="their matrix products alone", theirs=(floor,))
+
+
+def seconds_of_products(n: int, n_features: int, n_bits: int, n_hidden: int) -> float:
+    """Of one step, on average: forward, the gradient of the weights, and that of the codes."""
+    rng = np.random.default_rng(0)
+    batch, sample = min(BATCH, n), min(SAMPLE, n)
+    n_rows = 2 * batch + sample
+
+    def made(*shape: int) -> Any:
+        return rng.standard_normal(shape, np.float32)
+
+    X, W, U = made(n_rows, n_features), made(n_features, n_bits), made(n_rows, n_bits)
+    into, out = made(n_features, max(n_hidden, 1)), made(max(n_hidden, 1), n_bits)
+    hidden = made(n_rows, max(n_hidden, 1))
+
+    def once() -> None:
+        X @ W, X.T @ U
+        S = U[:batch] @ U[-sample:].T
+        S @ U[-sample:], S.T @ U[:batch]
+        if n_hidden:
+            X @ into, hidden @ out
+            hidden.T @ U, X.T @ (U @ out.T)
+
+    once()
+    began = perf_counter()
+    for _ in range(STEPS):
+        once()
+    return (perf_counter() - began) / STEPS
