@@ -1,5 +1,7 @@
 """Codes by products in the precision of X are the signs of the outputs, to the last bit."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -17,10 +19,15 @@ from auxhash.models import encoder
 TYPES = ["f4", "f8", "f2", "u1", "i1", "i2", "u2", "i4", "i8", ">f4"]
 
 
+def take_hyperplanes(patch):
+    """No set of points is too small for them."""
+    patch.setattr(step, "MANY", 1)
+    patch.setattr(step, "VERY_MANY", 1)
+
+
 @pytest.fixture
 def at_once(monkeypatch):
-    """No set of points is too small for hyperplanes."""
-    monkeypatch.setattr(step, "MANY", 1)
+    take_hyperplanes(monkeypatch)
 
 
 def made(n, n_features, n_bits, scale, offset, dtype, seed):
@@ -66,7 +73,7 @@ def test_they_are_the_signs_of_the_outputs(shape, power, relative, dtype, seed):
     if found is not None:
         np.testing.assert_array_equal(found, expected(h, X))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(step, "MANY", 1)
+        take_hyperplanes(patch)
         np.testing.assert_array_equal(encoded(h, X), expected(h, X))
 
 
@@ -89,7 +96,7 @@ def test_outputs_at_zero_and_beside_it(n_features, dtype, beside, seed):
     for _ in range(abs(beside)):
         h.W[-1, 4] = np.nextafter(h.W[-1, 4], np.sign(beside) * np.inf)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(step, "MANY", 1)
+        take_hyperplanes(patch)
         np.testing.assert_array_equal(encoded(h, X), expected(h, X))
 
 
@@ -121,6 +128,7 @@ def test_few_products_are_computed_anew(dtype, monkeypatch):
     """Points as they come are decided by products in their own precision: no outputs at all."""
     X, h = made(3000, 2 * BLOCK + 7, 24, 1.0, 3.0, dtype, 1)
     h = SVMHash(h.map, W=np.random.default_rng(0).normal(size=h.W.shape))
+    take_hyperplanes(monkeypatch)
     monkeypatch.setattr(step, "outputs", None)
     found = encoded(h, X)
     monkeypatch.undo()
@@ -136,6 +144,7 @@ def test_what_single_precision_cannot_tell_double_precision_does(monkeypatch):
         "_codes",
         lambda self, X, dtype, *of: seen.append(dtype) or codes(self, X, dtype, *of),
     )
+    take_hyperplanes(monkeypatch)
     monkeypatch.setattr(step, "outputs", None)
     found = encoded(h, X)
     monkeypatch.undo()
@@ -148,11 +157,12 @@ def test_bits_that_do_not_depend_on_the_points(monkeypatch):
     W = np.zeros_like(h.W)
     W[-1] = 0.0, -0.0, 2.0, -1e-300
     h = SVMHash(h.map, W=W)
+    take_hyperplanes(monkeypatch)
     monkeypatch.setattr(step, "outputs", None)
     np.testing.assert_array_equal(encoded(h, X), np.full((700, 1), 0b0111, np.uint8))
 
 
-def test_the_codes_do_not_depend_on_threads_order_and_chunks(tmp_path):
+def test_the_codes_do_not_depend_on_threads_order_and_chunks(at_once, tmp_path):
     X, h = made(9000, 20, 12, 1.0, 1.0, "f4", 3)
     h = to_zero(h, X, 5)
     np.save(tmp_path / "X.npy", X)
@@ -162,7 +172,7 @@ def test_the_codes_do_not_depend_on_threads_order_and_chunks(tmp_path):
             np.testing.assert_array_equal(encoded(h, points, n_jobs), expected(h, X))
 
 
-def test_points_far_longer_than_others():
+def test_points_far_longer_than_others(at_once):
     X, h = made(9000, 20, 12, 1.0, 1.0, "f4", 3)
     X[[5000, 6000]] *= np.array([[1e30], [1e-30]], np.float32)
     X[7000:] *= np.geomspace(1e-20, 1e20, 2000, dtype=np.float32)[:, None]
@@ -170,7 +180,7 @@ def test_points_far_longer_than_others():
 
 
 @pytest.mark.parametrize("scaled", [Unit(), Scaled()])
-def test_other_hash_functions_encode_as_before(scaled):
+def test_other_hash_functions_encode_as_before(at_once, scaled):
     rng = np.random.default_rng(0)
     X, Z = rng.normal(size=(600, 4)), rng.choice([-1, 1], (600, 5)).astype(np.int8)
     for h in (SVMHash(scaled), NetworkHash(6, map=scaled)):
@@ -184,6 +194,18 @@ def test_weights_that_no_plane_has():
     assert Hyperplanes.of(bad * 1e308, 0.0, 1e300) is None
     assert Hyperplanes.of(bad * 5e-324, 0.0, 1.0) is None
     assert Hyperplanes.of(bad[:1], 0.0, 1.0) is None
+
+
+def test_few_points_are_encoded_without_numba():
+    """Its import takes longer than the outputs of some thousands of points."""
+    code = (
+        "import sys, numpy as np\n"
+        "from auxhash.hashfunctions import SVMHash, Scaled, encoded\n"
+        "h = SVMHash(Scaled(0.0, 1.0), W=np.eye(4)[:, :3])\n"
+        "for n in (5_000, 40_000): print(len(encoded(h, np.ones((n, 3)))), 'numba' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["5000", "False", "40000", "True"]
 
 
 @pytest.mark.parametrize("n_bits", [1, 7, 8, 9, 16, 33])

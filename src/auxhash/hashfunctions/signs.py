@@ -14,21 +14,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.codes import Packed, pack_bits
+from auxhash.codes import Packed, n_bytes
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
+from auxhash.compute.kernels import kernel
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 HELD_BY_SINGLE = (np.float32, np.float16, np.uint8, np.int8, np.uint16, np.int16)
 SLOP = 1.02  # factor on every bound: products of roundings, and the rounding of the bounds
 MOST_FEATURES = 200_000  # for which SLOP is enough
-BLOCK = 512  # features that are summed at a time in single precision: rounding grows with them
+BLOCK = 1024  # features that are summed at a time in single precision: rounding grows with them
 TINY = {SINGLE: 2.0**-124, DOUBLE: 2.0**-1020}  # more than a product loses that is subnormal
 LARGEST = {SINGLE: 2.0**120, DOUBLE: 2.0**1000}  # sums up to here are far from infinity
 CACHED = 1 << 19  # bytes of points that are multiplied at once: a core's cache holds them
+LEAST = 256  # points that are multiplied at once, however long they are
 GROWN, FAR = 1.1, 4.0  # bounds are for points so much longer than these, and for no less
-TILE = 16  # rows of products that are compared at once; a multiple of 8
-ANEW = 1 << 17  # numbers that are multiplied at a time where products are computed anew
+BITS_OF_BYTES = np.uint64(0x0102040810204080)  # times eight bytes of 0 or 1: their bits, on top
+TOO_NEAR, OTHER_LENGTHS = -1, -2  # what a kernel says where bounds are not enough
 OPEN = 1 / 32  # of the products; where more stay open, it is quicker to compute all of them anew
 
 
@@ -98,26 +100,25 @@ class Hyperplanes:
 
     def _codes(self, X: NDArray[Any], dtype: np.dtype[Any], rooms: "Rooms") -> Packed | None:
         """The same from products in one precision; None where these do not say enough."""
-        n, n_bits = len(X), len(self.threshold)
+        n_bits = len(self.threshold)
         room = rooms.get(dtype.name)
-        if room is None or len(room.products) < n:
-            room = rooms[dtype.name] = Room(n, n_bits, dtype)
-        with np.errstate(all="ignore"):  # what overflows is not used
-            length = room.multiply(X, self.V[dtype])
-        if not length <= room.length <= FAR * length:
-            if not self._stays_finite(GROWN * length, dtype):
+        if room is None:
+            room = rooms[dtype.name] = Room(n_bits, X.shape[1], dtype)
+        packed = np.empty((len(X), n_bytes(n_bits)), np.uint8)
+        left = OPEN * len(X) * n_bits
+        for rows in threads.chunks(len(X), len(room.products)):
+            points = np.ascontiguousarray(X[rows], dtype)
+            products = room.multiply(points, self.V[dtype])
+            n_anew = room.decide(points, products, self.rows, packed[rows])
+            if n_anew == OTHER_LENGTHS:
+                length = GROWN * room.longest(points)
+                if not self._stays_finite(length, dtype):
+                    return None
+                room.set_bounds(length, self._bounds(length, dtype), self._own_bounds(length))
+                n_anew = room.decide(points, products, self.rows, packed[rows])
+            left -= n_anew
+            if n_anew < 0 or left < 0:
                 return None
-            room.set_bounds(GROWN * length, *self._bounds(GROWN * length, dtype))
-        packed, still_open = room.decide(n)
-        if len(still_open) > OPEN * n * n_bits:
-            return None
-        for some in threads.chunks(len(still_open), max(TILE, ANEW // X.shape[1])):
-            at, bits = np.divmod(still_open[some], n_bits)
-            gap = np.vecdot(X[at].astype(DOUBLE), self.rows[bits]) - self.threshold[bits]
-            if not (np.abs(gap) > length * self.slope[bits] + self.offset[bits]).all():
-                return None
-            at, bits = at[gap > 0], bits[gap > 0]
-            np.bitwise_or.at(packed, (at, bits // 8), (1 << bits % 8).astype(np.uint8))
         return packed
 
     def _stays_finite(self, length: float, dtype: np.dtype[Any]) -> bool:
@@ -127,6 +128,10 @@ class Hyperplanes:
         return length * float(self.norm.max()) < LARGEST[dtype] and all(
             each < LARGEST[DOUBLE] for each in sums
         )
+
+    def _own_bounds(self, length: float) -> tuple[Array, Array]:
+        """The thresholds of what is computed anew, and how near to them it does not tell."""
+        return self.threshold, length * self.slope + self.offset
 
     def _bounds(self, length: float, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Products below the first are below the threshold, those above the second above it."""
@@ -146,53 +151,117 @@ class Hyperplanes:
 
 
 class Room:
-    """Room for the products of up to n points, used again and again."""
+    """Room for the products of some points, used again and again, and the bounds that these had."""
 
-    def __init__(self, n: int, n_bits: int, dtype: np.dtype[Any]) -> None:
-        n = -(-n // TILE) * TILE
-        self.products = np.zeros((n, n_bits), dtype)
-        self.squares = np.empty(n, dtype)
-        # Several rows are compared at once: short ones take long.
-        self.wide = self.products.reshape(-1, TILE * n_bits)
-        self.above, self.around = (np.empty(self.wide.shape, np.bool_) for _ in range(2))
-        self.lower = self.upper = np.empty(0, dtype)
-        self.length = 0.0  # of the points that these bounds are for, at most
+    def __init__(self, n_bits: int, n_features: int, dtype: np.dtype[Any]) -> None:
+        n = max(LEAST, CACHED // (n_features * dtype.itemsize))
+        self.products = np.empty((n, n_bits), dtype)
+        self.flags = np.zeros(8 * n_bytes(n_bits), np.uint8)
+        self.lost = n_features * TINY[dtype]  # of a squared length, at most
+        nothing, too = np.empty(0, dtype), np.empty(0)
+        self.bounds = nothing, nothing, too, too
+        self.squares = 0.0, -1.0  # no point has such a length
 
-    def multiply(self, X: NDArray[Any], V: list[NDArray[Any]]) -> float:
-        """Fill in X @ V, V in blocks of rows. Returns no less than the length of any row of X."""
-        dtype, n_features = self.products.dtype, X.shape[1]
-        n_cached = CACHED // (n_features * dtype.itemsize) // TILE * TILE
-        for rows in threads.chunks(len(X), max(TILE, n_cached)):
-            points, found = np.ascontiguousarray(X[rows], dtype), self.products[rows]
-            np.matmul(points[:, : len(V[0])], V[0], out=found)
-            at = len(V[0])
+    def multiply(self, points: NDArray[Any], V: list[NDArray[Any]]) -> NDArray[Any]:
+        """points @ V, V in blocks of rows."""
+        found, at = self.products[: len(points)], len(V[0])
+        with np.errstate(all="ignore"):  # what overflows is not used
+            np.matmul(points[:, :at], V[0], out=found)
             for block in V[1:]:
                 found += points[:, at : at + len(block)] @ block
                 at += len(block)
-            np.vecdot(points, points, out=self.squares[rows])
-        longest = float(self.squares[: len(X)].max())
-        return float(SLOP * np.sqrt(longest + n_features * TINY[dtype]))
+        return found
 
-    def set_bounds(self, length: float, lower: NDArray[Any], upper: NDArray[Any]) -> None:
-        self.length, self.lower, self.upper = length, np.tile(lower, TILE), np.tile(upper, TILE)
+    def longest(self, points: NDArray[Any]) -> float:
+        """No less than the length of any row; infinite if one is infinite or not a number."""
+        return float(SLOP * np.sqrt(_longest(points) + self.lost))
 
-    def decide(self, n: int) -> tuple[Packed, NDArray[np.int64]]:
-        """Packed signs (n, n_bytes) of the first n products, and where they are still open."""
-        n_bits = self.products.shape[1]
-        used = slice(0, -(-n // TILE))
-        above = np.greater(self.wide[used], self.upper, out=self.above[used])
-        around = np.greater_equal(self.wide[used], self.lower, out=self.around[used])
-        still_open = _unequal(above.ravel(), around.ravel())
-        signs = pack_bits(above.reshape(-1, n_bits)[:n])
-        return signs, still_open[still_open < n * n_bits]
+    def set_bounds(
+        self,
+        length: float,
+        bounds: tuple[NDArray[Any], NDArray[Any]],
+        own_bounds: tuple[Array, Array],
+    ) -> None:
+        """For points up to this length, and not all of them far shorter."""
+        self.bounds = *bounds, *own_bounds
+        self.squares = (length / FAR / SLOP) ** 2 - self.lost, (length / SLOP) ** 2 - self.lost
+
+    def decide(
+        self, points: NDArray[Any], products: NDArray[Any], rows: Array, packed: Packed
+    ) -> int:
+        """As `_decide`."""
+        found = _decide(points, products, rows, *self.bounds, *self.squares, self.flags, packed)
+        return int(found)
 
 
 Rooms = dict[str, Room]  # by precision
 
 
-def _unequal(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Where flags, a multiple of 8 of them, differ: quick where few do."""
-    words = np.flatnonzero(one.view(np.uint64) != other.view(np.uint64))
-    near = (8 * words[:, None] + np.arange(8)).ravel()
-    found: NDArray[np.int64] = near[one[near] != other[near]]
-    return found
+# Sums may be made in any order: the bounds hold for all.
+
+
+@kernel(fastmath={"reassoc", "contract"})
+def _longest(points: Any) -> float:
+    """The largest squared length of a row; infinite if one is infinite or not a number."""
+    most = 0.0
+    for i in range(len(points)):
+        square = _square(points[i])
+        if not square < np.inf:
+            return np.inf
+        most = max(most, square)
+    return most
+
+
+@kernel(fastmath={"reassoc", "contract"})
+def _square(row: Any) -> float:
+    total = row[0] * row[0]
+    for k in range(1, len(row)):
+        total += row[k] * row[k]
+    return np.float64(total)
+
+
+@kernel(fastmath={"reassoc", "contract"})
+def _decide(
+    points: Any,
+    products: Any,
+    rows: Any,
+    lower: Any,
+    upper: Any,
+    threshold: Any,
+    error: Any,
+    shortest: float,
+    longest: float,
+    flags: Any,
+    packed: Any,
+) -> int:
+    """Pack the signs of points @ rows' - threshold: of the products, where the bounds say enough.
+
+    Returns how many were computed anew, in double precision and up to `error`; or TOO_NEAR, if one
+    of these does not tell; or OTHER_LENGTHS, if a squared length is above the longest that the
+    bounds are for, or all are below the shortest.
+    """
+    n_anew, most, words = 0, 0.0, flags.view(np.uint64)
+    for i in range(len(products)):
+        square = _square(points[i])
+        if not square <= longest:
+            return OTHER_LENGTHS
+        most = max(most, square)
+        own = products[i]
+        any_near = np.uint8(0)
+        for j in range(len(own)):
+            above = own[j] > upper[j]
+            flags[j] = above
+            any_near |= np.uint8((own[j] >= lower[j]) != above)
+        if any_near:
+            for j in range(len(own)):
+                if own[j] >= lower[j] and not own[j] > upper[j]:
+                    gap = -threshold[j]
+                    for k in range(points.shape[1]):
+                        gap += np.float64(points[i, k]) * rows[j, k]
+                    if not abs(gap) > error[j]:
+                        return OTHER_LENGTHS if most < shortest else TOO_NEAR
+                    flags[j] = gap > 0
+                    n_anew += 1
+        for byte in range(len(words)):
+            packed[i, byte] = (words[byte] * BITS_OF_BYTES) >> np.uint64(56)
+    return OTHER_LENGTHS if most < shortest else n_anew

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from auxhash.checks import unknown
 from auxhash.codes import Codes, Packed, pack_bits, sign
 from auxhash.compute import device as devices
-from auxhash.compute import threads
+from auxhash.compute import kernels, threads
 from auxhash.compute.arrays import Array, Matrix
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
@@ -26,6 +26,7 @@ from auxhash.hashfunctions.smooth import SelfMoving, Smooth
 CHUNK = 16384  # points encoded at a time
 PART = 8192  # points whose quick products are made at a time
 MANY = 512  # points for which it pays to get ready for quick products
+VERY_MANY = 1 << 15  # and for which it pays even where Numba has to be imported first
 FLOATS = (np.float64, np.float32)  # other numbers are converted to the first
 NAMES = ("linear", "rbf", "network", "trees")
 
@@ -261,7 +262,7 @@ def encoded(
     def of_chunk(chunk: NDArray[Any]) -> Array:
         return outputs(h, chunk, n_jobs)
 
-    many = isinstance(h, SVMHash) and len(X) >= MANY
+    many = isinstance(h, SVMHash) and len(X) >= (MANY if kernels.loaded() else VERY_MANY)
     hyperplanes = cast("SVMHash", h).hyperplanes() if many else None
     if hyperplanes is None:
         return packed(of_chunk, X, finite)
