@@ -26,8 +26,8 @@ MOST_FEATURES = 200_000  # for which SLOP is enough
 BLOCK = 1024  # features that are summed at a time in single precision: rounding grows with them
 TINY = {SINGLE: 2.0**-124, DOUBLE: 2.0**-1020}  # more than a product loses that is subnormal
 LARGEST = {SINGLE: 2.0**120, DOUBLE: 2.0**1000}  # sums up to here are far from infinity
-CACHED = 1 << 19  # bytes of points that are multiplied at once: a core's cache holds them
-LEAST = 256  # points that are multiplied at once, however long they are
+CACHED = 3 << 18  # bytes of points that are multiplied at once: a core's cache holds them
+LEAST = 256  # points that are multiplied at once, however long they are; a power of 2, as all
 GROWN, FAR = 1.1, 4.0  # bounds are for points so much longer than these, and for no less
 BITS_OF_BYTES = np.uint64(0x0102040810204080)  # times eight bytes of 0 or 1: their bits, on top
 TOO_NEAR, OTHER_LENGTHS = -1, -2  # what a kernel says where bounds are not enough
@@ -154,7 +154,8 @@ class Room:
     """Room for the products of some points, used again and again, and the bounds that these had."""
 
     def __init__(self, n_bits: int, n_features: int, dtype: np.dtype[Any]) -> None:
-        n = max(LEAST, CACHED // (n_features * dtype.itemsize))
+        n_cached = CACHED // (n_features * dtype.itemsize)
+        n = max(LEAST, 1 << n_cached.bit_length() >> 1)
         self.products = np.empty((n, n_bits), dtype)
         self.flags = np.zeros(8 * n_bytes(n_bits), np.uint8)
         self.lost = n_features * TINY[dtype]  # of a squared length, at most
