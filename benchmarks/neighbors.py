@@ -185,8 +185,9 @@ class OnNeighbours(Hasher):
 
     def fit(self, X: Any) -> "OnNeighbours":
         near = affinity.from_neighbors(X, metric=self.metric, random_state=self.seed)
-        refine = None if self.ranked else "auto"
-        mac = MACHash(self.n_bits, refine=refine, random_state=self.seed)
+        mac = MACHash(self.n_bits, random_state=self.seed)
+        if self.ranked:  # with NeighborHash's own kind of hash function
+            mac.set_params(hash_function=SVMHash(_scaled(self.metric)), refine=None)
         self.fitted_: Hasher = mac.fit(X, affinity=near)
         if self.ranked:
             start = Started(**vars(self.fitted_.hash_function_))
@@ -211,14 +212,18 @@ class Started(SVMHash):
         return self
 
 
+def _scaled(metric: Metric) -> Scaled | Unit:
+    """The feature map that NeighborHash takes."""
+    return Unit() if metric == "cosine" else Scaled()
+
+
 def _learnt(hash_function: str | None, n_steps: int | None = None) -> Make:
     """NeighborHash; without a name of its hash function, with a network of 4,096 units."""
 
     def make(bits: int, seed: int, metric: Metric) -> Hasher:
         h: Any = hash_function
         if h is None:
-            scaled = Unit() if metric == "cosine" else Scaled()
-            h = NetworkHash(LARGE, decay=0.0, map=scaled)
+            h = NetworkHash(LARGE, decay=0.0, map=_scaled(metric))
         return auxhash.NeighborHash(bits, metric, h, n_steps=n_steps, random_state=seed)
 
     return make
@@ -491,8 +496,9 @@ def _grouped(records: Sequence[Record]) -> Iterator[tuple[tuple[int, str], list[
 def _means(records: Sequence[Record], how: str, ranks: Sequence[int]) -> list[float]:
     """Means over the seeds at these ranks; empty where a method has no such ranking."""
     some = [record[how] for record in records if record[how]]
+    weights = [len(_seeds([record])) for record in records if record[how]]
     known = [str(rank) for rank in ranks if some and str(rank) in some[0]]
-    return [float(np.mean([shares[rank] for shares in some])) for rank in known]
+    return [float(np.average([shares[rank] for shares in some], weights=weights)) for rank in known]
 
 
 def _slashed(shares: Sequence[float]) -> str:

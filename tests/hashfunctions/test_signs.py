@@ -13,7 +13,15 @@ from auxhash import MACHash
 from auxhash.baselines import LSH
 from auxhash.codes import pack, pack_bits, sign
 from auxhash.hashfunctions import NetworkHash, Scaled, SVMHash, Unit, encoded, outputs, step
-from auxhash.hashfunctions.signs import BLOCK, DOUBLE, SINGLE, Hyperplanes
+from auxhash.hashfunctions.signs import (
+    BLOCK,
+    CACHED,
+    DOUBLE,
+    LEAST,
+    SINGLE,
+    Hyperplanes,
+    Room,
+)
 from auxhash.models import encoder
 
 TYPES = ["f4", "f8", "f2", "u1", "i1", "i2", "u2", "i4", "i8", ">f4"]
@@ -112,6 +120,28 @@ def test_the_ends_of_double_precision(at_once, scale, steepness):
     X, h = made(50, 12, 9, scale, 0.0, "f8", 0)
     h = SVMHash(h.map, W=h.W * 1e-8 * steepness)
     np.testing.assert_array_equal(encoded(h, X), expected(h, X))
+
+
+@pytest.mark.parametrize("size", [1.2e154, 1.3e154, 1.34e154, 1.35e154])
+def test_squared_lengths_at_the_end_of_double_precision(at_once, size):
+    X, h = made(50, 8, 9, 1.0, 0.0, "f8", 0)
+    X[3] = 0
+    X[3, 0] = size
+    np.testing.assert_array_equal(encoded(h, X), expected(h, X))
+
+
+def test_points_of_another_number_of_features_are_refused(at_once):
+    _, h = made(5, 4, 9, 1.0, 0.0, "f4", 0)
+    X = np.random.default_rng(0).normal(size=(600, 7)).astype("f4")
+    with pytest.raises(ValueError, match="matmul"):
+        encoded(h, X)
+
+
+@pytest.mark.parametrize(("n_features", "n_bits"), [(1, 4096), (2, 1), (3000, 70)])
+def test_the_products_held_at_once_are_few(n_features, n_bits):
+    room = Room(n_bits, n_features, SINGLE)
+    assert len(room.products) >= LEAST
+    assert room.products.nbytes <= max(CACHED, 4 * LEAST * n_bits)
 
 
 def test_numbers_too_large_are_told_as_before(at_once):

@@ -170,6 +170,9 @@ def whitened(K: Array) -> tuple[Array, Array]:
     return K @ T, T
 
 
+# Some BLAS kernels report an invalid operation on finite numbers. Were it a real one, the new value
+# would be no number, and no step to it is accepted.
+@np.errstate(invalid="ignore")
 def ascend(U: NDArray[Any], R: Product, start: Array, max_iter: int) -> list[tuple[Array, float]]:
     """Nesterov's accelerated gradient ascent on phi(Ua)'R phi(Ua), phi(x) = 2/(1+exp(-x)) - 1.
 
@@ -192,11 +195,8 @@ def ascend(U: NDArray[Any], R: Product, start: Array, max_iter: int) -> list[tup
     length = longest = 1.0 / max(abs(float(Ua @ R(Ua))), np.finfo(float).tiny)
     ahead, U_ahead, a_pull, momentum = a, Ua, pull, 1.0
     for _ in range(max_iter):
-        # Some BLAS kernels report an invalid operation on finite numbers. Were it a real one, the
-        # new value would be no number, and no step to it is accepted.
-        with np.errstate(invalid="ignore"):
-            slope = U.T @ pull.astype(U.dtype)
-            new, U_new = ahead + length * slope, U_ahead + length * (U @ slope)
+        slope = U.T @ pull.astype(U.dtype)
+        new, U_new = ahead + length * slope, U_ahead + length * (U @ slope)
         grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         beyond = (momentum - 1) / grown
         U_next = U_new + beyond * (U_new - Ua)

@@ -217,6 +217,16 @@ def pool(n_jobs: int | None) -> Iterator[Run]:
         yield run
 
 
+@contextmanager
+def _emptied_on_error(waiting: deque[int]) -> Iterator[None]:
+    """On any error, Ctrl-C included, no thread begins with another item."""
+    try:
+        yield
+    except BaseException:
+        waiting.clear()
+        raise
+
+
 def run_kernels(
     function: Callable[[Item], Output], items: Sequence[Item], n_jobs: int | None
 ) -> list[Output]:
@@ -232,18 +242,15 @@ def run_kernels(
     found: dict[int, Output] = {}
 
     def work() -> None:
-        try:
+        with _emptied_on_error(waiting):
             while waiting:
                 try:
                     at = waiting.popleft()
                 except IndexError:  # another thread was quicker
                     return
                 found[at] = function(items[at])
-        except BaseException:
-            waiting.clear()  # nobody begins with another
-            raise
 
-    with ThreadPoolExecutor(n_threads - 1) as helpers:
+    with ThreadPoolExecutor(n_threads - 1) as helpers, _emptied_on_error(waiting):
         others = [helpers.submit(work) for _ in range(n_threads - 1)]
         work()
         for each in others:

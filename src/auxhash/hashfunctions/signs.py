@@ -25,8 +25,9 @@ SLOP = 1.02  # factor on every bound: products of roundings, and the rounding of
 MOST_FEATURES = 200_000  # for which SLOP is enough
 BLOCK = 1024  # features that are summed at a time in single precision: rounding grows with them
 TINY = {SINGLE: 2.0**-124, DOUBLE: 2.0**-1020}  # more than a product loses that is subnormal
+MOST = float(np.finfo(DOUBLE).max)
 LARGEST = {SINGLE: 2.0**120, DOUBLE: 2.0**1000}  # sums up to here are far from infinity
-CACHED = 3 << 18  # bytes of points that are multiplied at once: a core's cache holds them
+CACHED = 1 << 20  # bytes of points and products that are made at once: a core's cache holds them
 LEAST = 256  # points that are multiplied at once, however long they are; a power of 2, as all
 GROWN, FAR = 1.1, 4.0  # bounds are for points so much longer than these, and for no less
 BITS_OF_BYTES = np.uint64(0x0102040810204080)  # times eight bytes of 0 or 1: their bits, on top
@@ -94,6 +95,8 @@ class Hyperplanes:
 
         `rooms` are those of earlier calls in this thread, to be used again.
         """
+        if X.shape[1] != self.rows.shape[1]:
+            return None
         rooms = {} if rooms is None else rooms
         found = self._codes(X, SINGLE, rooms) if X.dtype in HELD_BY_SINGLE else None
         return self._codes(X, DOUBLE, rooms) if found is None else found
@@ -107,7 +110,8 @@ class Hyperplanes:
         packed = np.empty((len(X), n_bytes(n_bits)), np.uint8)
         left = OPEN * len(X) * n_bits
         for rows in threads.chunks(len(X), len(room.products)):
-            points = np.ascontiguousarray(X[rows], dtype)
+            points = np.ascontiguousarray(X[rows], dtype).view()
+            points.flags.writeable = False  # as those of a memory map: kernels are compiled once
             products = room.multiply(points, self.V[dtype])
             n_anew = room.decide(points, products, self.rows, packed[rows])
             if n_anew == OTHER_LENGTHS:
@@ -154,7 +158,7 @@ class Room:
     """Room for the products of some points, used again and again, and the bounds that these had."""
 
     def __init__(self, n_bits: int, n_features: int, dtype: np.dtype[Any]) -> None:
-        n_cached = CACHED // (n_features * dtype.itemsize)
+        n_cached = CACHED // ((n_features + n_bits) * dtype.itemsize)
         n = max(LEAST, 1 << n_cached.bit_length() >> 1)
         self.products = np.empty((n, n_bits), dtype)
         self.flags = np.zeros(8 * n_bytes(n_bits), np.uint8)
@@ -185,7 +189,9 @@ class Room:
     ) -> None:
         """For points up to this length, and not all of them far shorter."""
         self.bounds = *bounds, *own_bounds
-        self.squares = (length / FAR / SLOP) ** 2 - self.lost, (length / SLOP) ** 2 - self.lost
+        longest = length / SLOP
+        most = min(longest * longest, MOST)  # an infinite square would be that of any point
+        self.squares = most / FAR**2 - self.lost, most - self.lost
 
     def decide(
         self, points: NDArray[Any], products: NDArray[Any], rows: Array, packed: Packed
@@ -202,6 +208,14 @@ Rooms = dict[str, Room]  # by precision
 
 
 @kernel(fastmath={"reassoc", "contract"})
+def _square(row: Any) -> float:
+    total = row[0] * row[0]
+    for k in range(1, len(row)):
+        total += row[k] * row[k]
+    return np.float64(total)
+
+
+@kernel(fastmath={"reassoc", "contract"})
 def _longest(points: Any) -> float:
     """The largest squared length of a row; infinite if one is infinite or not a number."""
     most = 0.0
@@ -211,14 +225,6 @@ def _longest(points: Any) -> float:
             return np.inf
         most = max(most, square)
     return most
-
-
-@kernel(fastmath={"reassoc", "contract"})
-def _square(row: Any) -> float:
-    total = row[0] * row[0]
-    for k in range(1, len(row)):
-        total += row[k] * row[k]
-    return np.float64(total)
 
 
 @kernel(fastmath={"reassoc", "contract"})
@@ -241,7 +247,7 @@ def _decide(
     of these does not tell; or OTHER_LENGTHS, if a squared length is above the longest that the
     bounds are for, or all are below the shortest.
     """
-    n_anew, most, words = 0, 0.0, flags.view(np.uint64)
+    n_anew, most, words = 0, 0.0, flags.view(np.uint64)  # the lowest byte first
     for i in range(len(products)):
         square = _square(points[i])
         if not square <= longest:
