@@ -11,19 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash import checks
-from auxhash.affinity.distances import expanded
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.device import Device
 from auxhash.compute.kernels import kernel
 
+SINGLE = np.dtype(np.float32)
 Metric = Literal["euclidean", "cosine"]
 METRICS = ("euclidean", "cosine")
 CHUNK = 512  # queries per task of a thread
 BLOCK = 1 << 14  # points whose distances from these queries are held at once
 EXACT = 1 << 13  # distances summed from the differences at once
+HELD = 1 << 29  # bytes of points in double precision that are held; of more, a block at a time
+CROWD = 16  # times k points per query that may be left open by single precision
+SQUARES = 1e-30, 1e30  # sizes of squared lengths for which single precision has room
 DEVICE_CHUNK = 256  # points per step on another device: some hundred MB for 10^5 points
-EPSILON = np.finfo(np.float64).eps
 MOST = 1e100  # size of a number whose square is far from the end of the double range
 
 
@@ -68,19 +70,22 @@ def nearest(
             return normalized(rows)
         return np.asarray(rows, np.float64) / unit
 
-    blocks = threads.chunks(len(X), max(BLOCK, 2 * k))
+    size = max(BLOCK, 2 * k)
+    blocks = threads.chunks(len(X), size)
+    few = 8 * X.size <= HELD
+    held = [prepared(X[block]) for block in blocks] if few else None
 
     def search(rows: slice) -> tuple[NDArray[np.int64], Array]:
         q = prepared(Q[rows])
         index = np.full((len(q), k), -1, np.int64)
         best = np.full((len(q), k), np.inf)
-        for block in blocks:
-            base = prepared(X[block])
-            distance, margin = _roughly(q, base)
-            if queries is None:
-                same = np.arange(max(rows.start, block.start), min(rows.stop, block.stop))
-                distance[same - rows.start, same - block.start] = np.inf
-            _merge(q, base, distance, margin, block.start, index, best)
+        room = np.empty((len(q), min(len(X), size)), SINGLE)
+        for number, block in enumerate(blocks):
+            base = prepared(X[block]) if held is None else held[number]
+            same = np.arange(max(rows.start, block.start), min(rows.stop, block.stop))
+            own = (same - rows.start, same - block.start) if queries is None else None
+            if not _merge(q, base, own, block.start, index, best, room):
+                _merge(q, base, own, block.start, index, best, np.empty(room.shape))
         return index, best
 
     with threads.pool(n_jobs) as run:
@@ -131,40 +136,61 @@ def scale(*parts: NDArray[Any]) -> float:
     return float(2.0 ** np.clip(np.frexp(largest)[1] - left, -1000, 1000))
 
 
-def _roughly(q: Array, base: Array) -> tuple[Array, Array]:
-    """Squared distances (q, n) by a matrix product, and bounds (q,) on their rounding errors."""
-    origin = base.mean(axis=0)
+def _roughly(q: Array, base: Array, room: NDArray[Any]) -> tuple[NDArray[Any], Array, Array] | None:
+    """Squared distances (q, n) less the squared lengths (q,) of the queries, by a matrix product in
+    the precision of `room`; these; and bounds (q,) on the rounding errors of the distances.
+
+    None where single precision has no room for them.
+    """
+    origin, dtype = base.mean(axis=0), room.dtype
     q, base = q - origin, base - origin
-    distance, squares, lengths = expanded(q, base)
-    margin: Array = 8 * (q.shape[1] + 8) * EPSILON * (squares.max() + lengths)
-    return distance, margin
+    squares, lengths = (np.einsum("nd,nd->n", part, part) for part in (base, q))
+    longest = max(squares.max(), lengths.max())
+    if dtype == SINGLE and not SQUARES[0] < longest < SQUARES[1]:
+        return None
+    margin: Array = 8 * (q.shape[1] + 8) * float(np.finfo(dtype).eps) * (squares.max() + lengths)
+    beyond = np.matmul((-2 * q).astype(dtype), base.astype(dtype).T, out=room[:, : len(base)])
+    beyond += squares.astype(dtype)
+    return beyond, lengths, margin
 
 
 def _merge(
     q: Array,
     base: Array,
-    distance: Array,
-    margin: Array,
+    own: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
     start: int,
     index: NDArray[np.int64],
     best: Array,
-) -> None:
+    room: NDArray[Any],
+) -> bool:
     """Update the k nearest so far, in place, with these base points, which are numbered from
-    `start`. Points come in rising order, so a later one loses every tie."""
-    k = index.shape[1]
-    bound = best[:, -1] + margin
-    if start == 0 and k < distance.shape[1]:
-        bound = np.partition(distance, k - 1, axis=1)[:, k - 1] + 2 * margin
+    `start`. Points come in rising order, so a later one loses every tie. `own` are the places of
+    the queries themselves. False, and nothing done, where single precision leaves too many open.
+    """
+    found = _roughly(q, base, room)
+    if found is None:
+        return False
+    beyond, lengths, margin = found
+    if own is not None:
+        beyond[own] = np.inf
+    k, dtype = index.shape[1], room.dtype
+    bound = best[:, -1] - lengths + margin
+    if start == 0 and k < beyond.shape[1]:
+        bound = np.partition(beyond, k - 1, axis=1)[:, k - 1] + 2 * margin
     # A point whose approximate distance exceeds the bound cannot be among the nearest.
-    row, near = np.nonzero(distance <= bound[:, None])
-    if not len(row):
-        return
+    with np.errstate(over="ignore"):  # infinite in single precision, as it should be
+        most = np.nextafter(bound.astype(dtype), dtype.type(np.inf))
+    flat = np.flatnonzero(beyond <= most[:, None])
+    if dtype == SINGLE and len(flat) > CROWD * k * len(q):
+        return False
+    row, near = np.divmod(flat, len(base))
     exact = np.empty(len(row))
     for part in threads.chunks(len(row), EXACT):
         exact[part] = np.square(base[near[part]] - q[row[part]]).sum(axis=1)
-    exact[distance[row, near] == np.inf] = np.inf  # the query itself
+    exact[beyond[row, near] == np.inf] = np.inf  # the query itself
     starts = np.searchsorted(row, np.arange(len(q) + 1))
     _keep_nearest(starts, near + start, exact, index, best)
+    return True
 
 
 @kernel
