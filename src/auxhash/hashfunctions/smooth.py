@@ -318,7 +318,8 @@ class SmoothNetwork:
             own, active = pull[chunk], hidden[chunk]
             back = own @ self.W.T
             back *= active > 0
-            back *= self.grown
+            if self.dropout:
+                back *= self.grown
             return [X[chunk].T @ back, active.T @ own, X[chunk].T @ own]
 
         parts = run(part, threads.chunks(len(X), self.device.rows(CHUNK // 2)))
