@@ -55,10 +55,28 @@ def test_where_all_are_looked_at_it_is_exact(monkeypatch):
     X = points(400)
     apart = X.copy()
     apart[::2] += 1e7
-    beside = np.vstack([X, [[1e40] * 6], [[-1e290] * 6]])  # two that make all others look the same
+    beside = np.vstack([X, [[1e40] * 6], [[-1e250] * 6]])  # two that make all others look the same
     for made in (X, X * 1e120, X * 1e-30, X + 1e6, apart, beside):
         found = approximate.nearest_approximately(made, 5, "euclidean")
         np.testing.assert_array_equal(found, nearest(made, k=5)[0])
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, np.finfo(float).max])
+def test_what_has_no_distances_is_refused(wrong, short_lists):
+    X = points(400)
+    X[7, 2] = wrong
+    with pytest.raises(ValueError, match=r"finite|mark"):
+        approximate.nearest_approximately(X, 5, "euclidean")
+
+
+def test_rows_of_zeros_are_near_to_none(short_lists, monkeypatch):
+    monkeypatch.setattr(approximate, "PROBED", 100)
+    X = np.abs(points(300, 2))  # no two are farther apart than 1
+    X[[5, 60]] = 0
+    found = approximate.nearest_approximately(X, 20, "cosine")
+    check_rows(found, 300)
+    others = np.delete(found, [5, 60], axis=0)
+    assert not np.isin(others, [5, 60]).any()
 
 
 def test_points_that_are_all_the_same_have_neighbours(short_lists, monkeypatch):

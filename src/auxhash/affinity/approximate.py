@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.affinity.neighbors import Metric, nearest, normalized
+from auxhash.affinity.neighbors import Metric, directions, nearest, scale, zero_rows
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Single
 from auxhash.compute.kernels import kernel
@@ -75,11 +75,17 @@ class Lists(NamedTuple):
     def of(cls, X: NDArray[Any], metric: Metric, run: threads.Run) -> "Lists":
         """Those of the rows of X, or of their directions; about PER_LIST points each."""
         chunks = threads.chunks(len(X), CHUNK)
+        with_zeros = metric == "cosine" and zero_rows(X).size > 0
+        if metric == "euclidean":
+            scale(X)  # which refuses what no distances can be had of
         largest = max(float(np.abs(X[rows]).max(initial=0)) for rows in chunks)
         unit = np.ldexp(1.0, np.frexp(largest)[1])  # squares are far from the ends of the range
 
         def prepared(rows: slice | NDArray[np.int64]) -> Array:
-            return normalized(X[rows]) if metric == "cosine" else np.asarray(X[rows], float) / unit
+            if metric == "cosine":
+                return directions(X[rows], with_zeros)
+            scaled: Array = np.asarray(X[rows], float) / unit
+            return scaled
 
         n_lists = max(1, len(X) // PER_LIST)
         step = max(1, len(X) // (LEARNT * n_lists))
@@ -87,7 +93,7 @@ class Lists(NamedTuple):
         centres = _centres(sample, n_lists, run)
         own = np.concatenate(run(lambda rows: _closest(prepared(rows), centres), chunks))
         numbers = np.argsort(own, kind="stable")
-        offset, reach = np.empty(X.shape, np.float32), np.empty(len(X))
+        offset, reach = np.empty((len(X), centres.shape[1]), np.float32), np.empty(len(X))
 
         def fill(rows: slice) -> None:
             chosen = numbers[rows]

@@ -26,12 +26,14 @@ HELD = 1 << 29  # bytes of points in double precision that are held; of more, a 
 CROWD = 16  # times k points per query that may be left open by single precision
 SQUARES = 1e-30, 1e30  # sizes of squared lengths for which single precision has room
 DEVICE_CHUNK = 256  # points per step on another device: some hundred MB for 10^5 points
-MOST = 1e100  # size of a number whose square is far from the end of the double range
+ROOM = 480  # numbers below 2^ROOM have squares far from the end of the double range
+LEAST, MOST = 2.0**-330, 2.0**ROOM
+KEPT = 2.0**-400  # the largest number of a row, of which no digit's square is lost
 
 
 def normalized(X: NDArray[Any]) -> Array:
     """Rows of X scaled to unit length; a zero row stays zero."""
-    X = X.astype(np.float64, copy=False)
+    X = np.ascontiguousarray(X, np.float64)  # rows are summed in the same order in any layout
     if not X.shape[1]:
         return X
     # By the largest entry first: squares of very large or small numbers leave the double range.
@@ -52,22 +54,24 @@ def nearest(
     """The k nearest rows of X to each query: indices (q, k) and squared distances (q, k).
 
     Without `queries` the rows of X query each other, each leaving itself out. Cosine distance is
-    the squared Euclidean distance of the normalised rows, halved: 1 - cos. Equal distances are
-    ordered by index. A squared distance beyond the double range is given as infinity.
+    the squared Euclidean distance of the normalised rows, halved: 1 - cos, and 1 from a row of
+    zeros, which has no direction. Equal distances are ordered by index. A squared distance beyond
+    the double range is given as infinity.
     """
     if metric not in METRICS:
         raise ValueError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}")
-    X = np.asarray(X)
-    Q = X if queries is None else np.asarray(queries)
+    X, Q = _points(X, queries)
     available = len(X) - (queries is None)
     if available < 1:
         raise ValueError(f"X must hold at least {1 + (queries is None)} points, got {len(X)}")
     k = checks.whole("k", k, 1, available)
-    unit = 1.0 if metric == "cosine" else scale(X, Q)
+    parts = [X] if queries is None else [X, Q]
+    zeros = [zero_rows(part) for part in parts] if metric == "cosine" else []
+    unit = 1.0 if metric == "cosine" else scale(*parts)
 
     def prepared(rows: NDArray[Any]) -> Array:
         if metric == "cosine":
-            return normalized(rows)
+            return directions(rows, with_zeros=zeros[0].size > 0)
         return np.asarray(rows, np.float64) / unit
 
     size = max(BLOCK, 2 * k)
@@ -93,16 +97,59 @@ def nearest(
     if not found:
         return np.empty((0, k), np.int64), np.empty((0, k))
     index, distance = (np.concatenate(part) for part in zip(*found, strict=True))
+    if metric == "cosine":
+        distance /= 2
+        index[zeros[-1]], distance[zeros[-1]] = _firsts(zeros[-1], k, queries is None), 1.0
+        return index, distance
     with np.errstate(over="ignore"):
-        return index, distance / 2 if metric == "cosine" else distance * unit * unit
+        return index, distance * unit * unit
+
+
+def _points(X: Any, queries: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """X and the queries as arrays of rows of one length; the queries are X where there are none."""
+    X = np.asarray(X)
+    Q = X if queries is None else np.asarray(queries)
+    if X.ndim != 2 or Q.ndim != 2 or X.shape[1] != Q.shape[1]:
+        raise ValueError(
+            f"X and queries must be (n, D) with the same D, got shapes {X.shape} and {Q.shape}"
+        )
+    if np.iscomplexobj(X) or np.iscomplexobj(Q):
+        raise ValueError("X and queries must hold real numbers, not complex ones")
+    return X, Q
+
+
+def _firsts(rows: NDArray[np.int64], k: int, among_themselves: bool) -> NDArray[np.int64]:
+    """The first k points for each of these queries, which are as far from all; less the query."""
+    first = np.tile(np.arange(k), (len(rows), 1))
+    return first + (first >= rows[:, None]) if among_themselves else first
+
+
+def zero_rows(X: NDArray[Any]) -> NDArray[np.int64]:
+    """The rows of X that are all zero. Raises for NaN and infinity."""
+    _sizes(X)
+    blocks = threads.chunks(len(X), BLOCK)
+    found = [np.empty(0, np.int64), *(np.flatnonzero(~X[b].any(axis=1)) + b.start for b in blocks)]
+    return np.concatenate(found)
+
+
+def directions(X: NDArray[Any], with_zeros: bool) -> Array:
+    """Rows of unit length; those of zeros, if there are any, point along an axis of their own."""
+    unit = normalized(X)
+    return np.hstack([unit, ~unit.any(axis=1, keepdims=True)]) if with_zeros else unit
 
 
 def nearest_on(device: Device, X: NDArray[Any], k: int, metric: Metric) -> NDArray[np.int64]:
     """As `nearest` without queries, by a matrix product in double precision on another device.
 
-    Points whose distances differ by less than its rounding errors may change places.
+    Its rounding errors are relative to the distance of the farthest points: where points differ by
+    less than these, as in clusters very far apart, they may change places.
     """
-    points = normalized(X) if metric == "cosine" else np.asarray(X, np.float64) / scale(X)
+    X, _ = _points(X, None)
+    k = checks.whole("k", k, 1, len(X) - 1)
+    if metric == "cosine":
+        points = directions(X, with_zeros=zero_rows(X).size > 0)
+    else:
+        points = np.asarray(X, np.float64) / scale(X)
     on = device.put(points - points.mean(axis=0))
     squares = (on * on).sum(axis=1)
     found = []
@@ -121,19 +168,38 @@ def scale(*parts: NDArray[Any]) -> float:
     """The power of two to divide all numbers by, which changes no digit.
 
     1 where their squares stay well within the double range. Very large numbers are not divided by
-    more than they must be: among them may be small ones. Raises for NaN and infinity.
+    more than they must be: among them may be small ones. Raises for NaN and infinity, and where a
+    row is so small beside the largest that its squares would be lost.
     """
-    largest = 0.0
+    smallest, largest = _sizes(*parts)
+    if largest == 0 or LEAST < largest < MOST:
+        return 1.0
+    exponent = int(np.frexp(largest)[1])
+    if largest < 1:
+        return 2.0 ** max(exponent, -1000)
+    unit = 2.0 ** (exponent - ROOM)
+    if smallest / unit < KEPT:
+        raise ValueError(
+            f"the largest number is {largest:.2g}, and there are rows of no more than "
+            f"{smallest:.2g}: no squared distances hold both. Does it mark what is missing?"
+        )
+    return unit
+
+
+def _sizes(*parts: NDArray[Any]) -> tuple[float, float]:
+    """The smallest and the largest of all rows, by their largest numbers; zeros are left out.
+
+    Raises for NaN and infinity.
+    """
+    smallest, largest = np.inf, 0.0
     for part in parts:
         for rows in threads.chunks(len(part), BLOCK):
-            block = np.asarray(part[rows], np.float64)
-            largest = max(largest, block.max(initial=0.0), -block.min(initial=0.0))
-            if not np.isfinite(largest) or np.isnan(block).any():
+            sizes = np.abs(np.asarray(part[rows], np.float64)).max(axis=1, initial=0.0)
+            if not np.isfinite(sizes).all():
                 raise ValueError("X and queries must hold finite numbers, not NaN or infinity")
-    if largest == 0 or 1 / MOST < largest < MOST:
-        return 1.0
-    left = int(np.log2(MOST)) if largest > 1 else 0
-    return float(2.0 ** np.clip(np.frexp(largest)[1] - left, -1000, 1000))
+            smallest = min(smallest, float(sizes[sizes > 0].min(initial=np.inf)))
+            largest = max(largest, float(sizes.max(initial=0.0)))
+    return smallest, largest
 
 
 def _roughly(q: Array, base: Array, room: NDArray[Any]) -> tuple[NDArray[Any], Array, Array] | None:
@@ -148,7 +214,9 @@ def _roughly(q: Array, base: Array, room: NDArray[Any]) -> tuple[NDArray[Any], A
     longest = max(squares.max(), lengths.max())
     if dtype == SINGLE and not SQUARES[0] < longest < SQUARES[1]:
         return None
-    margin: Array = 8 * (q.shape[1] + 8) * float(np.finfo(dtype).eps) * (squares.max() + lengths)
+    known, n_roundings = np.finfo(dtype), 8 * (q.shape[1] + 8)
+    # Relative errors, and those of products that are too small to be relative.
+    margin: Array = n_roundings * (float(known.eps) * (squares.max() + lengths) + float(known.tiny))
     beyond = np.matmul((-2 * q).astype(dtype), base.astype(dtype).T, out=room[:, : len(base)])
     beyond += squares.astype(dtype)
     return beyond, lengths, margin
