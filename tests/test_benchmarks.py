@@ -134,12 +134,7 @@ def test_neighbors_go_on_where_they_were_stopped(made, tmp_path, monkeypatch, ca
     table = (tmp_path / "neighbors-glove-50.md").read_text()
     assert "| 8 | sign | 1 |" in table
     assert "means over seeds 0, 1" in table
-    known = {**records[0], "seed": [0, 1, 2]}  # of means, in place of each
-    results.write_text(json.dumps(known) + "\n")
-    benchmarks.main(["neighbors", *options[:-3], "--tables"])
-    assert (tmp_path / "neighbors-glove-50.md").read_text().splitlines()[2].endswith("| 3 |")
-    benchmarks.main(["neighbors", *options[:6], "--methods", "sign"])
-    assert neighbors.read(results) == [known]
+    assert table.splitlines()[2].endswith("| 2 |")
     assert "bits for 95%" in (tmp_path / "neighbors-glove-50-rerank.md").read_text()
 
 

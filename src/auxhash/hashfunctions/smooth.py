@@ -300,13 +300,22 @@ class SmoothNetwork:
         X = self.principal.take(rows)
         if self.noise:
             X[:, :-1] += self.noise * self.random.standard_normal(X[:, :-1].shape, np.float32)
-        parts = Chunks(len(X), self.device.rows(CHUNK // 8), run)
-        hidden = parts.join(lambda part: self._hidden(X[part]))
+        hidden: Single = np.empty_like(X, shape=(len(X), self.V.shape[1]))
+        outputs: Single = np.empty_like(X, shape=(len(X), self.W.shape[1]))
+        stays = None
         if self.dropout:
-            hidden *= self.random.integers(0, 256, hidden.shape, np.uint8) < self.kept_of_256
-            hidden *= self.grown
+            stays = self.random.integers(0, 256, hidden.shape, np.uint8) < self.kept_of_256
+
+        def combined(part: slice) -> None:
+            own = self._hidden(X[part])
+            if stays is not None:
+                own *= stays[part]
+                own *= self.grown
+            hidden[part] = own
+            outputs[part] = self._combined(X[part], own)
+
+        Chunks(len(X), self.device.rows(CHUNK // 8), run).each(combined)
         self.kept = rows, X, hidden
-        outputs: Single = parts.join(lambda part: self._combined(X[part], hidden[part]))
         return outputs
 
     def gradients(self, rows: Numbers, pull: Single, run: threads.Run) -> list[Single]:

@@ -11,20 +11,28 @@ serves short lists and long ones. Unlike a loss over pairs it has no target dist
 the code all its freedom.
 """
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 
+from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers, Single
 from auxhash.compute.device import CPU, Device
+from auxhash.compute.kernels import kernel
+from auxhash.compute.parts import Chunks
 from auxhash.refine.gradient import Outputs, shuffled, through_tanh
 from auxhash.refine.similar import Known, Similar
 
 BATCH = 1024  # points i per step
 SAMPLE = 4096  # points m per step
 TAU = 0.5  # bits
-CHUNK = 64  # points i per task of a thread: their distances from the sample fit a core's cache
+CHUNK = 128  # points i per task of a thread: products of fewer take twice as long
+STEEPEST = np.float32(np.log2(np.e) / (2 * TAU))  # of the sigmoid, as an exponent of 2
+FARTHEST = np.float32(86)  # exponent of 2: beyond it a sigmoid is as good as 0 or 1
+# 2^f for f from -1/2 to 1/2: Taylor's series, whose error is that of rounding.
+C1, C2, C3, C4, C5, C6 = (np.float32(np.log(2) ** k / math.factorial(k)) for k in range(1, 7))
 
 
 class Rank:
@@ -67,23 +75,21 @@ class Rank:
         size = self.batch
         one, other, sample = U[:size], U[size : 2 * size], U[2 * size :]
         similar = self._similar_to(rows)
-        least = np.float32(1 / self.similar.n_points)
+        least, weight = np.float32(1 / self.similar.n_points), np.float32(1 / size)
+        pull: Single = np.empty_like(U)
 
-        def part(chunk: slice) -> tuple[Single, Single]:
-            own = one[chunk]
-            S: Single = own @ sample.T
-            S -= (own * other[chunk]).sum(axis=1, keepdims=True)
-            slope, total = _soft_rank(S, similar, chunk, least)
-            slope *= np.float32(1 / size)
-            total *= np.float32(1 / size)
-            pulled = np.concatenate([slope @ sample - total * other[chunk], -total * own])
-            return pulled, slope.T @ own
+        def part(chunk: slice) -> Single:
+            """Set the rows of these points i and of their j; return what they add to the sample."""
+            own, near = one[chunk], other[chunk]
+            level = (own * near).sum(axis=1, keepdims=True)
+            slope, total = _soft_rank(own @ sample.T, level, similar, chunk, least, weight)
+            pull[:size][chunk] = slope @ sample - total * near
+            pull[size : 2 * size][chunk] = -total * own
+            for_sample: Single = slope.T @ own
+            return for_sample
 
-        parts = run(part, threads.chunks(size, self.device.rows(CHUNK)))
-        halves = [np.split(pulled, 2) for pulled, _ in parts]
-        pull = np.concatenate(
-            [*(half[0] for half in halves), *(half[1] for half in halves), sum(p for _, p in parts)]
-        )
+        parts = Chunks(size, self.device.rows(CHUNK), run)
+        pull[2 * size :] = parts.sum_here(part)
         return through_tanh(pull, U, s)
 
     def _similar_to(self, rows: Numbers) -> Known:
@@ -91,11 +97,18 @@ class Rank:
         return self.similar.among(rows[: self.batch], rows[2 * self.batch :])
 
 
-def _soft_rank(S: Single, similar: Known, rows: slice, least: np.float32) -> tuple[Single, Single]:
-    """Slopes of log(R + least) for S = u_i'u_m - u_i'u_j (rows, sample), and their sums (rows, 1).
+def _soft_rank(
+    S: Single, level: Single, similar: Known, rows: slice, least: np.float32, weight: np.float32
+) -> tuple[Single, Single]:
+    """Slopes of weight log(R + least) by S = u_i'u_m (rows, sample), and their sums (rows, 1).
 
-    S is overwritten.
+    `level` is u_i'u_j (rows, 1). S is overwritten.
     """
+    if devices.of(S) is CPU:
+        _sigmoids(S, level)
+        similar.clear(S, rows)
+        return S, _slopes(S, least, weight)
+    S -= level
     S *= np.float32(-0.5 / TAU)
     np.minimum(S, np.float32(60), out=S)  # exp stays in range
     np.exp(S, out=S)
@@ -104,5 +117,48 @@ def _soft_rank(S: Single, similar: Known, rows: slice, least: np.float32) -> tup
     similar.clear(S, rows)
     rank = S.mean(axis=1, keepdims=True)
     slope = S - S * S
-    slope *= np.float32(0.5 / TAU / S.shape[1]) / (rank + least)
+    slope *= np.float32(0.5 / TAU / S.shape[1]) * weight / (rank + least)
     return slope, slope.sum(axis=1, keepdims=True)
+
+
+@kernel(fastmath={"contract"})
+def _sigmoids(S: Single, level: Single) -> None:
+    """sigmoid((S - level) / (2 tau)), in place.
+
+    With an exponential of its own, which works on as many numbers at once as the processor can.
+    """
+    n_rows, n = S.shape
+    fraction, power = np.empty(n, np.float32), np.empty(n, np.float32)
+    exponent = power.view(np.int32)
+    for i in range(n_rows):
+        row, own = S[i], level[i, 0]
+        for m in range(n):
+            x = min(max((own - row[m]) * STEEPEST, -FARTHEST), FARTHEST)
+            whole = np.floor(x + np.float32(0.5))
+            f = x - whole
+            fraction[m] = np.float32(1) + f * (
+                C1 + f * (C2 + f * (C3 + f * (C4 + f * (C5 + f * C6))))
+            )
+            exponent[m] = (np.int32(whole) + np.int32(127)) << np.int32(23)  # the bits of 2^whole
+        for m in range(n):
+            row[m] = np.float32(1) / (np.float32(1) + fraction[m] * power[m])
+
+
+@kernel(fastmath={"contract", "reassoc"})
+def _slopes(S: Single, least: np.float32, weight: np.float32) -> Single:
+    """The slopes of weight log(R + least) in place of the sigmoids, and their sums (rows, 1)."""
+    n_rows, n = S.shape
+    sums = np.empty((n_rows, 1), np.float32)
+    for i in range(n_rows):
+        row = S[i]
+        nearer = np.float32(0)
+        for m in range(n):
+            nearer += row[m]
+        factor = np.float32(0.5 / TAU) * weight / (nearer + np.float32(n) * least)
+        total = np.float32(0)
+        for m in range(n):
+            slope = factor * (row[m] - row[m] * row[m])
+            row[m] = slope
+            total += slope
+        sums[i, 0] = total
+    return sums
