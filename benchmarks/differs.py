@@ -65,6 +65,7 @@ SIFT: dict[str, Make] = {
     "SIFT: cut, one order, overlap": _sift(z_step=Cut("fixed", overlap=True)),
     "SIFT: cut, random order, no overlap": _sift(order="random"),
     "SIFT: cut, random order, overlap": _sift(z_step=Cut("random", overlap=True)),
+    "SIFT: cut, random order, 20 sweeps": _sift(order="random", max_sweeps=20),
     "SIFT: quad": lambda: paper.quad(BITS, random_state=SEED),
 }
 CHANGES = {**CIFAR, **SIFT}

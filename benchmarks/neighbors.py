@@ -282,7 +282,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
 
 def measure(asked: argparse.Namespace, console: Console) -> None:
     """Run the methods that are asked for, one record each, and show the means."""
-    done = {(*cell, seed) for *cell, seeds in known(asked.results, _key) for seed in seeds}
+    done = known(asked.results, _key)
     for seed in asked.seeds:
         data = load(asked.data, asked.train, asked.base, seed)
         console.print(data.protocol)
@@ -290,7 +290,7 @@ def measure(asked: argparse.Namespace, console: Console) -> None:
             for bits in _bits_of(METHODS[name], data, asked.bits):
                 told = {"data": asked.data, "train": len(data.train), "base": len(data.base)}
                 record = {**told, "method": name, "bits": bits, "seed": seed}
-                if (*_key(record)[:-1], seed) in done:
+                if _key(record) in done:
                     continue
                 if reason := _refusal(name, data, bits):
                     console.print(f"{name}, {bits} bits: {reason}")
@@ -349,8 +349,7 @@ def recalls(records: Sequence[Record]) -> str:
         seconds = _seconds(some)
         fewer = some[0]["trained_on"] < some[0]["train"]
         shown = f"{method} (of {some[0]['trained_on']:,})" if fewer else method
-        seeds = str(len(_seeds(some)))
-        rows.append((str(bits), shown, str(some[0]["bytes"]), *shares, seconds, seeds))
+        rows.append((str(bits), shown, str(some[0]["bytes"]), *shares, seconds, str(len(some))))
     return _markdown(head, rows) + _note(records)
 
 
@@ -465,13 +464,7 @@ def _by_rank(ranks: Sequence[int], shares: Shares) -> dict[str, float]:
 
 
 def _key(record: Record) -> tuple[Any, ...]:
-    cell = (record[name] for name in ("data", "train", "base", "method", "bits"))
-    return (*cell, tuple(_seeds([record])))
-
-
-def _seeds(records: Sequence[Record]) -> list[int]:
-    """The seeds of some records; one that has several holds their means."""
-    return sorted({int(seed) for record in records for seed in np.ravel(record["seed"])})
+    return tuple(record[name] for name in ("data", "train", "base", "method", "bits", "seed"))
 
 
 def _chosen(records: Sequence[Record], asked: argparse.Namespace) -> list[Record]:
@@ -483,7 +476,7 @@ def _chosen(records: Sequence[Record], asked: argparse.Namespace) -> list[Record
 
 def _ordered(records: Sequence[Record]) -> list[Record]:
     place = list(METHODS)
-    return sorted(records, key=lambda r: (r["bits"], place.index(r["method"]), _seeds([r])))
+    return sorted(records, key=lambda r: (r["bits"], place.index(r["method"]), r["seed"]))
 
 
 def _grouped(records: Sequence[Record]) -> Iterator[tuple[tuple[int, str], list[Record]]]:
@@ -496,9 +489,8 @@ def _grouped(records: Sequence[Record]) -> Iterator[tuple[tuple[int, str], list[
 def _means(records: Sequence[Record], how: str, ranks: Sequence[int]) -> list[float]:
     """Means over the seeds at these ranks; empty where a method has no such ranking."""
     some = [record[how] for record in records if record[how]]
-    weights = [len(_seeds([record])) for record in records if record[how]]
     known = [str(rank) for rank in ranks if some and str(rank) in some[0]]
-    return [float(np.average([shares[rank] for shares in some], weights=weights)) for rank in known]
+    return [float(np.mean([shares[rank] for shares in some])) for rank in known]
 
 
 def _slashed(shares: Sequence[float]) -> str:
@@ -507,7 +499,7 @@ def _slashed(shares: Sequence[float]) -> str:
 
 def _note(records: Sequence[Record]) -> str:
     one = records[0]
-    seeds = _seeds(records)
+    seeds = sorted({record["seed"] for record in records})
     spreads = [
         np.std([record[how][rank] for record in some])
         for _, some in _grouped(records)
