@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from auxhash import MACHash
 from auxhash.baselines import LSH
-from auxhash.codes import pack, pack_bits, sign
+from auxhash.codes import n_bytes, pack, pack_bits, sign
 from auxhash.hashfunctions import NetworkHash, Scaled, SVMHash, Unit, encoded, outputs, step
 from auxhash.hashfunctions.signs import (
     BLOCK,
@@ -141,7 +141,7 @@ def test_points_of_another_number_of_features_are_refused(at_once):
 def test_the_products_held_at_once_are_few(n_features, n_bits):
     room = Room(n_bits, n_features, SINGLE)
     assert len(room.products) >= LEAST
-    assert room.products.nbytes <= max(CACHED, 4 * LEAST * n_bits)
+    assert room.products.nbytes <= max(CACHED, 4 * LEAST * 8 * n_bytes(n_bits))
 
 
 def test_numbers_too_large_are_told_as_before(at_once):

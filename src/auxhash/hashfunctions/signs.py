@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from auxhash.codes import Packed, n_bytes
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
-from auxhash.compute.kernels import kernel
+from auxhash.compute.kernels import intrinsic, kernel
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 HELD_BY_SINGLE = (np.float32, np.float16, np.uint8, np.int8, np.uint16, np.int16)
@@ -27,10 +27,9 @@ BLOCK = 1024  # features that are summed at a time in single precision: rounding
 TINY = {SINGLE: 2.0**-124, DOUBLE: 2.0**-1020}  # more than a product loses that is subnormal
 MOST = float(np.finfo(DOUBLE).max)
 LARGEST = {SINGLE: 2.0**120, DOUBLE: 2.0**1000}  # sums up to here are far from infinity
-CACHED = 1 << 20  # bytes of points and products that are made at once: a core's cache holds them
+CACHED = 1 << 21  # bytes of points and products that are made at once: a core's cache holds them
 LEAST = 256  # points that are multiplied at once, however long they are; a power of 2, as all
 GROWN, FAR = 1.1, 4.0  # bounds are for points so much longer than these, and for no less
-BITS_OF_BYTES = np.uint64(0x0102040810204080)  # times eight bytes of 0 or 1: their bits, on top
 TOO_NEAR, OTHER_LENGTHS = -1, -2  # what a kernel says where bounds are not enough
 OPEN = 1 / 32  # of the products; where more stay open, it is quicker to compute all of them anew
 
@@ -109,21 +108,25 @@ class Hyperplanes:
             room = rooms[dtype.name] = Room(n_bits, X.shape[1], dtype)
         packed = np.empty((len(X), n_bytes(n_bits)), np.uint8)
         left = OPEN * len(X) * n_bits
-        for rows in threads.chunks(len(X), len(room.products)):
-            points = np.ascontiguousarray(X[rows], dtype).view()
-            points.flags.writeable = False  # as those of a memory map: kernels are compiled once
-            products = room.multiply(points, self.V[dtype])
-            n_anew = room.decide(points, products, self.rows, packed[rows])
-            if n_anew == OTHER_LENGTHS:
-                length = GROWN * room.longest(points)
-                if not self._stays_finite(length, dtype):
+        with np.errstate(all="ignore"):  # what overflows is not used
+            for rows in threads.chunks(len(X), len(room.products)):
+                left -= self._decided(_read_only(X[rows], dtype), packed[rows], room)
+                if not left >= 0:
                     return None
-                room.set_bounds(length, self._bounds(length, dtype), self._own_bounds(length))
-                n_anew = room.decide(points, products, self.rows, packed[rows])
-            left -= n_anew
-            if n_anew < 0 or left < 0:
-                return None
         return packed
+
+    def _decided(self, points: NDArray[Any], packed: Packed, room: "Room") -> float:
+        """Pack the signs of some points; gives the number computed anew, infinity for too many."""
+        dtype = points.dtype
+        products = room.multiply(points, self.V[dtype])
+        n_anew = room.decide(points, products, self.rows, packed)
+        if n_anew == OTHER_LENGTHS:
+            length = GROWN * room.longest(points)
+            if not self._stays_finite(length, dtype):
+                return np.inf
+            room.set_bounds(length, self._bounds(length, dtype), self._own_bounds(length))
+            n_anew = room.decide(points, products, self.rows, packed)
+        return n_anew if n_anew >= 0 else np.inf
 
     def _stays_finite(self, length: float, dtype: np.dtype[Any]) -> bool:
         """Whether no sum can overflow, here or in the outputs; False for NaN."""
@@ -154,28 +157,35 @@ class Hyperplanes:
         return np.nextafter(lower, -infinity), np.nextafter(upper, infinity)
 
 
+def _read_only(X: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """X in this precision, as if it came from a memory map: kernels are compiled for one kind."""
+    points = np.ascontiguousarray(X, dtype).view()
+    points.flags.writeable = False
+    return points
+
+
 class Room:
     """Room for the products of some points, used again and again, and the bounds that these had."""
 
     def __init__(self, n_bits: int, n_features: int, dtype: np.dtype[Any]) -> None:
-        n_cached = CACHED // ((n_features + n_bits) * dtype.itemsize)
+        self.n_bits, width = n_bits, 8 * n_bytes(n_bits)  # whole bytes of bits
+        n_cached = CACHED // ((n_features + width) * dtype.itemsize)
         n = max(LEAST, 1 << n_cached.bit_length() >> 1)
-        self.products = np.empty((n, n_bits), dtype)
-        self.flags = np.zeros(8 * n_bytes(n_bits), np.uint8)
+        self.products = np.zeros((n, width), dtype)
         self.lost = n_features * TINY[dtype]  # of a squared length, at most
         nothing, too = np.empty(0, dtype), np.empty(0)
         self.bounds = nothing, nothing, too, too
         self.squares = 0.0, -1.0  # no point has such a length
 
     def multiply(self, points: NDArray[Any], V: list[NDArray[Any]]) -> NDArray[Any]:
-        """points @ V, V in blocks of rows."""
-        found, at = self.products[: len(points)], len(V[0])
-        with np.errstate(all="ignore"):  # what overflows is not used
-            np.matmul(points[:, :at], V[0], out=found)
-            for block in V[1:]:
-                found += points[:, at : at + len(block)] @ block
-                at += len(block)
-        return found
+        """points @ V, V in blocks of rows; columns that fill up the last byte mean nothing."""
+        whole, at = self.products[: len(points)], len(V[0])
+        found = whole[:, : self.n_bits]
+        np.matmul(points[:, :at], V[0], out=found)
+        for block in V[1:]:
+            found += points[:, at : at + len(block)] @ block
+            at += len(block)
+        return whole
 
     def longest(self, points: NDArray[Any]) -> float:
         """No less than the length of any row; infinite if one is infinite or not a number."""
@@ -188,7 +198,9 @@ class Room:
         own_bounds: tuple[Array, Array],
     ) -> None:
         """For points up to this length, and not all of them far shorter."""
-        self.bounds = *bounds, *own_bounds
+        more = self.products.shape[1] - self.n_bits
+        lower, upper = (np.pad(bound, (0, more), constant_values=np.nan) for bound in bounds)
+        self.bounds = lower, upper, *own_bounds
         longest = length / SLOP
         most = min(longest * longest, MOST)  # an infinite square would be that of any point
         self.squares = most / FAR**2 - self.lost, most - self.lost
@@ -197,11 +209,39 @@ class Room:
         self, points: NDArray[Any], products: NDArray[Any], rows: Array, packed: Packed
     ) -> int:
         """As `_decide`."""
-        found = _decide(points, products, rows, *self.bounds, *self.squares, self.flags, packed)
+        found = _decide(points, products, rows, *self.bounds, *self.squares, packed)
         return int(found)
 
 
 Rooms = dict[str, Room]  # by precision
+
+
+@intrinsic
+def _eight(typing_context: Any, own: Any, lower: Any, upper: Any, at: Any) -> Any:
+    """Eight numbers from `at` on against their bounds, at once; Numba would take them one by one.
+
+    Gives two bytes whose lowest bits are of the first number: the lower one says which are above
+    the upper bound, the other one which are between the bounds. Bounds of NaN give 0.
+    """
+    from llvmlite import ir
+    from numba import types
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        eight = ir.VectorType(context.get_value_type(own.dtype), 8)
+        sides = []
+        for kind, array in zip(signature.args[:3], args[:3], strict=True):
+            data = context.make_array(kind)(context, builder, array).data
+            place = builder.bitcast(builder.gep(data, [args[3]]), eight.as_pointer())
+            sides.append(builder.load(place, align=own.dtype.bitwidth // 8))
+        above = builder.fcmp_ordered(">", sides[0], sides[2])
+        between = builder.xor(builder.fcmp_ordered(">=", sides[0], sides[1]), above)
+        low, high = (
+            builder.zext(builder.bitcast(bits, ir.IntType(8)), ir.IntType(64))
+            for bits in (above, between)
+        )
+        return builder.or_(low, builder.shl(high, ir.Constant(ir.IntType(64), 8)))
+
+    return types.uint64(own, lower, upper, types.int64), emit
 
 
 # Sums may be made in any order: the bounds hold for all.
@@ -238,7 +278,6 @@ def _decide(
     error: Any,
     shortest: float,
     longest: float,
-    flags: Any,
     packed: Any,
 ) -> int:
     """Pack the signs of points @ rows' - threshold: of the products, where the bounds say enough.
@@ -247,28 +286,27 @@ def _decide(
     of these does not tell; or OTHER_LENGTHS, if a squared length is above the longest that the
     bounds are for, or all are below the shortest.
     """
-    n_anew, most, words = 0, 0.0, flags.view(np.uint64)  # the lowest byte first
+    n_anew, most = 0, 0.0
     for i in range(len(products)):
         square = _square(points[i])
         if not square <= longest:
             return OTHER_LENGTHS
         most = max(most, square)
         own = products[i]
-        any_near = np.uint8(0)
-        for j in range(len(own)):
-            above = own[j] > upper[j]
-            flags[j] = above
-            any_near |= np.uint8((own[j] >= lower[j]) != above)
+        any_near = np.uint64(0)
+        for byte in range(packed.shape[1]):
+            found = _eight(own, lower, upper, 8 * byte)
+            packed[i, byte] = np.uint8(found)
+            any_near |= found >> np.uint64(8)
         if any_near:
-            for j in range(len(own)):
+            for j in range(len(threshold)):
                 if own[j] >= lower[j] and not own[j] > upper[j]:
                     gap = -threshold[j]
                     for k in range(points.shape[1]):
                         gap += np.float64(points[i, k]) * rows[j, k]
                     if not abs(gap) > error[j]:
                         return OTHER_LENGTHS if most < shortest else TOO_NEAR
-                    flags[j] = gap > 0
+                    if gap > 0:
+                        packed[i, j // 8] |= np.uint8(1 << (j % 8))
                     n_anew += 1
-        for byte in range(len(words)):
-            packed[i, byte] = (words[byte] * BITS_OF_BYTES) >> np.uint64(56)
     return OTHER_LENGTHS if most < shortest else n_anew
