@@ -69,14 +69,24 @@ def test_what_has_no_distances_is_refused(wrong, short_lists):
         approximate.nearest_approximately(X, 5, "euclidean")
 
 
-def test_rows_of_zeros_are_near_to_none(short_lists, monkeypatch):
+def test_rows_of_zeros_are_as_far_as_what_is_orthogonal(short_lists, monkeypatch):
     monkeypatch.setattr(approximate, "PROBED", 100)
-    X = np.abs(points(300, 2))  # no two are farther apart than 1
+    X = np.abs(points(140, 2))  # no two are farther apart than 1
     X[[5, 60]] = 0
-    found = approximate.nearest_approximately(X, 20, "cosine")
-    check_rows(found, 300)
+    found = approximate.nearest_approximately(X, 137, "cosine")
+    check_rows(found, 140)
     others = np.delete(found, [5, 60], axis=0)
     assert not np.isin(others, [5, 60]).any()
+    np.testing.assert_array_equal(found[5], np.delete(np.arange(138), 5))
+    np.testing.assert_array_equal(found[60], np.delete(np.arange(138), 60))
+
+
+def test_numbers_near_the_end_of_the_double_range(short_lists, monkeypatch):
+    monkeypatch.setattr(approximate, "PROBED", 100)
+    X = points(400)
+    X *= 0.9 * np.finfo(float).max / np.abs(X).max()
+    found = approximate.nearest_approximately(X, 5, "euclidean")
+    np.testing.assert_array_equal(found, nearest(X, k=5)[0])
 
 
 def test_points_that_are_all_the_same_have_neighbours(short_lists, monkeypatch):

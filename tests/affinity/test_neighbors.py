@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from auxhash.affinity import neighbors
+from auxhash.affinity import from_neighbors, neighbors
 from auxhash.compute.device import Device
 
 
@@ -118,10 +118,13 @@ def test_one_point_far_out_leaves_the_others_right(far):
 
 def test_a_mark_for_what_is_missing_is_refused():
     X = np.random.default_rng(0).normal(size=(20, 4))
-    X[3, 2] = np.finfo(float).max
-    with pytest.raises(ValueError, match="mark"):
-        neighbors.nearest(X, k=5)
-    neighbors.nearest(X, k=5, metric="cosine")  # which has no use for lengths
+    for rows in (3, slice(None)):  # one, or a whole column
+        spoilt = X.copy()
+        spoilt[rows, 2] = np.finfo(float).max
+        with pytest.raises(ValueError, match="mark"):
+            neighbors.nearest(spoilt, k=5)
+        neighbors.nearest(spoilt, k=5, metric="cosine")  # which has no use for lengths
+        from_neighbors(spoilt, 3, 3, metric="cosine", values="distance")
 
 
 @pytest.mark.parametrize("exponent", [-400, 490])
@@ -186,8 +189,23 @@ def test_rows_of_zeros_have_the_cosine_distance_1_from_all():
     np.testing.assert_array_equal(index[[1, 3]], [[0, 2, 3, 4], [0, 1, 2, 4]])
     np.testing.assert_array_equal(index[0], [1, 2, 3, 4])
     np.testing.assert_array_equal(distance[3], 1)
-    far = neighbors.nearest_on(Device("elsewhere", np), X, 3, "cosine")
-    assert 4 not in far[0]  # which lies opposite
+    elsewhere = Device("elsewhere", np)
+    X = np.array([[1.0, 0], [0, 0], [1, 0.1], [0, 0], [1, 1]])
+    for k in (2, 3, 4):
+        found = neighbors.nearest_on(elsewhere, X, k, "cosine")
+        np.testing.assert_array_equal(
+            found[[1, 3]], neighbors.nearest(X, k=k, metric="cosine")[0][[1, 3]]
+        )
+        np.testing.assert_array_equal(found[0][:2], [2, 4])  # and not a row of zeros
+    with pytest.raises(ValueError, match="k must"):
+        neighbors.nearest_on(elsewhere, X, 5, "cosine")
+
+
+def test_a_query_without_direction_among_points_that_have_one():
+    X = np.random.default_rng(0).normal(size=(20, 5))
+    index, distance = neighbors.nearest(X, np.zeros((2, 5)), k=20, metric="cosine")
+    np.testing.assert_array_equal(index, np.tile(np.arange(20), (2, 1)))
+    np.testing.assert_array_equal(distance, 1)
 
 
 @pytest.mark.parametrize("metric", neighbors.METRICS)

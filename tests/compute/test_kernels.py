@@ -118,7 +118,7 @@ def test_a_kernel_is_a_function_by_its_name():
     assert copy.deepcopy([measure])[0] is measure
     assert measure.__name__ == "measure"
     assert "one query" in measure.__doc__
-    with pytest.raises(TypeError, match="popcount is for kernels only"):
+    with pytest.raises(TypeError, match="popcount is for compiled kernels only"):
         codes.popcount(3)
 
 

@@ -10,6 +10,8 @@ import auxhash
 from auxhash import EndToEndHash, MACHash, NeighborHash, Refine, affinity, losses
 from auxhash.codes import unpack
 from auxhash.compute import device as devices
+from auxhash.refine.rank import _soft_rank
+from auxhash.refine.similar import SameClass
 
 SMALL = {"n_bits": 6, "n_similar": 8, "n_dissimilar": 16, "max_iter": 3, "random_state": 0}
 BRIEF = Refine(n_steps=10, batch=40)
@@ -167,6 +169,33 @@ def test_points_on_a_gpu_get_codes_there(gpu, points, hash_function):
     assert model.score(there, gpu.put(y), k=5) == model.score(X, y, k=5)
     learnt = trained((there, gpu.put(y)), "cpu", hash_function=hash_function)
     np.testing.assert_array_equal(learnt.codes_, model.codes_)
+
+
+@pytest.mark.parametrize("hash_function", ["linear", "rbf", "network"])
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_points_on_a_gpu_get_codes_of_a_model_without_labels(gpu, points, metric, hash_function):
+    X = points[0]
+    model = NeighborHash(8, metric, hash_function, n_steps=5, random_state=0).fit(X)
+    for name in ("encode", "decision_function"):
+        given, expected = getattr(model, name)(gpu.put(X)), getattr(model, name)(X)
+        assert devices.of(given) == gpu
+        np.testing.assert_allclose(gpu.fetch(given), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_slopes_of_the_rank_are_the_same(gpu, rng):
+    U = np.tanh(rng.normal(size=(30, 6))).astype(np.float32)
+    classes = rng.integers(0, 3, 30)
+    least, weight = np.float32(0.01), np.float32(0.2)
+
+    def slopes(put):
+        own, near, sample = put(U[:4]), put(U[4:8]), put(U[8:])
+        level = (own * near).sum(axis=1, keepdims=True)
+        known = SameClass(classes).among(np.arange(4), np.arange(8, 30))
+        return _soft_rank(4 * (own @ sample.T), level, known, slice(0, 4), least, weight)
+
+    for there, here in zip(slopes(gpu.put), slopes(np.asarray), strict=True):
+        assert devices.of(there) == gpu
+        np.testing.assert_allclose(gpu.fetch(there), here, rtol=1e-4, atol=1e-8)
 
 
 def test_other_methods_take_them_too(gpu, points):

@@ -12,6 +12,7 @@ from auxhash.hashfunctions import smooth as smooths
 
 PLAIN = NetworkHash(24)
 THINNED = network(n_hidden=24, dropout=0.4, noise=0.3)
+DROPPED = NetworkHash(24, dropout=0.4, noise=0.3)  # each point leaves out units of its own
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def test_outputs_are_the_decision_values_of_unit_deviation(kind, data):
     np.testing.assert_allclose(moved.decision(F), A, atol=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["linear", "rbf", PLAIN, THINNED])
+@pytest.mark.parametrize("kind", ["linear", "rbf", PLAIN, THINNED, DROPPED])
 def test_gradients_are_those_of_finite_differences(kind, data, monkeypatch):
     monkeypatch.setattr(smooths, "GROUP", 15)
     monkeypatch.setattr(smooths, "POOL", 1000)
@@ -86,6 +87,23 @@ def test_gradients_are_those_of_finite_differences(kind, data, monkeypatch):
             below = value()
             parameter[at] = old
             assert gradient[at] == pytest.approx((above - below) / (2 * width), rel=1e-4, abs=1e-4)
+
+
+def test_units_that_are_left_out_are_made_up_for(data):
+    h, F = fitted(NetworkHash(24, dropout=0.4, noise=0.0), data)
+    smooth = h.smooth(F, np.random.default_rng(2))
+    rows = np.tile(np.arange(len(F)), 200)
+    with threads.pool(2) as run:
+        whole = smooth.outputs(np.arange(len(F)), run)
+        found = smooth.batch(rows, run).reshape(200, *whole.shape)
+    _, X, hidden = smooth.kept
+    plain = np.maximum(X @ smooth.V, 0)
+    assert np.mean(hidden[plain > 0] == 0) == pytest.approx(0.4, abs=0.02)
+    stays = hidden > 0
+    np.testing.assert_allclose(hidden[stays], plain[stays] * smooth.grown, rtol=1e-5)
+    assert smooth.grown == pytest.approx(1 / 0.6, rel=0.01)
+    error = found.std(axis=0) / np.sqrt(200)
+    assert (np.abs(found.mean(axis=0) - whole) < 5 * error + 1e-4).all()
 
 
 def test_a_bit_that_never_changes_gets_a_direction(data):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.affinity.neighbors import Metric, directions, nearest, scale, zero_rows
+from auxhash.affinity.neighbors import Metric, directions, firsts, nearest, scale, zero_rows
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Single
 from auxhash.compute.kernels import kernel
@@ -54,6 +54,9 @@ def nearest_approximately(
     short = np.flatnonzero(found.min(axis=1) < 0)
     if len(short):
         found[short] = _without(short, nearest(X, X[short], k + 1, metric, n_jobs)[0])
+    if metric == "cosine":
+        zeros = zero_rows(X)
+        found[zeros] = firsts(zeros, k)
     return found
 
 
@@ -79,7 +82,7 @@ class Lists(NamedTuple):
         if metric == "euclidean":
             scale(X)  # which refuses what no distances can be had of
         largest = max(float(np.abs(X[rows]).max(initial=0)) for rows in chunks)
-        unit = np.ldexp(1.0, np.frexp(largest)[1])  # squares are far from the ends of the range
+        unit = np.ldexp(0.5, np.frexp(largest)[1])  # squares are far from the ends of the range
 
         def prepared(rows: slice | NDArray[np.int64]) -> Array:
             if metric == "cosine":

@@ -147,7 +147,8 @@ def from_neighbors(
     if values == "sign":
         return fold_signs(*tables, None, n_jobs)
     i, j = (np.concatenate(part) for part in zip(*map(draws.drawn, tables), strict=True))
-    unit = neighbors.scale(points)  # from_pairs divides by the largest anyway
+    # from_pairs divides by the largest anyway.
+    unit = neighbors.scale(points) if metric == "euclidean" else 1.0
 
     def place(rows: NDArray[np.int32]) -> NDArray[np.float64]:
         some = points[rows].astype(np.float64, copy=False)

@@ -28,12 +28,12 @@ SQUARES = 1e-30, 1e30  # sizes of squared lengths for which single precision has
 DEVICE_CHUNK = 256  # points per step on another device: some hundred MB for 10^5 points
 ROOM = 480  # numbers below 2^ROOM have squares far from the end of the double range
 LEAST, MOST = 2.0**-330, 2.0**ROOM
-KEPT = 2.0**-400  # the largest number of a row, of which no digit's square is lost
+KEPT = 2.0**-480  # a number whose square is held with all its digits
 
 
 def normalized(X: NDArray[Any]) -> Array:
     """Rows of X scaled to unit length; a zero row stays zero."""
-    X = np.ascontiguousarray(X, np.float64)  # rows are summed in the same order in any layout
+    X = X.astype(np.float64, order="C", copy=False)  # rows are summed in one order in any layout
     if not X.shape[1]:
         return X
     # By the largest entry first: squares of very large or small numbers leave the double range.
@@ -55,8 +55,8 @@ def nearest(
 
     Without `queries` the rows of X query each other, each leaving itself out. Cosine distance is
     the squared Euclidean distance of the normalised rows, halved: 1 - cos, and 1 from a row of
-    zeros, which has no direction. Equal distances are ordered by index. A squared distance beyond
-    the double range is given as infinity.
+    zeros, which has no direction, up to rounding. Equal distances are ordered by index. A squared
+    distance beyond the double range is given as infinity.
     """
     if metric not in METRICS:
         raise ValueError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}")
@@ -81,6 +81,8 @@ def nearest(
 
     def search(rows: slice) -> tuple[NDArray[np.int64], Array]:
         q = prepared(Q[rows])
+        if metric == "cosine":
+            q[~q.any(axis=1)] = 1.0  # rows of zeros, which get their neighbours below
         index = np.full((len(q), k), -1, np.int64)
         best = np.full((len(q), k), np.inf)
         room = np.empty((len(q), min(len(X), size)), SINGLE)
@@ -99,7 +101,7 @@ def nearest(
     index, distance = (np.concatenate(part) for part in zip(*found, strict=True))
     if metric == "cosine":
         distance /= 2
-        index[zeros[-1]], distance[zeros[-1]] = _firsts(zeros[-1], k, queries is None), 1.0
+        index[zeros[-1]], distance[zeros[-1]] = firsts(zeros[-1], k, queries is None), 1.0
         return index, distance
     with np.errstate(over="ignore"):
         return index, distance * unit * unit
@@ -118,7 +120,7 @@ def _points(X: Any, queries: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     return X, Q
 
 
-def _firsts(rows: NDArray[np.int64], k: int, among_themselves: bool) -> NDArray[np.int64]:
+def firsts(rows: NDArray[np.int64], k: int, among_themselves: bool = True) -> NDArray[np.int64]:
     """The first k points for each of these queries, which are as far from all; less the query."""
     first = np.tile(np.arange(k), (len(rows), 1))
     return first + (first >= rows[:, None]) if among_themselves else first
@@ -126,9 +128,9 @@ def _firsts(rows: NDArray[np.int64], k: int, among_themselves: bool) -> NDArray[
 
 def zero_rows(X: NDArray[Any]) -> NDArray[np.int64]:
     """The rows of X that are all zero. Raises for NaN and infinity."""
-    _sizes(X)
-    blocks = threads.chunks(len(X), BLOCK)
-    found = [np.empty(0, np.int64), *(np.flatnonzero(~X[b].any(axis=1)) + b.start for b in blocks)]
+    found = [np.empty(0, np.int64)]
+    for rows in threads.chunks(len(X), BLOCK):
+        found.append(np.flatnonzero(_sizes(X[rows]) == 0) + rows.start)
     return np.concatenate(found)
 
 
@@ -146,60 +148,57 @@ def nearest_on(device: Device, X: NDArray[Any], k: int, metric: Metric) -> NDArr
     """
     X, _ = _points(X, None)
     k = checks.whole("k", k, 1, len(X) - 1)
+    zeros = zero_rows(X) if metric == "cosine" else np.empty(0, np.int64)
     if metric == "cosine":
-        points = directions(X, with_zeros=zero_rows(X).size > 0)
+        points = directions(X, with_zeros=zeros.size > 0)
     else:
         points = np.asarray(X, np.float64) / scale(X)
     on = device.put(points - points.mean(axis=0))
     squares = (on * on).sum(axis=1)
-    found = []
-    for start in range(0, len(on), DEVICE_CHUNK):
-        rows = on[start : start + DEVICE_CHUNK]
-        distance = squares - 2 * (rows @ on.T)
-        own = device.put(np.arange(len(rows)))
-        distance[own, own + start] = np.inf
+    found = np.empty((len(X), k), np.int64)
+    for rows in threads.chunks(len(X), DEVICE_CHUNK):
+        distance = squares - 2 * (on[rows] @ on.T)
+        own = device.put(np.arange(len(distance)))
+        distance[own, own + rows.start] = np.inf
         near = np.argpartition(distance, k - 1, axis=1)[:, :k]
         order = np.argsort(np.take_along_axis(distance, near, axis=1), axis=1)
-        found.append(device.fetch(np.take_along_axis(near, order, axis=1)))
-    return np.concatenate(found).astype(np.int64)
+        found[rows] = device.fetch(np.take_along_axis(near, order, axis=1))
+    found[zeros] = firsts(zeros, k)
+    return found
 
 
 def scale(*parts: NDArray[Any]) -> float:
     """The power of two to divide all numbers by, which changes no digit.
 
-    1 where their squares stay well within the double range. Very large numbers are not divided by
-    more than they must be: among them may be small ones. Raises for NaN and infinity, and where a
-    row is so small beside the largest that its squares would be lost.
+    1 where their squares stay well within the double range; of numbers below 1e-150 beside others
+    of usual size, squares are 0, as they are in any sum of squares. Very large numbers are not
+    divided by more than they must be: among them may be small ones. Raises for NaN and infinity,
+    and where numbers would be lost beside very large ones.
     """
-    smallest, largest = _sizes(*parts)
+    blocks = [(part, rows) for part in parts for rows in threads.chunks(len(part), BLOCK)]
+    largest = max((float(_sizes(part[rows]).max(initial=0.0)) for part, rows in blocks), default=0)
     if largest == 0 or LEAST < largest < MOST:
         return 1.0
     exponent = int(np.frexp(largest)[1])
     if largest < 1:
         return 2.0 ** max(exponent, -1000)
     unit = 2.0 ** (exponent - ROOM)
+    sizes = (np.abs(np.asarray(part[rows], np.float64)) for part, rows in blocks)
+    smallest = min(float(some[some > 0].min(initial=np.inf)) for some in sizes)
     if smallest / unit < KEPT:
         raise ValueError(
-            f"the largest number is {largest:.2g}, and there are rows of no more than "
-            f"{smallest:.2g}: no squared distances hold both. Does it mark what is missing?"
+            f"there are numbers of size {largest:.2g} and of size {smallest:.2g}: no squared "
+            "distances hold both. Do the large ones mark what is missing?"
         )
     return unit
 
 
-def _sizes(*parts: NDArray[Any]) -> tuple[float, float]:
-    """The smallest and the largest of all rows, by their largest numbers; zeros are left out.
-
-    Raises for NaN and infinity.
-    """
-    smallest, largest = np.inf, 0.0
-    for part in parts:
-        for rows in threads.chunks(len(part), BLOCK):
-            sizes = np.abs(np.asarray(part[rows], np.float64)).max(axis=1, initial=0.0)
-            if not np.isfinite(sizes).all():
-                raise ValueError("X and queries must hold finite numbers, not NaN or infinity")
-            smallest = min(smallest, float(sizes[sizes > 0].min(initial=np.inf)))
-            largest = max(largest, float(sizes.max(initial=0.0)))
-    return smallest, largest
+def _sizes(X: NDArray[Any]) -> Array:
+    """The largest number of each row, without its sign. Raises for NaN and infinity."""
+    sizes: Array = np.abs(np.asarray(X, np.float64)).max(axis=1, initial=0.0)
+    if not np.isfinite(sizes).all():
+        raise ValueError("X and queries must hold finite numbers, not NaN or infinity")
+    return sizes
 
 
 def _roughly(q: Array, base: Array, room: NDArray[Any]) -> tuple[NDArray[Any], Array, Array] | None:

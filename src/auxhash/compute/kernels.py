@@ -96,7 +96,8 @@ class Intrinsic:
         return known.resolve_value_type(self._made)
 
     def __call__(self, *args: Any) -> Any:
-        raise TypeError(f"{self.py_func.__qualname__} is for kernels only")
+        name = self.py_func.__qualname__
+        raise TypeError(f"{name} is for compiled kernels only: NUMBA_DISABLE_JIT must not be set")
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:

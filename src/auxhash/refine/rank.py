@@ -28,10 +28,10 @@ from auxhash.refine.similar import Known, Similar
 BATCH = 1024  # points i per step
 SAMPLE = 4096  # points m per step
 TAU = 0.5  # bits
-CHUNK = 128  # points i per task of a thread: products of fewer take twice as long
+CHUNK = 128  # points i per task of a thread: products of fewer take longer
 STEEPEST = np.float32(np.log2(np.e) / (2 * TAU))  # of the sigmoid, as an exponent of 2
 FARTHEST = np.float32(86)  # exponent of 2: beyond it a sigmoid is as good as 0 or 1
-# 2^f for f from -1/2 to 1/2: Taylor's series, whose error is that of rounding.
+# 2^f for f from -1/2 to 1/2: Taylor's series, whose error is less than 2e-7.
 C1, C2, C3, C4, C5, C6 = (np.float32(np.log(2) ** k / math.factorial(k)) for k in range(1, 7))
 
 
