@@ -83,7 +83,10 @@ def test_init_goes_on(here, run, model):
 def test_init_of_a_baseline_is_refused(here, run):
     baselines.ITQ(n_bits=4).fit(np.load("features.npy")).save("itq.safetensors")
     common = ("fit", "features.npy", "labels.npy", "--init", "itq.safetensors", "-o", "x")
-    assert "holds a model of ITQ, and only models of `auxhash fit`" in run(*common, code=1).output
+    assert (
+        "holds a model of ITQ, and only those that `auxhash fit` learnt from labels"
+        in run(*common, code=1).output
+    )
 
 
 def test_auto_shows_what_it_chose_from(here, run):

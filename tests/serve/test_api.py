@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from auxhash import NeighborHash
 from auxhash.codes import hamming
 from auxhash.datasets.files.images import ImageFeature, gist_feature
 from tests.serve.conftest import BITS, FEATURES
@@ -93,6 +94,22 @@ def test_radius_says_when_it_was_cut(filled, points):
                 answer = query(filled, codes=[bytes(code).hex()], radius=radius, limit=limit)
                 assert found(answer) == [within[:limit]]
                 assert answer["results"][0]["cut"] is (limit < len(within))
+
+
+@pytest.mark.parametrize(
+    ("learnt", "by"), [(None, "euclidean"), ("euclidean", "euclidean"), ("cosine", "cosine")]
+)
+def test_the_model_says_by_which_metric_is_reranked(url, hasher, points, learnt, by):
+    ids, X, _, _ = points
+    if learnt is not None:
+        hasher = NeighborHash(BITS, learnt, "linear", n_steps=2, random_state=0).fit(X)
+    with asking(url, hasher) as client:
+        listed = [{"id": int(n), "vector": x.tolist()} for n, x in zip(ids, X, strict=True)]
+        right(client.put("/points", json={"points": listed}))
+        asked = {"vectors": X[:3].tolist(), "k": 4, "rerank": N}
+        answer, told = query(client, **asked), query(client, **asked, metric=by)
+        assert answer == told
+        assert answer["by"] == by
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])

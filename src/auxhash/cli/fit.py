@@ -204,7 +204,8 @@ def _start(
     if not isinstance(model, MACHash):
         kind = type(model).__name__
         raise ValueError(
-            f"{init} holds a model of {kind}, and only models of `auxhash fit` can go on"
+            f"{init} holds a model of {kind}, and only those that `auxhash fit` learnt from labels "
+            "or pairs can go on"
         )
     for option, name in (("--bits", "n_bits"), ("--hash-function", "hash_function")):
         old = getattr(model, name)

@@ -153,7 +153,13 @@ class Queries(Strict):
         ]
         | None
     ) = None
-    metric: Literal["euclidean", "cosine"] = "euclidean"
+    metric: (
+        Annotated[
+            Literal["euclidean", "cosine"],
+            Field(description="Of re-ranking; by default the model's, or else euclidean."),
+        ]
+        | None
+    ) = None
     filter: Filter | None = None
     with_payload: Annotated[bool, Field(strict=True)] = False
 

@@ -6,7 +6,7 @@ It knows nothing of HTTP. What cannot be answered raises RefusedError with the r
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -129,7 +129,15 @@ class Service:
         results = [
             {"hits": self._hits(each, points, asked.with_payload), "cut": each.cut} for each in near
         ]
-        return {"by": "hamming" if asked.rerank is None else asked.metric, "results": results}
+        return {
+            "by": "hamming" if asked.rerank is None else self._metric(asked),
+            "results": results,
+        }
+
+    def _metric(self, asked: Queries) -> Literal["euclidean", "cosine"]:
+        """Of re-ranking: as asked for, or else the one that the model was learnt for."""
+        learnt = getattr(self._encoder, "metric", None)
+        return asked.metric or (learnt if learnt in ("euclidean", "cosine") else "euclidean")
 
     def _hits(
         self, near: Neighbours, points: dict[int, Point], with_payload: bool
@@ -213,7 +221,9 @@ class Service:
         rows = np.searchsorted(names, np.array([each.ids for each in near], np.int64))
         # Candidates come by id, so that vectors at equal distance do.
         rows.sort(axis=1)
-        distances, order = by_vectors(rows, wanted.vectors, np.array(vectors), k, asked.metric)
+        distances, order = by_vectors(
+            rows, wanted.vectors, np.array(vectors), k, self._metric(asked)
+        )
         ids = np.array(names, np.int64)[order]
         return [
             Neighbours(far.tolist(), which.tolist())

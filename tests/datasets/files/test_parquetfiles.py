@@ -1,6 +1,7 @@
 """Which columns of a .parquet file are the features, and their values."""
 
 import decimal
+import json
 
 import numpy as np
 import pytest
@@ -92,6 +93,19 @@ def test_columns_of_numbers_but_no_ids(write):
     found = rows.of_file(path)
     np.testing.assert_array_equal(found.all(), X[:, :2])
     assert found.taken.endswith("columns a, b; passed over: ID, name, __index_level_0__")
+
+
+def test_the_index_of_a_frame_is_no_feature(write):
+    """pandas' set_index("key").to_parquet() writes the key as a column, and notes what it was."""
+    table = arrow.table({"a": X[:, 0], "b": X[:, 1], "key": range(5000, 5010)})
+    note = {"index_columns": ["key"], "columns": []}
+    found = rows.of_file(write(table.replace_schema_metadata({"pandas": json.dumps(note)})))
+    np.testing.assert_array_equal(found.all(), X[:, :2])
+    assert found.taken.endswith("columns a, b; passed over: key")
+    numbered = {"index_columns": [{"kind": "range", "start": 0, "stop": 10, "step": 1}]}
+    for other in (json.dumps(numbered), "no JSON", "[]", '{"index_columns": 3}'):
+        found = rows.of_file(write(table.replace_schema_metadata({"pandas": other})))
+        assert found.all().shape == (10, 3)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ A column of lists of numbers is the features; only without one are they all colu
 So an id is not taken for a feature if there is a column of lists.
 """
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -103,16 +104,17 @@ class Parquet:
 def choose(schema: Any, path: Path | str, label: str) -> Chosen:
     """The columns of features: the one of lists of numbers, or else all columns of numbers.
 
-    A column called id, and the row numbers of pandas, are passed over; so are text and dates. If
+    A column called id, and the index of a pandas frame, are passed over; so are text and dates. If
     there is no column of lists, any other type is an error: it may hold the features in a form
     that is not read.
     """
     lists, numbers, passed, unread = [], [], [], []
+    index = _index_of_frame(schema)
     for field in schema:
         name, kind = field.name, field.type
         if name == label:
             continue
-        if name.lower() == IDS or name.startswith(INDEX):
+        if name.lower() == IDS or name.startswith(INDEX) or name in index:
             passed.append(name)
         elif _is_list(kind) and _is_number(_storage(kind).value_type):
             lists.append(name)
@@ -138,6 +140,15 @@ def choose(schema: Any, path: Path | str, label: str) -> Chosen:
     if not numbers:
         raise ValueError(f"{path} must hold one column of lists, or columns of numbers")
     return Chosen(numbers, False, passed, own)
+
+
+def _index_of_frame(schema: Any) -> set[str]:
+    """The columns that were the index of a pandas frame, as pandas notes it in the file."""
+    try:
+        known = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+        return {name for name in known.get("index_columns", []) if isinstance(name, str)}
+    except (ValueError, AttributeError, TypeError):  # not pandas' note
+        return set()
 
 
 def features_of(table: Any, chosen: Chosen, path: Path | str, first: int = 0) -> AnyArray:
