@@ -44,8 +44,9 @@ def nearest_approximately(
     The same on any number of threads.
     """
     found = np.empty((len(X), k), np.int64)
+    zeros = zero_rows(X) if metric == "cosine" else np.empty(0, np.int64)
     with threads.pool(n_jobs) as run:
-        lists = Lists.of(X, metric, run)
+        lists = Lists.of(X, metric, zeros.size > 0, run)
 
         def search(piece: tuple[int, slice]) -> None:
             found[lists.numbers[piece[1]]] = lists.nearest(*piece, k)
@@ -54,9 +55,7 @@ def nearest_approximately(
     short = np.flatnonzero(found.min(axis=1) < 0)
     if len(short):
         found[short] = _without(short, nearest(X, X[short], k + 1, metric, n_jobs)[0])
-    if metric == "cosine":
-        zeros = zero_rows(X)
-        found[zeros] = firsts(zeros, k)
+    found[zeros] = firsts(zeros, k)
     return found
 
 
@@ -75,10 +74,9 @@ class Lists(NamedTuple):
     reach: Array  # (n,): the largest entry of each offset, in double precision
 
     @classmethod
-    def of(cls, X: NDArray[Any], metric: Metric, run: threads.Run) -> "Lists":
+    def of(cls, X: NDArray[Any], metric: Metric, with_zeros: bool, run: threads.Run) -> "Lists":
         """Those of the rows of X, or of their directions; about PER_LIST points each."""
         chunks = threads.chunks(len(X), CHUNK)
-        with_zeros = metric == "cosine" and zero_rows(X).size > 0
         if metric == "euclidean":
             scale(X)  # which refuses what no distances can be had of
         largest = max(float(np.abs(X[rows]).max(initial=0)) for rows in chunks)
