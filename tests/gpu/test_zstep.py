@@ -101,6 +101,27 @@ def test_all_colours_in_one_launch(gpu, rng, monkeypatch, threads):
     np.testing.assert_array_equal(*codes)
 
 
+def test_points_with_more_edges_than_a_block_holds(gpu, rng):
+    """Two hubs, paired with all others: a sweep visits their bits one after the other."""
+    n, b = 1800, 70
+    i, j = np.triu_indices(n, 1)
+    y = rng.choice([-1.0, 1.0], len(i))
+    pairs = affinity.from_pairs(i[i < 2], j[i < 2], y[i < 2], n)
+    here, there = Problem(pairs, "ksh", b), problem_on(gpu, pairs, "ksh", b)
+    H, mu = signs(rng, n, b), 0.02 * here.last_mu  # more than the two pairs of the others pull
+    Z = H.copy()
+    Z[:2] = signs(rng, 2, b)
+    found = z_step(there, gpu.put(Z), Penalty(gpu.put(H), mu), get("descent"), 1, rng)
+
+    linear = Penalty(H, mu).linear()
+    order = gpu.fetch(there.colours.order)
+    for hub in order[order < 2]:
+        for k in range(b):
+            if Z[hub, k] * (here.fields(Z) + linear)[hub, k] > 0:
+                Z[hub, k] *= -1
+    np.testing.assert_array_equal(gpu.fetch(found.Z), Z)
+
+
 @pytest.mark.parametrize("b", [3, 66])
 def test_a_sweep_never_raises_the_loss_and_ends_where_no_flip_lowers_it(gpu, rng, b):
     y = rng.integers(0, 4, 40)
