@@ -1,4 +1,5 @@
 import pickle
+import re
 import warnings
 from functools import partial
 from itertools import pairwise
@@ -345,6 +346,24 @@ def test_points_that_are_all_the_same_are_told():
     for method in (TwoStepHash(n_bits=2, n_similar=3, n_dissimilar=5), ITQ(n_bits=2)):
         with pytest.warns(UserWarning, match="all 30 points of X are the same"):
             method.fit(np.ones((30, 4)), y)
+
+
+@pytest.mark.parametrize(
+    ("size", "dtype"),
+    [(1e6, np.float64), (-1e6, np.float32), (10**6, np.int64), (1e90, np.float64)],
+)
+def test_a_row_that_outweighs_all_others_is_told(digits, size, dtype):
+    X, y = digits[0][:60].astype(dtype), digits[1][:60]
+    ITQ(4).fit(X)  # without a word
+    X[17, 5] = size
+    told = f"row 17 of X outweighs all other 59 together (column 5 holds {size:g})"
+    for method in (ITQ(4), TwoStepHash(4, n_similar=2, n_dissimilar=10)):
+        with np.errstate(all="ignore"), pytest.warns(UserWarning, match=re.escape(told)):
+            method.fit(X, y)
+    cosine = auxhash.NeighborHash(4, metric="cosine", n_steps=2, hash_function="linear")
+    cosine.fit(X)  # lengths do not count
+    with np.errstate(all="ignore"):
+        ITQ(4).fit(X[:49])  # one of few may well be far from the others
 
 
 def test_a_loss_that_does_not_depend_on_d_is_told_before_training():

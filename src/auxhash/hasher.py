@@ -15,6 +15,7 @@ from auxhash.affinity import Affinity
 from auxhash.checks import ArgumentError
 from auxhash.codes import Codes, Packed, sign
 from auxhash.compute import device as devices
+from auxhash.compute import threads
 from auxhash.hashfunctions import (
     NotFiniteError,
     decided,
@@ -28,6 +29,8 @@ from auxhash.storage import fitted
 from auxhash.training.validation import SCORE_K, precision_among
 
 MARKED_ROWS = 1000  # a fingerprint reads at least so many, or all
+WEIGHED_ROWS = 50  # of fewer, one may well outweigh the others
+WEIGHED = 1 << 20  # numbers at a time
 
 
 class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -176,7 +179,33 @@ def check_points(
         warnings.warn(
             f"all {len(points)} points of X are the same, and will get the same code", stacklevel=2
         )
+    if getattr(hasher, "metric", None) != "cosine":  # by which lengths do not count
+        _warn_of_one_row(points)
     return points
+
+
+def _warn_of_one_row(X: NDArray[Any]) -> None:
+    """Warn of a row that outweighs all others together, as a slip of the pen does.
+
+    Whatever is learnt then tells that row from the others, and the others not from each other.
+    """
+    if X.ndim != 2 or len(X) < WEIGHED_ROWS or X.dtype.itemsize == 1:  # bytes are not so far apart
+        return
+    rows = threads.chunks(len(X), max(1, WEIGHED // X.shape[1]))
+    largest = np.concatenate([np.abs(X[part].astype(np.float64)).max(axis=1) for part in rows])
+    row, scale = int(largest.argmax()), float(largest.max())
+    if not 0 < scale < np.inf:
+        return
+    each = [np.square(X[part] / scale).sum(dtype=np.float64) for part in rows]
+    if 2 * np.square(X[row] / scale).sum(dtype=np.float64) <= sum(each):
+        return
+    column = int(np.abs(X[row].astype(np.float64)).argmax())
+    warnings.warn(
+        f"row {row} of X outweighs all other {len(X) - 1:,} together (column {column} holds "
+        f"{X[row, column]:g}), and codes may tell no others apart: is it a slip, or a mark for "
+        "what is missing?",
+        stacklevel=2,
+    )
 
 
 def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> NDArray[Any]:

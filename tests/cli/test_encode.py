@@ -3,12 +3,15 @@
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
+import pyarrow as arrow
 import pytest
 from pyarrow import parquet
 
 import auxhash
+from tests.cli.conftest import FEW
 
 
 def test_encode_every_kind_of_file(here, run, model):
@@ -96,6 +99,57 @@ def test_labels_may_be_missing_where_points_are_encoded(here, run, model):
     )
     result = run("fit", "unknown.csv", "-o", "u.safetensors", code=1)
     assert "unknown.csv: line 2, column 'y' is empty" in result.output
+
+
+@pytest.fixture
+def named(here, run):
+    """A model that was learnt from the columns pixel0 to pixel63 of table.csv."""
+    run("fit", "table.csv", "-o", "named.safetensors", "--bits", "12", *FEW)
+    return "named.safetensors"
+
+
+def frame(order=None):
+    """The columns of table.csv, in this order."""
+    X, names = np.load("features.npy"), [f"pixel{i}" for i in range(64)]
+    return {names[i]: X[:, i] for i in (range(64) if order is None else order)}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_columns_are_found_by_their_names(here, run, named, suffix):
+    columns = {"more": np.ones(120), **frame(np.random.default_rng(0).permutation(64))}
+    write_table(f"other{suffix}", columns)
+    told = run("encode", named, f"other{suffix}", "-o", "out.npy")
+    assert "the order that the model was learnt from, without column more" in told.stderr
+    np.testing.assert_array_equal(np.load("out.npy"), auxhash.load(named).codes_)
+
+
+def test_columns_that_are_missing_or_have_no_names(here, run, named):
+    columns = frame()
+    del columns["pixel7"]
+    write_table("less.csv", columns)
+    said = run("encode", named, "less.csv", "-o", "none.npy", code=1).output
+    assert "less.csv lacks what the model was learnt from, column pixel7" in said
+    told = run("encode", named, "features.npy", "-o", "out.npy")
+    assert "columns without names, taken for 64 columns, pixel0 to pixel63" in told.stderr
+    np.testing.assert_array_equal(np.load("out.npy"), auxhash.load(named).codes_)
+    told = run("evaluate", "table.csv", "table.csv", "--model", named, "-k", "1")
+    assert "UserWarning" not in told.stderr
+
+
+def test_columns_of_many_files_have_the_order_of_the_model(here, run, named, tmp_path):
+    for order, code in ((range(64), 0), (range(63, -1, -1), 1)):
+        write_table(str(tmp_path / "part.parquet"), {"id": np.arange(120), **frame(order)})
+        told = run("encode", named, f"{tmp_path}/*.parquet", "-o", tmp_path / "codes", code=code)
+        assert ("in this order" in told.output) == bool(code)
+
+
+def write_table(path, columns):
+    if path.endswith(".parquet"):
+        parquet.write_table(arrow.table(columns), path)
+        return
+    rows = zip(*columns.values(), strict=True)
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
+    Path(path).write_text("\n".join(lines))
 
 
 def test_many_files(here, run, model, tmp_path):

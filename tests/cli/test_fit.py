@@ -40,9 +40,10 @@ def test_the_help_tells_the_library_s_defaults():
 def test_labels_inside_the_file(here, run, model, name):
     told = run("fit", name, "-o", "inside.safetensors", "--bits", "12", *FEW, "--json")
     assert (told["points"], told["features"], told["bits"]) == (120, 64, 12)
-    X = np.load("features.npy")
     found = auxhash.load("inside.safetensors")
-    np.testing.assert_array_equal(found.encode(X), auxhash.load(model).encode(X))
+    np.testing.assert_array_equal(found.codes_, auxhash.load(model).codes_)
+    names = [f"pixel{i}" for i in range(64)] if name == "table.csv" else None
+    assert getattr(found, "feature_names_in_", np.array(None)).tolist() == names
 
 
 def test_pairs(here, run):
@@ -188,9 +189,19 @@ def test_the_header_can_be_declared(here, run, model):
     assert "line 1 counts 0, 1, 2" in run(*common, code=1).output
     run(*common, "--header")
     found = auxhash.load("h.safetensors")
-    np.testing.assert_array_equal(found.encode(X), auxhash.load(model).encode(X))
+    np.testing.assert_array_equal(found.codes_, auxhash.load(model).codes_)
     result = run("fit", "features.npy", "headed.csv", "-o", "h.safetensors", code=1)
     assert "120 points, but headed.csv 121 labels (does line 1 name the column?" in result.output
+
+
+def test_going_on_keeps_the_names_of_the_columns(here, run):
+    few = ("--bits", "4", *FEW)
+    run("fit", "table.csv", "-o", "named.safetensors", *few)
+    names = auxhash.load("named.safetensors").feature_names_in_.tolist()
+    for new in (("new.npy", "new-labels.npy"), ("table.csv",)):
+        told = run("fit", *new, "--init", "named.safetensors", "-o", "on.safetensors")
+        assert ("columns without names" in told.stderr) == (new[0] == "new.npy")
+        assert auxhash.load("on.safetensors").feature_names_in_.tolist() == names
 
 
 def test_labels_beside_a_table_that_has_its_own(here, run):

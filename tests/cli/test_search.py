@@ -29,6 +29,22 @@ def test_search_is_the_library_s(codes, run, model):
         np.testing.assert_array_equal(found["distances"], distances)
 
 
+def test_codes_of_another_model(here, run):
+    """Models of one size are told apart by what they find."""
+    X = np.load("features.npy")
+    for seed in (0, 1):
+        hasher = auxhash.baselines.LSH(64, random_state=seed).fit(X)
+        hasher.save(f"{seed}.safetensors")
+        np.save(f"{seed}.npy", hasher.encode(X))
+    run("index", "0.npy", "-o", "0.index")
+    said = "queries.npy: as far from the codes of 0.index as chance has it"
+    for seed in (0, 1):
+        told = run("search", "0.index", "queries.npy", "--model", f"{seed}.safetensors", "-k", "1")
+        assert (said in told.stderr) == bool(seed)
+        told = run("add", "0.index", f"{seed}.npy", "-o", "more.index", "--json")
+        assert ("as chance has it" in str(told.get("read"))) == bool(seed)
+
+
 def test_codes_as_queries(codes, run):
     told = run("search", "c.index", "c.npy", "-k", "1", "--json")
     assert np.ravel(told["distances"]).tolist() == [0] * 120

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas
 import pytest
 from sklearn.linear_model import LogisticRegression
 
@@ -92,10 +93,20 @@ def test_other_models_are_estimators(tmp_path, points):
     assert type(encoder.load(path)) is auxhash.MACHash
     baselines.ITQ(n_bits=4).fit(points[0]).save(path)
     assert type(encoder.load(path)) is baselines.ITQ
+
+
+def test_it_knows_the_names_of_its_columns(tmp_path, points):
     model = auxhash.MACHash(n_bits=4, max_iter=1).fit(*points)
+    expected = model.encode(points[0])
     model.feature_names_in_ = np.array(list("abcdef"), object)
-    model.save(path)
-    assert type(encoder.load(path)) is auxhash.MACHash
+    model.save(tmp_path / "m.safetensors")
+    found = encoder.load(tmp_path / "m.safetensors")
+    assert type(found) is Encoder
+    assert found.feature_names_in_.tolist() == list("abcdef")
+    np.testing.assert_array_equal(found.encode(points[0]), expected)
+    frame = pandas.DataFrame(points[0], columns=list("bacdef"))
+    with pytest.raises(ValueError, match="feature names"):
+        found.encode(frame)
 
 
 def change_bits(content, arrays):

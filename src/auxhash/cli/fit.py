@@ -139,6 +139,8 @@ def fit(
       auxhash fit photos -o photos.safetensors
       auxhash fit photos --features mine:colours -o colours.safetensors
     """
+    import numpy as np
+
     from auxhash.cli import inputs
     from auxhash.compute import device as devices
     from auxhash.training.interrupt import TrainingInterrupted
@@ -163,12 +165,15 @@ def fit(
     settings |= choice.settings if choice else {}
     hasher.set_params(**settings, random_state=seed, n_jobs=jobs, device=device)
     hasher.verbose = verbose
+    names = found.columns or getattr(hasher, "feature_names_in_", None)
     began = clock.seconds()
     warnings.simplefilter("ignore", TrainingInterrupted)  # the user is told below
     hasher.fit(X, **learnt_from, checkpoint=checkpoint)
     seconds = clock.seconds() - began
     if found.feature is not None:
         hasher.image_feature_ = found.feature
+    if names is not None:
+        hasher.feature_names_in_ = np.array(names, object)
     # How it was fitted is no part of the model: the file is the same on any number of threads.
     hasher.set_params(n_jobs=None, verbose=0, device="cpu")
     if learnt_from:

@@ -5,6 +5,8 @@ without scikit-learn.
 """
 
 import os
+import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +35,7 @@ def points(
 ) -> Rows:
     """Points to learn from."""
     if not Path(path).is_dir():
-        return _of_file(path, own, label, header)
+        return _announced(_in_file(path, own, label, header))
     from auxhash.datasets.files import images
 
     folder = images.image_folder(path)
@@ -43,9 +45,9 @@ def points(
 def points_for(
     hasher: "Encoder | Hasher", path: str, own: str | None, label: str, header: HeaderChoice = None
 ) -> Rows:
-    """Points for a model: for pictures, the same features that it was learnt from."""
+    """Points for a model: of pictures the same features, of tables the same columns."""
     if not Path(path).is_dir():
-        return _of_file(path, own, label, header)
+        return _announced(_of_columns(_in_file(path, own, label, header), hasher))
     name = getattr(hasher, "image_feature_", None)
     if name is None:
         raise ValueError(f"{path} is a folder, and the model was not learnt from pictures")
@@ -194,10 +196,22 @@ def comparable(asked: AnyArray, searched: AnyArray) -> None:
         )
 
 
-def _of_file(path: str, own: str | None, label: str, header: HeaderChoice) -> Rows:
+def _in_file(path: str, own: str | None, label: str, header: HeaderChoice) -> Rows:
     if own is not None:
         raise ValueError(f"--features is for folders of pictures, and {path} is none")
-    return _announced(rows.of_file(path, label, header=header))
+    return rows.of_file(path, label, header=header)
+
+
+def _of_columns(found: Rows, hasher: "Encoder | Hasher") -> Rows:
+    """The columns that the model was learnt from, by name where both have names."""
+    names = getattr(hasher, "feature_names_in_", None)
+    if names is None:
+        return found
+    warnings.filterwarnings("ignore", "X does not have valid feature names")  # it is said here
+    if found.columns is None:
+        told = f"columns without names, taken for {taken.columns(names.tolist())} of the model"
+        return replace(found, taken=taken.joined(found.taken, told))
+    return found.of_columns(names.tolist())
 
 
 def _announced(found: Rows) -> Rows:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from auxhash.cli.output import number, show, table
+from auxhash.cli.output import number, show, table, tell
 from auxhash.words import count
 
 if TYPE_CHECKING:
     from auxhash.codes import Packed
     from auxhash.compute.arrays import AnyArray
+    from auxhash.index.named import NumberedIndex
 
 Called = Callable[[Iterable[int]], list[str]]  # from ids to names
 
@@ -122,6 +123,17 @@ def encoded(
         return Asked(hasher.encode(vectors), points.names, vectors, metric)
     codes = np.concatenate([hasher.encode(chunk) for chunk in points.chunks()])
     return Asked(codes, points.names, metric=metric)
+
+
+def tell_chance(index: "NumberedIndex", codes: "Packed", name: str, index_name: str) -> None:
+    """Say so where codes have nothing to do with those of an index."""
+    from auxhash.index.chance import by_chance
+
+    if by_chance(index, codes):
+        tell(
+            f"{name}: as far from the codes of {index_name} as chance has it: were these made by "
+            "the same model, from the same columns?"
+        )
 
 
 def answer(

@@ -13,7 +13,17 @@ from auxhash.cli.output import (
     label_option,
     own_feature_option,
 )
-from auxhash.cli.queries import OUTPUTS, Asked, Called, Found, K, answer, codes, encoded
+from auxhash.cli.queries import (
+    OUTPUTS,
+    Asked,
+    Called,
+    Found,
+    K,
+    answer,
+    codes,
+    encoded,
+    tell_chance,
+)
 from auxhash.words import count
 
 if TYPE_CHECKING:
@@ -112,6 +122,7 @@ def search(
         asked = Asked(codes(queries, found.n_bits))
     else:
         asked = encoded(model, queries, own, label, header, jobs, inner, finer.by_points)
+    tell_chance(inner, asked.codes, queries, index)
     if radius is None:
         finer = finer.for_model(asked.metric)
         what = finer.search(inner, asked, K if k is None else k, header)

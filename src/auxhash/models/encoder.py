@@ -43,6 +43,7 @@ class Encoder:
     hash_function: HashFunction
     image_feature_: str | None
     metric: str | None  # that its codes were learnt for, if it was one of neighbours
+    feature_names_in_: AnyArray | None  # of the columns it was learnt from, if they had names
     n_jobs: int | None = None
 
     def decision_function(self, X: AnyArray) -> Array:
@@ -94,8 +95,6 @@ def _encoder(path: str | os.PathLike[str], model: StoredModel) -> Encoder | None
     try:
         content = encoding.parts(model.content)
         learnt = encoding.parts(content["learnt"])
-        if "feature_names_in_" in learnt:  # which points are compared with
-            return None
 
         def read(coded: Any) -> Any:
             return encoding.decode(coded, model.arrays, part=True)
@@ -108,6 +107,7 @@ def _encoder(path: str | os.PathLike[str], model: StoredModel) -> Encoder | None
             read(learnt["hash_function_"]),
             read(learnt.get("image_feature_")),
             read(parameters.get("metric")),
+            read(learnt.get("feature_names_in_")),
         )
         return found if _is_whole(found) else None
     except Exception:  # of any type: the estimator fails as well, and says why
@@ -122,6 +122,11 @@ def _is_whole(found: Encoder) -> bool:
     if not fitted.SKLEARN["n_features_in_"](n_features):
         return False
     if image is not None and not (type(image) is str and fitted.is_feature(image)):
+        return False
+    names = found.feature_names_in_
+    if names is not None and not fitted.SKLEARN["feature_names_in_"](names):
+        return False
+    if names is not None and len(names) != n_features:
         return False
     with np.errstate(all="ignore"):
         tried = {n: decided(found._outputs, np.zeros((n, n_features))) for n in (1, 2)}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from auxhash.datasets.files.taken import columns
 from auxhash.shards import coding, places, reading
 from auxhash.shards.coding import Coding, Origin
 from auxhash.shards.places import FileAt
@@ -134,6 +135,12 @@ class Folder:
             raise ValueError(
                 f"{sources[0]} has {count(first.width, 'feature')}, and the model was learnt from "
                 f"{width}"
+            )
+        names = getattr(self.model, "feature_names_in_", None)
+        if names is not None and first.named and first.features != tuple(names):
+            raise ValueError(
+                f"{sources[0]} has {columns(first.features)}, and the model was learnt from "
+                f"{columns(names.tolist())}, in this order"
             )
         for place, one in zip(sources, looks, strict=True):
             if one.kind != first.kind:

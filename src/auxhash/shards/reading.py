@@ -43,6 +43,7 @@ class Look(NamedTuple):
     features: tuple[str, ...]  # columns; none in a .npy file
     width: int
     ids: str  # their type
+    named: bool  # whether each feature is a column, which has a name
 
     @property
     def kind(self) -> tuple[Any, ...]:
@@ -61,14 +62,14 @@ def look(place: FileAt, columns: Columns) -> Look:
     if place.suffix == ".npy":
         with place.open() as file:
             shape, _ = _header(place, file)
-        return Look(shape[0], mark, (), shape[1], NUMBERED)
+        return Look(shape[0], mark, (), shape[1], NUMBERED, False)
     with _parquet(place) as file:
         chosen, kind = _chosen(file.schema_arrow, place, columns)
         n = file.metadata.num_rows
         if not n:
             raise ValueError(f"{place} holds no rows")
         width = _width(file, chosen, place)
-    return Look(n, mark, tuple(chosen.features), width, str(kind))
+    return Look(n, mark, tuple(chosen.features), width, str(kind), not chosen.are_lists)
 
 
 def chunks(place: FileAt, columns: Columns, first_id: int) -> Iterator[Chunk]:

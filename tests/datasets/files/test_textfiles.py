@@ -175,3 +175,17 @@ def test_pairs_beyond_what_floats_hold(tmp_path):
     np.save(tmp_path / "a.npy", np.array([[2.0**60, 1, 1]]))
     with pytest.raises(ValueError, match="i must be whole numbers"):
         tables.read_pairs(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("doc_id", True), ("docId", True), ("Row-Index", True), ("uuid", True), ("grid", False)],
+)
+def test_a_column_that_may_be_a_key_is_told(tmp_path, name, key):
+    path = tmp_path / "t.csv"
+    path.write_text(f"{name},a,y\n1,2,3\n4,5,6\n")
+    found = tables.take_features(path)
+    assert found.columns == [name, "a"]
+    assert (f"{name} is taken for a feature; if it is a key, call it id" in found.how) == key
+    path.write_text("1,2,3\n4,5,6\n")
+    assert tables.take_features(path).columns is None

@@ -35,12 +35,17 @@ class Chosen:
     label: str | None  # None if the file has no such column
 
     @property
+    def columns(self) -> list[str] | None:
+        """What the features are called; in lists they have no names."""
+        return None if self.are_lists else self.features
+
+    @property
     def how(self) -> str:
         """What the user is told about it."""
-        labels = f"labels: column {self.label}"
-        if self.label is None:
-            labels = taken.doubtful(self.features)
-        return taken.joined(taken.columns(self.features), labels, taken.passed_over(self.passed))
+        labels = "" if self.label is None else f"labels: column {self.label}"
+        doubt = taken.doubtful(self.columns or (), bool(labels))
+        passed = taken.passed_over(self.passed)
+        return taken.joined(taken.columns(self.features), labels, doubt, passed)
 
 
 class Parquet:

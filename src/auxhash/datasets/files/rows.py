@@ -4,8 +4,8 @@
 is released; .parquet files and pictures are read chunk by chunk. Other files are read as a whole.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +48,7 @@ class Rows:
     names: list[str] | None = None  # of pictures
     feature: str | None = None  # computed from the pictures
     taken: str = ""  # what was taken from the file, in words
+    columns: list[str] | None = None  # what the features are called, where they have names
 
     def __len__(self) -> int:
         return self.n
@@ -70,6 +71,25 @@ class Rows:
         """All rows in one array."""
         return np.concatenate(list(self.chunks()))
 
+    def of_columns(self, names: Sequence[str]) -> "Rows":
+        """These rows with the columns of these names, in this order; all must be there.
+
+        Features without names stay as they are.
+        """
+        if self.columns is None or self.columns == list(names):
+            return self
+        at = taken.places(names, self.columns, self.name)
+        left = [name for name in self.columns if name not in names]
+        told = "columns are taken in the order that the model was learnt from"
+        told += f", without {taken.columns(left)}" if left else ""
+        line = taken.joined(self.taken, told)
+        return replace(
+            self,
+            read=lambda: (chunk[:, at] for chunk in self.read()),
+            taken=line,
+            columns=list(names),
+        )
+
 
 def of_file(
     path: str | Path, label: str = LABEL, role: str = "features", header: HeaderChoice = None
@@ -85,7 +105,14 @@ def of_file(
     n, d = X.shape
     line = taken.features_line(path, n, d, X.dtype, found.how)
     read = partial(_mapped, path) if path.suffix == ".npy" else X.__getitem__
-    return Rows(str(path), n, lambda: _slices(n, d, read), found.read_labels, taken=line)
+    return Rows(
+        str(path),
+        n,
+        lambda: _slices(n, d, read),
+        found.read_labels,
+        taken=line,
+        columns=found.columns,
+    )
 
 
 def of_images(folder: "ImageFolder", feature: "ImageFeature") -> Rows:
@@ -147,4 +174,4 @@ def _of_parquet(path: Path, label: str) -> Rows:
     X = check_features(next(file.chunks(chosen, 1)), str(path))
     line = taken.features_line(path, len(file), X.shape[1], X.dtype, chosen.how)
     labels = None if chosen.label is None else partial(file.labels, chosen.label)
-    return Rows(str(path), len(file), read, labels, taken=line)
+    return Rows(str(path), len(file), read, labels, taken=line, columns=chosen.columns)

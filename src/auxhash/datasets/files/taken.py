@@ -1,5 +1,6 @@
 """What was taken from a file, in words: a wrong guess must be seen before an hour of training."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from auxhash.words import count
 
 NAMED = 4  # up to so many names are listed one by one
 IDS = "id"  # a column called so, in any case, is never a feature
+LIKE_KEYS = re.compile(r"(?i:(^|[_ .-])(id|key|index|idx|uuid|guid|pk))$|[a-z]I[dD]$")
 LIKE_LABELS = ("label", "labels", "class", "target", "category")  # likely no features
 
 
@@ -24,6 +26,7 @@ class Features:
     X: AnyArray
     read_labels: Callable[[], AnyArray] | None = None
     how: str = ""
+    columns: list[str] | None = None  # what the features are called, where they have names
 
     @property
     def labels(self) -> AnyArray | None:
@@ -71,12 +74,15 @@ def columns(names: Sequence[str], one: str = "column") -> str:
     return f"{len(names)} {one}s, {names[0]} to {names[-1]}"
 
 
-def doubtful(names: Sequence[str]) -> str:
-    """What to do where features are called as labels are."""
+def doubtful(names: Sequence[str], labelled: bool) -> str:
+    """What to do where features are called as labels are, or as keys."""
+    said = []
     found = [name for name in names if name.lower() in LIKE_LABELS]
-    if not found:
-        return ""
-    return f"{found[0]} is taken for a feature; if it holds labels, --label {found[0]}"
+    if found and not labelled:
+        said.append(f"{found[0]} is taken for a feature; if it holds labels, --label {found[0]}")
+    if keys := [name for name in names if LIKE_KEYS.search(name)]:
+        said.append(f"{keys[0]} is taken for a feature; if it is a key, call it {IDS}")
+    return joined(*said)
 
 
 def passed_over(names: Sequence[str]) -> str:
@@ -84,6 +90,17 @@ def passed_over(names: Sequence[str]) -> str:
     if len(names) <= 2 * NAMED:
         return f"passed over: {', '.join(names)}" if names else ""
     return f"passed over: {', '.join(names[: 2 * NAMED])} and {len(names) - 2 * NAMED} more"
+
+
+def places(wanted: Sequence[str], there: Sequence[str], name: Any) -> list[int]:
+    """Where those columns are in a file that a model was learnt from; ValueError if one is not."""
+    at = {each: place for place, each in enumerate(there)}
+    if missing := [each for each in wanted if each not in at]:
+        raise ValueError(
+            f"{name} lacks what the model was learnt from, {columns(missing)}; "
+            f"it has {columns(there)}"
+        )
+    return [at[each] for each in wanted]
 
 
 def joined(*parts: str) -> str:

@@ -154,8 +154,9 @@ def read_features(path: Path, label: str, header: bool | None) -> taken.Features
         labels, said = partial(text.values, text.names.index(label)), f"labels: column {label}"
     used = [text.names[at] for at in kept]
     of = taken.columns(used) if text.header else ""
-    how = taken.joined(of, said or taken.doubtful(used), taken.passed_over(passed), text.how)
-    return taken.Features(X, labels, how)
+    doubt = taken.doubtful(used, bool(said))
+    how = taken.joined(of, said, doubt, taken.passed_over(passed), text.how)
+    return taken.Features(X, labels, how, used if text.header else None)
 
 
 def is_number(cell: str) -> bool:

@@ -1,0 +1,53 @@
+"""Queries that have nothing to do with the codes they are searched among."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from auxhash import HammingIndex, MACHash, baselines
+from auxhash.index.chance import LEAST, by_chance
+from tests.conftest import refine_briefly
+
+X, y = load_digits(return_X_y=True)
+BASE, QUERIES = X[:1500], X[1500:]
+
+
+def model(kind, b, seed):
+    if kind == "MAC":
+        return MACHash(b, n_similar=20, n_dissimilar=60, random_state=seed).fit(BASE, y[:1500])
+    return getattr(baselines, kind)(b, random_state=seed).fit(BASE)
+
+
+@pytest.mark.parametrize("b", [16, 64])
+@pytest.mark.parametrize("kind", ["ITQ", "LSH", "MAC"])
+def test_models_of_one_size_are_told_apart(kind, b, monkeypatch):
+    refine_briefly(monkeypatch)
+    own, other = model(kind, b, 0), model(kind, b, 1)
+    index = HammingIndex(b).add(own.encode(BASE))
+    assert not by_chance(index, own.encode(QUERIES))
+    assert by_chance(index, other.encode(QUERIES))
+
+
+def test_columns_in_another_order():
+    rng = np.random.default_rng(0)
+    own = model("ITQ", 32, 0)
+    index = HammingIndex(32).add(own.encode(BASE))
+    assert by_chance(index, own.encode(QUERIES[:, rng.permutation(64)]))
+
+
+def test_where_nothing_can_be_told():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 256, (3000, 1), np.uint8)
+    assert not by_chance(HammingIndex(8).add(codes), codes[:100])  # each code has one nearby
+    far = rng.integers(0, 256, (LEAST, 8), np.uint8)
+    index = HammingIndex(64).add(rng.integers(0, 256, (500, 8), np.uint8))
+    assert by_chance(index, far)
+    assert not by_chance(index, far[:-1])  # too few
+    assert not by_chance(HammingIndex(64), far)
+    assert not by_chance(index, far[:0])
+
+
+def test_copies_are_near():
+    own = model("LSH", 16, 0)
+    codes = own.encode(BASE)
+    assert not by_chance(HammingIndex(16).add(codes), codes[:300])
