@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 import auxhash
-from auxhash import MACHash, TwoStepHash, affinity, estimators, losses, mac, metrics
+from auxhash import MACHash, TwoStepHash, affinity, baselines, estimators, losses, mac, metrics
 from auxhash.baselines import ITQ
 from auxhash.codes import pack
 from auxhash.refine import Refine
@@ -364,6 +364,16 @@ def test_a_row_that_outweighs_all_others_is_told(digits, size, dtype):
     cosine.fit(X)  # lengths do not count
     with np.errstate(all="ignore"):
         ITQ(4).fit(X[:49])  # one of few may well be far from the others
+
+
+def test_half_precision_is_weighed_as_it_is(digits):
+    """Squares of a share of the largest number would be 0 in half precision."""
+    X = np.ones((70_000, 10), np.float16)
+    X[5, 3] = 800  # 640,000 of 1,340,000
+    baselines.LSH(4).fit(X)  # without a word
+    X[5, 3] = 900
+    with pytest.warns(UserWarning, match="row 5 of X outweighs all other 69,999"):
+        baselines.LSH(4).fit(X)
 
 
 def test_a_loss_that_does_not_depend_on_d_is_told_before_training():

@@ -166,11 +166,17 @@ def fingerprint(X: NDArray[Any], y: NDArray[Any] | None) -> str:
 
 
 def check_points(
-    hasher: Hasher, X: ArrayLike, least: int = 2, reset: bool = True, short: bool = False
+    hasher: Hasher,
+    X: ArrayLike,
+    least: int = 2,
+    reset: bool = True,
+    short: bool = False,
+    whole: bool = True,
 ) -> NDArray[Any]:
-    """X (n, D) of at least `least` points, checked; a warning if they are all the same.
+    """X (n, D) of at least `least` points, checked; a warning if one of them is all that counts.
 
-    `short` leaves an array of whole numbers or of half precision as it is, without a copy.
+    `short` leaves an array of whole numbers or of half precision as it is, without a copy; `whole`
+    says that these are all points, not a part of them.
     """
     points = _features(hasher, X, ensure_min_samples=least, reset=reset)
     if points.dtype not in FLOATS and points.ndim == 2 and not short:  # pictures stay bytes
@@ -179,32 +185,43 @@ def check_points(
         warnings.warn(
             f"all {len(points)} points of X are the same, and will get the same code", stacklevel=2
         )
-    if getattr(hasher, "metric", None) != "cosine":  # by which lengths do not count
-        _warn_of_one_row(points)
+    if whole and getattr(hasher, "metric", None) != "cosine":  # by which lengths do not count
+        _warn_of_one_row(points, hasher.n_jobs)
     return points
 
 
-def _warn_of_one_row(X: NDArray[Any]) -> None:
-    """Warn of a row that outweighs all others together, as a slip of the pen does.
+class OutweighingRow(UserWarning):
+    """A row of X outweighs all others together, as a slip of the pen does.
 
     Whatever is learnt then tells that row from the others, and the others not from each other.
     """
+
+
+def _warn_of_one_row(X: NDArray[Any], n_jobs: int | None) -> None:
     if X.ndim != 2 or len(X) < WEIGHED_ROWS or X.dtype.itemsize == 1:  # bytes are not so far apart
         return
-    rows = threads.chunks(len(X), max(1, WEIGHED // X.shape[1]))
-    largest = np.concatenate([np.abs(X[part].astype(np.float64)).max(axis=1) for part in rows])
-    row, scale = int(largest.argmax()), float(largest.max())
-    if not 0 < scale < np.inf:
-        return
-    each = [np.square(X[part] / scale).sum(dtype=np.float64) for part in rows]
-    if 2 * np.square(X[row] / scale).sum(dtype=np.float64) <= sum(each):
+
+    def weights(part: slice, scale: float = 1.0) -> NDArray[np.float64]:
+        rows = X[part].astype(np.float64, copy=False)
+        rows = rows if scale == 1 else rows / scale
+        return np.asarray(np.einsum("ij,ij->i", rows, rows))
+
+    parts = threads.chunks(len(X), max(1, WEIGHED // X.shape[1]))
+    with threads.pool(n_jobs) as run, np.errstate(over="ignore"):
+        each = np.concatenate(run(weights, parts))
+        if not np.isfinite(each.sum()):  # squares have left the double range
+            largest = max(float(np.abs(X[part]).max()) for part in parts)
+            each = np.concatenate([weights(part, largest) for part in parts])
+    row = int(each.argmax())
+    if 2 * each[row] <= each.sum():
         return
     column = int(np.abs(X[row].astype(np.float64)).argmax())
     warnings.warn(
         f"row {row} of X outweighs all other {len(X) - 1:,} together (column {column} holds "
         f"{X[row, column]:g}), and codes may tell no others apart: is it a slip, or a mark for "
         "what is missing?",
-        stacklevel=2,
+        OutweighingRow,
+        stacklevel=4,
     )
 
 
@@ -283,13 +300,14 @@ def check_labelled(
     least: int = 2,
     reset: bool = True,
     short: bool = False,
+    whole: bool = True,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """X and the labels y to learn from, (n,) or (n, n_labels), checked."""
     if y is None:
         # Raises, as scikit-learn's estimators do; pictures are no reason to raise.
         rows = [[0.0]] if _takes_any_shape(hasher) and np.ndim(X) > 2 else X
         validate_data(hasher, rows, None, reset=reset)
-    points = check_points(hasher, X, least, reset, short)
+    points = check_points(hasher, X, least, reset, short, whole)
     labels = checks.classes("y", devices.fetched(y))
     check_consistent_length(points, labels)
     return points, labels
@@ -302,6 +320,7 @@ def check_pairs(
     affinity: Affinity | None,
     reset: bool = True,
     short: bool = False,
+    whole: bool = True,
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """X and y, checked, for a method that learns from labels y or from an affinity."""
     if affinity is not None and not isinstance(affinity, Affinity):
@@ -311,9 +330,9 @@ def check_pairs(
         )
     labels = None
     if affinity is not None and y is None:
-        points = check_points(hasher, X, reset=reset, short=short)
+        points = check_points(hasher, X, reset=reset, short=short, whole=whole)
     else:
-        points, labels = check_labelled(hasher, X, y, reset=reset, short=short)
+        points, labels = check_labelled(hasher, X, y, reset=reset, short=short, whole=whole)
     if affinity is not None and affinity.n_points != len(points):
         raise ValueError(f"affinity is for {affinity.n_points} points, but X has {len(points)}")
     if affinity is not None and not len(affinity):

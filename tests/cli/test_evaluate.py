@@ -39,7 +39,9 @@ def test_queries_that_are_the_base_are_told(here, run, model):
     same = ("evaluate", "features.npy", "features.npy", "--model", model, *labels)
     told = run(*same, "-k", "1", "--json")
     assert told["protocol"]["overlap"] == "the base is the queries"
-    assert "every query finds itself" in run(*same).output
+    assert "QUERIES and BASE are the same: each finds itself" in run(*same).output
+    own = run("evaluate", "features.npy", "--labels", "labels.npy", "--model", model)
+    assert f"QUERIES and the training points of {model} are the same" in own.output
     other = ("evaluate", "queries.npy", "features.npy", "--model", model)
     asked = run(*other, "--labels", "query-labels.npy", "--base-labels", "labels.npy")
     assert "finds itself" not in asked.output

@@ -5,7 +5,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 from auxhash import HammingIndex, MACHash, baselines
-from auxhash.index.chance import LEAST, by_chance
+from auxhash.index import chance
+from auxhash.index.chance import FEWEST, LEAST, by_chance
 from tests.conftest import refine_briefly
 
 X, y = load_digits(return_X_y=True)
@@ -36,15 +37,36 @@ def test_columns_in_another_order():
 
 
 def test_where_nothing_can_be_told():
+    own, other = model("LSH", 64, 0), model("LSH", 64, 1).encode(QUERIES)
+    codes = own.encode(BASE)
+    index = HammingIndex(64).add(codes)
+    assert by_chance(index, other[:LEAST])
+    assert not by_chance(index, other[: LEAST - 1])
+    assert not by_chance(index, other[:0])
+    assert not by_chance(HammingIndex(64), other)
+    assert by_chance(HammingIndex(64).add(codes[:FEWEST]), other)
+    assert not by_chance(HammingIndex(64).add(codes[: FEWEST - 1]), other)
     rng = np.random.default_rng(0)
-    codes = rng.integers(0, 256, (3000, 1), np.uint8)
-    assert not by_chance(HammingIndex(8).add(codes), codes[:100])  # each code has one nearby
-    far = rng.integers(0, 256, (LEAST, 8), np.uint8)
-    index = HammingIndex(64).add(rng.integers(0, 256, (500, 8), np.uint8))
-    assert by_chance(index, far)
-    assert not by_chance(index, far[:-1])  # too few
-    assert not by_chance(HammingIndex(64), far)
-    assert not by_chance(index, far[:0])
+    short = rng.integers(0, 256, (3000, 1), np.uint8)
+    assert not by_chance(HammingIndex(8).add(short), short[:100])  # each code has one nearby
+
+
+@pytest.mark.parametrize("b", [16, 64])
+@pytest.mark.parametrize("kind", ["ITQ", "LSH"])
+def test_points_without_neighbours_say_nothing(kind, b):
+    """Of noise, the codes of the model's own queries are no nearer than chance."""
+    noise = np.random.default_rng(0).normal(size=(3300, 100))
+    own = getattr(baselines, kind)(b, random_state=0).fit(noise[:3000])
+    assert not by_chance(HammingIndex(b).add(own.encode(noise[:3000])), own.encode(noise[3000:]))
+
+
+def test_a_part_of_many_codes_is_looked_at(monkeypatch):
+    own, other = model("LSH", 64, 0), model("LSH", 64, 1).encode(QUERIES)
+    ids = np.arange(1500) * 7 + 3
+    index = HammingIndex(64).add(own.encode(BASE), ids)
+    monkeypatch.setattr(chance, "SEARCHED", 400)
+    assert not by_chance(index, own.encode(QUERIES))
+    assert by_chance(index, other)
 
 
 def test_copies_are_near():

@@ -113,6 +113,7 @@ def encode_many(
     as_json: bool,
 ) -> None:
     """Encode the files that match the pattern, one by one, here or on a cluster."""
+    from auxhash.cli import inputs
     from auxhash.models.encoder import load
     from auxhash.shards import Folder, Here
     from auxhash.shards.reading import Columns
@@ -120,6 +121,7 @@ def encode_many(
 
     hasher = load(model)
     hasher.n_jobs = jobs if scheduler is None else 1  # a cluster's threads each have a file
+    inputs.names_are_checked_here()
     digest = sha256(Path(model).expanduser().read_bytes()).hexdigest()
     folder = Folder(pattern, output, hasher, digest, Columns(*columns))
     clock = perf_counter()

@@ -72,9 +72,10 @@ def evaluate(
     protocol = {"data_set": f"{queries} in {base or f'the training points of {model}'}"}
     if base is None:
         protocol["overlap"] = "the base is the training points"
-    elif np.array_equal(asked[0], searched[0]):
+    if np.array_equal(asked[0], searched[0]):
         protocol["overlap"] = "the base is the queries"
-        tell("QUERIES and BASE are the same: every query finds itself, which raises what is told")
+        other = "BASE" if base is not None else f"the training points of {model}"
+        tell(f"QUERIES and {other} are the same: each finds itself, which raises what is told")
     if unmeasured := [str(rank) for rank in k if rank > len(searched[0])]:
         there = count(len(searched[0]), "code")
         if len(unmeasured) == len(k):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from auxhash.cli.output import bits_option, header_option, json_option, show
-from auxhash.cli.queries import tell_chance
 from auxhash.words import count
 
 if TYPE_CHECKING:
@@ -108,7 +107,6 @@ def add(
     path = inputs.output_path(output or index, codes, ids)
     with _changing(index, path) as found:
         packed, _ = inputs.codes(codes, found.n_bits)
-        tell_chance(found.index if isinstance(found, NamedIndex) else found, packed, codes, index)
         if isinstance(found, NamedIndex):
             if ids is None:
                 raise ValueError(f"{index} calls its codes by names: give --ids for the new ones")

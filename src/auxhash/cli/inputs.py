@@ -47,7 +47,8 @@ def points_for(
 ) -> Rows:
     """Points for a model: of pictures the same features, of tables the same columns."""
     if not Path(path).is_dir():
-        return _announced(_of_columns(_in_file(path, own, label, header), hasher))
+        named = getattr(hasher, "feature_names_in_", None) is not None
+        return _announced(_of_columns(_in_file(path, own, label, header), hasher), not named)
     name = getattr(hasher, "image_feature_", None)
     if name is None:
         raise ValueError(f"{path} is a folder, and the model was not learnt from pictures")
@@ -145,12 +146,19 @@ def text_ids(path: str, header: HeaderChoice = None) -> list[str]:
     return names(path, header, "id")
 
 
-def vectors(path: str, header: HeaderChoice = None) -> AnyArray:
-    """Vectors (n, D), mapped where the file can be: only some of their rows will be read."""
+def vectors(
+    path: str, header: HeaderChoice, names: list[str] | None
+) -> tuple[AnyArray, list[str] | None]:
+    """Vectors (n, D), of columns with these names if both have names, and what they are called.
+
+    They are mapped where the file can be: only some of their rows will be read.
+    """
     found = tables.take_features(path, role="vectors", header=header)
     X = tables.check_features(found.X, path)
     tell(taken.features_line(path, len(X), X.shape[1], X.dtype, found.how))
-    return X
+    if names is None or found.columns is None or names == found.columns:
+        return X, found.columns
+    return np.take(X, taken.places(names, found.columns, path), axis=1), names
 
 
 def output_path(path: str, *made_from: str | None, suffix: str | None = None) -> Path:
@@ -207,13 +215,18 @@ def _of_columns(found: Rows, hasher: "Encoder | Hasher") -> Rows:
     names = getattr(hasher, "feature_names_in_", None)
     if names is None:
         return found
-    warnings.filterwarnings("ignore", "X does not have valid feature names")  # it is said here
+    names_are_checked_here()
     if found.columns is None:
         told = f"columns without names, taken for {taken.columns(names.tolist())} of the model"
         return replace(found, taken=taken.joined(found.taken, told))
     return found.of_columns(names.tolist())
 
 
-def _announced(found: Rows) -> Rows:
-    tell(found.taken)
+def names_are_checked_here() -> None:
+    """Let scikit-learn be silent on arrays, where a model's columns have names."""
+    warnings.filterwarnings("ignore", "X does not have valid feature names")
+
+
+def _announced(found: Rows, doubt: bool = True) -> Rows:
+    tell(taken.joined(found.taken, found.doubt if doubt else ""))
     return found

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from auxhash.cli.output import number, show, table, tell
+from auxhash.cli.output import number, show, table
 from auxhash.words import count
 
 if TYPE_CHECKING:
     from auxhash.codes import Packed
     from auxhash.compute.arrays import AnyArray
-    from auxhash.index.named import NumberedIndex
 
 Called = Callable[[Iterable[int]], list[str]]  # from ids to names
 
@@ -69,6 +68,7 @@ class Asked:
     vectors: "AnyArray | None" = None
     metric: str | None = None  # that the model was learnt for
     outputs: "AnyArray | None" = None
+    columns: list[str] | None = None  # what the features of the vectors are called
 
 
 def codes(queries: str, n_bits: int) -> "Packed":
@@ -120,20 +120,10 @@ def encoded(
         return Asked(pack(sign(outputs)), points.names, outputs=outputs)
     if also == "vectors":
         vectors = points.all()
-        return Asked(hasher.encode(vectors), points.names, vectors, metric)
+        codes = hasher.encode(vectors)
+        return Asked(codes, points.names, vectors, metric, columns=points.columns)
     codes = np.concatenate([hasher.encode(chunk) for chunk in points.chunks()])
     return Asked(codes, points.names, metric=metric)
-
-
-def tell_chance(index: "NumberedIndex", codes: "Packed", name: str, index_name: str) -> None:
-    """Say so where codes have nothing to do with those of an index."""
-    from auxhash.index.chance import by_chance
-
-    if by_chance(index, codes):
-        tell(
-            f"{name}: as far from the codes of {index_name} as chance has it: were these made by "
-            "the same model, from the same columns?"
-        )
 
 
 def answer(

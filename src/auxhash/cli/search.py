@@ -12,18 +12,9 @@ from auxhash.cli.output import (
     json_option,
     label_option,
     own_feature_option,
+    tell,
 )
-from auxhash.cli.queries import (
-    OUTPUTS,
-    Asked,
-    Called,
-    Found,
-    K,
-    answer,
-    codes,
-    encoded,
-    tell_chance,
-)
+from auxhash.cli.queries import OUTPUTS, Asked, Called, Found, K, answer, codes, encoded
 from auxhash.words import count
 
 if TYPE_CHECKING:
@@ -108,7 +99,7 @@ def search(
       auxhash search named.index photos --model photos.safetensors -k 3
     """
     from auxhash.cli import inputs
-    from auxhash.index import ApproximateIndex, NamedIndex, load
+    from auxhash.index import ApproximateIndex, NamedIndex, chance, load
 
     finer = _Rerank(rerank, query_vectors, candidates, metric)
     finer.check_use(k, radius, model)
@@ -122,7 +113,11 @@ def search(
         asked = Asked(codes(queries, found.n_bits))
     else:
         asked = encoded(model, queries, own, label, header, jobs, inner, finer.by_points)
-    tell_chance(inner, asked.codes, queries, index)
+    if chance.by_chance(inner, asked.codes):
+        tell(
+            f"{queries}: as far from the codes of {index} as chance has it, so that what is found "
+            "means little: were both made by the same model, from the same columns?"
+        )
     if radius is None:
         finer = finer.for_model(asked.metric)
         what = finer.search(inner, asked, K if k is None else k, header)
@@ -208,11 +203,11 @@ class _Rerank:
         ids = index.search(asked.codes, few)[1]
         if asked.outputs is not None:
             return rerank.by_outputs(ids, asked.outputs, index, k)
-        points = asked.vectors
+        points, columns = asked.vectors, asked.columns
         if self.query_vectors is not None:
-            points = inputs.vectors(self.query_vectors, header)
+            points, columns = inputs.vectors(self.query_vectors, header, None)
         assert points is not None  # `check_use` has seen to it
-        base = inputs.vectors(str(self.by), header)
+        base, _ = inputs.vectors(str(self.by), header, columns)
         metric: Any = self.metric
         return rerank.by_vectors(ids, points, base, k, metric)
 

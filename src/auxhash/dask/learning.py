@@ -99,7 +99,7 @@ def data_in_words(X: Any, y: Any) -> str:
 
 
 def _checked(X: Any, y: Any) -> TrainingPoints:
-    return TrainingPoints(*check_pairs(MACHash(), X, y, None), None)
+    return TrainingPoints(*check_pairs(MACHash(), X, y, None, whole=False), None)
 
 
 def codes_of(

@@ -181,7 +181,7 @@ def _look(X: Any) -> _Look:
 
 
 def _checked(X: Any) -> NDArray[Any]:
-    return check_points(NeighborHash(), X, least=1)
+    return check_points(NeighborHash(), X, least=1, whole=False)
 
 
 def _shares(most: int, sizes: Sequence[int]) -> list[int]:

@@ -24,7 +24,7 @@ from auxhash import checks
 from auxhash.checks import ArgumentError, unknown
 from auxhash.compute import clock
 from auxhash.estimators import MACHash
-from auxhash.hasher import Hasher
+from auxhash.hasher import Hasher, OutweighingRow
 from auxhash.refine import Refine
 from auxhash.storage.identity import in_words
 from auxhash.training.progress import new_bar
@@ -168,6 +168,7 @@ class _Search:
         began = clock.seconds()
         with warnings.catch_warnings():  # do not warn of small classes; of anything else, once
             warnings.filterwarnings("ignore", "of .* points have fewer than n_")
+            warnings.simplefilter("ignore", OutweighingRow)  # a row of the trial's; fit tells which
             if self.rows:
                 warnings.simplefilter("ignore", UserWarning)
             hasher.fit(self.X[trial.rows], self.labels[trial.rows])

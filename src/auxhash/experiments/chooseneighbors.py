@@ -14,6 +14,7 @@ from auxhash import checks, metrics
 from auxhash.affinity.neighbors import nearest
 from auxhash.compute import clock
 from auxhash.experiments.choose import Choice, Parameters, checked
+from auxhash.hasher import OutweighingRow
 from auxhash.neighborhash import NAMES, NeighborHash
 from auxhash.training.progress import new_bar
 
@@ -90,6 +91,7 @@ def _measured(
 ) -> dict[str, Any]:
     began = clock.seconds()
     with warnings.catch_warnings():  # of what is odd about the points, once
+        warnings.simplefilter("ignore", OutweighingRow)  # a row of the trial's; fit tells which
         if not first:
             warnings.simplefilter("ignore", UserWarning)
         hasher.fit(train)

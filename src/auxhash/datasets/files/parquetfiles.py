@@ -43,9 +43,12 @@ class Chosen:
     def how(self) -> str:
         """What the user is told about it."""
         labels = "" if self.label is None else f"labels: column {self.label}"
-        doubt = taken.doubtful(self.columns or (), bool(labels))
-        passed = taken.passed_over(self.passed)
-        return taken.joined(taken.columns(self.features), labels, doubt, passed)
+        return taken.joined(taken.columns(self.features), labels, taken.passed_over(self.passed))
+
+    @property
+    def doubt(self) -> str:
+        """Whether all of the features are meant, in words."""
+        return taken.doubtful(self.columns or (), self.label is not None)
 
 
 class Parquet:

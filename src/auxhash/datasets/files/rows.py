@@ -49,6 +49,7 @@ class Rows:
     feature: str | None = None  # computed from the pictures
     taken: str = ""  # what was taken from the file, in words
     columns: list[str] | None = None  # what the features are called, where they have names
+    doubt: str = ""  # whether all of these are meant, in words
 
     def __len__(self) -> int:
         return self.n
@@ -79,13 +80,14 @@ class Rows:
         if self.columns is None or self.columns == list(names):
             return self
         at = taken.places(names, self.columns, self.name)
-        left = [name for name in self.columns if name not in names]
+        known = set(names)
+        left = [name for name in self.columns if name not in known]
         told = "columns are taken in the order that the model was learnt from"
         told += f", without {taken.columns(left)}" if left else ""
         line = taken.joined(self.taken, told)
         return replace(
             self,
-            read=lambda: (chunk[:, at] for chunk in self.read()),
+            read=lambda: (np.take(chunk, at, axis=1) for chunk in self.read()),
             taken=line,
             columns=list(names),
         )
@@ -112,6 +114,7 @@ def of_file(
         found.read_labels,
         taken=line,
         columns=found.columns,
+        doubt=found.doubt,
     )
 
 
@@ -174,4 +177,12 @@ def _of_parquet(path: Path, label: str) -> Rows:
     X = check_features(next(file.chunks(chosen, 1)), str(path))
     line = taken.features_line(path, len(file), X.shape[1], X.dtype, chosen.how)
     labels = None if chosen.label is None else partial(file.labels, chosen.label)
-    return Rows(str(path), len(file), read, labels, taken=line, columns=chosen.columns)
+    return Rows(
+        str(path),
+        len(file),
+        read,
+        labels,
+        taken=line,
+        columns=chosen.columns,
+        doubt=chosen.doubt,
+    )

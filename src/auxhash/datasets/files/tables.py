@@ -159,7 +159,7 @@ def _features_of_parquet(path: Path, label: str, header: HeaderChoice) -> Featur
         raise ValueError(f"{path} holds no rows")
     X = features_of(file.read(chosen.features), chosen, path)
     labels = None if chosen.label is None else partial(file.labels, label)
-    return Features(X, labels, chosen.how, chosen.columns)
+    return Features(X, labels, chosen.how, chosen.columns, chosen.doubt)
 
 
 def _features_of_vectors(path: Path, label: str, header: HeaderChoice) -> Features:

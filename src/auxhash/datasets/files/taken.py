@@ -27,6 +27,7 @@ class Features:
     read_labels: Callable[[], AnyArray] | None = None
     how: str = ""
     columns: list[str] | None = None  # what the features are called, where they have names
+    doubt: str = ""  # whether all of these are meant, in words
 
     @property
     def labels(self) -> AnyArray | None:
@@ -98,7 +99,7 @@ def places(wanted: Sequence[str], there: Sequence[str], name: Any) -> list[int]:
     if missing := [each for each in wanted if each not in at]:
         raise ValueError(
             f"{name} lacks what the model was learnt from, {columns(missing)}; "
-            f"it has {columns(there)}"
+            f"it has {columns(there)} (an array, .npy, is taken column by column as it is)"
         )
     return [at[each] for each in wanted]
 

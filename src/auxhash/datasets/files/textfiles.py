@@ -154,9 +154,9 @@ def read_features(path: Path, label: str, header: bool | None) -> taken.Features
         labels, said = partial(text.values, text.names.index(label)), f"labels: column {label}"
     used = [text.names[at] for at in kept]
     of = taken.columns(used) if text.header else ""
-    doubt = taken.doubtful(used, bool(said))
-    how = taken.joined(of, said, doubt, taken.passed_over(passed), text.how)
-    return taken.Features(X, labels, how, used if text.header else None)
+    how = taken.joined(of, said, taken.passed_over(passed), text.how)
+    columns = used if text.header else None
+    return taken.Features(X, labels, how, columns, taken.doubtful(used, bool(said)))
 
 
 def is_number(cell: str) -> bool:
