@@ -350,7 +350,13 @@ def test_points_that_are_all_the_same_are_told():
 
 @pytest.mark.parametrize(
     ("size", "dtype"),
-    [(1e6, np.float64), (-1e6, np.float32), (10**6, np.int64), (1e90, np.float64)],
+    [
+        (1e6, np.float64),
+        (-1e6, np.float32),
+        (10**6, np.int64),
+        (1e90, np.float64),
+        (1e30, np.float32),
+    ],
 )
 def test_a_row_that_outweighs_all_others_is_told(digits, size, dtype):
     X, y = digits[0][:60].astype(dtype), digits[1][:60]

@@ -202,14 +202,14 @@ def _warn_of_one_row(X: NDArray[Any], n_jobs: int | None) -> None:
         return
 
     def weights(part: slice, scale: float = 1.0) -> NDArray[np.float64]:
-        rows = X[part].astype(np.float64, copy=False)
+        rows = X[part] if X.dtype in FLOATS else X[part].astype(np.float64)
         rows = rows if scale == 1 else rows / scale
-        return np.asarray(np.einsum("ij,ij->i", rows, rows))
+        return np.asarray(np.einsum("ij,ij->i", rows, rows), np.float64)
 
     parts = threads.chunks(len(X), max(1, WEIGHED // X.shape[1]))
     with threads.pool(n_jobs) as run, np.errstate(over="ignore"):
         each = np.concatenate(run(weights, parts))
-        if not np.isfinite(each.sum()):  # squares have left the double range
+        if not np.isfinite(each.sum()):  # squares have left the range of their type
             largest = max(float(np.abs(X[part]).max()) for part in parts)
             each = np.concatenate([weights(part, largest) for part in parts])
     row = int(each.argmax())
