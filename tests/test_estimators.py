@@ -362,14 +362,30 @@ def test_a_row_that_outweighs_all_others_is_told(digits, size, dtype):
     X, y = digits[0][:60].astype(dtype), digits[1][:60]
     ITQ(4).fit(X)  # without a word
     X[17, 5] = size
-    told = f"row 17 of X outweighs all other 59 together (column 5 holds {size:g})"
+    told = f"row 17 of X outweighs all other 59 together (column 5 of row 17 holds {size:g})"
     for method in (ITQ(4), TwoStepHash(4, n_similar=2, n_dissimilar=10)):
         with np.errstate(all="ignore"), pytest.warns(UserWarning, match=re.escape(told)):
             method.fit(X, y)
+    X[[3, 40], 8] = size
+    told = "3 rows of X outweigh all other 57 together (column 5 of row 17 holds"
+    if abs(size) == 1e6:
+        with pytest.warns(UserWarning, match=re.escape(told).replace("17", ".*").replace("5", ".")):
+            ITQ(4).fit(X)
     cosine = auxhash.NeighborHash(4, metric="cosine", n_steps=2, hash_function="linear")
     cosine.fit(X)  # lengths do not count
     with np.errstate(all="ignore"):
         ITQ(4).fit(X[:49])  # one of few may well be far from the others
+
+
+@pytest.mark.parametrize("kind", ["one feature", "rare ones", "long tails"])
+def test_ordinary_points_are_not_told(digits, kind):
+    rng = np.random.default_rng(0)
+    X = {
+        "one feature": digits[0][:, 30:31],
+        "rare ones": (rng.random((1000, 8)) < 0.01).astype(float),
+        "long tails": rng.lognormal(0, 3, (1000, 16)),
+    }[kind]
+    baselines.LSH(4).fit(X)
 
 
 def test_half_precision_is_weighed_as_it_is(digits):

@@ -31,6 +31,8 @@ from auxhash.training.validation import SCORE_K, precision_among
 MARKED_ROWS = 1000  # a fingerprint reads at least so many, or all
 WEIGHED_ROWS = 50  # of fewer, one may well outweigh the others
 WEIGHED = 1 << 20  # numbers at a time
+FEW_ROWS = 10  # one in so many are few
+MARKED = 100  # times as large as numbers of other rows are, a number in several is a mark
 
 
 class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -191,9 +193,10 @@ def check_points(
 
 
 class OutweighingRow(UserWarning):
-    """A row of X outweighs all others together, as a slip of the pen does.
+    """A row of X, or few with one number in common, outweigh all others together.
 
-    Whatever is learnt then tells that row from the others, and the others not from each other.
+    A slip of the pen does so, or a mark for what is missing. Whatever is learnt then tells those
+    rows from the others, and the others not from each other.
     """
 
 
@@ -206,18 +209,25 @@ def _warn_of_one_row(X: NDArray[Any], n_jobs: int | None) -> None:
         rows = rows if scale == 1 else rows / scale
         return np.asarray(np.einsum("ij,ij->i", rows, rows), np.float64)
 
-    parts = threads.chunks(len(X), max(1, WEIGHED // X.shape[1]))
+    parts, scale = threads.chunks(len(X), max(1, WEIGHED // X.shape[1])), 1.0
     with threads.pool(n_jobs) as run, np.errstate(over="ignore"):
         each = np.concatenate(run(weights, parts))
         if not np.isfinite(each.sum()):  # squares have left the range of their type
-            largest = max(float(np.abs(X[part]).max()) for part in parts)
-            each = np.concatenate([weights(part, largest) for part in parts])
+            scale = max(float(np.abs(X[part]).max()) for part in parts)
+            each = np.concatenate([weights(part, scale) for part in parts])
     row = int(each.argmax())
-    if 2 * each[row] <= each.sum():
-        return
     column = int(np.abs(X[row].astype(np.float64)).argmax())
+    heavy = np.argsort(each)[-(len(X) // FEW_ROWS) :]
+    heavy = heavy[(X[heavy] == X[row, column]).any(axis=1)]  # the row, and others with its mark
+    rest = each.sum() - each[heavy].sum()
+    if 2 * rest >= each.sum():
+        return
+    typical = np.sqrt(rest / ((len(X) - len(heavy)) * X.shape[1])) * scale
+    if len(heavy) > 1 and not 0 < MARKED * typical < abs(float(X[row, column])):
+        return
+    which = f"row {row} of X outweighs" if len(heavy) == 1 else f"{len(heavy)} rows of X outweigh"
     warnings.warn(
-        f"row {row} of X outweighs all other {len(X) - 1:,} together (column {column} holds "
+        f"{which} all other {len(X) - len(heavy):,} together (column {column} of row {row} holds "
         f"{X[row, column]:g}), and codes may tell no others apart: is it a slip, or a mark for "
         "what is missing?",
         OutweighingRow,

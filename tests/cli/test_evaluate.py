@@ -47,6 +47,14 @@ def test_queries_that_are_the_base_are_told(here, run, model):
     assert "finds itself" not in asked.output
 
 
+def test_labels_of_which_none_are_the_same_are_told(here, run, model):
+    np.save("others.npy", np.load("query-labels.npy") + 10)
+    ask = ("evaluate", "queries.npy", "--model", model, "-k", "1")
+    said = "no label of the queries is one of the base's"
+    assert said in run(*ask, "--labels", "others.npy").output
+    assert said not in run(*ask, "--labels", "query-labels.npy").output
+
+
 def test_ranks_beyond_the_base_are_told(here, run, model):
     ask = ("evaluate", "queries.npy", "--labels", "query-labels.npy", "--model", model)
     said = run(*ask, "-k", "5", "-k", "5000").output

@@ -259,8 +259,9 @@ def test_rerank_by_columns_of_the_same_names(here, run):
     for number in range(3):
         order = np.arange(65) if number == 0 else rng.permutation(65)
         (here / f"{number}.csv").write_text("\n".join(",".join(row) for row in cells[:, order]))
-    for queries, vectors in (("0", "0"), ("1", "0"), ("0", "1"), ("1", "2"), ("2", "2")):
-        common = ("search", "named.index", f"{queries}.csv", "--model", "named.safetensors")
+    files = ("0.csv", "0"), ("1.csv", "0"), ("0.csv", "1"), ("1.csv", "2"), ("features.npy", "1")
+    for queries, vectors in files:
+        common = ("search", "named.index", queries, "--model", "named.safetensors")
         told = run(*common, "--rerank", f"{vectors}.csv", "-k", "3", "--json")
         found.append((told["distances"], told["ids"]))
     assert found[0][0][0][0] == 0
@@ -269,6 +270,24 @@ def test_rerank_by_columns_of_the_same_names(here, run):
     common = ("search", "named.index", "q.npy", "--rerank", "1.csv", "-k", "3", "--json")
     told = run(*common, "--query-vectors", "2.csv")
     np.testing.assert_allclose(told["distances"], found[0][0], atol=1e-12)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_rerank_by_a_table_with_ids(codes, run, model, named):
+    """Row i is the code of number i: a column of ids in another order is no silent matter."""
+    X, rng = np.load("features.npy"), np.random.default_rng(0)
+    ids = [f"n{i}" if named else str(i) for i in range(120)]
+    lines = [",".join([each, *map(str, x)]) for each, x in zip(ids, X, strict=True)]
+    names = ",".join(["id", *(f"f{i}" for i in range(64))])
+    (codes / "ids.csv").write_text("\n".join([names, *lines]))
+    (codes / "shuffled.csv").write_text("\n".join([names, *rng.permutation(lines)]))
+    (codes / "only-ids.txt").write_text("\n".join(["id", *ids]))
+    run("index", "c.npy", "-o", "ids.index", "--bits", "12", "--ids", "only-ids.txt")
+    common = ("search", "ids.index", "features.npy", "--model", model, "-k", "1", "--json")
+    told = run(*common, "--rerank", "ids.csv", "--candidates", "120")
+    assert np.ravel(told["distances"]).max() == 0
+    said = run(*common, "--rerank", "shuffled.csv", code=1).output
+    assert "its column of ids has another order" in said
 
 
 def test_rerank_by_the_metric_of_the_model(codes, run):

@@ -23,6 +23,7 @@ from auxhash.words import count
 
 if TYPE_CHECKING:
     from auxhash.hasher import Hasher
+    from auxhash.index.named import AnyIndex
     from auxhash.models.encoder import Encoder
 
 
@@ -158,7 +159,26 @@ def vectors(
     tell(taken.features_line(path, len(X), X.shape[1], X.dtype, found.how))
     if names is None or found.columns is None or names == found.columns:
         return X, found.columns
-    return np.take(X, taken.places(names, found.columns, path), axis=1), names
+    return np.take(X, taken.places(names, found.columns, path, "the queries have"), axis=1), names
+
+
+def check_rows(path: str, header: HeaderChoice, index: "AnyIndex") -> None:
+    """Raise if a table has ids of its own, by which row i is not the point of id i of the index."""
+    from auxhash.index import NamedIndex
+
+    found = tables.read_ids(path, header)
+    if found is None:
+        return
+    rows = np.arange(len(found))
+    same = np.array_equal(found, rows)
+    if isinstance(index, NamedIndex):
+        there = rows[np.isin(rows, index.index.ids)]
+        same = index.called(there.tolist()) == [str(found[row]) for row in there]
+    if not same:
+        raise ValueError(
+            f"{path}: row i is taken for the code of number i, and its column of ids has another "
+            "order: put the rows into that of the codes, or leave the column out"
+        )
 
 
 def output_path(path: str, *made_from: str | None, suffix: str | None = None) -> Path:
@@ -202,6 +222,8 @@ def comparable(asked: AnyArray, searched: AnyArray) -> None:
         raise ValueError(
             f"labels of queries are {kinds[0]} and those of the base {kinds[1]}: none are the same"
         )
+    if asked.ndim == searched.ndim == 1 and not np.isin(asked, searched).any():
+        tell("no label of the queries is one of the base's: nothing can be right")
 
 
 def _in_file(path: str, own: str | None, label: str, header: HeaderChoice) -> Rows:
@@ -218,7 +240,7 @@ def _of_columns(found: Rows, hasher: "Encoder | Hasher") -> Rows:
     names_are_checked_here()
     if found.columns is None:
         told = f"columns without names, taken for {taken.columns(names.tolist())} of the model"
-        return replace(found, taken=taken.joined(found.taken, told))
+        return replace(found, taken=taken.joined(found.taken, told), columns=names.tolist())
     return found.of_columns(names.tolist())
 
 

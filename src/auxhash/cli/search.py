@@ -118,6 +118,8 @@ def search(
             f"{queries}: as far from the codes of {index} as chance has it, so that what is found "
             "means little: were both made by the same model, from the same columns?"
         )
+    if rerank not in (None, OUTPUTS):
+        inputs.check_rows(str(rerank), header, found)
     if radius is None:
         finer = finer.for_model(asked.metric)
         what = finer.search(inner, asked, K if k is None else k, header)

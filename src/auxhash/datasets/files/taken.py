@@ -13,7 +13,7 @@ from auxhash.words import count
 NAMED = 4  # up to so many names are listed one by one
 IDS = "id"  # a column called so, in any case, is never a feature
 LIKE_KEYS = re.compile(r"(?i:(^|[_ .-])(id|key|index|idx|uuid|guid|pk))$|[a-z]I[dD]$")
-LIKE_LABELS = ("label", "labels", "class", "target", "category")  # likely no features
+LIKE_LABELS = ("y", "label", "labels", "class", "target", "category")  # likely no features
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +81,8 @@ def doubtful(names: Sequence[str], labelled: bool) -> str:
     found = [name for name in names if name.lower() in LIKE_LABELS]
     if found and not labelled:
         said.append(f"{found[0]} is taken for a feature; if it holds labels, --label {found[0]}")
-    if keys := [name for name in names if LIKE_KEYS.search(name)]:
-        said.append(f"{keys[0]} is taken for a feature; if it is a key, call it {IDS}")
+    for key in [name for name in names if LIKE_KEYS.search(name)][:NAMED]:
+        said.append(f"{key} is taken for a feature; if it is a key, call it {IDS}")
     return joined(*said)
 
 
@@ -93,12 +93,14 @@ def passed_over(names: Sequence[str]) -> str:
     return f"passed over: {', '.join(names[: 2 * NAMED])} and {len(names) - 2 * NAMED} more"
 
 
-def places(wanted: Sequence[str], there: Sequence[str], name: Any) -> list[int]:
-    """Where those columns are in a file that a model was learnt from; ValueError if one is not."""
+def places(
+    wanted: Sequence[str], there: Sequence[str], name: Any, whose: str = "the model was learnt from"
+) -> list[int]:
+    """Where the columns that are wanted are in a file; ValueError if one is not."""
     at = {each: place for place, each in enumerate(there)}
     if missing := [each for each in wanted if each not in at]:
         raise ValueError(
-            f"{name} lacks what the model was learnt from, {columns(missing)}; "
+            f"{name} lacks what {whose}, {columns(missing)}; "
             f"it has {columns(there)} (an array, .npy, is taken column by column as it is)"
         )
     return [at[each] for each in wanted]
