@@ -7,8 +7,8 @@ Every method is measured by the Hamming distance of codes and by the real output
 against the codes of the base; faiss's quantisers by their own distances. A seed is that of the
 split and of the training. What was measured stands in a file of JSON lines,
 docs/results/neighbors.jsonl, and is not measured again: a run that was stopped goes on. `--tables`
-writes docs/tables/neighbors-DATA.md and docs/tables/neighbors-DATA-rerank.md out of that file, and
-measures nothing.
+writes docs/tables/neighbors-DATA.md, neighbors-DATA-rerank.md and neighbors-DATA-ahead.md, by how
+much NeighborHash is ahead of the others, out of that file, and measures nothing.
 
 After the first R points are re-ranked by the true vectors, the 10 nearest among them come first:
 the recall of 10 then is the share of the 10 nearest among the first R. So one measure, at more
@@ -62,6 +62,7 @@ RERANKED = (100, 200, 500)
 MEASURED = tuple(sorted({*RANKS, *RERANKED}))
 LARGE = 4096  # units of a network
 AIM = 0.95  # of the nearest, after re-ranking
+OURS = "NeighborHash"  # the methods that others are compared with
 DOCS = Path(__file__).parent.parent / "docs"
 TABLES, RESULTS = DOCS / "tables", DOCS / "results" / "neighbors.jsonl"
 
@@ -322,14 +323,15 @@ def load(name: str, n_train: int | None, n_base: int | None, seed: int) -> Datas
 
 
 def tables(records: Sequence[Record], asked: argparse.Namespace) -> dict[str, str]:
-    """The texts of both tables, by file name."""
+    """The texts of the tables, by file name."""
     chosen = _chosen(records, asked)
     if not chosen:
         raise SystemExit(f"{asked.results} holds nothing of {asked.data} with these points")
     name = "neighbors-" + asked.data
     if asked.train or asked.base:
         name += f"-{chosen[0]['train']}-of-{chosen[0]['base']}"
-    return {f"{name}.md": recalls(chosen), f"{name}-rerank.md": reranked(chosen)}
+    made = {"": recalls, "-rerank": reranked, "-ahead": margins}
+    return {f"{name}{ending}.md": make(chosen) for ending, make in made.items()}
 
 
 def recalls(records: Sequence[Record]) -> str:
@@ -383,6 +385,36 @@ def reranked(records: Sequence[Record]) -> str:
     return _markdown(head, rows) + _note(records)
 
 
+def margins(records: Sequence[Record]) -> str:
+    """Markdown: by how much NeighborHash is ahead of others of as many bits, at 10 / 100 / 1,000.
+
+    Of binary methods it is the least margin over all of them, each rank for itself.
+    """
+    groups = dict(_grouped(records))
+    rows = []
+    for (bits, method), own in groups.items():
+        if not method.startswith(OURS):
+            continue
+        for how, words in (("hamming", "Hamming"), ("asymmetric", "outputs")):
+            shares = {
+                other: _means(some, how, RANKS)
+                for (b, other), some in groups.items()
+                if b == bits and not other.startswith(OURS)
+            }
+            mine = np.array(_means(own, how, RANKS))
+            binary = [s for other, s in shares.items() if s and not _is_quantizer(other)]
+            cells = [_signed(mine - np.max(binary, axis=0)) if binary else ""]
+            for name in ("PQ (faiss)", "OPQ (faiss)"):
+                cells.append(_signed(mine - shares[name]) if shares.get(name) else "")
+            rows.append((str(bits), method, words, *cells))
+    head = ("bits", "method", "by", "over all binary methods", "over PQ", "over OPQ")
+    return _markdown(head, rows) + _note(records)
+
+
+def _is_quantizer(method: str) -> bool:
+    return isinstance(METHODS[method], Quantized)
+
+
 def enough(share: dict[int, float]) -> str:
     """How many bits reach the aim: a measured number, one between two, or more than measured."""
     before: tuple[int, float] | None = None
@@ -434,7 +466,7 @@ def _run_small() -> None:
                 records.append({**told, "bits": bits, "seed": 0, **method(data, bits, 0)})
     console = Console(width=130)
     console.print(_shown(records))
-    print(recalls(records), reranked(records), sep="\n")
+    print(recalls(records), reranked(records), margins(records), sep="\n")
 
 
 def _bits_of(method: Coded | Quantized, data: Dataset, bits: Sequence[int]) -> list[int]:
@@ -495,6 +527,10 @@ def _means(records: Sequence[Record], how: str, ranks: Sequence[int]) -> list[fl
 
 def _slashed(shares: Sequence[float]) -> str:
     return " / ".join(f"{share:.3f}".lstrip("0") for share in shares)
+
+
+def _signed(margins: Sequence[float]) -> str:
+    return " / ".join(f"{margin:+.3f}".replace("0.", ".") for margin in margins)
 
 
 def _note(records: Sequence[Record]) -> str:

@@ -138,6 +138,36 @@ def test_neighbors_go_on_where_they_were_stopped(made, tmp_path, monkeypatch, ca
     assert "bits for 95%" in (tmp_path / "neighbors-glove-50-rerank.md").read_text()
 
 
+def test_margins_over_other_methods():
+    """The least over all binary methods, each rank for itself, of the means over seeds."""
+
+    def records(method, hamming, outputs):
+        for seed, more in enumerate((0.0, 0.02)):
+            at = {"data": "made", "train": 9, "base": 9, "method": method, "bits": 8, "seed": seed}
+            found = [
+                {
+                    rank: share + more
+                    for rank, share in zip(("10", "100", "1000"), part, strict=True)
+                }
+                if part
+                else {}
+                for part in (hamming, outputs)
+            ]
+            yield at | dict(zip(("hamming", "asymmetric"), found, strict=True))
+
+    made = [
+        *records("NeighborHash, linear", (0.5, 0.6, 0.7), (0.6, 0.7, 0.8)),
+        *records("ITQ", (0.4, 0.61, 0.5), (0.1, 0.2, 0.3)),
+        *records("LSH", (0.45, 0.3, 0.2), (0.59, 0.2, 0.1)),
+        *records("OPQ (faiss)", (), (0.7, 0.7, 0.5)),
+    ]
+    lines = neighbors.margins(made).splitlines()[2:4]
+    assert lines == [
+        "| 8 | NeighborHash, linear | Hamming | +.050 / -.010 / +.200 |  |  |",
+        "| 8 | NeighborHash, linear | outputs | +.010 / +.500 / +.500 |  | -.100 / +.000 / +.300 |",
+    ]
+
+
 @pytest.mark.parametrize(
     ("share", "told"),
     [
