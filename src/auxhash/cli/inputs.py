@@ -148,32 +148,32 @@ def text_ids(path: str, header: HeaderChoice = None) -> list[str]:
 
 
 def vectors(
-    path: str, header: HeaderChoice, names: list[str] | None
+    path: str, header: HeaderChoice, names: list[str] | None, index: "AnyIndex | None" = None
 ) -> tuple[AnyArray, list[str] | None]:
     """Vectors (n, D), of columns with these names if both have names, and what they are called.
 
-    They are mapped where the file can be: only some of their rows will be read.
+    They are mapped where the file can be: only some of their rows will be read. With an index, row
+    i must be its point of number i.
     """
     found = tables.take_features(path, role="vectors", header=header)
     X = tables.check_features(found.X, path)
     tell(taken.features_line(path, len(X), X.shape[1], X.dtype, found.how))
+    if index is not None and found.read_ids is not None:
+        _check_rows(path, found.read_ids(), index)
     if names is None or found.columns is None or names == found.columns:
         return X, found.columns
     return np.take(X, taken.places(names, found.columns, path, "the queries have"), axis=1), names
 
 
-def check_rows(path: str, header: HeaderChoice, index: "AnyIndex") -> None:
-    """Raise if a table has ids of its own, by which row i is not the point of id i of the index."""
+def _check_rows(path: str, ids: AnyArray, index: "AnyIndex") -> None:
+    """Raise if the ids of a table say that its row i is not the point of number i of the index."""
     from auxhash.index import NamedIndex
 
-    found = tables.read_ids(path, header)
-    if found is None:
-        return
-    rows = np.arange(len(found))
-    same = np.array_equal(found, rows)
+    rows = np.arange(len(ids))
+    same = np.array_equal(ids, rows)
     if isinstance(index, NamedIndex):
         there = rows[np.isin(rows, index.index.ids)]
-        same = index.called(there.tolist()) == [str(found[row]) for row in there]
+        same = index.called(there.tolist()) == [str(ids[row]) for row in there]
     if not same:
         raise ValueError(
             f"{path}: row i is taken for the code of number i, and its column of ids has another "

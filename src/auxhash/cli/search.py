@@ -118,11 +118,9 @@ def search(
             f"{queries}: as far from the codes of {index} as chance has it, so that what is found "
             "means little: were both made by the same model, from the same columns?"
         )
-    if rerank not in (None, OUTPUTS):
-        inputs.check_rows(str(rerank), header, found)
     if radius is None:
         finer = finer.for_model(asked.metric)
-        what = finer.search(inner, asked, K if k is None else k, header)
+        what = finer.search(found, inner, asked, K if k is None else k, header)
     else:
         what = Found(
             *inner.radius_search(asked.codes, radius), f"all within {count(radius, 'bit')}"
@@ -177,8 +175,15 @@ class _Rerank:
                 "--rerank VECTORS needs the queries' vectors: --query-vectors, or --model"
             )
 
-    def search(self, index: "NumberedIndex", asked: Asked, k: int, header: bool | None) -> Found:
-        """The k nearest."""
+    def search(
+        self,
+        whole: "AnyIndex",
+        index: "NumberedIndex",
+        asked: Asked,
+        k: int,
+        header: bool | None,
+    ) -> Found:
+        """The k nearest; `index` is the one of numbers in the `whole`, which may have names."""
         from auxhash import checks
 
         k = checks.whole("k", k, 1)
@@ -187,7 +192,7 @@ class _Rerank:
         else:
             few = MORE * k if self.candidates is None else self.candidates
             few = checks.whole("candidates", few, k)
-            distances, ids = self._ordered(index, asked, few, k, header)
+            distances, ids = self._ordered(whole, index, asked, few, k, header)
         there = ids.shape[1]
         told = f"{there} nearest" if there == k else f"{there} nearest (all there are, not {k})"
         if self.by is not None:
@@ -196,7 +201,13 @@ class _Rerank:
         return Found(distances, ids, told)
 
     def _ordered(
-        self, index: "NumberedIndex", asked: Asked, few: int, k: int, header: bool | None
+        self,
+        whole: "AnyIndex",
+        index: "NumberedIndex",
+        asked: Asked,
+        few: int,
+        k: int,
+        header: bool | None,
     ) -> Any:
         """Distances and ids of the k best of `few` candidates."""
         from auxhash.cli import inputs
@@ -209,7 +220,7 @@ class _Rerank:
         if self.query_vectors is not None:
             points, columns = inputs.vectors(self.query_vectors, header, None)
         assert points is not None  # `check_use` has seen to it
-        base, _ = inputs.vectors(str(self.by), header, columns)
+        base, _ = inputs.vectors(str(self.by), header, columns, whole)
         metric: Any = self.metric
         return rerank.by_vectors(ids, points, base, k, metric)
 

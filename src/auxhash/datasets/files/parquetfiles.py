@@ -15,7 +15,6 @@ import numpy as np
 
 from auxhash.compute.arrays import AnyArray
 from auxhash.datasets.files import taken
-from auxhash.datasets.files.taken import IDS
 
 INDEX = "__index_level_"  # what pandas calls row numbers that have no name
 LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
@@ -122,7 +121,7 @@ def choose(schema: Any, path: Path | str, label: str) -> Chosen:
         name, kind = field.name, field.type
         if name == label:
             continue
-        if name.lower() == IDS or name.startswith(INDEX) or name in index:
+        if taken.is_id(name) or name.startswith(INDEX) or name in index:
             passed.append(name)
         elif _is_list(kind) and _is_number(_storage(kind).value_type):
             lists.append(name)

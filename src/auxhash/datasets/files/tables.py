@@ -83,20 +83,6 @@ def read_names(path: str | Path, header: HeaderChoice = None, column: str = "nam
     return [str(name) for name in values.tolist()]
 
 
-def read_ids(path: str | Path, header: HeaderChoice = None) -> AnyArray | None:
-    """The column called id of a .csv or .parquet file, numbers or text; None if there is none."""
-    path = Path(path).expanduser()
-    if path.suffix == ".parquet":
-        file = Parquet(path)
-        name = next((name for name in file.names if name.lower() == taken.IDS), None)
-        return None if name is None else file.labels(name)
-    if path.suffix != ".csv":
-        return None
-    text = textfiles.read_text(path, None, header)
-    at = next((at for at, name in enumerate(text.names) if name.lower() == taken.IDS), None)
-    return None if at is None else text.values(at)
-
-
 def take_features(
     path: str | Path, label: str = LABEL, role: str = "features", header: HeaderChoice = None
 ) -> Features:
@@ -173,7 +159,9 @@ def _features_of_parquet(path: Path, label: str, header: HeaderChoice) -> Featur
         raise ValueError(f"{path} holds no rows")
     X = features_of(file.read(chosen.features), chosen, path)
     labels = None if chosen.label is None else partial(file.labels, label)
-    return Features(X, labels, chosen.how, chosen.columns, chosen.doubt)
+    name = next((name for name in file.names if taken.is_id(name)), None)
+    ids = None if name is None else partial(file.labels, name)
+    return Features(X, labels, chosen.how, chosen.columns, chosen.doubt, ids)
 
 
 def _features_of_vectors(path: Path, label: str, header: HeaderChoice) -> Features:

@@ -28,6 +28,7 @@ class Features:
     how: str = ""
     columns: list[str] | None = None  # what the features are called, where they have names
     doubt: str = ""  # whether all of these are meant, in words
+    read_ids: Callable[[], AnyArray] | None = None  # if the file has a column of ids
 
     @property
     def labels(self) -> AnyArray | None:
@@ -41,6 +42,11 @@ class Labels:
 
     values: AnyArray
     how: str = ""
+
+
+def is_id(name: str) -> bool:
+    """Whether a column is one of ids, by its name."""
+    return name.lower() == IDS
 
 
 def features_line(name: Any, n: int, d: int, dtype: Any, how: str) -> str:

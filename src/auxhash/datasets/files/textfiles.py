@@ -144,7 +144,7 @@ def read_text(path: Path, label: str | None, header: bool | None, only: bool = F
 def read_features(path: Path, label: str, header: bool | None) -> taken.Features:
     """All columns but `label` and id; they must be of numbers."""
     text = read_text(path, label, header)
-    passed = [name for name in text.names if name.lower() == taken.IDS and name != label]
+    passed = [name for name in text.names if taken.is_id(name) and name != label]
     kept = [at for at, name in enumerate(text.names) if name != label and name not in passed]
     if not kept:
         raise ValueError(f"{path} holds no features, but only {', '.join(text.names)}")
@@ -156,7 +156,9 @@ def read_features(path: Path, label: str, header: bool | None) -> taken.Features
     of = taken.columns(used) if text.header else ""
     how = taken.joined(of, said, taken.passed_over(passed), text.how)
     columns = used if text.header else None
-    return taken.Features(X, labels, how, columns, taken.doubtful(used, bool(said)))
+    doubt = taken.doubtful(used, bool(said))
+    ids = partial(text.values, text.names.index(passed[0])) if passed else None
+    return taken.Features(X, labels, how, columns, doubt, ids)
 
 
 def is_number(cell: str) -> bool:
