@@ -51,21 +51,6 @@ def test_change_of_the_bit_problem_is_the_change_of_l_p(A, name, b, mu, augmente
 
 
 @given(oracle.affinities(), st.sampled_from(LOSSES), st.integers(0, 2**32))
-def test_the_relaxed_gradient(A, name, seed):
-    rng = np.random.default_rng(seed)
-    Z, H = oracle.codes(rng, A.n_points, 3), oracle.codes(rng, A.n_points, 3)
-    problem = Problem(A, oracle.ALL_LOSSES[name], 3)
-    with threads.pool(1) as run:
-        bit = problem.bit(to_words(pack(Z)), 1, Penalty(H, 0.7).linear()[:, 1], 0.7, run)
-    # On the corners the relaxed problem is E plus the constant mu n.
-    value, _ = bit.relaxed(Z[:, 1].astype(float))
-    np.testing.assert_allclose(value, bit.energy(Z[:, 1]) + 0.7 * A.n_points)
-    z, step = rng.uniform(-1, 1, A.n_points), rng.normal(size=A.n_points)
-    slope = (bit.relaxed(z + 1e-6 * step)[0] - bit.relaxed(z - 1e-6 * step)[0]) / 2e-6
-    np.testing.assert_allclose(bit.relaxed(z)[1] @ step, slope, rtol=1e-4, atol=1e-5)
-
-
-@given(oracle.affinities(), st.sampled_from(LOSSES), st.integers(0, 2**32))
 def test_past_the_last_mu_every_code_gives_in(A, name, seed):
     rng = np.random.default_rng(seed)
     Z, H = oracle.codes(rng, A.n_points, 4), oracle.codes(rng, A.n_points, 4)

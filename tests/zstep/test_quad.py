@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from auxhash import affinity
 from auxhash.zstep import Penalty, Problem, quad, z_step
-from auxhash.zstep.quad import Quad, smallest_eigenvector
+from auxhash.zstep.quad import Quad, Relaxed, smallest_eigenvector
 from tests import oracle
 from tests.zstep.test_cut import bit_problem, dense
 
@@ -50,6 +50,49 @@ def test_a_problem_without_couplings():
         problem = Problem(A, lambda d, y, b: np.ones_like(d * y), 3)
     found = z_step(problem, Z, Penalty(Z, 0.0), Quad(), 2, np.random.default_rng(0))
     np.testing.assert_array_equal(found.Z, Z)
+
+
+@given(st.sampled_from(sorted(oracle.ALL_LOSSES)), st.integers(0, 2**32))
+def test_the_relaxed_problem_and_its_gradient(name, seed):
+    rng, mu = np.random.default_rng(seed), 0.7
+    A = affinity.from_labels(np.arange(30) % 3, 5, 10, random_state=seed % 1000)
+    bit, z = bit_problem(A, name, seed, mu)
+    # On the corners the relaxed problem is E plus the constant mu n.
+    np.testing.assert_allclose(Relaxed(bit)(z.astype(float))[0], bit.energy(z) + mu * len(z))
+    z, step = rng.uniform(-1, 1, len(z)), rng.normal(size=len(z))
+    value, gradient = Relaxed(bit)(z)
+    np.testing.assert_allclose(value, z @ dense(bit) @ z / 4 + bit.c @ z + mu * z @ z, atol=1e-9)
+    slope = (Relaxed(bit)(z + 1e-6 * step)[0] - Relaxed(bit)(z - 1e-6 * step)[0]) / 2e-6
+    np.testing.assert_allclose(gradient @ step, slope, rtol=1e-4, atol=1e-5)
+
+
+@given(st.integers(0, 2**32), st.lists(st.integers(0, 30), min_size=1, max_size=12))
+def test_the_relaxed_problem_is_the_same_however_z_got_there(seed, moves):
+    """From each z to the next so many entries move: none, few (S is changed), all (computed)."""
+    rng = np.random.default_rng(seed)
+    A = affinity.from_labels(np.arange(30) % 3, 5, 10, random_state=seed % 1000)
+    bit, _ = bit_problem(A, "ksh", seed, 0.3)
+    z, followed = rng.uniform(-1, 1, 30), Relaxed(bit)
+    for n_moved in moves:
+        z[rng.permutation(30)[:n_moved]] = rng.choice([-1.0, 1.0, rng.uniform(-1, 1)], n_moved)
+        value, gradient = followed(z)
+        alone = Relaxed(bit)(z)
+        np.testing.assert_allclose(value, alone[0], atol=1e-12)
+        np.testing.assert_allclose(gradient, alone[1], atol=1e-12)
+
+
+def test_rounding_does_not_add_up(monkeypatch):
+    """S is computed anew after so many changes, and is then what it is from nothing."""
+    monkeypatch.setattr(quad, "ANEW", 5)
+    A = affinity.from_labels(np.arange(30) % 3, 5, 10, random_state=0)
+    bit, _ = bit_problem(A, "ksh", 0, 0.3)
+    rng, followed = np.random.default_rng(0), Relaxed(bit)
+    z, alike = rng.uniform(-1, 1, 30), []
+    for _ in range(13):
+        z[rng.integers(30)] = rng.uniform(-1, 1)
+        alike.append(np.array_equal(followed(z)[1], Relaxed(bit)(z)[1]))
+    assert [at for at in (0, 6, 12) if not alike[at]] == []
+    assert not all(alike)
 
 
 class StoppedError(Exception):
@@ -99,7 +142,7 @@ def test_to_convergence_the_relaxed_problem_is_at_a_stationary_point(monkeypatch
     monkeypatch.setattr(quad, "minimize", watched)
     for most in (1, None):
         Quad("eigenvector", "sign", most)(bit, z, np.random.default_rng(0))
-    left = [np.abs(np.clip(f.x - bit.relaxed(f.x)[1], -1, 1) - f.x).max() for f in found]
+    left = [np.abs(np.clip(f.x - Relaxed(bit)(f.x)[1], -1, 1) - f.x).max() for f in found]
     assert left[1] < 1e-3 < left[0]
 
 

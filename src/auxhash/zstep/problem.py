@@ -240,14 +240,13 @@ class BitProblem:
         self.run(multiply, self.graph.chunks)
         return S
 
+    def move(self, S: Array, moved: NDArray[np.int64], by: Array) -> None:
+        """Make S = (1/2) Az that of z with these entries moved by so much, by their rows alone."""
+        _move(moved, by, self.graph.edges, self.a, S)
+
     def energy(self, z: NDArray[Any]) -> float:
         """E(z), which for +-1 codes is L_P up to a constant."""
         return float(0.5 * (z @ self.field(z)) + self.c @ z)
-
-    def relaxed(self, z: Array) -> tuple[float, Array]:
-        """E(z) + mu |z|^2 and its gradient, for z in the box: there |z|^2 is not constant."""
-        S = self.field(z)
-        return float(0.5 * (z @ S) + self.c @ z + self.mu * (z @ z)), S + self.c + 2 * self.mu * z
 
 
 def _all_but(k: int, n_words: int) -> Words:
@@ -307,6 +306,16 @@ def _field(start: int, stop: int, edges: Any, a: Any, z: Any, out: Any) -> None:
     for n in range(start, stop):
         own = slice(indptr[n], indptr[n + 1])
         out[n] = 0.5 * weigh(a[own], indices[own], z)
+
+
+@kernel
+def _move(moved: Any, by: Any, edges: Any, a: Any, S: Any) -> None:
+    """Add half of A's columns of the moved, times how far: A is symmetric, they are its rows."""
+    indptr, indices = edges.indptr, edges.indices
+    for i in range(len(moved)):
+        half = 0.5 * by[i]
+        for e in range(indptr[moved[i]], indptr[moved[i] + 1]):
+            S[indices[e]] += half * a[e]
 
 
 @kernel

@@ -21,6 +21,8 @@ from auxhash.zstep.problem import BitProblem
 
 STARTS = ("auto", "eigenvector")
 TRUNCATIONS = ("clip", "sign")
+FEW = 0.3  # share of entries that moved up to which S is changed, and not computed
+ANEW = 100  # changes after which S is computed anew, before rounding adds up
 
 
 @register("Quad")
@@ -51,7 +53,7 @@ class Quad:
         self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
     ) -> NDArray[np.int8]:
         found = minimize(
-            bit.relaxed,
+            Relaxed(bit),
             self._first(bit, z, rng),
             jac=True,
             method="L-BFGS-B",
@@ -66,6 +68,34 @@ class Quad:
             return z.astype(np.float64)
         vector = smallest_eigenvector(bit, rng)
         return np.clip(vector, -1.0, 1.0) if self.truncate == "clip" else sign(vector).astype(float)
+
+
+class Relaxed:
+    """E(z) + mu |z|^2 and its gradient over the box, where |z|^2 is not constant.
+
+    L-BFGS-B soon leaves nearly all of z where it is, at the bounds. So S = (1/2) Az is kept from
+    one z to the next, and changed by what those that moved contribute.
+    """
+
+    def __init__(self, bit: BitProblem) -> None:
+        self.bit = bit
+        self.z = np.full(len(bit.c), np.nan)  # where S belongs; NaN is nowhere
+        self.S = np.empty(len(bit.c))
+        self.changes = 0
+
+    def __call__(self, z: Array) -> tuple[float, Array]:
+        S, c, mu = self._field(z), self.bit.c, self.bit.mu
+        return float(0.5 * (z @ S) + c @ z + mu * (z @ z)), S + c + 2 * mu * z
+
+    def _field(self, z: Array) -> Array:
+        moved = np.flatnonzero(z != self.z)
+        if len(moved) > FEW * len(z) or self.changes == ANEW:
+            self.S, self.changes = self.bit.field(z), 0
+        else:
+            self.bit.move(self.S, moved, z[moved] - self.z[moved])
+            self.changes += 1
+        self.z = z.copy()
+        return self.S
 
 
 def smallest_eigenvector(bit: BitProblem, rng: np.random.Generator) -> Array:
