@@ -3,17 +3,23 @@
 Writes docs/results/FIGURE.md, a table for readers, for every figure: from docs/results/FIGURE.json,
 of runs with the blocks of cut in random order, and FIGURE-fixed.json, with the blocks in one order.
 Where the first says nothing of a claim, FIGURE-earlier.json may: runs in random order of before the
-preset of the paper. A figure with panels on a second data set may have them in files of their own,
-FIGURE-DATA.json and FIGURE-DATA-fixed.json, and then in a second table.
+preset of the paper. FIGURE-later.json and FIGURE-later-fixed.json hold runs that were made after
+the others, such as those of quad: a claim that these say something about is judged by all of them.
+A figure with panels on a second data set may have them in files of their own, FIGURE-DATA.json and
+FIGURE-DATA-fixed.json, and then in a second table.
 """
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from auxhash.experiments import claims, numbers
 from auxhash.experiments.figures import FIGURES
-from auxhash.experiments.figures.figure import Figure
-from auxhash.experiments.scales import ORDERS
+from auxhash.experiments.figures.figure import Figure, GroupFigure, missing
+from auxhash.experiments.groups import Record
+from auxhash.experiments.scales import ORDERS, SCALES, resolved
 
 RESULTS = Path(__file__).parent / "results"
 ENDINGS = {"fixed": "-fixed", "random": "", "earlier": "-earlier"}
@@ -36,17 +42,62 @@ def tables() -> dict[Path, str]:
 
 def text(figure: Figure) -> str:
     """The table of a figure, and those of data sets that have files of their own."""
-    parts = [table(figure, found(figure.name))]
+    parts = [table(figure, found(figure, figure.name))]
     for data in APART:
-        if results := found(f"{figure.name}-{data}"):
+        if results := found(figure, f"{figure.name}-{data}"):
             parts.append(f"On {data}:\n\n{table(figure, results)}")
     return "\n".join(parts)
 
 
-def found(name: str) -> Results:
+def found(figure: Figure, name: str) -> Results:
     """The results of a figure that there are, by the ending of their file."""
-    paths = {kind: RESULTS / f"{name}{ending}.json" for kind, ending in ENDINGS.items()}
-    return {k: json.loads(path.read_text("utf-8")) for k, path in paths.items() if path.exists()}
+    results = {}
+    for kind, ending in ENDINGS.items():
+        first, later = (_read(f"{name}{part}{ending}.json") for part in ("", "-later"))
+        if first and later and isinstance(figure, GroupFigure):
+            first = together(figure, first, later)
+        if first:
+            results[kind] = first
+    return results
+
+
+def _read(name: str) -> dict[str, Any]:
+    path = RESULTS / name
+    read: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return read
+
+
+def together(figure: GroupFigure, first: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
+    """The first results, with the verdicts that the later ones change.
+
+    What they leave as it was keeps its words: it was judged before its numbers were rounded.
+    """
+    alone = numbers.records(first["results"])
+    every = alone + numbers.records(later["results"])
+    verdicts = [
+        old
+        if new.held is None or (before.held, before.numbers) == (new.held, new.numbers)
+        else {"claim": new.words, "verdict": new.word, "numbers": new.numbers}
+        for old, before, new in zip(
+            first["verdicts"],
+            claims.judge(figure.claims, alone),
+            claims.judge(figure.claims, every),
+            strict=True,
+        )
+    ]
+    notes = [note for note in first["notes"] if "runs are missing" not in note]
+    if told := _missing(figure, every):
+        notes.append(told)
+    command = f"{first['command']}\n$ {later['command']}"
+    return first | {"verdicts": verdicts, "notes": notes, "command": command}
+
+
+def _missing(figure: GroupFigure, records: Sequence[Record]) -> str:
+    """What of the panels that were run has no record."""
+    seeds = 1 + max(record.seed for record in records)
+    scale = replace(resolved(SCALES["paper"]), seeds=seeds)
+    names = {record.group for record in records}
+    return missing([group for group in figure.groups(scale) if group.name in names], records)
 
 
 def table(figure: Figure, results: Results) -> str:

@@ -213,7 +213,8 @@ def better_retrieval(a: str, b: str, share: float = NEARLY_ALWAYS) -> Test:
 
 def drops_at_both_ends(records: Sequence[Record]) -> Outcome:
     """In most precision/recall curves, r = 0 and r = b have less than half the best precision."""
-    curves = [[precision for _, precision in r.radius] for r in records if len(r.radius) > 2]
+    whole = [record.radius for record in records if record.whole and len(record.radius) > 2]
+    curves = [[precision for _, precision in radius] for radius in whole]
     if not curves:
         return UNTESTED
     low = [sum(curve[end] < max(curve) / 2 for curve in curves) for end in (0, -1)]

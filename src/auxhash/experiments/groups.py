@@ -6,7 +6,7 @@ methods need no training of their own: their codes are those that MAC started fr
 seed, the same pairs and the same points.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -108,6 +108,12 @@ class Record:
     history: list[dict[str, Any]] = field(default_factory=list)  # MAC's steps, as `mac.Step`
     seconds: float = float("nan")  # of training
     points: int = 0  # trained on
+    whole: bool = True  # whether `radius` has every radius, 0 to b
+
+    @property
+    def key(self) -> tuple[str, str, str, int, int]:
+        """What was measured: once in each figure."""
+        return self.group, self.method, self.hash_function, self.bits, self.seed
 
 
 @dataclass(frozen=True)
@@ -135,6 +141,15 @@ class Group:
         """What was measured, of the runs that have been trained."""
         members = [pair for pair in self._members() if pair[1].configuration() in cells]
         return [self._record(method, training, cells) for method, training in members]
+
+    def without(self, records: Iterable[Record]) -> list[PlannedRun]:
+        """The runs that some method has no record of."""
+        known = {record.key for record in records}
+        return [
+            run
+            for method, run in self._members()
+            if (self.name, method, run.hash_function, run.n_bits, run.seed) not in known
+        ]
 
     def facts(self, cells: Cells) -> list[Facts]:
         """The facts of every run that has been trained."""

@@ -100,9 +100,7 @@ class Relaxed:
         return self.S
 
 
-def smallest_eigenvector(
-    bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
-) -> Array:
+def smallest_eigenvector(bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator) -> Array:
     """The spectral solution of E, eq. (9): the smallest eigenvector of B = [[A/4, c/2], [c'/2, 0]].
 
     Scaled to norm sqrt(n + 1), with the sign that makes the last entry positive (or, if that is 0,

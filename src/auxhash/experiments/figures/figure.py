@@ -14,13 +14,13 @@ from auxhash.experiments.claims import Claim, Verdict
 from auxhash.experiments.figures.styles import label, style
 from auxhash.experiments.gallery import Gallery, gallery
 from auxhash.experiments.groups import PAPERS, TWO_STEP_OF, Group, Record
+from auxhash.experiments.numbers import entries
 from auxhash.experiments.runs import Facts
 from auxhash.experiments.scales import ORDERS, SCALES, Scale
 from auxhash.experiments.svg import Arrow, Plot, Series, Style
 from auxhash.storage.encoding import Arrays
 
 ARROWS = {"cut": "MACcut", "quad": "MACquad"}  # from the two-step method to MAC
-STEPS = ("score", "accepted", "violations", "skipped", "z_seconds", "h_seconds", "seconds")
 APART = 0.03  # share of x between one arrow and the next
 NEAREST = "Precision over k: the share of the k nearest that are right."
 WITHIN = (
@@ -186,9 +186,9 @@ class GroupFigure:
             claims.judge(self.claims, records),
             self.sections(groups, records),
             list(_protocol(groups, cells)),
-            _numbers(records),
+            entries(records),
             list(shown.values()),
-            list(_notes(scale, groups, cells)),
+            list(_notes(scale, groups, records)),
         )
 
     def _groups(self, scale: Scale, n_jobs: int | None, part: Part) -> list[Group]:
@@ -324,7 +324,7 @@ def _schedule(group: Group) -> str:
     )
 
 
-def _notes(scale: Scale, groups: Sequence[Group], cells: Cells) -> Iterable[str]:
+def _notes(scale: Scale, groups: Sequence[Group], records: Sequence[Record]) -> Iterable[str]:
     seeds = [group.seeds for group in groups]
     if seeds and max(seeds) < SCALES[scale.name].seeds:
         told = "one seed" if max(seeds) == 1 else f"{max(seeds)} seeds"
@@ -334,51 +334,18 @@ def _notes(scale: Scale, groups: Sequence[Group], cells: Cells) -> Iterable[str]
             "SIFT1M was not to be had. cifar10-sift stands in for it: a million real SIFT "
             "descriptors of CIFAR-10's images. The paper's numbers are not to be expected."
         )
+    if told := missing(groups, records):
+        yield told
+
+
+def missing(groups: Sequence[Group], records: Sequence[Record]) -> str:
+    """What was not run, in a sentence; nothing if all was."""
     trainings = dict.fromkeys(t for group in groups for t in group.trainings())
-    missing = [t for t in trainings if t.configuration() not in cells]
-    if missing:
-        named = "; ".join(str(training) for training in missing[:5])
-        yield (
-            f"{len(missing)} of {len(trainings)} runs are missing, and with them what they would "
-            f"show: {named}{'; and more' if len(missing) > 5 else ''}."
-        )
-
-
-def _numbers(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """The numbers for a file: one entry per group, method, hash function and number of bits."""
-    keys = dict.fromkeys((r.group, r.method, r.hash_function, r.bits) for r in records)
-    found = []
-    for group, method, kind, bits in keys:
-        own = of(records, group=group, method=method, hash_function=kind, bits=bits)
-        entry = {"group": group, "method": method, "hash_function": kind, "bits": bits}
-        entry |= {"seeds": [r.seed for r in own]}
-        entry |= {
-            "loss": [_round(r.loss) for r in own],
-            "mAP": [_round(r.average_precision) for r in own],
-        }
-        entry["precision"] = {k: [_round(r.precision[k]) for r in own] for k in own[0].precision}
-        entry["precision at recall"] = {
-            f"{recall:g}": [_round(claims.precision_at_recall(r, recall)) for r in own]
-            for recall in claims.RECALLS
-        }
-        entry["effective bits"] = {
-            part: [_round(r.effective[part]) for r in own] for part in own[0].effective
-        }
-        entry["seconds"] = [_round(r.seconds, 4) for r in own]
-        if own[0].history and method not in ARROWS:
-            entry["history"] = [[_round(s["loss"]) for s in r.history] for r in own]
-            entry["free loss"] = [_round(r.history[0]["free_loss"]) for r in own]
-            entry |= {name: values for name in STEPS if (values := _steps(own, name)) is not None}
-        found.append(entry)
-    return found
-
-
-def _steps(records: Sequence[Record], name: str) -> list[list[float | None]] | None:
-    """Something of every step; None if it was not measured."""
-    if any(name not in step for record in records for step in record.history):
-        return None
-    return [[_round(float(step[name])) for step in record.history] for record in records]
-
-
-def _round(value: float, digits: int = 5) -> float | None:
-    return float(f"{value:.{digits}g}") if np.isfinite(value) else None
+    without = list(dict.fromkeys(t for group in groups for t in group.without(records)))
+    if not without:
+        return ""
+    named = "; ".join(str(training) for training in without[:5])
+    return (
+        f"{len(without)} of {len(trainings)} runs are missing, and with them what they would "
+        f"show: {named}{'; and more' if len(without) > 5 else ''}."
+    )

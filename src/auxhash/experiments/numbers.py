@@ -1,0 +1,121 @@
+"""The numbers of a figure as they stand in a file, and the records that they tell of.
+
+An entry holds all seeds of one group, method, hash function and number of bits. So runs of several
+machines can be judged together, without their codes.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from auxhash.experiments.claims import RECALLS, precision_at_recall
+from auxhash.experiments.groups import TWO_STEP_OF, Record
+
+# What is told of MAC's steps, by its name in the file.
+STEPS = {
+    "score": "score",
+    "accepted": "accepted",
+    "violations": "violations",
+    "skipped": "skipped",
+    "z_seconds": "z_seconds",
+    "h_seconds": "h_seconds",
+    "seconds of steps": "seconds",
+}
+
+Entry = dict[str, Any]
+
+
+def entries(records: Sequence[Record]) -> list[Entry]:
+    """The numbers for a file."""
+    every: dict[tuple[str, str, str, int], list[Record]] = {}
+    for record in records:
+        every.setdefault(record.key[:-1], []).append(record)
+    return [_entry(own) for own in every.values()]
+
+
+def _entry(own: Sequence[Record]) -> Entry:
+    """What the records of several seeds hold."""
+    one = own[0]
+    entry: Entry = {"group": one.group, "method": one.method, "hash_function": one.hash_function}
+    entry |= {"bits": one.bits, "points": one.points, "seeds": [r.seed for r in own]}
+    entry["loss"] = [_round(r.loss) for r in own]
+    entry["mAP"] = [_round(r.average_precision) for r in own]
+    entry["precision"] = {k: [_round(r.precision[k]) for r in own] for k in one.precision}
+    entry["precision at recall"] = {
+        f"{recall:g}": [_round(precision_at_recall(r, recall)) for r in own] for recall in RECALLS
+    }
+    entry["effective bits"] = {
+        part: [_round(r.effective[part]) for r in own] for part in one.effective
+    }
+    entry["seconds"] = [_round(r.seconds, 4) for r in own]
+    if one.history and one.method not in TWO_STEP_OF:
+        entry["history"] = [[_round(s["loss"]) for s in r.history] for r in own]
+        entry["free loss"] = [_round(r.history[0]["free_loss"]) for r in own]
+        every = {told: _steps(own, name) for told, name in STEPS.items()}
+        entry |= {told: values for told, values in every.items() if values is not None}
+    return entry
+
+
+def _steps(records: Sequence[Record], name: str) -> list[list[float | None]] | None:
+    """Something of every step; None if it was not measured."""
+    if any(name not in step for record in records for step in record.history):
+        return None
+    return [[_round(float(step[name])) for step in record.history] for record in records]
+
+
+def _round(value: float, digits: int = 5) -> float | None:
+    return float(f"{value:.{digits}g}") if np.isfinite(value) else None
+
+
+def records(numbers: Iterable[Entry]) -> list[Record]:
+    """The records of a file's entries, as far as they tell."""
+    return [_record(entry, at) for entry in numbers for at in range(len(entry["seeds"]))]
+
+
+def _record(entry: Entry, at: int) -> Record:
+    """That of one seed. Of the precision over recall, the file has some points, not all radii."""
+    recalls, history = entry["precision at recall"].items(), _history(entry, at)
+    seconds = entry["seconds"][at]
+    if isinstance(seconds, list):  # of files in which the steps' seconds had that name
+        history = [step | {"seconds": s} for step, s in zip(history, seconds, strict=True)]
+        seconds = sum(seconds)
+    return Record(
+        entry["group"],
+        entry["method"],
+        entry["hash_function"],
+        entry["bits"],
+        entry["seeds"][at],
+        _number(entry["loss"][at]),
+        {int(k): _number(values[at]) for k, values in entry["precision"].items()},
+        [(float(recall), _number(values[at])) for recall, values in recalls],
+        _number(entry["mAP"][at]),
+        {part: _number(values[at]) for part, values in entry["effective bits"].items()},
+        history,
+        _number(seconds),
+        entry.get("points", 0),
+        whole=False,
+    )
+
+
+def _history(entry: Entry, at: int) -> list[dict[str, Any]]:
+    """The steps of MAC; the loss of the free codes is told of the first alone."""
+    if "history" not in entry:
+        return []
+    told = {name: entry[told][at] for told, name in STEPS.items() if told in entry}
+    steps = [
+        {"iteration": i, "loss": loss} | {name: _whole(told[name][i]) for name in told}
+        for i, loss in enumerate(entry["history"][at])
+    ]
+    steps[0]["free_loss"] = entry["free loss"][at]
+    return steps
+
+
+def _whole(value: float | None) -> float:
+    """As it was before it was written: counts as whole numbers."""
+    number = _number(value)
+    return int(number) if number.is_integer() else number
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else float(value)

@@ -1,0 +1,132 @@
+"""Numbers that are written and read back tell what the records told."""
+
+import json
+
+import pytest
+
+from auxhash.experiments import numbers
+from auxhash.experiments.claims import judge
+from auxhash.experiments.figures import FIGURES
+from auxhash.experiments.groups import Record
+from tests.experiments.made import history
+from tests.test_docs import script
+
+CURVE = [(r / 16, 0.9 - 0.05 * r) for r in range(17)]
+
+
+def made(method, loss, seed=0, bits=16, kind="linear", **more):
+    """A record with all that a run has."""
+    steps = history(
+        2.0,
+        1.5,
+        loss,
+        seconds=[3.0, 1.0, 1.25],
+        violations=7,
+        score=[0.5, 0.4, 0.6],
+        accepted=[True, False, True],
+        skipped=[0, 2, 0],
+        z_seconds=[2.5, 0.5, 0.75],
+        h_seconds=[0.25, 0.25, 0.25],
+    )
+    return Record(
+        "KSH",
+        method,
+        kind,
+        bits,
+        seed,
+        loss,
+        {10: 1 / 3 + 1 / loss, 20: 0.25},
+        CURVE,
+        0.125,
+        {"base": 7.5, "query": 6.5},
+        steps if method.startswith("MAC") else [],
+        6.5,
+        10_000,
+        **more,
+    )
+
+
+def stored(records):
+    """Through a file and back."""
+    return numbers.records(json.loads(json.dumps(numbers.entries(records))))
+
+
+def test_records_come_back():
+    both = [made("MACcut", 1.25, seed=0), made("MACcut", 1.125, seed=1), made("cut", 2.0)]
+    found = stored(both)
+    for before, after in zip(both, found, strict=True):
+        assert after.key == before.key
+        assert (after.loss, after.average_precision) == (before.loss, before.average_precision)
+        assert after.precision == pytest.approx(before.precision, rel=1e-4)
+        assert (after.effective, after.seconds, after.points) == ({**before.effective}, 6.5, 10_000)
+        assert [recall for recall, _ in after.radius] == pytest.approx(
+            [0.1 * i for i in range(1, 10)]
+        )
+        assert after.radius[4][1] == pytest.approx(0.9 - 0.05 * 8, abs=1e-5)
+        for step, told in zip(before.history, after.history, strict=True):
+            step = {name: step[name] for name in step if name != "free_loss"}
+            assert {name: told[name] for name in step} == step
+        if before.history:
+            assert after.history[0]["free_loss"] == before.history[0]["free_loss"]
+    assert numbers.entries(found) == numbers.entries(both)
+
+
+def test_what_was_not_measured_stays_so():
+    nan = float("nan")
+    [found] = stored([Record("KSH", "ITQ", "", 16, 0, nan, {10: 0.5}, CURVE)])
+    assert found.loss != found.loss
+    assert found.average_precision != found.average_precision
+    assert found.history == []
+
+
+def test_claims_about_all_radii_are_not_judged_by_some():
+    claims = [
+        c for c in FIGURES["sup-nestederr"].claims if "very small and very large r" in c.words
+    ]
+    records = [made("MACcut", 1.25), made("cut", 2.0)]
+    assert [v.held for v in judge(claims, records)] == [False]
+    assert [v.held for v in judge(claims, stored(records))] == [None]
+
+
+def test_seconds_of_older_files():
+    """In these, the seconds of the steps stand where those of the run belong."""
+    [entry] = numbers.entries([made("MACcut", 1.25)])
+    entry["seconds"] = entry.pop("seconds of steps")
+    [found] = numbers.records([entry])
+    assert found.seconds == 5.25
+    assert [step["seconds"] for step in found.history] == [3.0, 1.0, 1.25]
+
+
+def result(records, **more):
+    figure = FIGURES["sup-nestederr"]
+    verdicts = [
+        {"claim": v.words, "verdict": v.word, "numbers": v.numbers}
+        for v in judge(figure.claims, records)
+    ]
+    return {"verdicts": verdicts, "results": numbers.entries(records), "notes": [], **more}
+
+
+def test_later_runs_are_judged_with_the_first():
+    together = script("verdicts")["together"]
+    figure = FIGURES["sup-nestederr"]
+    cut, quad = (
+        [made(name, loss) for name, loss in both.items()]
+        for both in ({"MACcut": 1.25, "cut": 2.0}, {"MACquad": 1.5, "quad": 1.75})
+    )
+    missing = "3 of 24 runs are missing, and with them what they would show."
+    first = result(cut, command="the first", notes=["Run with one seed.", missing])
+    first["verdicts"][0]["numbers"] = "words of before the numbers were rounded"
+    found = together(figure, first, result(quad, command="the second"))
+    assert found["command"] == "the first\n$ the second"
+    told = {v["claim"]: (v["verdict"], v["numbers"]) for v in found["verdicts"]}
+    assert list(told) == [claim.words for claim in figure.claims]
+    lower = "reduces the loss more than"
+    assert told[f"MACcut {lower} cut, in all cases"] == ("held", first["verdicts"][0]["numbers"])
+    assert told[f"MACquad {lower} quad, in all cases"][0] == "held"
+    assert told["MACcut usually outperforms MACquad"][0] == "held"
+    assert told["cut usually outperforms quad"][0] == "not held"
+    assert "at both in 0 of 2 curves" in told[figure.claims[-1].words][1]  # the first told it alone
+    assert found["notes"][0] == "Run with one seed."
+    # Of KSH, four methods of two hash functions and three numbers of bits in two kinds of runs, and
+    # KSH itself: 18 runs; eSPLH's panels are not there at all.
+    assert found["notes"][1].startswith("16 of 18 runs are missing")
