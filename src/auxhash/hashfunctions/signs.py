@@ -30,7 +30,7 @@ LARGEST = {SINGLE: 2.0**120, DOUBLE: 2.0**1000}  # sums up to here are far from 
 CACHED = 1 << 21  # bytes of points and products that are made at once: few enough to be cached
 LEAST = 256  # points that are multiplied at once, however long they are; a power of 2, as all
 GROWN, FAR = 1.1, 4.0  # bounds are for points so much longer than these, and for no less
-TOO_NEAR, OTHER_LENGTHS = -1, -2  # what a kernel says where bounds are not enough
+TOO_NEAR = -1  # what a kernel says where bounds are not enough
 OPEN = 1 / 32  # of the products; where more stay open, it is quicker to compute all of them anew
 
 
@@ -60,15 +60,16 @@ class Hyperplanes:
             return None
         with np.errstate(all="ignore"):
             power = -np.frexp(np.abs(weights).max(axis=0))[1].astype(np.int64)
-            V = np.ldexp(weights, power)
+            scale = np.ldexp(1.0, power)
+            V = weights * scale
             norm, sums = SLOP * np.linalg.norm(V, axis=0), SLOP * np.abs(V).sum(axis=0)
-            scale, level = np.ldexp(1.0, power), width * np.ldexp(np.abs(bias), power)
-            threshold = low * V.sum(axis=0) - width * np.ldexp(bias, power)
+            shift = width * (bias * scale)
+            threshold = low * V.sum(axis=0) - shift
             # The outputs and what is compared with them here, each with its roundings.
             most = 2 * SLOP * (len(weights) + 10) * np.finfo(DOUBLE).eps
             lost = TINY[DOUBLE] * len(W)
             slope = most * norm + lost * (1 + scale)
-            offset = most * (abs(low) * sums + level)
+            offset = most * (abs(low) * sums + np.abs(shift))
             offset += lost * (1 + width) * (1 + scale * (1 + abs(low)))
             steep = float(SLOP * np.abs(weights).sum(axis=0).max() / width)
         if not (np.isfinite([threshold, slope, offset]).all() and np.isfinite(steep)):
@@ -106,27 +107,27 @@ class Hyperplanes:
         room = rooms.get(dtype.name)
         if room is None:
             room = rooms[dtype.name] = Room(n_bits, X.shape[1], dtype)
-        packed = np.empty((len(X), n_bytes(n_bits)), np.uint8)
+        packed = np.empty((len(X), room.products.shape[1] // 8), np.uint8)
         left = OPEN * len(X) * n_bits
         with np.errstate(all="ignore"):  # what overflows is not used
             for rows in threads.chunks(len(X), len(room.products)):
                 left -= self._decided(_read_only(X[rows], dtype), packed[rows], room)
                 if not left >= 0:
                     return None
-        return packed
+        return packed[:, : n_bytes(n_bits)]
 
     def _decided(self, points: NDArray[Any], packed: Packed, room: "Room") -> float:
         """Pack the signs of some points; gives the number computed anew, infinity for too many."""
         dtype = points.dtype
-        products = room.multiply(points, self.V[dtype])
-        n_anew = room.decide(points, products, self.rows, packed)
-        if n_anew == OTHER_LENGTHS:
-            length = GROWN * room.longest(points)
+        square = room.longest_square(points)  # first: it brings the points into the cache
+        if not room.is_for(square):
+            length = GROWN * room.length(square)
             if not self._stays_finite(length, dtype):
                 return np.inf
             room.set_bounds(length, self._bounds(length, dtype), self._own_bounds(length))
-            n_anew = room.decide(points, products, self.rows, packed)
-        return n_anew if n_anew >= 0 else np.inf
+        products = room.multiply(points, self.V[dtype])
+        n_anew = room.decide(points, products, self.rows, packed)
+        return n_anew if n_anew != TOO_NEAR else np.inf
 
     def _stays_finite(self, length: float, dtype: np.dtype[Any]) -> bool:
         """Whether no sum can overflow, here or in the outputs; False for NaN."""
@@ -168,7 +169,7 @@ class Room:
     """Room for the products of some points, used again and again, and the bounds that these had."""
 
     def __init__(self, n_bits: int, n_features: int, dtype: np.dtype[Any]) -> None:
-        self.n_bits, width = n_bits, 8 * n_bytes(n_bits)  # whole bytes of bits
+        self.n_bits, width = n_bits, -(-n_bits // 16) * 16  # `_sixteen` takes so many at a time
         n_cached = CACHED // ((n_features + width) * dtype.itemsize)
         n = max(LEAST, 1 << n_cached.bit_length() >> 1)
         self.products = np.zeros((n, width), dtype)
@@ -178,7 +179,7 @@ class Room:
         self.squares = 0.0, -1.0  # no point has such a length
 
     def multiply(self, points: NDArray[Any], V: list[NDArray[Any]]) -> NDArray[Any]:
-        """points @ V, V in blocks of rows; columns that fill up the last byte mean nothing."""
+        """points @ V, V in blocks of rows; columns beyond the bits mean nothing."""
         whole, at = self.products[: len(points)], len(V[0])
         found = whole[:, : self.n_bits]
         np.matmul(points[:, :at], V[0], out=found)
@@ -187,9 +188,18 @@ class Room:
             at += len(block)
         return whole
 
-    def longest(self, points: NDArray[Any]) -> float:
-        """No less than the length of any row; infinite if one is infinite or not a number."""
-        return float(SLOP * np.sqrt(_longest(points) + self.lost))
+    def longest_square(self, points: NDArray[Any]) -> float:
+        """The largest squared length; infinite if one is infinite or not a number."""
+        return float(_longest_square(points))
+
+    def length(self, square: float) -> float:
+        """No less than the length of what has this square, as it was computed."""
+        return float(SLOP * np.sqrt(square + self.lost))
+
+    def is_for(self, square: float) -> bool:
+        """Whether the bounds are for points of up to this squared length."""
+        shortest, longest = self.squares
+        return shortest <= square <= longest
 
     def set_bounds(
         self,
@@ -197,7 +207,7 @@ class Room:
         bounds: tuple[NDArray[Any], NDArray[Any]],
         own_bounds: tuple[Array, Array],
     ) -> None:
-        """For points up to this length, and not all of them far shorter."""
+        """For points of up to this length, if not all of them are far shorter."""
         more = self.products.shape[1] - self.n_bits
         lower, upper = (np.pad(bound, (0, more), constant_values=np.nan) for bound in bounds)
         self.bounds = lower, upper, *own_bounds
@@ -209,65 +219,89 @@ class Room:
         self, points: NDArray[Any], products: NDArray[Any], rows: Array, packed: Packed
     ) -> int:
         """As `_decide`."""
-        found = _decide(points, products, rows, *self.bounds, *self.squares, packed)
-        return int(found)
+        return int(_decide(points, products, rows, *self.bounds, packed))
 
 
 Rooms = dict[str, Room]  # by precision
 
 
 @intrinsic
-def _eight(typing_context: Any, own: Any, lower: Any, upper: Any, at: Any) -> Any:
-    """Eight numbers from `at` on against their bounds, at once; Numba would take them one by one.
+def _sixteen(
+    typing_context: Any, products: Any, lower: Any, upper: Any, start: Any, at: Any
+) -> Any:
+    """16 products from `start` on, counted through all rows, against the bounds from `at` on.
 
-    Gives two bytes whose lowest bits are of the first number: the lower one says which are above
-    the upper bound, the other one which are between the bounds. Bounds of NaN give 0.
+    At once: Numba would take them one by one. Gives twice 16 bits, the lowest of the first product:
+    the lower ones say which are above the upper bound, the others which are between the bounds.
+    Bounds of NaN give 0.
     """
     from llvmlite import ir
     from numba import types
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        eight = ir.VectorType(context.get_value_type(own.dtype), 8)
+        sixteen = ir.VectorType(context.get_value_type(products.dtype), 16)
         sides = []
-        for kind, array in zip(signature.args[:3], args[:3], strict=True):
+        for kind, array, first in zip(
+            signature.args[:3], args[:3], (args[3], args[4], args[4]), strict=True
+        ):
             data = context.make_array(kind)(context, builder, array).data
-            place = builder.bitcast(builder.gep(data, [args[3]]), eight.as_pointer())
-            sides.append(builder.load(place, align=own.dtype.bitwidth // 8))
+            place = builder.bitcast(builder.gep(data, [first]), sixteen.as_pointer())
+            sides.append(builder.load(place, align=products.dtype.bitwidth // 8))
         above = builder.fcmp_ordered(">", sides[0], sides[2])
         between = builder.xor(builder.fcmp_ordered(">=", sides[0], sides[1]), above)
         low, high = (
-            builder.zext(builder.bitcast(bits, ir.IntType(8)), ir.IntType(64))
+            builder.zext(builder.bitcast(bits, ir.IntType(16)), ir.IntType(64))
             for bits in (above, between)
         )
-        return builder.or_(low, builder.shl(high, ir.Constant(ir.IntType(64), 8)))
+        return builder.or_(low, builder.shl(high, ir.Constant(ir.IntType(64), 16)))
 
-    return types.uint64(own, lower, upper, types.int64), emit
+    return types.uint64(products, lower, upper, types.int64, types.int64), emit
 
 
 # Sums may be made in any order: the bounds hold for all.
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def _square(row: Any) -> float:
-    total = row[0] * row[0]
-    for k in range(1, len(row)):
-        total += row[k] * row[k]
-    return np.float64(total)
-
-
-@kernel(fastmath={"reassoc", "contract"})
-def _longest(points: Any) -> float:
-    """The largest squared length of a row; infinite if one is infinite or not a number."""
-    most = 0.0
+def _longest_square(points: Any) -> float:
+    most = points.dtype.type(0)
     for i in range(len(points)):
-        square = _square(points[i])
+        square = points.dtype.type(0)
+        for k in range(points.shape[1]):
+            square += points[i, k] * points[i, k]
         if not square < np.inf:
             return np.inf
         most = max(most, square)
-    return most
+    return np.float64(most)
 
 
 @kernel(fastmath={"reassoc", "contract"})
+def _dot(x: Any, v: Any) -> float:
+    total = 0.0
+    for k in range(len(x)):
+        total += np.float64(x[k]) * v[k]
+    return total
+
+
+@kernel
+def _anew(
+    points: Any, rows: Any, threshold: Any, error: Any, packed: Any, i: int, j: int, near: Any
+) -> int:
+    """Bits j, j + 1, ... of point i, those that `near` has: their number, or TOO_NEAR."""
+    n_anew = 0
+    while near:
+        if near & np.uint64(1):
+            gap = _dot(points[i], rows[j]) - threshold[j]
+            if not abs(gap) > error[j]:
+                return TOO_NEAR
+            if gap > 0:
+                packed[i, j // 8] |= np.uint8(1 << (j % 8))
+            n_anew += 1
+        near >>= np.uint64(1)
+        j += 1
+    return n_anew
+
+
+@kernel
 def _decide(
     points: Any,
     products: Any,
@@ -276,37 +310,23 @@ def _decide(
     upper: Any,
     threshold: Any,
     error: Any,
-    shortest: float,
-    longest: float,
     packed: Any,
 ) -> int:
     """Pack the signs of points @ rows' - threshold: of the products, where the bounds say enough.
 
-    Returns how many were computed anew, in double precision and up to `error`; or TOO_NEAR, if one
-    of these does not tell; or OTHER_LENGTHS, if a squared length is above the longest that the
-    bounds are for, or all are below the shortest.
+    `packed` has a bit for each column of the products, 16 of them or a multiple. Returns how many
+    were computed anew, in double precision and up to `error`; or TOO_NEAR, if one does not tell.
     """
-    n_anew, most = 0, 0.0
+    n_anew, width = 0, products.shape[1]
     for i in range(len(products)):
-        square = _square(points[i])
-        if not square <= longest:
-            return OTHER_LENGTHS
-        most = max(most, square)
-        own = products[i]
-        any_near = np.uint64(0)
-        for byte in range(packed.shape[1]):
-            found = _eight(own, lower, upper, 8 * byte)
-            packed[i, byte] = np.uint8(found)
-            any_near |= found >> np.uint64(8)
-        if any_near:
-            for j in range(len(threshold)):
-                if own[j] >= lower[j] and not own[j] > upper[j]:
-                    gap = -threshold[j]
-                    for k in range(points.shape[1]):
-                        gap += np.float64(points[i, k]) * rows[j, k]
-                    if not abs(gap) > error[j]:
-                        return OTHER_LENGTHS if most < shortest else TOO_NEAR
-                    if gap > 0:
-                        packed[i, j // 8] |= np.uint8(1 << (j % 8))
-                    n_anew += 1
-    return OTHER_LENGTHS if most < shortest else n_anew
+        for two in range(width // 16):
+            found = _sixteen(products, lower, upper, i * width + 16 * two, 16 * two)
+            packed[i, 2 * two] = np.uint8(found)
+            packed[i, 2 * two + 1] = np.uint8(found >> np.uint64(8))
+            near = found >> np.uint64(16)
+            if near:
+                more = _anew(points, rows, threshold, error, packed, i, 16 * two, near)
+                if more == TOO_NEAR:
+                    return TOO_NEAR
+                n_anew += more
+    return n_anew

@@ -24,7 +24,7 @@ from auxhash.hashfunctions.signs import Hyperplanes
 from auxhash.hashfunctions.smooth import SelfMoving, Smooth
 
 CHUNK = 16384  # points encoded at a time
-PART = 4096  # points that a thread makes quick products of at a time
+PART = 8192  # points that a thread makes quick products of at a time
 MANY = 512  # points for which it pays to get ready for quick products
 VERY_MANY = 1 << 15  # and for which it pays even where Numba has to be imported first
 FLOATS = (np.float64, np.float32)  # other numbers are converted to the first
