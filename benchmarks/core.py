@@ -11,6 +11,7 @@ import numpy as np
 from rich.console import Console
 
 from auxhash import affinity, datasets, hashfunctions, mac, zstep
+from auxhash.baselines.ksh import similarity_of_pairs
 from auxhash.codes import pack, to_words
 from auxhash.compute.threads import pool
 from auxhash.hashfunctions import svm
@@ -65,6 +66,7 @@ def rows(size: Size) -> Iterator[Row]:
     yield from bench_separable(size)
     yield from bench_cut(problem, Z, free, size.runs)
     yield bench_quad(problem, Z)
+    yield bench_ksh(A, size.runs)
     yield bench_draws(size)
 
 
@@ -207,3 +209,15 @@ def bench_quad(problem: Problem, Z: Any) -> Row:
         lambda: z_step(problem, Z, Penalty(Z, 0.0), zstep.get("quad"), 1, np.random.default_rng(0))
     )
     return Row("a sweep of quad at mu = 0", (seconds,), 60)
+
+
+def bench_ksh(A: affinity.Affinity, runs: int) -> Row:
+    """What KSH from pairs does some thousand times per bit: S times two vectors."""
+    V = np.random.default_rng(0).standard_normal((A.n_points, 2))
+    S = peers.similarity(A)
+    with pool(None) as run:
+        ours = similarity_of_pairs(A, run)
+        np.testing.assert_allclose(ours(V), S @ V, atol=1e-9)
+        seconds, theirs = turns(lambda: ours(V), lambda: S @ V, runs=5 * runs)
+    what = f"KSH from {len(A):,} pairs, their matrix times two vectors"
+    return Row(what, seconds, 2, "SciPy's sparse product", theirs)

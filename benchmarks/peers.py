@@ -9,6 +9,7 @@ from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 from sklearn.svm import LinearSVC
 
+from auxhash.affinity import Affinity
 from auxhash.zstep import BitProblem
 
 
@@ -56,6 +57,13 @@ def liblinear(
     """One bit by scikit-learn's LinearSVC; the last column of F is the constant it adds itself."""
     model = LinearSVC(C=C, dual=False, tol=tol, max_iter=100_000).fit(F[:, :-1], z)
     return np.append(model.coef_, model.intercept_)[:, None]
+
+
+def similarity(A: Affinity) -> csr_array:
+    """S of an affinity, as SciPy holds it: y for its pairs, 1 on the diagonal."""
+    n = A.n_points
+    upper = csr_array((A.read_as("similarity"), (A.i, A.j)), shape=(n, n))
+    return csr_array(upper + upper.T + diags_array(np.ones(n)))
 
 
 def decaying(n: int, d: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -2,7 +2,7 @@
 
 python -m benchmarks speed [--quick] [--results FOLDER]
 
-Prints one table with a verdict on every aim. The full form takes about half an hour and writes the
+Prints one table with a verdict on every aim. The full form takes about seven minutes and writes the
 rows, with the machine's description and the commit, into docs/results/bench, one file per kind of
 machine; `python -m benchmarks.stated` makes the tables of README and docs/speed.md of them. The
 quick form takes less than three minutes: smaller sizes, for which the aims were not set, and its
