@@ -23,10 +23,10 @@ STEPS = {
     "seconds of steps": "seconds",
 }
 
-Numbers = dict[str, Any]
+Written = dict[str, Any]  # an entry
 
 
-def entries(records: Sequence[Record]) -> list[Numbers]:
+def entries(records: Sequence[Record]) -> list[Written]:
     """The numbers for a file."""
     every: dict[tuple[str, str, str, int], list[Record]] = {}
     for record in records:
@@ -34,10 +34,10 @@ def entries(records: Sequence[Record]) -> list[Numbers]:
     return [_entry(own) for own in every.values()]
 
 
-def _entry(own: Sequence[Record]) -> Numbers:
+def _entry(own: Sequence[Record]) -> Written:
     """What the records of several seeds hold."""
     one = own[0]
-    entry: Numbers = {"group": one.group, "method": one.method, "hash_function": one.hash_function}
+    entry: Written = {"group": one.group, "method": one.method, "hash_function": one.hash_function}
     entry |= {"bits": one.bits, "points": one.points, "seeds": [r.seed for r in own]}
     entry["loss"] = [_round(r.loss) for r in own]
     entry["mAP"] = [_round(r.average_precision) for r in own]
@@ -68,12 +68,12 @@ def _round(value: float, digits: int = 5) -> float | None:
     return float(f"{value:.{digits}g}") if np.isfinite(value) else None
 
 
-def records(numbers: Iterable[Numbers]) -> list[Record]:
+def records(numbers: Iterable[Written]) -> list[Record]:
     """The records of a file's entries, as far as they tell."""
     return [_record(entry, at) for entry in numbers for at in range(len(entry["seeds"]))]
 
 
-def _record(entry: Numbers, at: int) -> Record:
+def _record(entry: Written, at: int) -> Record:
     """That of one seed. Of the precision over recall, the file has some points, not all radii."""
     recalls, history = entry["precision at recall"].items(), _history(entry, at)
     seconds = entry["seconds"][at]
@@ -98,7 +98,7 @@ def _record(entry: Numbers, at: int) -> Record:
     )
 
 
-def _history(entry: Numbers, at: int) -> list[dict[str, Any]]:
+def _history(entry: Written, at: int) -> list[dict[str, Any]]:
     """The steps of MAC; the loss of the free codes is told of the first alone."""
     if "history" not in entry:
         return []
