@@ -22,8 +22,8 @@ from auxhash.zstep.problem import BitProblem
 STARTS = ("auto", "eigenvector")
 TRUNCATIONS = ("clip", "sign")
 VECTORS = 8  # that the search for an eigenvector keeps; with more, it multiplies more often
-NOISE = 0.1
-FEW = 0.3  # share of entries that moved up to which S is changed, and not computed
+ROUGH = 1e-3  # relative error of its eigenvalue: it is only a start
+FEW = 0.2  # share of entries that moved up to which S is changed, and not computed
 ANEW = 100  # changes after which S is computed anew, before rounding adds up
 
 
@@ -68,7 +68,7 @@ class Quad:
         """Where L-BFGS-B starts, in the box."""
         if self.start == "auto" and bit.c.any():
             return z.astype(np.float64)
-        vector = smallest_eigenvector(bit, z, rng)
+        vector = smallest_eigenvector(bit, rng)
         return np.clip(vector, -1.0, 1.0) if self.truncate == "clip" else sign(vector).astype(float)
 
 
@@ -100,16 +100,15 @@ class Relaxed:
         return self.S
 
 
-def smallest_eigenvector(bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator) -> Array:
+def smallest_eigenvector(bit: BitProblem, rng: np.random.Generator) -> Array:
     """The spectral solution of E, eq. (9): the smallest eigenvector of B = [[A/4, c/2], [c'/2, 0]].
 
     Scaled to norm sqrt(n + 1), with the sign that makes the last entry positive (or, if that is 0,
-    the first that is not), without that last entry. The search starts from the codes z, which are
-    near it, and from some noise, in case that they are another eigenvector.
+    the first that is not), without that last entry.
     """
     n = len(bit.c)
     half = bit.c / 2
-    near = np.append(z, 1.0) + NOISE * rng.standard_normal(n + 1)
+    first = rng.standard_normal(n + 1)
 
     def multiply(alpha: Array) -> Array:
         alpha = alpha.ravel()
@@ -118,8 +117,7 @@ def smallest_eigenvector(bit: BitProblem, z: NDArray[np.int8], rng: np.random.Ge
 
     B = LinearOperator((n + 1, n + 1), matvec=multiply, dtype=np.float64)
     try:
-        # Only a start: a rough vector is as good as an exact one.
-        alpha = eigsh(B, 1, which="SA", v0=near, ncv=min(n + 1, VECTORS), tol=1e-2)[1][:, 0]
+        alpha = eigsh(B, 1, which="SA", v0=first, ncv=min(n + 1, VECTORS), tol=ROUGH)[1][:, 0]
     except ArpackError:  # no convergence, or no couplings at all: then any start will do
         alpha = rng.standard_normal(n + 1)
     tiny = 1e-12 * np.abs(alpha).max()
