@@ -220,4 +220,4 @@ def bench_ksh(A: affinity.Affinity, runs: int) -> Row:
         np.testing.assert_allclose(ours(V), S @ V, atol=1e-9)
         seconds, theirs = turns(lambda: ours(V), lambda: S @ V, runs=5 * runs)
     what = f"KSH from {len(A):,} pairs, their matrix times two vectors"
-    return Row(what, seconds, 2, "SciPy's sparse product", theirs)
+    return Row(what, seconds, 2, "SciPy's sparse product, one thread", theirs)

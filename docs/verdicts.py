@@ -18,7 +18,7 @@ from typing import Any
 from auxhash.experiments import claims, numbers
 from auxhash.experiments.figures import FIGURES
 from auxhash.experiments.figures.figure import Figure, GroupFigure, missing
-from auxhash.experiments.groups import Record
+from auxhash.experiments.groups import Group, Record
 from auxhash.experiments.scales import ORDERS, SCALES, resolved
 
 RESULTS = Path(__file__).parent / "results"
@@ -54,10 +54,10 @@ def found(figure: Figure, name: str) -> Results:
     results = {}
     for kind, ending in ENDINGS.items():
         first, later = (_read(f"{name}{part}{ending}.json") for part in ("", "-later"))
-        if first and later and isinstance(figure, GroupFigure):
-            first = together(figure, first, later)
+        if later and not (first and isinstance(figure, GroupFigure)):
+            raise ValueError(f"{name}-later{ending}.json has nothing to be joined with")
         if first:
-            results[kind] = first
+            results[kind] = together(figure, first, later) if later else first
     return results
 
 
@@ -72,32 +72,47 @@ def together(figure: GroupFigure, first: dict[str, Any], later: dict[str, Any]) 
 
     What they leave as it was keeps its words: it was judged before its numbers were rounded.
     """
-    alone = numbers.records(first["results"])
-    every = alone + numbers.records(later["results"])
-    verdicts = [
-        old
-        if new.held is None or (before.held, before.numbers) == (new.held, new.numbers)
-        else {"claim": new.words, "verdict": new.word, "numbers": new.numbers}
-        for old, before, new in zip(
-            first["verdicts"],
-            claims.judge(figure.claims, alone),
-            claims.judge(figure.claims, every),
-            strict=True,
-        )
-    ]
-    notes = [note for note in first["notes"] if "runs are missing" not in note]
-    if told := _missing(figure, every):
-        notes.append(told)
+    groups = figure.groups(resolved(SCALES["paper"]))
+    alone = _records(groups, first)
+    every = list({record.key: record for record in [*alone, *_records(groups, later)]}.values())
+    if not all(record.whole for record in every):  # a claim about all radii is of all runs or none
+        every = [replace(record, whole=False) for record in every]
+    told = {verdict["claim"]: verdict for verdict in first["verdicts"]}
+    for before, after in zip(
+        *(claims.judge(figure.claims, r) for r in (alone, every)), strict=True
+    ):
+        if after.held is not None and (after.held, after.numbers) != (before.held, before.numbers):
+            told[after.words] = {
+                "claim": after.words,
+                "verdict": after.word,
+                "numbers": after.numbers,
+            }
+    notes = dict.fromkeys([*first["notes"], *later["notes"]])
+    notes = [note for note in notes if "runs are missing" not in note]
+    if lacking := _missing(groups, every):
+        notes.append(lacking)
     command = f"{first['command']}\n$ {later['command']}"
-    return first | {"verdicts": verdicts, "notes": notes, "command": command}
+    return first | {"verdicts": list(told.values()), "notes": notes, "command": command}
 
 
-def _missing(figure: GroupFigure, records: Sequence[Record]) -> str:
-    """What of the panels that were run has no record."""
+def _records(groups: Sequence[Group], result: dict[str, Any]) -> list[Record]:
+    """The records of a file, with the points that older files do not tell."""
+    points = {group.name: group.data.n_train for group in groups}
+    return [
+        replace(record, points=record.points or points[record.group])
+        for record in numbers.records(result["results"])
+    ]
+
+
+def _missing(groups: Sequence[Group], records: Sequence[Record]) -> str:
+    """What has no record of the panels on the data sets that were run."""
     seeds = 1 + max(record.seed for record in records)
-    scale = replace(resolved(SCALES["paper"]), seeds=seeds)
     names = {record.group for record in records}
-    return missing([group for group in figure.groups(scale) if group.name in names], records)
+    data = {group.data.name for group in groups if group.name in names}
+    asked = [
+        replace(group, seeds=min(seeds, group.seeds)) for group in groups if group.data.name in data
+    ]
+    return missing(asked, records)
 
 
 def table(figure: Figure, results: Results) -> str:

@@ -57,18 +57,21 @@ def test_records_come_back():
     for before, after in zip(both, found, strict=True):
         assert after.key == before.key
         assert (after.loss, after.average_precision) == (before.loss, before.average_precision)
-        assert after.precision == pytest.approx(before.precision, rel=1e-4)
-        assert (after.effective, after.seconds, after.points) == ({**before.effective}, 6.5, 10_000)
-        assert [recall for recall, _ in after.radius] == pytest.approx(
-            [0.1 * i for i in range(1, 10)]
-        )
-        assert after.radius[4][1] == pytest.approx(0.9 - 0.05 * 8, abs=1e-5)
+        assert after.precision == pytest.approx(before.precision, rel=1e-8)
+        assert after.radius == [pytest.approx(point, rel=1e-8) for point in before.radius]
+        assert (after.effective, after.seconds, after.points) == (before.effective, 6.5, 10_000)
+        assert after.whole
         for step, told in zip(before.history, after.history, strict=True):
             step = {name: step[name] for name in step if name != "free_loss"}
             assert {name: told[name] for name in step} == step
         if before.history:
             assert after.history[0]["free_loss"] == before.history[0]["free_loss"]
     assert numbers.entries(found) == numbers.entries(both)
+
+
+def test_nothing_becomes_a_tie():
+    near = [made("MACcut", 5_904_801.0), made("cut", 5_904_803.0)]
+    assert [record.loss for record in stored(near)] == [5_904_801, 5_904_803]
 
 
 def test_what_was_not_measured_stays_so():
@@ -79,26 +82,33 @@ def test_what_was_not_measured_stays_so():
     assert found.history == []
 
 
-def test_claims_about_all_radii_are_not_judged_by_some():
-    claims = [
-        c for c in FIGURES["sup-nestederr"].claims if "very small and very large r" in c.words
-    ]
-    records = [made("MACcut", 1.25), made("cut", 2.0)]
-    assert [v.held for v in judge(claims, records)] == [False]
-    assert [v.held for v in judge(claims, stored(records))] == [None]
+def older(entry):
+    """As files were written before."""
+    entry = {k: v for k, v in entry.items() if not k.endswith("at radius") and k != "points"}
+    if "seconds of steps" in entry:
+        entry["seconds"] = entry.pop("seconds of steps")
+    return entry
 
 
-def test_seconds_of_older_files():
+def test_older_files():
     """In these, the seconds of the steps stand where those of the run belong."""
-    [entry] = numbers.entries([made("MACcut", 1.25)])
-    entry["seconds"] = entry.pop("seconds of steps")
-    [found] = numbers.records([entry])
+    [found] = numbers.records(map(older, numbers.entries([made("MACcut", 1.25)])))
     assert found.seconds == 5.25
     assert [step["seconds"] for step in found.history] == [3.0, 1.0, 1.25]
+    assert [recall for recall, _ in found.radius] == pytest.approx([0.1 * i for i in range(1, 10)])
+    assert found.radius[4][1] == pytest.approx(0.9 - 0.05 * 8)
+    assert (found.points, found.whole) == (0, False)
 
 
-def result(records, **more):
-    figure = FIGURES["sup-nestederr"]
+def test_claims_about_all_radii_are_not_judged_by_some():
+    ends = [c for c in FIGURES["sup-nestederr"].claims if "very small and very large r" in c.words]
+    records = [made("MACcut", 1.25), made("cut", 2.0)]
+    assert [v.held for v in judge(ends, stored(records))] == [False]
+    some = numbers.records(map(older, numbers.entries(records)))
+    assert [v.held for v in judge(ends, some)] == [None]
+
+
+def result(figure, records, **more):
     verdicts = [
         {"claim": v.words, "verdict": v.word, "numbers": v.numbers}
         for v in judge(figure.claims, records)
@@ -106,17 +116,23 @@ def result(records, **more):
     return {"verdicts": verdicts, "results": numbers.entries(records), "notes": [], **more}
 
 
-def test_later_runs_are_judged_with_the_first():
-    together = script("verdicts")["together"]
+@pytest.fixture(scope="module")
+def verdicts():
+    return script("verdicts")
+
+
+def test_later_runs_are_judged_with_the_first(verdicts):
     figure = FIGURES["sup-nestederr"]
     cut, quad = (
         [made(name, loss) for name, loss in both.items()]
         for both in ({"MACcut": 1.25, "cut": 2.0}, {"MACquad": 1.5, "quad": 1.75})
     )
     missing = "3 of 24 runs are missing, and with them what they would show."
-    first = result(cut, command="the first", notes=["Run with one seed.", missing])
+    first = result(figure, cut, command="the first", notes=["Run with one seed.", missing])
     first["verdicts"][0]["numbers"] = "words of before the numbers were rounded"
-    found = together(figure, first, result(quad, command="the second"))
+    first["results"] = [older(entry) for entry in first["results"]]
+    later = result(figure, quad, command="the second", notes=["On another machine."])
+    found = verdicts["together"](figure, first, later)
     assert found["command"] == "the first\n$ the second"
     told = {v["claim"]: (v["verdict"], v["numbers"]) for v in found["verdicts"]}
     assert list(told) == [claim.words for claim in figure.claims]
@@ -125,8 +141,40 @@ def test_later_runs_are_judged_with_the_first():
     assert told[f"MACquad {lower} quad, in all cases"][0] == "held"
     assert told["MACcut usually outperforms MACquad"][0] == "held"
     assert told["cut usually outperforms quad"][0] == "not held"
-    assert "at both in 0 of 2 curves" in told[figure.claims[-1].words][1]  # the first told it alone
-    assert found["notes"][0] == "Run with one seed."
-    # Of KSH, four methods of two hash functions and three numbers of bits in two kinds of runs, and
-    # KSH itself: 18 runs; eSPLH's panels are not there at all.
-    assert found["notes"][1].startswith("16 of 18 runs are missing")
+    assert "at both in 0 of 2 curves" in told[figure.claims[-1].words][1]  # the first has no others
+    # MACcut, MACquad and KSH with two hash functions and three numbers of bits, and eSPLH's MACcut.
+    assert found["notes"][:2] == ["Run with one seed.", "On another machine."]
+    assert found["notes"][2].startswith("22 of 24 runs are missing")
+
+
+def test_panels_that_were_never_run_are_still_missing(verdicts):
+    """Nor are runs forgotten that do not say of how many points they are."""
+    figure = FIGURES["run-time"]
+    cut, quad = (
+        [made(name, 1.25, bits=48, kind=kind) for name in two for kind in ("linear", "rbf")]
+        for two in (("cut", "MACcut"), ("quad", "MACquad"))
+    )
+    first = result(figure, cut, command="")
+    first["results"] = [older(entry) for entry in first["results"]]
+    found = verdicts["together"](figure, first, result(figure, quad, command=""))
+    assert found["notes"][0].startswith("3 of 7 runs are missing")
+    assert "MACcut, mu found" in found["notes"][0]
+    assert "LIBSVM" in found["notes"][0]
+    told = {v["claim"]: v["numbers"] for v in found["verdicts"]}
+    assert "MACcut 1.8 s, MACquad 1.8 s" in told["An iteration takes 2 minutes on a laptop"]
+
+
+def test_a_run_that_was_made_again_counts_once(verdicts):
+    figure = FIGURES["sup-nestederr"]
+    first = result(figure, [made("MACcut", 1.25), made("cut", 2.0)], command="")
+    again = result(figure, [made("MACcut", 2.5)], command="")
+    told = verdicts["together"](figure, first, again)["verdicts"]
+    assert told[0]["verdict"] == "not held"
+    assert "in 0 of 1 cases" in told[0]["numbers"]
+
+
+def test_later_runs_alone_are_an_error(verdicts, tmp_path, monkeypatch):
+    (tmp_path / "run-time-later.json").write_text(json.dumps({"results": []}))
+    monkeypatch.setitem(verdicts["found"].__globals__, "RESULTS", tmp_path)
+    with pytest.raises(ValueError, match=r"run-time-later\.json has nothing to be joined with"):
+        verdicts["found"](FIGURES["run-time"], "run-time")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from auxhash import MACHash
 from auxhash.baselines import LSH
-from auxhash.codes import n_bytes, pack, pack_bits, sign
+from auxhash.codes import pack, pack_bits, sign
 from auxhash.hashfunctions import NetworkHash, Scaled, SVMHash, Unit, encoded, outputs, step
 from auxhash.hashfunctions.signs import (
     BLOCK,
@@ -141,14 +141,15 @@ def test_points_of_another_number_of_features_are_refused(at_once):
 def test_the_products_held_at_once_are_few(n_features, n_bits):
     room = Room(n_bits, n_features, SINGLE)
     assert len(room.products) >= LEAST
-    assert room.products.nbytes <= max(CACHED, 4 * LEAST * 8 * n_bytes(n_bits))
+    assert room.products.nbytes <= max(CACHED, 4 * LEAST * 16 * -(-n_bits // 16))
 
 
 def test_numbers_too_large_are_told_as_before(at_once):
-    X, h = made(5000, 3, 4, 1.0, 0.0, "f8", 0)
+    wrong = step.PART + 500
+    X, h = made(wrong + 500, 3, 4, 1.0, 0.0, "f8", 0)
     h = SVMHash(Scaled(0.0, 1e-300), W=h.W)
-    X[4500] = 1e300
-    told = pytest.raises(ValueError, match="too far from the training points: row 4500 has")
+    X[wrong] = 1e300
+    told = pytest.raises(ValueError, match=f"too far from the training points: row {wrong} has")
     with told, np.errstate(all="ignore"):
         encoded(h, X, n_jobs=1)
 
@@ -192,9 +193,21 @@ def test_bits_that_do_not_depend_on_the_points(monkeypatch):
     np.testing.assert_array_equal(encoded(h, X), np.full((700, 1), 0b0111, np.uint8))
 
 
+@pytest.mark.parametrize("n_bits", [1, 8, 15, 16, 17, 24, 33, 40, 48, 64, 65, 130])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "u1"])
+def test_any_number_of_bits(n_bits, dtype, monkeypatch):
+    """Sixteen are compared at a time; the last bit is one that has to be computed anew."""
+    X, h = made(300, 40, n_bits, 3.0, 5.0, dtype, 0)
+    h = to_zero(h, X, n_bits - 1)
+    take_hyperplanes(monkeypatch)
+    found = encoded(h, X)
+    np.testing.assert_array_equal(found, expected(h, X))
+    assert found.flags.c_contiguous
+
+
 def test_the_codes_do_not_depend_on_threads_order_and_chunks(at_once, tmp_path):
-    X, h = made(9000, 20, 12, 1.0, 1.0, "f4", 3)
-    h = to_zero(h, X, 5)
+    X, h = made(2 * step.PART + 800, 20, 50, 1.0, 1.0, "f4", 3)
+    h = to_zero(h, X, 37)
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     for points in (X, np.asfortranarray(X), np.hstack([X, X])[:, :20], mapped):
@@ -248,11 +261,11 @@ def test_bits_are_packed_as_codes_are(n_bits):
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("n", [20, 6000])
+@pytest.mark.parametrize("n", [20, step.PART + 2000])
 @pytest.mark.parametrize("made_by", ["estimator", "encoder", "baseline"])
 def test_what_is_not_finite_is_told_in_the_same_words(made_by, n, wrong, tmp_path):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(6000, 3)).astype(np.float32)
+    X = rng.normal(size=(step.PART + 2000, 3)).astype(np.float32)
     few = {"n_bits": 4, "max_iter": 1, "refine": None, "n_similar": 3, "n_dissimilar": 3}
     model = MACHash(**few).fit(X[:40], np.arange(40) % 2)
     # All weights of one sign: infinity gives outputs that are infinite, and no NaN.

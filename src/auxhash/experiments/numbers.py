@@ -1,7 +1,9 @@
 """The numbers of a figure as they stand in a file, and the records that they tell of.
 
 An entry holds all seeds of one group, method, hash function and number of bits. So runs of several
-machines can be judged together, without their codes.
+machines can be judged together, without their codes. Older files have fewer digits, of the curve of
+precision over recall some points alone, no number of points, and the seconds of the steps in the
+place of the run's.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,6 +13,8 @@ import numpy as np
 
 from auxhash.experiments.claims import RECALLS, precision_at_recall
 from auxhash.experiments.groups import TWO_STEP_OF, Record
+
+DIGITS = 9  # fewer would make ties of what is not the same
 
 # What is told of MAC's steps, by its name in the file.
 STEPS = {
@@ -45,10 +49,12 @@ def _entry(own: Sequence[Record]) -> Written:
     entry["precision at recall"] = {
         f"{recall:g}": [_round(precision_at_recall(r, recall)) for r in own] for recall in RECALLS
     }
+    entry["recall at radius"] = [[_round(recall) for recall, _ in r.radius] for r in own]
+    entry["precision at radius"] = [[_round(precision) for _, precision in r.radius] for r in own]
     entry["effective bits"] = {
         part: [_round(r.effective[part]) for r in own] for part in one.effective
     }
-    entry["seconds"] = [_round(r.seconds, 4) for r in own]
+    entry["seconds"] = [_round(r.seconds) for r in own]
     if one.history and one.method not in TWO_STEP_OF:
         entry["history"] = [[_round(s["loss"]) for s in r.history] for r in own]
         entry["free loss"] = [_round(r.history[0]["free_loss"]) for r in own]
@@ -64,8 +70,11 @@ def _steps(records: Sequence[Record], name: str) -> list[list[float | None]] | N
     return [[_round(float(step[name])) for step in record.history] for record in records]
 
 
-def _round(value: float, digits: int = 5) -> float | None:
-    return float(f"{value:.{digits}g}") if np.isfinite(value) else None
+def _round(value: float) -> float | None:
+    """Whole numbers as they are: L is one, and so are counts."""
+    if not np.isfinite(value):
+        return None
+    return int(value) if float(value).is_integer() else float(f"{value:.{DIGITS}g}")
 
 
 def records(numbers: Iterable[Written]) -> list[Record]:
@@ -74,12 +83,12 @@ def records(numbers: Iterable[Written]) -> list[Record]:
 
 
 def _record(entry: Written, at: int) -> Record:
-    """That of one seed. Of the precision over recall, the file has some points, not all radii."""
-    recalls, history = entry["precision at recall"].items(), _history(entry, at)
-    seconds = entry["seconds"][at]
-    if isinstance(seconds, list):  # of files in which the steps' seconds had that name
+    """That of one seed."""
+    history, seconds = _history(entry, at), entry["seconds"][at]
+    if isinstance(seconds, list):
         history = [step | {"seconds": s} for step, s in zip(history, seconds, strict=True)]
         seconds = sum(seconds)
+    whole = "recall at radius" in entry
     return Record(
         entry["group"],
         entry["method"],
@@ -88,14 +97,23 @@ def _record(entry: Written, at: int) -> Record:
         entry["seeds"][at],
         _number(entry["loss"][at]),
         {int(k): _number(values[at]) for k, values in entry["precision"].items()},
-        [(float(recall), _number(values[at])) for recall, values in recalls],
+        _curve(entry, at),
         _number(entry["mAP"][at]),
         {part: _number(values[at]) for part, values in entry["effective bits"].items()},
         history,
         _number(seconds),
         entry.get("points", 0),
-        whole=False,
+        whole=whole,
     )
+
+
+def _curve(entry: Written, at: int) -> list[tuple[float, float]]:
+    """Recall and precision, at every radius if the file has them."""
+    if "recall at radius" in entry:
+        pairs = zip(entry["recall at radius"][at], entry["precision at radius"][at], strict=True)
+        return [(_number(recall), _number(precision)) for recall, precision in pairs]
+    every = entry["precision at recall"].items()
+    return [(float(recall), _number(values[at])) for recall, values in every]
 
 
 def _history(entry: Written, at: int) -> list[dict[str, Any]]:
@@ -104,18 +122,15 @@ def _history(entry: Written, at: int) -> list[dict[str, Any]]:
         return []
     told = {name: entry[told][at] for told, name in STEPS.items() if told in entry}
     steps = [
-        {"iteration": i, "loss": loss} | {name: _whole(told[name][i]) for name in told}
+        {"iteration": i, "loss": _number(loss)} | {name: _number(told[name][i]) for name in told}
         for i, loss in enumerate(entry["history"][at])
     ]
-    steps[0]["free_loss"] = entry["free loss"][at]
+    steps[0]["free_loss"] = _number(entry["free loss"][at])
     return steps
 
 
-def _whole(value: float | None) -> float:
-    """As it was before it was written: counts as whole numbers."""
-    number = _number(value)
-    return int(number) if number.is_integer() else number
-
-
 def _number(value: float | None) -> float:
-    return float("nan") if value is None else float(value)
+    """A count stays one, also where an older file has 3.0 for it."""
+    if value is None:
+        return float("nan")
+    return int(value) if float(value).is_integer() else value

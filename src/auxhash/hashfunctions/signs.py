@@ -189,7 +189,7 @@ class Room:
         return whole
 
     def longest_square(self, points: NDArray[Any]) -> float:
-        """The largest squared length; infinite if one is infinite or not a number."""
+        """As `_longest_square`."""
         return float(_longest_square(points))
 
     def length(self, square: float) -> float:
@@ -197,7 +197,7 @@ class Room:
         return float(SLOP * np.sqrt(square + self.lost))
 
     def is_for(self, square: float) -> bool:
-        """Whether the bounds are for points of up to this squared length."""
+        """Whether the bounds are for points of which the longest has this squared length."""
         shortest, longest = self.squares
         return shortest <= square <= longest
 
@@ -238,6 +238,9 @@ def _sixteen(
     from llvmlite import ir
     from numba import types
 
+    if products.layout != "C":
+        return None  # no such function: products are counted through all rows
+
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         sixteen = ir.VectorType(context.get_value_type(products.dtype), 16)
         sides = []
@@ -263,6 +266,7 @@ def _sixteen(
 
 @kernel(fastmath={"reassoc", "contract"})
 def _longest_square(points: Any) -> float:
+    """The largest squared length of a row; infinite if one is infinite or not a number."""
     most = points.dtype.type(0)
     for i in range(len(points)):
         square = points.dtype.type(0)
@@ -319,13 +323,13 @@ def _decide(
     """
     n_anew, width = 0, products.shape[1]
     for i in range(len(products)):
-        for two in range(width // 16):
-            found = _sixteen(products, lower, upper, i * width + 16 * two, 16 * two)
-            packed[i, 2 * two] = np.uint8(found)
-            packed[i, 2 * two + 1] = np.uint8(found >> np.uint64(8))
+        for word in range(width // 16):
+            found = _sixteen(products, lower, upper, i * width + 16 * word, 16 * word)
+            packed[i, 2 * word] = np.uint8(found)
+            packed[i, 2 * word + 1] = np.uint8(found >> np.uint64(8))
             near = found >> np.uint64(16)
             if near:
-                more = _anew(points, rows, threshold, error, packed, i, 16 * two, near)
+                more = _anew(points, rows, threshold, error, packed, i, 16 * word, near)
                 if more == TOO_NEAR:
                     return TOO_NEAR
                 n_anew += more
