@@ -19,12 +19,15 @@ from auxhash.experiments import claims, numbers
 from auxhash.experiments.figures import FIGURES
 from auxhash.experiments.figures.figure import Figure, GroupFigure, missing
 from auxhash.experiments.groups import Group, Record
-from auxhash.experiments.scales import ORDERS, SCALES, resolved
+from auxhash.experiments.scales import ORDERS, PAPER, STAND_IN
 
 RESULTS = Path(__file__).parent / "results"
 ENDINGS = {"fixed": "-fixed", "random": "", "earlier": "-earlier"}
 COLUMNS = ("fixed", "random")
 APART = ("infinite-mnist",)  # data sets whose panels have files of their own
+SCALE = replace(PAPER, descriptors=replace(PAPER.descriptors, name=STAND_IN))  # no run had SIFT1M
+EMPTY: dict[str, Any] = {"results": []}
+MISSING = "runs are missing"  # what a note says that does not hold with later runs
 NOT_RUN, NOT_TESTED = "**not run**", "not tested"
 EARLIER = (
     "‡ is of earlier runs in random order, not of the paper's preset: without "
@@ -54,10 +57,11 @@ def found(figure: Figure, name: str) -> Results:
     results = {}
     for kind, ending in ENDINGS.items():
         first, later = (_read(f"{name}{part}{ending}.json") for part in ("", "-later"))
-        if later and not (first and isinstance(figure, GroupFigure)):
+        ours = kind in COLUMNS and isinstance(figure, GroupFigure)
+        if later and not (first and ours):
             raise ValueError(f"{name}-later{ending}.json has nothing to be joined with")
         if first:
-            results[kind] = together(figure, first, later) if later else first
+            results[kind] = together(figure, first, later) if ours else first
     return results
 
 
@@ -67,32 +71,43 @@ def _read(name: str) -> dict[str, Any]:
     return read
 
 
-def together(figure: GroupFigure, first: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
-    """The first results, with the verdicts that the later ones change.
+def together(
+    figure: GroupFigure, first: dict[str, Any], later: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The first results, with the verdicts that the later ones change, and on newer claims.
 
     What they leave as it was keeps its words: it was judged before its numbers were rounded.
     """
-    groups = figure.groups(resolved(SCALES["paper"]))
+    groups = figure.groups(SCALE)
     alone = _records(groups, first)
-    every = list({record.key: record for record in [*alone, *_records(groups, later)]}.values())
-    if not all(record.whole for record in every):  # a claim about all radii is of all runs or none
-        every = [replace(record, whole=False) for record in every]
+    every = {record.key: record for record in [*alone, *_records(groups, later or EMPTY)]}
     told = {verdict["claim"]: verdict for verdict in first["verdicts"]}
-    for before, after in zip(
-        *(claims.judge(figure.claims, r) for r in (alone, every)), strict=True
-    ):
-        if after.held is not None and (after.held, after.numbers) != (before.held, before.numbers):
-            told[after.words] = {
-                "claim": after.words,
-                "verdict": after.word,
-                "numbers": after.numbers,
-            }
-    notes = dict.fromkeys([*first["notes"], *later["notes"]])
-    notes = [note for note in notes if "runs are missing" not in note]
-    if lacking := _missing(groups, every):
-        notes.append(lacking)
+    verdicts = [
+        told[after.words]
+        if after.words in told and (after.held is None or _same(before, after))
+        else {"claim": after.words, "verdict": after.word, "numbers": after.numbers}
+        for before, after in zip(
+            claims.judge(figure.claims, alone),
+            claims.judge(figure.claims, _alike(list(every.values()))),
+            strict=True,
+        )
+    ]
+    if not later:
+        return first | {"verdicts": verdicts}
+    notes = [n for n in dict.fromkeys([*first["notes"], *later["notes"]]) if MISSING not in n]
+    notes += filter(None, [_missing(groups, list(every.values()))])
     command = f"{first['command']}\n$ {later['command']}"
-    return first | {"verdicts": list(told.values()), "notes": notes, "command": command}
+    return first | {"verdicts": verdicts, "notes": notes, "command": command}
+
+
+def _same(one: claims.Verdict, other: claims.Verdict) -> bool:
+    return (one.held, one.numbers) == (other.held, other.numbers)
+
+
+def _alike(records: Sequence[Record]) -> list[Record]:
+    """All with whole curves, or none: a claim about all radii is of all runs."""
+    whole = all(record.whole for record in records)
+    return [replace(record, whole=whole) for record in records]
 
 
 def _records(groups: Sequence[Group], result: dict[str, Any]) -> list[Record]:

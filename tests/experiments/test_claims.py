@@ -216,6 +216,22 @@ def test_among_and_every():
     assert held(some, record("MACcut", group="other"), record("cut", group="other")) is None
 
 
+def test_start_apart():
+    assert held(claims.start_apart, record("quad", 1.2), record("cut", 1.0)) is True
+    assert held(claims.start_apart, record("quad", 1.01), record("cut", 1.0)) is False
+    assert claims.start_apart([record("quad")]) == UNTESTED
+
+
+def test_ahead_of_all_by_recall():
+    test = claims.beats_all(("MACcut", "MACquad"), ("ITQ", "KSH"), by_recall=True)
+    low, high = (0.1, 0.4, 0.2), (0.2, 0.5, 0.3)
+    assert held(test, curve("MACcut", *high), curve("ITQ", *low)) is True
+    assert held(test, curve("MACcut", *low), curve("ITQ", *high)) is False
+    told = test([curve("MACcut", *high), curve("ITQ", 0.1, 0.4, 0.4)])[1]
+    assert "7 of 9 cases, recall by recall (needed: nine tenths); ahead of it: ITQ 2" in told
+    assert test([record("MACcut"), record("ITQ")]) == UNTESTED
+
+
 def test_verdicts():
     claim = Claim("a is below b", claims.lower_loss("a", "b"))
     for loss, word in ((1.0, "held"), (3.0, "not held")):

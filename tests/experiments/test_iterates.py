@@ -81,6 +81,27 @@ def test_the_next_mu():
     assert held(test, at_the_end) is None
 
 
+def test_whether_the_last_steps_are_skipped():
+    test = iterates.skips_the_rest
+    to_the_end = scores(0.5, 0.6, 0.5, 0.5, accepted=[True, True, False, True])
+    to_the_end.history[-1]["violations"] = 0  # Z = h(X): taken, and nothing changed
+    in_between = scores(0.5, 0.4, 0.6, 0.6, accepted=[True, False, True, True])
+    in_between.history[-1]["violations"] = 0
+    assert held(test, to_the_end) is True
+    assert held(test, in_between) is False
+    assert held(test, record("cut")) is None
+
+
+def test_the_average_cost_of_an_iteration():
+    """The one that is slower is a short run: all in all, iterations are cheaper."""
+    long = record("MACcut", history=history(2, 1, seconds=[10.0, 5.0]))
+    short = record("MACcut", history=history(2, 1, seconds=[1.0, 2.0]))
+    assert held(iterates.cheaper_on_average, long, short) is True
+    assert held(iterates.later_are_faster, long, short) is False
+    assert held(iterates.cheaper_on_average, short) is False
+    assert held(iterates.cheaper_on_average, record("cut")) is None
+
+
 def test_updates_that_would_raise():
     late = record("MACquad", history=history(3, 2, 1, skipped=[0, 0, 2]))
     early = record("MACquad", history=history(3, 2, 1, skipped=[0, 2, 0]))

@@ -5,9 +5,9 @@ cannot tell. A case is one (group, hash function, bits); two methods are compare
 over the seeds that both were run with.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -255,14 +255,17 @@ def beats_all(
     others: Sequence[str],
     share: float = NEARLY_ALWAYS,
     most_bits: bool = False,
+    by_recall: bool = False,
 ) -> Test:
-    """The best of ours above the best of the others, in precision, over cases and k."""
+    """The best of ours above the best of the others, over cases and k, or cases and recalls."""
 
     def test(records: Sequence[Record]) -> Outcome:
         if most_bits:
             records = _most_bits(records)
         won, total, losers = 0, 0, dict[str, int]()
-        for case in _by_case_and_rank(records):
+        cases = _by_case_and_recall(records) if by_recall else _by_case_and_rank(records)
+        step = "recall by recall" if by_recall else "k by k"
+        for case in cases:
             mine = [case[name] for name in ours if name in case]
             rest = {name: case[name] for name in others if name in case}
             if mine and rest:
@@ -276,7 +279,7 @@ def beats_all(
         told = f"; ahead of it: {', '.join(worst)}" if worst else ""
         return enough(won, total, share), (
             f"The better of {' and '.join(ours)} is ahead of all others in {won} of {total} cases, "
-            f"k by k{needed(share)}{told}."
+            f"{step}{needed(share)}{told}."
         )
 
     return test
@@ -322,6 +325,18 @@ def end_up_similar(records: Sequence[Record]) -> Outcome:
         f"L of the two differs by {np.mean(after):.1%} on average and {max(after):.1%} at most "
         f"(needed: {SIMILAR:.0%}), after {np.mean(before):.1%} between quad and cut; nearer than "
         f"those in {nearer} of {len(ends)} cases{needed(USUALLY)}."
+    )
+
+
+def start_apart(records: Sequence[Record]) -> Outcome:
+    """L of quad and cut, where the two MACs start, differs by more than SIMILAR on average."""
+    starts = paired(records, "quad", "cut", lambda r: r.loss)
+    if not starts:
+        return UNTESTED
+    apart = [abs(pair.a / pair.b - 1) for pair in starts]
+    return bool(np.mean(apart) > SIMILAR), (
+        f"L of quad and cut differs by {np.mean(apart):.1%} on average (needed: more than "
+        f"{SIMILAR:.0%}), {max(apart):.1%} at most."
     )
 
 
@@ -523,9 +538,21 @@ def _most_bits(records: Sequence[Record]) -> list[Record]:
 
 def _by_case_and_rank(records: Sequence[Record]) -> list[dict[str, float]]:
     """Mean precision of every method over its seeds, for each group, number of bits and k."""
-    found: dict[tuple[str, int, int], dict[str, list[float]]] = {}
+    return _by_case(records, lambda record: record.precision)
+
+
+def _by_case_and_recall(records: Sequence[Record]) -> list[dict[str, float]]:
+    """The same for each group, number of bits and recall."""
+    having = [record for record in records if record.radius]
+    return _by_case(having, lambda r: {at: precision_at_recall(r, at) for at in RECALLS})
+
+
+def _by_case(
+    records: Sequence[Record], values: Callable[[Record], Mapping[Any, float]]
+) -> list[dict[str, float]]:
+    found: dict[tuple[str, int, Any], dict[str, list[float]]] = {}
     for record in records:
-        for k, value in record.precision.items():
-            case = found.setdefault((record.group, record.bits, k), {})
+        for at, value in values(record).items():
+            case = found.setdefault((record.group, record.bits, at), {})
             case.setdefault(record.method, []).append(value)
     return [{name: float(np.mean(v)) for name, v in case.items()} for case in found.values()]

@@ -122,6 +122,18 @@ def next_mu_works(records: Sequence[Record]) -> Outcome:
     )
 
 
+def skips_the_rest(records: Sequence[Record]) -> Outcome:
+    """Usually, from some mu on all steps are ignored, until MAC stops."""
+    runs = _validated(records)
+    if not runs:
+        return UNTESTED
+    last = [[step for step in r.history[1:] if step["violations"]][-1:] for r in runs]
+    won = sum(not step["accepted"] for steps in last for step in steps)
+    return enough(won, len(runs), USUALLY), (
+        f"The last step that changed h was ignored in {won} of {len(runs)} runs{needed(USUALLY)}."
+    )
+
+
 def _halves(history: Sequence[Facts], name: str) -> tuple[float, float]:
     """Sums over the first and the second half of the iterations."""
     values = [step[name] for step in history[1:]]
@@ -175,6 +187,18 @@ def later_are_faster(records: Sequence[Record]) -> Outcome:
     return faster == len(times), (
         f"{later:.2f} s per iteration against {first:.2f} s for the two-step "
         f"solution, on average; faster in {faster} of {len(times)} runs."
+    )
+
+
+def cheaper_on_average(records: Sequence[Record]) -> Outcome:
+    """Over all runs, the mean iteration takes less time than the mean two-step solution."""
+    times = _first_and_later(records)
+    if not times:
+        return UNTESTED
+    first, later = np.mean(times, axis=0)
+    return bool(later < first), (
+        f"{later:.2f} s per iteration against {first:.2f} s for the two-step solution, on average "
+        f"over {len(times)} runs."
     )
 
 

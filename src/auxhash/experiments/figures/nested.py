@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from auxhash.experiments.claims import (
+    ALWAYS,
     USUALLY,
     Claim,
     among,
@@ -18,6 +19,7 @@ from auxhash.experiments.claims import (
     every,
     lower_loss,
     much_lower_loss,
+    start_apart,
 )
 from auxhash.experiments.figures.figure import (
     NEAREST,
@@ -40,6 +42,7 @@ from auxhash.experiments.iterates import (
     next_mu_works,
     progress_at_the_beginning,
     raises_near_the_end,
+    skips_the_rest,
 )
 from auxhash.experiments.kinds import (
     gain_like_a_kernel,
@@ -146,6 +149,7 @@ VALIDATED = (
         never_below_the_start,
     ),
     Claim("Validation: the mu after a skipped one will likely work", next_mu_works),
+    Claim("Validation: in the end it skips all remaining mu", skips_the_rest),
 )
 STEPS_OF_SOLVERS = (
     Claim(
@@ -170,6 +174,13 @@ SUP_NESTEDERR = GroupFigure(
         Claim(
             "MACcut and MACquad reduce the loss more than the original KSH, in all cases",
             among("KSH", every(lower_loss("MACcut", "KSH"), lower_loss("MACquad", "KSH"))),
+        ),
+        Claim(
+            "In all cases MAC is better in the loss, and in precision and recall",
+            every(
+                *(lower_loss(*both) for both in (CUT, QUAD)),
+                *(better_retrieval(*both, ALWAYS) for both in (CUT, QUAD)),
+            ),
         ),
         Claim(
             "Reducing the loss nearly always translates into better precision",
@@ -204,6 +215,7 @@ SUP_NESTEDERR = GroupFigure(
             "... in precision and recall as well", better_retrieval("MACcut", "MACquad", USUALLY)
         ),
         Claim("MACquad and MACcut end up very similar", end_up_similar),
+        Claim("... even though they started very differently", start_apart),
         Claim("... in precision, too", close_precision("MACquad", "MACcut")),
         Claim(
             "With eSPLH too, MACcut outperforms cut in loss and precision, linear or kernel",
