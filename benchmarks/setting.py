@@ -253,6 +253,8 @@ ALPHAS = {  # the multiplier of mu; the ways without a word about it have 1.4
     for alpha in (1.1, 1.2, 2.0, 5.0, 100.0)
 }
 WAYS = {**STARTS, **QUADS, **APART, **ALPHAS}
+MADE = [way for way in APART if not way.startswith("the same") and "again" not in way]
+COUPLES = [way for way in APART if way.startswith("couples")]
 PICTURED = ("random order", "fixed order")  # the codes of their classes are kept
 
 
@@ -421,7 +423,8 @@ def tables(records: Sequence[Record]) -> dict[str, str]:
     """The text of the tables, by file name.
 
     setting.md and setting-alike.md are of the most points; setting-apart.md takes the matter apart
-    with few points, 32 bits and one seed, and setting-seeds.md has what there is of others.
+    with few points, 32 bits and one seed, and setting-seeds.md has what there is of others;
+    setting-alike-seeds.md and setting-gain.md are of all runs with few points.
     """
     most = chosen(records, max(record["train"] for record in records))
     few = chosen(records, FEW)
@@ -442,6 +445,8 @@ def tables(records: Sequence[Record]) -> dict[str, str]:
             [one for one in others if one["way"] not in ALPHAS], ("function", "bits", "seed")
         ),
         "setting-multiplier.md": multipliers(same),
+        "setting-alike-seeds.md": alike_of_seeds([one for one in few if one["way"] in PICTURED]),
+        "setting-gain.md": dependence([one for one in few if one["way"] in (*STARTS, *MADE)]),
     }
 
 
@@ -492,23 +497,53 @@ def losses(records: Sequence[Record], told: Sequence[str]) -> str:
     return _markdown(head, rows)
 
 
+LIKENESS: dict[str, tuple[str, Callable[[Any], str]]] = {  # name in a record, and in words
+    "mean abs. correlation": ("correlation", lambda value: _share(value, 2)),
+    "effective bits": ("effective", "{:.1f}".format),
+    "splits": ("splits", "{:.0f}".format),
+    "dimensions": ("dimensions", "{:.1f}".format),
+    "in turn, %": ("in_turn", lambda value: f"{100 * value:.0f}"),
+}
+
+
 def alike(records: Sequence[Record]) -> str:
-    """Markdown: how alike the bits are in free, two-step and MAC codes."""
-    columns: dict[str, tuple[str, Callable[[Any], str]]] = {
-        "mean abs. correlation": ("correlation", lambda value: _share(value, 2)),
-        "effective bits": ("effective", "{:.1f}".format),
-        "splits": ("splits", str),
-        "dimensions": ("dimensions", "{:.1f}".format),
-        "in turn, %": ("in_turn", lambda value: f"{100 * value:.0f}"),
+    """Markdown: how alike the bits are in free, two-step and MAC codes; every record a row."""
+    return _alike([(f"{one['function']}, {one['bits']}", one["way"], [one]) for one in records])
+
+
+def alike_of_seeds(records: Sequence[Record]) -> str:
+    """The same, every row the mean of several seeds."""
+    return _alike(
+        [(f"{f}, {bits}", way, some) for (f, bits, way), some in grouped(records).items()]
+    )
+
+
+def _alike(rows: Sequence[tuple[str, str, Sequence[Record]]]) -> str:
+    told = [
+        [what, way]
+        + [
+            _together(" / ", (in_words(mean(some, part, name)) for part in ("free", *BOTH)))
+            for name, in_words in LIKENESS.values()
+        ]
+        for what, way, some in rows
+    ]
+    return _markdown(("hash function, bits", "codes of mu = 0", *LIKENESS), told)
+
+
+def dependence(records: Sequence[Record]) -> str:
+    """Markdown: the correlation of MAC's gain with what its free codes are like, over the runs."""
+    names = {"L(Z)": "loss", **{words: name for words, (name, _) in LIKENESS.items()}}
+    kinds = {
+        "all ways of making codes": records,
+        "without the couples that were made": [r for r in records if r["way"] not in COUPLES],
+        "random order and fixed order alone": [r for r in records if r["way"] in PICTURED],
     }
     rows = []
-    for one in records:
-        cells = [
-            _together(" / ", (in_words(one[part][name]) for part in ("free", *BOTH)))
-            for name, in_words in columns.values()
-        ]
-        rows.append([f"{one['function']}, {one['bits']}", one["way"], *cells])
-    return _markdown(("hash function, bits", "codes of mu = 0", *columns), rows)
+    for what, some in kinds.items():
+        gains = [1 - one["mac"]["loss"] / one["two_step"]["loss"] for one in some]
+        every = [np.corrcoef(gains, [one["free"][n] for one in some])[0, 1] for n in names.values()]
+        rows.append([what, str(len(some)), *(f"{value:+.2f}" for value in every)])
+    return _markdown(("runs", "number", *names), rows)
 
 
 def _together(between: str, words: Iterable[str]) -> str:
