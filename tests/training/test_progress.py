@@ -1,11 +1,12 @@
 import math
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from rich import progress as bars
 
-from auxhash import MACHash, TwoStepHash
+from auxhash import MACHash, NeighborHash, TwoStepHash
 from auxhash.mac import Step
 from auxhash.training import progress
 
@@ -14,17 +15,33 @@ y = np.arange(60) % 3
 
 
 @pytest.fixture
-def updates(monkeypatch):
-    """All that the bar was told, in order."""
-    told = []
+def bar(monkeypatch):
+    """What the bars were told, in order: before the first step, and of the steps."""
+    told = SimpleNamespace(ready=[], steps=[])
 
     class Told(bars.Progress):
         def update(self, task, **values):
-            told.append(values)
+            (told.steps if "stage" in values else told.ready).append(values)
             super().update(task, **values)
 
     monkeypatch.setattr(bars, "Progress", Told)
     return told
+
+
+@pytest.fixture
+def updates(bar):
+    return bar.steps
+
+
+def test_what_is_made_before_the_first_step_is_named(bar):
+    hasher = MACHash(n_bits=4, n_similar=5, n_dissimilar=10, n_jobs=1)
+    hasher.fit(X, y)
+    assert bar.ready == []
+    hasher.set_params(verbose=1).fit(X, y)
+    made = [values["description"] for values in bar.ready]
+    assert made == ["pairs", "features", "lists of partners"]
+    NeighborHash(4, n_steps=2, verbose=1).fit(X)
+    assert bar.ready[3]["description"] == "nearest neighbours"
 
 
 @pytest.mark.parametrize("settings", [{}, {"alpha": 3.0}, {"max_iter": 2}, {"refine": None}])

@@ -1,7 +1,8 @@
 """A progress bar for MAC and the refinement: one more consumer of their steps."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from auxhash.mac import State, Step
@@ -31,6 +32,23 @@ def new_bar(disable: bool = False) -> "Progress":
         TimeRemainingColumn(),
         disable=disable,
     )
+
+
+@contextmanager
+def getting_ready(shown: bool) -> Iterator[Callable[[str], None]]:
+    """What is being made before the first step, in words, and for how long: minutes, of millions.
+
+    Nobody can tell how long it will take, and the line goes when the steps begin.
+    """
+    if not shown:
+        yield lambda what: None
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("[bold]{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda what: bar.update(task, description=what)
 
 
 def show(

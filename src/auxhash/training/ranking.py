@@ -32,7 +32,7 @@ from auxhash.refine.similar import Partners
 from auxhash.storage.encoding import register
 from auxhash.training import interrupt
 from auxhash.training.checkpoint import Checkpoint, RunIdentity
-from auxhash.training.progress import new_bar
+from auxhash.training.progress import getting_ready, new_bar
 
 REPORTS = 50  # times that the rank is measured, and that a run can be stopped or go on
 STEEPNESS = 1.0, 10.0  # of tanh, in the first step and in the last
@@ -115,7 +115,9 @@ class RankTraining:
         if most is not None and nearest is None and len(X) > most:
             X = X[np.sort(choosing.permutation(len(X))[:most])]
         if nearest is None:
-            nearest = self._nearest(X)
+            with getting_ready(bool(settings.verbose)) as now:
+                now("nearest neighbours")
+                nearest = self._nearest(X)
         h = settings.hash_function.prepare(X, preparing)
         F = h.features(X, settings.n_jobs)
         if is_shared(h):

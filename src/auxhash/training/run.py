@@ -7,7 +7,7 @@ checkpoints, the progress bar and Ctrl-C are consumers of it.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, Literal, NamedTuple
@@ -93,7 +93,26 @@ class Training:
         self.starting = codes
         self.settings, self.checkpoint = settings, checkpoint
         self.points, held = hold_out(points, settings.validation, holding)
+        with progress.getting_ready(bool(settings.verbose)) as now:
+            self._prepare(draws, codes, centres, now)
+        self.validate = self._validation(held)
+        self.refine = self._refinement()
+        self.algorithm = replace(settings.algorithm, tol=self._tol())
+        if checkpoint is not None:
+            checkpoint.check(settings.device.bring(self.h))
+
+    def _prepare(
+        self,
+        draws: np.random.Generator,
+        codes: np.random.Generator,
+        centres: np.random.Generator,
+        now: Callable[[str], None],
+    ) -> None:
+        """The pairs, the features and the codes to start from, and the problem of the Z step."""
+        settings = self.settings
+        now("pairs")
         self.affinity = self._pairs(draws)
+        now("features")
         device, self.h = settings.device, settings.device.carry(settings.hash_function)
         X = device.points(self.points.X)
         if not settings.going_on:
@@ -102,14 +121,10 @@ class Training:
         if hashfunctions.is_shared(self.h):
             self.h.check_bits(self.F, settings.n_bits)
         self.Z = self._first_codes(codes)
+        now("lists of partners")
         self.problem = zstep.problem_on(
             device, self.affinity, settings.loss, settings.n_bits, settings.n_jobs
         )
-        self.validate = self._validation(held)
-        self.refine = self._refinement()
-        self.algorithm = replace(settings.algorithm, tol=self._tol())
-        if checkpoint is not None:
-            checkpoint.check(device.bring(self.h))
 
     def run(self) -> Result:
         """Train, and return the best that was found."""
