@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from auxhash import affinity, datasets, hashfunctions, mac, zstep
+from auxhash import MACHash, affinity, datasets, hashfunctions, mac, zstep
 from auxhash.baselines.ksh import similarity_of_pairs
 from auxhash.codes import pack, to_words
 from auxhash.compute.threads import pool
@@ -64,6 +64,7 @@ def rows(size: Size) -> Iterator[Row]:
     yield from bench_descent(problem, Z, size.runs)
     yield bench_h_step("h step, all SVMs, cold, " + source, F, free, size, 100, 1e-3)
     yield from bench_separable(size)
+    yield bench_fit(size)
     yield from bench_cut(problem, Z, free, size.runs)
     yield bench_quad(problem, Z)
     yield bench_ksh(A, size.runs)
@@ -221,3 +222,12 @@ def bench_ksh(A: affinity.Affinity, runs: int) -> Row:
         seconds, theirs = turns(lambda: ours(V), lambda: S @ V, runs=5 * runs)
     what = f"KSH from {len(A):,} pairs, their matrix times two vectors"
     return Row(what, seconds, 2, "SciPy's sparse product, one thread", theirs)
+
+
+def bench_fit(size: Size) -> Row:
+    """A training as it is by default, on data that linear functions can tell apart."""
+    source, X, y = pixels(size)
+    hasher = MACHash(n_similar=size.kappa[0], n_dissimilar=size.kappa[1], random_state=0)
+    _, seconds = timed(lambda: hasher.fit(X, y))
+    shape = f"{len(X):,} x {X.shape[1]} {source}, {hasher.n_bits} bits"
+    return Row(f"fit by default, {shape}", (seconds,), 40)
