@@ -2,8 +2,7 @@
 
 Writes docs/results/FIGURE.md, a table for readers, for every figure: from docs/results/FIGURE.json,
 of runs with the blocks of cut in random order, and FIGURE-fixed.json, with the blocks in one order.
-Where the first says nothing of a claim, FIGURE-earlier.json may: runs in random order of before the
-preset of the paper. FIGURE-later.json and FIGURE-later-fixed.json hold runs that were made after
+FIGURE-later.json and FIGURE-later-fixed.json hold runs that were made after
 the others, such as those of quad: a claim that these say something about is judged by all of them.
 A figure with panels on a second data set may have them in files of their own, FIGURE-DATA.json and
 FIGURE-DATA-fixed.json, and then in a second table.
@@ -22,18 +21,12 @@ from auxhash.experiments.groups import Group, Record
 from auxhash.experiments.scales import ORDERS, PAPER, STAND_IN
 
 RESULTS = Path(__file__).parent / "results"
-ENDINGS = {"fixed": "-fixed", "random": "", "earlier": "-earlier"}
-COLUMNS = ("fixed", "random")
+ENDINGS = {"fixed": "-fixed", "random": ""}
 APART = ("infinite-mnist",)  # data sets whose panels have files of their own
 SCALE = replace(PAPER, descriptors=replace(PAPER.descriptors, name=STAND_IN))  # no run had SIFT1M
 EMPTY: dict[str, Any] = {"results": []}
 MISSING = "runs are missing"  # what a note says that does not hold with later runs
-NOT_RUN, NOT_TESTED = "**not run**", "not tested"
-EARLIER = (
-    "‡ is of earlier runs in random order, not of the paper's preset: without "
-    "validation, quad started from the eigenvector at mu = 0 only, KSH with kernels throughout, "
-    "BRE and STH learning from labels, and on SIFT 1,000 of the 10,000 queries judged."
-)
+NOT_RUN = "**not run**"
 
 Results = dict[str, dict[str, Any]]
 
@@ -57,11 +50,11 @@ def found(figure: Figure, name: str) -> Results:
     results = {}
     for kind, ending in ENDINGS.items():
         first, later = (_read(f"{name}{part}{ending}.json") for part in ("", "-later"))
-        ours = kind in COLUMNS and isinstance(figure, GroupFigure)
-        if later and not (first and ours):
+        if later and not (first and isinstance(figure, GroupFigure)):
             raise ValueError(f"{name}-later{ending}.json has nothing to be joined with")
         if first:
-            results[kind] = together(figure, first, later) if ours else first
+            many = isinstance(figure, GroupFigure)
+            results[kind] = together(figure, first, later) if many else first
     return results
 
 
@@ -84,7 +77,7 @@ def together(
     told = {verdict["claim"]: verdict for verdict in first["verdicts"]}
     verdicts = [
         told[after.words]
-        if after.words in told and (after.held is None or _same(before, after))
+        if _stands(told.get(after.words), before, after)
         else {"claim": after.words, "verdict": after.word, "numbers": after.numbers}
         for before, after in zip(
             claims.judge(figure.claims, alone),
@@ -100,8 +93,12 @@ def together(
     return first | {"verdicts": verdicts, "notes": notes, "command": command}
 
 
-def _same(one: claims.Verdict, other: claims.Verdict) -> bool:
-    return (one.held, one.numbers) == (other.held, other.numbers)
+def _stands(told: dict[str, Any] | None, before: claims.Verdict, after: claims.Verdict) -> bool:
+    """Whether what was told of a claim is still the word on it."""
+    if told is None or claims.UNTESTED[1] in told["numbers"]:
+        return False
+    unchanged = (before.held, before.numbers) == (after.held, after.numbers)
+    return after.held is None or unchanged
 
 
 def _alike(records: Sequence[Record]) -> list[Record]:
@@ -135,23 +132,17 @@ def table(figure: Figure, results: Results) -> str:
     rows = [
         [
             claim.words + (" †" if claim.ours else ""),
-            *(_cell(results, column, claim.words) for column in COLUMNS),
+            *(_cell(results, column, claim.words) for column in ENDINGS),
         ]
         for claim in figure.claimed
     ]
-    shown = dict(results)
-    if not any("‡" in cell for row in rows for cell in row):
-        shown.pop("earlier", None)
-    if not shown:
+    if not results:
         head = f"Not run at the paper's size: `auxhash reproduce {figure.name} --scale paper`.\n\n"
     else:
-        commands = "\n".join(
-            f"$ {result['command']}{'  # ‡' if kind == 'earlier' else ''}"
-            for kind, result in shown.items()
-        )
-        told = "".join(f"{note}\n\n" for note in notes(shown))
+        commands = "\n".join(f"$ {result['command']}" for result in results.values())
+        told = "".join(f"{note}\n\n" for note in notes(results))
         head = f"```text\n{commands}\n```\n\n{told}"
-    columns = ["claim", *(ORDERS[order] for order in COLUMNS)]
+    columns = ["claim", *(ORDERS[order] for order in ENDINGS)]
     lines = [_line(columns), "|---|---|---|", *map(_line, rows)]
     return head + "\n".join(lines) + "\n"
 
@@ -160,14 +151,10 @@ def notes(results: Results) -> list[str]:
     """What a reader has to know of the runs; each once, with its setting if only one has it."""
     told: dict[str, list[str]] = {}
     for kind, result in results.items():
-        if kind == "earlier":
-            told[EARLIER] = list(results)
-        else:
-            for note in result["notes"]:
-                told.setdefault(note, []).append(kind)
-    new = [kind for kind in results if kind != "earlier"]
+        for note in result["notes"]:
+            told.setdefault(note, []).append(kind)
     return [
-        note if set(kinds) >= set(new) else f"{_named(kinds)}: {note}"
+        note if len(kinds) == len(results) else f"{_named(kinds)}: {note}"
         for note, kinds in told.items()
     ]
 
@@ -177,20 +164,9 @@ def _named(orders: list[str]) -> str:
 
 
 def _cell(results: Results, column: str, claim: str) -> str:
-    verdict = _verdict(results, column, claim)
-    earlier = _verdict(results, "earlier", claim) if column == "random" else None
-    if earlier is not None and (verdict is None or verdict["verdict"] == NOT_TESTED):
-        return f"‡ {_told(earlier)}"
-    return NOT_RUN if verdict is None else _told(verdict)
-
-
-def _verdict(results: Results, kind: str, claim: str) -> dict[str, Any] | None:
-    verdicts = results.get(kind, {"verdicts": []})["verdicts"]
-    return next((verdict for verdict in verdicts if verdict["claim"] == claim), None)
-
-
-def _told(verdict: dict[str, Any]) -> str:
-    return f"**{verdict['verdict']}**. {verdict['numbers']}"
+    verdicts = results.get(column, {"verdicts": []})["verdicts"]
+    found = next((verdict for verdict in verdicts if verdict["claim"] == claim), None)
+    return NOT_RUN if found is None else f"**{found['verdict']}**. {found['numbers']}"
 
 
 def _line(cells: list[str]) -> str:
