@@ -164,7 +164,9 @@ def _beside_numpy(n: int, runs: int) -> Row:
         return np.argpartition(distances, 10)[:10]
 
     ours, theirs = turns(lambda: index.search(query, 10), plain, runs=runs)
-    return Row(f"10 nearest of {n:,} codes, one query", ours, 2, "plain NumPy", theirs)
+    return Row(
+        f"10 nearest of {n:,} codes, one query after a pause", ours, 2, "plain NumPy", theirs
+    )
 
 
 def main(small: bool = False) -> None:
