@@ -541,9 +541,16 @@ def dependence(records: Sequence[Record]) -> str:
     rows = []
     for what, some in kinds.items():
         gains = [1 - one["mac"]["loss"] / one["two_step"]["loss"] for one in some]
-        every = [np.corrcoef(gains, [one["free"][n] for one in some])[0, 1] for n in names.values()]
-        rows.append([what, str(len(some)), *(f"{value:+.2f}" for value in every)])
+        every = [
+            _correlation(gains, [one["free"][name] for one in some]) for name in names.values()
+        ]
+        rows.append([what, str(len(some)), *every])
     return _markdown(("runs", "number", *names), rows)
+
+
+def _correlation(a: Sequence[float], b: Sequence[float]) -> str:
+    """In words; nothing where one of them is the same throughout."""
+    return f"{np.corrcoef(a, b)[0, 1]:+.2f}" if np.std(a) and np.std(b) else ""
 
 
 def _together(between: str, words: Iterable[str]) -> str:

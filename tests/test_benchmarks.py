@@ -241,6 +241,12 @@ def test_setting_goes_on_where_it_was_stopped(labelled, tmp_path, monkeypatch):
     assert "| linear, 4 | fixed order |" in (tmp_path / "setting-alike.md").read_text()
     assert "| linear | 4 | 1 | fixed order |" in (tmp_path / "setting-seeds.md").read_text()
     assert "fixed order" not in (tmp_path / "setting-apart.md").read_text()  # only 32 bits
+    assert "| linear, 4 | fixed order |" in (tmp_path / "setting-alike-seeds.md").read_text()
+    [*_, orders] = (tmp_path / "setting-gain.md").read_text().splitlines()
+    gains = [1 - record["mac"]["loss"] / record["two_step"]["loss"] for record in records]
+    free = [record["free"]["loss"] for record in records]
+    expected = f"{np.corrcoef(gains, free)[0, 1]:+.2f}"
+    assert orders.startswith(f"| random order and fixed order alone | 4 | {expected} |")
     benchmarks.main(["setting", *options, "--sweeps", "2"])
     swept = setting.read(tmp_path / "setting-sweeps.jsonl")
     assert [(one["order"], one["sweeps"]) for one in swept] == [
