@@ -20,7 +20,6 @@ from auxhash.experiments.scales import ORDERS, SCALES, Scale
 from auxhash.experiments.svg import Arrow, Plot, Series, Style
 from auxhash.storage.encoding import Arrays
 
-ARROWS = {"cut": "MACcut", "quad": "MACquad"}  # from the two-step method to MAC
 APART = 0.03  # share of x between one arrow and the next
 NEAREST = "Precision over k: the share of the k nearest that are right."
 WITHIN = (
@@ -243,15 +242,15 @@ def average(name: str, look: Style, every: Sequence[Curve]) -> Series:
 def arrows(records: Sequence[Record], value: Callable[[Record], float], x: float) -> list[Arrow]:
     """Arrows at about x from each two-step method to the MAC that started from it."""
     found = []
-    kinds = dict.fromkeys(r.hash_function for r in records if r.method in ARROWS)
-    for at, (kind, two_step) in enumerate(product(kinds, ARROWS)):
+    kinds = dict.fromkeys(r.hash_function for r in records if r.method in TWO_STEP_OF)
+    for at, (kind, two_step) in enumerate(product(kinds, TWO_STEP_OF)):
         ends = [
             [value(r) for r in of(records, method=method, hash_function=kind)]
-            for method in (two_step, ARROWS[two_step])
+            for method in (two_step, TWO_STEP_OF[two_step])
         ]
         if all(ends):
             start, end = (float(np.mean(values)) for values in ends)
-            colour = style(ARROWS[two_step]).colour
+            colour = style(TWO_STEP_OF[two_step]).colour
             found.append(Arrow(x * (1 - APART * at), start, end, colour))
     return found
 
