@@ -33,7 +33,7 @@ class Lead(Hasher):
         loss = problem.loss(H)
         step = mac.Step(0, np.inf, loss, loss, loss, 0, float("nan"), True, 0.0)
         state = mac.State(h, H, H, H, None)
-        steps = Refine(n_steps=self.n_steps).steps(problem, F, step, state, rng)
+        steps = Refine(n_steps=self.n_steps).steps(step, state, problem, F, rng)
         return [(step.loss, state.h) for step, state in steps]
 
 

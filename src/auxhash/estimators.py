@@ -76,7 +76,8 @@ class AffinityHash(Hasher):
             checkpoint: a folder to keep the state of the training in. If the process is killed,
                 the same call with the same data and parameters goes on where it stopped and ends
                 with the same codes, to the last bit; after the end it gives the result at once.
-                A refinement that was interrupted starts over. A loss, a solver or a hash function
+                It is written after each step of MAC, and ten times in a refinement (but for a
+                network on a GPU, whose refinement starts over). A loss, a solver or a hash function
                 of your own counts as the same if its code and the values it holds are the same.
 
         Ctrl-C stops after the current step with the best hash function so far, and a

@@ -22,6 +22,7 @@ from auxhash.compute import device as devices
 from auxhash.compute.arrays import Array, Matrix
 from auxhash.compute.peers import peers, quantile
 from auxhash.hashfunctions import HashFunction, codes, h_step
+from auxhash.hashfunctions.position import Position
 from auxhash.storage.encoding import register
 from auxhash.zstep import Penalty, Problem, Solver, Start, ZStep, first_codes, z_step
 
@@ -74,6 +75,7 @@ class State:
     multipliers: Array | None  # of the augmented Lagrangian
     score: float = math.nan  # validation precision of h
     ended: bool = False  # whether MAC stops here: Z = h(X), or the step gained too little
+    position: Position | None = None  # of a refinement under way
 
 
 @dataclass(frozen=True)

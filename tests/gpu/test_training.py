@@ -114,8 +114,11 @@ def test_other_groups_of_what_was_drawn_there_stay(gpu, points):
     np.testing.assert_array_equal(other.groups, groups)
 
 
-def test_a_checkpoint_of_one_device_goes_on_on_the_other(gpu, points, tmp_path, monkeypatch):
-    settings = {**SMALL, "refine": None, "max_iter": 6}
+@pytest.mark.parametrize("refine", [None, Refine(n_steps=20, batch=50, keep="refined")])
+def test_a_checkpoint_of_one_device_goes_on_on_the_other(
+    refine, gpu, points, tmp_path, monkeypatch
+):
+    settings = {**SMALL, "refine": refine, "max_iter": 1 if refine else 6}
 
     def stopped(device, folder, after):
         model = MACHash(**settings, device=device)
@@ -137,10 +140,10 @@ def test_a_checkpoint_of_one_device_goes_on_on_the_other(gpu, points, tmp_path, 
         folder = tmp_path / first
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            stopped(first, folder, 2)
+            stopped(first, folder, 5 if refine else 2)
             model = MACHash(**settings, device=then).fit(*points, checkpoint=folder)
         assert model.device_ == then
-        assert len(model.history_) > 2
+        assert len(model.history_) == 2 + 10 if refine else len(model.history_) > 2
         assert model.loss_ <= model.history_[0].loss
 
 

@@ -263,7 +263,7 @@ def test_killed_after_every_step_it_ends_the_same(tmp_path, monkeypatch):
     hasher = mac(hash_function=hashed(small(), epochs=3, more_epochs=2), refine=QUICK, max_iter=2)
     whole = clone(hasher).fit(IMAGES, KINDS)
     record = training_run._record
-    for iteration in range(3):
+    for iteration in range(whole.n_iter_):
 
         def recorded(steps, history, first, last=iteration):
             for step, state in record(steps, history, first):

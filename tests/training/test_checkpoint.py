@@ -22,6 +22,7 @@ from sklearn.linear_model import LogisticRegression
 import auxhash
 from auxhash import MACHash, TrainingInterrupted, TwoStepHash, affinity, baselines
 from auxhash.cli import main
+from auxhash.hashfunctions import NetworkHash
 from auxhash.refine import Refine
 from auxhash.storage import modelfile
 from auxhash.storage.fitted import TIMES
@@ -41,7 +42,7 @@ SMALL = {
     **{"n_bits": 5, "n_similar": 5, "n_dissimilar": 8, "max_iter": 5, "alpha": 2.0},
     **{"refine": None, "random_state": 0, "n_jobs": 1},
 }
-QUICK = Refine(n_steps=20, batch=30)
+QUICK = Refine(n_steps=20, batch=20)  # three steps per round, two per report
 
 
 class Killed(BaseException):
@@ -97,6 +98,17 @@ RUNS = {
     "refined": hasher_of(refine=QUICK),
     "rbf": hasher_of(hash_function="rbf", refine=QUICK, z_step="cut"),
     "network": hasher_of(hash_function="network", refine=QUICK),
+    "network, chosen by validation": hasher_of(
+        hash_function=NetworkHash(8, dropout=None), refine=QUICK, validation=0.3, random_state=1
+    ),
+    "noise": hasher_of(hash_function=NetworkHash(8, noise=0.1), refine=QUICK),
+    "thinned": hasher_of(
+        hash_function=NetworkHash(8, dropout=0.5, noise=0.1, thinned=True), refine=QUICK
+    ),
+    "given pairs": hasher_of(refine=replace(QUICK, pairs="given")),
+    "rank": hasher_of(refine=replace(QUICK, objective="rank", neighbors=0.5)),
+    "classes": hasher_of(refine=replace(QUICK, objective="classes", cross_entropy=0.5)),
+    "few steps": hasher_of(refine=replace(QUICK, n_steps=3)),
     "logistic": hasher_of(hash_function=LogisticRegression(), n_bits=3),
     "to the end": hasher_of(max_iter=50),
     "own loss": hasher_of(loss=oracle.similar_or_not),
@@ -120,9 +132,8 @@ def test_killed_after_every_step_it_ends_the_same(name, tmp_path, kill_after):
     kill_after(None)
     resumed = clone(RUNS[name]).fit(*data, checkpoint=tmp_path)
     assert bytes_of(resumed) == bytes_of(whole)
-    # No step of MAC was made twice: only the first, the best and the last are seen again.
-    of_mac = sum(step.mu < np.inf for step in whole.history_)
-    for before, seen in enumerate(made[:of_mac]):
+    # No step was made twice: only the first, the best and the last are seen again.
+    for before, seen in enumerate(made[: whole.n_iter_]):
         assert len([i for i in seen if i < before]) <= min(before, 3)
         assert seen[-1] == before
     # Once finished, the result is there at once.

@@ -36,6 +36,12 @@ class Smooth(Protocol):
     def begin(self, rng: np.random.Generator) -> None:
         """Draw what is random in the following steps from this generator."""
 
+    def drawn(self) -> list[Single] | None:
+        """Random numbers drawn for more than one step; None where they cannot be told."""
+
+    def redraw(self, drawn: list[Single]) -> None:
+        """Take these in place of such numbers."""
+
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         """Outputs a (rows, b) of these training points."""
 
@@ -66,6 +72,12 @@ class SelfMoving(Protocol):
     normalize_every: int  # steps
 
     def begin(self, rng: np.random.Generator) -> None:
+        """As in `Smooth`."""
+
+    def drawn(self) -> list[Single] | None:
+        """As in `Smooth`."""
+
+    def redraw(self, drawn: list[Single]) -> None:
         """As in `Smooth`."""
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
@@ -218,6 +230,12 @@ class SmoothLinear:
     def begin(self, rng: np.random.Generator) -> None:
         pass  # nothing is random here
 
+    def drawn(self) -> list[Single] | None:
+        return []
+
+    def redraw(self, drawn: list[Single]) -> None:
+        pass
+
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         parts, points = self.principal.parts(self.principal.points, rows, CHUNK, run)
         W = self.principal.turn(self.W)
@@ -285,6 +303,12 @@ class SmoothNetwork:
 
     def begin(self, rng: np.random.Generator) -> None:
         self.random = self.device.generator(rng)
+
+    def drawn(self) -> list[Single] | None:
+        return [] if self.device is devices.CPU else None  # a GPU's generator cannot be told
+
+    def redraw(self, drawn: list[Single]) -> None:
+        pass
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         parts, X = self.principal.parts(self.principal.X, rows, CHUNK // 8, run)
@@ -398,6 +422,12 @@ class ThinnedNetwork(SmoothNetwork):
     def begin(self, rng: np.random.Generator) -> None:
         self.rng = rng
         self.normal: Single | None = None
+
+    def drawn(self) -> list[Single] | None:
+        return [] if self.normal is None else [self.device.fetch(self.normal)]
+
+    def redraw(self, drawn: list[Single]) -> None:
+        self.normal = self.device.put(drawn[0]) if drawn else None
 
     def batch(self, rows: Numbers, run: threads.Run) -> Single:
         X = self.principal.take(rows)

@@ -6,8 +6,6 @@ than that. A cross-entropy can be added to it, of a linear classifier of u that 
 whose targets are smoothed: classifiers that may be sure of all they have seen learn it by heart.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from auxhash.compute import device as devices
@@ -15,7 +13,7 @@ from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers, Single
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.peers import peers
-from auxhash.refine.gradient import FIRST, SECOND, Outputs, shuffled, through_tanh
+from auxhash.refine.gradient import FIRST, SECOND, Outputs, Shuffled, through_tanh
 
 BATCH = 512  # points per step
 HEAD_RATE = 0.01  # length of the classifier's steps
@@ -39,8 +37,15 @@ class ClassCodes:
         self.head = Head(n_classes, n_bits, device) if cross_entropy else None
         self.cross_entropy = np.float32(cross_entropy)
 
-    def batches(self, rng: np.random.Generator) -> Iterator[Numbers]:
-        return shuffled(len(self.classes), self.batch, rng)
+    def batches(self, rng: np.random.Generator) -> Shuffled:
+        return Shuffled(len(self.classes), self.batch, rng)
+
+    def state(self) -> list[Single]:
+        return [] if self.head is None else self.head.state()
+
+    def restore(self, state: list[Single]) -> None:
+        if self.head is not None:
+            self.head.restore(state)
 
     def scale(self, rows: Numbers) -> float:
         return self.n_bits / 4  # one over the steepest slope of (u_i'u_j / b - target)^2
@@ -68,6 +73,16 @@ class Head:
     def __init__(self, n_classes: int, n_bits: int, device: Device = CPU) -> None:
         self.W: Single = device.zeros((n_bits + 1, n_classes), np.float32)
         self.mean, self.square, self.n_steps = np.zeros_like(self.W), np.zeros_like(self.W), 0
+        self.device = device
+
+    def state(self) -> list[Single]:
+        held = [self.device.fetch(part) for part in (self.W, self.mean, self.square)]
+        return [*held, np.array([self.n_steps])]
+
+    def restore(self, state: list[Single]) -> None:
+        *held, n_steps = state
+        self.W, self.mean, self.square = (self.device.put(part) for part in held)
+        self.n_steps = int(n_steps[0])
 
     def slope(self, U: Single, classes: Numbers) -> Single:
         """The gradient, for U (n, b), of the mean cross-entropy; then one step of the weights."""

@@ -6,8 +6,9 @@ points of a step and gives the gradient for their outputs (the "pull"); the hash
 turns it into gradients for its parameters. Neither knows the other.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Protocol, cast
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any, Protocol, TypeGuard, cast
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers, Single
 from auxhash.compute.device import CPU, Device
+from auxhash.compute.peers import peers
+from auxhash.hashfunctions import HashFunction
+from auxhash.hashfunctions.position import Position
 from auxhash.hashfunctions.smooth import Moment, SelfMoving, Smooth, moves_itself
 
 RATE = 0.02  # length of the first step, unless something else is wanted
@@ -24,10 +28,31 @@ DescentState = tuple[list[Single], list[Single], list[Single]]
 Outputs = Callable[[Numbers | slice], Single]  # a(x) of these training points, (points, b)
 
 
+class Shuffled:
+    """Batches of `size` of n points, without end: a new random order of all points per round.
+
+    Points that are left over at the end of a round, fewer than `size`, are not used in it.
+    """
+
+    def __init__(self, n: int, size: int, rng: np.random.Generator, device: Device = CPU) -> None:
+        self.size, self.rng, self.device = min(n, size), rng, device
+        self.order: Numbers = device.put(np.arange(n))
+        self.used = n  # of these: a round begins with an order of its own
+
+    def __iter__(self) -> "Shuffled":
+        return self
+
+    def __next__(self) -> Numbers:
+        if self.used + self.size > len(self.order):
+            self.order, self.used = self.device.put(self.rng.permutation(len(self.order))), 0
+        self.used += self.size
+        return self.order[self.used - self.size : self.used]
+
+
 class Objective(Protocol):
     """A smooth function of the outputs, with gradients for batches of points."""
 
-    def batches(self, rng: np.random.Generator) -> Iterator[Numbers]:
+    def batches(self, rng: np.random.Generator) -> Shuffled:
         """The points of each step, without end."""
 
     def pull(self, outputs: Outputs, rows: Numbers, s: np.float32, run: threads.Run) -> Single:
@@ -38,6 +63,20 @@ class Objective(Protocol):
 
         In units of the steepest slope of the loss, as is the weight decay of hash functions.
         """
+
+
+class LearningObjective(Objective, Protocol):
+    """An objective that learns something of its own from step to step."""
+
+    def state(self) -> list[Single]:
+        """What it has learnt so far."""
+
+    def restore(self, state: list[Single]) -> None:
+        """Go on from a `state`."""
+
+
+def learns(objective: Any) -> TypeGuard[LearningObjective]:
+    return hasattr(objective, "restore")
 
 
 class Adam:
@@ -159,6 +198,25 @@ class GradientDescent:
         """Go on from a `state`."""
         self.moving.restore(*state)
 
+    def position(self, reports: int, h: HashFunction, rng: np.random.Generator) -> Position | None:
+        """Where these steps stand; h is what they have led to. None where that cannot be told."""
+        drawn = self.smooth.drawn()
+        if drawn is None or peers().n > 1:
+            return None
+        order, used = self.batches.device.fetch(self.batches.order), self.batches.used
+        learnt = self.objective.state() if learns(self.objective) else []
+        return Position(reports, h, deepcopy(rng), *self.state(), order, used, drawn, learnt)
+
+    def go_on(self, position: Position, rng: np.random.Generator) -> None:
+        """Go on from a position, and draw from this generator as it did there."""
+        rng.bit_generator.state = position.rng.bit_generator.state
+        self.restore(position.parameters, position.mean, position.square)
+        self.smooth.redraw(position.drawn)
+        self.batches.order = self.batches.device.put(position.order)
+        self.batches.used = position.used
+        if learns(self.objective):
+            self.objective.restore(position.objective)
+
     def move(self, t: int, run: threads.Run) -> None:
         """Step t of 0..n_steps - 1."""
         self.moving.move(*self._pulled(t, run), self._moment(t), run)
@@ -193,17 +251,3 @@ class GradientDescent:
     def _normalize(self, t: int) -> None:
         if (t + 1) % self.smooth.normalize_every == 0:
             self.smooth.normalize()
-
-
-def shuffled(
-    n: int, size: int, rng: np.random.Generator, device: Device = CPU
-) -> Iterator[Numbers]:
-    """Batches of `size` of n points, without end: a new random order of all points per round.
-
-    Points that are left over at the end of a round, fewer than `size`, are not used in it.
-    """
-    size = min(n, size)
-    while True:
-        order = device.put(rng.permutation(n))
-        for start in range(0, n - size + 1, size):
-            yield order[start : start + size]

@@ -6,7 +6,6 @@ single pair has to be computed: their slope is a line, A + B u_i'u_j, so the sum
 of a class needs only the class's sum of u_j and its sum of u_j u_j'.
 """
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +17,7 @@ from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers, Single
 from auxhash.compute.device import CPU
 from auxhash.compute.kernels import kernel
-from auxhash.refine.gradient import Objective, Outputs, shuffled, through_tanh
+from auxhash.refine.gradient import Objective, Outputs, Shuffled, through_tanh
 from auxhash.zstep import Problem
 
 PairSource = Literal["auto", "given", "fresh"]
@@ -90,8 +89,8 @@ class FreshPairs:
         same = np.eye(len(size), dtype=np.int64)
         self.line = None if line is None else [self.weight * side[same] for side in line]
 
-    def batches(self, rng: np.random.Generator) -> Iterator[Numbers]:
-        return shuffled(len(self.classes), self.batch, rng, self.device)
+    def batches(self, rng: np.random.Generator) -> Shuffled:
+        return Shuffled(len(self.classes), self.batch, rng, self.device)
 
     def scale(self, rows: Numbers) -> float:
         return len(self.classes) / len(rows) / self.unit
@@ -149,8 +148,8 @@ class GivenPairs:
         total = problem.affinity.total_weight()
         self.slope, self.basis = (self.device.put(_slope(v / total)) for v in problem.values)
 
-    def batches(self, rng: np.random.Generator) -> Iterator[Numbers]:
-        return shuffled(self.n_points, self.batch, rng, self.device)
+    def batches(self, rng: np.random.Generator) -> Shuffled:
+        return Shuffled(self.n_points, self.batch, rng, self.device)
 
     def scale(self, rows: Numbers) -> float:
         return self.n_points / len(rows) / self.unit

@@ -12,7 +12,6 @@ the code all its freedom.
 """
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from auxhash.compute.arrays import Numbers, Single
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.kernels import kernel
 from auxhash.compute.parts import Chunks
-from auxhash.refine.gradient import Outputs, shuffled, through_tanh
+from auxhash.refine.gradient import Outputs, Shuffled, through_tanh
 from auxhash.refine.similar import Known, Similar
 
 BATCH = 1024  # points i per step
@@ -33,6 +32,20 @@ STEEPEST = np.float32(np.log2(np.e) / (2 * TAU))  # of the sigmoid, as an expone
 FARTHEST = np.float32(86)  # exponent of 2: beyond it a sigmoid is as good as 0 or 1
 # 2^f for f from -1/2 to 1/2: Taylor's series, whose error is less than 2e-7.
 C1, C2, C3, C4, C5, C6 = (np.float32(np.log(2) ** k / math.factorial(k)) for k in range(1, 7))
+
+
+class RankBatches(Shuffled):
+    """Points i, a similar j for each, and the sample, one after the other."""
+
+    def __init__(self, rank: "Rank", rng: np.random.Generator) -> None:
+        super().__init__(len(rank.points), rank.batch, rng)
+        self.rank = rank
+
+    def __next__(self) -> Numbers:
+        rank, rng = self.rank, self.rng
+        rows = rank.points[super().__next__()]
+        sample = rng.choice(rank.similar.n_points, rank.sample, replace=False, shuffle=False)
+        return np.concatenate([rows, rank.similar.draw(rows, rng), sample])
 
 
 class Rank:
@@ -50,12 +63,8 @@ class Rank:
         self.points = similar.usable()
         self.batch, self.sample = min(batch, len(self.points)), min(sample, similar.n_points)
 
-    def batches(self, rng: np.random.Generator) -> Iterator[Numbers]:
-        """The points i, a similar j for each, and the sample, one after the other."""
-        for chosen in shuffled(len(self.points), self.batch, rng):
-            rows = self.points[chosen]
-            sample = rng.choice(self.similar.n_points, self.sample, replace=False, shuffle=False)
-            yield np.concatenate([rows, self.similar.draw(rows, rng), sample])
+    def batches(self, rng: np.random.Generator) -> Shuffled:
+        return RankBatches(self, rng)
 
     def scale(self, rows: Numbers) -> float:
         return 1.0

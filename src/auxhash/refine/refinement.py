@@ -215,28 +215,32 @@ class Refine:
         if best is not None:
             step, state = best
             step = replace(step, iteration=last)
-            yield from self.steps(problem, F, step, state, rng, validate, given)
+            yield from self.steps(step, state, problem, F, rng, validate, given)
 
     def steps(
         self,
-        problem: Problem,
-        F: Matrix,
         step: Step,
         state: State,
+        problem: Problem,
+        F: Matrix,
         rng: np.random.Generator,
         validate: Validate | None = None,
         given: HashFunction | None = None,
     ) -> Iterator[tuple[Step, State]]:
         """Go on from `state`, which `step` led to. As Z = h(X) throughout, mu is infinite."""
         began = clock.seconds()
-        h = state.h
+        h = state.h if state.position is None else state.position.h
         if not is_smooth(h):
             raise TypeError(f"{type(h).__name__} has no gradient to refine it by")
-        if validate is not None and given is not None:
+        if state.position is None and validate is not None and given is not None:
             h = self._chosen(alternatives(h, given), problem, F, rng, validate)
         descent = self._descent(h, problem, F, rng)
+        made = 0
+        if state.position is not None:
+            descent.go_on(state.position, rng)
+            made = state.position.reports
         ends = np.linspace(0, self.n_steps, REPORTS + 1).astype(int)
-        for iteration, (start, stop) in enumerate(pairwise(ends), step.iteration + 1):
+        for report, (start, stop) in enumerate(pairwise(ends[made:]), made + 1):
             with threads.pool(problem.n_jobs) as run:
                 _move(descent, range(start, stop), run, rng)
             h = h.moved(descent.smooth.weights())
@@ -246,8 +250,10 @@ class Refine:
             accepted = not new_score < state.score
             if accepted:
                 state = replace(state, h=h, H=H, Z=H, trained=H, score=new_score)
+            state = replace(state, position=descent.position(report, h, rng))
             took = clock.seconds() - began, 0.0, 0.0  # no Z step, no h step
-            yield Step(iteration, np.inf, loss, loss, loss, 0, new_score, accepted, *took), state
+            at = step.iteration + report - made
+            yield Step(at, np.inf, loss, loss, loss, 0, new_score, accepted, *took), state
             began = clock.seconds()
 
     def _descent(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from auxhash.codes import Codes
 from auxhash.compute.arrays import Array, Numbers, Single
-from auxhash.refine.gradient import shuffled
+from auxhash.refine.gradient import Shuffled
 
 HELD = 4 << 30  # bytes of points that are held on a GPU; more come batch by batch
 ENCODED = 1024  # points encoded at a time
@@ -258,7 +258,7 @@ def learn_codes(
     n_steps = epochs * per_epoch
     module.train()
     with repeatable(), seeded(seed, place.device) as generator:
-        for t, rows in zip(range(n_steps), shuffled(len(X), how.batch, rng), strict=False):
+        for t, rows in zip(range(n_steps), Shuffled(len(X), how.batch, rng), strict=False):
             outputs = forward_in_training(module, batches.take(rows), how, place, generator)
             margin = outputs * torch.from_numpy(Z[rows]).to(place.device)
             each = loss(margin)

@@ -53,6 +53,12 @@ class SmoothModule:
     def begin(self, rng: np.random.Generator) -> None:
         self.rng = rng
 
+    def drawn(self) -> list[Single]:
+        return []
+
+    def redraw(self, drawn: list[Single]) -> None:
+        pass
+
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         a = encoded(self.module, self.batches, rows, self.how)
         normalized: Single = (a / self.size).astype(np.float32)

@@ -2,9 +2,9 @@
 
 After each step of MAC the file is written anew, whole or not at all. It holds the numbers of all
 steps so far, the states after the first, the best and the last of them, and the random generators:
-the next run goes on after the last step as if nothing had happened. A refinement that was
-interrupted starts over, which it can, as its generator is its own; at its end the file holds its
-result.
+the next run goes on after the last step as if nothing had happened. Of a refinement it is written
+after each report of L(h), with where its gradient steps stand. (On a GPU a network's dropout hangs
+on numbers that cannot be told: there, an interrupted refinement starts over.)
 
 The file says which run it belongs to. One run at a time holds the folder's lock, which the system
 releases when a process is killed.
@@ -56,8 +56,14 @@ class Saved:
         best = min((pair for pair in self.pairs if pair[0].accepted), key=_loss, default=None)
         if best is None or (step.accepted and step.loss < best[0].loss):
             best = step, state
-        by_iteration = {pair[0].iteration: pair for pair in (*self.pairs[:1], best, (step, state))}
+        kept = [(past, replace(old, position=None)) for past, old in (*self.pairs[:1], best)]
+        by_iteration = {pair[0].iteration: pair for pair in (*kept, (step, state))}
         return replace(self, history=[*self.history, step], pairs=list(by_iteration.values()))
+
+    def ended(self) -> "Saved":
+        """The content at the end of the run."""
+        pairs = [(step, replace(state, position=None)) for step, state in self.pairs]
+        return replace(self, pairs=pairs, finished=True)
 
 
 class Checkpoint:
@@ -84,7 +90,7 @@ class Checkpoint:
         rng: np.random.Generator,
         bring: Callable[[Any], Any],
     ) -> Iterator[tuple[Step, State]]:
-        """Pass the steps on, those of MAC once they are on disk.
+        """Pass the steps on, once those that another run could go on from are on disk.
 
         `rng` is MAC's generator; `bring` brings a state from the device of the run.
         """
@@ -94,11 +100,11 @@ class Checkpoint:
                 saved = saved.after(step, bring(state))
                 if step.iteration == 0:
                     self.check(bring(state.h))  # again: fitted, it holds more
-                if step.mu < math.inf:
+                if step.mu < math.inf or state.position is not None:
                     self.write(saved)
             yield step, state
         if not saved.finished:
-            self.write(replace(saved, finished=True))
+            self.write(saved.ended())
 
     def check(self, h: HashFunction) -> None:
         """Raise if this hash function could not be read back."""

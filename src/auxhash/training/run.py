@@ -180,29 +180,27 @@ class Training:
         algorithm, settings = self.algorithm, self.settings
         saved: Saved | None = None if self.checkpoint is None else self.checkpoint.saved
         steps: Steps
+        pairs = [] if saved is None else self._carried(saved.pairs)
+        if saved is not None and saved.finished:
+            return pairs
+        to_refine = self.problem, self.F, self.refining, self.validate, settings.hash_function
+        if self.refine is not None and pairs and pairs[-1][1].position is not None:
+            step, state = pairs[-1]
+            return chain(pairs, self.refine.steps(step, state, *to_refine))
         if settings.end_to_end:
-            steps = [self._untrained()] if saved is None else self._carried(saved.pairs)
-            if saved is not None and saved.finished:
-                return steps
+            steps = pairs or [self._untrained()]
         elif saved is None:
             steps = algorithm.steps(
                 self.problem, self.F, self.h, self.Z, self.solving,
                 settings.init is None, self.validate,
             )  # fmt: skip
-        elif saved.finished:
-            return self._carried(saved.pairs)
         else:
             self.solving = saved.rng
-            pairs = self._carried(saved.pairs)
             later = algorithm.path(self.problem, self.F, *pairs[-1], self.solving, self.validate)
             steps = chain(pairs, later)
         if settings.two_step:
             return islice(steps, 1)
-        if self.refine is not None:
-            steps = self.refine.after(
-                steps, self.problem, self.F, self.refining, self.validate, settings.hash_function
-            )
-        return steps
+        return steps if self.refine is None else self.refine.after(steps, *to_refine)
 
     def _carried(self, pairs: list[tuple[Step, State]]) -> list[tuple[Step, State]]:
         """Steps from a file, their states on the device of this run."""
