@@ -23,6 +23,7 @@ from auxhash.compute.kernels import kernel
 CHUNK = 1 << 20  # draws looked at together
 ROWS = 1024  # points whose draws a thread merges at a time
 BLOCK = 4096  # points whose draws are brought to their places together
+SHARE = 1 << 16  # points of a task that passes over all draws, on average
 SIGNS = np.array([-1.0, 1.0])
 
 Draws = tuple[AnyArray, AnyArray, AnyArray, AnyArray]  # n, m, value and weight of some draws
@@ -36,7 +37,8 @@ def fold_signs(
     The rows of both tables are sorted.
     """
     n, tables = len(similar), (dissimilar, similar)
-    shares = _shares(n, min(threads.count(n_jobs), 1 + (similar.size + dissimilar.size) // CHUNK))
+    few = min(threads.count(n_jobs), 1 + (similar.size + dissimilar.size) // CHUNK)
+    shares = _shares(n, max(few, n // SHARE))
     count = np.zeros(n + 1, np.int64)
     with threads.pool(n_jobs) as run:
         for table in tables:

@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 from threadpoolctl import ThreadpoolController
 
 from auxhash.checks import ArgumentError
+from auxhash.compute import underway
 
 Item = TypeVar("Item")
 Output = TypeVar("Output")
@@ -211,10 +212,16 @@ def pool(n_jobs: int | None) -> Iterator[Run]:
 
         def run(function: Callable[[Item], Output], items: Sequence[Item]) -> list[Output]:
             if threads == 1 or len(items) == 1:  # a handover would cost more
-                return [function(item) for item in items]
-            return list(executor.map(function, items))
+                return [function(item) for item in underway.each("", items)]
+            with underway.loop("", len(items)) as told:
+                return [_counted(output, told) for output in executor.map(function, items)]
 
         yield run
+
+
+def _counted(output: Output, told: underway.Loop) -> Output:
+    told.done += 1
+    return output
 
 
 @contextmanager
@@ -237,7 +244,7 @@ def run_kernels(
     """
     n_threads = 1 if len(items) <= 1 else min(count(n_jobs), len(items))
     if n_threads == 1:
-        return [function(item) for item in items]
+        return [function(item) for item in underway.each("", items)]
     waiting = deque(range(len(items)))
     found: dict[int, Output] = {}
 
@@ -249,8 +256,13 @@ def run_kernels(
                 except IndexError:  # another thread was quicker
                     return
                 found[at] = function(items[at])
+                told.done = len(found)
 
-    with ThreadPoolExecutor(n_threads - 1) as helpers, _emptied_on_error(waiting):
+    with (
+        underway.loop("", len(items)) as told,
+        ThreadPoolExecutor(n_threads - 1) as helpers,
+        _emptied_on_error(waiting),
+    ):
         others = [helpers.submit(work) for _ in range(n_threads - 1)]
         work()
         for each in others:

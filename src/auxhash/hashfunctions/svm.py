@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import device as devices
-from auxhash.compute import threads
+from auxhash.compute import threads, underway
 from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers, held
 from auxhash.compute.parts import Chunks, Parts
 from auxhash.compute.peers import peers
@@ -57,8 +57,8 @@ def fit(
         start: weights (F, b) to start from; zero if None.
         weight: weight s (n, b) of each point for each bit; one if None.
     """
-    with threads.pool(n_jobs) as run:
-        return peers().once(lambda: _Newton(F, Z, C, weight, run).minimize(start))
+    with threads.pool(n_jobs) as run, underway.loop("h step", 1.0) as told:
+        return peers().once(lambda: _Newton(F, Z, C, weight, run).minimize(start, told))
 
 
 def refit(
@@ -163,7 +163,7 @@ class _Newton:
         self.rho = 0.0  # of the current preconditioner
         self.inverse = np.empty(0)
 
-    def minimize(self, start: Array | None) -> Array:
+    def minimize(self, start: Array | None, told: underway.Loop) -> Array:
         n_features, n_bits = self.F.shape[1], self.margins.Z.shape[1]
         take, fetch = self.device.columns, self.device.fetch
         W: Array = self.device.zeros((n_features, n_bits)) if start is None else start.copy()
@@ -171,6 +171,7 @@ class _Newton:
         todo = np.arange(n_bits)  # the column of W for each column of Z and M
         hard = np.zeros(n_bits, np.bool_)  # bits whose systems are solved exactly
         inside: Array = self.device.empty(M.shape)
+        farthest = 0.0
         for number in range(NEWTON_STEPS):
             value, gradient = self._evaluate(take(W, todo), M, inside)
             # Exact steps can wander for long where hardly more points are inside than there are
@@ -191,7 +192,12 @@ class _Newton:
                 self._precondition(self._mean(some))
                 roughly = fetch((gradient * (self.inverse @ gradient)).sum(0))
                 decrement[~hard] = roughly[~hard]
-            far = decrement > 2 * TOLERANCE * fetch(value)
+            near = 2 * TOLERANCE * fetch(value)
+            far = decrement > near
+            # How far the bits are on their way, by the digits that they have still to gain.
+            digits = float(np.log(decrement[far] / near[far]).sum())
+            farthest = max(farthest, digits)
+            told.done = 1 - digits / farthest if farthest else 1.0
             if not far.all():
                 if not far.any():
                     break

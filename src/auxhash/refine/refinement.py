@@ -24,7 +24,7 @@ import numpy as np
 
 from auxhash import checks
 from auxhash.affinity.neighbors import nearest
-from auxhash.compute import clock, threads
+from auxhash.compute import clock, threads, underway
 from auxhash.compute.arrays import Matrix
 from auxhash.compute.peers import peers
 from auxhash.hashfunctions import (
@@ -308,7 +308,7 @@ def _move(
 ) -> None:
     """Make these steps; where the points are in several parts, on each part in turn."""
     if peers().n == 1:
-        for t in steps:
+        for t in underway.each("gradient steps", steps):
             descent.move(t, run)
         return
     # A part that was lost is told where these steps led, and draws on from there.

@@ -5,24 +5,29 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from auxhash.compute import underway
+from auxhash.compute.underway import Listener
 from auxhash.mac import State, Step
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.console import RenderableType
+    from rich.progress import Progress, ProgressColumn
 
 
-def new_bar(disable: bool = False) -> "Progress":
-    """A bar that shows a task's `stage`, how far it is, its description, and the time left."""
+def new_bar(disable: bool = False, listener: Listener | None = None) -> "Progress":
+    """A bar that shows a task's `stage`, how far it is, its description, and the time left.
+
+    Below it, what `listener` is told of the part under way: all there is until a step is made.
+    """
     from rich.progress import (  # here: nothing else in training needs it
         BarColumn,
         MofNCompleteColumn,
-        Progress,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
 
-    return Progress(
+    columns = (
         TextColumn("[bold]{task.fields[stage]}"),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
@@ -30,23 +35,42 @@ def new_bar(disable: bool = False) -> "Progress":
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        disable=disable,
     )
+    return _bar(listener, *columns, disable=disable)
+
+
+def _bar(
+    listener: Listener | None,
+    *columns: "ProgressColumn",
+    transient: bool = False,
+    disable: bool = False,
+) -> "Progress":
+    """A bar of these columns; below it, what the listener is told."""
+    from rich.progress import Progress
+    from rich.text import Text
+
+    class Bar(Progress):
+        def get_renderables(self) -> "Iterable[RenderableType]":
+            yield from super().get_renderables()
+            if listener is not None and not self.finished:
+                yield Text(listener.told(), style="dim")
+
+    return Bar(*columns, transient=transient, disable=disable)
 
 
 @contextmanager
 def getting_ready(shown: bool) -> Iterator[Callable[[str], None]]:
-    """What is being made before the first step, in words, and for how long: minutes, of millions.
+    """What is being made before the first step: how far it is, and the time left of this part.
 
-    Nobody can tell how long it will take, and the line goes when the steps begin.
+    With millions of points that takes minutes. The lines go when the steps begin.
     """
     if not shown:
         yield lambda what: None
         return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = SpinnerColumn(), TextColumn("[bold]{task.description}"), TimeElapsedColumn()
-    with Progress(*columns, transient=True) as bar:
+    with underway.listening() as listener, _bar(listener, *columns, transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda what: bar.update(task, description=what)
 
@@ -58,7 +82,7 @@ def show(
 
     After the two-step solution come at most `max_iter` steps of MAC, then `more` of refinement.
     """
-    with new_bar() as bar:
+    with underway.listening() as listener, new_bar(listener=listener) as bar:
         task = bar.add_task("", total=1 + max_iter + more, stage="two-step")
         last = max_iter  # iteration of MAC, at most
         refined = 0

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from auxhash.affinity import approximate, neighbors
 from auxhash.affinity.neighbors import Metric
 from auxhash.checks import number, whole
-from auxhash.compute import clock, threads
+from auxhash.compute import clock, threads, underway
 from auxhash.compute.arrays import Numbers, Single
 from auxhash.compute.device import CPU, Device
 from auxhash.hashfunctions.step import (
@@ -167,7 +167,7 @@ class RankTraining:
             began = clock.seconds()
             self.descent.begin(self.rng)
             with threads.pool(self.settings.n_jobs) as run:
-                for t in range(start, stop):
+                for t in underway.each("gradient steps", range(start, stop)):
                     self.descent.move(t, run)
                 rank = self._rank(run)
             yield RankStep(stop, rank, clock.seconds() - began)
@@ -196,7 +196,7 @@ class RankTraining:
         if not self.settings.verbose:
             yield from steps
             return
-        with new_bar() as bar:
+        with underway.listening() as listener, new_bar(listener=listener) as bar:
             task = bar.add_task("", total=self.settings.n_steps, stage="learning")
             for step in steps:
                 told = f"a neighbour's rank {step.rank:,.1f}"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.codes import Words
-from auxhash.compute import threads
+from auxhash.compute import threads, underway
 from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
 from auxhash.zstep.gains import (
@@ -75,26 +75,29 @@ def visit_points(problem: Problem, words: Words, c: Array, run: threads.Run) -> 
         return flips
 
     flips = 0
-    for points in colours:
+    for points in underway.each("Z step", colours):
         flips += sum(run(descend, [points[s] for s in threads.chunks(len(points), CHUNK)]))
     return flips
 
 
 def _by_colour(graph: Graph) -> list[NDArray[np.int32]]:
     """One array per colour: its points, in rising order."""
-    colour = _colour(graph.edges)
+    colour = np.full(len(graph.indptr) - 1, -1, np.int64)
+    seen_by = np.full(len(colour) + 1, -1, np.int64)
+    for points in underway.each("colours of points", graph.chunks):
+        _colour(points.start, points.stop, graph.edges, colour, seen_by)
     order = np.argsort(colour, kind="stable").astype(np.int32)
     return np.split(order, np.cumsum(np.bincount(colour))[:-1])
 
 
 @kernel
-def _colour(edges: Any) -> Any:
-    """Greedy colouring: each point in turn takes the first colour none of its partners has."""
+def _colour(start: int, stop: int, edges: Any, colour: Any, seen_by: Any) -> None:
+    """Greedy colouring: each point in turn takes the first colour none of its partners has.
+
+    seen_by[c] is the last point that found colour c taken.
+    """
     indptr, indices = edges.indptr, edges.indices
-    n = len(indptr) - 1
-    colour = np.full(n, -1, np.int64)
-    seen_by = np.full(n + 1, -1, np.int64)  # the last point that found this colour taken
-    for point in range(n):
+    for point in range(start, stop):
         for e in range(indptr[point], indptr[point + 1]):
             if colour[indices[e]] >= 0:
                 seen_by[colour[indices[e]]] = point
@@ -102,7 +105,6 @@ def _colour(edges: Any) -> Any:
         while seen_by[choice] == point:
             choice += 1
         colour[point] = choice
-    return colour
 
 
 @kernel

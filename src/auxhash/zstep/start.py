@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from auxhash.checks import ArgumentError
 from auxhash.codes import Codes, Words, codes_to_words, words_to_codes
-from auxhash.compute import threads
+from auxhash.compute import threads, underway
 from auxhash.zstep.problem import Later, Problem
 from auxhash.zstep.sweep import Solver, improved
 
@@ -29,7 +29,7 @@ def first_codes(problem: Problem, start: str, solver: Solver, rng: np.random.Gen
     """Codes (n, b) found bit after bit, each from all +1, given the bits before it."""
     words = codes_to_words(np.ones((problem.n_points, problem.n_bits), np.int8))
     with threads.pool(problem.n_jobs) as run:
-        for k in range(problem.n_bits):
+        for k in underway.each("Z step", range(problem.n_bits)):
             z = next_bit(problem, words, k, LATER[start], solver, 1, run, rng)
             words[z < 0, k // 64] ^= np.uint64(1 << (k % 64))
     return words_to_codes(words, problem.n_bits)

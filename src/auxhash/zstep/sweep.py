@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from auxhash.checks import unknown
 from auxhash.codes import Codes, Words
-from auxhash.compute import threads
+from auxhash.compute import threads, underway
 from auxhash.compute.arrays import Array
 from auxhash.zstep.cut import Cut
 from auxhash.zstep.descent import BitDescent, Descent
@@ -105,7 +105,7 @@ def _sweep_bits(
     Returns how many entries of Z changed, and of how many bits the update would have raised L_P.
     """
     changed = skipped = 0
-    for k in range(problem.n_bits):
+    for k in underway.each("Z step", range(problem.n_bits)):
         word, mask = k // 64, np.uint64(1 << (k % 64))
         z = np.where(words[:, word] & mask, 1, -1).astype(np.int8)
         bit = problem.bit(words, k, c[:, k], mu, run)
