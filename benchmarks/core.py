@@ -5,16 +5,20 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from tempfile import TemporaryDirectory
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from rich.console import Console
 
 from auxhash import MACHash, affinity, datasets, hashfunctions, mac, zstep
+from auxhash.baselines import KSH
 from auxhash.baselines.ksh import similarity_of_pairs
 from auxhash.codes import pack, to_words
 from auxhash.compute.threads import pool
 from auxhash.hashfunctions import svm
+from auxhash.training.checkpoint import Checkpoint
 from auxhash.zstep import Penalty, Problem, z_step
 from benchmarks import peers
 from benchmarks.rows import Row, table, timed, turns
@@ -68,6 +72,8 @@ def rows(size: Size) -> Iterator[Row]:
     yield from bench_cut(problem, Z, free, size.runs)
     yield bench_quad(problem, Z)
     yield bench_ksh(A, size.runs)
+    yield bench_ksh_fit(X, y, A, size)
+    yield bench_checkpoint(X, y, size)
     yield bench_draws(size)
 
 
@@ -222,6 +228,34 @@ def bench_ksh(A: affinity.Affinity, runs: int) -> Row:
         seconds, theirs = turns(lambda: ours(V), lambda: S @ V, runs=5 * runs)
     what = f"KSH from {len(A):,} pairs, their matrix times two vectors"
     return Row(what, seconds, 2, "SciPy's sparse product, one thread", theirs)
+
+
+def bench_ksh_fit(X: Any, y: Any, A: affinity.Affinity, size: Size) -> Row:
+    """KSH as a whole, from pairs and, for comparison, from labels: these have sums over classes."""
+    bits = min(size.bits, 32)
+    labels, pairs = (
+        timed(lambda given=given: KSH(bits, random_state=0).fit(X, *given))[1]
+        for given in ((y,), (None, A))
+    )
+    what = f"KSH from {len(A):,} pairs, {bits} bits"
+    return Row(what, (pairs,), 100, f"{labels:.1f} s, from labels")
+
+
+def bench_checkpoint(X: Any, y: Any, size: Size) -> Row:
+    """What checkpoints add to a training: all that is written, beside the training itself."""
+    written: list[float] = []
+    write = Checkpoint.write
+
+    def timing(self: Checkpoint, saved: Any) -> None:
+        written.append(timed(lambda: write(self, saved))[1])
+
+    similar, dissimilar = size.kappa
+    hasher = MACHash(size.bits, n_similar=similar, n_dissimilar=dissimilar, random_state=0)
+    with TemporaryDirectory() as folder, mock.patch.object(Checkpoint, "write", timing):
+        _, seconds = timed(lambda: hasher.fit(X, y, checkpoint=folder))
+    rest = seconds - sum(written)
+    what = f"{len(written)} checkpoints of a fit by default, {size.bits} bits"
+    return Row(what, (sum(written),), 10, "the training itself", (rest,))
 
 
 def bench_fit(size: Size) -> Row:

@@ -36,7 +36,7 @@ from rich.table import Table
 from auxhash import MACHash, affinity, datasets, metrics
 from auxhash.compute import clock
 from auxhash.datasets.dataset import Dataset, Points, ground_truth
-from benchmarks import peers
+from benchmarks import peers, speed
 from benchmarks.records import Record, append, known, read
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -98,9 +98,15 @@ def measure(asked: argparse.Namespace, console: Console) -> None:
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode:
             raise SystemExit(f"the training of {told} failed with exit status {done.returncode}")
-        record = {**asdict(cell), **json.loads(done.stdout.splitlines()[-1])}
+        record = {**asdict(cell), **json.loads(done.stdout.splitlines()[-1]), **where()}
         append(asked.results, record)
         console.print(_line(record))
+
+
+def where() -> Record:
+    """The commit and the machine of a measurement."""
+    is_ = speed.machine()
+    return {"commit": speed.commit(), "machine": speed.slug(is_), "load": is_["load"]}
 
 
 def measured(cell: Cell) -> Record:

@@ -134,8 +134,9 @@ def approximate(n: int, n_bits: int, jobs: int, runs: int) -> Table:
 def rows(n: int, runs: int) -> Iterator[Row]:
     """Exact search beside faiss and plain NumPy, for n codes and for fewer."""
     faiss.omp_set_num_threads(THREADS)
-    fewer = max(1_000, n // 100)
-    settings = ((n, 10, 200), (n, n // 100, 50), (n, 10, 1), (fewer, 10, 200), (fewer, 10, 1))
+    fewer = (max(1_000, n // 10), max(1_000, n // 100))
+    settings = [(n, 10, 200), (n, n // 100, 50), (n, 10, 1)]
+    settings += [(size, 10, count) for size in fewer for count in (200, 1)]
     for size, k, count in settings:
         base, queries = random_codes(size, BITS, 0), random_codes(count, BITS, 1)
         index, flat = HammingIndex(BITS, n_jobs=THREADS).add(base), faiss.IndexBinaryFlat(BITS)
