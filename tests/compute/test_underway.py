@@ -37,6 +37,10 @@ def test_before_anything_is_done_only_what_it_is(now):
     with underway.listening() as listener, underway.loop("h step", 1.0) as loop:
         now[0] += 5
         assert listener.told() == "h step"
+        loop.done = 1e-13  # nothing to reckon with
+        assert listener.told() == "h step"
+        loop.done = float("nan")
+        assert listener.told() == "h step"
         loop.done = 2.0  # a guess that was wrong
         assert listener.told() == "h step 100%, 0:00:00 left"
 
@@ -70,13 +74,16 @@ def test_threads_tell_of_all_their_items(n_jobs, now):
     assert (first.total, first.done, second.total, second.done) == (50, 50, 50, 50)
 
 
-def test_an_error_ends_the_loop():
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_error_ends_the_loop(n_jobs):
     with underway.listening() as listener:
-        with pytest.raises(ZeroDivisionError), threads.pool(2) as run:
+        with pytest.raises(ZeroDivisionError) as held, threads.pool(n_jobs) as run:
             run(lambda item: 1 / item, [1, 0])
-        with pytest.raises(ZeroDivisionError):
-            threads.run_kernels(lambda item: 1 / item, [1, 0], 2)
         assert listener.loop is None
+        with pytest.raises(ZeroDivisionError) as held_too:
+            threads.run_kernels(lambda item: 1 / item, [1, 0], n_jobs)
+        assert listener.loop is None
+        assert held.value is not held_too.value  # whose frames are alive
 
 
 def test_only_those_who_listen_are_told():

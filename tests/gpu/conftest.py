@@ -26,7 +26,16 @@ def gpu(request, monkeypatch):
     monkeypatch.setattr(devices.Device, "kernels", lambda self, file, n=0: kernels(self, file, 128))
     found = devices.Device("cuda", emulated)
     monkeypatch.setattr(devices, "_cuda", lambda: found)
+    put = devices.Device.put
+    monkeypatch.setattr(devices.Device, "put", lambda self, array: put(self, _there(self, array)))
     return found
+
+
+def _there(device, array):
+    """The array, unless it is on a GPU and put elsewhere, which CuPy refuses."""
+    if device is devices.CPU and isinstance(array, emulated.ndarray):
+        raise TypeError("implicit conversion to a NumPy array is not allowed")
+    return array
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Whole trainings on a GPU, beside those of the processor."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -114,7 +115,18 @@ def test_other_groups_of_what_was_drawn_there_stay(gpu, points):
     np.testing.assert_array_equal(other.groups, groups)
 
 
-@pytest.mark.parametrize("refine", [None, Refine(n_steps=20, batch=50, keep="refined")])
+SHORT = Refine(n_steps=20, batch=50, keep="refined")
+
+
+@pytest.mark.parametrize(
+    "refine",
+    [
+        None,
+        SHORT,
+        replace(SHORT, objective="rank"),
+        replace(SHORT, objective="classes", cross_entropy=0.5),
+    ],
+)
 def test_a_checkpoint_of_one_device_goes_on_on_the_other(
     refine, gpu, points, tmp_path, monkeypatch
 ):
@@ -136,8 +148,8 @@ def test_a_checkpoint_of_one_device_goes_on_on_the_other(
             with pytest.raises(KeyboardInterrupt):
                 model.fit(*points, checkpoint=folder)
 
-    for first, then in (("cuda", "cpu"), ("cpu", "cuda")):
-        folder = tmp_path / first
+    for first, then in (("cuda", "cpu"), ("cpu", "cuda"), ("cuda", "cuda")):
+        folder = tmp_path / (first + then)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             stopped(first, folder, 5 if refine else 2)

@@ -99,7 +99,8 @@ RUNS = {
     "rbf": hasher_of(hash_function="rbf", refine=QUICK, z_step="cut"),
     "network": hasher_of(hash_function="network", refine=QUICK),
     "network, chosen by validation": hasher_of(
-        hash_function=NetworkHash(8, dropout=None), refine=QUICK, validation=0.3, random_state=1
+        hash_function=NetworkHash(8, dropout=None, noise=None),
+        **{"refine": QUICK, "validation": 0.3, "random_state": 1},
     ),
     "noise": hasher_of(hash_function=NetworkHash(8, noise=0.1), refine=QUICK),
     "thinned": hasher_of(

@@ -9,6 +9,7 @@ from rich import progress as bars
 from auxhash import MACHash, NeighborHash, TwoStepHash
 from auxhash.mac import Step
 from auxhash.training import progress
+from auxhash.training.checkpoint import Checkpoint
 
 X = np.random.default_rng(0).normal(size=(60, 5))
 y = np.arange(60) % 3
@@ -73,3 +74,23 @@ def test_a_step_in_words():
     assert told == "mu 0.25  L(h) 12.5  1,234 bits of Z differ from h(X)  precision 0.500 (skipped)"
     refined = Step(4, math.inf, 12.5, 12.5, 12.5, 0, math.nan, True, 1.0)
     assert re.fullmatch(r"L\(h\) 12\.5", progress.describe(refined))
+
+
+def test_a_run_that_goes_on_in_its_refinement_ends_at_its_total(updates, tmp_path, monkeypatch):
+    hasher = MACHash(n_bits=4, n_similar=5, n_dissimilar=10, random_state=0, n_jobs=1, verbose=1)
+    write = Checkpoint.write
+
+    def interrupted(self, saved):
+        write(self, saved)
+        if saved.history[-1].mu == math.inf and saved.pairs[-1][1].position.reports == 7:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "write", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            hasher.fit(X, y, checkpoint=tmp_path)
+    before = updates[-1]["completed"]
+    updates.clear()
+    hasher.fit(X, y, checkpoint=tmp_path)
+    assert [told["completed"] for told in updates][-4:] == [before + k for k in (1, 2, 3, 4)]
+    assert updates[-1]["completed"] == updates[-1]["total"] == len(hasher.history_)

@@ -211,10 +211,10 @@ def pool(n_jobs: int | None) -> Iterator[Run]:
     with one_blas_thread(), ThreadPoolExecutor(threads, initializer=_blas.hold_worker) as executor:
 
         def run(function: Callable[[Item], Output], items: Sequence[Item]) -> list[Output]:
-            if threads == 1 or len(items) == 1:  # a handover would cost more
-                return [function(item) for item in underway.each("", items)]
+            alone = threads == 1 or len(items) == 1  # a handover would cost more
             with underway.loop("", len(items)) as told:
-                return [_counted(output, told) for output in executor.map(function, items)]
+                outputs = map(function, items) if alone else executor.map(function, items)
+                return [_counted(output, told) for output in outputs]
 
         yield run
 
@@ -244,7 +244,8 @@ def run_kernels(
     """
     n_threads = 1 if len(items) <= 1 else min(count(n_jobs), len(items))
     if n_threads == 1:
-        return [function(item) for item in underway.each("", items)]
+        with underway.loop("", len(items)) as told:
+            return [_counted(function(item), told) for item in items]
     waiting = deque(range(len(items)))
     found: dict[int, Output] = {}
 
@@ -267,6 +268,7 @@ def run_kernels(
         work()
         for each in others:
             each.result()
+        told.done = len(items)  # two threads may have counted at once
     return [found[at] for at in range(len(items))]
 
 

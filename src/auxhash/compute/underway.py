@@ -14,6 +14,7 @@ from typing import TypeVar
 Looped = TypeVar("Looped")
 
 SOON = 1.0  # seconds: nobody needs to be told of loops that take less
+LITTLE = 0.005  # share of a loop that says nothing yet about the rest of it
 
 
 class Loop:
@@ -36,8 +37,8 @@ class Listener:
         taken = 0.0 if loop is None else time.monotonic() - loop.began
         if loop is None or taken < SOON:
             return ""
-        share = min(loop.done / loop.total, 1.0)
-        if not share:
+        share = min(loop.done / (loop.total or 1), 1.0)
+        if not share > LITTLE:
             return loop.what
         left = timedelta(seconds=round(taken * (1 - share) / share))
         return f"{loop.what} {share:.0%}, {left} left".strip()

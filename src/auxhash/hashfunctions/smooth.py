@@ -36,12 +36,6 @@ class Smooth(Protocol):
     def begin(self, rng: np.random.Generator) -> None:
         """Draw what is random in the following steps from this generator."""
 
-    def drawn(self) -> list[Single] | None:
-        """Random numbers drawn for more than one step; None where they cannot be told."""
-
-    def redraw(self, drawn: list[Single]) -> None:
-        """Take these in place of such numbers."""
-
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         """Outputs a (rows, b) of these training points."""
 
@@ -74,12 +68,6 @@ class SelfMoving(Protocol):
     def begin(self, rng: np.random.Generator) -> None:
         """As in `Smooth`."""
 
-    def drawn(self) -> list[Single] | None:
-        """As in `Smooth`."""
-
-    def redraw(self, drawn: list[Single]) -> None:
-        """As in `Smooth`."""
-
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         """As in `Smooth`."""
 
@@ -100,6 +88,20 @@ class SelfMoving(Protocol):
 
     def restore(self, *state: list[Single]) -> None:
         """Go on from a `state`."""
+
+
+class Resumable(Protocol):
+    """What a `Smooth`, or a `SelfMoving`, tells if its steps can go on after an interruption."""
+
+    def drawn(self) -> list[Single] | None:
+        """Random numbers drawn for more than one step; None where they cannot be told."""
+
+    def redraw(self, drawn: list[Single]) -> None:
+        """Take these in place of such numbers."""
+
+
+def is_resumable(smooth: Any) -> TypeGuard[Resumable]:
+    return hasattr(smooth, "redraw")
 
 
 def moves_itself(smooth: Any) -> TypeGuard[SelfMoving]:

@@ -81,7 +81,7 @@ class Head:
 
     def restore(self, state: list[Single]) -> None:
         *held, n_steps = state
-        self.W, self.mean, self.square = (self.device.put(part) for part in held)
+        self.W, self.mean, self.square = (self.device.put(part.copy()) for part in held)
         self.n_steps = int(n_steps[0])
 
     def slope(self, U: Single, classes: Numbers) -> Single:

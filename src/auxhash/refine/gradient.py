@@ -19,7 +19,7 @@ from auxhash.compute.device import CPU, Device
 from auxhash.compute.peers import peers
 from auxhash.hashfunctions import HashFunction
 from auxhash.hashfunctions.position import Position
-from auxhash.hashfunctions.smooth import Moment, SelfMoving, Smooth, moves_itself
+from auxhash.hashfunctions.smooth import Moment, SelfMoving, Smooth, is_resumable, moves_itself
 
 RATE = 0.02  # length of the first step, unless something else is wanted
 FIRST, SECOND = 0.9, 0.999  # Adam's decay rates of the mean gradient and of its mean square
@@ -200,19 +200,24 @@ class GradientDescent:
 
     def position(self, reports: int, h: HashFunction, rng: np.random.Generator) -> Position | None:
         """Where these steps stand; h is what they have led to. None where that cannot be told."""
-        drawn = self.smooth.drawn()
+        drawn = self.smooth.drawn() if is_resumable(self.smooth) else None
         if drawn is None or peers().n > 1:
             return None
-        order, used = self.batches.device.fetch(self.batches.order), self.batches.used
+        order, used = devices.fetched(self.batches.order), self.batches.used
         learnt = self.objective.state() if learns(self.objective) else []
-        return Position(reports, h, deepcopy(rng), *self.state(), order, used, drawn, learnt)
+        parts = deepcopy([*self.state(), drawn, learnt])  # the next steps change these arrays
+        parameters, mean, square, drawn, learnt = parts
+        return Position(
+            reports, h, deepcopy(rng), parameters, mean, square, order, used, drawn, learnt
+        )
 
     def go_on(self, position: Position, rng: np.random.Generator) -> None:
         """Go on from a position, and draw from this generator as it did there."""
         rng.bit_generator.state = position.rng.bit_generator.state
         self.restore(position.parameters, position.mean, position.square)
-        self.smooth.redraw(position.drawn)
-        self.batches.order = self.batches.device.put(position.order)
+        if is_resumable(self.smooth):
+            self.smooth.redraw(position.drawn)
+        self.batches.order = self.batches.device.put(devices.fetched(position.order))
         self.batches.used = position.used
         if learns(self.objective):
             self.objective.restore(position.objective)

@@ -199,11 +199,12 @@ class Refine:
         rng: np.random.Generator,
         validate: Validate | None = None,
         given: HashFunction | None = None,
+        resumable: bool = False,
     ) -> Iterator[tuple[Step, State]]:
         """The steps of MAC, then those of the refinement of the best among them.
 
         `given` is the hash function as it was asked for: what it leaves open (a network's dropout
-        and noise) is chosen by `validate`.
+        and noise) is chosen by `validate`. With `resumable`, states tell where to go on.
         """
         best: tuple[Step, State] | None = None
         last = 0
@@ -215,7 +216,7 @@ class Refine:
         if best is not None:
             step, state = best
             step = replace(step, iteration=last)
-            yield from self.steps(step, state, problem, F, rng, validate, given)
+            yield from self.steps(step, state, problem, F, rng, validate, given, resumable)
 
     def steps(
         self,
@@ -226,6 +227,7 @@ class Refine:
         rng: np.random.Generator,
         validate: Validate | None = None,
         given: HashFunction | None = None,
+        resumable: bool = False,
     ) -> Iterator[tuple[Step, State]]:
         """Go on from `state`, which `step` led to. As Z = h(X) throughout, mu is infinite."""
         began = clock.seconds()
@@ -250,7 +252,8 @@ class Refine:
             accepted = not new_score < state.score
             if accepted:
                 state = replace(state, h=h, H=H, Z=H, trained=H, score=new_score)
-            state = replace(state, position=descent.position(report, h, rng))
+            if resumable:
+                state = replace(state, position=descent.position(report, h, rng))
             took = clock.seconds() - began, 0.0, 0.0  # no Z step, no h step
             at = step.iteration + report - made
             yield Step(at, np.inf, loss, loss, loss, 0, new_score, accepted, *took), state

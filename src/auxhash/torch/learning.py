@@ -207,9 +207,14 @@ class Stepper:
         found = self.optimizer.state.get(parameter, {}).get(name)
         return torch.zeros_like(parameter) if found is None else found
 
-    def restore(self, n_steps: int, mean: list[Single], square: list[Single]) -> None:
-        self.n_steps = n_steps
-        if not n_steps:
+    def counts(self) -> Single:
+        """Steps made, and steps of each parameter: a layer may be left out of some."""
+        made = [float(self._kept(p, "step").max()) for p in self.parameters]
+        return np.array([self.n_steps, *made], np.float32)
+
+    def restore(self, counts: Single, mean: list[Single], square: list[Single]) -> None:
+        self.n_steps = int(counts[0])
+        if not self.n_steps:
             return
         for n, parameter in enumerate(self.parameters):
             first = _like(parameter, mean[n])
@@ -217,7 +222,7 @@ class Stepper:
                 self.optimizer.state[parameter] = {"momentum_buffer": first}
             else:
                 self.optimizer.state[parameter] = {
-                    "step": torch.tensor(float(n_steps)),
+                    "step": torch.tensor(float(counts[1 + n])),
                     "exp_avg": first,
                     "exp_avg_sq": _like(parameter, square[n]),
                 }

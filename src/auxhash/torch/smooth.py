@@ -94,16 +94,15 @@ class SmoothModule:
         return [t.detach().cpu().numpy().copy() for t in self.module.state_dict().values()]
 
     def state(self) -> tuple[list[Single], list[Single], list[Single]]:
-        steps = np.array([self.stepper.n_steps], np.float32)
-        return [steps, self.size, *self.weights()], *self.stepper.state()
+        return [self.stepper.counts(), self.size, *self.weights()], *self.stepper.state()
 
     def restore(self, *state: list[Single]) -> None:
-        [steps, size, *weights], mean, square = state
+        [counts, size, *weights], mean, square = state
         names = self.module.state_dict()
         arrays = dict(zip(names, map(torch.from_numpy, weights), strict=True))
         self.module.load_state_dict(arrays)
         self.size = size
-        self.stepper.restore(int(steps[0]), mean, square)
+        self.stepper.restore(counts, mean, square)
 
 
 def _size(a: NDArray[Any]) -> Single:

@@ -89,7 +89,7 @@ def show(
         for step, state in steps:
             last = min(last, last_iteration(step, state, last_mu, alpha, last))
             refined += step.mu == math.inf
-            done = min(step.iteration, last + refined)
+            done = step.iteration if state.position else min(step.iteration, last + refined)
             bar.update(
                 task,
                 completed=1 + done,
@@ -103,7 +103,7 @@ def show(
 def last_iteration(step: Step, state: State, last_mu: float, alpha: float, most: int) -> int:
     """The last iteration that MAC can make, as far as this step tells, else `most`."""
     if step.mu == math.inf:
-        return step.iteration - 1
+        return step.iteration - (state.position.reports if state.position else 1)
     if state.ended:
         return step.iteration
     if not step.mu:

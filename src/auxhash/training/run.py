@@ -183,7 +183,8 @@ class Training:
         pairs = [] if saved is None else self._carried(saved.pairs)
         if saved is not None and saved.finished:
             return pairs
-        to_refine = self.problem, self.F, self.refining, self.validate, settings.hash_function
+        given, resumable = settings.hash_function, self.checkpoint is not None
+        to_refine = self.problem, self.F, self.refining, self.validate, given, resumable
         if self.refine is not None and pairs and pairs[-1][1].position is not None:
             step, state = pairs[-1]
             return chain(pairs, self.refine.steps(step, state, *to_refine))

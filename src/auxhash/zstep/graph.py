@@ -22,7 +22,7 @@ from auxhash.losses import LossTable
 
 CHUNK = 1 << 18  # edges per task of a thread
 BLOCK = 4096  # points whose lists are filled together
-SHARE = 1 << 16  # points of a task that passes over all pairs, at most
+SHARES = 1 << 16, 16  # points per task, each of which passes over all pairs, and tasks at most
 
 
 class Edges(NamedTuple):
@@ -76,7 +76,8 @@ def graph_of(affinity: Affinity, table: LossTable, n_jobs: int | None = None) ->
     starts, j, order = affinity.by_first()
     row = table.row if order is None else table.row[order]
     count, within = np.zeros(n + 1, np.int64), np.zeros(n, np.int64)
-    n_shares = max(min(threads.count(n_jobs), 1 + len(j) // CHUNK), n // SHARE)
+    few = min(threads.count(n_jobs), 1 + len(j) // CHUNK)
+    n_shares = max(few, min(n // SHARES[0], SHARES[1]))
     shares = threads.chunks(n, -(-n // n_shares))
 
     def add(own: slice) -> None:
