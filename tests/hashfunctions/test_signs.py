@@ -19,6 +19,7 @@ from auxhash.hashfunctions.signs import (
     DOUBLE,
     LEAST,
     SINGLE,
+    SIXTEEN,
     Hyperplanes,
     Room,
 )
@@ -140,8 +141,8 @@ def test_points_of_another_number_of_features_are_refused(at_once):
 @pytest.mark.parametrize(("n_features", "n_bits"), [(1, 4096), (2, 1), (3000, 70)])
 def test_the_products_held_at_once_are_few(n_features, n_bits):
     room = Room(n_bits, n_features, SINGLE)
-    assert len(room.products) >= LEAST
-    assert room.products.nbytes <= max(CACHED, 4 * LEAST * 16 * -(-n_bits // 16))
+    assert room.n_points >= LEAST
+    assert room.products.nbytes <= max(CACHED, 4 * LEAST * n_bits) + 4 * SIXTEEN
 
 
 def test_numbers_too_large_are_told_as_before(at_once):
@@ -215,8 +216,9 @@ def test_the_codes_do_not_depend_on_threads_order_and_chunks(at_once, tmp_path):
             np.testing.assert_array_equal(encoded(h, points, n_jobs), expected(h, X))
 
 
-def test_points_far_longer_than_others(at_once):
-    X, h = made(9000, 20, 12, 1.0, 1.0, "f4", 3)
+@pytest.mark.parametrize("n_features", [20, BLOCK + 20])
+def test_points_far_longer_than_others(at_once, n_features):
+    X, h = made(9000, n_features, 12, 1.0, 1.0, "f4", 3)
     X[[5000, 6000]] *= np.array([[1e30], [1e-30]], np.float32)
     X[7000:] *= np.geomspace(1e-20, 1e20, 2000, dtype=np.float32)[:, None]
     np.testing.assert_array_equal(encoded(h, X), expected(h, X))

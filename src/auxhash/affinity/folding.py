@@ -23,7 +23,6 @@ from auxhash.compute.kernels import kernel
 CHUNK = 1 << 20  # draws looked at together
 ROWS = 1024  # points whose draws a thread merges at a time
 BLOCK = 4096  # points whose draws are brought to their places together
-SHARES = 1 << 16, 16  # points per task, each of which passes over all draws, and tasks at most
 SIGNS = np.array([-1.0, 1.0])
 
 Draws = tuple[AnyArray, AnyArray, AnyArray, AnyArray]  # n, m, value and weight of some draws
@@ -37,8 +36,7 @@ def fold_signs(
     The rows of both tables are sorted.
     """
     n, tables = len(similar), (dissimilar, similar)
-    few = min(threads.count(n_jobs), 1 + (similar.size + dissimilar.size) // CHUNK)
-    shares = _shares(n, max(few, min(n // SHARES[0], SHARES[1])))
+    shares = _shares(n, threads.n_shares(n, similar.size + dissimilar.size, CHUNK, n_jobs))
     count = np.zeros(n + 1, np.int64)
     with threads.pool(n_jobs) as run:
         for table in tables:

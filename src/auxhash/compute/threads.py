@@ -25,6 +25,7 @@ Item = TypeVar("Item")
 Output = TypeVar("Output")
 
 CGROUP = Path("/sys/fs/cgroup")
+SHARE, MOST_SHARES = 1 << 16, 16  # points of a task that passes over all pairs; tasks at most
 
 
 class Run(Protocol):
@@ -275,3 +276,12 @@ def run_kernels(
 def chunks(n: int, size: int) -> list[slice]:
     """Cut range(n) into slices of `size`; the last may be shorter."""
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def n_shares(n: int, n_pairs: int, size: int, n_jobs: int | None) -> int:
+    """In how many tasks n points go, if each task passes over all pairs.
+
+    As many as there are threads with `size` pairs each; more for many points, of which progress
+    is to be told, but not so many that the passes add up.
+    """
+    return max(min(count(n_jobs), 1 + n_pairs // size), min(n // SHARE, MOST_SHARES))

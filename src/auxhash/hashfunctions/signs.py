@@ -27,10 +27,11 @@ BLOCK = 1024  # features that are summed at a time in single precision: rounding
 TINY = {SINGLE: 2.0**-124, DOUBLE: 2.0**-1020}  # more than a product loses that is subnormal
 MOST = float(np.finfo(DOUBLE).max)
 LARGEST = {SINGLE: 2.0**120, DOUBLE: 2.0**1000}  # sums up to here are far from infinity
-CACHED = 1 << 21  # bytes of points and products that are made at once: few enough to be cached
+CACHED = 1 << 20  # bytes of points and products that are made at once: few enough to be cached
 LEAST = 256  # points that are multiplied at once, however long they are; a power of 2, as all
+SIXTEEN = 16  # products that are compared at once
 GROWN, FAR = 1.1, 4.0  # bounds are for points so much longer than these, and for no less
-TOO_NEAR = -1  # what a kernel says where bounds are not enough
+TOO_NEAR = GIVEN_UP = -1  # what kernels say where bounds are not enough
 OPEN = 1 / 32  # of the products; where more stay open, it is quicker to compute all of them anew
 
 
@@ -107,27 +108,32 @@ class Hyperplanes:
         room = rooms.get(dtype.name)
         if room is None:
             room = rooms[dtype.name] = Room(n_bits, X.shape[1], dtype)
-        packed = np.empty((len(X), room.products.shape[1] // 8), np.uint8)
+        packed = np.empty((len(X), 2 * -(-n_bits // SIXTEEN)), np.uint8)
         left = OPEN * len(X) * n_bits
+        as_it_is = X.dtype == dtype and X.flags.c_contiguous and len(self.V[dtype]) == 1
+        at_once = len(X) if as_it_is else room.n_points  # what is copied stays in the cache
         with np.errstate(all="ignore"):  # what overflows is not used
-            for rows in threads.chunks(len(X), len(room.products)):
-                left -= self._decided(_read_only(X[rows], dtype), packed[rows], room)
+            for rows in threads.chunks(len(X), at_once):
+                left -= self._decided(_read_only(X[rows], dtype), packed[rows], room, left)
                 if not left >= 0:
                     return None
         return packed[:, : n_bytes(n_bits)]
 
-    def _decided(self, points: NDArray[Any], packed: Packed, room: "Room") -> float:
-        """Pack the signs of some points; gives the number computed anew, infinity for too many."""
-        dtype = points.dtype
-        square = room.longest_square(points)  # first: it brings the points into the cache
-        if not room.is_for(square):
-            length = GROWN * room.length(square)
-            if not self._stays_finite(length, dtype):
+    def _decided(self, points: NDArray[Any], packed: Packed, room: "Room", most: float) -> float:
+        """Pack the signs of some points; gives the number computed anew, infinity to give up."""
+        dtype, n_done, n_anew = points.dtype, 0, 0
+        while n_done < len(points):
+            left = points[n_done:], packed[n_done:], most - n_anew
+            more, anew, square = room.decide(*left, self.V[dtype], self.rows)
+            if more == GIVEN_UP:
                 return np.inf
-            room.set_bounds(length, self._bounds(length, dtype), self._own_bounds(length))
-        products = room.multiply(points, self.V[dtype])
-        n_anew = room.decide(points, products, self.rows, packed)
-        return n_anew if n_anew != TOO_NEAR else np.inf
+            n_done, n_anew = n_done + more, n_anew + anew
+            if not room.is_for(square):
+                length = GROWN * room.length(square)
+                if not self._stays_finite(length, dtype):
+                    return np.inf
+                room.set_bounds(length, self._bounds(length, dtype), self._own_bounds(length))
+        return n_anew
 
     def _stays_finite(self, length: float, dtype: np.dtype[Any]) -> bool:
         """Whether no sum can overflow, here or in the outputs; False for NaN."""
@@ -169,37 +175,18 @@ class Room:
     """Room for the products of some points, used again and again, and the bounds that these had."""
 
     def __init__(self, n_bits: int, n_features: int, dtype: np.dtype[Any]) -> None:
-        self.n_bits, width = n_bits, -(-n_bits // 16) * 16  # `_sixteen` takes so many at a time
-        n_cached = CACHED // ((n_features + width) * dtype.itemsize)
-        n = max(LEAST, 1 << n_cached.bit_length() >> 1)
-        self.products = np.zeros((n, width), dtype)
+        n_cached = CACHED // ((n_features + n_bits) * dtype.itemsize)
+        self.n_bits, self.n_points = n_bits, max(LEAST, 1 << n_cached.bit_length() >> 1)
+        # One after the other, and a few more: the last ones are read sixteen at a time, too.
+        self.products = np.zeros(self.n_points * n_bits + SIXTEEN, dtype)
         self.lost = n_features * TINY[dtype]  # of a squared length, at most
         nothing, too = np.empty(0, dtype), np.empty(0)
         self.bounds = nothing, nothing, too, too
         self.squares = 0.0, -1.0  # no point has such a length
 
-    def multiply(self, points: NDArray[Any], V: list[NDArray[Any]]) -> NDArray[Any]:
-        """points @ V, V in blocks of rows; columns beyond the bits mean nothing."""
-        whole, at = self.products[: len(points)], len(V[0])
-        found = whole[:, : self.n_bits]
-        np.matmul(points[:, :at], V[0], out=found)
-        for block in V[1:]:
-            found += points[:, at : at + len(block)] @ block
-            at += len(block)
-        return whole
-
-    def longest_square(self, points: NDArray[Any]) -> float:
-        """As `_longest_square`."""
-        return float(_longest_square(points))
-
     def length(self, square: float) -> float:
         """No less than the length of what has this square, as it was computed."""
         return float(SLOP * np.sqrt(square + self.lost))
-
-    def is_for(self, square: float) -> bool:
-        """Whether the bounds are for points of which the longest has this squared length."""
-        shortest, longest = self.squares
-        return shortest <= square <= longest
 
     def set_bounds(
         self,
@@ -208,18 +195,40 @@ class Room:
         own_bounds: tuple[Array, Array],
     ) -> None:
         """For points of up to this length, if not all of them are far shorter."""
-        more = self.products.shape[1] - self.n_bits
+        more = -self.n_bits % SIXTEEN
         lower, upper = (np.pad(bound, (0, more), constant_values=np.nan) for bound in bounds)
         self.bounds = lower, upper, *own_bounds
         longest = length / SLOP
         most = min(longest * longest, MOST)  # an infinite square would be that of any point
         self.squares = most / FAR**2 - self.lost, most - self.lost
 
+    def is_for(self, square: float) -> bool:
+        """Whether the bounds are for points of which the longest has this squared length."""
+        shortest, longest = self.squares
+        return shortest <= square <= longest
+
     def decide(
-        self, points: NDArray[Any], products: NDArray[Any], rows: Array, packed: Packed
-    ) -> int:
-        """As `_decide`."""
-        return int(_decide(points, products, rows, *self.bounds, packed))
+        self, points: NDArray[Any], packed: Packed, most: float, V: list[NDArray[Any]], rows: Array
+    ) -> tuple[int, int, float]:
+        """As `_decide`; with V in several blocks, for no more than `n_points`."""
+        if len(V) == 1:
+            room = self.products, self.n_points, *self.squares
+            done, anew, square = _decide(points, V[0], rows, *self.bounds, *room, packed, most)
+            return int(done), int(anew), float(square)
+        square = float(_longest_square(points))
+        if not self.is_for(square):
+            return 0, 0, square
+        self._multiply(points, V)
+        anew = int(_pack(points, self.products, rows, *self.bounds, packed))
+        return GIVEN_UP if anew == TOO_NEAR else len(points), anew, square
+
+    def _multiply(self, points: NDArray[Any], V: list[NDArray[Any]]) -> None:
+        """points @ V, V in blocks of rows: what NumPy multiplies without copying a part first."""
+        found = self.products[: len(points) * self.n_bits].reshape(len(points), self.n_bits)
+        found[:], at = 0, 0
+        for block in V:
+            found += points[:, at : at + len(block)] @ block
+            at += len(block)
 
 
 Rooms = dict[str, Room]  # by precision
@@ -306,7 +315,7 @@ def _anew(
 
 
 @kernel
-def _decide(
+def _pack(
     points: Any,
     products: Any,
     rows: Any,
@@ -318,19 +327,56 @@ def _decide(
 ) -> int:
     """Pack the signs of points @ rows' - threshold: of the products, where the bounds say enough.
 
-    `packed` has a bit for each column of the products, 16 of them or a multiple. Returns how many
-    were computed anew, in double precision and up to `error`; or TOO_NEAR, if one does not tell.
+    `products` has those of one point after the other, and `packed` a multiple of 16 bits for each.
+    Returns how many were computed anew, in double precision and up to `error`; or TOO_NEAR, if one
+    does not tell.
     """
-    n_anew, width = 0, products.shape[1]
-    for i in range(len(products)):
-        for word in range(width // 16):
-            found = _sixteen(products, lower, upper, i * width + 16 * word, 16 * word)
-            packed[i, 2 * word] = np.uint8(found)
-            packed[i, 2 * word + 1] = np.uint8(found >> np.uint64(8))
+    n_anew = 0
+    for i in range(len(points)):
+        for j in range(0, len(lower), SIXTEEN):
+            found = _sixteen(products, lower, upper, i * len(rows) + j, j)
+            packed[i, j // 8] = np.uint8(found)
+            packed[i, j // 8 + 1] = np.uint8(found >> np.uint64(8))
             near = found >> np.uint64(16)
             if near:
-                more = _anew(points, rows, threshold, error, packed, i, 16 * word, near)
+                more = _anew(points, rows, threshold, error, packed, i, j, near)
                 if more == TOO_NEAR:
                     return TOO_NEAR
                 n_anew += more
     return n_anew
+
+
+@kernel
+def _decide(
+    points: Any,
+    V: Any,
+    rows: Any,
+    lower: Any,
+    upper: Any,
+    threshold: Any,
+    error: Any,
+    products: Any,
+    n_points: int,
+    shortest: float,
+    longest: float,
+    packed: Any,
+    most: float,
+) -> tuple[int, int, float]:
+    """Measure, multiply and pack `n_points` at a time, while these are in the cache.
+
+    Stops before points of which the longest has a square that the bounds are not for. Returns how
+    many points are done (GIVEN_UP if more than `most` signs were computed anew, or one does not
+    tell), how many signs were computed anew, and that square.
+    """
+    n_anew, square = 0, 0.0
+    for start in range(0, len(points), n_points):
+        part = points[start : start + n_points]
+        square = _longest_square(part)  # first: it brings the points into the cache
+        if not shortest <= square <= longest:
+            return start, n_anew, square
+        np.dot(part, V, products[: len(part) * len(rows)].reshape((len(part), len(rows))))
+        more = _pack(part, products, rows, lower, upper, threshold, error, packed[start:])
+        n_anew += more
+        if more == TOO_NEAR or n_anew > most:
+            return GIVEN_UP, n_anew, square
+    return len(points), n_anew, square

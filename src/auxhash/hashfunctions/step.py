@@ -1,5 +1,6 @@
 """The h step: train one classifier per bit, from X to the columns of Z."""
 
+import importlib
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -266,6 +267,8 @@ def encoded(
     hyperplanes = cast("SVMHash", h).hyperplanes() if many else None
     if hyperplanes is None:
         return packed(of_chunk, X, finite)
+    # The library that kernels multiply with: loaded now, for the pool to hold it to one thread.
+    importlib.import_module("scipy.linalg.cython_blas")
     own = threading.local()
 
     def of_part(rows: slice, hyperplanes: Hyperplanes = hyperplanes) -> Packed:

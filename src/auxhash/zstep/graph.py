@@ -22,7 +22,6 @@ from auxhash.losses import LossTable
 
 CHUNK = 1 << 18  # edges per task of a thread
 BLOCK = 4096  # points whose lists are filled together
-SHARES = 1 << 16, 16  # points per task, each of which passes over all pairs, and tasks at most
 
 
 class Edges(NamedTuple):
@@ -76,9 +75,7 @@ def graph_of(affinity: Affinity, table: LossTable, n_jobs: int | None = None) ->
     starts, j, order = affinity.by_first()
     row = table.row if order is None else table.row[order]
     count, within = np.zeros(n + 1, np.int64), np.zeros(n, np.int64)
-    few = min(threads.count(n_jobs), 1 + len(j) // CHUNK)
-    n_shares = max(few, min(n // SHARES[0], SHARES[1]))
-    shares = threads.chunks(n, -(-n // n_shares))
+    shares = threads.chunks(n, -(-n // threads.n_shares(n, len(j), CHUNK, n_jobs)))
 
     def add(own: slice) -> None:
         _count(own.start, own.stop, starts, j, groups, count, within)
