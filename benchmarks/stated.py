@@ -1,16 +1,18 @@
 """The speeds that README and documentation state, from stored results: python -m benchmarks.stated.
 
-Writes docs/tables/speed.md, every row of every machine in docs/results/bench, and the tables
-between the marks in README.md, of the same rows. Where nothing is stored, README stays as it is.
+Writes docs/tables/speed.md, every row of every machine in docs/results/bench, docs/tables/floor.md,
+how far these are from their floors, and the tables between the marks in README.md, of the same
+rows. Where nothing is stored, README stays as it is.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks import speed
+from benchmarks import floors, speed
 from benchmarks.rows import HEADINGS, Row
 
 TABLE = speed.ROOT / "docs" / "tables" / "speed.md"
+FLOOR = TABLE.with_name("floor.md")
 README = speed.ROOT / "README.md"
 BEGIN, END = "<!-- speeds: python -m benchmarks.stated -->", "<!-- end of speeds -->"
 
@@ -20,6 +22,7 @@ Found = Sequence[tuple[dict[str, Any], list[Row]]]
 def main() -> None:
     found = speed.read()
     TABLE.write_text(page(found), "utf-8")
+    FLOOR.write_text(floor(found), "utf-8")
     README.write_text(readme(found, README.read_text("utf-8")), "utf-8")
 
 
@@ -28,6 +31,13 @@ def page(found: Found) -> str:
     if not found:
         return "No full run is stored yet: `make bench`.\n"
     return "\n".join(_machine(about, rows, full=True) for about, rows in found)
+
+
+def floor(found: Found) -> str:
+    """How far the parts of every machine are from their floors."""
+    return "\n".join(
+        f"**{speed.title(about)}.**\n\n{floors.table(about, rows)}" for about, rows in found
+    )
 
 
 def readme(found: Found, text: str) -> str:

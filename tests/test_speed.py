@@ -93,6 +93,7 @@ def test_tables_made_of_results():
 def test_readme_and_documentation_state_what_is_stored():
     found = speed.read()
     assert stated.TABLE.read_text("utf-8") == stated.page(found)
+    assert stated.FLOOR.read_text("utf-8") == stated.floor(found)
     text = stated.README.read_text("utf-8")
     assert stated.readme(found, text) == text
     assert all(about["form"] == "full" for about, _ in found)
