@@ -1,5 +1,8 @@
 """Newton steps of single bits beside the plain definition."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
@@ -77,3 +80,18 @@ def test_bits_that_conjugate_gradients_are_slow_on(kept, monkeypatch):
         one, z = W[:, k : k + 1], Z[:, k : k + 1]
         best = svm.objective(peer, F, z, 1000.0)[0]
         assert svm.objective(one, F, z, 1000.0)[0] <= 1.00005 * best
+
+
+def test_the_first_fit_of_a_process_is_as_every_other():
+    """SciPy's library, which is loaded for it, is held to one thread from the start."""
+    code = (
+        "import numpy as np\n"
+        "from auxhash.hashfunctions import svm\n"
+        "rng = np.random.default_rng(0)\n"
+        "F = rng.normal(size=(2000, 600))\n"
+        "Z = np.where(F @ rng.normal(size=(600, 3)) >= 0, 1, -1).astype(np.int8)\n"
+        "W = svm.fit(F, Z, 100.0)\n"
+        "print(np.array_equal(W, svm.fit(F, Z, 100.0)))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["True"]

@@ -17,7 +17,7 @@ to solve by points (`JoinedSteps`); F'DF would be too much to send for each bit.
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute import threads
+from auxhash.compute import lapack, threads
 from auxhash.compute.arrays import Array, Matrix
 from auxhash.compute.device import Device
 from auxhash.compute.peers import peers
@@ -91,8 +91,6 @@ class ExactSteps:
 
     def _sum(self, bit: int, known: int, D: Array, changed: NDArray[np.int64]) -> Array:
         """The lower half of F'DF, from a known sum, which differs from it by the changed points."""
-        from scipy.linalg.blas import dsyrk  # imported for training alone
-
         if known == 2:
             before, total = self.sums[bit]
         else:
@@ -103,7 +101,7 @@ class ExactSteps:
             some = way * difference > 0
             B = self.F[changed[some]] * np.sqrt(way * difference[some])[:, None]
             if len(B):
-                total = dsyrk(way, B.T, 1.0, total, lower=1, overwrite_c=1)
+                lapack.add_squares(way, B.T, total)
         if bit < self.most:
             self.sums[bit] = D, total
         return total
@@ -113,14 +111,12 @@ class ExactSteps:
 
     def by_points(self, rows: NDArray[np.int64], weight: Array, gradient: Array) -> Array:
         """The step -H^-1 g (F,) of one bit, from the points inside and their weights."""
-        from scipy.linalg.blas import dsyrk
-
         if not len(rows):
             return -gradient
         root = np.sqrt(weight)
         B = self.F[rows] * root[:, None]
         if self.products is None:
-            small = dsyrk(1.0, B.T, trans=1, lower=1)
+            small = lapack.squares(B.T)
         else:
             small = (self.products[np.ix_(rows, rows)] * root * root[:, None]).T
         step: Array = B.T @ _solved(small, 1 / (2 * self.C), B @ gradient) - gradient
@@ -201,15 +197,12 @@ def _by_points_cost(count: Array, size: int, known: bool) -> Array:
 
 def _solved(half: Array, ridge: float, right: Array) -> Array:
     """x of (A + ridge I) x = right, from the lower half of A."""
-    from scipy.linalg.lapack import dpotrf, dpotrs
-
     diagonal = half.diagonal().copy()
-    failed = 1
-    while failed:
+    factor = None
+    while factor is None:
         np.fill_diagonal(half, diagonal + ridge)
-        factor, failed = dpotrf(half, lower=1, clean=0)
+        factor = lapack.cholesky(half)
         # Where C is huge, rounding can make the sum indefinite: then a shorter step will do.
         ridge = max(10 * ridge, 1e-15 * float(diagonal.sum()))
     np.fill_diagonal(half, diagonal)
-    x: Array = dpotrs(factor, right, lower=1)[0]
-    return x
+    return lapack.solve(factor, right)

@@ -1,6 +1,5 @@
 """The h step: train one classifier per bit, from X to the columns of Z."""
 
-import importlib
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from auxhash.checks import unknown
 from auxhash.codes import Codes, Packed, pack_bits, sign
 from auxhash.compute import device as devices
-from auxhash.compute import kernels, threads
+from auxhash.compute import kernels, lapack, threads
 from auxhash.compute.arrays import Array, Matrix
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
@@ -267,8 +266,7 @@ def encoded(
     hyperplanes = cast("SVMHash", h).hyperplanes() if many else None
     if hyperplanes is None:
         return packed(of_chunk, X, finite)
-    # The library that kernels multiply with: loaded now, for the pool to hold it to one thread.
-    importlib.import_module("scipy.linalg.cython_blas")
+    lapack.load()  # kernels multiply with its library
     own = threading.local()
 
     def of_part(rows: slice, hyperplanes: Hyperplanes = hyperplanes) -> Packed:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import device as devices
-from auxhash.compute import threads, underway
+from auxhash.compute import lapack, threads, underway
 from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers, held
 from auxhash.compute.parts import Chunks, Parts
 from auxhash.compute.peers import peers
@@ -57,6 +57,7 @@ def fit(
         start: weights (F, b) to start from; zero if None.
         weight: weight s (n, b) of each point for each bit; one if None.
     """
+    lapack.load()
     with threads.pool(n_jobs) as run, underway.loop("h step", 1.0) as told:
         return peers().once(lambda: _Newton(F, Z, C, weight, run).minimize(start, told))
 

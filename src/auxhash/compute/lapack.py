@@ -1,0 +1,86 @@
+"""Cholesky factors on several threads at once.
+
+SciPy's wrappers of BLAS and LAPACK hold the interpreter's lock: threads that call them wait for
+each other. Here the same routines are called without it. Matrices are in Fortran's order, and of
+symmetric ones the lower half is used and made.
+"""
+
+import ctypes
+import importlib
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from auxhash.compute.arrays import Array
+
+LOWER, AS_IT_IS, TRANSPOSED = b"L", b"N", b"T"
+
+
+def load() -> None:
+    """Load SciPy's library before a pool of threads is made, which holds it to one thread."""
+    importlib.import_module("scipy.linalg.cython_blas")
+
+
+def add_squares(factor: float, A: Array, total: Array) -> None:
+    """Add factor A A' to `total`."""
+    n, k = A.shape
+    _check(A, total)
+    _call("blas", "dsyrk", LOWER, AS_IT_IS, n, k, factor, A, n, 1.0, total, n)
+
+
+def squares(A: Array) -> Array:
+    """A'A."""
+    n, k = A.shape
+    _check(A)
+    total = np.zeros((k, k), order="F")
+    _call("blas", "dsyrk", LOWER, TRANSPOSED, k, n, 1.0, A, n, 0.0, total, k)
+    return total
+
+
+def cholesky(A: Array) -> Array | None:
+    """The factor of A; None if A is not positive definite."""
+    factor, info = np.array(A, np.float64, order="F"), np.zeros(1, np.intc)
+    _call("lapack", "dpotrf", LOWER, len(factor), factor, len(factor), info)
+    return None if info[0] else factor
+
+
+def solve(factor: Array, right: Array) -> Array:
+    """x (n,) of A x = right, from the factor of A."""
+    x, info, n = np.array(right, np.float64), np.zeros(1, np.intc), len(factor)
+    _check(factor)
+    _call("lapack", "dpotrs", LOWER, n, 1, factor, n, x, n, info)
+    return x
+
+
+def _check(*matrices: Array) -> None:
+    for A in matrices:
+        if A.dtype != np.float64 or not A.flags.f_contiguous:
+            raise ValueError("matrices must be of double precision, in Fortran's order")
+
+
+def _call(library: str, name: str, *values: Any) -> None:
+    """Call a routine, which takes the addresses of all that it is given."""
+    held = [_held(value) for value in values]
+    _routine(library, name, len(values))(*(address for _, address in held))
+
+
+def _held(value: Any) -> tuple[Any, int]:
+    """What lives as long as it is held, and its address."""
+    if isinstance(value, np.ndarray):
+        return value, value.ctypes.data
+    kinds = {bytes: ctypes.c_char, int: ctypes.c_int, float: ctypes.c_double}
+    kept: Any = kinds[type(value)](value)
+    return kept, ctypes.addressof(kept)
+
+
+@cache
+def _routine(library: str, name: str, n_values: int) -> Callable[..., None]:
+    """One of those that SciPy gives to compiled code; ctypes releases the lock to call it."""
+    capsule = importlib.import_module(f"scipy.linalg.cython_{library}").__pyx_capi__[name]
+    signature = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    of = signature(("PyCapsule_GetName", ctypes.pythonapi))(capsule)
+    address = pointer(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, of)
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_values)(address)

@@ -1,0 +1,67 @@
+"""LAPACK without the interpreter's lock, beside SciPy's wrappers, which hold it."""
+
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from scipy.linalg.blas import dsyrk
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from auxhash.compute import lapack, threads
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (5, 3), (40, 70), (130, 1)])
+def test_results_are_those_of_scipy_to_the_last_bit(n, k):
+    rng = np.random.default_rng(n)
+    A, right = rng.normal(size=(k, n)).T, rng.normal(size=n)
+    with threads.one_blas_thread():
+        total = np.asfortranarray(rng.normal(size=(n, n)))
+        added = dsyrk(-2.5, A, 1.0, total, lower=1)
+        lapack.add_squares(-2.5, A, total)
+        np.testing.assert_array_equal(total, added)
+        np.testing.assert_array_equal(lapack.squares(A), dsyrk(1.0, A, trans=1, lower=1))
+        S = np.asfortranarray(A @ A.T + np.eye(n))
+        before = S.copy()
+        factor = lapack.cholesky(S)
+        np.testing.assert_array_equal(S, before)
+        np.testing.assert_array_equal(factor, dpotrf(S, lower=1, clean=0)[0])
+        found = lapack.solve(factor, right)
+        np.testing.assert_array_equal(found, dpotrs(factor, right, lower=1)[0])
+        np.testing.assert_allclose(S @ found, right, atol=1e-8)
+
+
+def test_a_matrix_that_has_no_factor():
+    assert lapack.cholesky(np.diag([1.0, -1.0])) is None
+
+
+@pytest.mark.parametrize("bad", [np.ones((3, 2)), np.ones((3, 3), np.float32)])
+def test_other_matrices_are_refused(bad):
+    with pytest.raises(ValueError, match="Fortran's order"):
+        lapack.squares(bad)
+    with pytest.raises(ValueError, match="Fortran's order"):
+        lapack.add_squares(1.0, np.ones((3, 1)), bad)
+    with pytest.raises(ValueError, match="Fortran's order"):
+        lapack.solve(bad, np.ones(3))
+
+
+def test_other_threads_go_on_meanwhile():
+    """The interpreter runs while a factor is made: the lock is not held."""
+    A = np.asfortranarray(3000 * np.eye(3000) + 1.0)
+    done = threading.Event()
+
+    def work():
+        lapack.cholesky(A)
+        done.set()
+
+    before, interval = 0, sys.getswitchinterval()
+    with threads.one_blas_thread():
+        other = threading.Thread(target=work)
+        other.start()
+        time.sleep(interval)
+        while not done.is_set():
+            before += 1
+            time.sleep(0.001)
+        other.join()
+    assert before > 5
