@@ -37,6 +37,45 @@ def test_errors_come_through():
         run(lambda x: 1 // x, [1, 0])
 
 
+def test_a_pool_works_on_after_an_error():
+    with threads.pool(3) as run:
+        with pytest.raises(ZeroDivisionError):
+            run(lambda x: 1 // x, [1, 0, 1, 1])
+        assert run(str, range(5)) == ["0", "1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_the_calling_thread_works_too(n_jobs):
+    """All meet, which takes as many threads as were asked for, and one of them is the caller's."""
+    meeting = threading.Barrier(n_jobs, timeout=20)
+
+    def meet(_):
+        meeting.wait()
+        return threading.get_ident()
+
+    with threads.pool(n_jobs) as run:
+        found = run(meet, range(n_jobs))
+    assert len(set(found)) == n_jobs
+    assert threading.get_ident() in found
+
+
+def test_a_thread_that_is_not_needed_is_not_waited_for():
+    """The only other thread is busy, and the caller does it all."""
+    done, busy = threading.Event(), threading.Event()
+
+    def keep(_):
+        if threading.current_thread() is not threading.main_thread():
+            busy.set()
+            return done.wait(20)
+        busy.wait(20)
+        found = run(str, range(5))
+        done.set()
+        return found
+
+    with threads.pool(2) as run:
+        assert ["0", "1", "2", "3", "4"] in run(keep, range(2))
+
+
 def blas_threads():
     found = ThreadpoolController().select(user_api="blas").lib_controllers
     return {library.filepath: library.num_threads for library in found}

@@ -208,16 +208,68 @@ def one_blas_thread() -> Iterator[None]:
 @contextmanager
 def pool(n_jobs: int | None) -> Iterator[Run]:
     """Yield a `Run` on `n_jobs` threads, with BLAS held to one thread each."""
-    threads = count(n_jobs)
-    with one_blas_thread(), ThreadPoolExecutor(threads, initializer=_blas.hold_worker) as executor:
+    others = count(n_jobs) - 1  # the calling thread works, too
+    with (
+        one_blas_thread(),
+        ThreadPoolExecutor(max(1, others), initializer=_blas.hold_worker) as executor,
+    ):
 
         def run(function: Callable[[Item], Output], items: Sequence[Item]) -> list[Output]:
-            alone = threads == 1 or len(items) == 1  # a handover would cost more
-            with underway.loop("", len(items)) as told:
-                outputs = map(function, items) if alone else executor.map(function, items)
-                return [_counted(output, told) for output in outputs]
+            return _run(function, items, executor, others)
 
         yield run
+
+
+def run_kernels(
+    function: Callable[[Item], Output], items: Sequence[Item], n_jobs: int | None
+) -> list[Output]:
+    """As a pool's `Run`, for work that calls no BLAS, and may take less than a millisecond.
+
+    BLAS is left alone: to make a pool would take longer than to search some thousands of codes.
+    """
+    others = 0 if len(items) <= 1 else min(count(n_jobs), len(items)) - 1
+    if not others:
+        return _run(function, items, None, 0)
+    with ThreadPoolExecutor(others) as executor:
+        return _run(function, items, executor, others)
+
+
+def _run(
+    function: Callable[[Item], Output],
+    items: Sequence[Item],
+    executor: ThreadPoolExecutor | None,
+    others: int,
+) -> list[Output]:
+    """Take the items in turn, in this thread and in so many others.
+
+    To wake another thread takes as long as many an item: what it has not begun when all is done,
+    it need not begin.
+    """
+    with underway.loop("", len(items)) as told:
+        others = min(others, len(items) - 1)
+        if executor is None or others <= 0:
+            return [_counted(function(item), told) for item in items]
+        waiting = deque(range(len(items)))
+        found: dict[int, Output] = {}
+
+        def work() -> None:
+            with _emptied_on_error(waiting):
+                while waiting:
+                    try:
+                        at = waiting.popleft()
+                    except IndexError:  # another thread was quicker
+                        return
+                    found[at] = function(items[at])
+                    told.done = len(found)
+
+        with _emptied_on_error(waiting):
+            helpers = [executor.submit(work) for _ in range(others)]
+            work()
+            for helper in helpers:
+                if not helper.cancel():
+                    helper.result()
+            told.done = len(items)  # two threads may have counted at once
+        return [found[at] for at in range(len(items))]
 
 
 def _counted(output: Output, told: underway.Loop) -> Output:
@@ -233,44 +285,6 @@ def _emptied_on_error(waiting: deque[int]) -> Iterator[None]:
     except BaseException:
         waiting.clear()
         raise
-
-
-def run_kernels(
-    function: Callable[[Item], Output], items: Sequence[Item], n_jobs: int | None
-) -> list[Output]:
-    """As a pool's `Run`, for work that calls no BLAS, and may take less than a millisecond.
-
-    The calling thread works, too, and BLAS is left alone: to make a pool would take longer than to
-    search some thousands of codes.
-    """
-    n_threads = 1 if len(items) <= 1 else min(count(n_jobs), len(items))
-    if n_threads == 1:
-        with underway.loop("", len(items)) as told:
-            return [_counted(function(item), told) for item in items]
-    waiting = deque(range(len(items)))
-    found: dict[int, Output] = {}
-
-    def work() -> None:
-        with _emptied_on_error(waiting):
-            while waiting:
-                try:
-                    at = waiting.popleft()
-                except IndexError:  # another thread was quicker
-                    return
-                found[at] = function(items[at])
-                told.done = len(found)
-
-    with (
-        underway.loop("", len(items)) as told,
-        ThreadPoolExecutor(n_threads - 1) as helpers,
-        _emptied_on_error(waiting),
-    ):
-        others = [helpers.submit(work) for _ in range(n_threads - 1)]
-        work()
-        for each in others:
-            each.result()
-        told.done = len(items)  # two threads may have counted at once
-    return [found[at] for at in range(len(items))]
 
 
 def chunks(n: int, size: int) -> list[slice]:
