@@ -14,7 +14,7 @@ Similar are points of the same class, or, of cifar10-sift, nearest neighbours, w
 within the time. Precision is that of 2,000 queries among 50,000 base points: the share of the same
 class, or of the 100 nearest, among the first 100. What was measured stands in a file of JSON lines,
 docs/results/scale.jsonl, and is not measured again: the sizes can be run in pieces. `--tables`
-shows what the file has, and writes docs/tables/scale.md.
+shows what the file has, and writes a table of the same name, docs/tables/scale.md.
 """
 
 import argparse
@@ -40,7 +40,7 @@ from benchmarks import peers, speed
 from benchmarks.records import Record, append, known, read
 
 DOCS = Path(__file__).parent.parent / "docs"
-RESULTS, TABLES = DOCS / "results" / "scale.jsonl", DOCS / "tables" / "scale.md"
+RESULTS, TABLES = DOCS / "results" / "scale.jsonl", DOCS / "tables"
 POINTS, BITS, NEIGHBORS = (10_000, 30_000, 100_000), (32,), ("100/500",)
 SETS = ("infinite-mnist", "cifar10-gist", "cifar10-sift", "made")
 BASE, QUERIES, RANK = 50_000, 2_000, 100
@@ -83,7 +83,8 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     for some in series:
         console.print(some.shown())
     if asked.tables:
-        TABLES.write_text("\n".join(some.markdown() for some in series), "utf-8")
+        text = "\n".join(some.markdown() for some in series)
+        (TABLES / asked.results.with_suffix(".md").name).write_text(text, "utf-8")
 
 
 def measure(asked: argparse.Namespace, console: Console) -> None:

@@ -119,14 +119,19 @@ def _blas() -> list[dict[str, Any]]:
 
 
 def _processor() -> str:
-    """The processor's name, where the system tells it."""
+    """The processor's name, where the system tells it; else what the newest BLAS takes it for."""
     try:
         told = Path("/proc/cpuinfo").read_text("utf-8")
     except OSError:
         told = ""
     named = re.search(r"^model name\s*:\s*(.+)$", told, re.MULTILINE)
     name = named[1] if named else platform.processor()
-    core_type = next((each["architecture"] for each in _blas() if each.get("architecture")), "")
+    kinds = [
+        ([int(part) for part in re.findall(r"\d+", each["version"])], each["architecture"].lower())
+        for each in _blas()
+        if each.get("version") and each.get("architecture")
+    ]
+    core_type = max(kinds, default=([], ""))[1]
     return re.sub(r"\((R|TM)\)", "", name).strip() or core_type or "unknown processor"
 
 

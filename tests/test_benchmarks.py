@@ -287,7 +287,7 @@ def test_couples_of_classes(labelled):
 
 
 def test_scale_measures_each_size_once(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(scale, "TABLES", tmp_path / "scale.md")
+    monkeypatch.setattr(scale, "TABLES", tmp_path)
     results = tmp_path / "scale.jsonl"
     asked = ["--data", "made", "--bits", "6", "--neighbors", "4/8", "--iterations", "1"]
     asked += ["--results", str(results)]
