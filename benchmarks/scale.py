@@ -14,7 +14,7 @@ Similar are points of the same class, or, of cifar10-sift, nearest neighbours, w
 within the time. Precision is that of 2,000 queries among 50,000 base points: the share of the same
 class, or of the 100 nearest, among the first 100. What was measured stands in a file of JSON lines,
 docs/results/scale.jsonl, and is not measured again: the sizes can be run in pieces. `--tables`
-shows what the file has, and writes a table of the same name, docs/tables/scale.md.
+shows what the file has, and writes docs/tables/scale.md; of another file, a table beside it.
 """
 
 import argparse
@@ -84,7 +84,9 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
         console.print(some.shown())
     if asked.tables:
         text = "\n".join(some.markdown() for some in series)
-        (TABLES / asked.results.with_suffix(".md").name).write_text(text, "utf-8")
+        table = asked.results.with_suffix(".md")
+        stored = asked.results.parent == RESULTS.parent
+        (TABLES / table.name if stored else table).write_text(text, "utf-8")
 
 
 def measure(asked: argparse.Namespace, console: Console) -> None:

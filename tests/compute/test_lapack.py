@@ -1,6 +1,5 @@
 """LAPACK without the interpreter's lock, beside SciPy's wrappers, which hold it."""
 
-import sys
 import threading
 import time
 
@@ -46,22 +45,36 @@ def test_other_matrices_are_refused(bad):
         lapack.solve(bad, np.ones(3))
 
 
+def test_shapes_that_do_not_fit_are_refused():
+    S = np.asfortranarray(np.eye(3))
+    with pytest.raises(ValueError, match="shape"):
+        lapack.add_squares(1.0, np.asfortranarray(np.ones((4, 2))), S)
+    with pytest.raises(ValueError, match="shape"):
+        lapack.cholesky(np.ones((3, 2)))
+    with pytest.raises(ValueError, match="shape"):
+        lapack.solve(S, np.ones(2))
+
+
 def test_other_threads_go_on_meanwhile():
     """The interpreter runs while a factor is made: the lock is not held."""
-    A = np.asfortranarray(3000 * np.eye(3000) + 1.0)
-    done = threading.Event()
+    n = 2000
+    factor, info = np.asfortranarray(n * np.eye(n) + 1.0), np.zeros(1, lapack.WHOLE)
+    begun, ended = threading.Event(), threading.Event()
 
     def work():
-        lapack.cholesky(A)
-        done.set()
+        begun.set()
+        lapack._call("lapack", "dpotrf", lapack.LOWER, n, factor, n, info)
+        ended.set()
 
-    before, interval = 0, sys.getswitchinterval()
+    moments = [time.perf_counter()]
     with threads.one_blas_thread():
         other = threading.Thread(target=work)
         other.start()
-        time.sleep(interval)
-        while not done.is_set():
-            before += 1
+        begun.wait()
+        while not ended.is_set():
             time.sleep(0.001)
+            moments.append(time.perf_counter())
         other.join()
-    assert before > 5
+    assert info[0] == 0
+    # Were the lock held, all of the time would pass between two of these.
+    assert np.diff(moments).max() < 0.5 * (moments[-1] - moments[0])

@@ -1,3 +1,4 @@
+import contextvars
 import subprocess
 import sys
 import textwrap
@@ -37,6 +38,47 @@ def test_errors_come_through():
         run(lambda x: 1 // x, [1, 0])
 
 
+@pytest.mark.parametrize("late", [0, 1])
+def test_the_first_error_is_told(late):
+    """Whichever thread fails sooner, and whichever has the first item."""
+    meeting, other = threading.Barrier(2, timeout=20), threading.Event()
+
+    def fail(item):
+        meeting.wait()
+        if item == late:
+            other.wait(20)
+        other.set()
+        raise KeyError(item)
+
+    with threads.pool(2) as run, pytest.raises(KeyError, match="0"):
+        run(fail, range(2))
+
+
+def test_an_error_of_another_thread_comes_through():
+    meeting = threading.Barrier(2, timeout=20)
+
+    def fail_elsewhere(_):
+        meeting.wait()
+        if threading.current_thread() is not threading.main_thread():
+            raise KeyError("elsewhere")
+
+    with threads.pool(2) as run, pytest.raises(KeyError, match="elsewhere"):
+        run(fail_elsewhere, range(2))
+
+
+def test_all_threads_have_the_context_of_the_caller():
+    """Such as NumPy's errors: no item is computed otherwise than the next."""
+    meeting, kind = threading.Barrier(3, timeout=20), contextvars.ContextVar("kind", default="")
+
+    def found(_):
+        meeting.wait()
+        return kind.get()
+
+    with threads.pool(3) as run:
+        kind.set("the caller's")
+        assert run(found, range(3)) == ["the caller's"] * 3
+
+
 def test_a_pool_works_on_after_an_error():
     with threads.pool(3) as run:
         with pytest.raises(ZeroDivisionError):
@@ -73,7 +115,9 @@ def test_a_thread_that_is_not_needed_is_not_waited_for():
         return found
 
     with threads.pool(2) as run:
-        assert ["0", "1", "2", "3", "4"] in run(keep, range(2))
+        found = run(keep, range(2))
+    assert ["0", "1", "2", "3", "4"] in found
+    assert True in found  # and the other thread was busy until then
 
 
 def blas_threads():
@@ -219,8 +263,14 @@ def test_limits_of_a_thread_are_set_in_every_worker(monkeypatch):
     library = PerThread()
     monkeypatch.setattr(threads._blas, "libraries", [library])
     monkeypatch.setattr(threads._blas, "modules", len(sys.modules))
+    meeting = threading.Barrier(2, timeout=20)  # neither thread takes both
+
+    def limit(_):
+        meeting.wait()
+        return library.num_threads
+
     with threads.pool(2) as run:
-        assert run(lambda _: library.num_threads, range(4)) == [1] * 4
+        assert run(limit, range(2)) == [1, 1]
         assert library.num_threads == 1
     assert library.num_threads == 8
     first, second = threads.pool(1), threads.pool(1)

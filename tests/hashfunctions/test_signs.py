@@ -224,6 +224,43 @@ def test_points_far_longer_than_others(at_once, n_features):
     np.testing.assert_array_equal(encoded(h, X), expected(h, X))
 
 
+@pytest.mark.parametrize(("dtype", "n_features"), [("f4", 300), ("f8", 150), ("f4", BLOCK + 20)])
+def test_bounds_change_within_a_part(at_once, dtype, n_features, monkeypatch):
+    """Lengths far apart, of which all fit the precision: what is done stays, the rest goes on.
+
+    They are not mixed among what is multiplied at once, or much would be computed anew.
+    """
+    n = 3 * Room(12, n_features, np.dtype(dtype)).n_points
+    assert 3 * n < step.PART
+    X, h = made(4 * n, n_features, 12, 1.0, 1.0, dtype, 3)
+    X *= np.repeat(np.array([1.0, 1e6, 1e-6, 30.0]), n).astype(dtype)[:, None]
+    made_for = []
+    set_bounds = Room.set_bounds
+
+    def watched(room, length, *bounds):
+        made_for.append((room.products.dtype, length))
+        set_bounds(room, length, *bounds)
+
+    monkeypatch.setattr(Room, "set_bounds", watched)
+    np.testing.assert_array_equal(encoded(h, X, 1), expected(h, X))
+    assert {kind for kind, _ in made_for} == {np.dtype(dtype)}
+    assert len(made_for) >= 4
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_points_at_odd_addresses(at_once, dtype):
+    X, h = made(500, 7, 5, 1.0, 1.0, dtype, 3)
+    odd = np.frombuffer(b"?" + X.tobytes(), X.dtype, offset=1).reshape(X.shape)
+    assert not odd.flags.aligned
+    np.testing.assert_array_equal(encoded(h, odd), expected(h, X))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "u1"])
+def test_no_points(dtype):
+    planes = Hyperplanes.of(np.ones((4, 5)), 0.0, 1.0)
+    assert planes.codes(np.empty((0, 3), dtype)).shape == (0, 1)
+
+
 @pytest.mark.parametrize("scaled", [Unit(), Scaled()])
 def test_other_hash_functions_encode_as_before(at_once, scaled):
     rng = np.random.default_rng(0)

@@ -16,6 +16,9 @@ import numpy as np
 from auxhash.compute.arrays import Array
 
 LOWER, AS_IT_IS, TRANSPOSED = b"L", b"N", b"T"
+# SciPy's whole numbers have 32 bits, or 64 if it was built so: the lower half of these is right
+# for both.
+WHOLE = ctypes.c_int64
 
 
 def load() -> None:
@@ -26,7 +29,8 @@ def load() -> None:
 def add_squares(factor: float, A: Array, total: Array) -> None:
     """Add factor A A' to `total`."""
     n, k = A.shape
-    _check(A, total)
+    _check(A)
+    _check(total, n)
     _call("blas", "dsyrk", LOWER, AS_IT_IS, n, k, factor, A, n, 1.0, total, n)
 
 
@@ -41,23 +45,28 @@ def squares(A: Array) -> Array:
 
 def cholesky(A: Array) -> Array | None:
     """The factor of A; None if A is not positive definite."""
-    factor, info = np.array(A, np.float64, order="F"), np.zeros(1, np.intc)
+    factor, info = np.array(A, np.float64, order="F"), np.zeros(1, WHOLE)
+    _check(factor, len(factor))
     _call("lapack", "dpotrf", LOWER, len(factor), factor, len(factor), info)
     return None if info[0] else factor
 
 
 def solve(factor: Array, right: Array) -> Array:
     """x (n,) of A x = right, from the factor of A."""
-    x, info, n = np.array(right, np.float64), np.zeros(1, np.intc), len(factor)
-    _check(factor)
+    x, info, n = np.array(right, np.float64), np.zeros(1, WHOLE), len(factor)
+    _check(factor, n)
+    if x.shape != (n,):
+        raise ValueError(f"the right side must have shape ({n},), got {x.shape}")
     _call("lapack", "dpotrs", LOWER, n, 1, factor, n, x, n, info)
     return x
 
 
-def _check(*matrices: Array) -> None:
-    for A in matrices:
-        if A.dtype != np.float64 or not A.flags.f_contiguous:
-            raise ValueError("matrices must be of double precision, in Fortran's order")
+def _check(A: Array, n: int | None = None) -> None:
+    """Refuse what routines would take for something else; with n, what is not n x n."""
+    if A.dtype != np.float64 or not (A.flags.f_contiguous and A.flags.aligned):
+        raise ValueError("matrices must be of double precision, in Fortran's order")
+    if n is not None and A.shape != (n, n):
+        raise ValueError(f"the matrix must have shape {(n, n)}, got {A.shape}")
 
 
 def _call(library: str, name: str, *values: Any) -> None:
@@ -70,7 +79,7 @@ def _held(value: Any) -> tuple[Any, int]:
     """What lives as long as it is held, and its address."""
     if isinstance(value, np.ndarray):
         return value, value.ctypes.data
-    kinds = {bytes: ctypes.c_char, int: ctypes.c_int, float: ctypes.c_double}
+    kinds = {bytes: ctypes.c_char, int: WHOLE, float: ctypes.c_double}
     kept: Any = kinds[type(value)](value)
     return kept, ctypes.addressof(kept)
 

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -240,10 +241,11 @@ def _run(
     executor: ThreadPoolExecutor | None,
     others: int,
 ) -> list[Output]:
-    """Take the items in turn, in this thread and in so many others.
+    """Take the items in turn, in this thread and in so many others, all with this one's context.
 
     To wake another thread takes as long as many an item: what it has not begun when all is done,
-    it need not begin.
+    it need not begin. Where items fail, no more are begun, and the error of the first is raised:
+    always the same, as they are begun in order.
     """
     with underway.loop("", len(items)) as told:
         others = min(others, len(items) - 1)
@@ -251,40 +253,38 @@ def _run(
             return [_counted(function(item), told) for item in items]
         waiting = deque(range(len(items)))
         found: dict[int, Output] = {}
+        failed: dict[int, Exception] = {}
 
         def work() -> None:
-            with _emptied_on_error(waiting):
-                while waiting:
-                    try:
-                        at = waiting.popleft()
-                    except IndexError:  # another thread was quicker
-                        return
+            while waiting:
+                try:
+                    at = waiting.popleft()
+                except IndexError:  # another thread was quicker
+                    return
+                try:
                     found[at] = function(items[at])
-                    told.done = len(found)
+                except Exception as error:
+                    failed[at] = error
+                    waiting.clear()
+                told.done = len(found)
 
-        with _emptied_on_error(waiting):
-            helpers = [executor.submit(work) for _ in range(others)]
+        helpers = [executor.submit(copy_context().run, work) for _ in range(others)]
+        try:
             work()
+        finally:
+            waiting.clear()  # Ctrl-C came
             for helper in helpers:
                 if not helper.cancel():
                     helper.result()
-            told.done = len(items)  # two threads may have counted at once
+        if failed:
+            raise failed[min(failed)]
+        told.done = len(items)  # two threads may have counted at once
         return [found[at] for at in range(len(items))]
 
 
 def _counted(output: Output, told: underway.Loop) -> Output:
     told.done += 1
     return output
-
-
-@contextmanager
-def _emptied_on_error(waiting: deque[int]) -> Iterator[None]:
-    """On any error, Ctrl-C included, no thread begins with another item."""
-    try:
-        yield
-    except BaseException:
-        waiting.clear()
-        raise
 
 
 def chunks(n: int, size: int) -> list[slice]:

@@ -62,7 +62,7 @@ class Hyperplanes:
         with np.errstate(all="ignore"):
             power = -np.frexp(np.abs(weights).max(axis=0))[1].astype(np.int64)
             scale = np.ldexp(1.0, power)
-            V = weights * scale
+            V = np.ascontiguousarray(weights * scale)
             norm, sums = SLOP * np.linalg.norm(V, axis=0), SLOP * np.abs(V).sum(axis=0)
             shift = width * (bias * scale)
             threshold = low * V.sum(axis=0) - shift
@@ -110,8 +110,9 @@ class Hyperplanes:
             room = rooms[dtype.name] = Room(n_bits, X.shape[1], dtype)
         packed = np.empty((len(X), 2 * -(-n_bits // SIXTEEN)), np.uint8)
         left = OPEN * len(X) * n_bits
-        as_it_is = X.dtype == dtype and X.flags.c_contiguous and len(self.V[dtype]) == 1
-        at_once = len(X) if as_it_is else room.n_points  # what is copied stays in the cache
+        ready = X.dtype == dtype and X.flags.c_contiguous and X.flags.aligned
+        as_it_is = ready and len(self.V[dtype]) == 1
+        at_once = max(1, len(X)) if as_it_is else room.n_points  # what is copied stays in the cache
         with np.errstate(all="ignore"):  # what overflows is not used
             for rows in threads.chunks(len(X), at_once):
                 left -= self._decided(_read_only(X[rows], dtype), packed[rows], room, left)
@@ -166,7 +167,7 @@ class Hyperplanes:
 
 def _read_only(X: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """X in this precision, as if it came from a memory map: kernels are compiled for one kind."""
-    points = np.ascontiguousarray(X, dtype).view()
+    points = np.require(np.asarray(X), dtype, ["C", "ALIGNED"]).view()
     points.flags.writeable = False
     return points
 
