@@ -85,7 +85,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     if asked.tables:
         text = "\n".join(some.markdown() for some in series)
         table = asked.results.with_suffix(".md")
-        stored = asked.results.parent == RESULTS.parent
+        stored = asked.results.resolve().parent == RESULTS.parent.resolve()
         (TABLES / table.name if stored else table).write_text(text, "utf-8")
 
 
