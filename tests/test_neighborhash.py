@@ -264,3 +264,12 @@ def test_the_cost_of_very_long_codes_is_told():
 
 def test_public_name():
     assert auxhash.NeighborHash is NeighborHash
+
+
+@pytest.mark.parametrize("hash_function", ["linear", "rbf", "network"])
+def test_what_the_caller_wants_of_small_numbers_changes_nothing(hash_function):
+    X = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
+    hasher = NeighborHash(8, hash_function=hash_function, n_steps=20, random_state=0, n_jobs=2)
+    usual = hasher.fit(X).encode(X)
+    with np.errstate(all="raise"):
+        np.testing.assert_array_equal(hasher.fit(X).encode(X), usual)

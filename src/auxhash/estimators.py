@@ -58,6 +58,7 @@ class AffinityHash(Hasher):
     interrupted_: bool
 
     @threads.one_blas_thread()
+    @np.errstate(under="ignore")  # what is so small is nothing, whatever the caller has set
     def fit(
         self,
         X: ArrayLike,

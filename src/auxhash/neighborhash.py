@@ -100,6 +100,7 @@ class NeighborHash(Hasher):
         self.verbose = verbose
 
     @threads.one_blas_thread()
+    @np.errstate(under="ignore")  # what is so small is nothing, whatever the caller has set
     def fit(
         self,
         X: ArrayLike,

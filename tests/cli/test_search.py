@@ -272,22 +272,60 @@ def test_rerank_by_columns_of_the_same_names(here, run):
     np.testing.assert_allclose(told["distances"], found[0][0], atol=1e-12)
 
 
-@pytest.mark.parametrize("named", [False, True])
-def test_rerank_by_a_table_with_ids(codes, run, model, named):
-    """Row i is the code of number i: a column of ids in another order is no silent matter."""
+@pytest.mark.parametrize("kind", ["rows", "numbers", "order", "names"])
+def test_rerank_by_a_table_with_ids(codes, run, model, kind):
+    """The ids say which row is whose; where those of the index may be row numbers, they must be."""
     X, rng = np.load("features.npy"), np.random.default_rng(0)
-    ids = [f"n{i}" if named else str(i) for i in range(120)]
+    numbers = {"numbers": 7 * np.arange(120), "order": rng.permutation(120)}
+    ids = numbers.get(kind, np.arange(120)).astype(str)
+    ids = [f"n{i}" for i in ids] if kind == "names" else list(ids)
     lines = [",".join([each, *map(str, x)]) for each, x in zip(ids, X, strict=True)]
     names = ",".join(["id", *(f"f{i}" for i in range(64))])
-    (codes / "ids.csv").write_text("\n".join([names, *lines]))
-    (codes / "shuffled.csv").write_text("\n".join([names, *rng.permutation(lines)]))
+    for name, some in {
+        "ids": lines,
+        "shuffled": rng.permutation(lines),
+        "fewer": lines[:-1],
+        "twice": [*lines, lines[5]],
+    }.items():
+        (codes / f"{name}.csv").write_text("\n".join([names, *some]))
     (codes / "only-ids.txt").write_text("\n".join(["id", *ids]))
     run("index", "c.npy", "-o", "ids.index", "--bits", "12", "--ids", "only-ids.txt")
     common = ("search", "ids.index", "features.npy", "--model", model, "-k", "1", "--json")
     told = run(*common, "--rerank", "ids.csv", "--candidates", "120")
     assert np.ravel(told["distances"]).max() == 0
-    said = run(*common, "--rerank", "shuffled.csv", code=1).output
-    assert "its column of ids has another order" in said
+    if kind == "rows":
+        said = run(*common, "--rerank", "shuffled.csv", code=1).output
+        assert "its column of ids has another order" in said
+        return
+    found = run(*common, "--rerank", "shuffled.csv", "--candidates", "120")
+    assert (found["distances"], found["ids"]) == (told["distances"], told["ids"])
+    said = run(*common, "--rerank", "fewer.csv", code=1).output
+    assert f"1 id of the index not there: {ids[-1]}" in said
+    assert "that of two rows" in run(*common, "--rerank", "twice.csv", code=1).output
+
+
+def test_rerank_by_rows_of_an_index_with_ids(codes, run, model):
+    """Row i is that of id i, and it is told where that is easily forgotten."""
+    X, ids = np.load("features.npy"), np.random.default_rng(0).permutation(120)
+    np.save("ids.npy", ids)
+    np.save("far.npy", ids + 1)
+    by_id = np.empty_like(X)
+    by_id[ids] = X
+    np.save("by-id.npy", by_id)
+    run("index", "c.npy", "-o", "ids.index", "--bits", "12", "--ids", "ids.npy")
+    common = ("search", "ids.index", "features.npy", "--model", model, "-k", "1")
+    told = run(*common, "--rerank", "by-id.npy", "--candidates", "120", "--json")
+    assert np.ravel(told["distances"]).max() == 0
+    assert np.ravel(told["ids"]).tolist() == ids.tolist()
+    said = run(*common, "--rerank", "by-id.npy").output
+    assert "row i is taken for id i" in said
+    assert (
+        "row i is taken"
+        not in run(*common[:1], "c.index", *common[2:], "--rerank", "features.npy").output
+    )
+    run("index", "c.npy", "-o", "far.index", "--bits", "12", "--ids", "far.npy")
+    said = run("search", "far.index", *common[2:], "--rerank", "features.npy", code=1).output
+    assert "there is no row for id 120" in said
 
 
 def test_rerank_by_the_metric_of_the_model(codes, run):

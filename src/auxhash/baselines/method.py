@@ -44,6 +44,7 @@ class Unsupervised(Method):
     """Learns from X alone, in `_learn`."""
 
     @threads.one_blas_thread()
+    @np.errstate(under="ignore")  # what is so small is nothing, whatever the caller has set
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn from features X (n, D); y is not learnt from, only kept for `score`."""
         self._check_parameters()
@@ -60,6 +61,7 @@ class Supervised(Method):
     """Learns from X and the labels y (n,), in `_learn`."""
 
     @threads.one_blas_thread()
+    @np.errstate(under="ignore")  # what is so small is nothing, whatever the caller has set
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from features X (n, D) and labels y (n,)."""
         self._check_parameters()
@@ -81,6 +83,7 @@ class Pairwise(Method):
     """Learns from X and labels, or an affinity in their place, in `_learn`."""
 
     @threads.one_blas_thread()
+    @np.errstate(under="ignore")  # what is so small is nothing, whatever the caller has set
     def fit(
         self, X: ArrayLike, y: ArrayLike | None = None, affinity: Affinity | None = None
     ) -> Self:

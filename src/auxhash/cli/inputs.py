@@ -6,6 +6,7 @@ without scikit-learn.
 
 import os
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -148,37 +149,80 @@ def text_ids(path: str, header: HeaderChoice = None) -> list[str]:
 
 
 def vectors(
-    path: str, header: HeaderChoice, names: list[str] | None, index: "AnyIndex | None" = None
+    path: str, header: HeaderChoice, names: list[str] | None
 ) -> tuple[AnyArray, list[str] | None]:
     """Vectors (n, D), of columns with these names if both have names, and what they are called.
 
-    They are mapped where the file can be: only some of their rows will be read. With an index, row
-    i must be its point of number i.
+    They are mapped where the file can be: only some of their rows will be read.
     """
+    X, columns, _ = _vectors(path, header, names)
+    return X, columns
+
+
+def vectors_by_id(
+    path: str, header: HeaderChoice, names: list[str] | None, index: "AnyIndex"
+) -> "AnyArray | ById":
+    """Vectors of the points of an index, to be taken by its numbers; as `vectors` otherwise.
+
+    A column of ids says which row is whose. Without one, row i is that of number i.
+    """
+    from auxhash.index import NamedIndex
+
+    X, _, read_ids = _vectors(path, header, names)
+    named = isinstance(index, NamedIndex)
+    numbers: AnyArray = index.index.ids if isinstance(index, NamedIndex) else index.ids
+    all_there = bool((numbers < len(X)).all())
+    by_row = all_there and bool((np.diff(numbers) > 0).all())
+    if read_ids is None:
+        if not all_there:
+            raise ValueError(
+                f"{path}: row i is taken for id i, and there is no row for id {numbers.max()}: "
+                "the rows of all ids, or a table with a column of them called id, would do"
+            )
+        if not (named or by_row):
+            tell(f"{path}: row i is taken for id i, and the index has other ids than 0, 1, 2, ...")
+        return X
+    ids = read_ids()
+    if by_row and not named:  # they may be row numbers, or ids
+        if not np.array_equal(ids, np.arange(len(X))):
+            raise ValueError(
+                f"{path}: row i is taken for the code of number i, and its column of ids has "
+                "another order: put the rows into that of the codes, or leave the column out"
+            )
+        return X
+    called = index.called(numbers.tolist()) if isinstance(index, NamedIndex) else numbers.tolist()
+    place = {str(each): row for row, each in enumerate(ids)}
+    if len(place) < len(ids):
+        raise ValueError(f"{path}: an id is that of two rows: which of them is meant?")
+    absent = [each for each in called if str(each) not in place]
+    if absent:
+        raise ValueError(f"{path}: {count(len(absent), 'id')} of the index not there: {absent[0]}")
+    order = np.argsort(numbers)
+    return ById(X, numbers[order], np.array([place[str(each)] for each in called])[order])
+
+
+class ById:
+    """Vectors whose row `rows[i]` is that of number `numbers[i]`, which rise."""
+
+    def __init__(self, X: AnyArray, numbers: AnyArray, rows: AnyArray) -> None:
+        self.X, self.numbers, self.rows = X, numbers, rows
+
+    def __getitem__(self, numbers: AnyArray) -> AnyArray:
+        found: AnyArray = self.X[self.rows[np.searchsorted(self.numbers, numbers)]]
+        return found
+
+
+def _vectors(
+    path: str, header: HeaderChoice, names: list[str] | None
+) -> tuple[AnyArray, list[str] | None, Callable[[], AnyArray] | None]:
+    """Vectors, what their columns are called, and what reads their ids if there are any."""
     found = tables.take_features(path, role="vectors", header=header)
     X = tables.check_features(found.X, path)
     tell(taken.features_line(path, len(X), X.shape[1], X.dtype, found.how))
-    if index is not None and found.read_ids is not None:
-        _check_rows(path, found.read_ids(), index)
     if names is None or found.columns is None or names == found.columns:
-        return X, found.columns
-    return np.take(X, taken.places(names, found.columns, path, "the queries have"), axis=1), names
-
-
-def _check_rows(path: str, ids: AnyArray, index: "AnyIndex") -> None:
-    """Raise if the ids of a table say that its row i is not the point of number i of the index."""
-    from auxhash.index import NamedIndex
-
-    rows = np.arange(len(ids))
-    same = np.array_equal(ids, rows)
-    if isinstance(index, NamedIndex):
-        there = rows[np.isin(rows, index.index.ids)]
-        same = index.called(there.tolist()) == [str(ids[row]) for row in there]
-    if not same:
-        raise ValueError(
-            f"{path}: row i is taken for the code of number i, and its column of ids has another "
-            "order: put the rows into that of the codes, or leave the column out"
-        )
+        return X, found.columns, found.read_ids
+    places = taken.places(names, found.columns, path, "the queries have")
+    return np.take(X, places, axis=1), names, found.read_ids
 
 
 def output_path(path: str, *made_from: str | None, suffix: str | None = None) -> Path:

@@ -33,8 +33,8 @@ MORE = 10  # candidates to re-rank, per neighbour that is wanted
 @click.option(
     "--rerank",
     metavar="VECTORS|outputs",
-    help="Take more candidates, and order them by the distance of the vectors in this file (row i "
-    "for id i), or by the outputs of --model.",
+    help="Take more candidates, and order them by the distance of the vectors in this file (by its "
+    "column of ids, or else row i for id i), or by the outputs of --model.",
 )
 @click.option(
     "--query-vectors",
@@ -220,7 +220,7 @@ class _Rerank:
         if self.query_vectors is not None:
             points, columns = inputs.vectors(self.query_vectors, header, None)
         assert points is not None  # `check_use` has seen to it
-        base, _ = inputs.vectors(str(self.by), header, columns, whole)
+        base = inputs.vectors_by_id(str(self.by), header, columns, whole)
         metric: Any = self.metric
         return rerank.by_vectors(ids, points, base, k, metric)
 
