@@ -415,7 +415,7 @@ COMMANDS = [
     ("search named.index codes.npy --names words.txt", r"has names of its own: leave out --names"),
     (
         "search good.index codes.npy --rerank few-X.npy --query-vectors X.npy",
-        r"ids must have vectors: there are 7, and an id is 39",
+        r"few-X.npy: row i is taken for id i, and there is no row for id 39",
     ),
     (
         "search good.index codes.npy --rerank X.npy --query-vectors few-X.npy",
