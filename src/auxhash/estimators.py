@@ -13,8 +13,7 @@ from auxhash.affinity import Affinity
 from auxhash.affinity.draws import RandomState, generator
 from auxhash.codes import MOST_BITS, Packed, as_codes, pack
 from auxhash.compute import device as devices
-from auxhash.compute import threads
-from auxhash.hasher import Hasher, check_pairs, check_queries, fingerprint
+from auxhash.hasher import Hasher, check_pairs, check_queries, fingerprint, learning
 from auxhash.hashfunctions import HashFunction
 from auxhash.refine import Refine
 from auxhash.storage.fitted import check_stored
@@ -57,8 +56,7 @@ class AffinityHash(Hasher):
     device_: str
     interrupted_: bool
 
-    @threads.one_blas_thread()
-    @np.errstate(under="ignore")  # what is so small is nothing, whatever the caller has set
+    @learning()
     def fit(
         self,
         X: ArrayLike,

@@ -3,6 +3,8 @@
 import hashlib
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,16 @@ WEIGHED_ROWS = 50  # of fewer, one may well outweigh the others
 WEIGHED = 1 << 20  # numbers at a time
 FEW_ROWS = 10  # one in so many are few
 MARKED = 100  # times as large as numbers of other rows are, a number in several is a mark
+
+
+@contextmanager
+def learning() -> Iterator[None]:
+    """While a method learns: one thread of BLAS for each of ours, and what underflows is nothing.
+
+    The latter whatever the caller wants of NumPy's errors: sums of squares and exponentials do so.
+    """
+    with threads.one_blas_thread(), np.errstate(under="ignore"):
+        yield
 
 
 class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

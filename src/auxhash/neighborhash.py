@@ -12,10 +12,9 @@ from auxhash.affinity.draws import RandomState, generator
 from auxhash.affinity.neighbors import METRICS, Metric
 from auxhash.codes import MOST_BITS, Packed
 from auxhash.compute import device as devices
-from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers
 from auxhash.estimators import LONG, PARAMETERS_WITHOUT_EFFECT
-from auxhash.hasher import Hasher, check_points, fingerprint, kept_labels
+from auxhash.hasher import Hasher, check_points, fingerprint, kept_labels, learning
 from auxhash.hashfunctions import HashFunction, NetworkHash, RadialBasis, Scaled, SVMHash, Unit
 from auxhash.refine.rank import BATCH
 from auxhash.storage.fitted import check_stored
@@ -99,8 +98,7 @@ class NeighborHash(Hasher):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @threads.one_blas_thread()
-    @np.errstate(under="ignore")  # what is so small is nothing, whatever the caller has set
+    @learning()
     def fit(
         self,
         X: ArrayLike,

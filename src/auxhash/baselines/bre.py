@@ -20,7 +20,7 @@ from auxhash.codes import codes_to_words, sign
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
-from auxhash.hasher import check_pairs, check_points, kept_labels
+from auxhash.hasher import check_pairs, check_points, kept_labels, learning
 from auxhash.zstep.problem import ROUNDING, BitProblem
 
 INITIAL = 0.001  # size of the first weights
@@ -81,7 +81,7 @@ class BRE(Method):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @threads.one_blas_thread()
+    @learning()
     def fit(
         self, X: ArrayLike, y: ArrayLike | None = None, affinity: Affinity | None = None
     ) -> Self:

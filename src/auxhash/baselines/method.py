@@ -9,7 +9,6 @@ from auxhash import checks
 from auxhash.affinity import Affinity
 from auxhash.affinity.draws import RandomState, generator
 from auxhash.codes import MOST_BITS
-from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.hasher import (
     Hasher,
@@ -18,6 +17,7 @@ from auxhash.hasher import (
     check_points,
     fingerprint,
     kept_labels,
+    learning,
 )
 from auxhash.storage.fitted import check_stored
 
@@ -43,8 +43,7 @@ class Method(Hasher):
 class Unsupervised(Method):
     """Learns from X alone, in `_learn`."""
 
-    @threads.one_blas_thread()
-    @np.errstate(under="ignore")  # what is so small is nothing, whatever the caller has set
+    @learning()
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn from features X (n, D); y is not learnt from, only kept for `score`."""
         self._check_parameters()
@@ -60,8 +59,7 @@ class Unsupervised(Method):
 class Supervised(Method):
     """Learns from X and the labels y (n,), in `_learn`."""
 
-    @threads.one_blas_thread()
-    @np.errstate(under="ignore")  # what is so small is nothing, whatever the caller has set
+    @learning()
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from features X (n, D) and labels y (n,)."""
         self._check_parameters()
@@ -82,8 +80,7 @@ class Supervised(Method):
 class Pairwise(Method):
     """Learns from X and labels, or an affinity in their place, in `_learn`."""
 
-    @threads.one_blas_thread()
-    @np.errstate(under="ignore")  # what is so small is nothing, whatever the caller has set
+    @learning()
     def fit(
         self, X: ArrayLike, y: ArrayLike | None = None, affinity: Affinity | None = None
     ) -> Self:

@@ -17,9 +17,8 @@ from auxhash.affinity import Affinity, neighbors
 from auxhash.affinity.draws import RandomState, generator
 from auxhash.baselines.method import Method, check_single, doubles, middle
 from auxhash.codes import sign
-from auxhash.compute import threads
 from auxhash.compute.arrays import Array
-from auxhash.hasher import check_labelled, check_pairs, check_points, kept_labels
+from auxhash.hasher import check_labelled, check_pairs, check_points, kept_labels, learning
 
 
 class STH(Method):
@@ -65,7 +64,7 @@ class STH(Method):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @threads.one_blas_thread()
+    @learning()
     def fit(
         self, X: ArrayLike, y: ArrayLike | None = None, affinity: Affinity | None = None
     ) -> Self:

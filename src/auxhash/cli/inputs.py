@@ -190,6 +190,13 @@ def vectors_by_id(
                 "another order: put the rows into that of the codes, or leave the column out"
             )
         return X
+    return _joined(path, X, ids, index, numbers)
+
+
+def _joined(path: str, X: AnyArray, ids: AnyArray, index: "AnyIndex", numbers: AnyArray) -> "ById":
+    """The rows of the index's points, by what the ids of the rows are called."""
+    from auxhash.index import NamedIndex
+
     called = index.called(numbers.tolist()) if isinstance(index, NamedIndex) else numbers.tolist()
     place = {str(each): row for row, each in enumerate(ids)}
     if len(place) < len(ids):
