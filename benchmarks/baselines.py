@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from auxhash import baselines, metrics
-from auxhash.hasher import Hasher
+from auxhash.learn import baselines
+from auxhash.search import metrics
+from auxhash.learn.hasher import Hasher
 
 CLASSES = 10
 QUERIES = 1000

@@ -31,19 +31,21 @@ import numpy as np
 from distributed import Client, LocalCluster
 from numpy.typing import NDArray
 
-from auxhash import MACHash, affinity, datasets
-from auxhash.affinity.draws import generator
+from auxhash import MACHash
+from auxhash.experiments import datasets
+from auxhash.mac import affinity
+from auxhash.compute.random import generator
 from auxhash.compute import threads
 from auxhash.compute.peers import peers
 from auxhash.dask import DaskMACHash, infinite_mnist
-from auxhash.dask.cluster import Cluster
+from auxhash.compute.cluster import Cluster
 from auxhash.dask.rounds import Rounds
-from auxhash.datasets import infinite_mnist as digits
-from auxhash.datasets.dataset import Dataset
-from auxhash.hasher import Hasher
-from auxhash.training.run import PARTS
-from auxhash.words import count
-from auxhash.zstep import Problem
+from auxhash.experiments.datasets import infinite_mnist as digits
+from auxhash.experiments.datasets.dataset import Dataset
+from auxhash.learn.hasher import Hasher
+from auxhash.learn.training.run import PARTS
+from auxhash.compute.words import count
+from auxhash.mac.zstep import Problem
 from benchmarks.records import Record, append, drop_cut_line, read
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -12,14 +12,16 @@ from unittest import mock
 import numpy as np
 from rich.console import Console
 
-from auxhash import MACHash, affinity, datasets, hashfunctions, mac, zstep
-from auxhash.baselines import KSH
-from auxhash.baselines.ksh import similarity_of_pairs
+from auxhash import MACHash
+from auxhash.experiments import datasets
+from auxhash.mac import affinity, hashfunctions, loop as mac, zstep
+from auxhash.learn.baselines import KSH
+from auxhash.learn.baselines.ksh import similarity_of_pairs
 from auxhash.codes import pack, to_words
 from auxhash.compute.threads import pool
-from auxhash.hashfunctions import svm
-from auxhash.training.checkpoint import Checkpoint
-from auxhash.zstep import Penalty, Problem, z_step
+from auxhash.mac.hashfunctions import svm
+from auxhash.learn.training.checkpoint import Checkpoint
+from auxhash.mac.zstep import Penalty, Problem, z_step
 from benchmarks import peers
 from benchmarks.rows import Row, table, timed, turns
 

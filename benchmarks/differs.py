@@ -2,7 +2,7 @@
 
 python -m benchmarks differs [--names NAME ...] [--seeds N ...] [--results FILE] [--tables]
 
-MACcut as `auxhash.paper` sets it, blocks in one order, 16 bits, linear: 10,000 of CIFAR's
+MACcut as `auxhash.learn.paper` sets it, blocks in one order, 16 bits, linear: 10,000 of CIFAR's
 GIST features with labels. Whether blocks may overlap is asked of 5,000 SIFT descriptors and their
 neighbours, as classes give none that could; there, two-step hashing alone, and quad beside it. What
 was measured stands in a file of JSON lines, docs/results/differs.jsonl, and is not measured again.
@@ -17,11 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from auxhash import Validation, affinity, datasets, hashfunctions, metrics, paper
+from auxhash import Validation
+from auxhash.experiments import datasets
+from auxhash.learn import paper
+from auxhash.mac import affinity, hashfunctions
+from auxhash.search import metrics
 from auxhash.compute import clock
-from auxhash.datasets.dataset import Dataset
-from auxhash.hasher import Hasher
-from auxhash.zstep import Cut
+from auxhash.experiments.datasets.dataset import Dataset
+from auxhash.learn.hasher import Hasher
+from auxhash.mac.zstep import Cut
 from benchmarks.records import Record, append, known, read
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -26,7 +26,9 @@ from numpy.typing import NDArray
 from rich.console import Console
 from sklearn.datasets import load_digits
 
-from auxhash import HammingIndex, MACHash, datasets, metrics
+from auxhash import HammingIndex, MACHash
+from auxhash.experiments import datasets
+from auxhash.search import metrics
 from auxhash.compute import device as devices
 from benchmarks.records import Record, append, known, read
 

@@ -5,11 +5,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from auxhash import MACHash, affinity, hashfunctions, mac, zstep
-from auxhash.affinity import Affinity
+from auxhash import MACHash
+from auxhash.mac import affinity, hashfunctions, loop as mac, zstep
+from auxhash.mac.affinity import Affinity
 from auxhash.codes import pack, sign
-from auxhash.hasher import Hasher
-from auxhash.refine import Refine
+from auxhash.learn.hasher import Hasher
+from auxhash.learn.smooth import Refine
 
 
 class Lead(Hasher):

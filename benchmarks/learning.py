@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from auxhash import NeighborHash, baselines
-from auxhash.neighborhash import N_HIDDEN
-from auxhash.refine.rank import BATCH, SAMPLE
+from auxhash import NeighborHash
+from auxhash.learn import baselines
+from auxhash.learn.neighborhash import N_HIDDEN
+from auxhash.learn.smooth.rank import BATCH, SAMPLE
 from benchmarks import peers
 from benchmarks.neighbors import DATA, load
 from benchmarks.rows import HEADINGS, Row, table, timed

@@ -14,10 +14,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from auxhash import MACHash, affinity, datasets, hashfunctions, metrics
+from auxhash import MACHash
+from auxhash.experiments import datasets
+from auxhash.mac import affinity, hashfunctions
+from auxhash.search import metrics
 from auxhash.codes import pack, sign
 from auxhash.compute import clock
-from auxhash.datasets.dataset import Dataset
+from auxhash.experiments.datasets.dataset import Dataset
 
 C = 100.0
 SEED = 0

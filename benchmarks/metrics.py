@@ -6,7 +6,7 @@ import faiss
 import numpy as np
 from rich.console import Console
 
-from auxhash import metrics
+from auxhash.search import metrics
 from benchmarks.rows import Row, table, timed, turns
 from benchmarks.search import BITS, THREADS, learned_codes
 

@@ -27,12 +27,15 @@ from rich.console import Console
 from rich.table import Table
 
 import auxhash
-from auxhash import MACHash, affinity, baselines, datasets
-from auxhash.affinity.neighbors import Metric
+from auxhash import MACHash
+from auxhash.experiments import datasets
+from auxhash.learn import baselines
+from auxhash.mac import affinity
+from auxhash.compute.neighbors import Metric
 from auxhash.codes import MOST_BITS, pack, sign
-from auxhash.datasets.dataset import Dataset, Points, ground_truth
-from auxhash.hasher import Hasher
-from auxhash.hashfunctions import NetworkHash, Scaled, SVMHash, Unit
+from auxhash.experiments.datasets.dataset import Dataset, Points, ground_truth
+from auxhash.learn.hasher import Hasher
+from auxhash.mac.hashfunctions import NetworkHash, Scaled, SVMHash, Unit
 from benchmarks import peers, recall
 from benchmarks.recall import Shares
 from benchmarks.records import Record, append, known, read

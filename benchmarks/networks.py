@@ -21,8 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from auxhash import MACHash, Refine, datasets, metrics
-from auxhash.datasets.dataset import Dataset
+from auxhash import MACHash, Refine
+from auxhash.experiments import datasets
+from auxhash.search import metrics
+from auxhash.experiments.datasets.dataset import Dataset
 from benchmarks import peers
 from benchmarks.records import Record, append, known, read
 

@@ -16,20 +16,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from auxhash import (
-    MACHash,
-    NeighborHash,
-    TwoStepHash,
-    baselines,
-    compare,
-    datasets,
-    hashfunctions,
-)
-from auxhash.affinity import Affinity, from_pairs
-from auxhash.datasets.dataset import Dataset
+from auxhash import MACHash, NeighborHash, TwoStepHash, compare
+from auxhash.experiments import datasets
+from auxhash.learn import baselines
+from auxhash.mac import hashfunctions
+from auxhash.mac.affinity import Affinity, from_pairs
+from auxhash.experiments.datasets.dataset import Dataset
 from auxhash.experiments import runs
-from auxhash.hasher import Hasher
-from auxhash.refine import Refine
+from auxhash.learn.hasher import Hasher
+from auxhash.learn.smooth import Refine
 from benchmarks import leads, peers
 
 PAPER = {"z_step": "cut", "mu": 0.3, "refine": None}

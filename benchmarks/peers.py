@@ -9,8 +9,8 @@ from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 from sklearn.svm import LinearSVC
 
-from auxhash.affinity import Affinity
-from auxhash.zstep import BitProblem
+from auxhash.mac.affinity import Affinity
+from auxhash.mac.zstep import BitProblem
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import faiss
 import numpy as np
 
-from auxhash.datasets import Dataset
+from auxhash.experiments.datasets import Dataset
 from benchmarks import recall
 from benchmarks.recall import Shares
 

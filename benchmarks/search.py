@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from auxhash.index import ApproximateIndex, HammingIndex, scan
-from auxhash.index.multiindex import MultiIndex
+from auxhash.search.index import ApproximateIndex, HammingIndex, scan
+from auxhash.search.index.multiindex import MultiIndex
 from benchmarks.rows import Row, turns
 from benchmarks.timing import in_turn
 

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from auxhash import stores
-from auxhash.words import count
+from auxhash.compute.words import count
 
 BITS, K, SEED = 64, 10, 0
 CLIENTS = (1, 4, 16, 64)

@@ -20,10 +20,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from auxhash import MACHash, NeighborHash, baselines, datasets, metrics
-from auxhash.datasets.dataset import Dataset, Points
-from auxhash.hasher import Hasher
-from auxhash.refine import Refine
+from auxhash import MACHash, NeighborHash
+from auxhash.experiments import datasets
+from auxhash.learn import baselines
+from auxhash.search import metrics
+from auxhash.experiments.datasets.dataset import Dataset, Points
+from auxhash.learn.hasher import Hasher
+from auxhash.learn.smooth import Refine
 from benchmarks import peers
 from benchmarks.records import Record, append, known, read
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import settings
 
-from auxhash import neighborhash
+from auxhash.learn import neighborhash
 from auxhash.cli import group
-from auxhash.refine import Refine
+from auxhash.learn.smooth import Refine
 
 settings.register_profile("brief", max_examples=20, deadline=None)
 settings.register_profile("soak", max_examples=1000, deadline=None)

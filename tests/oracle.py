@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from auxhash import affinity, losses
-from auxhash.affinity import Affinity
+from auxhash.mac import affinity, losses
+from auxhash.mac.affinity import Affinity
 
 
 def similar_or_not(d: Any, y: Any, b: int) -> Any:

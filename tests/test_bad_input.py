@@ -17,14 +17,18 @@ from click.testing import CliRunner
 from PIL import Image
 
 import auxhash
-from auxhash import HammingIndex, MACHash, affinity, baselines, datasets, losses, metrics
+from auxhash import HammingIndex, MACHash
+from auxhash.experiments import datasets
+from auxhash.learn import baselines
+from auxhash.mac import affinity, losses
+from auxhash.search import metrics
 from auxhash.cli import main
-from auxhash.datasets import write_vectors
-from auxhash.datasets.files import tables
-from auxhash.datasets.files.images import image_folder, read_image
-from auxhash.datasets.gist import gist
-from auxhash.experiments.choose import choose
-from auxhash.index import ApproximateIndex, NamedIndex
+from auxhash.experiments.datasets import write_vectors
+from auxhash.files import tables
+from auxhash.files.images import image_folder, read_image
+from auxhash.files.gist import gist
+from auxhash.learn.choose import choose
+from auxhash.search.index import ApproximateIndex, NamedIndex
 
 X = np.random.default_rng(0).normal(size=(40, 6))
 Y = np.arange(40) % 4

@@ -7,10 +7,10 @@ import faiss
 import numpy as np
 import pytest
 
-from auxhash import baselines
+from auxhash.learn import baselines
 from auxhash.codes import unpack
-from auxhash.datasets.dataset import Dataset, Points, ground_truth
-from auxhash.index import rerank
+from auxhash.experiments.datasets.dataset import Dataset, Points, ground_truth
+from auxhash.search.index import rerank
 from benchmarks import __main__ as benchmarks
 from benchmarks import (
     core,

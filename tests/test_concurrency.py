@@ -7,8 +7,10 @@ import pytest
 from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_info
 
-from auxhash import HammingIndex, MACHash, baselines, metrics
-from auxhash.refine import Refine
+from auxhash import HammingIndex, MACHash
+from auxhash.learn import baselines
+from auxhash.search import metrics
+from auxhash.learn.smooth import Refine
 from tests.conftest import SOAK
 
 N_THREADS, N_SEEDS = (6, 3) if SOAK else (4, 2)

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from auxhash import MACHash, hashfunctions, metrics
+from auxhash import MACHash
+from auxhash.mac import hashfunctions
+from auxhash.search import metrics
 from auxhash.codes import sign
 from tests.conftest import SOAK
 

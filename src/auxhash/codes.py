@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash import checks
+from auxhash.compute import checks
 from auxhash.compute import device as devices
 from auxhash.compute.kernels import intrinsic
 

@@ -11,7 +11,7 @@ from pyarrow import parquet
 from sklearn.datasets import load_digits
 
 from auxhash.cli import main
-from auxhash.datasets import write_vectors
+from auxhash.experiments.datasets import write_vectors
 from tests.conftest import refine_briefly
 
 OWN_FEATURE = """

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import auxhash
-from auxhash import metrics
+from auxhash.search import metrics
 
 
 def test_evaluate_against_the_training_points(here, run, model):

@@ -8,7 +8,7 @@ import numpy as np
 from click.testing import CliRunner
 
 from auxhash.cli import main
-from auxhash.datasets import digits
+from auxhash.experiments.datasets import digits
 from tests.cli.test_start import commands
 
 

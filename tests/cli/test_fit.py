@@ -8,9 +8,11 @@ import pytest
 from click.testing import CliRunner
 
 import auxhash
-from auxhash import MACHash, NeighborHash, affinity, baselines, neighborhash
+from auxhash import MACHash, NeighborHash
+from auxhash.learn import baselines, neighborhash
+from auxhash.mac import affinity
 from auxhash.cli import main
-from auxhash.datasets.files import images
+from auxhash.files import images
 from tests.cli.conftest import FEW
 
 

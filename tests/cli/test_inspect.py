@@ -5,7 +5,9 @@ import re
 import numpy as np
 
 import auxhash
-from auxhash import MACHash, NeighborHash, baselines, metrics
+from auxhash import MACHash, NeighborHash
+from auxhash.learn import baselines
+from auxhash.search import metrics
 from auxhash.cli.inspect import curve
 
 

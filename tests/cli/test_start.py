@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from auxhash import __version__
+from auxhash.compute.version import __version__
 from auxhash.cli import group, main
 from auxhash.compute import clock
 

@@ -11,7 +11,7 @@ import pytest
 
 from auxhash import codes
 from auxhash.compute import kernels
-from auxhash.index import scan
+from auxhash.search.index import scan
 from tests.conftest import SOAK
 
 ROOT = Path(kernels.__file__).parents[1]
@@ -138,7 +138,7 @@ def test_a_file_that_changes_before_the_first_call_does_not_get_the_old_code(pac
 
 
 def test_importing_kernels_does_not_import_numba():
-    names = "auxhash.index, auxhash.metrics, auxhash.losses, auxhash.affinity"
+    names = "auxhash.search.index, auxhash.search.metrics, auxhash.mac.losses, auxhash.mac.affinity"
     code = f"import sys, {names}; print([m for m in ('numba', 'llvmlite') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -5,7 +5,8 @@ import threading
 import numpy as np
 import pytest
 
-from auxhash import MACHash, NeighborHash, affinity
+from auxhash import MACHash, NeighborHash
+from auxhash.mac import affinity
 from auxhash.compute import threads, underway
 
 

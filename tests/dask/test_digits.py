@@ -5,8 +5,9 @@ import pickle
 import numpy as np
 import pytest
 
-from auxhash.dask import DaskMACHash, digits, infinite_mnist
-from auxhash.datasets import InfiniteMNIST
+from auxhash.dask import DaskMACHash, infinite_mnist
+from auxhash.experiments.datasets import dask_mnist as digits
+from auxhash.experiments.datasets import InfiniteMNIST
 from tests.dask.conftest import FEW
 
 

@@ -12,8 +12,9 @@ import pytest
 from distributed import Client, Worker
 
 from auxhash import Refine
-from auxhash.dask import ClusterError, DaskMACHash, cluster, rounds, watching
-from auxhash.training.interrupt import TrainingInterrupted
+from auxhash.compute import cluster
+from auxhash.dask import ClusterError, DaskMACHash, rounds, watching
+from auxhash.learn.training.interrupt import TrainingInterrupted
 from tests.dask.conftest import FEW, cluster_of, cut
 
 SETTINGS = {**FEW, "refine": None, "timeout": 300}

@@ -15,7 +15,7 @@ import auxhash
 from auxhash import MACHash, Refine, Validation
 from auxhash.dask import DaskMACHash
 from auxhash.dask.learning import Learning, generators_of
-from auxhash.hashfunctions import features
+from auxhash.mac.hashfunctions import features
 from tests.dask.conftest import FEW, cluster_of, cut, lazily
 from tests.dask.lockstep import run
 
@@ -229,7 +229,7 @@ def test_there_must_be_a_client(points):
 
 
 def test_auxhash_starts_without_dask():
-    code = "import sys, auxhash, auxhash.estimators; print('dask' in sys.modules)"
+    code = "import sys, auxhash, auxhash.learn.estimators; print('dask' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "False"
     code = (

@@ -4,10 +4,14 @@ import numpy as np
 import pytest
 
 import auxhash
-from auxhash import MACHash, affinity, baselines, datasets, losses, metrics
+from auxhash import MACHash
+from auxhash.experiments import datasets
+from auxhash.learn import baselines
+from auxhash.mac import affinity, losses
+from auxhash.search import metrics
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Cells
-from auxhash.hasher import Hasher
+from auxhash.learn.hasher import Hasher
 
 
 @pytest.fixture(scope="module")

@@ -4,14 +4,17 @@ import numpy as np
 import pytest
 
 import auxhash
-from auxhash import datasets, losses, metrics, paper
+from auxhash.experiments import datasets
+from auxhash.learn import paper
+from auxhash.mac import losses
+from auxhash.search import metrics
 from auxhash.experiments import runs, scales
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.figures import FIGURES
 from auxhash.experiments.groups import LIBSVM, MANY_CENTRES, MU_FOUND, Group, drawn
 from auxhash.experiments.scales import ORDERS, PAPER, SCALES, TINY, Data, resolved
-from auxhash.hasher import Hasher
-from auxhash.hashfunctions import Scaled
+from auxhash.learn.hasher import Hasher
+from auxhash.mac.hashfunctions import Scaled
 
 DATA = Data("digits", 60, 200, 20)
 

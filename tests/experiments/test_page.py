@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from auxhash.datasets.files.png import read_png
+from auxhash.files.png import read_png
 from auxhash.experiments import demo
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.claims import Verdict

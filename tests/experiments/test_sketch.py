@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from auxhash import affinity, losses
+from auxhash.mac import affinity, losses
 from auxhash.experiments.figures import sketch
 from auxhash.experiments.figures.sketch import (
     LOWEST,

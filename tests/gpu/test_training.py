@@ -8,11 +8,12 @@ import pytest
 from sklearn.datasets import load_digits
 
 import auxhash
-from auxhash import EndToEndHash, MACHash, NeighborHash, Refine, affinity, losses
+from auxhash import EndToEndHash, MACHash, NeighborHash, Refine
+from auxhash.mac import affinity, losses
 from auxhash.codes import unpack
 from auxhash.compute import device as devices
-from auxhash.refine.rank import _soft_rank
-from auxhash.refine.similar import SameClass
+from auxhash.learn.smooth.rank import _soft_rank
+from auxhash.learn.smooth.similar import SameClass
 
 SMALL = {"n_bits": 6, "n_similar": 8, "n_dissimilar": 16, "max_iter": 3, "random_state": 0}
 BRIEF = Refine(n_steps=10, batch=40)
@@ -76,8 +77,8 @@ def test_it_learns_from_pairs(gpu, points, rng):
 def test_features_that_are_not_held(gpu, points, monkeypatch, hash_function, kept):
     X, y = points
     held = trained((X.astype(np.uint8), y), "cuda", hash_function=hash_function)
-    monkeypatch.setattr("auxhash.hashfunctions.features.SHARE", 0.0)
-    monkeypatch.setattr("auxhash.hashfunctions.features.SINGLE_SHARE", kept)
+    monkeypatch.setattr("auxhash.mac.hashfunctions.features.SHARE", 0.0)
+    monkeypatch.setattr("auxhash.mac.hashfunctions.features.SINGLE_SHARE", kept)
     monkeypatch.setattr("auxhash.compute.device.MANY", 16)  # in several parts
     for given in (X, X.astype(np.uint8)):
         other = trained((given, y), "cuda", hash_function=hash_function)
@@ -94,7 +95,7 @@ def test_points_that_stay_with_the_processor(gpu, points, monkeypatch, tmp_path,
     np.testing.assert_array_equal(
         trained((mapped, y), "cuda", hash_function=hash_function).codes_, held.codes_
     )
-    monkeypatch.setattr("auxhash.hashfunctions.features.SHARE", 0.0)
+    monkeypatch.setattr("auxhash.mac.hashfunctions.features.SHARE", 0.0)
     monkeypatch.setattr("auxhash.compute.device.MANY", 16)  # in several parts
     streamed = trained((mapped, y), "cuda", hash_function=hash_function)
     assert streamed.loss_ == pytest.approx(held.loss_, rel=0.06)
@@ -134,7 +135,7 @@ def test_a_checkpoint_of_one_device_goes_on_on_the_other(
 
     def stopped(device, folder, after):
         model = MACHash(**settings, device=device)
-        write = auxhash.training.checkpoint.Checkpoint.write
+        write = auxhash.learn.training.checkpoint.Checkpoint.write
         count = []
 
         def failing(self, saved):
@@ -144,7 +145,7 @@ def test_a_checkpoint_of_one_device_goes_on_on_the_other(
                 raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(auxhash.training.checkpoint.Checkpoint, "write", failing)
+            patch.setattr(auxhash.learn.training.checkpoint.Checkpoint, "write", failing)
             with pytest.raises(KeyboardInterrupt):
                 model.fit(*points, checkpoint=folder)
 
@@ -215,7 +216,7 @@ def test_slopes_of_the_rank_are_the_same(gpu, rng):
 
 def test_other_methods_take_them_too(gpu, points):
     X, _ = points
-    model = auxhash.baselines.ITQ(8, random_state=0).fit(X)
+    model = auxhash.learn.baselines.ITQ(8, random_state=0).fit(X)
     np.testing.assert_array_equal(gpu.fetch(model.encode(gpu.put(X))), model.encode(X))
 
 
@@ -246,7 +247,7 @@ def test_what_runs_out_of_memory_says_how_much_it_needs(gpu, points, monkeypatch
     def failing(*args):
         raise OutOfMemoryError("Out of memory allocating 8 bytes")
 
-    monkeypatch.setattr("auxhash.zstep.problem_on", failing)
+    monkeypatch.setattr("auxhash.mac.zstep.problem_on", failing)
     with pytest.raises(MemoryError, match=r"8 bytes.*GB.*fewer"):
         MACHash(**SMALL, device="cuda").fit(*points)
 

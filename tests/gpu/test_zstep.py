@@ -6,12 +6,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from auxhash import affinity
-from auxhash.affinity import draws
-from auxhash.affinity.gpu import DeviceAffinity, from_labels
-from auxhash.zstep import Penalty, Problem, get, problem_on, z_step
-from auxhash.zstep import gpu as zstep_gpu
-from auxhash.zstep.gpu import on_grid
+from auxhash.mac import affinity
+from auxhash.mac.affinity import draws
+from auxhash.mac.affinity.gpu import DeviceAffinity, from_labels
+from auxhash.mac.zstep import Penalty, Problem, get, problem_on, z_step
+from auxhash.mac.zstep import gpu as zstep_gpu
+from auxhash.mac.zstep.gpu import on_grid
 
 
 def signs(rng, *shape):

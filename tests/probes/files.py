@@ -68,14 +68,14 @@ def _picture(kind: str) -> Callable[[Path, np.random.Generator], None]:
 
 
 def _read_table(path: Path) -> Any:
-    from auxhash.datasets.files import rows
+    from auxhash.files import rows
 
     found = rows.of_file(path)
     return found.all(), found.labels
 
 
 def _read_picture(path: Path) -> Any:
-    from auxhash.datasets.files import images
+    from auxhash.files import images
 
     feature = images.gist_feature(16)
     return feature.of([path])
@@ -120,7 +120,7 @@ def _read_approximate(path: Path) -> Any:
 
 
 def _named(path: Path, rng: np.random.Generator) -> None:
-    from auxhash.index import ApproximateIndex, HammingIndex, NamedIndex
+    from auxhash.search.index import ApproximateIndex, HammingIndex, NamedIndex
 
     codes = rng.integers(0, 256, (40, 2)).astype(np.uint8)
     kind = HammingIndex if rng.random() < 0.5 else ApproximateIndex
@@ -128,7 +128,7 @@ def _named(path: Path, rng: np.random.Generator) -> None:
 
 
 def _read_named(path: Path) -> Any:
-    from auxhash.index import NamedIndex
+    from auxhash.search.index import NamedIndex
 
     index = NamedIndex.load(path)
     return index.n_bits, *index.names, *index.search(np.zeros((2, 2), np.uint8), 40)
@@ -142,7 +142,8 @@ def fitted(rng: np.random.Generator) -> Any:
     """A small fitted model of some kind."""
     from sklearn.linear_model import LogisticRegression
 
-    from auxhash import MACHash, baselines
+    from auxhash import MACHash
+    from auxhash.learn import baselines
 
     X, y = rng.normal(size=(40, D)), np.arange(40) % 3
     seed = int(rng.integers(100))
@@ -220,7 +221,7 @@ def same(a: Any, b: Any) -> bool:
 def forged_index(seed: int, folder: Path) -> None:
     """An index file with right sums and wrong content: refused, or searched as it says."""
     from auxhash import HammingIndex
-    from auxhash.index import file
+    from auxhash.search.index import file
     from tests import oracle
 
     rng = np.random.default_rng(seed)
@@ -256,7 +257,7 @@ def forged_index(seed: int, folder: Path) -> None:
 def forged_model(seed: int, folder: Path) -> None:
     """A model file with a right sum and wrong content: refused, or one that encodes."""
     import auxhash
-    from auxhash.storage import modelfile
+    from auxhash.model import modelfile
 
     rng = np.random.default_rng(seed)
     path = folder / "a.safetensors"

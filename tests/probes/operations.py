@@ -62,7 +62,7 @@ def _compare(index: Any, held: dict[int, Any], queries: Any, rng: np.random.Gene
 
 def metric_cases(seed: int, folder: Path) -> None:
     """precision_at_k with labels of every kind, against its definition, or a refusal."""
-    from auxhash import metrics
+    from auxhash.search import metrics
 
     rng = np.random.default_rng(seed)
     n_bits = int(rng.choice([1, 4, 8, 20]))

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from auxhash import baselines
-from auxhash.models import encoder
+from auxhash.learn import baselines
+from auxhash.learn import encoder
 
 BITS, FEATURES = 20, 6
 

@@ -9,7 +9,7 @@ from PIL import Image
 
 from auxhash import NeighborHash
 from auxhash.codes import hamming
-from auxhash.datasets.files.images import ImageFeature, gist_feature
+from auxhash.files.images import ImageFeature, gist_feature
 from tests.serve.conftest import BITS, FEATURES
 
 serve = pytest.importorskip("tests.serve.asking", reason="auxhash[serve] is missing")

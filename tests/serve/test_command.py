@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from auxhash import baselines, stores
+from auxhash import stores
+from auxhash.learn import baselines
 from auxhash.cli import main
-from auxhash.datasets import digits
+from auxhash.experiments.datasets import digits
 from tests.serve.conftest import BITS
 
 serve = pytest.importorskip("tests.serve.asking", reason="auxhash[serve] is missing")
@@ -58,7 +59,7 @@ def test_digits(opened, tmp_path, monkeypatch):
     """Learnt once, and then loaded; a store that was changed stays so."""
     monkeypatch.setattr(digits, "load", partial(digits.load, n_train=150))
     monkeypatch.setattr(  # learnt soon; tests/cli/test_examples.py learns the real one
-        "auxhash.estimators.MACHash",
+        "auxhash.learn.estimators.MACHash",
         lambda n_bits, random_state, n_jobs: baselines.LSH(n_bits, random_state=random_state),
     )
     # The page has models of its own; the command of this name hides the module.

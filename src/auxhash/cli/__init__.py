@@ -2,7 +2,7 @@
 
 import click
 
-from auxhash import __version__
+from auxhash.compute.version import __version__
 from auxhash.cli.compare import bench, compare, demo
 from auxhash.cli.completion import completion
 from auxhash.cli.data import data

@@ -22,7 +22,7 @@ from auxhash.cli.output import (
 
 if TYPE_CHECKING:
     from auxhash.compute.device import DeviceName
-    from auxhash.datasets import Dataset
+    from auxhash.experiments.datasets import Dataset
     from auxhash.experiments.compare import Comparison
 
 
@@ -172,7 +172,7 @@ def _dataset(
     seed: int,
     jobs: int | None,
 ) -> "Dataset":
-    from auxhash import datasets
+    from auxhash.experiments import datasets
     from auxhash.cli import inputs
 
     if not Path(data).exists() and not Path(data).suffix:

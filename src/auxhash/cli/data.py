@@ -22,8 +22,8 @@ def data() -> None:
 @json_option
 def list_data(as_json: bool) -> None:
     """List the data sets, and which of them are on this machine."""
-    from auxhash.datasets import REGISTRY
-    from auxhash.datasets.fetch import cache
+    from auxhash.experiments.datasets import REGISTRY
+    from auxhash.experiments.datasets.fetch import cache
 
     rows = []
     for name, entry in REGISTRY.items():
@@ -48,7 +48,7 @@ def get(name: str, as_json: bool) -> None:
 
     Files in the cache that are wrong are replaced.
     """
-    from auxhash import datasets
+    from auxhash.experiments import datasets
 
     files = datasets.entry(name).files
     if files is not None:
@@ -67,8 +67,8 @@ def get(name: str, as_json: bool) -> None:
 @json_option
 def verify(names: tuple[str, ...], as_json: bool) -> None:
     """Check the files of the data sets NAMES, or of all in the cache, by their checksums."""
-    from auxhash import datasets
-    from auxhash.datasets.fetch import cache
+    from auxhash.experiments import datasets
+    from auxhash.experiments.datasets.fetch import cache
 
     entries = {name: datasets.entry(name) for name in names or datasets.REGISTRY}
     collections = {entry.files.name: entry.files for entry in entries.values() if entry.files}
@@ -99,7 +99,7 @@ def verify(names: tuple[str, ...], as_json: bool) -> None:
 @json_option
 def where(as_json: bool) -> None:
     """Print the cache folder: AUXHASH_DATA, or else the platform's."""
-    from auxhash.datasets.fetch import cache
+    from auxhash.experiments.datasets.fetch import cache
 
     folder = str(cache.folder())
     show({"folder": folder}, as_json, folder)

@@ -19,10 +19,10 @@ from auxhash.cli.output import (
     progress_wanted,
     show,
 )
-from auxhash.words import count
+from auxhash.compute.words import count
 
 if TYPE_CHECKING:
-    from auxhash.dask.fleet import Fleet
+    from auxhash.files.shards.fleet import Fleet
 
 
 @click.command()
@@ -76,9 +76,9 @@ def encode(
       auxhash encode colours.safetensors photos --features mine:colours -o colours.npy
     """
     from auxhash.cli import inputs
-    from auxhash.datasets.files.rows import write_npy
-    from auxhash.models.encoder import load
-    from auxhash.shards import places
+    from auxhash.files.rows import write_npy
+    from auxhash.learn.encoder import load
+    from auxhash.files.shards import places
 
     if scheduler is not None or places.is_pattern(features):
         if own is not None or header is not None:
@@ -114,10 +114,10 @@ def encode_many(
 ) -> None:
     """Encode the files that match the pattern, one by one, here or on a cluster."""
     from auxhash.cli import inputs
-    from auxhash.models.encoder import load
-    from auxhash.shards import Folder, Here
-    from auxhash.shards.reading import Columns
-    from auxhash.training.progress import new_bar
+    from auxhash.learn.encoder import load
+    from auxhash.files.shards import Folder, Here
+    from auxhash.files.shards.reading import Columns
+    from auxhash.learn.training.progress import new_bar
 
     hasher = load(model)
     hasher.n_jobs = jobs if scheduler is None else 1  # a cluster's threads each have a file
@@ -149,7 +149,7 @@ def _runner(scheduler: str | None, jobs: int | None) -> Iterator["Fleet | None"]
         yield None
         return
     from auxhash.dask import ClusterError
-    from auxhash.dask.fleet import fleet_at
+    from auxhash.files.shards.fleet import fleet_at
 
     try:
         with fleet_at(scheduler, jobs) as fleet:
@@ -170,8 +170,8 @@ def export(model: str, output: str, as_json: bool) -> None:
       auxhash export model.safetensors --onnx model.onnx
     """
     from auxhash.cli import inputs
-    from auxhash.models.loading import load
-    from auxhash.models.onnxgraph import export_onnx
+    from auxhash.learn.loading import load
+    from auxhash.learn.onnxgraph import export_onnx
 
     path = inputs.output_path(output, model)
     hasher = load(model)

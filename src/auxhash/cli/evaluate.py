@@ -15,7 +15,7 @@ from auxhash.cli.output import (
     table,
     tell,
 )
-from auxhash.words import count
+from auxhash.compute.words import count
 
 
 @click.command()
@@ -59,7 +59,7 @@ def evaluate(
     """
     import numpy as np
 
-    from auxhash import metrics
+    from auxhash.search import metrics
     from auxhash.cli import inputs
 
     sides = (queries, labels), (base, base_labels)
@@ -151,7 +151,7 @@ def _encoded_and_labels(
     import numpy as np
 
     from auxhash.cli import inputs
-    from auxhash.models.loading import load
+    from auxhash.learn.loading import load
 
     hasher = load(model)
     hasher.n_jobs = jobs

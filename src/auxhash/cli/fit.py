@@ -22,14 +22,14 @@ from auxhash.cli.output import (
     tell,
 )
 from auxhash.compute import clock
-from auxhash.words import count
+from auxhash.compute.words import count
 
 if TYPE_CHECKING:
-    from auxhash.affinity import Affinity
-    from auxhash.datasets.files.rows import Rows
-    from auxhash.estimators import MACHash
-    from auxhash.experiments.choose import Choice
-    from auxhash.neighborhash import NeighborHash
+    from auxhash.mac.affinity import Affinity
+    from auxhash.files.rows import Rows
+    from auxhash.learn.estimators import MACHash
+    from auxhash.learn.choose import Choice
+    from auxhash.learn.neighborhash import NeighborHash
 
 
 def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
@@ -143,7 +143,7 @@ def fit(
 
     from auxhash.cli import inputs
     from auxhash.compute import device as devices
-    from auxhash.training.interrupt import TrainingInterrupted
+    from auxhash.learn.training.interrupt import TrainingInterrupted
 
     devices.get(device)  # or raise before anything is read
     path = inputs.output_path(output, features, labels, pairs, checkpoint)
@@ -198,8 +198,8 @@ def _start(
 ) -> "tuple[MACHash, Rows]":
     """A hasher to fit, and the points to fit it to."""
     from auxhash.cli import inputs
-    from auxhash.estimators import MACHash
-    from auxhash.models.loading import load
+    from auxhash.learn.estimators import MACHash
+    from auxhash.learn.loading import load
 
     if init is None:
         return MACHash(), inputs.points(features, own, label, jobs, header)
@@ -231,7 +231,7 @@ def _similarity(
 
     None and None for points of a file that has no labels, if none were asked for.
     """
-    from auxhash import affinity
+    from auxhash.mac import affinity
     from auxhash.cli import inputs
 
     asked = labels is not None or label != DEFAULT_LABEL or found.names is not None
@@ -249,7 +249,7 @@ def _similarity(
 
 def _neighbor_hash(name: str, init: str | None, settings: dict[str, Any]) -> "NeighborHash":
     """The hasher for points without labels and pairs."""
-    from auxhash.neighborhash import NeighborHash
+    from auxhash.learn.neighborhash import NeighborHash
 
     if init is not None:
         raise ValueError("--init goes on with labels or pairs, and there are none")
@@ -274,8 +274,8 @@ def _choose(
     seconds: float | None,
     verbose: int,
 ) -> "Choice":
-    from auxhash.experiments.choose import choose
-    from auxhash.experiments.chooseneighbors import choose_neighbors
+    from auxhash.learn.choose import choose
+    from auxhash.learn.chooseneighbors import choose_neighbors
 
     if y is None and known is None:
         return choose_neighbors(X, settings, seed, jobs, seconds, verbose)
@@ -324,7 +324,7 @@ def _show_fitted(
 
 def _reached(hasher: "MACHash | NeighborHash") -> dict[str, Any]:
     """How far the training came, in numbers."""
-    from auxhash.neighborhash import NeighborHash
+    from auxhash.learn.neighborhash import NeighborHash
 
     if isinstance(hasher, NeighborHash):
         last = hasher.history_[-1]

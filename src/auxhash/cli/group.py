@@ -66,7 +66,7 @@ def problems_in_one_line(debug: bool) -> Iterator[None]:
 
 
 def _message(error: Exception) -> str:
-    from auxhash.datasets.fetch.sources import DataError
+    from auxhash.experiments.datasets.fetch.sources import DataError
 
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"

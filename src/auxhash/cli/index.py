@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from auxhash.cli.output import bits_option, header_option, json_option, show
-from auxhash.words import count
+from auxhash.compute.words import count
 
 if TYPE_CHECKING:
-    from auxhash.index.named import AnyIndex
+    from auxhash.search.index.named import AnyIndex
 
 SHOWN = 10  # ids that were not there
 
@@ -60,7 +60,7 @@ def index(
       auxhash index photos.npy -o named.index --ids photos
     """
     from auxhash.cli import inputs
-    from auxhash.index import ApproximateIndex, HammingIndex, NamedIndex
+    from auxhash.search.index import ApproximateIndex, HammingIndex, NamedIndex
 
     path = inputs.output_path(output, codes, ids)
     packed, n_bits = inputs.codes(codes, bits)
@@ -102,7 +102,7 @@ def add(
       auxhash add codes.index codes.npy --ids new-ids.npy -o larger.index
     """
     from auxhash.cli import inputs
-    from auxhash.index import NamedIndex
+    from auxhash.search.index import NamedIndex
 
     path = inputs.output_path(output or index, codes, ids)
     with _changing(index, path) as found:
@@ -174,8 +174,8 @@ def _changing(index: str, target: Path) -> "Iterator[AnyIndex]":
     Of several processes that change one file, each waits for the others, or it would undo what
     they do.
     """
-    from auxhash.index import load
-    from auxhash.storage.files import check_regular, locked
+    from auxhash.search.index import load
+    from auxhash.files.writing import check_regular, locked
 
     source = Path(index).expanduser()
     check_regular(source, "an index")
@@ -192,9 +192,9 @@ def _removed(
     """Remove what is there; how many that were, and the ids that are not there."""
     import numpy as np
 
-    from auxhash import checks
+    from auxhash.compute import checks
     from auxhash.cli import inputs
-    from auxhash.index import NamedIndex
+    from auxhash.search.index import NamedIndex
 
     if isinstance(found, NamedIndex):
         names = [*ids, *(() if file is None else inputs.text_ids(file, header))]

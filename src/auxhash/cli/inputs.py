@@ -16,16 +16,16 @@ import numpy as np
 from auxhash.cli.output import tell
 from auxhash.codes import Packed, as_packed, common_bits
 from auxhash.compute.arrays import AnyArray
-from auxhash.datasets.files import rows, tables, taken
-from auxhash.datasets.files.rows import Rows
-from auxhash.datasets.files.tables import HeaderChoice
-from auxhash.storage.files import destination
-from auxhash.words import count
+from auxhash.files import rows, tables, taken
+from auxhash.files.rows import Rows
+from auxhash.files.tables import HeaderChoice
+from auxhash.files.writing import destination
+from auxhash.compute.words import count
 
 if TYPE_CHECKING:
-    from auxhash.hasher import Hasher
-    from auxhash.index.named import AnyIndex
-    from auxhash.models.encoder import Encoder
+    from auxhash.learn.hasher import Hasher
+    from auxhash.search.index.named import AnyIndex
+    from auxhash.learn.encoder import Encoder
 
 
 class NoCodesError(ValueError):
@@ -38,7 +38,7 @@ def points(
     """Points to learn from."""
     if not Path(path).is_dir():
         return _announced(_in_file(path, own, label, header))
-    from auxhash.datasets.files import images
+    from auxhash.files import images
 
     folder = images.image_folder(path)
     return _announced(rows.of_images(folder, images.feature_for(folder, own, jobs)))
@@ -54,7 +54,7 @@ def points_for(
     name = getattr(hasher, "image_feature_", None)
     if name is None:
         raise ValueError(f"{path} is a folder, and the model was not learnt from pictures")
-    from auxhash.datasets.files import images
+    from auxhash.files import images
 
     folder = images.image_folder(path)
     return _announced(rows.of_images(folder, images.remembered(name, own, hasher.n_jobs)))
@@ -166,7 +166,7 @@ def vectors_by_id(
 
     A column of ids says which row is whose. Without one, row i is that of number i.
     """
-    from auxhash.index import NamedIndex
+    from auxhash.search.index import NamedIndex
 
     X, _, read_ids = _vectors(path, header, names)
     named = isinstance(index, NamedIndex)
@@ -195,7 +195,7 @@ def vectors_by_id(
 
 def _joined(path: str, X: AnyArray, ids: AnyArray, index: "AnyIndex", numbers: AnyArray) -> "ById":
     """The rows of the index's points, by what the ids of the rows are called."""
-    from auxhash.index import NamedIndex
+    from auxhash.search.index import NamedIndex
 
     called = index.called(numbers.tolist()) if isinstance(index, NamedIndex) else numbers.tolist()
     place = {str(each): row for row, each in enumerate(ids)}
@@ -257,7 +257,7 @@ def pairs(path: str, header: HeaderChoice = None) -> tables.PairColumns:
 def names(path: str, header: HeaderChoice = None, column: str = "name") -> list[str]:
     """Names: from a list, or from a folder of pictures."""
     if Path(path).is_dir():
-        from auxhash.datasets.files import images
+        from auxhash.files import images
 
         return images.image_folder(path).names
     found = tables.read_names(path, header, column)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from auxhash.cli.output import bits_option, json_option, number, show
-from auxhash.words import count
+from auxhash.compute.words import count
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 8  # lines of a curve
@@ -33,8 +33,8 @@ def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> No
       auxhash inspect codes.npy --model model.safetensors
       auxhash inspect codes.index
     """
-    from auxhash.index.named import is_index
-    from auxhash.storage.files import check_regular
+    from auxhash.search.index.named import is_index
+    from auxhash.files.writing import check_regular
 
     path = Path(file).expanduser()
     check_regular(path, "what can be inspected")
@@ -47,7 +47,7 @@ def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> No
 
 
 def _inspect_model(path: str, as_json: bool) -> None:
-    from auxhash.models.summary import summary
+    from auxhash.learn.summary import summary
 
     found = summary(path)
     parameters = {
@@ -87,7 +87,7 @@ def _inspect_model(path: str, as_json: bool) -> None:
 
 def _of_step(step: Any) -> dict[str, Any]:
     """The values of a step, without its time, which models do not keep."""
-    from auxhash.storage.fitted import TIMES
+    from auxhash.model.fitted import TIMES
 
     values = step._asdict() if hasattr(step, "_asdict") else vars(step)
     return {name: value for name, value in values.items() if name not in TIMES}
@@ -122,7 +122,7 @@ def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool
 
     hasher = None
     if model is not None:
-        from auxhash.models.loading import load
+        from auxhash.learn.loading import load
 
         hasher = load(model)
         bits = hasher.n_bits if bits is None else bits
@@ -149,7 +149,7 @@ def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool
 
 
 def _inspect_index(path: str, as_json: bool) -> None:
-    from auxhash.index import HammingIndex, NamedIndex, load
+    from auxhash.search.index import HammingIndex, NamedIndex, load
 
     found_in = load(path)
     named = isinstance(found_in, NamedIndex)
@@ -169,7 +169,7 @@ def _inspect_index(path: str, as_json: bool) -> None:
 
 
 def _about_bits(packed: Any, n_bits: int) -> dict[str, Any]:
-    from auxhash import metrics
+    from auxhash.search import metrics
 
     return {
         "utilization": metrics.code_utilization(packed),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from auxhash.cli.output import number, show, table
-from auxhash.words import count
+from auxhash.compute.words import count
 
 if TYPE_CHECKING:
     from auxhash.codes import Packed
@@ -43,7 +43,7 @@ class Found:
         """As arrays; those of a list one after the other, and `stops`."""
         import numpy as np
 
-        from auxhash.storage.files import writing
+        from auxhash.files.writing import writing
 
         distances, ids = self.distances, self.ids
         arrays: dict[str, Any] = {}
@@ -96,8 +96,8 @@ def encoded(
 
     from auxhash.cli import inputs
     from auxhash.codes import as_packed, pack, sign
-    from auxhash.index import HammingIndex
-    from auxhash.models.encoder import load
+    from auxhash.search.index import HammingIndex
+    from auxhash.learn.encoder import load
 
     hasher = load(model)
     hasher.n_jobs = jobs

@@ -15,10 +15,10 @@ from auxhash.cli.output import (
     tell,
 )
 from auxhash.cli.queries import OUTPUTS, Asked, Called, Found, K, answer, codes, encoded
-from auxhash.words import count
+from auxhash.compute.words import count
 
 if TYPE_CHECKING:
-    from auxhash.index.named import AnyIndex, NumberedIndex
+    from auxhash.search.index.named import AnyIndex, NumberedIndex
 
 MORE = 10  # candidates to re-rank, per neighbour that is wanted
 
@@ -99,7 +99,8 @@ def search(
       auxhash search named.index photos --model photos.safetensors -k 3
     """
     from auxhash.cli import inputs
-    from auxhash.index import ApproximateIndex, NamedIndex, chance, load
+    from auxhash.search import chance
+    from auxhash.search.index import ApproximateIndex, NamedIndex, load
 
     finer = _Rerank(rerank, query_vectors, candidates, metric)
     finer.check_use(k, radius, model)
@@ -184,7 +185,7 @@ class _Rerank:
         header: bool | None,
     ) -> Found:
         """The k nearest; `index` is the one of numbers in the `whole`, which may have names."""
-        from auxhash import checks
+        from auxhash.compute import checks
 
         k = checks.whole("k", k, 1)
         if self.by is None:
@@ -211,7 +212,7 @@ class _Rerank:
     ) -> Any:
         """Distances and ids of the k best of `few` candidates."""
         from auxhash.cli import inputs
-        from auxhash.index import rerank
+        from auxhash.search.index import rerank
 
         ids = index.search(asked.codes, few)[1]
         if asked.outputs is not None:
@@ -228,7 +229,7 @@ class _Rerank:
 def _names(path: str | None, header: bool | None, index: "AnyIndex") -> Called | None:
     """What gives ids their names: the index itself, or a file with the names of 0, 1, ..."""
     from auxhash.cli import inputs
-    from auxhash.index import NamedIndex
+    from auxhash.search.index import NamedIndex
 
     if isinstance(index, NamedIndex):
         if path is not None:

@@ -100,7 +100,7 @@ def _opened(
 
 def _page() -> Any:
     """What the page shows of the digits, learnt once and kept."""
-    from auxhash.serve.show import Show
+    from auxhash.experiments.demonstration.show import Show
 
     click.echo("Handwritten digits: learnt the first time, in half a minute or so.", err=True)
     return Show.digits()

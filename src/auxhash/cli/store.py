@@ -17,12 +17,12 @@ from auxhash.cli.output import (
     show,
 )
 from auxhash.cli.queries import Asked, Found, K, answer, codes, encoded
-from auxhash.words import count
+from auxhash.compute.words import count
 
 if TYPE_CHECKING:
     from auxhash.codes import Packed
-    from auxhash.index import HammingIndex
-    from auxhash.index.held import Ids
+    from auxhash.search.index import HammingIndex
+    from auxhash.search.index.held import Ids
     from auxhash.stores import Store
 
 ids_option = click.option(
@@ -197,7 +197,7 @@ def verify(
       auxhash store verify sqlite:///codes.db
     """
     from auxhash.cli import inputs
-    from auxhash.index import HammingIndex
+    from auxhash.search.index import HammingIndex
     from auxhash.stores import open as open_store
 
     if ids is not None and codes is None:
@@ -222,7 +222,7 @@ def _ids(path: str | None, header: bool | None, n: int) -> "Ids":
     """Ids from a file, or the row numbers."""
     import numpy as np
 
-    from auxhash import checks
+    from auxhash.compute import checks
     from auxhash.cli import inputs
 
     if path is None:
@@ -248,7 +248,7 @@ def _check_content(
     """Raise ValueError unless the index holds just these codes."""
     import numpy as np
 
-    from auxhash.index.held import first_twice
+    from auxhash.search.index.held import first_twice
 
     twice = first_twice(ids)
     if twice is not None:

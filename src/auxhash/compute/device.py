@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
-from auxhash.checks import unknown
+from auxhash.compute.checks import unknown
 from auxhash.compute.arrays import Computed, Streamed
 
 Carried = TypeVar("Carried")

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-from auxhash.checks import ArgumentError
+from auxhash.compute.checks import ArgumentError
 from auxhash.compute import underway
 
 Item = TypeVar("Item")

@@ -23,8 +23,8 @@ except ImportError as error:
         f"auxhash.dask needs dask and distributed ({error}): pip install 'auxhash[cluster]'"
     ) from None
 
-from auxhash.dask.cluster import ClusterError
-from auxhash.dask.digits import infinite_mnist
+from auxhash.compute.cluster import ClusterError
+from auxhash.experiments.datasets.dask_mnist import infinite_mnist
 from auxhash.dask.index import DaskIndex
 from auxhash.dask.machash import DaskMACHash
 from auxhash.dask.neighborhash import DaskNeighborHash

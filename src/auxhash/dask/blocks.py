@@ -8,10 +8,10 @@ import dask
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.checks import ArgumentError
-from auxhash.dask.cluster import Cluster
+from auxhash.compute.checks import ArgumentError
+from auxhash.compute.cluster import Cluster
 from auxhash.dask.learning import Described, describe
-from auxhash.words import count
+from auxhash.compute.words import count
 
 SAID = 5  # partitions that a message names
 KINDS = {"U": "text", "M": "dates"}  # of labels that are no numbers, by NumPy's letter

@@ -6,12 +6,12 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from auxhash.checks import ArgumentError
+from auxhash.compute.checks import ArgumentError
 from auxhash.codes import n_bytes
 from auxhash.dask import blocks, lazy
 from auxhash.dask.blocks import Blocks
-from auxhash.hasher import Hasher
-from auxhash.training.validation import SCORE_K
+from auxhash.learn.hasher import Hasher
+from auxhash.learn.training.validation import SCORE_K
 
 OWN = ("client", "timeout")  # parameters that estimators of one machine do not have
 

@@ -8,7 +8,7 @@ import numpy as np
 from dask import delayed
 
 from auxhash.dask.blocks import columns_of, rows_of
-from auxhash.hasher import Hasher
+from auxhash.learn.hasher import Hasher
 
 MADE = {"decision_function": np.float64, "transform": np.int8, "encode": np.uint8}
 

@@ -8,19 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import checks, hashfunctions
-from auxhash.checks import ArgumentError
+from auxhash.compute import checks
+from auxhash.mac import hashfunctions
+from auxhash.compute.checks import ArgumentError
 from auxhash.codes import Packed, pack
 from auxhash.compute import threads
 from auxhash.compute.peers import peers
-from auxhash.estimators import MACHash
-from auxhash.hasher import check_pairs, fingerprint
-from auxhash.hashfunctions import HashFunction
-from auxhash.mac import Step
-from auxhash.storage.identity import in_words
-from auxhash.training import Settings, Training
-from auxhash.training.run import PARTS
-from auxhash.training.validation import TrainingPoints, Validation, hold_out
+from auxhash.learn.estimators import MACHash
+from auxhash.learn.hasher import check_pairs, fingerprint
+from auxhash.mac.hashfunctions import HashFunction
+from auxhash.mac.loop import Step
+from auxhash.model.identity import in_words
+from auxhash.learn.training import Settings, Training
+from auxhash.learn.training.run import PARTS
+from auxhash.learn.training.validation import TrainingPoints, Validation, hold_out
 
 HOLDING = 4  # which of a training's generators draws the points to hold out
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute.peers import Common, training_with
-from auxhash.storage.encoding import register
+from auxhash.compute.registry import register
 
 CLOSED = object()  # in place of a reply: the training is over
 

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from auxhash.dask.cluster import POLL, Cluster, ClusterError, named
+from auxhash.compute.cluster import POLL, Cluster, ClusterError, named
 from auxhash.dask.part import LogEntry, Partition, Request, combine
-from auxhash.storage.encoding import register
-from auxhash.training.checkpoint import Checkpoint, RunIdentity
+from auxhash.compute.registry import register
+from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
 
 MOST_LOSSES = 5  # of one partition, within one step of the training
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from auxhash import checks, metrics
-from auxhash.estimators import MACHash
-from auxhash.index import HammingIndex
-from auxhash.words import count
+from auxhash.compute import checks
+from auxhash.search import metrics
+from auxhash.learn.estimators import MACHash
+from auxhash.search.index import HammingIndex
+from auxhash.compute.words import count
 
 CLASSES = 10
 FEATURES = 128

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from auxhash import datasets
-from auxhash.estimators import MACHash
+from auxhash.experiments import datasets
+from auxhash.learn.estimators import MACHash
 from auxhash.experiments.compare import Comparison
 from auxhash.experiments.comparepage import Compared, PageHead
 from auxhash.experiments.entries import MethodLike

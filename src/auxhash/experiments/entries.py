@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from auxhash import baselines
-from auxhash.checks import ArgumentError, unknown
+from auxhash.learn import baselines
+from auxhash.compute.checks import ArgumentError, unknown
 from auxhash.compute.device import DeviceName
-from auxhash.estimators import PARAMETERS_WITHOUT_EFFECT, MACHash, TwoStepHash
+from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, MACHash, TwoStepHash
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Configuration
 from auxhash.experiments.runs import PairNumbers
-from auxhash.hasher import Hasher
-from auxhash.neighborhash import NeighborHash
-from auxhash.storage.identity import in_words
+from auxhash.learn.hasher import Hasher
+from auxhash.learn.neighborhash import NeighborHash
+from auxhash.model.identity import in_words
 
 # The paper's names: cut and quad are two-step methods, MACcut and MACquad are MAC started from
 # them, with the paper's schedules. MAC has our own Z step; MACrefined, the default, adds

@@ -1,7 +1,7 @@
 """A group: methods under one setting, which a panel of a figure compares.
 
 A group says what has to be trained and, once that is done, gives one record for each method,
-hash function, number of bits and seed. MACcut and MACquad are `auxhash.paper`'s. The two-step
+hash function, number of bits and seed. MACcut and MACquad are `auxhash.learn.paper`'s. The two-step
 methods need no training of their own: their codes are those that MAC started from, from the same
 seed, the same pairs and the same points.
 """
@@ -13,15 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from auxhash import hashfunctions, metrics, paper
-from auxhash.affinity import Affinity
+from auxhash.learn import paper
+from auxhash.mac import hashfunctions
+from auxhash.search import metrics
+from auxhash.mac.affinity import Affinity
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.entries import OURS, known
 from auxhash.experiments.runs import Facts
 from auxhash.experiments.scales import Data
-from auxhash.hasher import Hasher
-from auxhash.storage.encoding import Arrays
+from auxhash.learn.hasher import Hasher
+from auxhash.model.encoding import Arrays
 
 TWO_STEP_OF = {"cut": "MACcut", "quad": "MACquad"}
 MU_FOUND = "MACcut, mu found"  # with mu_1 by search, in place of the paper's

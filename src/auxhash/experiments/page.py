@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 
-from auxhash.datasets.files.png import write_png
+from auxhash.files.png import write_png
 from auxhash.experiments.claims import Verdict
 from auxhash.experiments.figures.figure import FigureContent, Section, Table
 from auxhash.experiments.figures.styles import COLOURS

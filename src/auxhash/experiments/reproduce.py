@@ -10,14 +10,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from auxhash import __version__
+from auxhash.compute.version import __version__
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.figures import FIGURES, get
 from auxhash.experiments.figures.figure import WHOLE, Figure, FigureContent, Part
 from auxhash.experiments.page import page
 from auxhash.experiments.scales import ORDERS, SCALES, Scale, resolved
-from auxhash.paper import Order
-from auxhash.storage.files import writing
+from auxhash.learn.paper import Order
+from auxhash.files.writing import writing
 
 
 @dataclass(frozen=True)

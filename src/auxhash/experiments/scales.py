@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from auxhash import datasets
-from auxhash.datasets.dataset import Dataset, Points, ground_truth
-from auxhash.paper import Order
+from auxhash.experiments import datasets
+from auxhash.experiments.datasets.dataset import Dataset, Points, ground_truth
+from auxhash.learn.paper import Order
 
 SIFT, STAND_IN = "sift1m", "cifar10-sift"
 PAPERS = ("cifar10-gist", "infinite-mnist", SIFT)  # the data sets that the paper has

@@ -10,8 +10,8 @@ from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
-from auxhash import __version__
-from auxhash.checks import ArgumentError
+from auxhash.compute.version import __version__
+from auxhash.compute.checks import ArgumentError
 from auxhash.serve import api
 from auxhash.serve.access import Access
 from auxhash.serve.bodies import Bodies
@@ -21,7 +21,7 @@ from auxhash.serve.outside import FAULT, Outside, fault
 from auxhash.serve.rates import Rates
 from auxhash.serve.refused import RefusedError
 from auxhash.serve.service import Service
-from auxhash.serve.show import Show, router
+from auxhash.experiments.demonstration.show import Show, router
 from auxhash.serve.wire import Application
 from auxhash.serve.work import Work
 from auxhash.stores import StoreError

@@ -4,7 +4,7 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from auxhash import checks
+from auxhash.compute import checks
 
 
 def _cores() -> int:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from auxhash.compute.arrays import Array
-from auxhash.datasets.files.images import ImageFeature, image_size
+from auxhash.files.images import ImageFeature, image_size
 from auxhash.serve.limits import Limits
 from auxhash.serve.refused import wrong
 

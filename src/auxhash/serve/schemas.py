@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from auxhash.checks import LARGEST_ID
+from auxhash.compute.checks import LARGEST_ID
 from auxhash.stores.points import LONGEST
 
 EXACT = 2**53 - 1  # whole numbers up to it are exact in JavaScript

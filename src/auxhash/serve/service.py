@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from auxhash import __version__
+from auxhash.compute.version import __version__
 from auxhash.codes import Packed, as_packed, n_bytes
 from auxhash.compute.arrays import Array
-from auxhash.index.held import first_twice
-from auxhash.index.rerank import by_vectors
+from auxhash.search.index.held import first_twice
+from auxhash.search.index.rerank import by_vectors
 from auxhash.serve.limits import Limits
 from auxhash.serve.refused import RefusedError, later, wrong
 from auxhash.serve.schemas import Filter, GivenPoint, Queries, id_told
@@ -22,8 +22,8 @@ from auxhash.stores import Having, Point, Store
 from auxhash.stores.store import Among
 
 if TYPE_CHECKING:
-    from auxhash.hasher import Hasher
-    from auxhash.models.encoder import Encoder
+    from auxhash.learn.hasher import Hasher
+    from auxhash.learn.encoder import Encoder
     from auxhash.serve.pictures import Pictures
 
 K = 10

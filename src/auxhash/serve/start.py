@@ -11,9 +11,9 @@ from auxhash.serve.limits import Limits
 from auxhash.serve.service import Service
 
 if TYPE_CHECKING:  # imported where they are needed: codes alone are served sooner
-    from auxhash.datasets.files.images import Picture
-    from auxhash.hasher import Hasher
-    from auxhash.models.encoder import Encoder
+    from auxhash.files.images import Picture
+    from auxhash.learn.hasher import Hasher
+    from auxhash.learn.encoder import Encoder
     from auxhash.serve.pictures import Pictures
 
 BITS, SEED = 32, 0  # of the digits' model
@@ -30,7 +30,7 @@ def service(
     """The store at a URL, which is made if there is a model; `own` is the user's image feature."""
     if model is None:
         return Service(stores.open(url, n_jobs=n_jobs), limits=limits)
-    from auxhash.models import encoder
+    from auxhash.learn import encoder
 
     found = encoder.load(model)
     found.n_jobs = n_jobs
@@ -40,9 +40,9 @@ def service(
 
 def digits(limits: Limits | None = None, n_jobs: int | None = None) -> Service:
     """Handwritten digits: a model, learnt once, and a store, both kept in the data folder."""
-    from auxhash import datasets
-    from auxhash.datasets.fetch import cache
-    from auxhash.datasets.files.images import ImageFeature
+    from auxhash.experiments import datasets
+    from auxhash.experiments.datasets.fetch import cache
+    from auxhash.files.images import ImageFeature
     from auxhash.serve.pictures import Pictures
 
     folder = cache.folder() / "serve"
@@ -93,17 +93,17 @@ def _pictures(feature: str | None, own: str | None, n_jobs: int | None) -> "Pict
         return None
     if own is None and not feature.startswith("gist:"):
         return None  # a name in a file is no reason to run code: images are refused
-    from auxhash.datasets.files.images import remembered
+    from auxhash.files.images import remembered
     from auxhash.serve.pictures import Pictures
 
     return Pictures(remembered(feature, own, n_jobs))
 
 
 def _digits_model(path: Path, n_jobs: int | None) -> "Hasher":
-    from auxhash import datasets
-    from auxhash.estimators import MACHash
-    from auxhash.models import loading
-    from auxhash.storage.modelfile import ModelFileError
+    from auxhash.experiments import datasets
+    from auxhash.learn.estimators import MACHash
+    from auxhash.learn import loading
+    from auxhash.model.modelfile import ModelFileError
 
     try:
         return loading.load(path)

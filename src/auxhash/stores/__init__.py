@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from auxhash import checks
+from auxhash.compute import checks
 from auxhash.codes import MOST_BITS
 from auxhash.stores.address import Address
 from auxhash.stores.points import Having, Point

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
-from auxhash.checks import ArgumentError
+from auxhash.compute.checks import ArgumentError
 
 TABLE = "codes"  # if the URL names none
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,47}")  # of a table: safe in all engines' statements

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from auxhash import checks
-from auxhash.checks import ArgumentError
+from auxhash.compute import checks
+from auxhash.compute.checks import ArgumentError
 from auxhash.stores.address import Address, engine
 from auxhash.stores.store import StoreError
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from auxhash import checks
-from auxhash.checks import ArgumentError
+from auxhash.compute import checks
+from auxhash.compute.checks import ArgumentError
 from auxhash.codes import Packed, n_bytes
-from auxhash.index.held import Ids
+from auxhash.search.index.held import Ids
 from auxhash.stores.address import Address, engine
 from auxhash.stores.points import Beside, HeldPoints
 from auxhash.stores.store import (

@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.codes import Packed
-from auxhash.index.hamming import HammingIndex
-from auxhash.index.held import Ids
-from auxhash.index.scan import Distances
+from auxhash.search.index.hamming import HammingIndex
+from auxhash.search.index.held import Ids
+from auxhash.search.index.scan import Distances
 from auxhash.stores.store import Near, ordered
 
 FOLD = 1024  # changes beside the large index before it is made anew

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auxhash.checks import ArgumentError
+from auxhash.compute.checks import ArgumentError
 from auxhash.codes import Packed
 from auxhash.compute.arrays import Array
-from auxhash.index.held import Ids
+from auxhash.search.index.held import Ids
 
 Payload = Mapping[str, Any]
 

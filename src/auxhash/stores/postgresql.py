@@ -17,21 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from auxhash.checks import LARGEST_ID
+from auxhash.compute.checks import LARGEST_ID
 from auxhash.codes import Packed
-from auxhash.index.held import Ids
+from auxhash.search.index.held import Ids
 from auxhash.stores.address import Address
 from auxhash.stores.connection import Connection
 from auxhash.stores.points import Beside, Having, HeldPoints
-from auxhash.stores.store import (
-    BATCH,
-    Near,
-    Store,
-    StoreError,
-    agreed_bits,
-    empty,
-    no_store,
-)
+from auxhash.stores.store import BATCH, Near, Store, StoreError, agreed_bits, empty, no_store
 
 OLDEST = 14  # has bit_count
 

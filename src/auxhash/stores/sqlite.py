@@ -16,11 +16,11 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auxhash import checks
+from auxhash.compute import checks
 from auxhash.codes import Packed, n_bytes
-from auxhash.index.hamming import as_queries
-from auxhash.index.held import Ids
-from auxhash.index.scan import Distances
+from auxhash.search.index.hamming import as_queries
+from auxhash.search.index.held import Ids
+from auxhash.search.index.scan import Distances
 from auxhash.stores.address import Address
 from auxhash.stores.mirror import Mirror
 from auxhash.stores.points import LONGEST, Beside, Having, HeldPoints

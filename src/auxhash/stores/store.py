@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auxhash import checks
-from auxhash.checks import ArgumentError
+from auxhash.compute import checks
+from auxhash.compute.checks import ArgumentError
 from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
-from auxhash.index.hamming import HammingIndex, as_queries
-from auxhash.index.held import Ids, first_twice
-from auxhash.index.scan import Distances
+from auxhash.search.index.hamming import HammingIndex, as_queries
+from auxhash.search.index.held import Ids, first_twice
+from auxhash.search.index.scan import Distances
 from auxhash.stores.address import Address
 from auxhash.stores.points import (
     Beside,

@@ -1,6 +1,6 @@
 """The paper's figures, by the labels they have in its source."""
 
-from auxhash.checks import unknown
+from auxhash.compute.checks import unknown
 from auxhash.experiments.figures.comparison import (
     SUP_COMPARISON,
     SUP_COSINE,

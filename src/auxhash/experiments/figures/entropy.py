@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from auxhash import metrics
+from auxhash.search import metrics
 from auxhash.experiments.claims import (
     Claim,
     among,

@@ -18,7 +18,7 @@ from auxhash.experiments.numbers import entries
 from auxhash.experiments.runs import Facts
 from auxhash.experiments.scales import ORDERS, SCALES, Scale
 from auxhash.experiments.svg import Arrow, Plot, Series, Style
-from auxhash.storage.encoding import Arrays
+from auxhash.model.encoding import Arrays
 
 APART = 0.03  # share of x between one arrow and the next
 NEAREST = "Precision over k: the share of the k nearest that are right."

@@ -3,12 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from auxhash.experiments.claims import (
-    Claim,
-    among,
-    by_construction,
-    lower_loss,
-)
+from auxhash.experiments.claims import Claim, among, by_construction, lower_loss
 from auxhash.experiments.figures.figure import GroupFigure, Section, arrows, of, over_bits
 from auxhash.experiments.figures.nested import LOSSES as NAMES
 from auxhash.experiments.figures.nested import nested_group

@@ -44,10 +44,7 @@ from auxhash.experiments.iterates import (
     raises_near_the_end,
     skips_the_rest,
 )
-from auxhash.experiments.kinds import (
-    gain_like_a_kernel,
-    larger_gain_for_linear,
-)
+from auxhash.experiments.kinds import gain_like_a_kernel, larger_gain_for_linear
 from auxhash.experiments.scales import Data, Scale
 from auxhash.experiments.svg import Plot
 

@@ -5,10 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from auxhash.experiments.claims import (
-    Claim,
-    among,
-)
+from auxhash.experiments.claims import Claim, among
 from auxhash.experiments.figures.figure import GroupFigure, Section, Table, curves, of
 from auxhash.experiments.figures.nested import FOUR, LOSSES, nested_group
 from auxhash.experiments.figures.styles import KINDS
@@ -23,9 +20,7 @@ from auxhash.experiments.iterates import (
     mu_in_a_few_iterations,
     z_step_dominates,
 )
-from auxhash.experiments.kinds import (
-    similar_but_slower,
-)
+from auxhash.experiments.kinds import similar_but_slower
 from auxhash.experiments.scales import Scale
 from auxhash.experiments.svg import Plot
 

@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash import __version__, affinity, datasets, hashfunctions, mac, zstep
-from auxhash.affinity import Affinity
+from auxhash.compute.version import __version__
+from auxhash.experiments import datasets
+from auxhash.mac import affinity, hashfunctions, loop as mac, zstep
+from auxhash.mac.affinity import Affinity
 from auxhash.compute.arrays import Array
 from auxhash.experiments import claims, runs
 from auxhash.experiments.cells import Cells
@@ -24,10 +26,10 @@ from auxhash.experiments.figures.figure import WHOLE, FigureContent, Part, Secti
 from auxhash.experiments.figures.styles import DASHES
 from auxhash.experiments.scales import ORDERS, Scale
 from auxhash.experiments.svg import Plot, Series, Style
-from auxhash.hashfunctions import HashFunction
-from auxhash.hashfunctions.rotation import principal_axes
-from auxhash.paper import Order
-from auxhash.storage.encoding import Arrays
+from auxhash.mac.hashfunctions import HashFunction
+from auxhash.mac.hashfunctions.rotation import principal_axes
+from auxhash.learn.paper import Order
+from auxhash.model.encoding import Arrays
 
 Signs = NDArray[np.int8]
 

@@ -1,0 +1,105 @@
+"""The user's own data, from arrays or files, under the same protocol as the named sets."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from auxhash.compute import checks
+from auxhash.experiments.datasets.dataset import Dataset, Points, describe, draw, split, within
+from auxhash.files.tables import LABEL, check_features, read_features, read_labels, take_features
+from auxhash.files.taken import Features
+
+Given = ArrayLike | str | Path
+
+MOST_QUERIES = 2_000
+
+
+def from_arrays(
+    base: Given,
+    query: Given | None = None,
+    train: Given | None = None,
+    *,
+    y: Given | None = None,
+    query_y: Given | None = None,
+    train_y: Given | None = None,
+    neighbors: Given | None = None,
+    label: str = LABEL,
+    n_train: int | None = None,
+    n_query: int | None = None,
+    seed: int = 0,
+    cosine: bool = False,
+    name: str = "arrays",
+) -> Dataset:
+    """A data set from arrays, or from .npy, .npz, .csv, .parquet, .fvecs or .bvecs files.
+
+    Args:
+        base, query, train: features (n, D). For what is taken from a file, see
+            `auxhash.files.tables.read_features`.
+        y, query_y, train_y: labels (n,), if the files of features do not hold them.
+        neighbors: indices (q, k) of each query's nearest base points; .ivecs or any other file.
+        label: name of the labels inside .npz, .csv and .parquet.
+        n_train: training points to draw, from `train` or else from the base; None takes all.
+        n_query: queries to draw from `query`; None takes all. Without `query`, they are drawn and
+            removed from the base; None is then a tenth of it, at most 2,000.
+        cosine: centre by the mean of the training points and normalise.
+    """
+    points = _points("base", base, y, label)
+    if query is not None:
+        queries = _points("query", query, query_y, label)
+        if neighbors is not None:
+            queries = replace(queries, neighbors=_neighbors(neighbors, len(points)))
+        queries = queries.take(draw(len(queries), n_query, seed, "n_query"))
+        origin = "as given"
+    elif neighbors is not None or query_y is not None:
+        raise ValueError("neighbors and query_y belong to query, which is not given")
+    else:
+        if n_query is None:
+            n_query = min(MOST_QUERIES, max(1, len(points) // 10))
+        _, kept, drawn = split(len(points), None, None, n_query, seed)
+        points, queries = points.take(kept), points.take(drawn)
+        origin = "drawn at random, none of them in the base"
+    if train is not None:
+        learnt = _points("train", train, train_y, label)
+        learnt = learnt.take(draw(len(learnt), n_train, seed, "n_train"))
+        overlap = "given apart from the base"
+    else:
+        learnt = points.take(draw(len(points), n_train, seed, "n_train"))
+        overlap = within(learnt, points)
+    for role, part in (("query", queries), ("train", learnt)):
+        if part.X.shape[1] != points.X.shape[1]:
+            raise ValueError(f"{role} has {part.X.shape[1]} features, base has {points.X.shape[1]}")
+    protocol = describe(name, "own data", learnt, points, queries, overlap, seed, origin)
+    found = Dataset(name, learnt, points, queries, protocol)
+    return found.cosine() if cosine else found
+
+
+def _points(role: str, given: Given, y: Given | None, label: str) -> Points:
+    of_role = f"labels of {role}"
+    found = (
+        take_features(given, label, role)
+        if isinstance(given, (str, Path))
+        else Features(np.asarray(given))
+    )
+    X = check_features(found.X, role)
+    if y is None:
+        inside = found.labels
+        return Points(X, None if inside is None else checks.labels(of_role, inside))
+    labels = read_labels(y, label, of_role) if isinstance(y, (str, Path)) else y
+    labels = checks.labels(of_role, labels)
+    if len(labels) != len(X):
+        raise ValueError(f"{role} has {len(X)} points but {len(labels)} labels")
+    return Points(X, labels)
+
+
+def _neighbors(given: Given, n_base: int) -> NDArray[np.int64]:
+    if isinstance(given, (str, Path)):
+        found = read_features(given, "", "neighbors")[0]
+    else:
+        found = np.asarray(given)
+    if found.ndim != 2 or not np.issubdtype(found.dtype, np.integer):
+        raise ValueError("neighbors must be whole numbers of shape (queries, k)")
+    if found.size and not (found.min() >= 0 and found.max() < n_base):
+        raise ValueError(f"neighbors must lie in 0..{n_base - 1}, the base points")
+    return found.astype(np.int64)

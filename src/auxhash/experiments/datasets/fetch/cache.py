@@ -1,0 +1,68 @@
+"""The cache folder: where data sets live. A file gets there whole or not at all."""
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+from auxhash.files.writing import writing
+
+VARIABLE = "AUXHASH_DATA"
+BLOCK = 1 << 20  # bytes read at once
+
+
+def folder() -> Path:
+    """The folder named by AUXHASH_DATA, or `auxhash` in the platform's cache folder."""
+    if given := os.environ.get(VARIABLE):
+        return Path(given).expanduser()
+    if sys.platform == "darwin":
+        root = Path.home() / "Library" / "Caches"
+    elif sys.platform == "win32":
+        root = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    else:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return root / "auxhash"
+
+
+def made(path: Path, make: Callable[[Path], None]) -> NDArray[Any]:
+    """The array stored in `path`, memory-mapped; made first, by `make(temporary)`, if missing."""
+    if not path.exists():
+        console = Console(stderr=True)
+        text = f"making {path.parent.name}/{path.name}, once"
+        shown = console.status(text) if console.is_terminal else nullcontext()
+        with shown, writing(path) as temporary:
+            make(temporary)
+    return stored(path)
+
+
+def stored(path: Path) -> NDArray[Any]:
+    """The array of a .npy file, memory-mapped, never unpickled."""
+    if problem := fault(path):
+        raise ValueError(f"{path} is {problem}; delete it")
+    array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return array
+
+
+def fault(path: Path) -> str | None:
+    """What is wrong with a .npy file, or None."""
+    try:
+        np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        return f"not a whole .npy file ({error})"
+    return None
+
+
+def checksum(path: Path, kind: str) -> str:
+    """The sum of a file's bytes by `kind`, md5 or sha256, in hexadecimal."""
+    total = hashlib.new(kind, usedforsecurity=False)
+    with path.open("rb") as stream:
+        while block := stream.read(BLOCK):
+            total.update(block)
+    return total.hexdigest()

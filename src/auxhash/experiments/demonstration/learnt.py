@@ -1,0 +1,178 @@
+"""What the page shows of the handwritten digits, learnt once and kept in a file.
+
+One run gives three linear hash functions: the two-step solution, where it starts; MAC's, before the
+refinement; and the refined one. All its steps are kept, with Z and h(X), so that the page can show
+how the two come together. Kernels and a network are learnt beside it.
+"""
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.compute.version import __version__
+from auxhash.mac import hashfunctions, loop as mac, zstep
+from auxhash.compute.random import generator
+from auxhash.codes import Packed, n_bytes, pack, sign
+from auxhash.compute import threads
+from auxhash.compute.arrays import Array
+from auxhash.experiments.datasets.dataset import Dataset
+from auxhash.learn.estimators import MACHash
+from auxhash.mac.hashfunctions import HashFunction
+from auxhash.mac.loop import State, Step
+from auxhash.learn.smooth import Refine
+from auxhash.model import modelfile
+from auxhash.model.encoding import decode, encode
+from auxhash.files.writing import destination
+from auxhash.model.identity import in_words
+from auxhash.model.modelfile import StoredModel
+from auxhash.learn.training import Settings, Training
+from auxhash.learn.training.run import PARTS
+from auxhash.learn.training.validation import TrainingPoints
+
+N_BITS = 16
+PAIRS: dict[str, Any] = {"n_similar": 20, "n_dissimilar": 100}
+# Free codes near their optimum, so that two-step hashing is shown at its best; MAC to its end.
+FREE: dict[str, Any] = {"start": "bitwise", "max_sweeps": 5, "tol": None}
+# Kernels and network start near what they end with: a short path and a short refinement will do.
+SHORT: dict[str, Any] = {"max_iter": 4, "refine": Refine(n_steps=300, keep="refined")}
+NAMES = ("two-step", "mac", "refined", "kernels", "network")
+KIND = "Show"  # in the file
+MAP_STEPS = 500  # of t-SNE
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """Hash functions by name, the steps of the linear ones, and a map of base and queries."""
+
+    functions: dict[str, HashFunction]
+    steps: list[Step]
+    Z: Packed  # (steps, n_base, n_bytes): after each step
+    H: Packed  # h(X), likewise
+    queries: Packed  # (steps, n_query, n_bytes): the queries' codes after each step
+    places: NDArray[np.float32]  # (n_base + n_query, 2)
+
+    def check(self, data: Dataset) -> None:
+        """Raise ValueError unless the parts are of the shapes that this data set gives."""
+        n, q, width = len(data.base), len(data.query), n_bytes(N_BITS)
+        wanted: dict[str, tuple[NDArray[Any], tuple[int, ...]]] = {
+            "Z": (self.Z, (len(self.steps), n, width)),
+            "H": (self.H, (len(self.steps), n, width)),
+            "queries": (self.queries, (len(self.steps), q, width)),
+            "places": (self.places, (n + q, 2)),
+        }
+        for name, (array, shape) in wanted.items():
+            if array.shape != shape:
+                raise ValueError(f"{name} is of shape {array.shape}, not {shape}")
+        if tuple(self.functions) != NAMES or not self.steps or not np.isfinite(self.places).all():
+            raise ValueError("it does not hold what the page shows")
+
+
+def kept(data: Dataset, seed: int, folder: Path, n_jobs: int | None = None) -> Learnt:
+    """What was learnt of a data set before, from a file in the folder; else learnt, and written.
+
+    A file of other settings is replaced, and so is a damaged one, with a warning. Where no file can
+    be written, a warning says so.
+    """
+    path = folder / "show" / f"{data.name}-{len(data.base)}-{seed}.safetensors"
+    identity = _identity(data, seed)
+    before = _read(path, identity, data)
+    if before is not None:
+        return before
+    found = learn(data, seed, n_jobs)
+    coded, arrays = encode({"identity": identity, **vars(found)}, KIND)
+    try:
+        destination(path)
+        modelfile.write(path, StoredModel(KIND, coded, arrays))
+    except OSError as error:
+        warnings.warn(f"what was learnt is not kept: {error}", stacklevel=2)
+    return found
+
+
+def _read(path: Path, identity: str, data: Dataset) -> Learnt | None:
+    """What a file holds; None if there is none, or it is of other data, settings or version."""
+    try:
+        stored = modelfile.read(path)
+        content = decode(stored.content, stored.arrays)
+        if content.pop("identity") != identity:
+            return None
+        found = Learnt(**content)
+        found.check(data)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, AttributeError, KeyError, TypeError, ValueError) as error:
+        warnings.warn(f"{path} cannot be used, and is made again: {error}", stacklevel=3)
+        return None
+    return found
+
+
+def _identity(data: Dataset, seed: int) -> str:
+    """All that the result depends on."""
+    points = [data.name, data.base.X, data.base.y, data.query.X]
+    return in_words([points, seed, N_BITS, PAIRS, FREE, SHORT, NAMES, MAP_STEPS, __version__])
+
+
+@threads.one_blas_thread()
+def learn(data: Dataset, seed: int, n_jobs: int | None = None) -> Learnt:
+    """Learn everything; the base is the training set. The same seed gives the same bytes."""
+    if len(data.train) != len(data.base):
+        raise ValueError("the page shows the codes of training points: train must be the base")
+    X, y = data.base.X.astype(np.float64), np.asarray(data.base.y)
+    path = _path(X, y, seed, n_jobs)
+    two_step, refined = path[0][1].h, path[-1][1].h
+    _, lowest = mac.lowest((step, state) for step, state in path if step.mu < np.inf)
+    functions = {"two-step": two_step, "mac": lowest.h, "refined": refined}
+    for name, kind in (("kernels", "rbf"), ("network", "network")):
+        hasher = MACHash(
+            N_BITS, hash_function=kind, **PAIRS, **FREE, **SHORT, random_state=seed, n_jobs=n_jobs
+        )
+        functions[name] = hasher.fit(X, y).hash_function_
+    return Learnt(
+        functions,
+        [step for step, _ in path],
+        np.stack([pack(state.Z) for _, state in path]),
+        np.stack([pack(state.H) for _, state in path]),
+        np.stack([codes_of(state.h, data.query.X, n_jobs) for _, state in path]),
+        _places(np.concatenate([data.base.X, data.query.X]).astype(np.float64), seed),
+    )
+
+
+def codes_of(h: HashFunction, X: NDArray[Any], n_jobs: int | None = None) -> Packed:
+    """The packed codes (n, n_bytes) of raw points X (n, D), as an estimator with h gives them."""
+
+    def outputs(chunk: NDArray[Any]) -> Array:
+        return hashfunctions.outputs(h, chunk, n_jobs)
+
+    return pack(sign(hashfunctions.decided(outputs, np.asarray(X, np.float64))))
+
+
+def _path(
+    X: NDArray[np.float64], y: NDArray[Any], seed: int, n_jobs: int | None
+) -> list[tuple[Step, State]]:
+    """The steps of MACHash(N_BITS, **PAIRS, **FREE), which is linear, each with its state."""
+    settings = Settings(
+        N_BITS,
+        "ksh",
+        mac.MAC(zstep.get("descent"), **FREE),
+        hashfunctions.linear(),
+        **PAIRS,
+        refine="auto",
+        tol=FREE["tol"],
+        n_jobs=n_jobs,
+    )
+    generators = generator(seed).spawn(PARTS)
+    return list(Training(settings, TrainingPoints(X, y, None), generators).steps())
+
+
+def _places(X: NDArray[np.float64], seed: int) -> NDArray[np.float32]:
+    """A map (n, 2) on which alike pictures are neighbours, by t-SNE of their pixels."""
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):  # its sums depend on the number of threads
+        tsne = TSNE(init="pca", max_iter=MAP_STEPS, random_state=seed, n_jobs=1)
+        found: NDArray[np.float32] = tsne.fit_transform(X)
+    return found

@@ -1,0 +1,306 @@
+"""A folder of pictures by class, and the features of its pictures: GIST, or the user's own.
+
+Pictures are from anyone: only the kinds in `FORMATS` are decoded, whatever a file is called, and
+none that states more than `MOST_PIXELS`.
+"""
+
+import os
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.compute import threads
+from auxhash.files.tables import check_features, check_finite
+from auxhash.files.gist import gist
+from auxhash.compute.words import count
+
+Picture = NDArray[np.uint8]  # (height, width, 3)
+PictureSource = Path | BinaryIO  # of a picture; errors call it by its text
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP")
+GIST = "gist"
+SMALLEST, LARGEST = 16, 64  # sides of the squares that GIST is computed on
+LOOKED_AT = 100  # pictures, to choose that side
+CHUNK = 256  # pictures given to a feature at a time
+HELD_PIXELS = 64 * 10**6  # in such a chunk, if pictures are held whole; one picture may have more
+MOST_PIXELS = 100 * 10**6  # of a picture that is read
+ENOUGH = 4  # times the side of GIST's square: a JPEG is decoded no larger than it need be
+SIXTEEN = ("I;16", "I;16L", "I;16B", "I;16N")  # Pillow's names for 16 bits of grey
+SHOWN = 6  # classes, where a folder is described
+
+
+@dataclass(frozen=True, eq=False)
+class ImageFolder:
+    """The pictures of a folder in the order of their paths, labelled by the folder they are in."""
+
+    root: Path
+    paths: list[Path]
+    labels: NDArray[np.str_] | None  # None where the pictures are in `root` itself
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __str__(self) -> str:
+        """What was found: the classes with their sizes."""
+        found = f"{self.root}: {count(len(self), 'picture')}"
+        if self.labels is None:
+            return f"{found}, without classes"
+        sizes = Counter(self.labels.tolist())
+        few = ", ".join(f"{name} ({size:,})" for name, size in list(sizes.items())[:SHOWN])
+        more = f" and {len(sizes) - SHOWN:,} more" if len(sizes) > SHOWN else ""
+        return f"{found} of {count(len(sizes), 'class')}: {few}{more}"
+
+    def classes(self) -> NDArray[np.str_]:
+        """The labels, where there are any; ValueError if the classes lie deeper than one folder."""
+        assert self.labels is not None
+        if all(name.count("/") > 1 for name in self.names):
+            raise ValueError(
+                f"{self.root} holds {count(len(self), 'picture')}, all in folders of folders, such "
+                f"as {self.names[0]}: give the folder that holds one folder per class"
+            )
+        return self.labels
+
+    @property
+    def names(self) -> list[str]:
+        """Paths below `root`."""
+        return [path.relative_to(self.root).as_posix() for path in self.paths]
+
+
+@dataclass(frozen=True)
+class ImageFeature:
+    """A function of a list of pictures, with the name that a model remembers it by.
+
+    `reduced`, where there is one, reads what the function needs of a picture, and nothing else is
+    held; without it, the function is given whole pictures, few at a time if they are large.
+    """
+
+    name: str
+    function: Callable[[list[Picture]], Any]
+    reduced: Callable[[PictureSource], Picture] | None = None
+
+    def of(self, paths: Sequence[PictureSource]) -> NDArray[Any]:
+        """Features (n, D) of pictures in files."""
+        return np.concatenate(list(self.chunks(paths)))
+
+    def chunks(self, paths: Sequence[PictureSource]) -> Iterator[NDArray[Any]]:
+        """The same, some pictures at a time."""
+        width = None
+        for batch in _batches(paths, whole=self.reduced is None):
+            X = self._of_batch(batch)
+            if width is not None and X.shape[1] != width:
+                raise ValueError(
+                    f"what {self.name} returns must have as many columns for all pictures: "
+                    f"{width} at first, {X.shape[1]} from {batch[0]} on"
+                )
+            width = X.shape[1]
+            yield X
+
+    def _of_batch(self, paths: Sequence[PictureSource]) -> NDArray[Any]:
+        pictures = [(self.reduced or read_image)(path) for path in paths]
+        try:
+            X = np.asarray(self.function(pictures))
+        except Exception as error:  # the function is the user's, and so is the fault
+            why = f"{type(error).__name__}: {error}"
+            raise ValueError(f"the feature {self.name} failed: {why}") from error
+        role = f"what {self.name} returns"
+        check_finite(check_features(X, role), role)
+        if len(X) != len(paths):
+            raise ValueError(
+                f"{role} for {count(len(paths), 'picture')} must be as many rows, got {len(X)}"
+            )
+        return X
+
+
+def image_folder(root: str | Path) -> ImageFolder:
+    """The pictures in the folders of `root`, one folder per class; or those in `root` itself.
+
+    Files that are no pictures by their ending, and hidden ones, are passed over.
+    """
+    root = Path(root).expanduser()
+    if not root.is_dir():
+        raise NotADirectoryError(f"{root} is no folder")
+    found = sorted(
+        path
+        for path in root.rglob("*")
+        if path.suffix.lower() in SUFFIXES
+        and path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(root).parts)
+    )
+    if not found:
+        raise ValueError(f"{root} holds no pictures ({', '.join(SUFFIXES)})")
+    inside = [path.parent != root for path in found]
+    if not any(inside):
+        return ImageFolder(root, found, None)
+    if not all(inside):
+        outside = found[inside.index(False)].name
+        raise ValueError(
+            f"{root} holds both pictures, such as {outside}, and folders of pictures; "
+            "pictures by class are all in folders, one folder per class"
+        )
+    classes = [path.relative_to(root).parts[0] for path in found]
+    return ImageFolder(root, found, np.array(classes))
+
+
+def read_image(path: PictureSource) -> Picture:
+    """A picture's pixels (height, width, 3), turned upright.
+
+    Of several frames, the first is taken; of 16 bits per channel, the upper 8; transparency is
+    left out, so that the colours beneath it count. 32 bits per channel are refused: it is not known
+    which number is white.
+    """
+    with _opened(path) as image:
+        return _pixels(image)
+
+
+def feature_for(
+    folder: ImageFolder, own: str | None = None, n_jobs: int | None = None
+) -> ImageFeature:
+    """GIST, on squares about as large as the folder's pictures; or the user's module:function."""
+    if own is not None:
+        return own_feature(own)
+    step = max(1, len(folder) // LOOKED_AT)
+    sides = [min(image_size(path)) for path in folder.paths[::step]]
+    return gist_feature(int(np.clip(np.median(sides), SMALLEST, LARGEST)), n_jobs)
+
+
+def remembered(name: str, own: str | None = None, n_jobs: int | None = None) -> ImageFeature:
+    """The feature that a model was learnt from. `own` must name it if it is the user's.
+
+    A name in a file is no reason to run code: only the user can say so.
+    """
+    kind, _, side = name.partition(":")
+    if kind == GIST and side.isdecimal():
+        if own is not None:
+            raise ValueError(f"the model was learnt from GIST, not from {own}")
+        return gist_feature(int(side), n_jobs)
+    if own is None:
+        raise ValueError(
+            f"the model was learnt from a feature of your own: --features {name} lets it be run"
+        )
+    if own != name:
+        raise ValueError(f"the model was learnt from {name}, not from {own}")
+    return own_feature(own)
+
+
+def gist_feature(side: int, n_jobs: int | None = None) -> ImageFeature:
+    """GIST of the largest centred square, in grey, scaled to `side` pixels.
+
+    A JPEG of more than `ENOUGH` times the side is decoded at a half, a quarter or an eighth of its
+    size, as long as that is no less than `ENOUGH` times the side.
+    """
+
+    def function(squares: list[Picture]) -> NDArray[np.float32]:
+        return gist(np.stack(squares), n_jobs=n_jobs)
+
+    return ImageFeature(f"{GIST}:{side}", function, lambda path: grey_square(path, side))
+
+
+def own_feature(name: str) -> ImageFeature:
+    """The user's function of a list of pictures (height, width, 3), uint8, to features (n, D)."""
+    module, _, function = name.partition(":")
+    if not (module and function):
+        raise ValueError(f"a feature of your own is named module:function, got {name!r}")
+    if os.getcwd() not in sys.path:  # where the module is likely to be
+        sys.path.insert(0, os.getcwd())
+    try:
+        found = getattr(import_module(module), function)
+    except ImportError:
+        raise
+    except (Exception, SystemExit) as error:  # the module is the user's, and so is the fault
+        if isinstance(error, AttributeError) and module in sys.modules:
+            raise ValueError(f"module {module} has no function {function!r}") from error
+        why = f"{type(error).__name__}: {error}"
+        raise ValueError(f"module {module} cannot be imported: {why}") from error
+    if not callable(found):
+        raise ValueError(f"{name} is no function")
+    return ImageFeature(name, found)
+
+
+def grey_square(path: PictureSource, side: int) -> NDArray[np.uint8]:
+    """The largest centred square of a picture, in grey, scaled to (side, side)."""
+    image_module, operations = _pillow()
+    with _opened(path) as image:
+        image.draft("RGB", (ENOUGH * side, ENOUGH * side))  # does nothing to what is no JPEG
+        picture = _pixels(image)
+    grey = image_module.fromarray(picture).convert("L")
+    square = operations.fit(grey, (side, side), image_module.Resampling.BILINEAR)
+    return np.asarray(square)
+
+
+def image_size(path: PictureSource) -> tuple[int, int]:
+    """A picture's two sides, without decoding it."""
+    with _opened(path) as image:
+        width, height = image.size
+        return int(width), int(height)
+
+
+@contextmanager
+def _opened(path: PictureSource) -> Iterator[Any]:
+    """A picture whose header has been read; its pixels are decoded when they are asked for."""
+    image_module, _ = _pillow()
+    bomb = image_module.DecompressionBombError
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", image_module.DecompressionBombWarning)
+            image = image_module.open(path, formats=FORMATS)
+        with image:
+            width, height = image.size
+            if width * height > MOST_PIXELS:
+                raise bomb(f"it has {width:,} x {height:,} pixels")
+            yield image
+    except PermissionError:
+        raise
+    except bomb as error:
+        raise ValueError(
+            f"{path} is too large a picture, at most {MOST_PIXELS:,} pixels are read: {error}"
+        ) from error
+    except (OSError, ValueError, SyntaxError, MemoryError) as error:  # a part that states 2 GB
+        why = str(error) or "it takes too much memory"
+        raise ValueError(f"{path} is no picture that can be read: {why}") from error
+
+
+def _pixels(image: Any) -> Picture:
+    """The pixels of an open picture as uint8 (height, width, 3)."""
+    image_module, operations = _pillow()
+    grey16 = image.mode in SIXTEEN or (image.mode == "I" and image.format == "PNG")
+    if image.mode in ("I", "F") and not grey16:
+        raise ValueError("it has 32 bits per channel, and 8 or 16 are needed")
+    upright = operations.exif_transpose(image)
+    if grey16:
+        upright = image_module.fromarray((np.asarray(upright) >> 8).astype(np.uint8))
+    return np.asarray(upright.convert("RGB"))
+
+
+def _batches(paths: Sequence[PictureSource], whole: bool) -> Iterator[Sequence[PictureSource]]:
+    """At most `CHUNK` pictures at a time and, if they are held whole, `HELD_PIXELS` in all."""
+    if not whole:
+        yield from (paths[rows] for rows in threads.chunks(len(paths), CHUNK))
+        return
+    batch: list[PictureSource] = []
+    held = 0
+    for path in paths:
+        width, height = image_size(path)
+        if batch and (len(batch) == CHUNK or held + width * height > HELD_PIXELS):
+            yield batch
+            batch, held = [], 0
+        batch.append(path)
+        held += width * height
+    yield batch
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image, ImageOps
+    except ImportError as error:
+        raise ImportError("reading pictures needs Pillow: pip install 'auxhash[images]'") from error
+    return Image, ImageOps

@@ -1,0 +1,188 @@
+"""Rows of a file, chunk by chunk, so that files larger than memory can be encoded.
+
+.npy, .fvecs and .bvecs files are mapped anew for every chunk, so that the memory of earlier chunks
+is released; .parquet files and pictures are read chunk by chunk. Other files are read as a whole.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.compute import checks
+from auxhash.compute import threads
+from auxhash.compute.arrays import AnyArray
+from auxhash.files import taken
+from auxhash.files.parquetfiles import Parquet
+from auxhash.files.tables import (
+    FEATURES,
+    LABEL,
+    HeaderChoice,
+    check_features,
+    check_finite,
+    checked_path,
+    take_features,
+)
+from auxhash.files.vectors import TYPES, check_dimensions, map_vectors
+from auxhash.files.writing import writing
+
+if TYPE_CHECKING:
+    from auxhash.files.images import ImageFeature, ImageFolder
+
+NUMBERS = 1 << 20  # per chunk
+BATCH = 4096  # rows of a .parquet file read at once
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """n rows; `read` gives them from the first to the last as arrays (rows, D)."""
+
+    name: str
+    n: int
+    read: Callable[[], Iterable[AnyArray]]
+    read_labels: Callable[[], AnyArray] | None = None  # if they came with the points
+    names: list[str] | None = None  # of pictures
+    feature: str | None = None  # computed from the pictures
+    taken: str = ""  # what was taken from the file, in words
+    columns: list[str] | None = None  # what the features are called, where they have names
+    doubt: str = ""  # whether all of these are meant, in words
+
+    def __len__(self) -> int:
+        return self.n
+
+    @property
+    def labels(self) -> AnyArray | None:
+        """The labels that came with the points, checked; None where there are none."""
+        if self.read_labels is None:
+            return None
+        return checks.labels(f"labels in {self.name}", self.read_labels())
+
+    def chunks(self) -> Iterator[AnyArray]:
+        """All rows in their order, checked for NaN and infinity."""
+        first = 0
+        for chunk in self.read():
+            yield check_finite(chunk, self.name, first)
+            first += len(chunk)
+
+    def all(self) -> AnyArray:
+        """All rows in one array."""
+        return np.concatenate(list(self.chunks()))
+
+    def of_columns(self, names: Sequence[str]) -> "Rows":
+        """These rows with the columns of these names, in this order; all must be there.
+
+        Features without names stay as they are.
+        """
+        if self.columns is None or self.columns == list(names):
+            return self
+        at = taken.places(names, self.columns, self.name)
+        known = set(names)
+        left = [name for name in self.columns if name not in known]
+        told = "columns are taken in the order that the model was learnt from"
+        told += f", without {taken.columns(left)}" if left else ""
+        line = taken.joined(self.taken, told)
+        return replace(
+            self,
+            read=lambda: (np.take(chunk, at, axis=1) for chunk in self.read()),
+            taken=line,
+            columns=list(names),
+        )
+
+
+def of_file(
+    path: str | Path, label: str = LABEL, role: str = "features", header: HeaderChoice = None
+) -> Rows:
+    """The features of a file; `tables.read_features` says which part of it is taken."""
+    path = checked_path(path, role, FEATURES)
+    if path.suffix in TYPES:
+        return _of_vectors(path)
+    if path.suffix == ".parquet":
+        return _of_parquet(path, label)
+    found = take_features(path, label, role, header)
+    X = check_features(found.X, str(path))
+    n, d = X.shape
+    line = taken.features_line(path, n, d, X.dtype, found.how)
+    read = partial(_mapped, path) if path.suffix == ".npy" else X.__getitem__
+    return Rows(
+        str(path),
+        n,
+        lambda: _slices(n, d, read),
+        found.read_labels,
+        taken=line,
+        columns=found.columns,
+        doubt=found.doubt,
+    )
+
+
+def of_images(folder: "ImageFolder", feature: "ImageFeature") -> Rows:
+    """The features of a folder's pictures, with their classes as labels."""
+
+    return Rows(
+        str(folder.root),
+        len(folder),
+        partial(feature.chunks, folder.paths),
+        None if folder.labels is None else folder.classes,
+        folder.names,
+        feature.name,
+        f"{folder}; feature: {feature.name}",
+    )
+
+
+def write_npy(
+    path: str | Path, shape: tuple[int, int], chunks: Iterable[NDArray[np.uint8]]
+) -> None:
+    """Write codes to a .npy file chunk by chunk; the file appears whole or not at all."""
+    header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+    with writing(Path(path)) as temporary, temporary.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for chunk in chunks:
+            file.write(np.ascontiguousarray(chunk).data)
+
+
+def _slices(n: int, d: int, read: Callable[[slice], AnyArray]) -> Iterator[AnyArray]:
+    for rows in threads.chunks(n, max(1, NUMBERS // d)):
+        yield read(rows)
+
+
+def _mapped(path: Path, rows: slice) -> AnyArray:
+    return np.array(np.load(path, mmap_mode="r", allow_pickle=False)[rows])
+
+
+def _of_vectors(path: Path) -> Rows:
+    def read(rows: slice) -> AnyArray:
+        records = map_vectors(path)[rows]
+        check_dimensions(path, records, rows.start)
+        return np.array(records["vector"])
+
+    vectors = map_vectors(path)["vector"]
+    n, d = vectors.shape
+    line = taken.features_line(path, n, d, vectors.dtype, "")
+    return Rows(str(path), n, lambda: _slices(n, d, read), taken=line)
+
+
+def _of_parquet(path: Path, label: str) -> Rows:
+    file = Parquet(path)
+    chosen = file.chosen(label)
+    if not len(file):
+        raise ValueError(f"{path} holds no rows")
+
+    def read() -> Iterator[AnyArray]:
+        for X in Parquet(path).chunks(chosen, BATCH):
+            yield check_features(X, str(path))
+
+    X = check_features(next(file.chunks(chosen, 1)), str(path))
+    line = taken.features_line(path, len(file), X.shape[1], X.dtype, chosen.how)
+    labels = None if chosen.label is None else partial(file.labels, chosen.label)
+    return Rows(
+        str(path),
+        len(file),
+        read,
+        labels,
+        taken=line,
+        columns=chosen.columns,
+        doubt=chosen.doubt,
+    )

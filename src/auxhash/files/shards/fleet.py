@@ -1,0 +1,124 @@
+"""Work on many files by the workers of a cluster, each file by itself."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import distributed
+
+from auxhash.compute.cluster import NO_WORKERS, POLL, Cluster, ClusterError
+from auxhash.compute.words import count
+
+LOCAL = "local"
+CONNECT = 20.0  # seconds that a scheduler may take to answer
+LIMIT = 3600.0  # seconds without a file that is done
+AHEAD = 4  # files given out per thread of the cluster, before the first of them is done
+
+
+class Fleet:
+    """The workers of a cluster, as a `shards.folder.Runner`. Work that is lost is given out again.
+
+    Args:
+        cluster: with `timeout`, the most seconds in which no file is done.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def each(
+        self,
+        work: Callable[..., Any],
+        items: Sequence[Any],
+        shared: Any,
+        tell: Callable[[int], None],
+    ) -> Iterator[tuple[int, Any]]:
+        """See `shards.folder.Runner`."""
+        client = self.cluster.client
+        # A task, not `scatter`: Dask can give it again if the worker that holds it is lost.
+        held = client.submit(_given, shared, pure=False)
+        waiting: dict[Any, int] = {}
+        left = iter(enumerate(items))
+        last = time.monotonic()
+        empty: float | None = None
+        while True:
+            for number, item in _up_to(left, self._most() - len(waiting)):
+                waiting[client.submit(_worked, work, item, held, pure=False)] = number
+            if not waiting:
+                return
+            try:
+                done = distributed.wait(
+                    list(waiting), timeout=POLL, return_when="FIRST_COMPLETED"
+                ).done
+            except TimeoutError:
+                now = time.monotonic()
+                empty = None if self.cluster.workers() else empty or now
+                if empty is not None and now - empty > NO_WORKERS:
+                    told = f"there have been no workers for {NO_WORKERS:g} seconds"
+                    raise ClusterError(f"{count(len(items), 'file')} wait: {told}") from None
+                if now - last > self.cluster.timeout:
+                    told = f"no file was done within {self.cluster.timeout:g} seconds"
+                    raise TimeoutError(told) from None
+                continue
+            except Exception as error:
+                self.cluster.workers()  # raises if the scheduler is gone
+                raise ClusterError(f"the cluster cannot go on: {error}") from error
+            last = time.monotonic()
+            for future in done:
+                number = waiting.pop(future)
+                result, points = self._result(future, items[number])
+                tell(points)
+                yield number, result
+
+    def _result(self, future: Any, item: Any) -> Any:
+        try:
+            return future.result(timeout=self.cluster.timeout)
+        except distributed.KilledWorker:
+            place = getattr(item, "source", item)
+            raise ClusterError(
+                f"{place}: its workers were killed, one after the other: have they memory enough?"
+            ) from None
+        except Exception:
+            self.cluster.workers()  # raises if the scheduler is gone
+            raise
+
+    def _most(self) -> int:
+        """How many files to give out: a worker that joins late gets its share of the rest."""
+        return AHEAD * max(1, sum(self.cluster.workers().values()))
+
+
+@contextmanager
+def fleet_at(address: str, n_workers: int | None) -> Iterator[Fleet]:
+    """The workers of the scheduler at this address, or a cluster of this machine, if "local"."""
+    if address == LOCAL:
+        with (
+            distributed.LocalCluster(
+                n_workers=n_workers, threads_per_worker=1, dashboard_address=":0"
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            yield Fleet(Cluster(client, LIMIT))
+        return
+    try:
+        client = distributed.Client(address, timeout=CONNECT)
+    except (OSError, ValueError) as error:
+        raise ClusterError(
+            f"no scheduler answers at {address} within {CONNECT:g} seconds ({error}): start one "
+            "with `dask scheduler`, which says its address"
+        ) from None
+    with client:
+        yield Fleet(Cluster(client, LIMIT))
+
+
+def _up_to(left: Iterator[Any], n: int) -> list[Any]:
+    return [item for _, item in zip(range(n), left, strict=False)]
+
+
+def _given(value: Any) -> Any:
+    return value
+
+
+def _worked(work: Callable[..., Any], item: Any, shared: Any) -> tuple[Any, int]:
+    """The result of the work, and how many points it told of."""
+    told: list[int] = []
+    return work(item, shared, told.append), sum(told)

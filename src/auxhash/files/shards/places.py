@@ -1,0 +1,125 @@
+"""Files at any address that fsspec knows: a path, or a URL such as s3://bucket/folder/*.parquet."""
+
+import re
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from auxhash.files.writing import writing
+
+WILD = re.compile(r"[*?\[]")
+# Of all that file systems say of a file, what is another once its content is.
+CHANGING = ("size", "mtime", "ETag", "etag", "md5Hash", "checksum", "LastModified", "created")
+TEMPORARY = re.compile(r"\.(.{1,50})\.[0-9a-f]{8}")
+
+
+class FileAt(NamedTuple):
+    """A file, or where one is to be."""
+
+    system: Any  # fsspec's file system
+    path: str
+
+    def __str__(self) -> str:
+        if is_local(self.system):
+            return self.path
+        return str(self.system.unstrip_protocol(self.path))
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def suffix(self) -> str:
+        return Path(self.name).suffix
+
+    def mark(self) -> str:
+        """What tells the file's content from others, as its file system knows it now."""
+        self.system.invalidate_cache()
+        info = self.system.info(self.path)
+        return repr([(name, str(info[name])) for name in CHANGING if name in info])
+
+    def open(self) -> Any:
+        """The file, to be read as bytes."""
+        return self.system.open(self.path, "rb")
+
+    @contextmanager
+    def writing(self) -> Iterator[Any]:
+        """A file to write bytes to; it appears in this place whole, and only on success."""
+        if is_local(self.system):
+            with writing(Path(self.path)) as temporary, temporary.open("wb") as out:
+                yield out
+            return
+        folder, _, name = self.path.rpartition("/")
+        hidden = f"{folder}/.{name[:50]}.{secrets.token_hex(4)}"
+        self.system.makedirs(folder, exist_ok=True)
+        try:
+            with self.system.open(hidden, "wb") as out:
+                yield out
+            self.system.mv(hidden, self.path)
+        finally:
+            with suppress(Exception):  # it has been moved
+                self.system.rm_file(hidden)
+
+
+def is_pattern(address: str) -> bool:
+    """Whether an address is one of many files, or not of this machine's."""
+    return "://" in address or (bool(WILD.search(address)) and not Path(address).exists())
+
+
+def found(pattern: str) -> tuple[str, list[FileAt]]:
+    """The folder of a pattern, and all files that match, by name."""
+    system, path = _system(pattern)
+    if system.isdir(path):
+        raise ValueError(f"{pattern} is a folder: give a pattern of files, as {pattern}/*.parquet")
+    matched = system.glob(path, detail=True)
+    files = [
+        FileAt(system, name)
+        for name, info in sorted(matched.items())
+        if info["type"] == "file" and not name.rpartition("/")[2].startswith(".")
+    ]
+    if not files:
+        raise FileNotFoundError(f"no files match {pattern}")
+    wild = WILD.search(path)
+    folder = (path[: wild.start()] if wild else path).rpartition("/")[0]
+    return folder, files
+
+
+def folder_of(address: str) -> FileAt:
+    """A folder to write files to, which need not exist."""
+    system, path = _system(address)
+    if system.isfile(path):
+        raise NotADirectoryError(f"{address} is a file, and many files are to be written: a folder")
+    return FileAt(system, path.rstrip("/"))
+
+
+def inside(folder: FileAt) -> list[FileAt]:
+    """All files below a folder."""
+    if not folder.system.isdir(folder.path):
+        return []
+    folder.system.invalidate_cache()
+    return [FileAt(folder.system, path) for path in folder.system.find(folder.path)]
+
+
+def remove_leftovers(folder: FileAt, targets: Iterable[FileAt]) -> None:
+    """Remove what is left of files whose writers were killed in the middle."""
+    names = {(target.path.rpartition("/")[0], target.name[:50]) for target in targets}
+    for place in inside(folder):
+        left = TEMPORARY.fullmatch(place.name)
+        if left and (place.path.rpartition("/")[0], left[1]) in names:
+            with suppress(FileNotFoundError):
+                place.system.rm_file(place.path)
+
+
+def is_local(system: Any) -> bool:
+    return "file" in ([system.protocol] if isinstance(system.protocol, str) else system.protocol)
+
+
+def _system(address: str) -> tuple[Any, str]:
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise ImportError("many files need fsspec: pip install 'auxhash[data]'") from None
+    system, path = url_to_fs(address)
+    return system, path

@@ -1,0 +1,184 @@
+"""The points of a .parquet or .npy file at any place, and their ids, chunk by chunk."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from auxhash.compute.arrays import AnyArray
+from auxhash.files.npyfiles import checked_header
+from auxhash.files.parquetfiles import (
+    STREAMED,
+    Chosen,
+    check_nulls,
+    choose,
+    features_of,
+    is_text,
+    whole,
+)
+from auxhash.files.tables import check_features, check_finite
+from auxhash.files.shards.places import FileAt
+
+KINDS = (".parquet", ".npy")
+NUMBERS = 1 << 20  # read at once, about
+ROWS = 4096  # at once, at most
+NUMBERED = "row numbers"  # the ids of .npy files
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the user calls the columns of .parquet files that hold no features."""
+
+    id: str = "id"
+    label: str = "y"
+
+
+class Look(NamedTuple):
+    """What a file holds."""
+
+    n: int
+    mark: str  # of its content, before anything of it was read
+    features: tuple[str, ...]  # columns; none in a .npy file
+    width: int
+    ids: str  # their type
+    named: bool  # whether each feature is a column, which has a name
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What must be the same in all files."""
+        return self.features, self.width, self.ids
+
+
+class Chunk(NamedTuple):
+    X: AnyArray
+    ids: Any  # Arrow's column
+
+
+def look(place: FileAt, columns: Columns) -> Look:
+    """Look at a file's columns, and at its first row."""
+    mark = place.mark()
+    if place.suffix == ".npy":
+        with place.open() as file:
+            shape, _ = _header(place, file)
+        return Look(shape[0], mark, (), shape[1], NUMBERED, False)
+    with _parquet(place) as file:
+        chosen, kind = _chosen(file.schema_arrow, place, columns)
+        n = file.metadata.num_rows
+        if not n:
+            raise ValueError(f"{place} holds no rows")
+        width = _width(file, chosen, place)
+    return Look(n, mark, tuple(chosen.features), width, str(kind), not chosen.are_lists)
+
+
+def chunks(place: FileAt, columns: Columns, first_id: int) -> Iterator[Chunk]:
+    """All points in their order; those of .npy files are numbered from `first_id`."""
+    first = 0
+    for X, ids in (_of_npy if place.suffix == ".npy" else _of_parquet)(place, columns):
+        X = check_finite(check_features(X, str(place)), str(place), first)
+        if ids is None:
+            import pyarrow as arrow
+
+            start = first_id + first
+            ids = arrow.array(np.arange(start, start + len(X), dtype=np.int64))
+        first += len(X)
+        yield Chunk(X, ids)
+
+
+def _of_npy(place: FileAt, columns: Columns) -> Iterator[tuple[AnyArray, Any]]:
+    with place.open() as file:
+        shape, dtype = _header(place, file)
+        n, width = shape
+        size = rows_at_once(width)
+        for start in range(0, n, size):
+            rows = min(size, n - start)
+            data = file.read(rows * width * dtype.itemsize)
+            if len(data) < rows * width * dtype.itemsize:
+                raise ValueError(f"{place} is not a whole .npy file: it ends in row {start + rows}")
+            yield np.frombuffer(data, dtype).reshape(rows, width), None
+
+
+def _of_parquet(place: FileAt, columns: Columns) -> Iterator[tuple[AnyArray, Any]]:
+    with _parquet(place) as file:
+        chosen, _ = _chosen(file.schema_arrow, place, columns)
+        first, width = 0, 0
+        wanted = [*chosen.features, columns.id]
+        size = rows_at_once(_width(file, chosen, place))
+        for batch in file.iter_batches(size, columns=wanted):
+            if not len(batch):
+                continue
+            X = features_of(batch, chosen, str(place), first)
+            if first and X.shape[1] != width:
+                raise ValueError(
+                    f"{place}: the lists in column {chosen.features[0]} differ in length: row 0 "
+                    f"has {width}, row {first} has {X.shape[1]}"
+                )
+            ids = batch.column(columns.id)
+            check_nulls(ids, str(place), columns.id, first)
+            width = X.shape[1]
+            first += len(X)
+            yield X, ids
+
+
+def _width(file: Any, chosen: Chosen, place: FileAt) -> int:
+    """How many numbers a row has; of lists, the first row."""
+    if not chosen.are_lists:
+        return len(chosen.features)
+    for batch in file.iter_batches(1, columns=list(chosen.features)):
+        if len(batch):  # a row group may be without rows
+            return int(features_of(batch, chosen, str(place)).shape[1])
+    return 0
+
+
+def rows_at_once(width: int) -> int:
+    """How many rows of so many numbers are read at once."""
+    return max(1, min(ROWS, NUMBERS // max(1, width)))
+
+
+def _header(place: FileAt, file: Any) -> tuple[tuple[int, int], np.dtype[Any]]:
+    """Shape and type of the array of a .npy file, whose numbers follow."""
+    size = place.system.size(place.path)
+    fault = f"{place} is not a whole .npy file"
+    shape, by_columns, dtype = checked_header(file, size, fault, str(place))
+    check_features(np.empty((1,) * len(shape), dtype), str(place))
+    if len(shape) != 2 or not all(shape):
+        raise ValueError(f"{place} must be of shape (n, D) and not empty, got shape {shape}")
+    if by_columns and min(shape) > 1:
+        raise ValueError(
+            f"{place} is stored column by column: save np.ascontiguousarray(X), so that its rows "
+            "can be read one after the other"
+        )
+    return (shape[0], shape[1]), dtype
+
+
+def _chosen(schema: Any, place: FileAt, columns: Columns) -> tuple[Chosen, Any]:
+    """The columns of features, and the type of the ids."""
+    from pyarrow import types
+
+    name = columns.id
+    if name not in schema.names:
+        raise ValueError(
+            f"{place} has no column {name!r} of ids, which codes are found again by; it has "
+            f"{', '.join(schema.names[:10])}. --id NAME says which holds them"
+        )
+    kind = schema.field(name).type
+    if not (types.is_integer(kind) or is_text(kind)):
+        raise ValueError(f"{place}: column {name} must hold whole numbers or text, got {kind}")
+    rest = schema.remove(schema.get_field_index(name))
+    return choose(rest, str(place), columns.label), kind
+
+
+@contextmanager
+def _parquet(place: FileAt) -> Iterator[Any]:
+    """A .parquet file, of which no more than a few pages are in memory at a time."""
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise ImportError("reading .parquet needs pyarrow: pip install 'auxhash[data]'") from None
+    with whole(str(place)), place.open() as opened:
+        file = parquet.ParquetFile(opened, **STREAMED)
+        names = file.schema_arrow.names
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"{place} has two columns called {twice[0]!r}")
+        yield file

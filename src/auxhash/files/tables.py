@@ -1,0 +1,280 @@
+"""Features, labels and pairs in files: .npy, .npz, .csv, .parquet, .fvecs and .bvecs.
+
+Nothing in a file is run: pickles are refused, and an archive's members are read where they are,
+whatever paths they name. `read_...` gives the values; `take_...` also says where in the
+file they were, for the user to see.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from auxhash.compute import checks
+from auxhash.compute.arrays import AnyArray
+from auxhash.files import taken, textfiles
+from auxhash.files.npyfiles import Archive, map_npy
+from auxhash.files.parquetfiles import Parquet, features_of
+from auxhash.files.taken import Features, Labels
+from auxhash.files.vectors import TYPES, read_vectors
+
+HeaderChoice = bool | None  # whether line 1 of a text holds names; None decides by its cells
+PairColumns = tuple[AnyArray, AnyArray, AnyArray]
+
+LABEL = "y"  # what labels are called inside a file
+PAIR = ("i", "j", "y")
+EXACT = 2**53  # whole numbers up to it are exact as floats
+
+
+def read_features(
+    path: str | Path, label: str = LABEL, role: str = "features", header: HeaderChoice = None
+) -> tuple[AnyArray, AnyArray | None]:
+    """Features (n, D) and, where the file holds them under the name `label`, labels (n,).
+
+    In .npz the array X (or the only one) is taken; in .parquet the column of lists of numbers, or
+    else all columns of numbers; in .csv all columns, which must be of numbers. Columns called
+    `label` or id are no features. `header` says whether line 1 of a .csv holds the columns' names;
+    by default it does if `label` is among them, or if none of them is a number.
+
+    Raises FileNotFoundError, ImportError without pyarrow, and ValueError for what is no such file.
+    """
+    found = take_features(path, label, role, header)
+    labels = found.labels
+    return found.X, None if labels is None else checks.labels(f"labels in {path}", labels)
+
+
+def read_labels(
+    path: str | Path, label: str = LABEL, role: str = "labels", header: HeaderChoice = None
+) -> AnyArray:
+    """Labels: the array of a .npy, or what is called `label`, or the only one, in the others.
+
+    In .csv and .txt they are int64 or float64 where those print as the cells do, or else text. By
+    default (`header`) line 1 of a single column is a name only if it is `label`.
+    """
+    return take_labels(path, label, role, header).values
+
+
+def read_pairs(path: str | Path, header: HeaderChoice = None) -> PairColumns:
+    """i, j and y of pairs: named so in .npz, .parquet and .csv, or three columns in this order."""
+    path = checked_path(path, "pairs", (".npy", ".npz", ".csv", ".parquet"))
+    columns = _PAIRS[path.suffix](path, header)
+    if missing := [name for name in PAIR if name not in columns]:
+        raise ValueError(f"{path} must hold i, j and y; {', '.join(missing)} is missing")
+    i, j, y = (np.asarray(columns[name]) for name in PAIR)
+    return _whole(path, "i", i), _whole(path, "j", j), y
+
+
+def read_names(path: str | Path, header: HeaderChoice = None, column: str = "name") -> list[str]:
+    """Names, one per row: text as it stands, in the column called `column` or the only one."""
+    path = checked_path(path, "names", LABELS)
+    if path.suffix in (".csv", ".txt"):
+        text = textfiles.read_text(path, column, header, only=True)
+        return text.text(text.names.index(_only(path, column, text.names)))
+    values = take_labels(path, column, "names").values
+    if values.ndim != 1:
+        raise ValueError(f"{path} must hold one name per row, got shape {values.shape}")
+    if values.dtype.kind == "S":
+        try:
+            values = np.char.decode(values, "utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} holds names that are no text: {error}") from error
+    return [str(name) for name in values.tolist()]
+
+
+def take_features(
+    path: str | Path, label: str = LABEL, role: str = "features", header: HeaderChoice = None
+) -> Features:
+    """`read_features`, with the words on where in the file they were."""
+    path = checked_path(path, role, FEATURES)
+    return FEATURES[path.suffix](path, label, header)
+
+
+def take_labels(
+    path: str | Path, label: str = LABEL, role: str = "labels", header: HeaderChoice = None
+) -> Labels:
+    """`read_labels`, with the words on where in the file they were."""
+    path = checked_path(path, role, LABELS)
+    found = LABELS[path.suffix](path, label, header)
+    return Labels(checks.labels(f"{role} in {path}", found.values), found.how)
+
+
+def check_features(X: AnyArray, role: str) -> AnyArray:
+    """X, if it is of shape (n, D), not empty, and of real numbers."""
+    if X.ndim != 2 or not X.size:
+        raise ValueError(f"{role} must be of shape (n, D) and not empty, got shape {X.shape}")
+    if X.dtype.kind not in "iuf":
+        raise ValueError(f"{role} must hold real numbers, got {X.dtype}")
+    return X
+
+
+def check_finite(X: AnyArray, role: str, first: int = 0) -> AnyArray:
+    """X, if none of its numbers is NaN or infinite; in the error, its rows count from `first`."""
+    if np.issubdtype(X.dtype, np.floating):
+        bad = ~np.isfinite(X).all(axis=1)
+        if bad.any():
+            row = first + int(np.flatnonzero(bad)[0])
+            raise ValueError(f"{role} must not hold NaN or infinity; row {row} does")
+    return X
+
+
+def checked_path(path: str | Path, role: str, suffixes: Sequence[str] | dict[str, Any]) -> Path:
+    """The path, if it is a file with one of these endings."""
+    path = Path(path).expanduser()
+    if path.is_dir():
+        raise IsADirectoryError(f"{role}: {path} is a folder, and a file is needed")
+    if path.suffix not in suffixes:
+        raise ValueError(f"{role}: {path.name} must end in {', '.join(suffixes)}")
+    if not path.is_file():
+        raise FileNotFoundError(f"{role}: there is no file {path}")
+    return path
+
+
+# Features.
+
+
+def _features_of_npy(path: Path, label: str, header: HeaderChoice) -> Features:
+    return Features(map_npy(path))
+
+
+def _features_of_npz(path: Path, label: str, header: HeaderChoice) -> Features:
+    held = Archive(path)
+    names = [name for name in held.names if name != label]
+    if "X" not in names and len(names) != 1:
+        every = ", ".join(held.names) or "nothing"
+        raise ValueError(f"{path} must hold an array X; it holds {every}")
+    name = "X" if "X" in names else names[0]
+    labels, said = None, ""
+    if label in held.names:
+        labels, said = partial(held.read, label), f"labels: array {label}"
+    rest = taken.passed_over([other for other in names if other != name])
+    return Features(held.read(name), labels, taken.joined(f"array {name}", said, rest))
+
+
+def _features_of_parquet(path: Path, label: str, header: HeaderChoice) -> Features:
+    file = Parquet(path)
+    chosen = file.chosen(label)
+    if not len(file):
+        raise ValueError(f"{path} holds no rows")
+    X = features_of(file.read(chosen.features), chosen, path)
+    labels = None if chosen.label is None else partial(file.labels, label)
+    name = next((name for name in file.names if taken.is_id(name)), None)
+    ids = None if name is None else partial(file.labels, name)
+    return Features(X, labels, chosen.how, chosen.columns, chosen.doubt, ids)
+
+
+def _features_of_vectors(path: Path, label: str, header: HeaderChoice) -> Features:
+    return Features(read_vectors(path))
+
+
+# Labels.
+
+
+def _labels_of_npy(path: Path, label: str, header: HeaderChoice) -> Labels:
+    return Labels(np.array(map_npy(path)))
+
+
+def _labels_of_npz(path: Path, label: str, header: HeaderChoice) -> Labels:
+    held = Archive(path)
+    name = _only(path, label, held.names)
+    return Labels(held.read(name), f"array {name}")
+
+
+def _labels_of_parquet(path: Path, label: str, header: HeaderChoice) -> Labels:
+    file = Parquet(path)
+    name = _only(path, label, file.names)
+    return Labels(file.labels(name), f"column {name}")
+
+
+def _labels_of_text(path: Path, label: str, header: HeaderChoice) -> Labels:
+    text = textfiles.read_text(path, label, header, only=True)
+    name = _only(path, label, text.names)
+    of = f"column {name}" if text.header else ""
+    return Labels(text.values(text.names.index(name)), taken.joined(of, text.how))
+
+
+def _labels_of_vectors(path: Path, label: str, header: HeaderChoice) -> Labels:
+    return Labels(read_vectors(path))
+
+
+def _only(path: Path, label: str, names: Iterable[str]) -> str:
+    """`label`, if it is among the names, or else the only one."""
+    found = list(names)
+    if label in found:
+        return label
+    if len(found) != 1:
+        every = ", ".join(found) or "nothing"
+        raise ValueError(f"{path} holds nothing called {label!r}, but {every}")
+    return found[0]
+
+
+# Pairs.
+
+
+def _pairs_of_npy(path: Path, header: HeaderChoice) -> dict[str, AnyArray]:
+    return dict(zip(PAIR, _three(path, map_npy(path)), strict=True))
+
+
+def _pairs_of_npz(path: Path, header: HeaderChoice) -> dict[str, AnyArray]:
+    held = Archive(path)
+    return {name: held.read(name) for name in PAIR if name in held.names}
+
+
+def _pairs_of_parquet(path: Path, header: HeaderChoice) -> dict[str, AnyArray]:
+    file = Parquet(path)
+    return {name: file.numbers(name) for name in PAIR if name in file.names}
+
+
+def _pairs_of_text(path: Path, header: HeaderChoice) -> dict[str, AnyArray]:
+    text = textfiles.read_text(path, None, header)
+    at = {name: text.names.index(name) for name in PAIR if name in text.names}
+    if not at:
+        if len(text.names) != len(PAIR):
+            raise ValueError(f"{path} must have three columns, for i, j and y; got {text.names}")
+        at = dict(zip(PAIR, range(3), strict=True))
+    columns: dict[str, AnyArray] = {
+        name: text.points(at[name]) for name in ("i", "j") if name in at
+    }
+    if "y" in at:
+        columns["y"] = text.numbers([at["y"]])[:, 0]
+    return columns
+
+
+def _three(path: Path, pairs: AnyArray) -> AnyArray:
+    if pairs.ndim != 2 or pairs.shape[1] != 3:
+        raise ValueError(f"{path} must be of shape (n, 3), for i, j and y; got {pairs.shape}")
+    return pairs.T
+
+
+def _whole(path: Path, name: str, values: AnyArray) -> AnyArray:
+    """Row numbers of points, as integers: with y in the same table, they may be floats."""
+    if values.dtype.kind in "iu":
+        return values
+    fine = values.dtype.kind == "f" and (values == np.rint(values)).all()
+    if not fine or (np.abs(values) > EXACT).any():
+        raise ValueError(f"{path}: {name} must be whole numbers, the rows of the two points")
+    return values.astype(np.int64)
+
+
+FEATURES: dict[str, Callable[[Path, str, HeaderChoice], Features]] = {
+    ".npy": _features_of_npy,
+    ".npz": _features_of_npz,
+    ".csv": textfiles.read_features,
+    ".parquet": _features_of_parquet,
+    **dict.fromkeys(TYPES, _features_of_vectors),
+}
+LABELS: dict[str, Callable[[Path, str, HeaderChoice], Labels]] = {
+    ".npy": _labels_of_npy,
+    ".npz": _labels_of_npz,
+    ".csv": _labels_of_text,
+    ".txt": _labels_of_text,
+    ".parquet": _labels_of_parquet,
+    ".ivecs": _labels_of_vectors,
+}
+_PAIRS: dict[str, Callable[[Path, HeaderChoice], dict[str, AnyArray]]] = {
+    ".npy": _pairs_of_npy,
+    ".npz": _pairs_of_npz,
+    ".csv": _pairs_of_text,
+    ".parquet": _pairs_of_parquet,
+}

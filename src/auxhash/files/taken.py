@@ -1,0 +1,117 @@
+"""What was taken from a file, in words: a wrong guess must be seen before an hour of training."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from auxhash.compute.arrays import AnyArray
+from auxhash.compute.words import count
+
+NAMED = 4  # up to so many names are listed one by one
+IDS = "id"  # a column called so, in any case, is never a feature
+LIKE_KEYS = re.compile(r"(?i:(^|[_ .-])(id|key|index|idx|uuid|guid|pk))$|[a-z]I[dD]$")
+LIKE_LABELS = ("y", "label", "labels", "class", "target", "category")  # likely no features
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Features and, where the file holds them, labels; `how` says which parts of it they were.
+
+    Labels are read only when asked for: to encode points, they may be missing or wrong.
+    """
+
+    X: AnyArray
+    read_labels: Callable[[], AnyArray] | None = None
+    how: str = ""
+    columns: list[str] | None = None  # what the features are called, where they have names
+    doubt: str = ""  # whether all of these are meant, in words
+    read_ids: Callable[[], AnyArray] | None = None  # if the file has a column of ids
+
+    @property
+    def labels(self) -> AnyArray | None:
+        """The labels, or None where the file holds none."""
+        return None if self.read_labels is None else self.read_labels()
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Labels (n,), or (n, n_labels) of 0 and 1; `how` says which part of a file they were."""
+
+    values: AnyArray
+    how: str = ""
+
+
+def is_id(name: str) -> bool:
+    """Whether a column is one of ids, by its name."""
+    return name.lower() == IDS
+
+
+def features_line(name: Any, n: int, d: int, dtype: Any, how: str) -> str:
+    """What the user is told about a file of features."""
+    told = f"{name}: {count(n, 'point')} of {count(d, 'feature')}, {np.dtype(dtype).name}"
+    return joined(told, how)
+
+
+def labels_line(name: Any, labels: Labels, what: str = "labels") -> str:
+    """What the user is told about a file of labels, or of other values, one per point."""
+    values = labels.values
+    if values.ndim == 2:
+        n, each = values.shape
+        told = f"{name}: {count(n, 'point')}, {count(each, what.removesuffix('s'))} each"
+        return joined(told, labels.how)
+    classes = f" of {count(len(np.unique(values)), 'class')}" if what == "labels" else ""
+    told = f"{name}: {count(len(values), what.removesuffix('s'))}{classes}, {kind(values)}"
+    return joined(told, labels.how)
+
+
+def kind(values: AnyArray) -> str:
+    """Text, or the type of the numbers."""
+    return "text" if values.dtype.kind in "USO" else values.dtype.name
+
+
+def columns(names: Sequence[str], one: str = "column") -> str:
+    """The names of columns in words: all of a few, the first and the last of many."""
+    if len(names) == 1:
+        return f"{one} {names[0]}"
+    if len(names) <= NAMED:
+        return f"{one}s {', '.join(names)}"
+    return f"{len(names)} {one}s, {names[0]} to {names[-1]}"
+
+
+def doubtful(names: Sequence[str], labelled: bool) -> str:
+    """What to do where features are called as labels are, or as keys."""
+    said = []
+    found = [name for name in names if name.lower() in LIKE_LABELS]
+    if found and not labelled:
+        said.append(f"{found[0]} is taken for a feature; if it holds labels, --label {found[0]}")
+    for key in [name for name in names if LIKE_KEYS.search(name)][:NAMED]:
+        said.append(f"{key} is taken for a feature; if it is a key, call it {IDS}")
+    return joined(*said)
+
+
+def passed_over(names: Sequence[str]) -> str:
+    """The names of the parts that were not used, in words."""
+    if len(names) <= 2 * NAMED:
+        return f"passed over: {', '.join(names)}" if names else ""
+    return f"passed over: {', '.join(names[: 2 * NAMED])} and {len(names) - 2 * NAMED} more"
+
+
+def places(
+    wanted: Sequence[str], there: Sequence[str], name: Any, whose: str = "the model was learnt from"
+) -> list[int]:
+    """Where the columns that are wanted are in a file; ValueError if one is not."""
+    at = {each: place for place, each in enumerate(there)}
+    if missing := [each for each in wanted if each not in at]:
+        raise ValueError(
+            f"{name} lacks what {whose}, {columns(missing)}; "
+            f"it has {columns(there)} (an array, .npy, is taken column by column as it is)"
+        )
+    return [at[each] for each in wanted]
+
+
+def joined(*parts: str) -> str:
+    """The parts that are not empty, as one line."""
+    return "; ".join(part for part in parts if part)

@@ -1,0 +1,60 @@
+"""ITQ: iterative quantisation (Gong and Lazebnik 2011).
+
+Rotate the principal components V so that they are near to their signs B:
+
+    min |B - V R|^2   over B in {-1,+1} and R orthogonal, in turn
+
+B is the sign of V R; R solves a Procrustes problem. Neither step raises the error.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.compute import checks
+from auxhash.compute.random import RandomState
+from auxhash.learn.baselines.method import Unsupervised
+from auxhash.compute.arrays import Array
+from auxhash.mac.hashfunctions.rotation import principal_axes, quantize, random_rotation
+
+
+class ITQ(Unsupervised):
+    """Iterative quantisation. At most as many bits as features.
+
+    Args:
+        n_bits: length of the codes.
+        n_iter: number of iterations, each of which updates the rotation.
+        random_state: seed of the first rotation.
+
+    Attributes:
+        mean_: (D,).
+        axes_: principal axes (D, n_bits).
+        rotation_: R (n_bits, n_bits).
+        errors_: quantisation error per point, at the start and after each iteration.
+    """
+
+    mean_: Array
+    axes_: Array
+    rotation_: Array
+    errors_: list[float]
+
+    def __init__(
+        self, n_bits: int = 32, n_iter: int = 50, random_state: RandomState = None
+    ) -> None:
+        self.n_bits = n_bits
+        self.n_iter = n_iter
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        checks.whole("n_iter", self.n_iter, 1)
+
+    def _learn(self, X: Array, rng: np.random.Generator) -> None:
+        self.mean_, self.axes_ = principal_axes(X, self.n_bits, "ITQ")
+        V = (X - self.mean_) @ self.axes_
+        start = random_rotation(self.n_bits, rng)
+        self.rotation_, self.errors_ = quantize(V, start, self.n_iter)
+
+    def _outputs(self, X: NDArray[Any]) -> Array:
+        return (X - self.mean_) @ (self.axes_ @ self.rotation_)

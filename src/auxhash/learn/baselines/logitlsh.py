@@ -1,0 +1,60 @@
+"""LogitLSH: random projections of class log-probabilities.
+
+Unlike the predicted class, the log-probabilities also tell apart points of the same class.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.compute.random import RandomState
+from auxhash.learn.baselines.method import Supervised
+from auxhash.learn.baselines.onehot import class_predictor
+from auxhash.compute.arrays import Array
+
+LEAST = 1e-12  # smaller probabilities are raised to it, since log(0) is infinite
+
+
+class LogitLSH(Supervised):
+    """Random hyperplanes in the space of a classifier's log-probabilities.
+
+    Args:
+        n_bits: any number.
+        classifier: a scikit-learn classifier with predict_proba; None is logistic regression of
+            standardised X.
+        random_state: seed of the hyperplanes, and of a classifier that has none.
+
+    Attributes:
+        classifier_: the fitted classifier.
+        mean_: of the training points' log-probabilities, (n_classes,).
+        hyperplanes_: (n_classes, n_bits).
+    """
+
+    classifier_: Any
+    mean_: Array
+    hyperplanes_: Array
+
+    def __init__(
+        self, n_bits: int = 32, classifier: Any = None, random_state: RandomState = None
+    ) -> None:
+        self.n_bits = n_bits
+        self.classifier = classifier
+        self.random_state = random_state
+
+    def _learn(self, X: Array, y: NDArray[Any], rng: np.random.Generator) -> None:
+        seeds, planes = rng.spawn(2)
+        model = class_predictor(self.classifier, seeds)
+        if not hasattr(model, "predict_proba"):
+            raise TypeError(f"classifier needs predict_proba; {type(model).__name__} has none")
+        self.classifier_ = model.fit(X, y)
+        logits = self._log_probabilities(X)
+        self.mean_ = logits.mean(axis=0)
+        self.hyperplanes_ = planes.standard_normal((logits.shape[1], self.n_bits))
+
+    def _log_probabilities(self, X: NDArray[Any]) -> Array:
+        probability = self.classifier_.predict_proba(np.asarray(X, np.float64))
+        return np.asarray(np.log(np.maximum(probability, LEAST)), np.float64)
+
+    def _outputs(self, X: NDArray[Any]) -> Array:
+        return (self._log_probabilities(X) - self.mean_) @ self.hyperplanes_

@@ -1,0 +1,34 @@
+"""PCARR: PCA and a random rotation, which evens out the variance of the bits."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.compute.random import RandomState
+from auxhash.learn.baselines.method import Unsupervised
+from auxhash.compute.arrays import Array
+from auxhash.mac.hashfunctions.rotation import principal_axes, random_rotation
+
+
+class PCARR(Unsupervised):
+    """Signs of randomly rotated principal components, from which ITQ starts.
+
+    Attributes:
+        mean_: (D,).
+        projection_: rotated principal axes (D, n_bits).
+    """
+
+    mean_: Array
+    projection_: Array
+
+    def __init__(self, n_bits: int = 32, random_state: RandomState = None) -> None:
+        self.n_bits = n_bits
+        self.random_state = random_state
+
+    def _learn(self, X: Array, rng: np.random.Generator) -> None:
+        self.mean_, axes = principal_axes(X, self.n_bits, "PCARR")
+        self.projection_ = axes @ random_rotation(self.n_bits, rng)
+
+    def _outputs(self, X: NDArray[Any]) -> Array:
+        return (X - self.mean_) @ self.projection_

@@ -1,0 +1,56 @@
+"""SH: spectral hashing (Weiss, Torralba and Fergus 2008).
+
+Assume that the data are uniform on a box along their principal axes. The Laplacian's
+eigenfunctions on an interval [a, b] are then known,
+
+    cos(k pi (x - a) / (b - a)),   k = 1, 2, ...,   of eigenvalue rising with k / (b - a)
+
+and the bits are the signs of those with the smallest eigenvalues, over all axes.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.learn.baselines.method import Unsupervised
+from auxhash.compute.arrays import Array
+from auxhash.mac.hashfunctions.rotation import principal_axes
+
+
+class SH(Unsupervised):
+    """Spectral hashing. Any number of bits: an axis can give several, with k = 1, 2, ...
+
+    Attributes:
+        mean_: (D,).
+        axes_: the principal axis of each bit (D, n_bits).
+        low_: where the interval of each bit's axis begins, (n_bits,).
+        omega_: k pi / (b - a) of each bit, rising, (n_bits,).
+    """
+
+    mean_: Array
+    axes_: Array
+    low_: Array
+    omega_: Array
+
+    def __init__(self, n_bits: int = 32) -> None:
+        self.n_bits = n_bits
+
+    def _learn(self, X: Array, rng: np.random.Generator) -> None:
+        self.mean_, axes = principal_axes(X, min(self.n_bits, X.shape[1]), "SH")
+        V = (X - self.mean_) @ axes
+        low, width = V.min(axis=0), np.ptp(V, axis=0)
+        modes = np.arange(1, self.n_bits + 1)[:, None]
+        # An axis without width has only the constant eigenfunction.
+        omega = np.divide(
+            modes * np.pi, width, out=np.full((self.n_bits, len(width)), np.inf), where=width > 0
+        )
+        best = np.argsort(omega, axis=None, kind="stable")[: self.n_bits]
+        axis = best % len(width)
+        self.axes_ = axes[:, axis]
+        self.low_ = low[axis]
+        self.omega_ = np.where(np.isfinite(omega.flat[best]), omega.flat[best], 0.0)
+
+    def _outputs(self, X: NDArray[Any]) -> Array:
+        place = (X - self.mean_) @ self.axes_ - self.low_
+        return np.asarray(np.cos(self.omega_ * place), np.float64)

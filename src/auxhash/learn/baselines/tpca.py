@@ -1,0 +1,31 @@
+"""TPCA: thresholded PCA; each bit is the sign of one principal component."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.learn.baselines.method import Unsupervised
+from auxhash.compute.arrays import Array
+from auxhash.mac.hashfunctions.rotation import principal_axes
+
+
+class TPCA(Unsupervised):
+    """Thresholded PCA. At most as many bits as features.
+
+    Attributes:
+        mean_: (D,).
+        axes_: principal axes (D, n_bits).
+    """
+
+    mean_: Array
+    axes_: Array
+
+    def __init__(self, n_bits: int = 32) -> None:
+        self.n_bits = n_bits
+
+    def _learn(self, X: Array, rng: np.random.Generator) -> None:
+        self.mean_, self.axes_ = principal_axes(X, self.n_bits, "TPCA")
+
+    def _outputs(self, X: NDArray[Any]) -> Array:
+        return (X - self.mean_) @ self.axes_

@@ -1,0 +1,117 @@
+"""Choose a hash function for points without labels, by the neighbours of points held out of them.
+
+Of candidates that are about equally good the cheapest is taken. The number of bits is not chosen:
+more of them are always better here, and what they cost is for the user to weigh.
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.compute import checks
+from auxhash.search import metrics
+from auxhash.compute.neighbors import nearest
+from auxhash.compute import clock
+from auxhash.learn.choose import Choice, Parameters, checked
+from auxhash.learn.hasher import OutweighingRow
+from auxhash.learn.neighborhash import NAMES, NeighborHash
+from auxhash.learn.training.progress import new_bar
+
+CANDIDATES = ("linear", "rbf", "network")  # from cheap to expensive
+MOST_POINTS = 20_000  # of a trial
+MOST_QUERIES = 1_000
+HELD_OUT = 0.2
+NEAREST, AMONG = 10, 100
+ABOUT_AS_GOOD = 0.01  # of the nearest
+
+
+def choose_neighbors(
+    X: NDArray[Any],
+    fixed: Parameters | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    seconds: float | None = None,
+    verbose: int = 0,
+) -> Choice:
+    """Choose the hash function of NeighborHash for X (n, D).
+
+    Args:
+        fixed: values of parameters that are not to be varied.
+        seconds: no candidate is begun when so much time has passed, except the first.
+        verbose: 1 shows a progress bar.
+    """
+    settings = checked(fixed, NeighborHash())
+    random_state = checks.whole("random_state", random_state, 0)
+    if seconds is not None:
+        checks.number("seconds", seconds, 0, strict=True)
+    train, held = _split(np.asarray(X), random_state)
+    wanted = [{**settings, "hash_function": name} for name in CANDIDATES]
+    candidates = [settings] if "hash_function" in settings else wanted
+    metric = settings.get("metric", "cosine")
+    truth = nearest(train, held, min(NEAREST, len(train)), metric, n_jobs)[0]
+    rows: list[dict[str, Any]] = []
+    began = clock.seconds()
+    with new_bar(disable=not verbose) as bar:
+        task = bar.add_task("", total=len(candidates), stage="choosing")
+        for candidate in candidates:
+            if rows and seconds is not None and clock.seconds() - began >= seconds:
+                break
+            hasher = NeighborHash(**candidate, random_state=random_state, n_jobs=n_jobs)
+            rows.append(_measured(hasher, train, held, truth, first=not rows))
+            bar.update(task, advance=1, description=_best_so_far(rows))
+    enough = max(row["recall"] for row in rows) - ABOUT_AS_GOOD
+    best = next(row for row in rows if row["recall"] >= enough)
+    chosen = {} if "hash_function" in settings else {"hash_function": best["hash_function"]}
+    told = (
+        f"share of the {truth.shape[1]} nearest of {len(held)} held-out points among the first "
+        f"{min(AMONG, len(train))} of {len(train)}, ties by their expected value, seed "
+        f"{random_state}; the cheapest within {ABOUT_AS_GOOD} of the best"
+    )
+    if len(rows) < len(candidates):
+        told += f". The {seconds:g} s for it were spent after {len(rows)} of {len(candidates)}"
+    return Choice(chosen, rows, told)
+
+
+def _split(X: NDArray[Any], seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Points to learn from, and points held out."""
+    n_held = min(MOST_QUERIES, round(HELD_OUT * len(X)))
+    if not 1 <= n_held <= len(X) - 3:
+        raise ValueError(f"{len(X)} points are too few to hold some out and choose by them")
+    order = np.random.default_rng(seed).permutation(len(X))
+    return X[np.sort(order[n_held:][:MOST_POINTS])], X[np.sort(order[:n_held])]
+
+
+def _measured(
+    hasher: NeighborHash,
+    train: NDArray[Any],
+    held: NDArray[Any],
+    truth: NDArray[np.int64],
+    first: bool,
+) -> dict[str, Any]:
+    began = clock.seconds()
+    with warnings.catch_warnings():  # of what is odd about the points, once
+        warnings.simplefilter("ignore", OutweighingRow)  # a row of the trial's; fit tells which
+        if not first:
+            warnings.simplefilter("ignore", UserWarning)
+        hasher.fit(train)
+    seconds = clock.seconds() - began
+    among = min(AMONG, len(train))
+    found = metrics.recall_at_k(
+        hasher.encode(held), hasher.codes_, neighbors=truth, k=among, n_jobs=hasher.n_jobs
+    )
+    return {
+        "n_bits": hasher.n_bits,
+        "metric": hasher.metric,
+        "hash_function": hasher.hash_function,
+        "points": len(train),
+        "recall": float(found),
+        "seconds": seconds,
+    }
+
+
+def _best_so_far(rows: list[dict[str, Any]]) -> str:
+    best = max(rows, key=lambda row: row["recall"])
+    name = best["hash_function"] if best["hash_function"] in NAMES else "your own"
+    return f"best {best['recall']:.3f}: {name}"

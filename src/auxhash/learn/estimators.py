@@ -1,0 +1,443 @@
+"""MACHash and TwoStepHash: the algorithm as scikit-learn estimators."""
+
+import os
+import warnings
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from auxhash.compute import checks
+from auxhash.mac import hashfunctions, losses, loop as mac, zstep
+from auxhash.mac.affinity import Affinity
+from auxhash.compute.random import RandomState, generator
+from auxhash.codes import MOST_BITS, Packed, as_codes, pack
+from auxhash.compute import device as devices
+from auxhash.learn.hasher import Hasher, check_pairs, check_queries, fingerprint, learning
+from auxhash.mac.hashfunctions import HashFunction
+from auxhash.learn.smooth import Refine
+from auxhash.model.fitted import check_stored
+from auxhash.model.identity import in_words
+from auxhash.learn.training import Settings, Training, interrupt
+from auxhash.learn.training import checkpoint as checkpoints
+from auxhash.learn.training.checkpoint import Checkpoint
+from auxhash.learn.training.run import PARTS
+from auxhash.learn.training.validation import TrainingPoints, Validation
+
+LONG, MANY_BITS = 1024, 10**6  # bits of a code and of all codes, beyond which the cost is told
+FEWER = "learn from fewer points, or from fewer pairs (n_similar, n_dissimilar)"
+BYTES_PER_EDGE, BYTES_PER_BIT = 5, 64  # on a GPU: both ends of a pair; its arrays (n, b)
+BYTES = 130  # of memory for each bit of each point, as measured
+PARAMETERS_WITHOUT_EFFECT = ("device", "n_jobs", "verbose")  # a run can go on with others
+ADDED_PARAMETERS = {"start": "random"}  # with the value that older checkpoints, without them, had
+
+
+class AffinityHash(Hasher):
+    """A hasher that minimises an affinity-based loss, over pairs drawn from labels or given.
+
+    A subclass returns in `_settings` what its training is to do.
+    """
+
+    loss: Any
+    z_step: Any
+    hash_function: Any
+    n_similar: int | None
+    n_dissimilar: int | None
+    max_sweeps: int
+    C: float
+    random_state: RandomState
+    device: devices.DeviceName = "cpu"  # also of what was pickled before there was a choice
+
+    hash_function_: HashFunction
+    loss_: float
+    history_: list[mac.Step]
+    n_iter_: int
+    n_learnt_: int
+    device_: str
+    interrupted_: bool
+
+    @learning()
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        affinity: Affinity | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Learn from features X (n, D) and labels y, or from an affinity of the n points.
+
+        With both, the affinity is learnt from and y only serves validation and `score`.
+
+        X may be a memory map, and of bytes, half or single precision: no copy of it is made. Where
+        its features would take more than 256 MB, they are computed from it when needed.
+
+        Args:
+            checkpoint: a folder to keep the state of the training in. If the process is killed,
+                the same call with the same data and parameters goes on where it stopped and ends
+                with the same codes, to the last bit; after the end it gives the result at once.
+                It is written after each step of MAC, and ten times in a refinement (but for a
+                network on a GPU, whose refinement starts over). A loss, a solver or a hash function
+                of your own counts as the same if its code and the values it holds are the same.
+
+        Ctrl-C stops after the current step with the best hash function so far, and a
+        `TrainingInterrupted` warning; a second one stops at once.
+        """
+        self._check_parameters()
+        points = TrainingPoints(
+            *check_pairs(self, X, y, affinity, reset=not self._going_on(), short=True), affinity
+        )
+        _warn_of_cost(len(points.X), int(self.n_bits))
+        if affinity is not None:
+            _warn_of_likeness(affinity)
+        if checkpoint is None:
+            return self._train(points, None)
+        # Before any generator among the parameters is drawn from.
+        run = self._in_words(points)
+        given = hashfunctions.given(self.hash_function)
+        with checkpoints.opened(checkpoint, run, given) as kept:
+            return self._train(points, kept)
+
+    def _train(self, points: TrainingPoints, kept: Checkpoint | None) -> Self:
+        # One generator per part, so that no part's draws depend on another's.
+        generators = generator(self.random_state).spawn(PARTS)
+        settings, mark = self._settings(), fingerprint(points.X, points.y)
+        needed = self._bytes_on_gpu(points)
+        device = devices.get(self.device, needed)
+        if device is not devices.CPU:
+            device.check_room(needed, "this training")
+            settings = replace(settings, n_jobs=1)  # one thread, with its device and its stream
+        settings = replace(settings, device=device)
+        if settings.going_on:
+            these = len(self.codes_) if mark == self.fingerprint_ else 0
+            settings = replace(settings, learnt_from=self._learnt_from() - these)
+        with devices.telling(settings.device, needed, FEWER):
+            found = Training(settings, points, generators, kept).run()
+        self.device_ = settings.device.name
+        self.hash_function_ = found.h
+        self.loss_ = found.loss
+        self.two_step_ = found.two_step
+        self.history_ = found.history
+        self.n_iter_ = len(found.history)
+        self.affinity_ = found.affinity
+        self.codes_ = pack(found.codes)
+        self.labels_ = found.labels
+        self.n_learnt_ = len(found.codes) + settings.learnt_from
+        self.fingerprint_ = mark
+        self.interrupted_ = found.interrupted
+        if self.interrupted_:
+            interrupt.warn(f"iteration {found.history[-1].iteration}", "the best", kept)
+        return self
+
+    def _bytes_on_gpu(self, points: TrainingPoints) -> float:
+        """About what a training on a GPU takes of its memory; points need not be held there."""
+        n = len(points.X)
+        if points.affinity is not None:
+            edges = 2 * len(points.affinity)
+        else:
+            edges = (
+                2 * n * sum(n if k is None else int(k) for k in (self.n_similar, self.n_dissimilar))
+            )
+        return BYTES_PER_EDGE * edges + BYTES_PER_BIT * n * int(self.n_bits)
+
+    def _settings(self) -> Settings:
+        raise NotImplementedError
+
+    def _going_on(self) -> bool:
+        """Whether training goes on from a hash function learnt before."""
+        return False
+
+    def _learnt_from(self) -> int:
+        """Points that the hash function was learnt from, those of earlier fits included."""
+        return int(getattr(self, "n_learnt_", len(self.codes_)))
+
+    def _in_words(self, points: TrainingPoints) -> checkpoints.RunIdentity:
+        """All that the result depends on, by name, each as a text."""
+        parts: dict[str, Any] = {"method": type(self).__name__, **points._asdict()}
+        parts |= self.get_params(deep=False)
+        if self._going_on():
+            model = self.hash_function_, self.codes_, self._learnt_from()
+            parts["the model to go on from"] = model
+        return {
+            name: in_words(value)
+            for name, value in parts.items()
+            if name not in PARAMETERS_WITHOUT_EFFECT
+            and not (name in ADDED_PARAMETERS and value == ADDED_PARAMETERS[name])
+        }
+
+    def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        return hashfunctions.outputs(self.hash_function_, X, self.n_jobs)
+
+    def _encode(self, points: NDArray[Any], finite: bool = True) -> Packed:
+        return hashfunctions.encoded(self.hash_function_, points, self.n_jobs, finite)
+
+    def _check_parameters(self) -> None:
+        check_stored(self)
+        losses.get(self.loss)
+        zstep.get(self.z_step)
+        hashfunctions.get(self.hash_function, self.C)
+        checks.whole("n_bits", self.n_bits, 1, MOST_BITS)
+        checks.whole("max_sweeps", self.max_sweeps, 1)
+        checks.number("C", self.C, 0, strict=True)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without `affinity_`: copies for other processes would carry hundreds of megabytes."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "affinity_"}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class MACHash(AffinityHash):
+    """Learn a hash function by minimising an affinity-based loss with auxiliary coordinates.
+
+    Args:
+        n_bits: length b of the codes.
+        loss: "ksh", "esplh", "bre", "ee", "hinge" or a function of (d, y, b).
+        z_step: "descent", "cut", "quad" or a solver (see `auxhash.mac.zstep`).
+        hash_function: "linear", "rbf", "network" (one hidden layer; with `validation`, its dropout
+            and noise are chosen on the points held out), "trees", a scikit-learn classifier,
+            cloned for every bit, or an `auxhash.learn.torch.ModuleHash`, which takes X of any shape
+            (pictures).
+        n_similar, n_dissimilar: kappa+ and kappa-, drawn for each point; None takes all.
+        mu: mu_1, the first positive mu, or "auto".
+        alpha: factor from one mu to the next.
+        max_iter: the most iterations, after the two-step solution.
+        tol: MAC ends after an iteration that lowers L(h) by less than this share of it; None, as in
+            the paper, when Z = h(X). "auto" is 0.001 where refinement follows, which gains far
+            more (`docs/optima.md`), else None.
+        max_sweeps: the most sweeps over the bits per Z step, that of `start` included.
+        penalty: "quadratic" or "augmented" (Lagrangian).
+        validation: None; the fraction of the points to hold out; (X, y) held out already; or an
+            `auxhash.Validation`. These are queries among the training points: a step that lowers
+            their precision at 100 is not accepted. Without y, pairs of the affinity judge: of the
+            nearest R of a held-out point's partners, the share that is similar, R being the number
+            of its similar partners.
+        C: the SVM's cost of a margin violation.
+        refine: "auto" refines the hash function after MAC wherever it has a gradient ("linear",
+            "rbf", "network"); `auxhash.Refine(...)` does so with settings of your own;
+            None leaves it as MAC made it. With "auto", a hash function refined on fresh pairs,
+            drawn from classes, is kept even where its L(h) on the given pairs is higher: it ranks
+            new points better. Otherwise refinement never raises L(h).
+        init: codes (n, n_bits) of -1 and +1 to start from, in place of the free codes of mu = 0.
+        start: where the free codes of mu = 0 start from: "random" codes; or codes made in a first
+            sweep, bit after bit, each bit from all +1 by the Z step's solver: "bitwise" minimises
+            the loss of the bits so far, as codes of so many bits; "zeros" that of all n_bits, in
+            which later bits count as zero (so the loss is evaluated at half distances, too). No
+            effect where fitting goes on from a hash function learnt before.
+        warm_start: whether fitting again goes on from the hash function learnt before. On other
+            points than before, the result is the average of the old and the new hash function,
+            weighted by the numbers of points they were learnt from, so that nothing is forgotten;
+            it gives other codes than the old one, and codes made before must be made again.
+        device: "cpu"; "cuda", a GPU by way of CuPy; or "auto", a GPU where there is one with room.
+            On a GPU the Z step is "descent"; the other solvers are for the processor.
+        random_state: seed, Generator or RandomState. The same seed gives the same codes on any
+            number of threads; on a GPU, where other points are visited at the same time, others
+            than on the processor.
+        n_jobs: threads; None takes every core that this process may use, not 1.
+        verbose: 1 shows a progress bar.
+
+    Attributes:
+        hash_function_: the learnt hash function: refined, or of the lowest L(h) among the accepted
+            steps.
+        loss_: its L(h) on the training affinities.
+        two_step_: the hash function at mu = 0, which is what two-step hashing would have found.
+        history_: list of `mac.Step`, one per iteration; those of the refinement, where Z = h(X),
+            have an infinite mu.
+        device_: where it was trained, "cpu" or "cuda".
+        n_learnt_: points learnt from, those of the fits that `warm_start` went on from included.
+        n_iter_: steps made, the one at mu = 0 included.
+        affinity_: the training affinities; neither files nor pickles hold them.
+        codes_: packed codes of the training points, in their order.
+        interrupted_: whether Ctrl-C stopped the training; the model is the best found until then.
+    """
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        loss: Any = "ksh",
+        z_step: Any = "descent",
+        hash_function: Any = "linear",
+        n_similar: int | None = 100,
+        n_dissimilar: int | None = 500,
+        mu: float | Literal["auto"] = "auto",
+        alpha: float = 1.4,
+        max_iter: int = 50,
+        max_sweeps: int = 2,
+        penalty: Literal["quadratic", "augmented"] = "quadratic",
+        validation: float | tuple[ArrayLike, ArrayLike] | Validation | None = None,
+        C: float = 100.0,
+        refine: Refine | Literal["auto"] | None = "auto",
+        init: ArrayLike | None = None,
+        start: zstep.Start = "random",
+        tol: float | Literal["auto"] | None = "auto",
+        warm_start: bool = False,
+        device: devices.DeviceName = "cpu",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_bits = n_bits
+        self.loss = loss
+        self.z_step = z_step
+        self.hash_function = hash_function
+        self.n_similar = n_similar
+        self.n_dissimilar = n_dissimilar
+        self.mu = mu
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.max_sweeps = max_sweeps
+        self.penalty = penalty
+        self.validation = validation
+        self.C = C
+        self.refine = refine
+        self.init = init
+        self.start = start
+        self.tol = tol
+        self.warm_start = warm_start
+        self.device = device
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _settings(self) -> Settings:
+        going_on = self._going_on()
+        h = hashfunctions.get(self.hash_function, float(self.C))
+        return Settings(
+            n_bits=int(self.n_bits),
+            loss=self.loss,
+            algorithm=mac.MAC(
+                zstep.get(self.z_step),
+                # Plain numbers: those of NumPy wrap where they are small, and round.
+                "auto" if self.mu == "auto" else float(self.mu),
+                float(self.alpha),
+                int(self.max_iter),
+                int(self.max_sweeps),
+                self.penalty,
+                "random" if going_on else self.start,
+            ),
+            hash_function=hashfunctions.renewed(self.hash_function_, h) if going_on else h,
+            n_similar=self.n_similar,
+            n_dissimilar=self.n_dissimilar,
+            refine=self.refine,
+            tol=self.tol if self.tol in ("auto", None) else float(self.tol),
+            going_on=going_on,
+            init=None if self.init is None else as_codes(self.init, "init"),
+            validation=self._checked_validation(),
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+
+    def _going_on(self) -> bool:
+        return bool(self.warm_start) and hasattr(self, "hash_function_")
+
+    def _checked_validation(self) -> Validation | None:
+        """The validation, with arrays in place of the points given."""
+        given = _as_validation(self.validation)
+        if given is None or not hasattr(given.points, "__len__"):
+            return given
+        X, y = given.points if isinstance(given.points, tuple) else (given.points, None)
+        queries = check_queries(self, X)
+        if y is not None:
+            y = checks.labels("the labels of validation", y, len(queries))
+        return replace(given, points=(queries, y))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        checks.whole("max_iter", self.max_iter, 1)
+        checks.number("alpha", self.alpha, 1, strict=True)
+        if self.mu != "auto":
+            checks.number("mu", self.mu, 0, strict=True, instead=' or "auto"')
+        if self.tol is not None and not (isinstance(self.tol, str) and self.tol == "auto"):
+            checks.number("tol", self.tol, 0, instead=' or "auto"')
+        if not (self.refine in ("auto", None) or isinstance(self.refine, Refine)):
+            raise ValueError(f'refine must be "auto", None or a Refine, got {self.refine!r}')
+        if self.penalty not in ("quadratic", "augmented"):
+            raise ValueError(f'penalty must be "quadratic" or "augmented", got {self.penalty!r}')
+        checks.one_of("start", self.start, zstep.STARTS)
+        zstep.check_start(self.start, zstep.get(self.z_step))
+        if self.start != "random" and self.init is not None:
+            raise ValueError(f"init takes the place of the codes that start={self.start!r} makes")
+        given = _as_validation(self.validation)
+        if given is not None:
+            given.check_points()
+        checks.flag("warm_start", self.warm_start)
+        self._check_device()
+
+    def _check_device(self) -> None:
+        """Raise if the device, or what is wanted of it, is not there."""
+        if self.device not in devices.NAMES:
+            raise checks.unknown("device", self.device, devices.NAMES)
+        if self.device == "cpu":
+            return
+        h = hashfunctions.get(self.hash_function, self.C)
+        if hashfunctions.is_shared(h):
+            raise ValueError(
+                "device is for hash functions of NumPy: a PyTorch module computes where it is; "
+                f'leave it at "cpu", got {self.device!r}'
+            )
+        if not hashfunctions.is_smooth(h):
+            raise ValueError(
+                f'{type(h).__name__} is trained on the processor: use device="cpu", got '
+                f"{self.device!r}"
+            )
+        if self.z_step != "descent" or self.start != "random":
+            raise ValueError(
+                f'on device={self.device!r} the Z step is z_step="descent" from '
+                f'start="random"; got {self.z_step!r} from {self.start!r}'
+            )
+
+
+class TwoStepHash(MACHash):
+    """Two-step hashing: codes first, then a hash function for them. MAC that stops at mu = 0.
+
+    With z_step="quad" this is TSH, with "cut" FastHash. The parameters are those of MACHash; mu,
+    alpha, max_iter, tol, penalty and refine, which are for the time after mu = 0, have no effect.
+    """
+
+    def _settings(self) -> Settings:
+        return replace(super()._settings(), two_step=True)
+
+
+class EndToEndHash(MACHash):
+    """Train a hash function by gradient steps alone, from labels: no codes Z, no MAC.
+
+    What `refine` does after MAC is all that is done here, from the hash function's own start: a
+    PyTorch module's weights, or projections of the features. With "auto" that is
+    `Refine(objective="classes")`: all pairs of a batch, in about 30 rounds over the points. The
+    parameters are those of MACHash; those of the Z step and of mu have no effect.
+
+    `two_step_` is the hash function as it started, `history_` begins with its L(h).
+    """
+
+    def _settings(self) -> Settings:
+        return replace(super()._settings(), end_to_end=True)
+
+
+def _warn_of_likeness(affinity: Affinity) -> None:
+    """Warn where nothing keeps codes apart."""
+    y = affinity.y if affinity.rows is None else affinity.rows[:, 0]
+    if affinity.kind == "similarity" and len(y) and (y == 1).all():
+        warnings.warn(
+            "all pairs of affinity are similar (y = 1): without dissimilar ones (y = -1), codes "
+            "that are all the same have the lowest loss",
+            stacklevel=4,
+        )
+
+
+def _as_validation(given: Any) -> Validation | None:
+    return given if given is None or isinstance(given, Validation) else Validation(given)
+
+
+def _warn_of_cost(n: int, b: int) -> None:
+    if b > LONG and n * b > MANY_BITS:
+        size = f"{max(0.1, BYTES * n * b / 1e9):,.1f} GB"
+        warnings.warn(
+            f"{b:,} bits of {n:,} points: training needs about {size} of memory, and takes about "
+            f"{b // 32:,} times as long as for 32 bits",
+            stacklevel=4,
+        )

@@ -1,0 +1,355 @@
+"""`Hasher`, the base class of all estimators: what they offer once they are fitted."""
+
+import hashlib
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from auxhash.compute import checks
+from auxhash.mac.affinity import Affinity
+from auxhash.compute.checks import ArgumentError
+from auxhash.codes import Codes, Packed, sign
+from auxhash.compute import device as devices
+from auxhash.compute import threads
+from auxhash.mac.hashfunctions import NotFiniteError, decided, is_shared, is_smooth, outputs, packed
+from auxhash.mac.hashfunctions.step import FLOATS, OfChunk
+from auxhash.model import fitted
+from auxhash.learn.training.validation import SCORE_K, precision_among
+
+MARKED_ROWS = 1000  # a fingerprint reads at least so many, or all
+WEIGHED_ROWS = 50  # of fewer, one may well outweigh the others
+WEIGHED = 1 << 20  # numbers at a time
+FEW_ROWS = 10  # one in so many are few
+MARKED = 100  # times as large as numbers of other rows are, a number in several is a mark
+
+
+@contextmanager
+def learning() -> Iterator[None]:
+    """While a method learns: one thread of BLAS for each of ours, and what underflows is nothing.
+
+    The latter whatever the caller wants of NumPy's errors: sums of squares and exponentials do so.
+    """
+    with threads.one_blas_thread(), np.errstate(under="ignore"):
+        yield
+
+
+class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Base class: decision_function, transform, encode, score and save.
+
+    A subclass has a parameter `n_bits`, implements `_outputs` and `_check_parameters`, and in `fit`
+    sets `codes_` (the packed codes of the training points), `labels_` (their labels or None) and
+    `fingerprint_`.
+    """
+
+    n_bits: int
+    n_jobs: int | None = None
+    codes_: Packed
+    labels_: NDArray[Any] | None
+    fingerprint_: str
+    image_feature_: str  # how X was computed from pictures; set by the caller of fit, if at all
+
+    def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Real-valued outputs (n, n_bits) for a chunk of checked points."""
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        """Raise if a parameter is not valid."""
+        raise NotImplementedError
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Real-valued outputs (n, n_bits); a bit is +1 where its output is not negative."""
+        check_is_fitted(self)
+        if not devices.on_processor(X):
+            found: NDArray[np.float64] = devices.like(X, decided(*self._on_gpu(X)))
+            return found
+        return self._decide(_features(self, X, reset=False))
+
+    def _decide(self, points: NDArray[Any]) -> NDArray[np.float64]:
+        return decided(self._outputs, points)
+
+    def transform(self, X: ArrayLike) -> Codes:
+        """Codes (n, n_bits), int8 in {-1, +1}."""
+        codes: Codes = devices.like(X, sign(devices.native(self.decision_function(X))))
+        return codes
+
+    def encode(self, X: ArrayLike) -> Packed:
+        """Packed codes (n, ceil(n_bits / 8)), uint8: bit k at byte k // 8, bit k % 8.
+
+        X is encoded chunk by chunk: it may be a memory map larger than memory, and bytes, half or
+        single precision are not copied. Points on a GPU, CuPy's or PyTorch's, get codes there, as
+        they do from `transform` and `decision_function`; the processor makes them where a method
+        has no hash function that a GPU could compute.
+        """
+        check_is_fitted(self)
+        if not devices.on_processor(X):
+            codes: Packed = devices.like(X, packed(*self._on_gpu(X)))
+            return codes
+        try:
+            return self._encode(_features(self, X, reset=False, ensure_all_finite=False), False)
+        except NotFiniteError:
+            _features(self, X, reset=False)  # says so in scikit-learn's words
+            raise
+
+    def _on_gpu(self, X: Any) -> tuple[OfChunk, NDArray[Any]]:
+        """What gives the outputs of a chunk of points, there, and the points, checked, as CuPy's.
+
+        Without a hash function that a GPU can compute, it is the processor that does.
+        """
+        points = devices.native(X)
+        device = devices.of(points)
+        if _takes_any_shape(self) and points.ndim > 2:
+            return lambda chunk: device.put(self._outputs(device.fetch(chunk))), points
+        validate_data(self, np.zeros((1, *points.shape[1:])), reset=False)
+        if not len(points):
+            raise ValueError("X must hold at least one point, got none")
+        if not np.isfinite(points).all():
+            raise ValueError("X must not hold NaN or infinity")
+        h = getattr(self, "hash_function_", None)
+        if h is None or not is_smooth(h) or is_shared(h):
+            return lambda chunk: device.put(self._outputs(device.fetch(chunk))), points
+        there = device.carry(h)
+        return lambda chunk: outputs(there, chunk, self.n_jobs), points
+
+    def _encode(self, points: NDArray[Any], finite: bool = True) -> Packed:
+        """Packed codes; raises NotFiniteError for points that are not known to be finite."""
+        return packed(self._outputs, points, finite)
+
+    def score(self, X: ArrayLike, y: ArrayLike, k: int = SCORE_K) -> float:
+        """Precision at k of the queries X, labelled y, against the training points.
+
+        Ties in Hamming distance count by their expected value; k is capped by the number of
+        training points.
+        """
+        check_is_fitted(self)
+        if self.labels_ is None:
+            raise ValueError("score needs labels of the training points: fit with y as well")
+        codes = devices.fetched(self.encode(X))
+        return precision_among(codes, self.codes_, y, self.labels_, k, self.n_jobs)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file, for `auxhash.load`.
+
+        The file holds the parameters and everything learnt except `affinity_`, `two_step_` and the
+        times in `history_`: equal models give equal files. A parameter that is code (a loss given
+        as a function, a solver) is stored by name only: the loaded model encodes as this one does,
+        but must be given it again before it is fitted. A Generator is stored in its current state.
+
+        The usual scikit-learn classifiers are stored in a form that `load` checks. Any other is
+        stored through skops, and `load` will need `trusted`; a warning says so.
+
+        Raises NotFittedError; TypeError for what cannot be stored; ValueError for a model that
+        `load` would refuse, as when a parameter was changed after fitting; and OSError.
+        """
+        fitted.save(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_bits)
+
+
+def fingerprint(X: NDArray[Any], y: NDArray[Any] | None) -> str:
+    """A digest that tells training sets apart: their shape, all labels, 1000 points or more."""
+    marked = X[:: max(1, len(X) // MARKED_ROWS)]
+    if marked.dtype not in FLOATS:  # the same points are the same in any type that holds them
+        marked = marked.astype(FLOATS[0])
+    digest = hashlib.sha256(f"{marked.dtype} {X.shape}".encode())
+    digest.update(np.ascontiguousarray(marked).tobytes())
+    if y is not None:
+        labels = y.astype(str) if y.dtype == object else y
+        digest.update(f"{labels.dtype} {labels.shape}".encode() + labels.tobytes())
+    return digest.hexdigest()
+
+
+def check_points(
+    hasher: Hasher,
+    X: ArrayLike,
+    least: int = 2,
+    reset: bool = True,
+    short: bool = False,
+    whole: bool = True,
+) -> NDArray[Any]:
+    """X (n, D) of at least `least` points, checked; a warning if one of them is all that counts.
+
+    `short` leaves an array of whole numbers or of half precision as it is, without a copy; `whole`
+    says that these are all points, not a part of them.
+    """
+    points = _features(hasher, X, ensure_min_samples=least, reset=reset)
+    if points.dtype not in FLOATS and points.ndim == 2 and not short:  # pictures stay bytes
+        points = points.astype(FLOATS[0])
+    if np.array_equal(points[0], points[-1]) and (points == points[0]).all():
+        warnings.warn(
+            f"all {len(points)} points of X are the same, and will get the same code", stacklevel=2
+        )
+    if whole and getattr(hasher, "metric", None) != "cosine":  # by which lengths do not count
+        _warn_of_one_row(points, hasher.n_jobs)
+    return points
+
+
+class OutweighingRow(UserWarning):
+    """A row of X, or few with one number in common, outweigh all others together.
+
+    A slip of the pen does so, or a mark for what is missing. Whatever is learnt then tells those
+    rows from the others, and the others not from each other.
+    """
+
+
+def _warn_of_one_row(X: NDArray[Any], n_jobs: int | None) -> None:
+    if X.ndim != 2 or len(X) < WEIGHED_ROWS or X.dtype.itemsize == 1:  # bytes are not so far apart
+        return
+
+    def weights(part: slice, scale: float = 1.0) -> NDArray[np.float64]:
+        rows = X[part] if X.dtype in FLOATS else X[part].astype(np.float64)
+        rows = rows if scale == 1 else rows / scale
+        return np.asarray(np.einsum("ij,ij->i", rows, rows), np.float64)
+
+    parts, scale = threads.chunks(len(X), max(1, WEIGHED // X.shape[1])), 1.0
+    with threads.pool(n_jobs) as run, np.errstate(over="ignore"):
+        each = np.concatenate(run(weights, parts))
+        if not np.isfinite(each.sum()):  # squares have left the range of their type
+            scale = max(float(np.abs(X[part]).max()) for part in parts)
+            each = np.concatenate([weights(part, scale) for part in parts])
+    row = int(each.argmax())
+    column = int(np.abs(X[row].astype(np.float64)).argmax())
+    heavy = np.argsort(each)[-(len(X) // FEW_ROWS) :]
+    heavy = heavy[(X[heavy] == X[row, column]).any(axis=1)]  # the row, and others with its mark
+    rest = each.sum() - each[heavy].sum()
+    if 2 * rest >= each.sum():
+        return
+    typical = np.sqrt(rest / ((len(X) - len(heavy)) * X.shape[1])) * scale
+    if len(heavy) > 1 and not 0 < MARKED * typical < abs(float(X[row, column])):
+        return
+    which = f"row {row} of X outweighs" if len(heavy) == 1 else f"{len(heavy)} rows of X outweigh"
+    warnings.warn(
+        f"{which} all other {len(X) - len(heavy):,} together (column {column} of row {row} holds "
+        f"{X[row, column]:g}), and codes may tell no others apart: is it a slip, or a mark for "
+        "what is missing?",
+        OutweighingRow,
+        stacklevel=4,
+    )
+
+
+def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> NDArray[Any]:
+    """X, checked. Arrays of real numbers keep their type; anything else becomes float64."""
+    checks.unmasked("X", X)
+    X = devices.fetched(X)
+    any_shape = _takes_any_shape(hasher)
+    if any_shape and np.ndim(X) > 2:
+        return _of_any_shape(hasher, np.asarray(X), **wanted)
+    real = isinstance(X, np.ndarray) and X.dtype.kind in "iuf" and X.dtype.itemsize <= 8
+    plain = real and not any_shape  # a module would take bytes for pictures
+    try:
+        points: NDArray[Any] = validate_data(
+            hasher, X, dtype="numeric" if plain else FLOATS, **wanted
+        )
+    except ValueError as error:
+        if "could not convert string" in str(error):
+            raise ArgumentError(f"X must hold numbers: {error}") from error
+        raise
+    return points
+
+
+def _takes_any_shape(hasher: Hasher) -> bool:
+    return is_shared(getattr(hasher, "hash_function", None))
+
+
+def _of_any_shape(
+    hasher: Hasher,
+    X: NDArray[Any],
+    reset: bool,
+    ensure_min_samples: int = 1,
+    ensure_all_finite: bool = True,
+) -> NDArray[Any]:
+    """Points of more than one axis each, such as pictures, for a hash function that takes them.
+
+    Whether they are of the shape that it was learnt from, it says itself.
+    """
+    if X.dtype not in (np.uint8, *FLOATS):
+        raise ArgumentError(
+            f"X of shape {X.shape} must be uint8 (pictures), float32 or float64, got {X.dtype}"
+        )
+    if len(X) < ensure_min_samples:
+        raise ArgumentError(f"X must hold at least {ensure_min_samples} points, got {len(X)}")
+    if not X.size:
+        raise ArgumentError(f"X must not be empty, got shape {X.shape}")
+    if X.dtype != np.uint8 and ensure_all_finite:
+        fine = np.isfinite(X).reshape(len(X), -1).all(axis=1)
+        if not fine.all():
+            raise ArgumentError(f"X must be finite; row {int(np.flatnonzero(~fine)[0])} is not")
+    if reset:
+        hasher.n_features_in_ = int(np.prod(X.shape[1:]))
+        if hasattr(hasher, "feature_names_in_"):
+            del hasher.feature_names_in_
+    return X
+
+
+def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | None:
+    """Labels that are not learnt from, for `score`; there must be one per point."""
+    if y is None:
+        return None
+    y = devices.fetched(y)
+    check_consistent_length(points, y)
+    return np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+
+
+def check_queries(hasher: Hasher, X: ArrayLike) -> NDArray[Any]:
+    """Points of the kind that `hasher` learns from, checked."""
+    return _features(hasher, X, reset=False)
+
+
+def check_labelled(
+    hasher: Hasher,
+    X: ArrayLike,
+    y: ArrayLike | None,
+    least: int = 2,
+    reset: bool = True,
+    short: bool = False,
+    whole: bool = True,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """X and the labels y to learn from, (n,) or (n, n_labels), checked."""
+    if y is None:
+        # Raises, as scikit-learn's estimators do; pictures are no reason to raise.
+        rows = [[0.0]] if _takes_any_shape(hasher) and np.ndim(X) > 2 else X
+        validate_data(hasher, rows, None, reset=reset)
+    points = check_points(hasher, X, least, reset, short, whole)
+    labels = checks.classes("y", devices.fetched(y))
+    check_consistent_length(points, labels)
+    return points, labels
+
+
+def check_pairs(
+    hasher: Hasher,
+    X: ArrayLike,
+    y: ArrayLike | None,
+    affinity: Affinity | None,
+    reset: bool = True,
+    short: bool = False,
+    whole: bool = True,
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """X and y, checked, for a method that learns from labels y or from an affinity."""
+    if affinity is not None and not isinstance(affinity, Affinity):
+        raise TypeError(
+            "affinity must be an auxhash.mac.affinity.Affinity "
+            f"(from_labels, from_neighbors, from_pairs), got {type(affinity).__name__}"
+        )
+    labels = None
+    if affinity is not None and y is None:
+        points = check_points(hasher, X, reset=reset, short=short, whole=whole)
+    else:
+        points, labels = check_labelled(hasher, X, y, reset=reset, short=short, whole=whole)
+    if affinity is not None and affinity.n_points != len(points):
+        raise ValueError(f"affinity is for {affinity.n_points} points, but X has {len(points)}")
+    if affinity is not None and not len(affinity):
+        raise ValueError("affinity holds no pairs to learn from")
+    return points, labels

@@ -1,0 +1,13 @@
+"""The smooth core, and refinement by it: lower L(h) after MAC.
+
+gradient    gradient steps on an objective, for any hash function whose outputs have gradients
+pairs       the objective of an affinity: its loss over given or fresh pairs
+rank        the objective of similar points: their rank among all points
+classes     the objective of classes: their codes as far apart as they can be
+similar     who is similar to whom
+refinement  the steps that follow MAC, starting from its best step
+"""
+
+from auxhash.learn.smooth.refinement import REPORTS, Refine
+
+__all__ = ["REPORTS", "Refine"]

@@ -1,0 +1,162 @@
+"""Who is similar to whom: points of the same class, points of given pairs, or both.
+
+The rank objective draws similar points, and leaves them out where it counts who is nearer.
+"""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from auxhash.mac.affinity import Affinity
+from auxhash.compute import device as devices
+from auxhash.compute.arrays import Numbers, Single
+
+
+class Similar(Protocol):
+    """Which points are similar to which."""
+
+    n_points: int
+
+    def draw(self, rows: Numbers, rng: np.random.Generator) -> Numbers:
+        """One similar point for each of these, at random."""
+
+    def among(self, rows: Numbers, sample: Numbers) -> "Known":
+        """Which points of the sample, each in it once, are similar to each row, or are the row."""
+
+    def usable(self) -> Numbers:
+        """The points that have any similar point."""
+
+
+class Known(Protocol):
+    """Which entries of a table (rows, sample) belong to similar points."""
+
+    def clear(self, table: Single, rows: slice) -> None:
+        """Set those of `table`, which holds these rows, to 0."""
+
+
+class ByClass(NamedTuple):
+    """Those where the classes of row and column are the same."""
+
+    row: Numbers
+    column: Numbers
+
+    def clear(self, table: Single, rows: slice) -> None:
+        put = devices.of(table).put
+        table[put(self.row[rows, None]) == put(self.column)] = 0
+
+
+class Listed(NamedTuple):
+    """Those of a list of row and column numbers, by rising row."""
+
+    row: Numbers
+    column: Numbers
+
+    def clear(self, table: Single, rows: slice) -> None:
+        first, last = np.searchsorted(self.row, [rows.start, rows.stop])
+        put = devices.of(table).put
+        table[put(self.row[first:last] - rows.start), put(self.column[first:last])] = 0
+
+
+class SameClass:
+    """Points are similar if they are of the same class."""
+
+    def __init__(self, classes: Numbers) -> None:
+        self.classes, self.n_points = classes, len(classes)
+        self.size = np.bincount(classes)
+        self.first = np.cumsum(self.size) - self.size
+        self.members = np.argsort(classes, kind="stable")
+        self.place = np.empty(len(classes), np.int64)  # of each point among its class
+        self.place[self.members] = np.arange(len(classes)) - self.first[classes[self.members]]
+
+    def draw(self, rows: Numbers, rng: np.random.Generator) -> Numbers:
+        own = self.classes[rows]
+        # One of the others of the class: those from the row's own place on move up by one.
+        at = rng.integers(0, self.size[own] - 1)
+        at += at >= self.place[rows]
+        drawn: Numbers = self.members[self.first[own] + at]
+        return drawn
+
+    def among(self, rows: Numbers, sample: Numbers) -> ByClass:
+        return ByClass(self.classes[rows], self.classes[sample])
+
+    def usable(self) -> Numbers:
+        return np.flatnonzero(self.size[self.classes] > 1)
+
+
+class Partners:
+    """Points are similar to those in a list of their own: indices[indptr[n]:indptr[n + 1]]."""
+
+    def __init__(self, indptr: Numbers, indices: Numbers) -> None:
+        self.indptr, self.indices, self.n_points = indptr, indices, len(indptr) - 1
+
+    @classmethod
+    def of_table(cls, nearest: Numbers) -> "Partners":
+        """From a table (n, k) of nearest neighbours."""
+        n, k = nearest.shape
+        return cls(np.arange(0, n * k + 1, k), nearest.ravel())
+
+    @classmethod
+    def of_affinity(cls, affinity: Affinity) -> "Partners":
+        """From the similar pairs of an affinity, each in both directions."""
+        similar = affinity.read_as("similarity") > 0
+        i, j = affinity.i[similar], affinity.j[similar]
+        source, target = np.concatenate([i, j]), np.concatenate([j, i])
+        order = np.argsort(source, kind="stable")
+        size = np.bincount(source, minlength=affinity.n_points)
+        return cls(np.concatenate([[0], np.cumsum(size)]), target[order].astype(np.int64))
+
+    def draw(self, rows: Numbers, rng: np.random.Generator) -> Numbers:
+        first, size = self.indptr[rows], np.diff(self.indptr)[rows]
+        drawn: Numbers = self.indices[first + rng.integers(0, size)]
+        return drawn
+
+    def among(self, rows: Numbers, sample: Numbers) -> Listed:
+        place = np.full(self.n_points, -1, np.int64)  # of each point in the sample
+        place[sample] = np.arange(len(sample))
+        size = np.diff(self.indptr)[rows]
+        row = np.repeat(np.arange(len(rows)), size)
+        # Where each row's list starts, less its place among all these lists.
+        start = np.repeat(self.indptr[rows] - np.cumsum(size) + size, size)
+        row = np.concatenate([row, np.arange(len(rows))])
+        point = np.concatenate([self.indices[start + np.arange(len(start))], rows])
+        found = np.flatnonzero(place[point] >= 0)
+        found = found[np.argsort(row[found], kind="stable")]
+        return Listed(row[found], place[point[found]])
+
+    def usable(self) -> Numbers:
+        return np.flatnonzero(np.diff(self.indptr))
+
+
+class Both:
+    """Two kinds of similarity at once, such as classes and neighbours.
+
+    A point drawn is similar by the second kind with probability `share`, by the first otherwise,
+    and points that are similar by either do not count as nearer.
+    """
+
+    def __init__(self, first: Similar, second: Similar, share: float) -> None:
+        self.kinds, self.share, self.n_points = (first, second), share, first.n_points
+
+    def draw(self, rows: Numbers, rng: np.random.Generator) -> Numbers:
+        one, other = (kind.draw(rows, rng) for kind in self.kinds)
+        return np.where(rng.random(len(rows)) < self.share, other, one)
+
+    def among(self, rows: Numbers, sample: Numbers) -> "Either":
+        first, second = self.kinds
+        return Either(first.among(rows, sample), second.among(rows, sample))
+
+    def usable(self) -> Numbers:
+        first, second = (kind.usable() for kind in self.kinds)
+        found: Numbers = np.intersect1d(first, second)
+        return found
+
+
+class Either(NamedTuple):
+    """The entries of both of two kinds."""
+
+    first: Known
+    second: Known
+
+    def clear(self, table: Single, rows: slice) -> None:
+        self.first.clear(table, rows)
+        self.second.clear(table, rows)

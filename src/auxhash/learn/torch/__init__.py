@@ -1,0 +1,20 @@
+"""PyTorch modules as hash functions. Only this package imports PyTorch, and nothing imports it.
+
+modulehash  `ModuleHash`: any module that maps a batch to b outputs, as a hash function
+learning    batches of points on the module's device, steps of its optimiser, the h step
+smooth      the module in refinement: outputs forward, the pull of an objective backward
+networks    ready modules, for pictures and for features
+augment     crops, flips, warps, colours and cut-outs of pictures
+export      the module down to packed codes, in ONNX
+"""
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise ImportError("auxhash.learn.torch needs PyTorch: pip install 'auxhash[torch]'") from error
+
+from auxhash.learn.torch import augment
+from auxhash.learn.torch.modulehash import ModuleHash
+from auxhash.learn.torch.networks import feature_network, residual_network
+
+__all__ = ["ModuleHash", "augment", "feature_network", "residual_network"]

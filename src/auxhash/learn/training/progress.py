@@ -1,0 +1,123 @@
+"""A progress bar for MAC and the refinement: one more consumer of their steps."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from auxhash.compute import underway
+from auxhash.compute.underway import Listener
+from auxhash.mac.loop import State, Step
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.progress import Progress, ProgressColumn
+
+
+def new_bar(disable: bool = False, listener: Listener | None = None) -> "Progress":
+    """A bar that shows a task's `stage`, how far it is, its description, and the time left.
+
+    Below it, what `listener` is told of the part under way: all there is until a step is made.
+    """
+    from rich.progress import (  # here: nothing else in training needs it
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("[bold]{task.fields[stage]}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    return _bar(listener, *columns, disable=disable)
+
+
+def _bar(
+    listener: Listener | None,
+    *columns: "ProgressColumn",
+    transient: bool = False,
+    disable: bool = False,
+) -> "Progress":
+    """A bar of these columns; below it, what the listener is told."""
+    from rich.progress import Progress
+    from rich.text import Text
+
+    class Bar(Progress):
+        def get_renderables(self) -> "Iterable[RenderableType]":
+            yield from super().get_renderables()
+            if listener is not None and not self.finished:
+                yield Text(listener.told(), style="dim")
+
+    return Bar(*columns, transient=transient, disable=disable)
+
+
+@contextmanager
+def getting_ready(shown: bool) -> Iterator[Callable[[str], None]]:
+    """What is being made before the first step: how far it is, and the time left of this part.
+
+    With millions of points that takes minutes. The lines go when the steps begin.
+    """
+    if not shown:
+        yield lambda what: None
+        return
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("[bold]{task.description}"), TimeElapsedColumn()
+    with underway.listening() as listener, _bar(listener, *columns, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda what: bar.update(task, description=what)
+
+
+def show(
+    steps: Iterable[tuple[Step, State]], last_mu: float, alpha: float, max_iter: int, more: int
+) -> Iterator[tuple[Step, State]]:
+    """Pass the steps on, and show in a bar what is being done, how far it is, and time left.
+
+    After the two-step solution come at most `max_iter` steps of MAC, then `more` of refinement.
+    """
+    with underway.listening() as listener, new_bar(listener=listener) as bar:
+        task = bar.add_task("", total=1 + max_iter + more, stage="two-step")
+        last = max_iter  # iteration of MAC, at most
+        refined = 0
+        for step, state in steps:
+            last = min(last, last_iteration(step, state, last_mu, alpha, last))
+            refined += step.mu == math.inf
+            done = step.iteration if state.position else min(step.iteration, last + refined)
+            bar.update(
+                task,
+                completed=1 + done,
+                total=1 + last + more,
+                description=describe(step),
+                stage="refining" if more and done >= last else "MAC" if max_iter else "two-step",
+            )
+            yield step, state
+
+
+def last_iteration(step: Step, state: State, last_mu: float, alpha: float, most: int) -> int:
+    """The last iteration that MAC can make, as far as this step tells, else `most`."""
+    if step.mu == math.inf:
+        return step.iteration - (state.position.reports if state.position else 1)
+    if state.ended:
+        return step.iteration
+    if not step.mu:
+        return most
+    # Past last_mu nothing can change; the iteration after finds that Z = h(X).
+    left = math.ceil(math.log(max(last_mu / step.mu, 1.0)) / math.log(alpha))
+    return step.iteration + left + 1
+
+
+def describe(step: Step) -> str:
+    """One step in one line of text."""
+    text = f"L(h) {step.loss:.6g}"
+    if step.mu < math.inf:
+        text = f"mu {step.mu:.3g}  {text}  {step.violations:,} bits of Z differ from h(X)"
+    if not math.isnan(step.score):
+        text += f"  precision {step.score:.3f}" + ("" if step.accepted else " (skipped)")
+    return text

@@ -1,0 +1,244 @@
+"""Points held out of the training, and their precision as queries among the training points."""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.compute import checks
+from auxhash.search import metrics
+from auxhash.mac.affinity import Affinity
+from auxhash.compute.neighbors import nearest
+from auxhash.codes import Codes, Packed
+from auxhash.compute import device as devices
+from auxhash.compute import threads
+from auxhash.compute.arrays import Matrix
+from auxhash.compute.peers import peers
+from auxhash.mac.hashfunctions import HashFunction, codes
+from auxhash.mac.loop import Validate
+from auxhash.search.metrics import counted, tally
+from auxhash.compute.registry import register
+
+SCORE_K = 100
+CHUNK = 1 << 16  # pairs whose codes are compared at once
+
+
+@register("Validation")
+@dataclass(frozen=True, eq=False)  # arrays have no equality of one value
+class Validation:
+    """Which points judge the steps of the training, and how.
+
+    Args:
+        points: the fraction of the training points to hold out; or (X, y), held out already; or,
+            with `neighbors`, X alone.
+        k: a query's nearest training points whose relevance is counted.
+        neighbors: None takes points of the same label as relevant or, without labels, the pairs of
+            the affinity; a number takes as many true nearest training points, by Euclidean
+            distance.
+    """
+
+    points: Any
+    k: int = SCORE_K
+    neighbors: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.whole("k", self.k, 1)
+        if self.neighbors is not None:
+            checks.whole("neighbors", self.neighbors, 1, instead=" or None")
+
+    def check_points(self) -> None:
+        """Raise unless `points` are one of what they can be."""
+        points = self.points
+        if isinstance(points, tuple):
+            if len(points) != 2:
+                raise ValueError("validation must be a fraction or a pair (X, y)")
+            if self.neighbors is not None:
+                raise ValueError(
+                    "validation by neighbors needs no labels: give X alone, not (X, y)"
+                )
+        elif hasattr(points, "__len__") and not isinstance(points, str):
+            if self.neighbors is None:
+                raise ValueError(
+                    "validation must be a fraction, a pair (X, y) or, for X alone, "
+                    "Validation(X, neighbors=...)"
+                )
+        else:
+            checks.number("validation", points, 0, strict=True)
+            if points >= 1:
+                raise ValueError(
+                    f"validation must be a fraction below 1 or a pair (X, y), got {points}"
+                )
+
+
+class HeldOut(NamedTuple):
+    """Points held out: features, and what is known of them, each None if it is not."""
+
+    X: NDArray[Any]
+    y: NDArray[Any] | None
+    pairs: "JudgedPairs | None"
+
+
+class JudgedPairs(NamedTuple):
+    """Pairs of a held-out point with a point to learn from, and whether they are similar."""
+
+    held: NDArray[np.int64]
+    kept: NDArray[np.int64]
+    similar: NDArray[np.bool_]
+
+
+class TrainingPoints(NamedTuple):
+    """Points to learn from: features (n, D), labels and affinity, each None if not given."""
+
+    X: NDArray[Any]
+    y: NDArray[Any] | None
+    affinity: Affinity | None
+
+    def take(self, rows: NDArray[np.int64]) -> "TrainingPoints":
+        y = None if self.y is None else self.y[rows]
+        affinity = None if self.affinity is None else self.affinity.subset(rows)
+        return TrainingPoints(self.X[rows], y, affinity)
+
+
+def hold_out(
+    points: TrainingPoints, validation: Validation | None, rng: np.random.Generator
+) -> tuple[TrainingPoints, HeldOut | None]:
+    """The points to learn from, and those to validate on: a fraction of each part, joined."""
+    if validation is None:
+        return points, None
+    if isinstance(validation.points, tuple):
+        X, y = validation.points
+        if points.y is None and y is not None:
+            raise ValueError("validation on (X, y) compares labels and needs y of the points, too")
+        return points, HeldOut(X, y, None)
+    n = len(points.X)
+    n_held = round(validation.points * n)
+    if not 1 <= n_held <= n - 2:
+        raise ValueError(f"validation={validation.points} of {n} points would hold out {n_held}")
+    order = rng.permutation(n)
+    held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
+    y = None if points.y is None else peers().join(points.y[held])
+    pairs = None
+    if points.affinity is not None and y is None and validation.neighbors is None:
+        pairs = judged_pairs(points.affinity, held, kept)
+    return points.take(kept), HeldOut(peers().join(points.X[held]), y, pairs)
+
+
+def judged_pairs(
+    affinity: Affinity, held: NDArray[np.int64], kept: NDArray[np.int64]
+) -> JudgedPairs:
+    """The pairs between held-out and kept points, numbered in their order.
+
+    Similar is what has a similarity above 0; where a pair is listed with several y, their mean.
+    """
+    place = np.empty(affinity.n_points, np.int64)
+    place[held], place[kept] = np.arange(len(held)), np.arange(len(kept))
+    is_held = np.zeros(affinity.n_points, bool)
+    is_held[held] = True
+    across = is_held[affinity.i] != is_held[affinity.j]
+    i, j = affinity.i[across], affinity.j[across]
+    swap = is_held[j]
+    query, partner = place[np.where(swap, j, i)], place[np.where(swap, i, j)]
+    value = (affinity.read_as("similarity") * affinity.weight)[across]
+    key, pair = np.unique(query * len(kept) + partner, return_inverse=True)
+    similar = np.bincount(pair, value, len(key)) > 0
+    if not similar.any():
+        raise ValueError(
+            "no point held out for validation has a similar partner among the others; hold out "
+            "others, or more"
+        )
+    query, partner = np.divmod(key, len(kept))
+    return JudgedPairs(query, partner, similar)
+
+
+def precision_of(
+    held: HeldOut,
+    validation: Validation,
+    points: TrainingPoints,
+    base: Matrix,
+    queries: Matrix,
+    n_jobs: int | None,
+) -> Validate:
+    """The precision that judges a hash function; base and queries are features of the points."""
+    if held.pairs is not None:
+        return PairPrecision(base, queries, held.pairs, n_jobs)
+    truth = None
+    if validation.neighbors is not None:
+        some = min(int(validation.neighbors), len(base))
+        truth = nearest(points.X, held.X, some, n_jobs=n_jobs)[0]
+    labels = (held.y, points.y) if truth is None else (None, None)
+    k = min(int(validation.k), peers().sum(len(base)))
+    return Precision(base, queries, *labels, truth, k, n_jobs)
+
+
+class Precision:
+    """Precision at k of held-out queries among the training points, for any hash function."""
+
+    def __init__(
+        self,
+        base: Matrix,
+        queries: Matrix,
+        query_labels: NDArray[Any] | None,
+        base_labels: NDArray[Any] | None,
+        neighbors: NDArray[np.int64] | None,
+        k: int,
+        n_jobs: int | None,
+    ) -> None:
+        self.base, self.queries, self.k, self.n_jobs = base, queries, k, n_jobs
+        self.truth = query_labels, base_labels, neighbors
+        tally.Truth(*self.truth, len(queries), len(base))  # or raise at once
+
+    def __call__(self, h: HashFunction) -> float:
+        both = (codes(h, F, self.n_jobs) for F in (self.queries, self.base))
+        queries, base = (devices.of(some).fetch(some) for some in both)
+        found = tally.take(queries, base, *self.truth, n_jobs=self.n_jobs)
+        counts, n_base = peers().sum(np.stack([found.found, found.hits])), peers().sum(len(base))
+        found = replace(found, found=counts[0], hits=counts[1], n_base=n_base)
+        return float(counted.precision(found, np.array([self.k]))[0])
+
+
+class PairPrecision:
+    """Precision of held-out queries among their judged partners, for any hash function.
+
+    Of the R nearest partners of a query, R being the number of its similar ones, the share that is
+    similar: 1 if all similar partners are nearer than all others. Ties count by expectation.
+    Queries without similar partners do not count.
+    """
+
+    def __init__(
+        self, base: Matrix, queries: Matrix, pairs: JudgedPairs, n_jobs: int | None
+    ) -> None:
+        self.base, self.queries, self.pairs, self.n_jobs = base, queries, pairs, n_jobs
+
+    def __call__(self, h: HashFunction) -> float:
+        both = (codes(h, F, self.n_jobs) for F in (self.queries, self.base))
+        queries, base = (devices.of(some).fetch(some) for some in both)
+        n, levels = len(queries), queries.shape[1] + 1
+        every, similar = np.zeros(n * levels), np.zeros(n * levels)
+        for rows in threads.chunks(len(self.pairs.held), CHUNK):
+            held = self.pairs.held[rows]
+            d = (queries[held] != base[self.pairs.kept[rows]]).sum(axis=1)
+            cell = held * levels + d
+            every += np.bincount(cell, minlength=n * levels)
+            similar += np.bincount(cell, self.pairs.similar[rows], n * levels)
+        every, similar = every.reshape(n, levels), similar.reshape(n, levels)
+        wanted = similar.sum(axis=1)
+        nearer = np.cumsum(every, axis=1) - every
+        # The share of the partners at each distance that are among the R nearest.
+        taken = np.clip((wanted[:, None] - nearer) / np.maximum(every, 1), 0, 1)
+        counts = wanted > 0
+        return float(((similar * taken).sum(axis=1)[counts] / wanted[counts]).mean())
+
+
+def precision_among(
+    queries: Codes | Packed,
+    base: Codes | Packed,
+    query_labels: Any,
+    base_labels: Any,
+    k: int,
+    n_jobs: int | None,
+) -> float:
+    """Precision at k of queries among the training points, k capped by their number."""
+    return metrics.precision_at_k(
+        queries, base, query_labels, base_labels, min(k, len(base)), n_jobs
+    )

@@ -1,0 +1,210 @@
+"""Random draws of similar and dissimilar points, for each point of a set.
+
+The random numbers come from a counter-based generator. Each point has a range of counters of its
+own, so that any thread can draw for any chunk of points.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.compute import checks
+from auxhash.compute import threads
+from auxhash.compute.kernels import kernel
+
+RandomState = int | np.random.Generator | np.random.RandomState | None
+DrawnTable = NDArray[np.int32]  # (n, k): the points that each point drew, padded with -1
+
+CHUNK = 1024  # points per task of a thread
+MOST_PAIRS = 2**31 - 1
+
+
+def seed(random_state: RandomState) -> np.uint64:
+    return generator(random_state).integers(0, 2**63, dtype=np.uint64)
+
+
+def generator(random_state: RandomState) -> np.random.Generator:
+    """A Generator from a seed, a Generator, a RandomState or None (fresh entropy)."""
+    if isinstance(random_state, (bool, np.bool_)):  # NumPy takes them for 1 and 0
+        raise checks.ArgumentError(f"random_state must be a whole number, not {random_state!r}")
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**31 - 1))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            "random_state must be None, a whole number of 0 or more, a Generator or a RandomState; "
+            f"got {random_state!r}"
+        ) from error
+
+
+@kernel(inline="always")
+def random_bits(seed: int, counter: int) -> Any:
+    """The counter-th 64 random bits of this seed (splitmix64)."""
+    x = np.uint64(seed) + (np.uint64(counter) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@kernel(inline="always")
+def random_below(seed: int, counter: int, m: int) -> Any:
+    """The counter-th random integer in 0..m-1 of this seed."""
+    x = random_bits(seed, counter) >> np.uint64(32)
+    return np.int64((x * np.uint64(m)) >> np.uint64(32))
+
+
+@kernel
+def sample(m: int, k: int, seed: int, stream: int, taken: Any, out: Any) -> int:
+    """Put min(m, k) distinct integers of 0..m-1 into `out` (Floyd's method); return how many.
+
+    `taken` is a scratch array of at least m entries, all False before and after.
+    """
+    k = min(m, k)
+    start = np.uint64(stream) << np.uint64(32)
+    for t in range(k):
+        top = m - k + t
+        pick = random_below(seed, start + np.uint64(t), top + 1)
+        if taken[pick]:
+            pick = top
+        taken[pick] = True
+        out[t] = pick
+    for t in range(k):
+        taken[out[t]] = False
+    return k
+
+
+@kernel
+def without_itself(point: int, stream: int, listed: Any, out: Any, seed: int, taken: Any) -> None:
+    """Put distinct points of a rising list, but for the point itself, into `out`."""
+    own = np.searchsorted(listed, point)
+    inside = own < len(listed) and listed[own] == point
+    found = sample(len(listed) - inside, len(out), seed, stream, taken, out)
+    for t in range(found):
+        out[t] = listed[out[t] + (inside and out[t] >= own)]
+
+
+@kernel
+def by_class(
+    start: int,
+    stop: int,
+    similar: Any,
+    dissimilar: Any,
+    order: Any,
+    groups: Any,
+    ends: Any,
+    seed: int,
+) -> None:
+    """Draw similar points from the same class, dissimilar ones from the others.
+
+    `order` lists the points class by class; class c ends at ends[c].
+    """
+    n = len(order)
+    taken = np.zeros(n, np.bool_)
+    for point in range(start, stop):
+        end = ends[groups[point]]
+        begin = ends[groups[point] - 1] if groups[point] > 0 else 0
+        near, far = similar[point], dissimilar[point]
+        # Drawn from all but the last of the class, which replaces the point itself if drawn.
+        found = sample(end - begin - 1, len(near), seed, 2 * point, taken, near)
+        for t in range(found):
+            other = order[begin + near[t]]
+            near[t] = order[end - 1] if other == point else other
+        found = sample(n - (end - begin), len(far), seed, 2 * point + 1, taken, far)
+        for t in range(found):
+            place = far[t]
+            far[t] = order[place if place < begin else place + end - begin]
+
+
+@kernel
+def by_shared_label(
+    start: int,
+    stop: int,
+    similar: Any,
+    dissimilar: Any,
+    bits: Any,
+    order: Any,
+    sets: Any,
+    seed: int,
+) -> None:
+    """Draw similar points that share a label, dissimilar ones that share none.
+
+    `bits` holds each point's labels, packed; `order` lists the points by their set of labels, and
+    sets[p] numbers that of point p. All points are looked through once for each set, not once for
+    each point: start..stop are places in `order`.
+    """
+    n = len(bits)
+    taken = np.zeros(n, np.bool_)
+    sharing, others = np.empty(n, np.int32), np.empty(n, np.int32)
+    n_sharing = n_others = 0
+    known = -1
+    for at in range(start, stop):
+        point = order[at]
+        if sets[point] != known:
+            known = sets[point]
+            n_sharing = n_others = 0
+            for m in range(n):
+                shared = False
+                for w in range(bits.shape[1]):
+                    shared |= (bits[point, w] & bits[m, w]) != 0
+                if shared:
+                    sharing[n_sharing] = m
+                    n_sharing += 1
+                else:
+                    others[n_others] = m
+                    n_others += 1
+        without_itself(point, 2 * point, sharing[:n_sharing], similar[point], seed, taken)
+        without_itself(point, 2 * point + 1, others[:n_others], dissimilar[point], seed, taken)
+
+
+@kernel
+def by_rank(start: int, stop: int, similar: Any, dissimilar: Any, near: Any, seed: int) -> None:
+    """Take the nearest neighbours as similar, and draw dissimilar points from the others.
+
+    `near` lists each point's nearest neighbours in rising order of index.
+    """
+    n, k = near.shape
+    taken = np.zeros(n, np.bool_)
+    below = np.empty(k + 1, np.int64)  # how many others come before each point that is left out
+    for point in range(start, stop):
+        similar[point] = near[point]
+        own = np.searchsorted(near[point], point)
+        for q in range(k + 1):
+            out = near[point, q - (q > own)] if q != own else point
+            below[q] = out - q
+        far = dissimilar[point]
+        found = sample(n - k - 1, len(far), seed, 2 * point + 1, taken, far)
+        for t in range(found):
+            far[t] += np.searchsorted(below, far[t], "right")
+
+
+def draw(
+    n: int, widths: tuple[int, int], n_jobs: int | None, kernel: Any, *args: Any
+) -> tuple[DrawnTable, DrawnTable]:
+    """Run a drawing kernel over all points: the similar table, then the dissimilar one.
+
+    What a point draws takes time in proportion to what it draws, whatever the number of points.
+    """
+    if n * sum(widths) > MOST_PAIRS:
+        raise ValueError(
+            f"{n} points x {' + '.join(map(str, widths))} draws is more than {MOST_PAIRS} pairs; "
+            "lower n_similar and n_dissimilar"
+        )
+    similar, dissimilar = (np.full((n, width), -1, np.int32) for width in widths)
+
+    def part(rows: slice) -> None:
+        kernel(rows.start, rows.stop, similar, dissimilar, *args)
+
+    with threads.pool(n_jobs) as run:
+        run(part, threads.chunks(n, CHUNK))
+    return similar, dissimilar
+
+
+def drawn(table: DrawnTable) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The draws n -> m of a table: all n, and all m."""
+    n, k = table.shape
+    source = np.repeat(np.arange(n, dtype=np.int32), k)
+    target = table.ravel()
+    full = target >= 0
+    return (source, target) if full.all() else (source[full], target[full])

@@ -1,0 +1,60 @@
+"""Hash functions: maps from features to codes, and the h step that trains them."""
+
+from auxhash.mac.hashfunctions.classifiers import ClassifierHash
+from auxhash.mac.hashfunctions.features import RadialBasis, Scaled, Unit
+from auxhash.mac.hashfunctions.linear import SVMHash, linear, rbf
+from auxhash.mac.hashfunctions.network import NetworkHash, network
+from auxhash.mac.hashfunctions.step import (
+    HashFunction,
+    NotFiniteError,
+    SmoothHashFunction,
+    alternatives,
+    check_started,
+    codes,
+    decided,
+    encoded,
+    get,
+    given,
+    h_step,
+    is_averageable,
+    is_shared,
+    is_smooth,
+    is_started_linearly,
+    outputs,
+    packed,
+    renewed,
+    started,
+    training_features,
+)
+
+__all__ = [
+    "ClassifierHash",
+    "HashFunction",
+    "NetworkHash",
+    "NotFiniteError",
+    "RadialBasis",
+    "SVMHash",
+    "Scaled",
+    "SmoothHashFunction",
+    "Unit",
+    "alternatives",
+    "check_started",
+    "codes",
+    "decided",
+    "encoded",
+    "get",
+    "given",
+    "h_step",
+    "is_averageable",
+    "is_shared",
+    "is_smooth",
+    "is_started_linearly",
+    "linear",
+    "network",
+    "outputs",
+    "packed",
+    "rbf",
+    "renewed",
+    "started",
+    "training_features",
+]

@@ -1,0 +1,119 @@
+"""Hash functions of one linear SVM per bit, of X itself or of radial basis functions of it."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.compute.checks import number, numbers
+from auxhash.compute import device as devices
+from auxhash.compute import threads
+from auxhash.compute.arrays import Array, Matrix
+from auxhash.compute.parts import Chunks
+from auxhash.mac.hashfunctions import svm
+from auxhash.mac.hashfunctions.features import FeatureMap, RadialBasis, Scaled, rows_of, with_one
+from auxhash.mac.hashfunctions.signs import Hyperplanes
+from auxhash.mac.hashfunctions.smooth import SmoothLinear
+from auxhash.compute.registry import register
+
+CHUNK = 4096  # points per task of a thread
+
+
+@register("SVMHash")
+@dataclass(frozen=True)
+class SVMHash:
+    """h(x) = sign(W'f(x)), f a feature map with a 1 appended for the bias.
+
+    `C` is the cost of a margin violation in the h step, `decay` the weight decay in refinement.
+    """
+
+    map: FeatureMap
+    C: float = 100.0
+    W: Array | None = None  # (F + 1, b)
+    decay: float = 0.0
+
+    def check_read(self) -> None:
+        number("C", self.C, 0, strict=True)
+        number("decay", self.decay, 0)
+        if self.W is not None:
+            numbers("W", self.W, 2)
+
+    def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "SVMHash":
+        return replace(self, map=self.map.fit(X, rng))
+
+    def features(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+        def compute(rows: slice) -> Array:
+            return with_one(self.map(X[rows]))
+
+        with threads.pool(n_jobs) as run:
+            parts = Chunks(len(X), devices.of(X).rows(CHUNK, X.shape[1]), run)
+            features: Array = parts.join(compute)
+        return features
+
+    def training_features(self, X: NDArray[Any], n_jobs: int | None = None) -> Matrix:
+        found = rows_of(self.map, X, X.shape[1] + 1)
+        return self.features(X, n_jobs) if found is None else found
+
+    def outputs(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+        """What `decision` gives for the features of X, which are held for a part of X at a time."""
+        if self.W is None:
+            raise ValueError("the hash function is not fitted")
+        W = self.W
+        with threads.pool(n_jobs) as run:
+            parts = Chunks(len(X), devices.of(X).rows(CHUNK, X.shape[1]), run)
+            outputs: Array = parts.join(lambda rows: with_one(self.map(X[rows])) @ W)
+        return outputs
+
+    def hyperplanes(self) -> Hyperplanes | None:
+        """What gives the signs of `outputs` sooner, for functions of X itself; None for others."""
+        if self.W is None or not isinstance(self.map, Scaled):
+            return None
+        return Hyperplanes.of(self.W, self.map.low, self.map.width)
+
+    def refit(
+        self,
+        F: Matrix,
+        Z: NDArray[np.int8],
+        bits: NDArray[np.int64],
+        weight: Array | None = None,
+        n_jobs: int | None = None,
+    ) -> "SVMHash":
+        return replace(self, W=svm.refit(self.W, F, Z, bits, self.C, weight, n_jobs))
+
+    def take(self, other: "SVMHash", bits: NDArray[np.int64]) -> "SVMHash":
+        return replace(self, W=svm.take(self.W, other.W, bits))
+
+    def average(self, other: "SVMHash", share: float, F: Matrix) -> "SVMHash":
+        return replace(self, W=svm.average(self.W, other.W, share, F))
+
+    def with_linear(self, W: Array) -> "SVMHash":
+        """This hash function with the outputs F @ W, W (F + 1, b), to start from."""
+        return replace(self, W=W)
+
+    def smooth(self, F: Matrix, rng: np.random.Generator) -> SmoothLinear:
+        if self.W is None:
+            raise ValueError("the hash function is not fitted")
+        return SmoothLinear(F, self.W, self.decay, rng)
+
+    def moved(self, weights: list[Array]) -> "SVMHash":
+        return replace(self, W=weights[0])
+
+    def decision(self, F: Matrix, n_jobs: int | None = None) -> Array:
+        if self.W is None:
+            raise ValueError("the hash function is not fitted")
+        W = self.W
+        with threads.pool(n_jobs) as run:
+            parts = Chunks(len(F), devices.of(F).rows(CHUNK, F.shape[1]), run)
+            outputs: Array = parts.join(lambda rows: F[rows] @ W)
+        return outputs
+
+
+def linear(C: float = 100.0) -> SVMHash:
+    """One linear SVM per bit."""
+    return SVMHash(Scaled(), C, decay=0.005)
+
+
+def rbf(C: float = 100.0, n_centers: int = 500) -> SVMHash:
+    """One kernel SVM per bit: a linear SVM of `n_centers` radial basis functions."""
+    return SVMHash(RadialBasis(n_centers), C)

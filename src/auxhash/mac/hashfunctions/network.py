@@ -1,0 +1,230 @@
+"""A hash function with one hidden layer that all bits share."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.compute.checks import flag, number, numbers, whole
+from auxhash.compute import device as devices
+from auxhash.compute import threads
+from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, held
+from auxhash.compute.parts import Chunks
+from auxhash.compute.peers import peers
+from auxhash.mac.hashfunctions import svm
+from auxhash.mac.hashfunctions.features import Scaled, Unit, are_too_large, moments
+from auxhash.mac.hashfunctions.linear import CHUNK, linear
+from auxhash.mac.hashfunctions.smooth import SmoothNetwork, ThinnedNetwork
+from auxhash.compute.registry import register
+
+SEEN = 256  # hidden units that the h step looks at: SVMs over all of a wide layer take too long
+FEW, MANY = 2000, 8000  # training points
+CHOICES = ((0.5, 0.1), (0.5, 0.5), (0.7, 0.3), (0.7, 0.5))  # dropout and noise, on validation
+
+
+class Suited(NamedTuple):
+    """The settings of a hidden layer."""
+
+    n_hidden: int
+    dropout: float
+    noise: float
+
+    @classmethod
+    def to(cls, n: int) -> "Suited":
+        """What suits n training points: the more of them, the wider the layer can be."""
+        if n < FEW:
+            return cls(512, 0.5, 0.5)
+        return cls(1024, 0.5, 0.5) if n < MANY else cls(2048, 0.7, 0.3)
+
+
+@register("NetworkHash")
+@dataclass(frozen=True)
+class NetworkHash:
+    """h(x) = sign(W'[relu(V'f(x)), f(x)]), f(x) the scaled features with a 1 appended.
+
+    The h step trains W alone, as one SVM per bit over the features and the first 256 units of a
+    random hidden layer; refinement trains both layers, with weight decay, dropout of hidden units
+    and noise added to the features, in units of their deviation.
+
+    What is None of n_hidden, dropout and noise is set as suits the number of training points. With
+    `thinned`, many points of a refinement step leave out the same units, which takes less time.
+    """
+
+    n_hidden: int | None = 256
+    decay: float = 8e-4
+    C: float = 100.0
+    map: Scaled | Unit = field(default_factory=Scaled)
+    V: Array | None = None  # (D + 1, n_hidden)
+    W: Array | None = None  # (n_hidden + D + 1, b)
+    dropout: float | None = 0.0
+    noise: float | None = 0.0
+    thinned: bool = False
+
+    def check_read(self) -> None:
+        _check_layer(self.n_hidden, self.dropout, self.noise)
+        flag("thinned", self.thinned)
+        number("C", self.C, 0, strict=True)
+        number("decay", self.decay, 0)
+        for name, layer in (("V", self.V), ("W", self.W)):
+            if layer is not None:
+                numbers(name, layer, 2)
+        if not isinstance(self.map, Scaled | Unit):
+            raise ValueError("map must be a Scaled or a Unit")
+        if self.V is not None and self.W is not None:
+            wanted = self.V.shape[1] + self.V.shape[0]
+            if len(self.W) != wanted:
+                raise ValueError(
+                    f"W must have {wanted} rows, one per hidden unit and feature, got {len(self.W)}"
+                )
+
+    def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "NetworkHash":
+        scaled, layer = self.map.fit(X, rng), self._layer_for(peers().sum(len(X)))
+        mean, variance = moments(scaled, X)
+        # Each unit's input has mean 0 and a standard deviation of about 1 on the training set.
+        random = peers().by(0, lambda: rng.standard_normal((len(mean), layer.n_hidden)))
+        V = devices.of(X).put(random)
+        V = V / (np.sqrt(variance.sum()) or 1.0)
+        return replace(self, map=scaled, V=np.vstack([V, -mean @ V]), **layer._asdict())
+
+    def _layer_for(self, n: int) -> Suited:
+        """The settings of the layer for n points: those given, the others as suits them."""
+        given = {name: getattr(self, name) for name in Suited._fields}
+        return Suited.to(n)._replace(**{k: v for k, v in given.items() if v is not None})
+
+    def features(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+        return replace(linear(), map=self.map).features(X, n_jobs)
+
+    def training_features(self, X: NDArray[Any], n_jobs: int | None = None) -> Matrix:
+        return replace(linear(), map=self.map).training_features(X, n_jobs)
+
+    def refit(
+        self,
+        F: Matrix,
+        Z: NDArray[np.int8],
+        bits: NDArray[np.int64],
+        weight: Array | None = None,
+        n_jobs: int | None = None,
+    ) -> "NetworkHash":
+        seen = self._narrow()
+        new = svm.refit(seen.W, seen._layer(F, n_jobs), Z, bits, self.C, weight, n_jobs)
+        if self.V is None or new.shape[0] == sum(self.V.shape):
+            return replace(self, W=new)
+        device, shape = devices.of(new), (sum(self.V.shape), Z.shape[1])
+        W: Array = device.zeros(shape) if self.W is None else self.W.copy()
+        chosen = device.put(bits)
+        W[:, chosen] = 0
+        W[:SEEN, chosen] = new[:SEEN, chosen]
+        W[self.V.shape[1] :, chosen] = new[SEEN:, chosen]
+        return replace(self, W=W)
+
+    def take(self, other: "NetworkHash", bits: NDArray[np.int64]) -> "NetworkHash":
+        return replace(self, W=svm.take(self.W, other.W, bits))
+
+    def decision(self, F: Matrix, n_jobs: int | None = None) -> Array:
+        if self.W is None:
+            raise ValueError("the hash function is not fitted")
+        n_hidden = len(self.W) - F.shape[1]
+        if n_hidden > SEEN and not self.W[SEEN:n_hidden].any():  # before refinement
+            return self._narrow().decision(F, n_jobs)
+        return self._hidden(F, n_jobs, self.W)
+
+    def average(self, other: "NetworkHash", share: float, F: Matrix) -> "NetworkHash":
+        if self.V is None or other.V is None:
+            raise ValueError("both hash functions must be fitted")
+        V = (1 - share) * self.V + share * other.V
+        W = svm.average(self.W, other.W, share, replace(self, V=V)._layer(F, 1))
+        return replace(self, V=V, W=W)
+
+    def with_linear(self, W: Array) -> "NetworkHash":
+        """This hash function with the outputs F @ W, W (D + 1, b): no unit counts yet."""
+        if self.V is None:
+            raise ValueError("the hash function is not prepared")
+        none = devices.of(W).zeros((self.V.shape[1], W.shape[1]))
+        return replace(self, W=np.vstack([none, W]))
+
+    def smooth(self, F: Matrix, rng: np.random.Generator) -> SmoothNetwork:
+        if self.V is None or self.W is None:
+            raise ValueError("the hash function is not fitted")
+        layer = self._layer_for(peers().sum(len(F)))
+        # A GPU computes all units of all points sooner than some of them group by group.
+        thinned = self.thinned and layer.dropout and devices.of(F) is devices.CPU
+        kind = ThinnedNetwork if thinned else SmoothNetwork
+        return kind(F, self.V, self.W, self.decay, layer.dropout, layer.noise, rng)
+
+    def alternatives(self, given: Any) -> "list[NetworkHash]":
+        """This network, and with other dropout and noise where `given` leaves both open."""
+        if given.dropout is not None or given.noise is not None:
+            return [self]
+        others = [pair for pair in CHOICES if pair != (self.dropout, self.noise)]
+        return [self, *(replace(self, dropout=d, noise=n) for d, n in others)]
+
+    def moved(self, weights: list[Array]) -> "NetworkHash":
+        V, W = weights
+        return replace(self, V=V, W=W)
+
+    def _narrow(self) -> "NetworkHash":
+        """This network with the units that the h step looks at, and no others."""
+        if self.V is None or self.V.shape[1] <= SEEN:
+            return self
+        n_hidden = self.V.shape[1]
+        W = None if self.W is None else np.vstack([self.W[:SEEN], self.W[n_hidden:]])
+        return replace(self, V=self.V[:, :SEEN], W=W)
+
+    def _layer(self, F: Matrix, n_jobs: int | None) -> Matrix:
+        """The hidden layer with the features appended; computed when needed if the features are,
+        or if it is too large to be held."""
+        if self.V is None:
+            return self._hidden(F, n_jobs)
+        V, width = self.V, self.V.shape[1] + F.shape[1]
+        if held(F) is not None and not are_too_large(len(F), width, devices.of(V)):
+            return self._hidden(F, n_jobs)
+
+        def make(rows: Numbers | slice) -> Array:
+            part = F[rows]
+            return np.hstack([np.maximum(part @ V, 0), part])
+
+        return Computed((len(F), width), make, V)
+
+    def _hidden(self, F: Matrix, n_jobs: int | None, W: Array | None = None) -> Array:
+        """The hidden layer with the features appended, times W if given."""
+        if self.V is None:
+            raise ValueError("the hash function is not prepared")
+        V = self.V
+
+        def compute(rows: slice) -> Array:
+            part = F[rows]
+            hidden = np.hstack([np.maximum(part @ V, 0), part])
+            return hidden if W is None else hidden @ W
+
+        with threads.pool(n_jobs) as run:
+            parts = Chunks(len(F), devices.of(F).rows(CHUNK, V.shape[1] + F.shape[1]), run)
+            layer: Array = parts.join(compute)
+        return layer
+
+
+def _check_layer(n_hidden: Any, dropout: Any, noise: Any) -> None:
+    if n_hidden is not None:
+        whole("n_hidden", n_hidden, 1, instead=" or None")
+    if noise is not None:
+        number("noise", noise, 0, instead=" or None")
+    if dropout is not None and number("dropout", dropout, 0, instead=" or None") >= 1:
+        raise ValueError(f"dropout must be below 1, got {dropout}")
+
+
+def network(
+    C: float = 100.0,
+    n_hidden: int | None = None,
+    dropout: float | None = None,
+    noise: float | None = None,
+) -> NetworkHash:
+    """A neural network: one layer of `n_hidden` rectified linear units, shared by all bits.
+
+    Args:
+        dropout: share of the hidden units that are left out in each step of refinement.
+        noise: added to the features in each step, in units of their deviation.
+
+    What is None is set as suits the number of training points.
+    """
+    _check_layer(n_hidden, dropout, noise)
+    return NetworkHash(n_hidden, C=C, dropout=dropout, noise=noise, thinned=True)

@@ -1,0 +1,31 @@
+"""Where gradient steps on a hash function stand: what they need to go on after an interruption."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from auxhash.compute.checks import whole
+from auxhash.compute.arrays import Numbers, Single
+from auxhash.mac.hashfunctions.step import HashFunction
+from auxhash.compute.registry import register
+
+
+@register("Position")
+@dataclass(frozen=True)
+class Position:
+    """All that the next step depends on."""
+
+    reports: int  # of L(h), made so far
+    h: HashFunction  # as these steps have left it
+    rng: np.random.Generator
+    parameters: list[Single]
+    mean: list[Single]
+    square: list[Single]
+    order: Numbers  # of the points in this round over them
+    used: int  # points of `order` that were in a step
+    drawn: list[Single]  # random numbers that several steps use
+    objective: list[Single]  # what the objective has learnt beside
+
+    def check_read(self) -> None:
+        whole("reports", self.reports, 0)
+        whole("used", self.used, 0, len(self.order))

@@ -1,0 +1,348 @@
+"""The h step: train one classifier per bit, from X to the columns of Z."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Protocol, Self, TypeGuard, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.compute.checks import unknown
+from auxhash.codes import Codes, Packed, pack_bits, sign
+from auxhash.compute import device as devices
+from auxhash.compute import kernels, lapack, threads
+from auxhash.compute.arrays import Array, Matrix
+from auxhash.compute.parts import Chunks
+from auxhash.compute.peers import peers
+from auxhash.mac.hashfunctions.classifiers import ClassifierHash, boosted_trees
+from auxhash.mac.hashfunctions.linear import SVMHash, linear, rbf
+from auxhash.mac.hashfunctions.network import network
+from auxhash.mac.hashfunctions.rotation import projections
+from auxhash.mac.hashfunctions.signs import Hyperplanes
+from auxhash.mac.hashfunctions.smooth import SelfMoving, Smooth
+
+CHUNK = 16384  # points encoded at a time
+PART = 8192  # points that a thread makes quick products of at a time
+MANY = 512  # points for which it pays to get ready for quick products
+VERY_MANY = 1 << 15  # and for which it pays even where Numba has to be imported first
+FLOATS = (np.float64, np.float32)  # other numbers are converted to the first
+NAMES = ("linear", "rbf", "network", "trees")
+
+
+class NotFiniteError(ValueError):
+    """X holds NaN or infinity."""
+
+
+OfChunk = Callable[[NDArray[Any]], Array]  # outputs (rows, b) of some rows of X
+
+
+class HashFunction(Protocol):
+    """b one-bit classifiers of the same features. Immutable: fitting returns a new one."""
+
+    def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> Self:
+        """Learn from raw X (n, D) how to compute features from it: scaling, centres."""
+
+    def features(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+        """Features (n, F) of raw X; of a training set they are computed once."""
+
+    def refit(
+        self,
+        F: Matrix,
+        Z: Codes,
+        bits: NDArray[np.int64],
+        weight: Array | None = None,
+        n_jobs: int | None = None,
+    ) -> Self:
+        """Train the given bits on the columns of Z (n, b), points weighted by `weight` (n, b)."""
+
+    def take(self, other: Self, bits: NDArray[np.int64]) -> Self:
+        """This hash function with the given bits of another."""
+
+    def decision(self, F: Matrix, n_jobs: int | None = None) -> Array:
+        """Real-valued outputs (n, b); a bit is +1 where its output is not negative."""
+
+
+class SmoothHashFunction(HashFunction, Protocol):
+    """A hash function that refinement can improve: its outputs have gradients."""
+
+    def smooth(self, F: Matrix, rng: np.random.Generator) -> Smooth | SelfMoving:
+        """Its outputs for the training features F, as a function of its parameters."""
+
+    def moved(self, weights: list[Array]) -> Self:
+        """This hash function with other parameters, as `Smooth.weights` gives them."""
+
+
+class StartedLinearly(SmoothHashFunction, Protocol):
+    """A hash function that can be trained by gradients alone, from projections of its features."""
+
+    def with_linear(self, W: Array) -> Self:
+        """This hash function with the outputs F @ W, W (F, b), of its features, to start from."""
+
+
+class SharedLayers(SmoothHashFunction, Protocol):
+    """A hash function whose bits share all layers, of points of any shape: a PyTorch module.
+
+    All bits are trained together, and no bit can be taken from another (`take` is not called). It
+    starts from weights of its own.
+    """
+
+    shared: bool  # True
+
+    def check_bits(self, F: Any, n_bits: int) -> None:
+        """Raise ValueError unless it has n_bits outputs for points like F."""
+
+    def blank(self, n: int) -> NDArray[Any]:
+        """n points of zeros, of the shape and the type that it was prepared for."""
+
+    def given(self) -> dict[str, Any]:
+        """The fields that no file holds: code."""
+
+    def export_onnx(self, path: str | os.PathLike[str], n_bits: int, dtype: str) -> None:
+        """Write it as an ONNX graph from raw points to packed codes."""
+
+    def go_on_from(self, learnt: Self) -> Self:
+        """This one with what another has learnt."""
+
+
+class Averageable(HashFunction, Protocol):
+    """A hash function that can be averaged with another that was trained from it."""
+
+    def average(self, other: Self, share: float, F: Matrix) -> Self:
+        """This hash function moved towards another by `share` of the way; F scales the outputs."""
+
+
+def is_averageable(h: HashFunction) -> TypeGuard[Averageable]:
+    return hasattr(h, "average")
+
+
+def is_started_linearly(h: HashFunction) -> TypeGuard[StartedLinearly]:
+    return is_smooth(h) and hasattr(h, "with_linear")
+
+
+def is_shared(h: Any) -> TypeGuard[SharedLayers]:
+    return getattr(h, "shared", False) is True
+
+
+def given(h: Any) -> dict[str, Any]:
+    """What a hash function is made of that no file holds, by name."""
+    return h.given() if is_shared(h) else {}
+
+
+def alternatives(h: SmoothHashFunction, given: HashFunction) -> list[SmoothHashFunction]:
+    """h in the forms to choose among on points held out, of what is left open by `given`.
+
+    `given` is the hash function as it was before it was prepared.
+    """
+    if not hasattr(h, "alternatives"):
+        return [h]
+    found: list[SmoothHashFunction] = h.alternatives(given)
+    return found
+
+
+def is_smooth(h: HashFunction) -> TypeGuard[SmoothHashFunction]:
+    return hasattr(h, "smooth") and hasattr(h, "moved")
+
+
+def check_started(h: HashFunction) -> None:
+    """Raise TypeError unless h has a start for gradient steps alone."""
+    if not (is_shared(h) or is_started_linearly(h)):
+        raise TypeError(
+            f"{type(h).__name__} cannot be trained by gradients alone: it must have them, and a "
+            'linear start, as "linear", "rbf" and "network" have, or be a PyTorch module'
+        )
+
+
+def started(
+    h: HashFunction, F: Matrix, n_bits: int, rng: np.random.Generator
+) -> SmoothHashFunction:
+    """A prepared hash function to begin gradient steps with.
+
+    A module has weights of its own; others start from projections of the features.
+    """
+    check_started(h)
+    if is_started_linearly(h):
+        device = devices.of(F)
+        return h.with_linear(device.put(projections(F, n_bits, rng)))
+    return cast("SmoothHashFunction", h)
+
+
+def get(hash_function: Any, C: float) -> HashFunction:
+    """A hash function from its name or from a scikit-learn classifier, or the given one itself."""
+    if isinstance(hash_function, str):
+        if hash_function not in NAMES:
+            raise unknown("hash_function", hash_function, NAMES, "a scikit-learn classifier")
+        if hash_function == "trees":
+            return boosted_trees()
+        if hash_function == "network":
+            return network(C)
+        return linear(C) if hash_function == "linear" else rbf(C)
+    if all(hasattr(hash_function, name) for name in ("prepare", "refit", "take", "decision")):
+        made: HashFunction = hash_function
+        return made
+    if hasattr(hash_function, "fit") and hasattr(hash_function, "get_params"):
+        return ClassifierHash(hash_function)
+    if hasattr(hash_function, "state_dict"):
+        raise TypeError(
+            "hash_function must say how a PyTorch module is to be trained: give "
+            "auxhash.learn.torch.ModuleHash(module)"
+        )
+    raise TypeError(
+        "hash_function must be a name or a scikit-learn classifier, "
+        f"got {type(hash_function).__name__}"
+    )
+
+
+def renewed(learnt: Any, wanted: Any) -> Any:
+    """A learnt hash function to go on from, with the cost C that is wanted now.
+
+    Raises ValueError where another kind of hash function is wanted.
+    """
+    if _kind(learnt) != _kind(wanted):
+        told = " and ".join(" of ".join(reversed(_kind(h))) for h in (learnt, wanted))
+        raise ValueError(
+            f"hash_function must stay what it was to go on with it (warm_start): {told} differ"
+        )
+    if is_shared(wanted):
+        return wanted.go_on_from(learnt)
+    return replace(learnt, C=wanted.C) if hasattr(wanted, "C") else learnt
+
+
+def _kind(h: Any) -> list[str]:
+    parts = h, getattr(h, "map", None), getattr(h, "classifier", None)
+    return [type(part).__name__ for part in parts if part is not None]
+
+
+def training_features(h: HashFunction, X: NDArray[Any], n_jobs: int | None = None) -> Matrix:
+    """Features of a training set: all at once or, where they would be large, computed when needed.
+
+    Either way they are the same, to the last bit.
+    """
+    if hasattr(h, "training_features"):
+        found: Matrix = h.training_features(X, n_jobs)
+        return found
+    return h.features(X, n_jobs)
+
+
+def outputs(h: HashFunction, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+    """Real-valued outputs (n, b) of a fitted hash function for raw X (n, D)."""
+    if hasattr(h, "outputs"):  # at once, to the same bits
+        found: Array = h.outputs(X, n_jobs)
+        return found
+    return h.decision(h.features(X, n_jobs), n_jobs)
+
+
+def decided(of_chunk: OfChunk, X: NDArray[Any]) -> Array:
+    """Outputs (n, b) for raw X, from a function that gives them for a chunk of it.
+
+    Raises ValueError where an output is NaN, which has no sign.
+    """
+    return np.concatenate([*_decided(of_chunk, X)])
+
+
+def packed(of_chunk: OfChunk, X: NDArray[Any], finite: bool = True) -> Packed:
+    """Packed codes (n, n_bytes), chunk by chunk: no more than these and one chunk is held.
+
+    If X is not known to be `finite`, NotFiniteError is raised where it is not.
+    """
+    return np.concatenate([pack_bits(found >= 0) for found in _decided(of_chunk, X, finite)])
+
+
+def encoded(
+    h: HashFunction, X: NDArray[Any], n_jobs: int | None = None, finite: bool = True
+) -> Packed:
+    """Packed codes (n, n_bytes) of a fitted hash function for raw X (n, D).
+
+    They are those of `packed`, to the last bit; those of many points and linear functions come in
+    about the time of a product, which shows numbers that are not finite as well: X need not be
+    read once more.
+    """
+
+    def of_chunk(chunk: NDArray[Any]) -> Array:
+        return outputs(h, chunk, n_jobs)
+
+    many = isinstance(h, SVMHash) and len(X) >= (MANY if kernels.loaded() else VERY_MANY)
+    hyperplanes = cast("SVMHash", h).hyperplanes() if many else None
+    if hyperplanes is None:
+        return packed(of_chunk, X, finite)
+    lapack.load()  # kernels multiply with its library
+    own = threading.local()
+
+    def of_part(rows: slice, hyperplanes: Hyperplanes = hyperplanes) -> Packed:
+        found = hyperplanes.codes(X[rows], own.__dict__)  # which is the thread's own
+        if found is None:
+            return pack_bits(_outputs(of_chunk, X, rows, finite) >= 0)
+        return found
+
+    with threads.pool(n_jobs) as run:
+        found: Packed = Chunks(len(X), PART, run).join(of_part)
+    return found
+
+
+def _decided(of_chunk: OfChunk, X: NDArray[Any], finite: bool = True) -> Iterator[Array]:
+    """The outputs of each chunk."""
+    size = CHUNK if devices.of(X) is devices.CPU else devices.MANY
+    for rows in threads.chunks(len(X), size):
+        yield _outputs(of_chunk, X, rows, finite)
+
+
+def _outputs(of_chunk: OfChunk, X: NDArray[Any], rows: slice, finite: bool = True) -> Array:
+    """The outputs of some rows; whole numbers and half precision are converted first.
+
+    Pictures, which have more axes, are the hash function's own matter.
+    """
+    chunk = X[rows]
+    if not finite and not np.isfinite(chunk).all():
+        raise NotFiniteError("X must not hold NaN or infinity")
+    with threads.one_blas_thread():
+        plain = chunk.dtype in FLOATS or chunk.ndim > 2
+        found = of_chunk(chunk if plain else chunk.astype(np.float64))
+    if np.isnan(found).any():
+        row = rows.start + int(np.isnan(found).any(axis=1).argmax())
+        raise ValueError(
+            f"X holds numbers too far from the training points: row {row} has outputs that "
+            "are no numbers"
+        )
+    return found
+
+
+def codes(h: HashFunction, F: Matrix, n_jobs: int | None = None) -> Codes:
+    """h(X) (n, b) of a fitted hash function, from the features F of X."""
+    return sign(h.decision(F, n_jobs))
+
+
+def h_step(
+    h: HashFunction,
+    H: Codes | None,
+    F: Matrix,
+    Z: Codes,
+    bits: NDArray[np.int64],
+    weight: Array | None = None,
+    n_jobs: int | None = None,
+) -> tuple[HashFunction, Codes]:
+    """Refit the given bits of h to Z; return the new hash function and its codes for features F.
+
+    H holds the codes of the old h. The SVM minimises a surrogate of the number of misclassified
+    points, and can misclassify more of them than the old classifier of the bit: then the bit keeps
+    the old one, so that the h step never raises L_P, eq. (5). Where bits share layers, no single
+    bit can keep its old classifier: all do, if the new ones misclassify more entries of Z in sum,
+    which is what L_P counts.
+    """
+    if not len(bits) and H is not None:
+        return h, H
+    new = h.refit(F, Z, bits, weight, n_jobs)
+    new_H = codes(new, F, n_jobs)
+    if H is None:
+        return new, new_H
+    cost = 1.0 if weight is None else weight
+    both = np.stack([(cost * (some != Z)).sum(0) for some in (new_H, H)])
+    wrong, was_wrong = devices.of(both).fetch(peers().sum(both))
+    if is_shared(h):
+        return (new, new_H) if wrong.sum() <= was_wrong.sum() else (h, H)
+    worse = np.flatnonzero(wrong > was_wrong)
+    if len(worse):
+        new = new.take(h, worse)
+        at = devices.of(H).put(worse)
+        new_H[:, at] = H[:, at]
+    return new, new_H

@@ -1,0 +1,246 @@
+"""Affinity-based losses. Each is a plain function loss(d, y, b) of NumPy arrays:
+
+d, the Hamming distance of two b-bit codes; y, their affinity; s = b - 2 d, their inner product.
+
+That is the whole interface: any function of this form can be used as a loss. Set its attribute
+`reads = "distance"` to be given y as a distance in [0, 1] rather than as a similarity.
+
+`tabulate` evaluates a loss once for all distances; kernels only look values up.
+Equations are numbered as in the paper.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from auxhash.mac.affinity import Affinity, Kind, convert
+from auxhash.compute.checks import ArgumentError, unknown
+from auxhash.codes import Words, as_codes, codes_to_words, popcount
+from auxhash.compute import threads
+from auxhash.compute.arrays import Array
+from auxhash.compute.kernels import kernel
+
+Loss = Callable[[Any, Any, int], Any]
+
+CHUNK = 1 << 16  # pairs per task of a thread
+
+
+def ksh(d: Array, y: Array, b: int, scale: float = 1.0) -> Array:
+    """Supervised hashing with kernels, eq. (3) over b^2: (s/b - y)^2.
+
+    `scale=b` gives the paper's literal form, (s - b y)^2, and multiplies mu by b^2.
+    """
+    return (scale * ((b - 2 * d) / b - y)) ** 2
+
+
+def esplh(d: Array, y: Array, b: int) -> Array:
+    """Exponential SPLH (eSPLH): exp(-y s/b)."""
+    return np.exp(-y * (b - 2 * d) / b)
+
+
+def bre(d: Array, y: Array, b: int, scale: float = 1.0, largest: float = 1.0) -> Array:
+    """Binary reconstructive embedding: (d/b - y)^2 with y a distance in [0, 1].
+
+    The paper's literal form is (|z-z'|^2/b - |x-x'|^2/2)^2, where |z-z'|^2 = 4 d: `scale=4`, with
+    the largest |x-x'|^2/2 of the pairs, which y = 1 stands for, as `largest`.
+    """
+    if np.min(y) < 0 or np.max(y) > 1:
+        raise ValueError("bre reads y as distances in [0, 1] (or similarities in [-1, 1])")
+    return (scale * d / b - largest * y) ** 2
+
+
+bre.reads = "distance"  # type: ignore[attr-defined]
+
+
+def ee(d: Array, y: Array, b: int, lam: float = 1.0, scale: float = 1.0) -> Array:
+    """Elastic embedding, eq. (2): y+ |z-z'|^2 + lam y- exp(-|z-z'|^2).
+
+    |z-z'|^2 = 4 d is divided by b; `scale=b` undoes that and gives the paper's literal form.
+    """
+    squared = scale * 4 * d / b
+    return np.maximum(y, 0) * squared + lam * np.maximum(-y, 0) * np.exp(-squared)
+
+
+def hinge(d: Array, y: Array, b: int) -> Array:
+    """FastHash's hinge: (d/b)^2 where similar, max(0, 1/2 - d/b)^2 where dissimilar."""
+    return np.where(y > 0, (d / b) ** 2, np.maximum(0, 0.5 - d / b) ** 2)
+
+
+LOSSES: dict[str, Loss] = {"ksh": ksh, "esplh": esplh, "bre": bre, "ee": ee, "hinge": hinge}
+
+
+def get(loss: str | Loss) -> Loss:
+    """The loss of that name, or the given function itself."""
+    if callable(loss):
+        return loss
+    if not isinstance(loss, str) or loss not in LOSSES:
+        raise unknown("loss", loss, LOSSES, "a function of (d, y, b)")
+    return LOSSES[loss]
+
+
+def reads(loss: Loss) -> Kind:
+    """What a loss reads y as; a partial reads what its function does."""
+    while isinstance(loss, partial) and not hasattr(loss, "reads"):
+        loss = loss.func
+    kind: Kind = getattr(loss, "reads", "similarity")
+    return kind
+
+
+@dataclass(frozen=True)
+class LossTable:
+    """A loss on the pairs of an affinity, as look-ups over d = 0..b.
+
+    The weighted loss of pair p at distance d is
+
+        table[row[p], d] + sum_r coef[p, r] basis[r, d]        (+ its share of `constant`)
+
+    With few distinct (y, weight) each has a row in the table, and there is no basis. With many, as
+    for real-valued y, the loss is written as a sum of R products of a function of y and a function
+    of d (R is two for ksh and bre, one for ee, about twelve for esplh), found numerically.
+    """
+
+    n_bits: int
+    row: NDArray[np.uint8]  # (pairs,)
+    table: Array  # (rows, b + 1)
+    coef: Array  # (pairs, R)
+    basis: Array  # (R, b + 1)
+    constant: float
+
+
+def tabulate(affinity: Affinity, loss: str | Loss, n_bits: int) -> LossTable:
+    """Evaluate `loss` at every distance for the pairs of `affinity`."""
+    found = tabulate_at(np.arange(n_bits + 1.0), affinity, loss, n_bits)
+    if (found.table == found.table[:, :1]).all() and not found.basis.any():
+        warnings.warn(
+            "the loss of these pairs does not depend on the distance d: there is nothing to learn",
+            stacklevel=2,
+        )
+    return found
+
+
+def tabulate_at(d: Array, affinity: Affinity, loss: str | Loss, n_bits: int) -> LossTable:
+    """The same at distances d, any real numbers from 0 to `n_bits`: column i is for d[i]."""
+    function = get(loss)
+    if affinity.row is not None and affinity.rows is not None:
+        table = _of_rows(affinity.rows, affinity.kind, function, d, n_bits)
+        none = np.zeros((len(affinity), 0)), np.zeros((0, len(d))), 0.0
+        return LossTable(n_bits, affinity.row, table, *none)
+    factors = _factorize(function, d, affinity, n_bits)
+    return LossTable(n_bits, np.zeros(len(affinity), np.uint8), np.zeros((1, len(d))), *factors)
+
+
+def tabulate_rows(rows: Array, kind: Kind, loss: str | Loss, n_bits: int) -> Array:
+    """The weighted loss (rows, b + 1) at every distance, of an affinity's distinct (y, weight)."""
+    return _of_rows(rows, kind, get(loss), np.arange(n_bits + 1.0), n_bits)
+
+
+def _of_rows(rows: Array, kind: Kind, function: Loss, d: Array, n_bits: int) -> Array:
+    y = convert(rows[:, 0], kind, reads(function))
+    table: Array = rows[:, 1:] * _evaluate(function, d, y, n_bits)
+    return table
+
+
+def curves(loss: str | Loss, y: ArrayLike, n_bits: int, kind: Kind = "similarity") -> Array:
+    """The loss (len(y), b + 1) at d = 0..b for each y; `kind` says what the y are."""
+    function = get(loss)
+    values = convert(np.asarray(y, np.float64), kind, reads(function))
+    return _evaluate(function, np.arange(n_bits + 1.0), values, n_bits)
+
+
+def total(codes: ArrayLike, affinity: Affinity, loss: str | Loss) -> float:
+    """L(Z), eq. (10): the weighted loss of +-1 codes (n_points, b), summed over the pairs."""
+    Z = as_codes(codes)
+    if len(Z) != affinity.n_points:
+        raise ValueError(f"{len(Z)} codes do not fit an affinity of {affinity.n_points} points")
+    return sum_pairs(Z, affinity, tabulate(affinity, loss, Z.shape[1]), None)
+
+
+def sum_pairs(Z: NDArray[np.int8], affinity: Affinity, t: LossTable, n_jobs: int | None) -> float:
+    """L(Z), eq. (10), from a table made by `tabulate`."""
+    words = codes_to_words(Z)
+
+    def chunk(rows: slice) -> float:
+        i, j = affinity.ends(rows)
+        return float(_sum_pairs(words, i, j, t.row[rows], t.table, t.coef[rows], t.basis))
+
+    with threads.pool(n_jobs) as run:
+        return t.constant + sum(run(chunk, threads.chunks(len(affinity), CHUNK)))
+
+
+def _evaluate(function: Loss, d: Array, y: Array, n_bits: int) -> Array:
+    """loss(d, y) as a (len(y), len(d)) array, checked."""
+    # A copy: a loss may work in place.
+    values = _numbers(function(d[None, :].copy(), y[:, None], n_bits))
+    try:
+        values = np.broadcast_to(values, (len(y), len(d)))
+    except ValueError:
+        raise ValueError(
+            "a loss must broadcast over arrays d (1, b + 1) and y (n, 1); it returned shape "
+            f"{values.shape} for n={len(y)}, b={n_bits}"
+        ) from None
+    if not np.isfinite(values).all():
+        raise ValueError("the loss is not finite for some distance d and affinity y")
+    return values
+
+
+def _numbers(returned: Any) -> Array:
+    """What a loss returned, as numbers."""
+    kind = type(returned).__name__
+    try:
+        array = np.asarray(returned)
+        if returned is not None and array.dtype.kind in "biufO":
+            return array.astype(np.float64)
+        kind = {"U": "text", "S": "bytes", "O": kind}.get(array.dtype.kind, str(array.dtype))
+    except (TypeError, ValueError):
+        pass  # lists of uneven lengths, or objects that are no numbers
+    raise ArgumentError(f"a loss must return numbers, one for each d and y; it returned {kind}")
+
+
+def _factorize(
+    function: Loss, d: Array, affinity: Affinity, n_bits: int
+) -> tuple[Array, Array, float]:
+    """Split weight * loss(d, y) into coef (pairs, R) @ basis (R, len(d)), plus a constant.
+
+    The value at the first d goes into the constant: it never matters to the codes. The basis comes
+    from a sample of y; where it does not reproduce the loss for every y, the unit basis does.
+    """
+    y = affinity.read_as(reads(function))
+    sample = np.quantile(y, np.linspace(0, 1, 4 * len(d)))
+    values = _evaluate(function, d, sample, n_bits)
+    _, size, directions = np.linalg.svd(values - values[:, :1], full_matrices=False)
+    for basis in (directions[size > 1e-14 * size[0]], np.eye(len(d))[1:]):
+        coef = np.empty((len(y), len(basis)))
+        constant = 0.0
+        for rows in threads.chunks(len(y), CHUNK):
+            values = _evaluate(function, d, y[rows], n_bits)
+            rest = values - values[:, :1]
+            coef[rows] = rest @ basis.T
+            error = np.abs(coef[rows] @ basis - rest).max()
+            if error > 1e-12 * np.abs(values).max():
+                break
+            constant += float(affinity.values(rows)[1] @ values[:, 0])
+        else:
+            break
+    for rows in threads.chunks(len(y), CHUNK):
+        coef[rows] *= affinity.values(rows)[1][:, None]
+    return coef, basis, constant
+
+
+@kernel
+def _sum_pairs(
+    words: Words, i: Any, j: Any, row: Any, table: Array, coef: Array, basis: Array
+) -> float:
+    result = 0.0
+    for p in range(len(i)):
+        d = np.uint64(0)
+        for w in range(words.shape[1]):
+            d += popcount(words[i[p], w] ^ words[j[p], w])
+        result += table[row[p], d]
+        for r in range(coef.shape[1]):
+            result += coef[p, r] * basis[r, d]
+    return result

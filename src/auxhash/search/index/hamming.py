@@ -1,0 +1,216 @@
+"""HammingIndex: exact search over packed codes."""
+
+import os
+import threading
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from auxhash.compute import checks
+from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
+from auxhash.compute import device as devices
+from auxhash.compute.faiss import import_faiss
+from auxhash.search.index import file, scan
+from auxhash.search.index.gpu import check_bits
+from auxhash.search.index.held import Held, Ids
+from auxhash.compute.words import count
+
+
+class HammingIndex:
+    """Codes of `n_bits` bits with ids, searched exactly by Hamming distance.
+
+    Codes are packed uint8 (n, ceil(n_bits / 8)) or +-1 (n, n_bits), in every method; a single code,
+    of one axis, is one query, and its results are those of (1, ...). Results come
+    nearest first; codes at equal distance come in the order in which they were added, whatever
+    the number of threads. Any thread may call any method at any time: a search sees the index
+    either before or after an `add` or `remove` of another thread, never in between.
+
+    `device="cuda"` keeps the codes in the memory of a GPU as well, from the first search on, and
+    finds the k nearest there; `radius_search` is the processor's. Codes of CuPy or PyTorch on a GPU
+    are taken by every method, and `search` answers on the same device.
+
+    >>> index = HammingIndex(n_bits=3).add([[1, 1, 1], [1, 1, -1], [-1, -1, -1]])
+    >>> index.search([[1, 1, 1]], k=2)
+    (array([[0, 1]], dtype=int32), array([[0, 1]]))
+    """
+
+    def __init__(
+        self, n_bits: int, n_jobs: int | None = None, device: devices.DeviceName = "cpu"
+    ) -> None:
+        self.n_bits = checks.whole("n_bits", n_bits, 1, MOST_BITS)
+        self.n_jobs = n_jobs
+        self.device = device
+        if devices.get(device) is not devices.CPU:
+            check_bits(self.n_bits)
+        self._held = Held(np.empty((n_bytes(self.n_bits), 0), np.uint8), 0, None, 0)
+        self._changing = threading.Lock()
+
+    def __len__(self) -> int:
+        return self._held.n
+
+    def __repr__(self) -> str:
+        return f"HammingIndex({count(len(self), 'code')} of {count(self.n_bits, 'bit')})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        held = self._held
+        parts = held.planes[:, : held.n], held.own_ids, held.next_id
+        return {"n_bits": self.n_bits, "n_jobs": self.n_jobs, "device": self.device, "held": parts}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.n_bits, self.n_jobs = state["n_bits"], state["n_jobs"]
+        self.device = state.get("device", "cpu")
+        planes, ids, next_id = state["held"]
+        # Copied, because two indexes must not grow into the same array.
+        self._held = Held(np.array(planes, order="C"), planes.shape[1], ids, next_id)
+        self._changing = threading.Lock()
+
+    @property
+    def ids(self) -> Ids:
+        """The ids (n,), in the order in which they were added."""
+        return self._held.ids
+
+    @property
+    def next_id(self) -> int:
+        """The id of the next code that is added without one."""
+        return self._held.next_id
+
+    @property
+    def packed(self) -> Packed:
+        """All codes, packed (n, n_bytes), in the order in which they were added."""
+        return self._held.packed
+
+    def codes(self, ids: ArrayLike) -> Packed:
+        """The packed codes (..., n_bytes) of ids (...), an array of any shape."""
+        held = self._held
+        return np.moveaxis(held.planes[:, held.positions(ids)], 0, -1)
+
+    def add(self, codes: ArrayLike, ids: ArrayLike | None = None) -> Self:
+        """Add codes; ids are whole numbers from 0 to 2^63 - 1, none twice.
+
+        Without ids, codes are numbered 0, 1, 2, ..., or on from the largest id so far.
+        """
+        packed = as_packed(devices.fetched(codes), n_bits=self.n_bits)
+        with self._changing:
+            new = self._held.new_ids(ids, len(packed))
+            self._held = self._held.plus(packed, new, numbered=ids is None)
+        return self
+
+    def remove(self, ids: ArrayLike) -> int:
+        """Remove the codes with these ids and return their number; unknown ids are ignored.
+
+        The other codes keep their ids and order; a removed id may be given again in `add`.
+        """
+        gone = checks.ids("ids", ids)
+        with self._changing:
+            before = self._held
+            self._held = before.without(gone)
+            return before.n - self._held.n
+
+    def search(self, codes: ArrayLike, k: int) -> tuple[scan.Distances, Ids]:
+        """Distances int32 and ids int64 of the k nearest codes.
+
+        Each is of shape (n_queries, k), or (n_queries, n) where the index holds n < k codes.
+        """
+        held, queries = self._asked(codes)
+        found = held.nearest(
+            queries, checks.whole("k", k, 1), self.n_jobs, devices.get(self.device)
+        )
+        if devices.on_processor(codes):
+            return found
+        distances, ids = (devices.like(codes, part) for part in found)
+        return distances, ids
+
+    def radius_search(self, codes: ArrayLike, r: int) -> tuple[list[scan.Distances], list[Ids]]:
+        """Distances and ids of all codes at distance r or less: one array of each per query."""
+        held, queries = self._asked(codes)
+        return held.within(queries, min(checks.whole("r", r, 0), self.n_bits), self.n_jobs)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the index to a file (`auxhash.search.index.file` has the format), all or nothing."""
+        held = self._held
+        planes = held.planes[:, : held.n]
+        file.write(path, file.IndexContent(self.n_bits, planes, held.own_ids, held.next_id))
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        mmap: bool = True,
+        n_jobs: int | None = None,
+        check: bool = True,
+        device: devices.DeviceName = "cpu",
+    ) -> "HammingIndex":
+        """Read an index from a file, and check it: a damaged file raises ValueError.
+
+        Args:
+            mmap: leave the codes on the disk, where processes can share them; the first `add` or
+                `remove` makes a copy in memory and leaves the file alone. The file must not be
+                written to or truncated while it is mapped (`save` does neither: it replaces the
+                old file by a new one).
+            check: False skips all checks that read the whole file (its checksum above all), so
+                that a large file opens at once. Results from a damaged file may then be wrong:
+                use it only for files that you trust.
+            device: where it searches.
+        """
+        devices.get(device)  # or raise, before a large file is read
+        content = file.read(path, checks.flag("mmap", mmap), checks.flag("check", check))
+        return cls._of(content, n_jobs, device)
+
+    @classmethod
+    def _of(
+        cls, content: file.IndexContent, n_jobs: int | None, device: devices.DeviceName = "cpu"
+    ) -> "HammingIndex":
+        index = cls(content.n_bits, n_jobs, device)
+        n = content.planes.shape[1]
+        index._held = Held(content.planes, n, content.ids, content.next_id)
+        return index
+
+    def to_faiss(self) -> Any:
+        """The same codes and ids as an IndexBinaryIDMap; bits are padded with 0 to whole bytes."""
+        faiss = import_faiss()
+        held = self._held
+        flat = faiss.IndexBinaryFlat(8 * len(held.planes))
+        index = faiss.IndexBinaryIDMap(flat)
+        flat.this.disown()  # the map owns it
+        index.own_fields = True
+        index.add_with_ids(held.packed, held.ids)
+        return index
+
+    @classmethod
+    def from_faiss(
+        cls, index: Any, n_bits: int | None = None, n_jobs: int | None = None
+    ) -> "HammingIndex":
+        """A HammingIndex of the codes and ids of an IndexBinaryFlat, or IndexBinaryIDMap of one.
+
+        faiss knows only whole bytes: `n_bits` says how many bits are used (all, by default).
+        """
+        faiss = import_faiss()
+        index = faiss.downcast_IndexBinary(index)
+        ids = None
+        if isinstance(index, faiss.IndexBinaryIDMap):
+            ids = faiss.vector_to_array(index.id_map)
+            index = faiss.downcast_IndexBinary(index.index)
+        if not isinstance(index, faiss.IndexBinaryFlat):
+            raise ValueError(
+                "index must be an IndexBinaryFlat, or one inside an IndexBinaryIDMap; "
+                f"got {type(index).__name__}"
+            )
+        packed = faiss.vector_to_array(index.xb).reshape(index.ntotal, index.code_size)
+        found = cls(index.d if n_bits is None else n_bits, n_jobs)
+        if n_bytes(found.n_bits) != index.code_size:
+            raise ValueError(f"n_bits={n_bits} does not fit the index's {index.code_size} bytes")
+        return found.add(packed, ids)
+
+    def _asked(self, codes: ArrayLike) -> tuple[Held, Packed]:
+        """The state to search, fixed for the whole search, and the packed queries."""
+        held = self._held
+        if not held.n:
+            raise ValueError("the index is empty: add codes before searching")
+        return held, as_queries(codes, self.n_bits)
+
+
+def as_queries(codes: ArrayLike, n_bits: int) -> Packed:
+    """Packed queries (n, n_bytes); a single code, of one axis, is one query."""
+    array = np.asarray(devices.fetched(codes))
+    return as_packed(array[None] if array.ndim == 1 else array, n_bits=n_bits)

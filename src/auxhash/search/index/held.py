@@ -1,0 +1,189 @@
+"""Held: the state of a HammingIndex at one moment: its codes, ids and tables.
+
+A search works on one `Held` from beginning to end. A change of the index replaces it by another
+one, so that a search in another thread sees the state before or after, never a mixture.
+"""
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from auxhash.compute import checks
+from auxhash.codes import Packed
+from auxhash.compute.device import CPU, Device
+from auxhash.search.index import few, scan
+from auxhash.search.index.gpu import DeviceCodes
+from auxhash.search.index.multiindex import MultiIndex
+
+Ids = NDArray[np.int64]
+
+
+class Held:
+    """The first n codes of `planes` (n_bytes, capacity) and their ids, which never change.
+
+    Args:
+        ids: (capacity,), or None where the ids are the positions.
+        next_id: the id of the next code added without one; above all ids there ever were.
+    """
+
+    def __init__(self, planes: scan.Planes, n: int, ids: Ids | None, next_id: int) -> None:
+        self.planes, self.n, self._ids, self.next_id = planes, n, ids, next_id
+        self.tables: MultiIndex | None = None  # for small radii, once they pay
+        self.on_device: DeviceCodes | None = None
+        self._asked = 0  # radius queries so far
+        self._counting = threading.Lock()
+
+    @property
+    def packed(self) -> Packed:
+        return np.array(self.planes[:, : self.n].T, order="C")
+
+    @property
+    def ids(self) -> Ids:
+        return np.arange(self.n) if self._ids is None else self._ids[: self.n].copy()
+
+    @property
+    def own_ids(self) -> Ids | None:
+        """The ids, or None where they are the positions."""
+        return None if self._ids is None else self.ids
+
+    def nearest(
+        self, queries: Packed, k: int, n_jobs: int | None, device: Device = CPU
+    ) -> tuple[scan.Distances, Ids]:
+        if device is not CPU:
+            distances, positions = self._on(device).nearest(queries, k)
+        elif few.suffices(self.n, len(self.planes), len(queries)):
+            distances, positions = few.nearest(self.planes, self.n, queries, k)
+        else:
+            distances, positions = scan.nearest(self.planes, self.n, queries, k, n_jobs)
+        return distances, self._named(positions)
+
+    def within(
+        self, queries: Packed, r: int, n_jobs: int | None
+    ) -> tuple[list[scan.Distances], list[Ids]]:
+        tables = self._tables_for(len(queries), r, n_jobs)
+        if tables is not None and r <= tables.farthest:
+            distances, positions = tables.within(queries, r, n_jobs)
+        elif few.suffices(self.n, len(self.planes), len(queries)):
+            distances, positions = few.within(self.planes, self.n, queries, r)
+        else:
+            distances, positions = scan.within(self.planes, self.n, queries, r, n_jobs)
+        return distances, [self._named(found) for found in positions]
+
+    def positions(self, ids: ArrayLike) -> NDArray[np.int64]:
+        """Positions of the codes with these ids, an array of any shape; ValueError if unknown."""
+        array = np.asarray(ids)
+        wanted = checks.ids("ids", array.ravel()).reshape(array.shape)
+        if self._ids is None:
+            _check_known(wanted, wanted < self.n)
+            return wanted
+        return places(self._ids[: self.n], wanted)
+
+    def new_ids(self, ids: ArrayLike | None, n: int) -> Ids:
+        """Ids for n more codes: the given ones, checked, or the next ones from `next_id` on."""
+        return new_ids(ids, n, self.next_id, lambda: self.ids)
+
+    def plus(self, packed: Packed, ids: Ids, numbered: bool) -> "Held":
+        """The state with more codes; `numbered` says that no ids were given for them.
+
+        The codes are written behind the first n, where no search of `self` looks. Both states
+        can share the array, so only the newest `Held` may grow.
+        """
+        if not len(packed):
+            return self
+        stop = self.n + len(packed)
+        planes, names = self.planes, self._ids
+        positional = numbered and names is None and self.next_id == self.n
+        if stop > planes.shape[1]:
+            room = max(stop, 2 * self.n)
+            planes = np.empty((len(planes), room), np.uint8)
+            planes[:, : self.n] = self.planes[:, : self.n]
+            names = None if names is None else _with_room(names[: self.n], room)
+        planes[:, self.n : stop] = packed.T
+        if not positional:
+            names = _with_room(self.ids, planes.shape[1]) if names is None else names
+            names[self.n : stop] = ids
+        return Held(planes, stop, names, max(self.next_id, int(ids.max(initial=-1)) + 1))
+
+    def without(self, ids: Ids) -> "Held":
+        """The state without the codes of these ids, where present; the others keep their order."""
+        names = self.ids
+        kept = ~np.isin(names, ids)
+        if kept.all():
+            return self
+        planes = np.ascontiguousarray(self.planes[:, : self.n][:, kept])
+        return Held(planes, planes.shape[1], names[kept], self.next_id)
+
+    def _tables_for(self, n_queries: int, r: int, n_jobs: int | None) -> MultiIndex | None:
+        with self._counting:  # one thread makes the tables; the others wait for them
+            self._asked += n_queries
+            if self.tables is None and MultiIndex.pays(self.n, self._asked, r, len(self.planes)):
+                self.tables = MultiIndex(self.planes, self.n, n_jobs)
+            return self.tables
+
+    def _on(self, device: Device) -> DeviceCodes:
+        """The codes in the memory of a GPU, once they were asked for there."""
+        with self._counting:
+            if self.on_device is None:
+                self.on_device = DeviceCodes(device, self.planes, self.n)
+            return self.on_device
+
+    def _named(self, positions: scan.Positions) -> Ids:
+        return positions if self._ids is None else self._ids[positions]
+
+
+def new_ids(ids: ArrayLike | None, n: int, next_id: int, present: Callable[[], Ids]) -> Ids:
+    """Ids for n more codes: the given ones, if they are new, or next_id, next_id + 1, ..."""
+    if ids is None:
+        if next_id + n - 1 > checks.LARGEST_ID:
+            raise ValueError(
+                f"{n} codes cannot be numbered on from id {next_id - 1}: the largest id is "
+                "2^63 - 1; give ids"
+            )
+        return np.arange(n) + next_id if n else np.arange(0)
+    new = checks.ids("ids", ids)
+    if new.shape != (n,):
+        raise ValueError(f"ids must be of shape ({n},), one for each code; got {new.shape}")
+    twice = first_twice(new)
+    if twice is not None:
+        raise ValueError(f"ids must not name a code twice, {twice} does")
+    # Ids of next_id and above are new for certain.
+    if n and new.min() < next_id:
+        taken = np.isin(new, present())
+        if taken.any():
+            raise ValueError(f"ids must be new, {new[taken].min()} is taken")
+    return new
+
+
+def places(names: Ids, wanted: Ids) -> NDArray[np.int64]:
+    """Where in `names` each of the wanted ids is, an array of any shape; ValueError if nowhere."""
+    if not len(names):
+        _check_known(wanted, np.zeros(wanted.shape, bool))
+        return wanted
+    rising = bool((names[1:] > names[:-1]).all())  # often, and sorting takes longer than looking
+    order = np.arange(len(names)) if rising else np.argsort(names)
+    at = np.searchsorted(names, wanted, sorter=None if rising else order).clip(max=len(names) - 1)
+    found: NDArray[np.int64] = order[at]
+    _check_known(wanted, names[found] == wanted)
+    return found
+
+
+def _check_known(wanted: Ids, known: NDArray[np.bool_]) -> None:
+    if not known.all():
+        raise ValueError(f"ids must be in the index; {wanted[~known].flat[0]} is not")
+
+
+def first_twice(ids: Ids) -> int | None:
+    """The smallest id that occurs more than once, or None."""
+    if (ids[1:] > ids[:-1]).all():
+        return None
+    rising = np.sort(ids)
+    twice = rising[1:][rising[1:] == rising[:-1]]
+    return int(twice[0]) if len(twice) else None
+
+
+def _with_room(ids: Ids, room: int) -> Ids:
+    wide = np.empty(room, np.int64)
+    wide[: len(ids)] = ids
+    return wide

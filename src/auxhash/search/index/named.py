@@ -1,0 +1,171 @@
+"""NamedIndex: an index whose codes are called by names, and reading an index of any kind."""
+
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from auxhash.compute.checks import ArgumentError
+from auxhash.codes import as_packed
+from auxhash.search.index import file, listfile, namesfile, scan
+from auxhash.search.index.approximate import ApproximateIndex
+from auxhash.search.index.hamming import HammingIndex
+from auxhash.files.writing import check_regular, writing
+
+NumberedIndex = HammingIndex | ApproximateIndex
+
+
+class NamedIndex:
+    """Codes that are called by names (text) in place of numbers, in an index of either kind.
+
+    `index` is empty at first, and afterwards changed only from here. It numbers the codes, and
+    `called` turns its numbers into names. Any thread may call any method; calls wait for each
+    other. Names and codes are saved in one file.
+
+    >>> index = NamedIndex(HammingIndex(n_bits=3)).add([[1, 1, 1], [1, -1, -1]], ["a.png", "b.png"])
+    >>> index.search([1, -1, -1], k=1)
+    (array([[0]], dtype=int32), [['b.png']])
+    """
+
+    def __init__(self, index: NumberedIndex) -> None:
+        if len(index):
+            raise ValueError("index must be empty, so that each of its codes gets a name")
+        self.index = index
+        self._names: dict[int, str] = {}
+        self._numbers: dict[str, int] = {}
+        self._using = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __repr__(self) -> str:
+        return f"NamedIndex({self.index!r})"
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._numbers
+
+    @property
+    def n_bits(self) -> int:
+        return self.index.n_bits
+
+    @property
+    def names(self) -> list[str]:
+        """All names, in the order in which they were added."""
+        with self._using:
+            return list(self._numbers)
+
+    def called(self, ids: Iterable[int]) -> list[str]:
+        """The names of the index's numbers; -1, where a search found fewer, is left out."""
+        return [self._names[i] for i in np.asarray(ids).tolist() if i >= 0]
+
+    def add(self, codes: ArrayLike, names: Sequence[str]) -> Self:
+        """Add codes under new names, one name for each."""
+        packed = as_packed(codes, n_bits=self.n_bits)
+        new = _text(names)
+        if len(new) != len(packed):
+            raise ArgumentError(
+                f"names must be one for each of {len(packed)} codes, got {len(new)}"
+            )
+        with self._using:
+            seen: set[str] = set()
+            for name in new:
+                if name in seen:
+                    raise ArgumentError(f"names must not name a code twice, {name!r} does")
+                if name in self._numbers:
+                    raise ArgumentError(f"names must be new, {name!r} is taken")
+                seen.add(name)
+            first = self.index.next_id
+            self.index.add(packed)
+            self._names |= {first + i: name for i, name in enumerate(new)}
+            self._numbers |= {name: first + i for i, name in enumerate(new)}
+        return self
+
+    def remove(self, names: Sequence[str]) -> int:
+        """Remove the codes of these names and return their number; unknown names are ignored."""
+        wanted = _text(names)
+        with self._using:
+            gone = {name: self._numbers[name] for name in wanted if name in self._numbers}
+            count = self.index.remove(list(gone.values()))
+            for name, number in gone.items():
+                del self._names[number], self._numbers[name]
+        return count
+
+    def search(self, codes: ArrayLike, k: int) -> tuple[scan.Distances, list[list[str]]]:
+        """Distances as of the index's `search`, and the names of what was found, per query."""
+        with self._using:
+            distances, ids = self.index.search(codes, k)
+            return distances, [self.called(row) for row in ids]
+
+    def radius_search(
+        self, codes: ArrayLike, r: int
+    ) -> tuple[list[scan.Distances], list[list[str]]]:
+        """Distances and names of all codes at distance r or less, per query."""
+        with self._using:
+            distances, ids = self.index.radius_search(codes, r)
+            return distances, [self.called(row) for row in ids]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write codes and names to one file, all or nothing; `namesfile` has the format."""
+        with self._using, writing(Path(path)) as temporary:
+            self.index.save(temporary)
+            namesfile.append(temporary, self._names)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], n_probe: int = 16, n_jobs: int | None = None
+    ) -> "NamedIndex":
+        """Read a file of `save`, and check all of it. `n_probe` is for an approximate index."""
+        check_regular(path, "an index")
+        names, size = namesfile.read(path)
+        index: NumberedIndex
+        if _is_lists(path):
+            lists = listfile.read(path, None, size)
+            index = ApproximateIndex._of(lists, n_probe, n_jobs)
+        else:
+            index = HammingIndex._of(file.read(path, mmap=True, size=size), n_jobs)
+        if set(index.ids.tolist()) != set(names):
+            raise ValueError(f"{path} is damaged: its names are not those of its codes")
+        found = cls.__new__(cls)
+        found.index, found._names, found._using = index, names, threading.Lock()
+        found._numbers = {name: number for number, name in names.items()}
+        return found
+
+
+AnyIndex = HammingIndex | ApproximateIndex | NamedIndex
+
+
+def load(path: str | os.PathLike[str], n_probe: int = 16, n_jobs: int | None = None) -> AnyIndex:
+    """Read an index of any kind: exact or approximate (its `n_probe`), with names or without."""
+    check_regular(path, "an index")
+    if namesfile.has_names(path):
+        return NamedIndex.load(path, n_probe, n_jobs)
+    if _is_lists(path):
+        return ApproximateIndex.load(path, n_probe=n_probe, n_jobs=n_jobs)
+    return HammingIndex.load(path, n_jobs=n_jobs)
+
+
+def is_index(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as an index of some kind does."""
+    with open(path, "rb") as content:
+        return content.read(len(file.MAGIC)) == file.MAGIC or _is_lists(path)
+
+
+def _is_lists(path: str | os.PathLike[str]) -> bool:
+    with open(path, "rb") as content:
+        return content.read(len(listfile.KIND)) == listfile.KIND
+
+
+def _text(names: Sequence[str]) -> list[str]:
+    """The names as a list, if all are text and none is empty."""
+    if isinstance(names, str):
+        raise ArgumentError(f"names must be a list of text, got the text {names!r}")
+    found = np.asarray(names, object)
+    wrong = [name for name in found.ravel().tolist() if not isinstance(name, str) or not name]
+    if found.ndim != 1 or wrong:
+        told = repr(wrong[0]) if wrong else f"shape {found.shape}"
+        raise ArgumentError(f"names must be a list of text, none of it empty, got {told}")
+    return [str(name) for name in found.tolist()]

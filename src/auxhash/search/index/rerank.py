@@ -1,0 +1,139 @@
+"""Re-rank the candidates of a search by distances finer than Hamming distances.
+
+Both functions take the ids of a search (n_queries, n_candidates), -1 for none, and return
+(distances, ids), nearest first; equal distances keep the order of the search, and ids of -1
+come last, at distance infinity.
+"""
+
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from auxhash.compute import checks
+from auxhash.codes import unpack
+from auxhash.compute import threads
+from auxhash.search.index.held import Ids
+
+CHUNK = 64  # queries
+
+Floats = NDArray[np.float64]
+
+
+class Coded(Protocol):
+    """An index that gives its codes back."""
+
+    n_bits: int
+
+    def codes(self, ids: ArrayLike) -> NDArray[np.uint8]: ...
+
+
+def by_vectors(
+    ids: ArrayLike,
+    queries: ArrayLike,
+    vectors: Any,
+    k: int | None = None,
+    metric: Literal["euclidean", "cosine"] = "euclidean",
+) -> tuple[Floats, Ids]:
+    """Re-rank by the distances of the original vectors: vectors[id] is the point of that id.
+
+    Args:
+        queries: (n_queries, D).
+        vectors: (n, D), or anything indexed by an array of ids, such as a memory map.
+        k: how many to keep; all, by default.
+    """
+    candidates = _candidates(ids)
+    points = _one_or_more(_finite("queries", queries))
+    if points.ndim != 2 or len(points) != len(candidates):
+        raise ValueError(f"queries must be ({len(candidates)}, D), got shape {points.shape}")
+    if metric not in ("euclidean", "cosine"):
+        raise ValueError(f'metric must be "euclidean" or "cosine", got {metric!r}')
+    from auxhash.compute.neighbors import normalized, scale  # here: most searches do without
+
+    cosine = metric == "cosine"
+    if cosine:
+        points = normalized(points)
+    if isinstance(vectors, (list, tuple)) or hasattr(vectors, "columns"):  # a frame's are names
+        vectors = np.asarray(vectors)
+    n = len(vectors) if hasattr(vectors, "__len__") else None
+    if n is not None and candidates.max() >= n:
+        raise ValueError(f"ids must have vectors: there are {n}, and an id is {candidates.max()}")
+
+    def distance(rows: slice, some: Ids) -> Floats:
+        flat = _finite("vectors", vectors[some.ravel()])
+        if flat.ndim != 2 or flat.shape[1] != points.shape[1]:
+            raise ValueError(f"vectors must be (n, {points.shape[1]}), as queries are")
+        if cosine:
+            base = normalized(flat).reshape(*some.shape, -1)
+            return np.asarray(1 - np.einsum("qkd,qd->qk", base, points[rows]))
+        unit = scale(flat, points[rows])  # or squares could leave the double range
+        base = (flat / unit).reshape(*some.shape, -1)
+        return np.asarray(np.linalg.norm(base - points[rows, None] / unit, axis=2) * unit)
+
+    return _reorder(candidates, distance, k)
+
+
+def by_outputs(
+    ids: ArrayLike, outputs: ArrayLike, index: Coded, k: int | None = None
+) -> tuple[Floats, Ids]:
+    """Re-rank by the asymmetric distance of the query's real-valued outputs to the codes.
+
+    The query's code is the sign of its `outputs` (n_queries, n_bits). A bit in which a code
+    differs from it costs |output|, so that bits of which the query is unsure cost little.
+    """
+    candidates = _candidates(ids)
+    real = _one_or_more(_finite("outputs", outputs))
+    if real.shape != (len(candidates), index.n_bits):
+        raise ValueError(
+            f"outputs must be ({len(candidates)}, {index.n_bits}), got shape {real.shape}"
+        )
+
+    known = np.unique(candidates[candidates >= 0])
+    packed = index.codes(known)  # once for all: an index has to look ids up
+
+    def distance(rows: slice, some: Ids) -> Floats:
+        found = packed[np.searchsorted(known, some.ravel())]
+        codes = unpack(found, index.n_bits).reshape(*some.shape, -1)
+        agreement = np.einsum("qkb,qb->qk", codes.astype(np.float64), real[rows])
+        return np.asarray((np.abs(real[rows]).sum(axis=1, keepdims=True) - agreement) / 2)
+
+    return _reorder(candidates, distance, k)
+
+
+def _candidates(ids: ArrayLike) -> Ids:
+    array = np.asarray(ids)
+    if array.ndim != 2 or not np.issubdtype(array.dtype, np.integer) or not array.size:
+        raise ValueError("ids must be (n_queries, n_candidates), as a search returns them")
+    if array.min() < -1 or array.max() > checks.LARGEST_ID:
+        wrong = array.min() if array.min() < -1 else array.max()
+        raise ValueError(f"ids must be those of a search, or -1 for none; got {wrong}")
+    return array.astype(np.int64)
+
+
+def _finite(name: str, values: Any) -> Floats:
+    array = np.asarray(values, np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, and hold NaN or infinity")
+    return array
+
+
+def _one_or_more(rows: Floats) -> Floats:
+    """A single row, of one axis, is that of one query, as in a search."""
+    return rows[None] if rows.ndim == 1 else rows
+
+
+def _reorder(ids: Ids, distance: Any, k: int | None) -> tuple[Floats, Ids]:
+    kept = ids.shape[1] if k is None else min(checks.whole("k", k, 1), ids.shape[1])
+    near, found = np.full((len(ids), kept), np.inf), np.full((len(ids), kept), -1, np.int64)
+    for rows in threads.chunks(len(ids), CHUNK):
+        some = ids[rows]
+        real = some >= 0
+        if not real.any():
+            continue
+        # Missing ids are replaced by another id, so that a whole chunk goes in one array.
+        measured = np.where(real, distance(rows, np.where(real, some, some[real][0])), np.inf)
+        # Missing ids come last, even after a distance that overflows to infinity.
+        order = np.lexsort((measured, ~real), axis=1)[:, :kept]
+        near[rows] = np.take_along_axis(measured, order, axis=1)
+        found[rows] = np.take_along_axis(some, order, axis=1)
+    return near, found

@@ -1,5 +1,0 @@
-"""A run of training: points held out, first codes, steps and their consumers, the result."""
-
-from auxhash.training.run import Result, Settings, Training
-
-__all__ = ["Result", "Settings", "Training"]

@@ -1,0 +1,277 @@
+"""Codes from points alone: the estimator, its checkpoints, and whether neighbours rank first."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.utils.estimator_checks import check_estimator
+
+import auxhash
+from auxhash import NeighborHash
+from auxhash.mac import hashfunctions
+from auxhash.search import metrics
+from auxhash.compute.neighbors import nearest
+from auxhash.learn.baselines import ITQ
+from auxhash.learn.training import ranking
+from tests.conftest import SOAK
+
+QUICK = {"n_bits": 12, "n_steps": 30 if SOAK else 10, "random_state": 0}
+KINDS = ("linear", "rbf", "network")
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(X))
+    return X[order[:500]], y[order[:500]], X[order[500:600]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_check_estimator(kind):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_estimator(NeighborHash(n_bits=2, hash_function=kind, n_steps=2), on_skip=None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric"),
+    [
+        (kind, metric)
+        for kind in KINDS
+        for metric in ("cosine", "euclidean")
+        if SOAK or kind == "linear" or metric == "cosine"
+    ],
+)
+def test_new_points_find_their_neighbours_better_than_with_itq(kind, metric, digits):
+    X, _, queries = digits
+    truth = nearest(X, queries, 10, metric)[0]
+    found = []
+    for hasher in (
+        ITQ(16, random_state=0),
+        NeighborHash(16, metric, kind, n_steps=200 if SOAK else 60, random_state=0),
+    ):
+        hasher.fit(X)
+        found.append(
+            metrics.recall_at_k(hasher.encode(queries), hasher.codes_, neighbors=truth, k=20)
+        )
+    assert found[1] > found[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_same_seed_same_codes_on_any_number_of_threads(kind, digits):
+    X = digits[0]
+    one, two = (
+        NeighborHash(**QUICK, hash_function=kind, n_jobs=n_jobs).fit(X) for n_jobs in (1, 2)
+    )
+    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+    other = NeighborHash(**{**QUICK, "random_state": 1}, hash_function=kind).fit(X)
+    assert not np.array_equal(other.codes_, one.codes_)
+
+
+def test_cosine_does_not_see_lengths(digits):
+    X = digits[0]
+    lengths = np.random.default_rng(0).uniform(0.01, 100, (len(X), 1))
+    hasher = NeighborHash(**QUICK, metric="cosine").fit(X)
+    np.testing.assert_allclose(
+        hasher.decision_function(X * lengths), hasher.decision_function(X), atol=1e-9
+    )
+
+
+def test_the_rank_that_is_told_falls(digits):
+    hasher = NeighborHash(16, n_steps=300, hash_function="linear", random_state=0).fit(digits[0])
+    ranks = [step.rank for step in hasher.history_]
+    assert ranks[-1] < 0.8 * ranks[0]
+    assert hasher.history_[-1].step == 300
+    assert hasher.n_learnt_ == 500
+    assert hasher.device_ == "cpu"
+
+
+def test_more_bits_than_features_and_few_points():
+    X = np.random.default_rng(0).normal(size=(5, 2))
+    hasher = NeighborHash(40, n_steps=3, random_state=0).fit(X)
+    assert hasher.transform(X).shape == (5, 40)
+
+
+def test_constant_features_and_points_that_are_all_the_same():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    X[:, 2] = 7.0
+    for kind in KINDS:
+        hasher = NeighborHash(6, "euclidean", kind, n_steps=5, random_state=0).fit(X)
+        assert np.isfinite(hasher.decision_function(X)).all()
+        with pytest.warns(UserWarning, match="are the same"):
+            NeighborHash(6, "euclidean", kind, n_steps=5, random_state=0).fit(np.ones((9, 3)))
+
+
+def test_at_most_max_points_are_learnt_from(digits):
+    X = digits[0]
+    hasher = NeighborHash(**QUICK, hash_function="linear", max_points=100).fit(X)
+    assert hasher.n_learnt_ == 100
+    assert len(hasher.codes_) == len(X)
+    np.testing.assert_array_equal(hasher.codes_, hasher.encode(X))
+
+
+def test_given_neighbours_take_the_place_of_those_found(digits):
+    X = digits[0]
+    hasher = NeighborHash(**QUICK, hash_function="linear")
+    table = nearest(X, k=10, metric="cosine")[0]
+    found = clone(hasher).fit(X)
+    np.testing.assert_array_equal(clone(hasher).fit(X, neighbors=table).codes_, found.codes_)
+    others = np.random.default_rng(0).permuted(table, axis=0)
+    others[others == np.arange(len(X))[:, None]] -= 1
+    other = clone(hasher).fit(X, neighbors=np.abs(others))
+    assert not np.array_equal(other.codes_, found.codes_)
+
+
+def test_a_hash_function_with_settings_of_one_s_own(digits):
+    X = digits[0]
+    own = hashfunctions.NetworkHash(16, decay=0.0, dropout=0.3, noise=0.1)
+    one, two = (NeighborHash(**QUICK, hash_function=own, n_jobs=n).fit(X) for n in (1, 2))
+    np.testing.assert_array_equal(one.codes_, two.codes_)
+    assert one.hash_function_.V.shape == (65, 16)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"metric": "hamming"}, "metric"),
+        ({"hash_function": "trees"}, "hash_function"),
+        ({"hash_function": object()}, "hash_function must be one of network, linear, rbf"),
+        ({"n_steps": 0}, "n_steps"),
+        ({"n_neighbors": 0}, "n_neighbors"),
+        ({"max_points": 2}, "max_points"),
+        ({"device": "tpu"}, "device"),
+        ({"n_bits": 0}, "n_bits"),
+    ],
+)
+def test_bad_parameters(settings, said, digits):
+    with pytest.raises((ValueError, TypeError), match=said):
+        NeighborHash(**settings).fit(digits[0])
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (np.zeros((3, 2), int), "neighbors must be of shape"),
+        (np.zeros((500, 0), int), "neighbors must be of shape"),
+        (np.full((500, 2), 500), "from 0 to 499"),
+        (np.full((500, 2), -1), "from 0 to 499"),
+        (np.full((500, 2), 0.5), "from 0 to 499"),
+        (np.zeros((500, 2), int), "own row number"),
+    ],
+)
+def test_bad_neighbours(table, said, digits):
+    with pytest.raises(ValueError, match=said):
+        NeighborHash(**QUICK).fit(digits[0], neighbors=table)
+
+
+def test_without_cupy_a_gpu_is_refused_and_auto_takes_the_processor(digits, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(ImportError, match=r"auxhash\[gpu\]"):
+        NeighborHash(**QUICK, device="cuda").fit(digits[0])
+    assert NeighborHash(**QUICK, device="auto").fit(digits[0]).device_ == "cpu"
+
+
+@pytest.mark.parametrize("kind", ["linear", "network"])
+def test_killed_anywhere_it_ends_the_same(kind, digits, tmp_path, monkeypatch):
+    X = digits[0][:200]
+    hasher = NeighborHash(**{**QUICK, "n_steps": 12}, hash_function=kind)
+    if kind == "network":
+        own = hashfunctions.NetworkHash(16, decay=0.0, dropout=0.3, noise=0.1)
+        hasher.set_params(hash_function=own)
+    whole = clone(hasher).fit(X)
+    steps = ranking.RankTraining._steps
+
+    class KilledError(Exception):
+        pass
+
+    def killed(self, history):
+        for step in steps(self, history):
+            yield step
+            raise KilledError
+
+    for _ in range(11):
+        with monkeypatch.context() as patch:
+            patch.setattr(ranking.RankTraining, "_steps", killed)
+            with pytest.raises(KilledError):
+                clone(hasher).fit(X, checkpoint=tmp_path)
+    resumed = clone(hasher).fit(X, checkpoint=tmp_path)
+    np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
+    assert [s.rank for s in resumed.history_] == [s.rank for s in whole.history_]
+    with pytest.raises(ValueError, match="n_bits was 12 and is 13"):
+        clone(hasher).set_params(n_bits=13).fit(X, checkpoint=tmp_path)
+    again = clone(hasher).fit(X, checkpoint=tmp_path)  # finished: at once
+    np.testing.assert_array_equal(again.codes_, whole.codes_)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_ctrl_c_keeps_what_was_learnt():
+    program = """
+        import os, signal, sys, warnings
+        import numpy as np
+        from auxhash import NeighborHash, TrainingInterrupted
+        from auxhash.learn.training import ranking
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored, as by nohup
+        steps = ranking.RankTraining._steps
+        def pressed(self, history):
+            for step in steps(self, history):
+                if step.step == 3:
+                    os.kill(os.getpid(), signal.SIGINT)
+                yield step
+        ranking.RankTraining._steps = pressed
+        X = np.random.default_rng(0).normal(size=(50, 4))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            hasher = NeighborHash(4, hash_function="linear", n_steps=40, random_state=0).fit(X)
+        assert hasher.interrupted_ and hasher.history_[-1].step == 3
+        assert any(issubclass(w.category, TrainingInterrupted) for w in caught)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=120)
+
+
+def test_y_is_kept_for_score(digits):
+    X, y, _ = digits
+    hasher = NeighborHash(**QUICK, hash_function="linear").fit(X, y)
+    assert 0.1 < hasher.score(X, y, k=10) <= 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "n", "steps"),
+    [("network", 100, 500), ("network", 5_000, 1953), ("network", 10**6, 5000),
+     ("linear", 100, 500), ("linear", 3_000, 1171), ("linear", 10**6, 2000)],
+)  # fmt: skip
+def test_how_many_steps_by_default(kind, n, steps):
+    assert NeighborHash(hash_function=kind)._settings(n).n_steps == steps
+
+
+def test_a_network_of_few_points_has_dropout_and_noise():
+    few, sampled, many = (
+        NeighborHash(max_points=most)._settings(n).hash_function
+        for n, most in ((30_000, None), (10**6, 30_000), (10**6, None))
+    )
+    assert few.dropout == sampled.dropout == 0.3
+    assert (few.noise, many.dropout, many.noise) == (0.2, 0.0, 0.0)
+
+
+def test_the_cost_of_very_long_codes_is_told():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.warns(UserWarning, match="2,048 bits: training takes about 32 times as long"):
+        NeighborHash(2048, hash_function="linear", n_steps=1, random_state=0).fit(X)
+
+
+def test_public_name():
+    assert auxhash.NeighborHash is NeighborHash
+
+
+@pytest.mark.parametrize("hash_function", ["linear", "rbf", "network"])
+def test_what_the_caller_wants_of_small_numbers_changes_nothing(hash_function):
+    X = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
+    hasher = NeighborHash(8, hash_function=hash_function, n_steps=20, random_state=0, n_jobs=2)
+    usual = hasher.fit(X).encode(X)
+    with np.errstate(all="raise"):
+        np.testing.assert_array_equal(hasher.fit(X).encode(X), usual)

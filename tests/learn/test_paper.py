@@ -1,0 +1,68 @@
+"""The paper's methods, set as the paper sets them."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import auxhash
+from auxhash import MACHash, TwoStepHash
+from auxhash.learn import paper
+from auxhash.mac.zstep import Cut, Quad
+
+FEW = {"n_similar": 10, "n_dissimilar": 30, "n_jobs": 1}
+
+y = np.arange(240) % 6
+X = np.random.default_rng(0).normal(size=(240, 10)) + 1.3 * np.eye(6, 10)[y]
+
+
+def test_what_the_paper_says():
+    for make, solver, mu in (
+        (paper.maccut, Cut("fixed"), 0.3),
+        (paper.macquad, Quad("eigenvector", "sign", None), 0.01),
+    ):
+        found = make().get_params()
+        assert type(make()) is MACHash
+        assert (found["z_step"], found["mu"], found["alpha"]) == (solver, mu, 1.4)
+        assert (found["n_similar"], found["n_dissimilar"]) == (100, 500)
+        assert found["penalty"] == "quadratic"
+        assert found["refine"] is None
+        assert found["validation"] is not None
+        assert (found["loss"], found["hash_function"], found["n_bits"]) == ("ksh", "linear", 32)
+    for make in (paper.cut, paper.quad):
+        assert type(make()) is TwoStepHash
+
+
+def test_arguments_go_where_they_belong():
+    hasher = paper.maccut(16, "rbf", "esplh", order="random", random_state=3, n_jobs=2, max_iter=7)
+    found = hasher.get_params()
+    assert (found["n_bits"], found["hash_function"], found["loss"]) == (16, "rbf", "esplh")
+    assert (found["z_step"], found["random_state"]) == (Cut("random"), 3)
+    assert (found["n_jobs"], found["max_iter"]) == (2, 7)
+    assert paper.quad(8, validation=None).validation is None
+    with pytest.raises(ValueError, match="order must be one of random, fixed"):
+        paper.cut(order="sorted")
+    with pytest.raises(TypeError, match="colour"):
+        paper.macquad(colour="red")
+
+
+@pytest.mark.parametrize(
+    ("whole", "first"), [(paper.maccut, paper.cut), (paper.macquad, paper.quad)]
+)
+def test_mac_starts_where_two_steps_end_and_never_validates_below_it(whole, first):
+    hasher = whole(8, random_state=0, **FEW).fit(X, y)
+    two = first(8, random_state=0, **FEW).fit(X, y)
+    assert two.loss_ == hasher.history_[0].loss
+    h = hasher.two_step_
+    np.testing.assert_array_equal(h.decision(h.features(X)), two.decision_function(X))
+    scores = [step.score for step in hasher.history_ if step.accepted]
+    assert scores == sorted(scores)
+    assert hasher.history_[-1].mu > hasher.history_[1].mu
+    assert hasher.n_iter_ < paper.MAX_ITER  # it stopped by itself
+
+
+def test_they_are_saved_and_cloned(tmp_path):
+    hasher = clone(paper.macquad(4, random_state=0, max_iter=2, **FEW)).fit(X, y)
+    hasher.save(tmp_path / "model")
+    found = auxhash.load(tmp_path / "model")
+    assert found.z_step == paper.QUAD
+    np.testing.assert_array_equal(found.encode(X), hasher.encode(X))

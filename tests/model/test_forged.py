@@ -1,0 +1,277 @@
+"""Model files that somebody forged, their sums right: each is refused, and none crashes.
+
+scikit-learn's compiled code believes what fitted arrays say of each other. So another process loads
+the files, and a crash would be seen.
+"""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import (
+    LogisticRegression,
+    Perceptron,
+    RidgeClassifier,
+    SGDClassifier,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+import auxhash
+from auxhash.learn import baselines
+from auxhash.model import classifiers, modelfile
+from auxhash.model.fitted import stored
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:The `probability` parameter was deprecated:FutureWarning"),
+]
+X, y = make_blobs(90, 5, centers=3, cluster_std=5.0, random_state=0)
+CLASSIFIERS = {
+    "logistic": LogisticRegression(),
+    "linear svc": LinearSVC(random_state=0),
+    "sgd": SGDClassifier(random_state=0),
+    "perceptron": Perceptron(random_state=0),
+    "ridge": RidgeClassifier(),
+    "bayes": GaussianNB(),
+    "svc": SVC(),
+    "probable svc": SVC(probability=True, random_state=0),
+    "neighbours": KNeighborsClassifier(),
+    "neighbours by brute force": KNeighborsClassifier(algorithm="brute"),
+    "network": MLPClassifier((4, 3), max_iter=5, random_state=0),
+    "boosted": HistGradientBoostingClassifier(max_iter=3, random_state=0),
+    "tree": DecisionTreeClassifier(random_state=0),
+    "forest": RandomForestClassifier(4, random_state=0),
+    "extra": ExtraTreesClassifier(4, random_state=0),
+    "pipeline": make_pipeline(StandardScaler(), SVC()),
+}
+
+
+def setting(**values):
+    """Set attributes to values, or to what functions make of them."""
+
+    def change(model):
+        for name, value in values.items():
+            setattr(model, name, value(getattr(model, name)) if callable(value) else value)
+
+    return change
+
+
+def doubled(array):
+    return np.concatenate([array, array])
+
+
+def node(**values):
+    """Change the first node of the first boosted tree."""
+
+    def change(model):
+        for name, value in values.items():
+            model._predictors[0][0].nodes[name][0] = value
+
+    return change
+
+
+def tree_node(**values):
+    """Change the first node of a tree, or of a forest's first tree."""
+
+    def change(model):
+        tree = model.estimators_[0] if hasattr(model, "estimators_") else model
+        for name, value in values.items():
+            tree.tree_.__getstate__()["nodes"][name][0] = value
+
+    return change
+
+
+def on_step(number, change):
+    return lambda model: change(model[number])
+
+
+def no_nodes(model):
+    tree = model._predictors[0][0]
+    tree.nodes = tree.nodes[:0]
+
+
+FORGERIES = [
+    ("svc", setting(support_vectors_=doubled), "support_vectors_"),
+    ("svc", setting(support_vectors_=doubled, support_=doubled), "dual_coef_"),
+    ("svc", setting(_n_support=lambda n: n * 1000), "another number of support vectors"),
+    (
+        "svc",
+        setting(support_vectors_=doubled, support_=doubled, _n_support=lambda n: 2 * n),
+        "dual_coef_",
+    ),
+    ("svc", setting(_n_support=lambda n: n - n.max()), "another number of support vectors"),
+    ("svc", setting(_n_support=lambda n: n[:2]), "_n_support"),
+    ("svc", setting(_dual_coef_=lambda a: a[:, :1].copy()), "_dual_coef_"),
+    ("svc", setting(_intercept_=lambda a: a[:1]), "_intercept_"),
+    ("svc", setting(support_vectors_=lambda a: a[:, :2].copy()), "support_vectors_"),
+    ("svc", setting(n_features_in_=4000), "support_vectors_"),
+    ("svc", setting(kernel="precomputed"), "_probA"),
+    ("svc", setting(kernel="no such kernel"), "kernel"),
+    ("svc", setting(_sparse=True), "_sparse"),
+    ("svc", setting(support_=lambda a: a + 10_000), "none of its points"),
+    ("svc", setting(support_vectors_=lambda a: a.astype(np.float32)), "support_vectors_"),
+    ("svc", setting(support_vectors_=lambda a: a * np.nan), "support_vectors_"),
+    ("svc", setting(colour_=3), "no attribute 'colour_'"),
+    ("probable svc", setting(_probA=lambda a: a[:0]), "_probB"),
+    ("probable svc", setting(_probA=lambda a: a[:1], _probB=lambda a: a[:1]), "_probA"),
+    ("boosted", no_nodes, "damaged tree"),
+    ("boosted", node(left=2**20), "damaged tree"),
+    ("boosted", node(right=0), "damaged tree"),
+    ("boosted", node(feature_idx=10**6), "damaged tree"),
+    ("boosted", node(feature_idx=-1), "damaged tree"),
+    ("boosted", node(is_categorical=1, bitset_idx=10**6), "damaged tree"),
+    ("boosted", node(value=np.nan), "damaged tree"),
+    ("boosted", setting(_predictors=lambda p: p[:0] or [p[0][:1]]), "damaged trees"),
+    ("boosted", setting(n_trees_per_iteration_=7), "not of its classes"),
+    ("boosted", setting(_n_features=70), "not of its classes and features"),
+    ("boosted", setting(n_features_in_=1), "not of its classes and features"),
+    ("boosted", setting(_baseline_prediction=lambda a: a[:, :1]), "_baseline_prediction"),
+    ("boosted", setting(is_categorical_=np.ones(5, bool)), "is_categorical_"),
+    ("tree", tree_node(left_child=10**6), "damaged tree"),
+    ("tree", tree_node(right_child=0), "damaged tree"),
+    ("tree", tree_node(right_child=-1), "damaged tree"),
+    ("tree", tree_node(left_child=-5), "damaged tree"),
+    ("tree", tree_node(feature=10**6), "damaged tree"),
+    ("tree", tree_node(feature=-3), "damaged tree"),
+    ("tree", tree_node(threshold=np.nan), "damaged tree"),
+    ("tree", setting(classes_=np.arange(50)), "damaged tree"),
+    ("tree", setting(n_outputs_=1000), "n_outputs_"),
+    ("tree", setting(n_features_in_=1), "damaged tree"),
+    ("forest", tree_node(feature=10**6), "damaged tree"),
+    ("forest", setting(estimators_=[]), "no trees"),
+    ("forest", setting(estimators_=lambda e: [*e[:2], DecisionTreeClassifier()]), "a tree of"),
+    ("forest", setting(classes_=np.arange(7)), "other features or classes"),
+    ("extra", setting(estimators_=lambda e: [SVC(), *e[1:]]), "estimators_"),
+    ("neighbours", setting(_y=lambda a: a + 10**6), "points of no class"),
+    ("neighbours", setting(_y=lambda a: a - 1), "_y"),
+    ("neighbours", setting(_y=lambda a: a[:-1]), "_y"),
+    ("neighbours by brute force", setting(_fit_X=lambda a: a[:, :2].copy()), "_fit_X"),
+    (
+        "neighbours by brute force",
+        setting(effective_metric_="seuclidean", effective_metric_params_={"V": np.ones(1)}),
+        "effective_metric_",
+    ),
+    ("network", setting(coefs_=lambda c: [*c[:1], c[1][:, :1], *c[2:]]), "layers do not fit"),
+    ("network", setting(intercepts_=lambda c: c[:1]), "layers do not fit"),
+    ("network", setting(coefs_=lambda c: [c[0] * np.inf, *c[1:]]), "coefs_"),
+    ("logistic", setting(coef_=lambda a: a[:, :2].copy()), "coef_"),
+    ("logistic", setting(coef_=lambda a: a * np.nan), "coef_"),
+    ("logistic", setting(intercept_=lambda a: a[:1]), "intercept_"),
+    ("logistic", setting(classes_=np.arange(1)), "classes_"),
+    ("logistic", setting(classes_=np.array([2, 1, 0])), "classes_"),
+    ("logistic", setting(solver=3), "solver"),
+    ("linear svc", setting(coef_=lambda a: a + np.inf), "coef_"),
+    ("sgd", setting(t_="many"), "t_"),
+    ("perceptron", setting(coef_=None), "coef_"),
+    ("ridge", setting(coef_=lambda a: a.T.copy()), "coef_"),
+    ("bayes", setting(theta_=lambda a: a[:1]), "theta_"),
+    ("bayes", setting(var_=lambda a: -a), "var_"),
+    ("pipeline", on_step(0, setting(scale_=lambda a: 0 * a)), "scale_"),
+    ("pipeline", on_step(0, setting(mean_=lambda a: a[:2])), "mean_"),
+    ("pipeline", on_step(1, setting(support_vectors_=doubled)), "support_vectors_"),
+]
+LOAD = """
+    import sys
+    import auxhash
+
+    for path in sys.argv[1:]:
+        print(path, end=": ", flush=True)
+        try:
+            auxhash.load(path)
+        except auxhash.ModelFileError as error:
+            print(error)
+        else:
+            print("loaded")
+"""
+
+
+def fitted(name):
+    return baselines.OneHot(n_bits=4, classifier=CLASSIFIERS[name], random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_every_known_class_comes_back(name, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "skops", None)  # these do without
+    hasher = fitted(name)
+    hasher.save(tmp_path / "model")
+    found = auxhash.load(tmp_path / "model")
+    np.testing.assert_array_equal(found.encode(X), hasher.encode(X))
+    for output in ("decision_function", "predict_proba"):
+        if hasattr(hasher.classifier_, output):
+            expected = getattr(hasher.classifier_, output)(X)
+            assert getattr(found.classifier_, output)(X).tobytes() == expected.tobytes()
+    found.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+
+
+@pytest.mark.parametrize("labels", ["two", "text", "objects"])
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_labels_of_any_kind(name, labels, tmp_path):
+    given = {"two": y % 2 * 2 - 1, "text": y.astype(str), "objects": y.astype(str).astype(object)}
+    classifier = CLASSIFIERS[name]
+    hasher = baselines.OneHot(n_bits=4, classifier=classifier, random_state=0).fit(X, given[labels])
+    hasher.save(tmp_path / "model")
+    np.testing.assert_array_equal(auxhash.load(tmp_path / "model").encode(X), hasher.encode(X))
+
+
+def test_forged_classifiers_are_refused(tmp_path, monkeypatch):
+    paths = []
+    with monkeypatch.context() as patch:
+        patch.setattr(classifiers.KnownClass, "check", lambda self, learnt: {})
+        for number, (name, change, _) in enumerate(FORGERIES):
+            hasher = fitted(name)
+            change(hasher.classifier_)
+            paths.append(tmp_path / f"{number}")
+            modelfile.write(paths[-1], stored(hasher))
+    command = [sys.executable, "-c", textwrap.dedent(LOAD), *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, (lines[-1:], FORGERIES[max(0, len(lines) - 1)][0], done.stderr)
+    assert len(lines) == len(FORGERIES)
+    for (name, _, message), line in zip(FORGERIES, lines, strict=True):
+        assert "cannot be loaded" in line, (name, message, line)
+        assert message in line, (name, message, line)
+
+
+def test_parameters_of_other_versions_of_scikit_learn():
+    """One that was never given does not matter; any other could change what is predicted."""
+    name, content = classifiers.known(LogisticRegression(C=3.0).fit(X, y))
+    content["parameters"]["multi_class"] = "deprecated"
+    assert classifiers.made(name, content).C == 3.0
+    content["parameters"]["multi_class"] = "ovr"
+    with pytest.raises(ValueError, match="LogisticRegression has no 'multi_class' in this version"):
+        classifiers.made(name, content)
+
+
+def test_classes_that_we_do_not_know_need_trust(tmp_path):
+    pytest.importorskip("skops")
+    model = AdaBoostClassifier(n_estimators=2, random_state=0)
+    hasher = baselines.OneHot(n_bits=4, classifier=model).fit(X, y)
+    with pytest.warns(UserWarning, match=r"cannot check; whoever loads it.*trusted=\['sklearn"):
+        hasher.save(tmp_path / "model")
+    types = [
+        "sklearn.ensemble._weight_boosting.AdaBoostClassifier",
+        "sklearn.tree._classes.DecisionTreeClassifier",
+        "sklearn.tree._tree.Tree",
+    ]
+    for trusted in ([], types[:2]):
+        with pytest.raises(auxhash.ModelFileError, match="could crash the process") as caught:
+            auxhash.load(tmp_path / "model", trusted=trusted)
+        assert f"trusted={types}" in str(caught.value)
+    found = auxhash.load(tmp_path / "model", trusted=types)
+    np.testing.assert_array_equal(found.encode(X), hasher.encode(X))

@@ -1,0 +1,142 @@
+"""NamedIndex: names in place of numbers, and their file."""
+
+import json
+import stat
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auxhash.search.index import ApproximateIndex, HammingIndex, NamedIndex, load, namesfile
+
+CODES = np.random.default_rng(0).integers(0, 256, (60, 2), np.uint8)
+NAMES = [f"photo {i}.png" for i in range(60)]
+KINDS = [HammingIndex, ApproximateIndex]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sets(st.integers(0, 30), max_size=8)), max_size=8))
+def test_names_stay_with_their_codes(changes):
+    index, held = NamedIndex(HammingIndex(16)), {}
+    for adding, picked in changes:
+        if adding:
+            new = [i for i in picked if f"n{i}" not in held]
+            index.add(CODES[new].reshape(-1, 2), [f"n{i}" for i in new])
+            held |= {f"n{i}": CODES[i] for i in new}
+        else:
+            gone = [f"n{i}" for i in picked]
+            assert index.remove(gone) == sum(name in held for name in gone)
+            held = {name: code for name, code in held.items() if name not in gone}
+        assert set(index.names) == set(held)
+        assert len(index) == len(held)
+    if held:
+        distances, names = index.search(CODES[:3], 40)
+        for query in range(3):
+            assert set(names[query]) == set(held)
+            apart = [np.bitwise_count(held[n] ^ CODES[query]).sum() for n in names[query]]
+            assert distances[query].tolist() == apart
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_file(kind, tmp_path):
+    path = tmp_path / "named.index"
+    index = NamedIndex(kind(16)).add(CODES, NAMES)
+    index.remove(NAMES[5:9])
+    index.save(path)
+    back = load(path)
+    assert isinstance(back, NamedIndex)
+    assert isinstance(back.index, kind)
+    assert "photo 9.png" in back
+    assert "photo 5.png" not in back
+    assert set(back.names) == {*NAMES[:5], *NAMES[9:]}
+    back.add(CODES[5:6], ["new"])
+    assert back.radius_search(CODES[5], 0)[1] == [["new"]]
+    back.save(path)
+    assert len(load(path)) == 57
+    assert [file.name for file in tmp_path.iterdir()] == ["named.index"]
+
+
+def test_a_new_file_has_the_permissions_of_others(tmp_path):
+    (tmp_path / "other").touch()
+    NamedIndex(HammingIndex(16)).add(CODES, NAMES).save(tmp_path / "named")
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert len(modes) == 1
+
+
+def test_load_knows_the_kinds(tmp_path):
+    for kind in KINDS:
+        kind(16).add(CODES).save(tmp_path / kind.__name__)
+        assert isinstance(load(tmp_path / kind.__name__), kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_are_not_lost_unseen(kind, tmp_path):
+    """Who reads the codes only, and saves them again, would leave the names behind."""
+    NamedIndex(kind(16)).add(CODES, NAMES).save(tmp_path / "named")
+    with pytest.raises(ValueError, match=r"an index with names: NamedIndex\.load reads it"):
+        kind.load(tmp_path / "named")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_damage_is_told(kind, tmp_path):
+    path = tmp_path / "named"
+    NamedIndex(kind(16)).add(CODES[:20], NAMES[:20]).save(path)
+    whole = path.read_bytes()
+    for at in range(0, len(whole), 7):
+        path.write_bytes(whole[:at])
+        with pytest.raises(ValueError, match="named"):
+            NamedIndex.load(path)
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        with pytest.raises(ValueError, match="named"):
+            NamedIndex.load(path)
+
+
+@pytest.mark.parametrize(
+    ("ids", "names", "why"),
+    [
+        ([0, 1], ["a", "a"], "one name for each of 2 codes"),
+        ([0, 0], ["a", "b"], "one name for each of 2 codes"),
+        ([0, 1], ["a"], "one name for each of 2 codes"),
+        ([0, 1], ["a", 3], "one name for each of 2 codes"),
+        ([0, 1], {"a": 1}, "one name for each of 2 codes"),
+        ([0, 7], ["a", "b"], "its names are not those of its codes"),
+        ([0], ["a"], "its names are not those of its codes"),
+    ],
+)
+def test_a_forged_file_is_refused(ids, names, why, tmp_path):
+    path = tmp_path / "forged"
+    HammingIndex(16).add(CODES[:2]).save(path)
+    size = path.stat().st_size
+    content = np.array(ids, "<i8").tobytes() + json.dumps(names).encode()
+    head = namesfile.FIELDS.pack(namesfile.MAGIC, size, len(ids), zlib.crc32(content))
+    head += struct.pack("<I", zlib.crc32(head))
+    path.write_bytes(path.read_bytes() + content + head.ljust(64, b"\0"))
+    with pytest.raises(ValueError, match=why):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        (NAMES[:59], "one for each of 60 codes, got 59"),
+        (NAMES[:59] + NAMES[:1], r"must not name a code twice, 'photo 0\.png' does"),
+        ([*NAMES[:59], "taken"], "must be new, 'taken' is taken"),
+        ([*NAMES[:59], ""], "none of it empty, got ''"),
+        ([*NAMES[:59], 7], "must be a list of text, none of it empty, got 7"),
+        ([[name] for name in NAMES], r"got shape \(60, 1\)"),
+        ("abc", "got the text 'abc'"),
+    ],
+)
+def test_wrong_names(names, why):
+    index = NamedIndex(HammingIndex(16)).add(CODES[:1], ["taken"])
+    with pytest.raises(ValueError, match=why):
+        index.add(CODES, names)
+    assert len(index) == 1
+    assert index.names == ["taken"]
+
+
+def test_an_index_with_codes_gets_no_names():
+    with pytest.raises(ValueError, match="must be empty"):
+        NamedIndex(HammingIndex(16).add(CODES))
