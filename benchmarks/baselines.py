@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from auxhash.learn import baselines
-from auxhash.search import metrics
 from auxhash.learn.hasher import Hasher
+from auxhash.search import metrics
 
 CLASSES = 10
 QUERIES = 1000

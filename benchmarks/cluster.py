@@ -32,19 +32,19 @@ from distributed import Client, LocalCluster
 from numpy.typing import NDArray
 
 from auxhash import MACHash
-from auxhash.experiments import datasets
-from auxhash.mac import affinity
-from auxhash.compute.random import generator
 from auxhash.compute import threads
-from auxhash.compute.peers import peers
-from auxhash.dask import DaskMACHash, infinite_mnist
 from auxhash.compute.cluster import Cluster
+from auxhash.compute.peers import peers
+from auxhash.compute.random import generator
+from auxhash.compute.words import count
+from auxhash.dask import DaskMACHash, infinite_mnist
 from auxhash.dask.rounds import Rounds
+from auxhash.experiments import datasets
 from auxhash.experiments.datasets import infinite_mnist as digits
 from auxhash.experiments.datasets.dataset import Dataset
 from auxhash.learn.hasher import Hasher
 from auxhash.learn.training.run import PARTS
-from auxhash.compute.words import count
+from auxhash.mac import affinity
 from auxhash.mac.zstep import Problem
 from benchmarks.records import Record, append, drop_cut_line, read
 

@@ -13,14 +13,14 @@ import numpy as np
 from rich.console import Console
 
 from auxhash import MACHash
-from auxhash.experiments import datasets
-from auxhash.mac import affinity, hashfunctions, loop as mac, zstep
-from auxhash.learn.baselines import KSH
-from auxhash.learn.baselines.ksh import similarity_of_pairs
 from auxhash.codes import pack, to_words
 from auxhash.compute.threads import pool
-from auxhash.mac.hashfunctions import svm
+from auxhash.experiments import datasets
+from auxhash.learn.baselines import KSH
+from auxhash.learn.baselines.ksh import similarity_of_pairs
 from auxhash.learn.training.checkpoint import Checkpoint
+from auxhash.mac import affinity, hashfunctions, loop, zstep
+from auxhash.mac.hashfunctions import svm
 from auxhash.mac.zstep import Penalty, Problem, z_step
 from benchmarks import peers
 from benchmarks.rows import Row, table, timed, turns
@@ -116,7 +116,7 @@ def bench_draws(size: Size) -> Row:
 
 
 def bench_mac(problem: Problem, F: Any, h: Any, Z: Any, source: str) -> Iterator[Row]:
-    algorithm = mac.MAC(zstep.get("descent"), mu=0.3)
+    algorithm = loop.MAC(zstep.get("descent"), mu=0.3)
     steps = list(islice(algorithm.steps(problem, F, h, Z, np.random.default_rng(0)), 6))
     seconds = tuple(step.seconds for step, _ in steps[1:])
     shape = f"{F.shape[0]:,} x {F.shape[1] - 1} {source}, {Z.shape[1]} bits"

@@ -6,8 +6,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from auxhash.files.gist import gist
 from auxhash.experiments.datasets.infinite_mnist import InfiniteMNIST
+from auxhash.files.gist import gist
 
 
 def main(small: bool = False) -> None:

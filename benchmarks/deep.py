@@ -41,9 +41,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.search import metrics
 from auxhash.codes import pack
 from auxhash.mac.hashfunctions import encoded
+from auxhash.search import metrics
 from benchmarks.records import Record, append, known, read
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -91,7 +91,9 @@ class How(NamedTuple):
 def pictures(folder: Path | None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """All 60,000 pictures and their labels, the 10,000 test images last."""
     if folder is None:
-        from auxhash.experiments.datasets import cifar10  # here: it needs packages for the command line
+        from auxhash.experiments.datasets import (
+            cifar10,  # here: it needs packages for the command line
+        )
 
         pixels, labels = cifar10.read()
     elif (pieces := sorted(folder.glob("images*.npy"))) and sorted(folder.glob("labels*.npy")):

@@ -2,7 +2,7 @@
 
 python -m benchmarks differs [--names NAME ...] [--seeds N ...] [--results FILE] [--tables]
 
-MACcut as `auxhash.learn.paper` sets it, blocks in one order, 16 bits, linear: 10,000 of CIFAR's
+MACcut as `auxhash.paper` sets it, blocks in one order, 16 bits, linear: 10,000 of CIFAR's
 GIST features with labels. Whether blocks may overlap is asked of 5,000 SIFT descriptors and their
 neighbours, as classes give none that could; there, two-step hashing alone, and quad beside it. What
 was measured stands in a file of JSON lines, docs/results/differs.jsonl, and is not measured again.
@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from auxhash import Validation
-from auxhash.experiments import datasets
-from auxhash.learn import paper
-from auxhash.mac import affinity, hashfunctions
-from auxhash.search import metrics
 from auxhash.compute import clock
+from auxhash.experiments import datasets
 from auxhash.experiments.datasets.dataset import Dataset
+from auxhash.learn import paper
 from auxhash.learn.hasher import Hasher
+from auxhash.mac import affinity, hashfunctions, presets
 from auxhash.mac.zstep import Cut
+from auxhash.search import metrics
 from benchmarks.records import Record, append, known, read
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -44,7 +44,7 @@ def _cifar(**changes: Any) -> Make:
 def _liblinear(seed: int) -> Hasher:
     from sklearn.svm import LinearSVC
 
-    return _cifar(hash_function=LinearSVC(C=paper.C, random_state=seed))(seed)
+    return _cifar(hash_function=LinearSVC(C=presets.C, random_state=seed))(seed)
 
 
 def _sift(**changes: Any) -> Make:
@@ -58,14 +58,14 @@ CIFAR: dict[str, Make] = {
     BY_POSITION: _cifar(),
     "no validation": _cifar(validation=None),
     "3 in 10 points held out for validation": _cifar(validation=0.3),
-    "validation by the first 10": _cifar(validation=Validation(paper.VALIDATION, k=10)),
-    "validation by the first 1,000": _cifar(validation=Validation(paper.VALIDATION, k=1_000)),
+    "validation by the first 10": _cifar(validation=Validation(presets.VALIDATION, k=10)),
+    "validation by the first 1,000": _cifar(validation=Validation(presets.VALIDATION, k=1_000)),
     "1 sweep per Z step": _cifar(max_sweeps=1),
     "5 sweeps per Z step": _cifar(max_sweeps=5),
     "20 sweeps per Z step": _cifar(max_sweeps=20),
     "C = 1": _cifar(C=1.0),
     "C = 10,000": _cifar(C=10_000.0),
-    "mu over b², as for eq. (3) unscaled": _cifar(mu=paper.FIRST_MU_CUT / BITS**2),
+    "mu over b², as for eq. (3) unscaled": _cifar(mu=presets.FIRST_MU_CUT / BITS**2),
     "LIBLINEAR in the h step": _liblinear,
     DRAWN_ANEW: _cifar(),
 }
@@ -121,7 +121,7 @@ def loaded(name: str) -> Dataset:
 def measured(data: Dataset, name: str, seed: int, pairs: tuple[int, int] | None = None) -> Record:
     """Train, and judge both the two-step solution and what MAC made of it."""
     hasher = CHANGES[name](seed)
-    pairs = pairs or (paper.N_SIMILAR, paper.N_DISSIMILAR)
+    pairs = pairs or (presets.N_SIMILAR, presets.N_DISSIMILAR)
     began = clock.seconds()
     if name in SIFT:
         near = affinity.from_neighbors(data.train.X, *pairs, random_state=seed)

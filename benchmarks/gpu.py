@@ -27,9 +27,9 @@ from rich.console import Console
 from sklearn.datasets import load_digits
 
 from auxhash import HammingIndex, MACHash
+from auxhash.compute import device as devices
 from auxhash.experiments import datasets
 from auxhash.search import metrics
-from auxhash.compute import device as devices
 from benchmarks.records import Record, append, known, read
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -6,11 +6,11 @@ from typing import Any, Literal
 import numpy as np
 
 from auxhash import MACHash
-from auxhash.mac import affinity, hashfunctions, loop as mac, zstep
-from auxhash.mac.affinity import Affinity
 from auxhash.codes import pack, sign
 from auxhash.learn.hasher import Hasher
 from auxhash.learn.smooth import Refine
+from auxhash.mac import affinity, hashfunctions, loop, zstep
+from auxhash.mac.affinity import Affinity
 
 
 class Lead(Hasher):
@@ -32,8 +32,8 @@ class Lead(Hasher):
         """L(h) and h at each report of a refinement that starts from h."""
         H = sign(h.decision(F))
         loss = problem.loss(H)
-        step = mac.Step(0, np.inf, loss, loss, loss, 0, float("nan"), True, 0.0)
-        state = mac.State(h, H, H, H, None)
+        step = loop.Step(0, np.inf, loss, loss, loss, 0, float("nan"), True, 0.0)
+        state = loop.State(h, H, H, H, None)
         steps = Refine(n_steps=self.n_steps).steps(step, state, problem, F, rng)
         return [(step.loss, state.h) for step, state in steps]
 
@@ -110,7 +110,7 @@ class Redrawn(Lead):
         h = hashfunctions.get("linear", 100.0).prepare(X, rng)
         F = h.features(X)
         Z = rng.choice(np.array([-1, 1], np.int8), (len(X), self.n_bits))
-        algorithm = mac.MAC(zstep.get("descent"))
+        algorithm = loop.MAC(zstep.get("descent"))
         step, state = next(algorithm.steps(problem, F, h, Z, rng, free=True))
         found = [(step.loss, state.h)]
         while not state.ended and step.iteration < algorithm.max_iter:

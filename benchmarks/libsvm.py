@@ -15,12 +15,12 @@ from rich.console import Console
 from rich.table import Table
 
 from auxhash import MACHash
-from auxhash.experiments import datasets
-from auxhash.mac import affinity, hashfunctions
-from auxhash.search import metrics
 from auxhash.codes import pack, sign
 from auxhash.compute import clock
+from auxhash.experiments import datasets
 from auxhash.experiments.datasets.dataset import Dataset
+from auxhash.mac import affinity, hashfunctions
+from auxhash.search import metrics
 
 C = 100.0
 SEED = 0

@@ -28,13 +28,13 @@ from rich.table import Table
 
 import auxhash
 from auxhash import MACHash
-from auxhash.experiments import datasets
-from auxhash.learn import baselines
-from auxhash.mac import affinity
-from auxhash.compute.neighbors import Metric
 from auxhash.codes import MOST_BITS, pack, sign
+from auxhash.compute.neighbors import Metric
+from auxhash.experiments import datasets
 from auxhash.experiments.datasets.dataset import Dataset, Points, ground_truth
+from auxhash.learn import baselines
 from auxhash.learn.hasher import Hasher
+from auxhash.mac import affinity
 from auxhash.mac.hashfunctions import NetworkHash, Scaled, SVMHash, Unit
 from benchmarks import peers, recall
 from benchmarks.recall import Shares

@@ -23,8 +23,8 @@ import numpy as np
 
 from auxhash import MACHash, Refine
 from auxhash.experiments import datasets
-from auxhash.search import metrics
 from auxhash.experiments.datasets.dataset import Dataset
+from auxhash.search import metrics
 from benchmarks import peers
 from benchmarks.records import Record, append, known, read
 

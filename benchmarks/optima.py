@@ -17,14 +17,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from auxhash import MACHash, NeighborHash, TwoStepHash, compare
-from auxhash.experiments import datasets
-from auxhash.learn import baselines
-from auxhash.mac import hashfunctions
-from auxhash.mac.affinity import Affinity, from_pairs
+from auxhash.experiments import datasets, runs
 from auxhash.experiments.datasets.dataset import Dataset
-from auxhash.experiments import runs
+from auxhash.learn import baselines
 from auxhash.learn.hasher import Hasher
 from auxhash.learn.smooth import Refine
+from auxhash.mac import hashfunctions
+from auxhash.mac.affinity import Affinity, from_pairs
 from benchmarks import leads, peers
 
 PAPER = {"z_step": "cut", "mu": 0.3, "refine": None}

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.search import metrics
 from auxhash.codes import unpack
 from auxhash.learn.hasher import Hasher
+from auxhash.search import metrics
 
 QUERIES = 64  # ranked at once
 
@@ -24,7 +24,7 @@ def by_outputs(hasher: Hasher, queries: Any, base: Any, near: Any, ranks: Sequen
     """Recall at each rank, by the query's real outputs against the packed codes of the base.
 
     The score is the sum over the bits of output times code, which orders the points as
-    `auxhash.search.index.rerank.by_outputs` does.
+    `auxhash.index.rerank.by_outputs` does.
     """
     outputs = hasher.decision_function(queries)
 

@@ -34,11 +34,11 @@ from rich.console import Console
 from rich.table import Table
 
 from auxhash import MACHash
+from auxhash.compute import clock
 from auxhash.experiments import datasets
+from auxhash.experiments.datasets.dataset import Dataset, Points, ground_truth
 from auxhash.mac import affinity
 from auxhash.search import metrics
-from auxhash.compute import clock
-from auxhash.experiments.datasets.dataset import Dataset, Points, ground_truth
 from benchmarks import peers, speed
 from benchmarks.records import Record, append, known, read
 

@@ -25,22 +25,22 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from auxhash.experiments import datasets
-from auxhash.mac import affinity, hashfunctions
-from auxhash.search import metrics
-from auxhash.mac.affinity import Affinity
-from auxhash.compute.random import generator
 from auxhash.codes import Codes, pack, sign
 from auxhash.compute import threads
+from auxhash.compute.random import generator
+from auxhash.experiments import datasets
 from auxhash.experiments.datasets.dataset import Dataset, Points
-from auxhash.mac.hashfunctions import HashFunction
-from auxhash.mac.hashfunctions.step import CHUNK
-from auxhash.mac.loop import MAC, State, Step, lowest
-from auxhash.learn.paper import ALPHA, FIRST_MU_CUT, FIRST_MU_QUAD, MAX_SWEEPS, QUAD, C
 from auxhash.learn.training import Settings, Training
 from auxhash.learn.training.run import PARTS
 from auxhash.learn.training.validation import TrainingPoints
+from auxhash.mac import affinity, hashfunctions
+from auxhash.mac.affinity import Affinity
+from auxhash.mac.hashfunctions import HashFunction
+from auxhash.mac.hashfunctions.step import CHUNK
+from auxhash.mac.loop import MAC, State, Step, lowest
+from auxhash.mac.presets import ALPHA, FIRST_MU_CUT, FIRST_MU_QUAD, MAX_SWEEPS, QUAD, C
 from auxhash.mac.zstep import Cut, Penalty, Problem, z_step
+from auxhash.search import metrics
 from benchmarks import peers
 from benchmarks.records import Record, append, known, read
 

@@ -22,11 +22,11 @@ from sklearn.base import clone
 
 from auxhash import MACHash, NeighborHash
 from auxhash.experiments import datasets
-from auxhash.learn import baselines
-from auxhash.search import metrics
 from auxhash.experiments.datasets.dataset import Dataset, Points
+from auxhash.learn import baselines
 from auxhash.learn.hasher import Hasher
 from auxhash.learn.smooth import Refine
+from auxhash.search import metrics
 from benchmarks import peers
 from benchmarks.records import Record, append, known, read
 

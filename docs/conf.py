@@ -28,7 +28,7 @@ html_copy_source = False
 html_show_sphinx = False
 html_math_renderer = "mathml"  # the browser's own: pages need no script and no network
 
-autodoc_mock_imports = ["torch"]  # the pages of auxhash.learn.torch are made without PyTorch
+autodoc_mock_imports = ["torch"]  # the pages of auxhash.torch are made without PyTorch
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 maximum_signature_line_length = 88

@@ -19,15 +19,15 @@ import numpy as np
 
 import auxhash
 from auxhash import MACHash, NeighborHash, TwoStepHash, stores
-from auxhash.experiments import datasets
-from auxhash.learn import baselines
-from auxhash.mac import affinity
-from auxhash.search import metrics
-from auxhash.compute import neighbors
 from auxhash.codes import hamming, to_words
+from auxhash.compute import neighbors
+from auxhash.experiments import datasets
 from auxhash.experiments.datasets import Dataset
+from auxhash.learn import baselines
 from auxhash.learn.hasher import Hasher
 from auxhash.learn.smooth import Refine
+from auxhash.mac import affinity
+from auxhash.search import metrics
 from auxhash.stores.address import Address
 from auxhash.stores.connection import Connection
 from auxhash.stores.postgresql import bit_strings

@@ -17,10 +17,10 @@ import numpy as np
 
 from auxhash import MACHash
 from auxhash.experiments import datasets
-from auxhash.mac import losses
 from auxhash.experiments.figures.sketch import Draw, plane_plot, space_plot
 from auxhash.experiments.figures.styles import COLOURS, style
 from auxhash.experiments.svg import HEIGHT, LEFT, WIDTH, Plot, Series, Style, draw, key, look
+from auxhash.mac import losses
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS / "results"

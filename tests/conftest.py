@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import settings
 
-from auxhash.learn import neighborhash
 from auxhash.cli import group
+from auxhash.learn import neighborhash
 from auxhash.learn.smooth import Refine
 
 settings.register_profile("brief", max_examples=20, deadline=None)

@@ -18,16 +18,16 @@ from PIL import Image
 
 import auxhash
 from auxhash import HammingIndex, MACHash
-from auxhash.experiments import datasets
-from auxhash.learn import baselines
-from auxhash.mac import affinity, losses
-from auxhash.search import metrics
 from auxhash.cli import main
+from auxhash.experiments import datasets
 from auxhash.experiments.datasets import write_vectors
 from auxhash.files import tables
-from auxhash.files.images import image_folder, read_image
 from auxhash.files.gist import gist
+from auxhash.files.images import image_folder, read_image
+from auxhash.learn import baselines
 from auxhash.learn.choose import choose
+from auxhash.mac import affinity, losses
+from auxhash.search import metrics
 from auxhash.search.index import ApproximateIndex, NamedIndex
 
 X = np.random.default_rng(0).normal(size=(40, 6))

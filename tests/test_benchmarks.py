@@ -7,9 +7,9 @@ import faiss
 import numpy as np
 import pytest
 
-from auxhash.learn import baselines
 from auxhash.codes import unpack
 from auxhash.experiments.datasets.dataset import Dataset, Points, ground_truth
+from auxhash.learn import baselines
 from auxhash.search.index import rerank
 from benchmarks import __main__ as benchmarks
 from benchmarks import (

@@ -9,8 +9,8 @@ from threadpoolctl import threadpool_info
 
 from auxhash import HammingIndex, MACHash
 from auxhash.learn import baselines
-from auxhash.search import metrics
 from auxhash.learn.smooth import Refine
+from auxhash.search import metrics
 from tests.conftest import SOAK
 
 N_THREADS, N_SEEDS = (6, 3) if SOAK else (4, 2)

@@ -10,9 +10,9 @@ import pytest
 from sklearn.datasets import load_digits
 
 from auxhash import MACHash
+from auxhash.codes import sign
 from auxhash.mac import hashfunctions
 from auxhash.search import metrics
-from auxhash.codes import sign
 from tests.conftest import SOAK
 
 SEEDS = range(10 if SOAK else 2)

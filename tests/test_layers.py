@@ -1,4 +1,4 @@
-"""Data flows one way: a room imports only from the rooms above it."""
+"""The structure of the package: rooms import one way only, and the listing stays short."""
 
 import ast
 import re
@@ -6,76 +6,107 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1] / "src" / "auxhash"
 
+# A room imports only from itself and from rooms above it in this list.
 ROOMS = [
-    "words",
-    "checks",
     "compute",
     "codes",
-    "storage",
-    "affinity",
-    "losses",
-    "zstep",
-    "hashfunctions",
-    "index",
-    "stores",
-    "metrics",
+    "files",
     "mac",
-    "refine",
-    "torch",
-    "training",
-    "hasher",
-    "estimators",
-    "neighborhash",
-    "paper",
-    "baselines",
-    "models",
-    "datasets",
-    "shards",
+    "search",
+    "model",
+    "learn",
+    "stores",
     "dask",
-    "experiments",
     "serve",
+    "experiments",
     "cli",
 ]
+# Rooms that may import fewer than all rooms above them.
+ONLY = {
+    "mac": {"compute", "codes"},  # the paper: nothing but what computes
+    "search": {"compute", "codes", "files"},  # needs no method of learning
+}
+MOST_ENTRIES = 14
 
 
-def imported_rooms(tree: ast.AST):
-    """Names of the rooms a module imports, anywhere in it."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            parts = node.module.split(".")
-            if parts[0] == "auxhash":
-                names = parts[1:2] or [alias.name for alias in node.names]
-                yield from (name for name in names if not name.startswith("__"))
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                parts = alias.name.split(".")
-                if parts[0] == "auxhash":
-                    yield from parts[1:2]
-
-
-def test_every_module_has_its_room():
-    found = {path.relative_to(ROOT).parts[0].removesuffix(".py") for path in ROOT.rglob("*.py")}
-    assert found - {"__init__"} == set(ROOMS)
-
-
-def test_rooms_import_only_from_above():
+def modules() -> dict[str, ast.Module]:
+    found = {}
     for path in ROOT.rglob("*.py"):
-        room = path.relative_to(ROOT).parts[0].removesuffix(".py")
-        if room == "__init__":
+        name = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
+        found[name.removesuffix(".__init__")] = ast.parse(path.read_text())
+    return found
+
+
+MODULES = modules()
+
+
+def imported(tree: ast.Module) -> set[str]:
+    """Modules of the package that a module imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("auxhash"):
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                found.add(full if full in MODULES else node.module)
+        elif isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names if alias.name.startswith("auxhash"))
+    return found
+
+
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def test_the_listing_explains_the_program():
+    entries = {path.name for path in ROOT.iterdir() if path.name != "__pycache__"}
+    assert {name.removesuffix(".py") for name in entries} == {*ROOMS, "__init__", "py.typed"}
+    assert len(entries) <= MOST_ENTRIES
+
+
+def test_rooms_import_one_way_only():
+    for module, tree in MODULES.items():
+        own = room(module)
+        if not own:
             continue
-        for other in imported_rooms(ast.parse(path.read_text())):
-            assert ROOMS.index(other) <= ROOMS.index(room), f"{path.name} imports {other}"
+        allowed = ONLY.get(own, set(ROOMS[: ROOMS.index(own)])) | {own}
+        for other in imported(tree):
+            assert room(other), f"{module} imports the package's face"
+            assert room(other) in allowed, f"{module} imports {other}"
+
+
+def test_only_the_command_line_imports_experiments():
+    """What reproduces the paper is used by nothing; the package's face names parts of it."""
+    for module, tree in MODULES.items():
+        if room(module) not in ("", "experiments", "cli"):
+            assert not [name for name in imported(tree) if room(name) == "experiments"], module
+
+
+def test_no_module_imports_itself_by_a_circle():
+    """Where imports at the top of files form a circle, which is imported first decides."""
+    graph = {
+        module: {
+            name
+            for node in tree.body
+            for name in imported(ast.Module([node], []))
+            if not isinstance(node, ast.If) and name in MODULES and name != module
+        }
+        for module, tree in MODULES.items()
+    }
+    # A package's face imports its files; that a file imports its package is a circle.
+    while leaves := {module for module, others in graph.items() if not others & graph.keys()}:
+        graph = {module: others for module, others in graph.items() if module not in leaves}
+    assert not graph, sorted(graph)
 
 
 def test_no_class_name_means_two_things():
     """Classes and type aliases, which are written in capitals and small letters, have one home."""
     homes: dict[str, set[str]] = {}
-    for path in ROOT.rglob("*.py"):
-        for node in ast.parse(path.read_text()).body:
+    for module, tree in MODULES.items():
+        for node in tree.body:
             names = [node.name] if isinstance(node, ast.ClassDef) else []
             if isinstance(node, ast.Assign):
                 names = [target.id for target in node.targets if isinstance(target, ast.Name)]
             for name in names:
                 if re.fullmatch(r"[A-Z]+[a-z][A-Za-z]*", name):
-                    homes.setdefault(name, set()).add(str(path.relative_to(ROOT)))
+                    homes.setdefault(name, set()).add(module)
     assert {name: found for name, found in homes.items() if len(found) > 1} == {}

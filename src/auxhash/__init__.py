@@ -1,76 +1,71 @@
 """auxhash: learn short binary codes for similarity search."""
 
+import sys
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from auxhash import (
-        affinity,
-        baselines,
-        codes,
-        datasets,
-        hashfunctions,
-        index,
-        losses,
-        mac,
-        metrics,
-        paper,
-        refine,
-        stores,
-        zstep,
-    )
-    from auxhash.affinity import Affinity
-    from auxhash.estimators import EndToEndHash, MACHash, TwoStepHash
-    from auxhash.experiments.compare import compare
-    from auxhash.hasher import Hasher
-    from auxhash.index import ApproximateIndex, HammingIndex, NamedIndex
-    from auxhash.models.loading import load
-    from auxhash.models.onnxgraph import export_onnx
-    from auxhash.neighborhash import NeighborHash
-    from auxhash.refine import Refine
-    from auxhash.storage.encoding import register
-    from auxhash.storage.modelfile import ModelFileError
-    from auxhash.training.interrupt import TrainingInterrupted
-    from auxhash.training.validation import Validation
+from auxhash.compute.version import __version__ as __version__
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from auxhash import codes, mac, stores
+    from auxhash.compute.registry import register
+    from auxhash.experiments import datasets
+    from auxhash.experiments.compare import compare
+    from auxhash.learn import baselines, paper
+    from auxhash.learn import smooth as refine
+    from auxhash.learn.estimators import EndToEndHash, MACHash, TwoStepHash
+    from auxhash.learn.hasher import Hasher
+    from auxhash.learn.loading import load
+    from auxhash.learn.neighborhash import NeighborHash
+    from auxhash.learn.onnxgraph import export_onnx
+    from auxhash.learn.smooth import Refine
+    from auxhash.learn.training.interrupt import TrainingInterrupted
+    from auxhash.learn.training.validation import Validation
+    from auxhash.mac import affinity, hashfunctions, losses, zstep
+    from auxhash.mac.affinity import Affinity
+    from auxhash.model.modelfile import ModelFileError
+    from auxhash.search import index, metrics
+    from auxhash.search.index import ApproximateIndex, HammingIndex, NamedIndex
 
 # Loaded at first use, so that `import auxhash` stays quick.
 _HOMES = {
-    "Affinity": "auxhash.affinity",
-    "ApproximateIndex": "auxhash.index",
-    "EndToEndHash": "auxhash.estimators",
-    "HammingIndex": "auxhash.index",
-    "Hasher": "auxhash.hasher",
-    "MACHash": "auxhash.estimators",
-    "ModelFileError": "auxhash.storage.modelfile",
-    "NamedIndex": "auxhash.index",
-    "NeighborHash": "auxhash.neighborhash",
-    "Refine": "auxhash.refine",
-    "TrainingInterrupted": "auxhash.training.interrupt",
-    "TwoStepHash": "auxhash.estimators",
-    "Validation": "auxhash.training.validation",
+    "Affinity": "auxhash.mac.affinity",
+    "ApproximateIndex": "auxhash.search.index",
+    "EndToEndHash": "auxhash.learn.estimators",
+    "HammingIndex": "auxhash.search.index",
+    "Hasher": "auxhash.learn.hasher",
+    "MACHash": "auxhash.learn.estimators",
+    "ModelFileError": "auxhash.model.modelfile",
+    "NamedIndex": "auxhash.search.index",
+    "NeighborHash": "auxhash.learn.neighborhash",
+    "Refine": "auxhash.learn.smooth",
+    "TrainingInterrupted": "auxhash.learn.training.interrupt",
+    "TwoStepHash": "auxhash.learn.estimators",
+    "Validation": "auxhash.learn.training.validation",
     "compare": "auxhash.experiments.compare",
-    "export_onnx": "auxhash.models.onnxgraph",
-    "load": "auxhash.models.loading",
-    "register": "auxhash.storage.encoding",
+    "export_onnx": "auxhash.learn.onnxgraph",
+    "load": "auxhash.learn.loading",
+    "register": "auxhash.compute.registry",
 }
-_MODULES = (
-    "affinity",
-    "baselines",
-    "codes",
-    "datasets",
-    "hashfunctions",
-    "index",
-    "losses",
-    "mac",
-    "metrics",
-    "paper",
-    "refine",
-    "stores",
-    "torch",  # not in __all__: it needs PyTorch
-    "zstep",
-)
+# Public modules by their short names: `from auxhash.zstep import Cut` and `auxhash.zstep.Cut` work.
+_MODULES = {
+    "affinity": "auxhash.mac.affinity",
+    "baselines": "auxhash.learn.baselines",
+    "codes": "auxhash.codes",
+    "datasets": "auxhash.experiments.datasets",
+    "hashfunctions": "auxhash.mac.hashfunctions",
+    "index": "auxhash.search.index",
+    "losses": "auxhash.mac.losses",
+    "mac": "auxhash.mac",
+    "metrics": "auxhash.search.metrics",
+    "paper": "auxhash.learn.paper",
+    "refine": "auxhash.learn.smooth",
+    "stores": "auxhash.stores",
+    "torch": "auxhash.learn.torch",  # not in __all__: it needs PyTorch
+    "zstep": "auxhash.mac.zstep",
+}
 
 __all__ = [
     "Affinity",
@@ -110,9 +105,35 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     if name in _MODULES:
-        return import_module(f"auxhash.{name}")
+        return import_module(_MODULES[name])
     raise AttributeError(f"module 'auxhash' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
+
+
+class _ShortNames(MetaPathFinder, Loader):
+    """Import a public module by its short name: the module itself, not a second copy."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        home = _home(name)
+        return None if home is None else ModuleSpec(name, self)
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: Any) -> None:
+        sys.modules[module.__name__] = import_module(str(_home(module.__name__)))
+
+
+def _home(name: str) -> str | None:
+    """The full name of a module that a short one stands for; None for any other name."""
+    top, _, rest = name.removeprefix("auxhash.").partition(".")
+    home = _MODULES.get(top) if name.startswith("auxhash.") else None
+    if home is None or home == f"auxhash.{top}":
+        return None
+    return f"{home}.{rest}" if rest else home
+
+
+sys.meta_path.insert(0, _ShortNames())

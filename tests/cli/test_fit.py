@@ -9,10 +9,10 @@ from click.testing import CliRunner
 
 import auxhash
 from auxhash import MACHash, NeighborHash
-from auxhash.learn import baselines, neighborhash
-from auxhash.mac import affinity
 from auxhash.cli import main
 from auxhash.files import images
+from auxhash.learn import baselines, neighborhash
+from auxhash.mac import affinity
 from tests.cli.conftest import FEW
 
 

@@ -6,9 +6,9 @@ import numpy as np
 
 import auxhash
 from auxhash import MACHash, NeighborHash
+from auxhash.cli.inspect import curve
 from auxhash.learn import baselines
 from auxhash.search import metrics
-from auxhash.cli.inspect import curve
 
 
 def test_a_model(here, run, model):

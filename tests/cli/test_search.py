@@ -6,8 +6,8 @@ from sklearn.datasets import load_digits
 
 import auxhash
 from auxhash import HammingIndex
-from auxhash.search.index import NamedIndex, rerank
 from auxhash.files.writing import LockedError, locked
+from auxhash.search.index import NamedIndex, rerank
 from tests.cli.conftest import FEW
 
 

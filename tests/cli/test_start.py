@@ -8,9 +8,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from auxhash.compute.version import __version__
 from auxhash.cli import group, main
 from auxhash.compute import clock
+from auxhash.compute.version import __version__
 
 
 def commands(command=main, path=()):

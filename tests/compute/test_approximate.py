@@ -5,8 +5,8 @@ import pytest
 
 from auxhash import NeighborHash
 from auxhash.compute import approximate
-from auxhash.mac.affinity import from_neighbors
 from auxhash.compute.neighbors import nearest
+from auxhash.mac.affinity import from_neighbors
 
 
 def points(n, d=6, seed=0):

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from auxhash.compute import neighbors
-from auxhash.mac.affinity import from_neighbors
 from auxhash.compute.device import Device
+from auxhash.mac.affinity import from_neighbors
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from auxhash import MACHash, NeighborHash
-from auxhash.mac import affinity
 from auxhash.compute import threads, underway
+from auxhash.mac import affinity
 
 
 @pytest.fixture

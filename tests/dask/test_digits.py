@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from auxhash.dask import DaskMACHash, infinite_mnist
-from auxhash.experiments.datasets import dask_mnist as digits
 from auxhash.experiments.datasets import InfiniteMNIST
+from auxhash.experiments.datasets import dask_mnist as digits
 from tests.dask.conftest import FEW
 
 

@@ -14,9 +14,9 @@ from distributed import Client
 from auxhash import MACHash
 from auxhash.cli import main
 from auxhash.compute import cluster
+from auxhash.compute.cluster import Cluster
 from auxhash.dask import ClusterError
 from auxhash.files.shards import fleet
-from auxhash.compute.cluster import Cluster
 from auxhash.files.shards.fleet import Fleet
 from tests.dask.conftest import cluster_of
 from tests.files.shards.conftest import encode, folder, model, points, read, write  # noqa: F401

@@ -13,8 +13,8 @@ from auxhash.compute.peers import ALONE, peers, quantile, share
 from auxhash.dask import DaskMACHash
 from auxhash.dask.learning import Learning, generators_of
 from auxhash.dask.part import Partition, Request, combine
-from auxhash.mac.hashfunctions import exact, features, linear, network, svm, training_features
 from auxhash.learn.smooth.classes import ClassCodes
+from auxhash.mac.hashfunctions import exact, features, linear, network, svm, training_features
 from tests.conftest import SOAK
 from tests.dask.conftest import FEW
 from tests.dask.lockstep import run

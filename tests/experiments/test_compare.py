@@ -5,13 +5,12 @@ import pytest
 
 import auxhash
 from auxhash import MACHash
-from auxhash.experiments import datasets
+from auxhash.experiments import datasets, runs
+from auxhash.experiments.cells import Cells
 from auxhash.learn import baselines
+from auxhash.learn.hasher import Hasher
 from auxhash.mac import affinity, losses
 from auxhash.search import metrics
-from auxhash.experiments import runs
-from auxhash.experiments.cells import Cells
-from auxhash.learn.hasher import Hasher
 
 
 @pytest.fixture(scope="module")

@@ -4,17 +4,16 @@ import numpy as np
 import pytest
 
 import auxhash
-from auxhash.experiments import datasets
-from auxhash.learn import paper
-from auxhash.mac import losses
-from auxhash.search import metrics
-from auxhash.experiments import runs, scales
+from auxhash.experiments import datasets, runs, scales
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.figures import FIGURES
 from auxhash.experiments.groups import LIBSVM, MANY_CENTRES, MU_FOUND, Group, drawn
 from auxhash.experiments.scales import ORDERS, PAPER, SCALES, TINY, Data, resolved
+from auxhash.learn import paper
 from auxhash.learn.hasher import Hasher
+from auxhash.mac import losses
 from auxhash.mac.hashfunctions import Scaled
+from auxhash.search import metrics
 
 DATA = Data("digits", 60, 200, 20)
 

@@ -7,7 +7,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from auxhash.files.png import read_png
 from auxhash.experiments import demo
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.claims import Verdict
@@ -21,6 +20,7 @@ from auxhash.experiments.groups import Group, Record
 from auxhash.experiments.page import page
 from auxhash.experiments.scales import PAPER, Data
 from auxhash.experiments.svg import WIDER, WIDTH, Plot, Series, Style
+from auxhash.files.png import read_png
 
 LOOK = Style("blue", "circle")
 

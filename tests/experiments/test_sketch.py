@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from auxhash.mac import affinity, losses
 from auxhash.experiments.figures import sketch
 from auxhash.experiments.figures.sketch import (
     LOWEST,
@@ -16,6 +15,7 @@ from auxhash.experiments.figures.sketch import (
     energies,
     verdicts,
 )
+from auxhash.mac import affinity, losses
 
 
 @pytest.mark.parametrize("n", [3, 6, 9])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from auxhash import HammingIndex
-from auxhash.search import metrics
 from auxhash.compute import device as devices
+from auxhash.search import metrics
 
 
 def packed(rng, n, b):

@@ -9,11 +9,11 @@ from sklearn.datasets import load_digits
 
 import auxhash
 from auxhash import EndToEndHash, MACHash, NeighborHash, Refine
-from auxhash.mac import affinity, losses
 from auxhash.codes import unpack
 from auxhash.compute import device as devices
 from auxhash.learn.smooth.rank import _soft_rank
 from auxhash.learn.smooth.similar import SameClass
+from auxhash.mac import affinity, losses
 
 SMALL = {"n_bits": 6, "n_similar": 8, "n_dissimilar": 16, "max_iter": 3, "random_state": 0}
 BRIEF = Refine(n_steps=10, batch=40)

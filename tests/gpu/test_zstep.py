@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from auxhash.compute import random
 from auxhash.mac import affinity
-from auxhash.mac.affinity import draws
 from auxhash.mac.affinity.gpu import DeviceAffinity, from_labels
 from auxhash.mac.zstep import Penalty, Problem, get, problem_on, z_step
 from auxhash.mac.zstep import gpu as zstep_gpu
@@ -19,7 +19,7 @@ def signs(rng, *shape):
 
 
 def drawn(gpu, y, n_similar, n_dissimilar, seed):
-    return DeviceAffinity(gpu, y, n_similar, n_dissimilar, draws.seed(seed), None)
+    return DeviceAffinity(gpu, y, n_similar, n_dissimilar, random.seed(seed), None)
 
 
 def listed(gpu, edges):

@@ -9,11 +9,10 @@ from sklearn.linear_model import LogisticRegression
 
 import auxhash
 from auxhash import ModelFileError
-from auxhash.learn import baselines
-from auxhash.mac.hashfunctions import Scaled
-from auxhash.learn import encoder
+from auxhash.learn import baselines, encoder
 from auxhash.learn.encoder import Encoder
 from auxhash.learn.summary import summary
+from auxhash.mac.hashfunctions import Scaled
 from auxhash.model import modelfile
 
 pytestmark = pytest.mark.usefixtures("briefly_refined")

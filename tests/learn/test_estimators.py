@@ -21,12 +21,12 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import auxhash
 from auxhash import MACHash, TwoStepHash
-from auxhash.learn import baselines, estimators
-from auxhash.mac import affinity, losses, loop as mac
-from auxhash.search import metrics
-from auxhash.learn.baselines import ITQ
 from auxhash.codes import pack
+from auxhash.learn import baselines, estimators
+from auxhash.learn.baselines import ITQ
 from auxhash.learn.smooth import Refine
+from auxhash.mac import affinity, loop, losses
+from auxhash.search import metrics
 from tests import oracle
 from tests.conftest import SOAK
 
@@ -83,7 +83,7 @@ def test_two_step_is_the_first_step_of_mac_bit_for_bit(digits, monkeypatch):
         )
         # Told to return its first step, after all the others, MACHash gives the same outputs.
         with monkeypatch.context() as patch:
-            patch.setattr(mac, "lowest", lambda steps: min(steps, key=lambda s: s[0].iteration))
+            patch.setattr(loop, "lowest", lambda steps: min(steps, key=lambda s: s[0].iteration))
             first = MACHash(**settings).fit(X, y)
         assert len(first.history_) == len(full.history_)
         np.testing.assert_array_equal(
@@ -472,7 +472,7 @@ def test_what_can_be_refused_is_refused_before_training(digits, monkeypatch, set
     def train(*args):
         raise AssertionError("trained")
 
-    monkeypatch.setattr(mac.MAC, "_two_step", train)
+    monkeypatch.setattr(loop.MAC, "two_step", train)
     pairs = affinity.from_pairs([0, 1, 2], [1, 2, 3], [0.1, 0.2, 0.3], len(X))
     with pytest.raises((ValueError, TypeError), match=message):
         MACHash(**{**SMALL, **settings}).fit(X, y, affinity=pairs)

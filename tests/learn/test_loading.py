@@ -22,17 +22,17 @@ from sklearn.svm import SVC
 
 import auxhash
 from auxhash import MACHash, ModelFileError, NeighborHash, TwoStepHash
+from auxhash.compute import registry
 from auxhash.learn import baselines
-from auxhash.files import images
+from auxhash.learn.smooth import Refine
 from auxhash.mac.hashfunctions import ClassifierHash, RadialBasis, Scaled, linear
 from auxhash.mac.hashfunctions.classifiers import Constant
-from auxhash.learn.smooth import Refine
+from auxhash.mac.zstep import Cut, Quad
 from auxhash.model import classifiers as sklearnmodels
 from auxhash.model import encoding, modelfile
-from auxhash.model.fitted import GIST_SIDES, NOT_SAVED, TIMES
-from auxhash.mac.zstep import Cut, Quad
-from tests.learn.baselines.test_contract import VARIANTS, label, make
+from auxhash.model.fitted import NOT_SAVED, TIMES
 from tests.conftest import SOAK
+from tests.learn.baselines.test_contract import VARIANTS, label, make
 
 FEW = {"n_similar": 10, "n_dissimilar": 20, "random_state": 0, "n_jobs": 1}
 BRIEF = {**FEW, "refine": Refine(n_steps=20)}
@@ -206,9 +206,10 @@ def test_a_hash_function_of_one_s_own(path):
 
 
 def test_a_registered_hash_function(path, monkeypatch):
-    monkeypatch.setattr(encoding, "_CLASSES", dict(encoding._CLASSES))
+    monkeypatch.setattr(registry, "CLASSES", dict(registry.CLASSES))
+    monkeypatch.setattr(encoding, "CLASSES", registry.CLASSES)
 
-    @encoding.register("test.Doubled")
+    @registry.register("test.Doubled")
     @dataclass(frozen=True)
     class Doubled(Scaled):
         def __call__(self, X):
@@ -222,7 +223,7 @@ def test_a_registered_hash_function(path, monkeypatch):
     hasher = TwoStepHash(n_bits=4, hash_function=type(h)(Doubled()), **FEW).fit(X, y)
     found = through_file(hasher, path)
     np.testing.assert_array_equal(found.decision_function(X), hasher.decision_function(X))
-    del encoding._CLASSES["test.Doubled"]
+    del registry.CLASSES["test.Doubled"]
     with pytest.raises(ModelFileError, match=r"'test\.Doubled' is unknown here"):
         auxhash.load(path)
 
@@ -405,10 +406,6 @@ def test_values_that_no_fit_gives(name, change, message, path, monkeypatch):
         changed(path, change)
     with pytest.raises(ModelFileError, match=rf"cannot be loaded: .*{message}"):
         auxhash.load(path)
-
-
-def test_the_sides_that_gist_takes():
-    assert (GIST_SIDES[0], GIST_SIDES[-1]) == (images.SMALLEST, images.LARGEST)
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import auxhash
 from auxhash import NeighborHash
-from auxhash.mac import hashfunctions
-from auxhash.search import metrics
 from auxhash.compute.neighbors import nearest
 from auxhash.learn.baselines import ITQ
 from auxhash.learn.training import ranking
+from auxhash.mac import hashfunctions
+from auxhash.search import metrics
 from tests.conftest import SOAK
 
 QUICK = {"n_bits": 12, "n_steps": 30 if SOAK else 10, "random_state": 0}

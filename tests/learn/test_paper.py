@@ -7,6 +7,7 @@ from sklearn.base import clone
 import auxhash
 from auxhash import MACHash, TwoStepHash
 from auxhash.learn import paper
+from auxhash.mac import presets
 from auxhash.mac.zstep import Cut, Quad
 
 FEW = {"n_similar": 10, "n_dissimilar": 30, "n_jobs": 1}
@@ -57,12 +58,12 @@ def test_mac_starts_where_two_steps_end_and_never_validates_below_it(whole, firs
     scores = [step.score for step in hasher.history_ if step.accepted]
     assert scores == sorted(scores)
     assert hasher.history_[-1].mu > hasher.history_[1].mu
-    assert hasher.n_iter_ < paper.MAX_ITER  # it stopped by itself
+    assert hasher.n_iter_ < presets.MAX_ITER  # it stopped by itself
 
 
 def test_they_are_saved_and_cloned(tmp_path):
     hasher = clone(paper.macquad(4, random_state=0, max_iter=2, **FEW)).fit(X, y)
     hasher.save(tmp_path / "model")
     found = auxhash.load(tmp_path / "model")
-    assert found.z_step == paper.QUAD
+    assert found.z_step == presets.QUAD
     np.testing.assert_array_equal(found.encode(X), hasher.encode(X))

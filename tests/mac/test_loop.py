@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from auxhash.mac import affinity, hashfunctions, loop as mac, zstep
-from auxhash.model import encoding
+from auxhash.mac import affinity, hashfunctions, loop, zstep
 from auxhash.mac.zstep import Penalty, Problem
+from auxhash.model import encoding
 from tests import oracle
 from tests.conftest import SOAK
 
@@ -27,7 +27,7 @@ def run(setting, solver="descent", loss="ksh", b=8, seed=0, validate=None, free=
     A, F, h = setting
     problem = Problem(A, loss, b)
     Z = oracle.codes(np.random.default_rng(seed), A.n_points, b)
-    algorithm = mac.MAC(zstep.get(solver), **settings)
+    algorithm = loop.MAC(zstep.get(solver), **settings)
     rng = np.random.default_rng(seed)
     return problem, list(algorithm.steps(problem, F, h, Z, rng, free, validate))
 
@@ -54,7 +54,7 @@ def test_l_p_never_rises_within_one_mu(setting, solver, loss, penalty):
         np.testing.assert_allclose(step.loss, problem.loss(after.H))
         np.testing.assert_allclose(step.free_loss, problem.loss(after.Z))
         assert step.violations == (after.Z != after.H).sum()
-    final, _ = mac.lowest(steps)
+    final, _ = loop.lowest(steps)
     assert final.loss <= steps[0][0].loss
 
 
@@ -113,7 +113,7 @@ def test_a_step_that_lowers_the_score_is_skipped(setting):
     for (_, before), (step, after) in pairwise(steps):
         if not step.accepted:
             assert after is before
-    best, _ = mac.lowest(steps)
+    best, _ = loop.lowest(steps)
     assert best.accepted
 
 
@@ -201,7 +201,7 @@ def test_with_tol_it_goes_on_from_a_refused_step_as_it_would_have(setting):
     """The loss to be lowered is that of the state, not of the step that was refused."""
     A, F, h = setting
     problem = Problem(A, "ksh", 8)
-    algorithm = mac.MAC(zstep.get("descent"), tol=1e-3)
+    algorithm = loop.MAC(zstep.get("descent"), tol=1e-3)
     Z = oracle.codes(np.random.default_rng(0), A.n_points, 8)
     rng = np.random.default_rng(0)
     scores = iter([0.5, 0.4, *[0.5] * 100])

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auxhash.mac import affinity, losses
 from auxhash.codes import hamming
+from auxhash.mac import affinity, losses
 from tests import oracle
 
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import Scaled, SVMHash
 from auxhash.mac.loop import State
-from auxhash.compute.registry import register
 from auxhash.model.encoding import TYPES, decode, encode
 
 

@@ -24,8 +24,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from auxhash.mac import losses
 from auxhash.learn.smooth import Refine
+from auxhash.mac import losses
 from auxhash.model.identity import in_words
 from tests import oracle
 

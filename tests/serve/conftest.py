@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from auxhash.learn import baselines
-from auxhash.learn import encoder
+from auxhash.learn import baselines, encoder
 
 BITS, FEATURES = 20, 6
 

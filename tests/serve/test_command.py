@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from auxhash import stores
-from auxhash.learn import baselines
 from auxhash.cli import main
 from auxhash.experiments.datasets import digits
+from auxhash.learn import baselines
 from tests.serve.conftest import BITS
 
 serve = pytest.importorskip("tests.serve.asking", reason="auxhash[serve] is missing")

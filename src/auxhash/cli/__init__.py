@@ -2,7 +2,6 @@
 
 import click
 
-from auxhash.compute.version import __version__
 from auxhash.cli.compare import bench, compare, demo
 from auxhash.cli.completion import completion
 from auxhash.cli.data import data
@@ -16,6 +15,7 @@ from auxhash.cli.reproduce import reproduce
 from auxhash.cli.search import search
 from auxhash.cli.serve import serve
 from auxhash.cli.store import store
+from auxhash.compute.version import __version__
 
 __all__ = ["main"]
 

@@ -22,8 +22,8 @@ from auxhash.cli.output import (
 
 if TYPE_CHECKING:
     from auxhash.compute.device import DeviceName
-    from auxhash.experiments.datasets import Dataset
     from auxhash.experiments.compare import Comparison
+    from auxhash.experiments.datasets import Dataset
 
 
 COLUMNS = """\
@@ -172,8 +172,8 @@ def _dataset(
     seed: int,
     jobs: int | None,
 ) -> "Dataset":
-    from auxhash.experiments import datasets
     from auxhash.cli import inputs
+    from auxhash.experiments import datasets
 
     if not Path(data).exists() and not Path(data).suffix:
         options: dict[str, Any] = {} if n_train is None else {"n_train": n_train}

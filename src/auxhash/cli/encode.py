@@ -77,8 +77,8 @@ def encode(
     """
     from auxhash.cli import inputs
     from auxhash.files.rows import write_npy
-    from auxhash.learn.encoder import load
     from auxhash.files.shards import places
+    from auxhash.learn.encoder import load
 
     if scheduler is not None or places.is_pattern(features):
         if own is not None or header is not None:
@@ -114,9 +114,9 @@ def encode_many(
 ) -> None:
     """Encode the files that match the pattern, one by one, here or on a cluster."""
     from auxhash.cli import inputs
-    from auxhash.learn.encoder import load
     from auxhash.files.shards import Folder, Here
     from auxhash.files.shards.reading import Columns
+    from auxhash.learn.encoder import load
     from auxhash.learn.training.progress import new_bar
 
     hasher = load(model)

@@ -59,8 +59,8 @@ def evaluate(
     """
     import numpy as np
 
-    from auxhash.search import metrics
     from auxhash.cli import inputs
+    from auxhash.search import metrics
 
     sides = (queries, labels), (base, base_labels)
     if model is None:

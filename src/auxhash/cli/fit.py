@@ -25,11 +25,11 @@ from auxhash.compute import clock
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
-    from auxhash.mac.affinity import Affinity
     from auxhash.files.rows import Rows
-    from auxhash.learn.estimators import MACHash
     from auxhash.learn.choose import Choice
+    from auxhash.learn.estimators import MACHash
     from auxhash.learn.neighborhash import NeighborHash
+    from auxhash.mac.affinity import Affinity
 
 
 def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
@@ -231,8 +231,8 @@ def _similarity(
 
     None and None for points of a file that has no labels, if none were asked for.
     """
-    from auxhash.mac import affinity
     from auxhash.cli import inputs
+    from auxhash.mac import affinity
 
     asked = labels is not None or label != DEFAULT_LABEL or found.names is not None
     if pairs is None and not asked and found.labels is None:

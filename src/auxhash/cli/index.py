@@ -174,8 +174,8 @@ def _changing(index: str, target: Path) -> "Iterator[AnyIndex]":
     Of several processes that change one file, each waits for the others, or it would undo what
     they do.
     """
-    from auxhash.search.index import load
     from auxhash.files.writing import check_regular, locked
+    from auxhash.search.index import load
 
     source = Path(index).expanduser()
     check_regular(source, "an index")
@@ -192,8 +192,8 @@ def _removed(
     """Remove what is there; how many that were, and the ids that are not there."""
     import numpy as np
 
-    from auxhash.compute import checks
     from auxhash.cli import inputs
+    from auxhash.compute import checks
     from auxhash.search.index import NamedIndex
 
     if isinstance(found, NamedIndex):

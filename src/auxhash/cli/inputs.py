@@ -16,16 +16,16 @@ import numpy as np
 from auxhash.cli.output import tell
 from auxhash.codes import Packed, as_packed, common_bits
 from auxhash.compute.arrays import AnyArray
+from auxhash.compute.words import count
 from auxhash.files import rows, tables, taken
 from auxhash.files.rows import Rows
 from auxhash.files.tables import HeaderChoice
 from auxhash.files.writing import destination
-from auxhash.compute.words import count
 
 if TYPE_CHECKING:
+    from auxhash.learn.encoder import Encoder
     from auxhash.learn.hasher import Hasher
     from auxhash.search.index.named import AnyIndex
-    from auxhash.learn.encoder import Encoder
 
 
 class NoCodesError(ValueError):

@@ -33,8 +33,8 @@ def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> No
       auxhash inspect codes.npy --model model.safetensors
       auxhash inspect codes.index
     """
-    from auxhash.search.index.named import is_index
     from auxhash.files.writing import check_regular
+    from auxhash.search.index.named import is_index
 
     path = Path(file).expanduser()
     check_regular(path, "what can be inspected")

@@ -96,8 +96,8 @@ def encoded(
 
     from auxhash.cli import inputs
     from auxhash.codes import as_packed, pack, sign
-    from auxhash.search.index import HammingIndex
     from auxhash.learn.encoder import load
+    from auxhash.search.index import HammingIndex
 
     hasher = load(model)
     hasher.n_jobs = jobs

@@ -76,7 +76,9 @@ def serve(
         raise ValueError(
             f"--host {host} can be reached from other machines: give --token-file or {TOKEN}"
         )
-    page = _page() if store is None else None
+    from auxhash.experiments.demonstration.show import router
+
+    page = router(_show() if store is None else None)
     made, work = app.make(lambda: _opened(store, model, most, jobs, own), most, token, page)
     with server.listen(host, port) as at:
         place, number = at.getsockname()[:2]
@@ -91,15 +93,17 @@ def serve(
 def _opened(
     store: str | None, model: str | None, limits: "Limits", jobs: int | None, own: str | None
 ) -> Any:
+    if store is None:
+        from auxhash.experiments.demonstration import digits
+
+        return digits.service(limits, jobs)
     from auxhash.serve import start
 
-    if store is None:
-        return start.digits(limits, jobs)
     return start.service(store, model, limits, jobs, own)
 
 
-def _page() -> Any:
-    """What the page shows of the digits, learnt once and kept."""
+def _show() -> Any:
+    """Learn what the page shows of the digits, once; it is kept."""
     from auxhash.experiments.demonstration.show import Show
 
     click.echo("Handwritten digits: learnt the first time, in half a minute or so.", err=True)

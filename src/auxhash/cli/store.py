@@ -222,8 +222,8 @@ def _ids(path: str | None, header: bool | None, n: int) -> "Ids":
     """Ids from a file, or the row numbers."""
     import numpy as np
 
-    from auxhash.compute import checks
     from auxhash.cli import inputs
+    from auxhash.compute import checks
 
     if path is None:
         return np.arange(n)

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute.neighbors import Metric, directions, firsts, nearest, scale, zero_rows
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Single
 from auxhash.compute.kernels import kernel
+from auxhash.compute.neighbors import Metric, directions, firsts, nearest, scale, zero_rows
 
 MOST_EXACT = 300_000  # points whose exact neighbours are found in a reasonable time
 PER_LIST = 1000  # points in a list on average

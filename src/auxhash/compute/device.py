@@ -18,8 +18,8 @@ from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
-from auxhash.compute.checks import unknown
 from auxhash.compute.arrays import Computed, Streamed
+from auxhash.compute.checks import unknown
 
 Carried = TypeVar("Carried")
 

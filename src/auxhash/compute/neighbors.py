@@ -10,8 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute import checks
-from auxhash.compute import threads
+from auxhash.compute import checks, threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.device import Device
 from auxhash.compute.kernels import kernel

@@ -19,8 +19,8 @@ from typing import Any, Protocol, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-from auxhash.compute.checks import ArgumentError
 from auxhash.compute import underway
+from auxhash.compute.checks import ArgumentError
 
 Item = TypeVar("Item")
 Output = TypeVar("Output")

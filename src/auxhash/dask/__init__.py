@@ -1,6 +1,5 @@
 """Training, encoding and search on a Dask cluster: the data stays, the model travels.
 
-cluster     waiting for a cluster, with limits
 part        on a worker: one partition, which trains together with the others
 rounds      on the client: what the partitions have to agree on, and partitions that were lost
 learning    what a partition does in the training of a `MACHash`
@@ -10,10 +9,11 @@ neighborhash   `DaskNeighborHash`: a sample of all partitions, learnt from on on
 distribution   what both have in common
 lazy        what a fitted model makes of dask collections
 index       `DaskIndex`, exact search over partitions
-fleet       many files encoded by the workers
-digits      infinite MNIST, made on the workers
 watching    the progress bar, and Ctrl-C
 """
+
+from importlib import import_module
+from typing import Any
 
 try:
     import dask.array  # noqa: F401
@@ -24,7 +24,6 @@ except ImportError as error:
     ) from None
 
 from auxhash.compute.cluster import ClusterError
-from auxhash.experiments.datasets.dask_mnist import infinite_mnist
 from auxhash.dask.index import DaskIndex
 from auxhash.dask.machash import DaskMACHash
 from auxhash.dask.neighborhash import DaskNeighborHash
@@ -38,3 +37,9 @@ __all__ = [
     "Traffic",
     "infinite_mnist",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "infinite_mnist":  # a data set on a cluster; it lives with the other data sets
+        return import_module("auxhash.experiments.datasets.dask_mnist").infinite_mnist
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.cluster import Cluster
-from auxhash.dask.learning import Described, describe
 from auxhash.compute.words import count
+from auxhash.dask.learning import Described, describe
 
 SAID = 5  # partitions that a message names
 KINDS = {"U": "text", "M": "dates"}  # of labels that are no numbers, by NumPy's letter

@@ -6,8 +6,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from auxhash.compute.checks import ArgumentError
 from auxhash.codes import n_bytes
+from auxhash.compute.checks import ArgumentError
 from auxhash.dask import blocks, lazy
 from auxhash.dask.blocks import Blocks
 from auxhash.learn.hasher import Hasher

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from auxhash.codes import MOST_BITS, Packed, n_bytes
 from auxhash.compute import checks
 from auxhash.compute.checks import ArgumentError
-from auxhash.codes import MOST_BITS, Packed, n_bytes
-from auxhash.dask.blocks import is_lazy, rows_of
 from auxhash.compute.cluster import Cluster
+from auxhash.compute.words import count
+from auxhash.dask.blocks import is_lazy, rows_of
 from auxhash.search.index import HammingIndex
 from auxhash.search.index.hamming import as_queries
-from auxhash.compute.words import count
 
 
 class DaskIndex:

@@ -8,20 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute import checks
-from auxhash.mac import hashfunctions
-from auxhash.compute.checks import ArgumentError
 from auxhash.codes import Packed, pack
-from auxhash.compute import threads
+from auxhash.compute import checks, threads
+from auxhash.compute.checks import ArgumentError
 from auxhash.compute.peers import peers
 from auxhash.learn.estimators import MACHash
 from auxhash.learn.hasher import check_pairs, fingerprint
-from auxhash.mac.hashfunctions import HashFunction
-from auxhash.mac.loop import Step
-from auxhash.model.identity import in_words
 from auxhash.learn.training import Settings, Training
 from auxhash.learn.training.run import PARTS
 from auxhash.learn.training.validation import TrainingPoints, Validation, hold_out
+from auxhash.mac import hashfunctions
+from auxhash.mac.hashfunctions import HashFunction
+from auxhash.mac.loop import Step
+from auxhash.model.identity import in_words
 
 HOLDING = 4  # which of a training's generators draws the points to hold out
 

@@ -8,27 +8,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from auxhash.compute import checks
-from auxhash.mac import hashfunctions, zstep
-from auxhash.compute.random import RandomState, generator
-from auxhash.compute.checks import ArgumentError
 from auxhash.codes import n_bytes
+from auxhash.compute import checks
+from auxhash.compute.checks import ArgumentError
+from auxhash.compute.cluster import Cluster
+from auxhash.compute.random import RandomState, generator
 from auxhash.dask import blocks, lazy
 from auxhash.dask.blocks import Blocks, Loaded
-from auxhash.compute.cluster import Cluster
 from auxhash.dask.distribution import OWN, Distributed
 from auxhash.dask.learning import HOLDING, Learning, codes_of, data_in_words, generators_of
 from auxhash.dask.rounds import Rounds, Traffic
 from auxhash.dask.watching import Watcher
 from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, MACHash
-from auxhash.mac.hashfunctions import NetworkHash, SVMHash
 from auxhash.learn.smooth import Refine
-from auxhash.model.identity import in_words
 from auxhash.learn.training import checkpoint as checkpoints
 from auxhash.learn.training import interrupt
 from auxhash.learn.training.checkpoint import Checkpoint
 from auxhash.learn.training.run import PARTS
 from auxhash.learn.training.validation import Validation
+from auxhash.mac import hashfunctions, zstep
+from auxhash.mac.hashfunctions import NetworkHash, SVMHash
+from auxhash.model.identity import in_words
 
 # What a MACHash learns, in the order in which it does: equal models are equal files.
 LEARNT = (

@@ -10,21 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from auxhash.compute import checks
-from auxhash.mac import hashfunctions
-from auxhash.compute.random import RandomState, generator
-from auxhash.compute.neighbors import Metric
-from auxhash.compute.checks import ArgumentError
 from auxhash.codes import Packed, n_bytes, pack
-from auxhash.compute import threads
-from auxhash.dask import blocks, lazy
+from auxhash.compute import checks, threads
+from auxhash.compute.checks import ArgumentError
 from auxhash.compute.cluster import Cluster
+from auxhash.compute.neighbors import Metric
+from auxhash.compute.random import RandomState, generator
+from auxhash.dask import blocks, lazy
 from auxhash.dask.distribution import OWN, Distributed
 from auxhash.dask.part import n_threads
 from auxhash.learn.hasher import check_points, fingerprint
-from auxhash.mac.hashfunctions import HashFunction
 from auxhash.learn.neighborhash import NeighborHash
 from auxhash.learn.training.ranking import PARTS, RankResult, RankSettings, RankTraining
+from auxhash.mac import hashfunctions
+from auxhash.mac.hashfunctions import HashFunction
 
 # What a NeighborHash learns, in the order in which it does: equal models are equal files.
 LEARNT = (

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from auxhash.compute.cluster import POLL, Cluster, ClusterError, named
-from auxhash.dask.part import LogEntry, Partition, Request, combine
 from auxhash.compute.registry import register
+from auxhash.dask.part import LogEntry, Partition, Request, combine
 from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
 
 MOST_LOSSES = 5  # of one partition, within one step of the training

@@ -4,11 +4,11 @@ import math
 from types import TracebackType
 from typing import Self
 
-from auxhash.mac.loop import Step
 from auxhash.learn.smooth import REPORTS
 from auxhash.learn.training import Settings
 from auxhash.learn.training.interrupt import Watch
 from auxhash.learn.training.progress import describe, new_bar
+from auxhash.mac.loop import Step
 
 
 class Watcher:

@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.base import clone
 
 from auxhash.compute import checks
-from auxhash.search import metrics
-from auxhash.learn.estimators import MACHash
-from auxhash.search.index import HammingIndex
 from auxhash.compute.words import count
+from auxhash.learn.estimators import MACHash
+from auxhash.search import metrics
+from auxhash.search.index import HammingIndex
 
 CLASSES = 10
 FEATURES = 128

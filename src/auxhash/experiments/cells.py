@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from auxhash.model.encoding import Arrays
 from auxhash.files.writing import writing
+from auxhash.model.encoding import Arrays
 
 Configuration = dict[str, Any]
 Cell = tuple[dict[str, Any], Arrays]  # facts and arrays

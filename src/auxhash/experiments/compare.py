@@ -14,20 +14,19 @@ from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColum
 from rich.table import Table
 from rich.text import Text
 
-from auxhash.experiments import datasets
-from auxhash.mac import losses
-from auxhash.mac.affinity import Affinity
-from auxhash.compute.checks import ArgumentError, whole
 from auxhash.codes import MOST_BITS
 from auxhash.compute import device as devices
-from auxhash.experiments.datasets.dataset import Dataset
-from auxhash.experiments import runs
+from auxhash.compute.checks import ArgumentError, whole
+from auxhash.compute.words import count
+from auxhash.experiments import datasets, runs
 from auxhash.experiments.cells import Cells, Memory
+from auxhash.experiments.datasets.dataset import Dataset
 from auxhash.experiments.entries import METHODS, Entry, Methods, Shared, entries, in_short, shown
 from auxhash.experiments.runs import PairNumbers
-from auxhash.search.metrics.gpu import MOST_COUNTED
+from auxhash.mac import losses
+from auxhash.mac.affinity import Affinity
 from auxhash.model.encoding import Arrays
-from auxhash.compute.words import count
+from auxhash.search.metrics.gpu import MOST_COUNTED
 
 OWN = "own"  # the column of a method's own parameters
 FAILED = "failed"  # the column that says why, if any method failed

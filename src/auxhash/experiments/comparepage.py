@@ -9,10 +9,11 @@ from typing import Any
 
 from auxhash.compute import device as devices
 from auxhash.compute.device import DeviceName
-from auxhash.experiments.datasets.dataset import Dataset
+from auxhash.compute.words import count
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.compare import Comparison, compare
+from auxhash.experiments.datasets.dataset import Dataset
 from auxhash.experiments.entries import Methods, Shared, entries
 from auxhash.experiments.figures.figure import FigureContent, Section, Table
 from auxhash.experiments.figures.styles import style
@@ -20,7 +21,6 @@ from auxhash.experiments.gallery import Gallery, pictures
 from auxhash.experiments.page import page
 from auxhash.experiments.svg import Plot, Series
 from auxhash.files.writing import writing
-from auxhash.compute.words import count
 
 CURVE = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)  # ranks of the curves
 USUAL = 100  # where the curves end, unless a larger rank is asked for

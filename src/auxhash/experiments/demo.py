@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from auxhash.experiments import datasets
-from auxhash.learn.estimators import MACHash
 from auxhash.experiments.compare import Comparison
 from auxhash.experiments.comparepage import Compared, PageHead
 from auxhash.experiments.entries import MethodLike
+from auxhash.learn.estimators import MACHash
 
 # Two-step hashing and MAC started from it, what is best here, and three to be measured against.
 METHODS: Mapping[str, MethodLike] = {

@@ -14,27 +14,26 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from auxhash.learn import baselines
 from auxhash.compute.checks import ArgumentError, unknown
 from auxhash.compute.device import DeviceName
-from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, MACHash, TwoStepHash
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Configuration
 from auxhash.experiments.runs import PairNumbers
+from auxhash.learn import baselines, paper
+from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, MACHash
 from auxhash.learn.hasher import Hasher
 from auxhash.learn.neighborhash import NeighborHash
 from auxhash.model.identity import in_words
 
-# The paper's names: cut and quad are two-step methods, MACcut and MACquad are MAC started from
-# them, with the paper's schedules. MAC has our own Z step; MACrefined, the default, adds
-# refinement.
+# cut and quad are the paper's two-step methods, MACcut and MACquad start from them. MAC has our
+# own Z step; MACrefined, the default of MACHash, adds refinement.
 OURS: dict[str, Callable[[], Hasher]] = {
     "MACrefined": lambda: MACHash(),
     "MAC": lambda: MACHash(refine=None),
-    "MACcut": lambda: MACHash(z_step="cut", mu=0.3, refine=None),
-    "MACquad": lambda: MACHash(z_step="quad", mu=0.01, refine=None),
-    "cut": lambda: TwoStepHash(z_step="cut"),
-    "quad": lambda: TwoStepHash(z_step="quad"),
+    "MACcut": paper.maccut,
+    "MACquad": paper.macquad,
+    "cut": paper.cut,
+    "quad": paper.quad,
 }
 METHODS = (*OURS, *baselines.__all__)
 BY_NAME = ("NeighborHash",)  # not among all: it learns from no labels, and takes minutes

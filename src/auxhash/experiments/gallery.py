@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.experiments.datasets.dataset import Dataset
-from auxhash.experiments.cells import Cells
-from auxhash.experiments.groups import Group
-from auxhash.search.index import HammingIndex
-from auxhash.model.encoding import Arrays
 from auxhash.compute.words import count
+from auxhash.experiments.cells import Cells
+from auxhash.experiments.datasets.dataset import Dataset
+from auxhash.experiments.groups import Group
+from auxhash.model.encoding import Arrays
+from auxhash.search.index import HammingIndex
 
 QUERIES = 4
 FIRST = 10  # retrieved points shown

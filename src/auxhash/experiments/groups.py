@@ -1,7 +1,7 @@
 """A group: methods under one setting, which a panel of a figure compares.
 
 A group says what has to be trained and, once that is done, gives one record for each method,
-hash function, number of bits and seed. MACcut and MACquad are `auxhash.learn.paper`'s. The two-step
+hash function, number of bits and seed. MACcut and MACquad are `auxhash.paper`'s. The two-step
 methods need no training of their own: their codes are those that MAC started from, from the same
 seed, the same pairs and the same points.
 """
@@ -13,17 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from auxhash.learn import paper
-from auxhash.mac import hashfunctions
-from auxhash.search import metrics
-from auxhash.mac.affinity import Affinity
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.entries import OURS, known
 from auxhash.experiments.runs import Facts
 from auxhash.experiments.scales import Data
+from auxhash.learn import paper
 from auxhash.learn.hasher import Hasher
+from auxhash.mac import hashfunctions
+from auxhash.mac.affinity import Affinity
+from auxhash.mac.presets import Order
 from auxhash.model.encoding import Arrays
+from auxhash.search import metrics
 
 TWO_STEP_OF = {"cut": "MACcut", "quad": "MACquad"}
 MU_FOUND = "MACcut, mu found"  # with mu_1 by search, in place of the paper's
@@ -47,7 +48,7 @@ class PlannedRun:
     loss: str
     pairs: tuple[int, int]
     mu: float  # factor on mu_1
-    order: paper.Order  # of the blocks of cut
+    order: Order  # of the blocks of cut
     n_jobs: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
@@ -131,7 +132,7 @@ class Group:
     mu: float
     seeds: int
     seeds_quad: int
-    order: paper.Order = "random"
+    order: Order = "random"
     hash_functions: tuple[str, ...] = ("linear",)
     n_jobs: int | None = None
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 
-from auxhash.files.png import write_png
 from auxhash.experiments.claims import Verdict
 from auxhash.experiments.figures.figure import FigureContent, Section, Table
 from auxhash.experiments.figures.styles import COLOURS
 from auxhash.experiments.gallery import Gallery, Strip
 from auxhash.experiments.svg import WIDER, WIDTH, Plot, Series, draw, key, look
+from auxhash.files.png import write_png
 
 MARKS = {
     "held": ("held", "✓"),

@@ -16,8 +16,8 @@ from auxhash.experiments.figures import FIGURES, get
 from auxhash.experiments.figures.figure import WHOLE, Figure, FigureContent, Part
 from auxhash.experiments.page import page
 from auxhash.experiments.scales import ORDERS, SCALES, Scale, resolved
-from auxhash.learn.paper import Order
 from auxhash.files.writing import writing
+from auxhash.mac.presets import Order
 
 
 @dataclass(frozen=True)

@@ -15,23 +15,23 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from auxhash.compute.version import __version__
-from auxhash.mac import affinity, hashfunctions, losses
-from auxhash.search import metrics
-from auxhash.mac.affinity import Affinity
 from auxhash.codes import pack, sign, unpack
 from auxhash.compute import clock
 from auxhash.compute.device import DeviceName
+from auxhash.compute.version import __version__
+from auxhash.experiments.cells import Configuration
 from auxhash.experiments.datasets.dataset import Dataset
 from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, AffinityHash
-from auxhash.experiments.cells import Configuration
 from auxhash.learn.hasher import Hasher
+from auxhash.mac import affinity, hashfunctions, losses
+from auxhash.mac.affinity import Affinity
 from auxhash.mac.hashfunctions.step import CHUNK
-from auxhash.search.metrics import Evaluation
 from auxhash.model import modelfile
 from auxhash.model.encoding import Arrays
 from auxhash.model.fitted import NOT_SAVED, stored
 from auxhash.model.identity import in_words
+from auxhash.search import metrics
+from auxhash.search.metrics import Evaluation
 
 Facts = dict[str, Any]
 PairNumbers = tuple[int | None, int | None]  # n_similar and n_dissimilar; None takes all

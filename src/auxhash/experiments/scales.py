@@ -6,7 +6,7 @@ from typing import Any
 
 from auxhash.experiments import datasets
 from auxhash.experiments.datasets.dataset import Dataset, Points, ground_truth
-from auxhash.learn.paper import Order
+from auxhash.mac.presets import Order
 
 SIFT, STAND_IN = "sift1m", "cifar10-sift"
 PAPERS = ("cifar10-gist", "infinite-mnist", SIFT)  # the data sets that the paper has

@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import threads
-from auxhash.files.tables import check_features, check_finite
-from auxhash.files.gist import gist
 from auxhash.compute.words import count
+from auxhash.files.feature import GIST_SIDES
+from auxhash.files.gist import gist
+from auxhash.files.tables import check_features, check_finite
 
 Picture = NDArray[np.uint8]  # (height, width, 3)
 PictureSource = Path | BinaryIO  # of a picture; errors call it by its text
@@ -29,7 +30,6 @@ PictureSource = Path | BinaryIO  # of a picture; errors call it by its text
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP")
 GIST = "gist"
-SMALLEST, LARGEST = 16, 64  # sides of the squares that GIST is computed on
 LOOKED_AT = 100  # pictures, to choose that side
 CHUNK = 256  # pictures given to a feature at a time
 HELD_PIXELS = 64 * 10**6  # in such a chunk, if pictures are held whole; one picture may have more
@@ -170,7 +170,7 @@ def feature_for(
         return own_feature(own)
     step = max(1, len(folder) // LOOKED_AT)
     sides = [min(image_size(path)) for path in folder.paths[::step]]
-    return gist_feature(int(np.clip(np.median(sides), SMALLEST, LARGEST)), n_jobs)
+    return gist_feature(int(np.clip(np.median(sides), GIST_SIDES[0], GIST_SIDES[-1])), n_jobs)
 
 
 def remembered(name: str, own: str | None = None, n_jobs: int | None = None) -> ImageFeature:

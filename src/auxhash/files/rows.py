@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute import checks
-from auxhash.compute import threads
+from auxhash.compute import checks, threads
 from auxhash.compute.arrays import AnyArray
 from auxhash.files import taken
 from auxhash.files.parquetfiles import Parquet

@@ -20,15 +20,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import train_test_split
 
-from auxhash.compute import checks
+from auxhash.compute import checks, clock
 from auxhash.compute.checks import ArgumentError, unknown
-from auxhash.compute import clock
+from auxhash.compute.words import count
 from auxhash.learn.estimators import MACHash
 from auxhash.learn.hasher import Hasher, OutweighingRow
 from auxhash.learn.smooth import Refine
-from auxhash.model.identity import in_words
 from auxhash.learn.training.progress import new_bar
-from auxhash.compute.words import count
+from auxhash.model.identity import in_words
 
 Parameters = dict[str, Any]
 

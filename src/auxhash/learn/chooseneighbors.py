@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute import checks
-from auxhash.search import metrics
+from auxhash.compute import checks, clock
 from auxhash.compute.neighbors import nearest
-from auxhash.compute import clock
 from auxhash.learn.choose import Choice, Parameters, checked
 from auxhash.learn.hasher import OutweighingRow
 from auxhash.learn.neighborhash import NAMES, NeighborHash
 from auxhash.learn.training.progress import new_bar
+from auxhash.search import metrics
 
 CANDIDATES = ("linear", "rbf", "network")  # from cheap to expensive
 MOST_POINTS = 20_000  # of a trial

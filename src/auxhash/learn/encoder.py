@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from auxhash.codes import MOST_BITS, Packed, pack, sign
 from auxhash.compute.arrays import AnyArray, Array
+from auxhash.files.feature import is_feature
 from auxhash.mac.hashfunctions import (
     HashFunction,
     NetworkHash,
@@ -121,7 +122,7 @@ def _is_whole(found: Encoder) -> bool:
         return False
     if not fitted.SKLEARN["n_features_in_"](n_features):
         return False
-    if image is not None and not (type(image) is str and fitted.is_feature(image)):
+    if image is not None and not (type(image) is str and is_feature(image)):
         return False
     names = found.feature_names_in_
     if names is not None and not fitted.SKLEARN["feature_names_in_"](names):

@@ -8,22 +8,22 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.compute import checks
-from auxhash.mac import hashfunctions, losses, loop as mac, zstep
-from auxhash.mac.affinity import Affinity
-from auxhash.compute.random import RandomState, generator
 from auxhash.codes import MOST_BITS, Packed, as_codes, pack
+from auxhash.compute import checks
 from auxhash.compute import device as devices
+from auxhash.compute.random import RandomState, generator
 from auxhash.learn.hasher import Hasher, check_pairs, check_queries, fingerprint, learning
-from auxhash.mac.hashfunctions import HashFunction
 from auxhash.learn.smooth import Refine
-from auxhash.model.fitted import check_stored
-from auxhash.model.identity import in_words
 from auxhash.learn.training import Settings, Training, interrupt
 from auxhash.learn.training import checkpoint as checkpoints
 from auxhash.learn.training.checkpoint import Checkpoint
 from auxhash.learn.training.run import PARTS
 from auxhash.learn.training.validation import TrainingPoints, Validation
+from auxhash.mac import hashfunctions, loop, losses, zstep
+from auxhash.mac.affinity import Affinity
+from auxhash.mac.hashfunctions import HashFunction
+from auxhash.model.fitted import check_stored
+from auxhash.model.identity import in_words
 
 LONG, MANY_BITS = 1024, 10**6  # bits of a code and of all codes, beyond which the cost is told
 FEWER = "learn from fewer points, or from fewer pairs (n_similar, n_dissimilar)"
@@ -51,7 +51,7 @@ class AffinityHash(Hasher):
 
     hash_function_: HashFunction
     loss_: float
-    history_: list[mac.Step]
+    history_: list[loop.Step]
     n_iter_: int
     n_learnt_: int
     device_: str
@@ -198,10 +198,10 @@ class MACHash(AffinityHash):
     Args:
         n_bits: length b of the codes.
         loss: "ksh", "esplh", "bre", "ee", "hinge" or a function of (d, y, b).
-        z_step: "descent", "cut", "quad" or a solver (see `auxhash.mac.zstep`).
+        z_step: "descent", "cut", "quad" or a solver (see `auxhash.zstep`).
         hash_function: "linear", "rbf", "network" (one hidden layer; with `validation`, its dropout
             and noise are chosen on the points held out), "trees", a scikit-learn classifier,
-            cloned for every bit, or an `auxhash.learn.torch.ModuleHash`, which takes X of any shape
+            cloned for every bit, or an `auxhash.torch.ModuleHash`, which takes X of any shape
             (pictures).
         n_similar, n_dissimilar: kappa+ and kappa-, drawn for each point; None takes all.
         mu: mu_1, the first positive mu, or "auto".
@@ -246,7 +246,7 @@ class MACHash(AffinityHash):
             steps.
         loss_: its L(h) on the training affinities.
         two_step_: the hash function at mu = 0, which is what two-step hashing would have found.
-        history_: list of `mac.Step`, one per iteration; those of the refinement, where Z = h(X),
+        history_: list of `loop.Step`, one per iteration; those of the refinement, where Z = h(X),
             have an infinite mu.
         device_: where it was trained, "cpu" or "cuda".
         n_learnt_: points learnt from, those of the fits that `warm_start` went on from included.
@@ -310,7 +310,7 @@ class MACHash(AffinityHash):
         return Settings(
             n_bits=int(self.n_bits),
             loss=self.loss,
-            algorithm=mac.MAC(
+            algorithm=loop.MAC(
                 zstep.get(self.z_step),
                 # Plain numbers: those of NumPy wrap where they are small, and round.
                 "auto" if self.mu == "auto" else float(self.mu),

@@ -12,16 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from auxhash.compute import checks
-from auxhash.mac.affinity import Affinity
-from auxhash.compute.checks import ArgumentError
 from auxhash.codes import Codes, Packed, sign
+from auxhash.compute import checks, threads
 from auxhash.compute import device as devices
-from auxhash.compute import threads
+from auxhash.compute.checks import ArgumentError
+from auxhash.learn.training.validation import SCORE_K, precision_among
+from auxhash.mac.affinity import Affinity
 from auxhash.mac.hashfunctions import NotFiniteError, decided, is_shared, is_smooth, outputs, packed
 from auxhash.mac.hashfunctions.step import FLOATS, OfChunk
 from auxhash.model import fitted
-from auxhash.learn.training.validation import SCORE_K, precision_among
 
 MARKED_ROWS = 1000  # a fingerprint reads at least so many, or all
 WEIGHED_ROWS = 50  # of fewer, one may well outweigh the others
@@ -340,7 +339,7 @@ def check_pairs(
     """X and y, checked, for a method that learns from labels y or from an affinity."""
     if affinity is not None and not isinstance(affinity, Affinity):
         raise TypeError(
-            "affinity must be an auxhash.mac.affinity.Affinity "
+            "affinity must be an auxhash.affinity.Affinity "
             f"(from_labels, from_neighbors, from_pairs), got {type(affinity).__name__}"
         )
     labels = None

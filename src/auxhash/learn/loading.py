@@ -8,7 +8,7 @@ from auxhash.compute.version import __version__
 from auxhash.learn import baselines, estimators, neighborhash
 from auxhash.learn.hasher import Hasher
 from auxhash.model import modelfile
-from auxhash.model.encoding import decode
+from auxhash.model.encoding import class_names, decode
 from auxhash.model.fitted import check_whole
 from auxhash.model.modelfile import ModelFileError, StoredModel
 
@@ -23,7 +23,7 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = (), module: Any 
         trusted: full names of the types inside a scikit-learn estimator that auxhash cannot check:
             a forged one could crash the process. Only for files of people you trust.
         module: the PyTorch module of a model that was learnt with one
-            (`auxhash.learn.torch.ModuleHash`): the file holds its weights alone. Its own weights are not
+            (`auxhash.torch.ModuleHash`): the file holds its weights alone. Its own weights are not
             used, and it stays as it is; the model computes on the device that it is on. Where
             callables belong to it, give all of them: `module=ModuleHash(net, to_input=...)`.
 
@@ -62,6 +62,11 @@ def _made(model: StoredModel, trusted: Sequence[str], given: dict[str, Any]) -> 
         cls = neighborhash.NeighborHash
     else:
         raise ValueError(f"it holds {model.kind!r}, which is no estimator of auxhash")
+    if "module" not in given and "ModuleHash" in class_names(model.content):
+        raise ValueError(
+            "it holds the weights of a PyTorch module, and not the module itself, which is code: "
+            "give it, as in auxhash.load(path, module=...)"
+        )
     content = decode(model.content, model.arrays, trusted, given=given)
     hasher: Hasher = cls(**content["parameters"])
     for name, value in content["learnt"].items():

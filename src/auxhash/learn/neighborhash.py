@@ -7,23 +7,23 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.compute import checks
-from auxhash.mac import hashfunctions
-from auxhash.compute.random import RandomState, generator
-from auxhash.compute.neighbors import METRICS, Metric
 from auxhash.codes import MOST_BITS, Packed
+from auxhash.compute import checks
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import Numbers
+from auxhash.compute.neighbors import METRICS, Metric
+from auxhash.compute.random import RandomState, generator
 from auxhash.learn.estimators import LONG, PARAMETERS_WITHOUT_EFFECT
 from auxhash.learn.hasher import Hasher, check_points, fingerprint, kept_labels, learning
-from auxhash.mac.hashfunctions import HashFunction, NetworkHash, RadialBasis, Scaled, SVMHash, Unit
 from auxhash.learn.smooth.rank import BATCH
-from auxhash.model.fitted import check_stored
-from auxhash.model.identity import in_words
 from auxhash.learn.training import checkpoint as checkpoints
 from auxhash.learn.training import interrupt
 from auxhash.learn.training.checkpoint import Checkpoint
 from auxhash.learn.training.ranking import PARTS, RankSettings, RankStep, RankTraining
+from auxhash.mac import hashfunctions
+from auxhash.mac.hashfunctions import HashFunction, NetworkHash, RadialBasis, Scaled, SVMHash, Unit
+from auxhash.model.fitted import check_stored
+from auxhash.model.identity import in_words
 
 NAMES = ("network", "linear", "rbf")
 N_HIDDEN = 1024  # units of a network
@@ -37,15 +37,15 @@ class NeighborHash(Hasher):
     """Learn codes from points alone, so that the nearest points in feature space rank first.
 
     For a point and one of its nearest neighbours, the soft rank of the neighbour among a sample of
-    all points is minimised by gradient steps (see `auxhash.learn.smooth.rank`). This is no method of the
+    all points is minimised by gradient steps (see `auxhash.refine.rank`). This is no method of the
     paper; MACHash with `affinity.from_neighbors` is what the paper has for points without labels.
 
     Args:
         n_bits: length b of the codes; there can be more bits than features.
         metric: "cosine" or "euclidean": how near points are to each other.
         hash_function: "network" (1,024 hidden units beside a linear part; up to 30,000 points, with
-            dropout and noise), "linear", "rbf", one that `auxhash.mac.hashfunctions` offers, with
-            settings of your own, or an `auxhash.learn.torch.ModuleHash`. X of any shape (pictures) is for
+            dropout and noise), "linear", "rbf", one that `auxhash.hashfunctions` offers, with
+            settings of your own, or an `auxhash.torch.ModuleHash`. X of any shape (pictures) is for
             the last alone; neighbours are then those of the pixels, unless they are given.
         n_neighbors: nearest points, of each point, that are to rank first.
         n_steps: gradient steps; None takes 5,000 for a network and 2,000 for others; fewer, but at
@@ -230,7 +230,7 @@ class NeighborHash(Hasher):
         elif not hashfunctions.is_started_linearly(self.hash_function):
             raise TypeError(
                 f"hash_function must be one of {', '.join(NAMES)}, or have gradients and a linear "
-                f"start as auxhash.mac.hashfunctions.network() has; got "
+                f"start as auxhash.hashfunctions.network() has; got "
                 f"{type(self.hash_function).__name__}"
             )
 

@@ -18,13 +18,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from auxhash.compute.version import __version__
+from auxhash.files.writing import writing
 from auxhash.learn import baselines
 from auxhash.learn.baselines.logitlsh import LEAST
 from auxhash.learn.estimators import AffinityHash
 from auxhash.learn.hasher import Hasher
-from auxhash.mac.hashfunctions import NetworkHash, RadialBasis, Scaled, SVMHash, Unit, is_shared
 from auxhash.learn.neighborhash import NeighborHash
-from auxhash.files.writing import writing
+from auxhash.mac.hashfunctions import NetworkHash, RadialBasis, Scaled, SVMHash, Unit, is_shared
 
 OPSET, IR_VERSION = 18, 8  # old enough for any runtime in use
 ABOUT = (

@@ -15,15 +15,15 @@ from typing import Literal
 
 import numpy as np
 
-from auxhash.compute.checks import flag, whole
 from auxhash.codes import Codes, sign
 from auxhash.compute import clock
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import Array, Matrix
+from auxhash.compute.checks import flag, whole
 from auxhash.compute.peers import peers, quantile
+from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import HashFunction, codes, h_step
 from auxhash.mac.hashfunctions.position import Position
-from auxhash.compute.registry import register
 from auxhash.mac.zstep import Penalty, Problem, Solver, Start, ZStep, first_codes, z_step
 
 Validate = Callable[[HashFunction], float]
@@ -130,7 +130,7 @@ class MAC:
                 accepted: the state stays as it was, and the next mu is tried.
         """
         began = clock.seconds()
-        made = self._two_step(problem, F, h, Z, rng, free)
+        made = self.two_step(problem, F, h, Z, rng, free)
         score = validate(made.state.h) if validate else math.nan
         made = replace(made, state=replace(made.state, score=score))
         step = _step(0, 0.0, problem, made, True, began)
@@ -167,7 +167,7 @@ class MAC:
                 state = replace(made.state, ended=made.state.ended or little)
             yield step, state
 
-    def _two_step(
+    def two_step(
         self,
         problem: Problem,
         F: Matrix,
@@ -176,7 +176,10 @@ class MAC:
         rng: np.random.Generator,
         free: bool,
     ) -> Iterate:
-        """Two-step hashing: MAC at mu = 0."""
+        """Two-step hashing, where MAC starts: the step at mu = 0.
+
+        A subclass may find it in another way, as `learn.baselines.stagewise` does.
+        """
         began, skipped = clock.seconds(), 0.0
         if free:
             found = self._free_codes(problem, F, h, Z, rng)

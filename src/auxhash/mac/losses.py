@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.mac.affinity import Affinity, Kind, convert
-from auxhash.compute.checks import ArgumentError, unknown
 from auxhash.codes import Words, as_codes, codes_to_words, popcount
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
+from auxhash.compute.checks import ArgumentError, unknown
 from auxhash.compute.kernels import kernel
+from auxhash.mac.affinity import Affinity, Kind, convert
 
 Loss = Callable[[Any, Any, int], Any]
 

@@ -23,16 +23,16 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.compute.registry import CLASSES
 from auxhash.model import classifiers
 
 Json = Any
 Arrays = dict[str, NDArray[Any]]
-Class = TypeVar("Class", bound=type)
 
 TYPES = (
     *("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64"),
@@ -45,33 +45,6 @@ LARGEST = 2**1024  # bound on the size of an int
 GENERATORS = ("PCG64", "PCG64DXSM", "SFC64", "MT19937", "Philox")
 # Indices into arrays in the state of a generator, which NumPy does not check.
 MOST = {"pos": 624, "buffer_pos": 4}
-
-# Classes whose instances are whole only with an object that no file holds, by its name.
-WITH_GIVEN = {"ModuleHash": "module"}
-
-_CLASSES: dict[str, type] = {}
-
-
-def register(name: str) -> Callable[[Class], Class]:
-    """Decorate a frozen dataclass or a NamedTuple to let model files hold its instances.
-
-    `name` is the name of the class in files, even if its module changes. The fields must be values
-    that can be stored, and a field added later needs a default. If the class has a method
-    `check_read`, it is called on every instance that is read, and must raise ValueError if a field
-    is not valid. Fields named in a class attribute `GIVEN` are not stored: whoever decodes gives
-    them.
-    """
-
-    def decorate(cls: Class) -> Class:
-        if not (is_dataclass(cls) or hasattr(cls, "_fields")):
-            raise TypeError(f"{cls.__name__} must be a dataclass or a NamedTuple to be registered")
-        known = _CLASSES.setdefault(name, cls)
-        if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise ValueError(f"{name!r} is registered already, for {known.__qualname__}")
-        _CLASSES[name] = cls
-        return cls
-
-    return decorate
 
 
 def encode(value: Any, name: str = "value") -> tuple[Json, Arrays]:
@@ -146,6 +119,18 @@ def to_trust(coded: Json, arrays: Mapping[str, NDArray[Any]]) -> set[str]:
     return {name for part in parts for name in to_trust(part, arrays)}
 
 
+def class_names(coded: Json) -> set[str]:
+    """Names of the registered classes whose instances an encoded value holds."""
+    if not isinstance(coded, (dict, list)):
+        return set()
+    parts = list(coded.values() if isinstance(coded, dict) else coded)
+    found = {name for part in parts for name in class_names(part)}
+    match coded:
+        case {"object": [str(name), _]}:
+            found.add(name)
+    return found
+
+
 def _encode(value: Any, name: str, arrays: Arrays) -> Json:
     kind = type(value)
     if value is None or kind in (bool, str) or (kind is int and abs(value) < LARGEST):
@@ -161,7 +146,7 @@ def _encode(value: Any, name: str, arrays: Arrays) -> Json:
         return {"scalar": [value.dtype.name, _encode(value.item(), name, arrays)]}
     if kind in (np.ndarray, np.memmap):
         return _encode_array(value, name, arrays)
-    if _CLASSES.get(registered := _registered_name(kind)) is kind:
+    if CLASSES.get(registered := _registered_name(kind)) is kind:
         parts = {field: getattr(value, field) for field in _stored_fields(kind)}
         each = {field: _encode(part, f"{name}.{field}", arrays) for field, part in parts.items()}
         return {"object": [registered, each]}
@@ -225,7 +210,7 @@ def _check_object(value: Any, name: str) -> None:
 
 
 def _registered_name(kind: type) -> str:
-    return next((name for name, cls in _CLASSES.items() if cls is kind), "")
+    return next((name for name, cls in CLASSES.items() if cls is kind), "")
 
 
 def _field_names(cls: Any) -> list[str]:
@@ -358,17 +343,11 @@ class _Decoder:
 
     def _object(self, content: Any) -> Any:
         name, parts = content
-        wanted = WITH_GIVEN.get(name)
-        if wanted is not None and wanted not in self.given:
-            raise ValueError(
-                f"it holds the weights of a PyTorch module, and not the {wanted} itself, which is "
-                f"code: give it, as in auxhash.load(path, {wanted}=...)"
-            )
-        if name not in _CLASSES:
+        if name not in CLASSES:
             raise ValueError(
                 f"the class {name!r} is unknown here; one of your own must be imported first"
             )
-        cls: Any = _CLASSES[name]
+        cls: Any = CLASSES[name]
         if more := set(parts) - set(_stored_fields(cls)):
             raise ValueError(f"{name} has no field {min(more)!r}")
         given = {field: self.given[field] for field in getattr(cls, "GIVEN", ())}

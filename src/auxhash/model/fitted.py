@@ -14,8 +14,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from auxhash.model import modelfile
 from auxhash.compute.registry import register
+from auxhash.files.feature import GIST_SIDES, is_feature
+from auxhash.model import modelfile
 from auxhash.model.encoding import check, encode, to_trust
 from auxhash.model.modelfile import StoredModel
 
@@ -23,7 +24,6 @@ from auxhash.model.modelfile import StoredModel
 NOT_SAVED = ("affinity_", "two_step_")
 TIMES = ("seconds", "z_seconds", "h_seconds")  # fields of a step that models do not hold
 MOST_FEATURES = 1 << 22  # with more, trying a model out would take too much memory
-GIST_SIDES = range(16, 65)  # in pixels, of the square pictures that GIST is computed on
 # Attributes that scikit-learn sets, and whether a value of theirs is valid.
 SKLEARN: dict[str, Callable[[Any], bool]] = {
     "n_features_in_": lambda n: type(n) is int and 1 <= n <= MOST_FEATURES,
@@ -177,14 +177,6 @@ def _fits(value: Any, hint: Any) -> bool:
     if hint is Any or getattr(hint, "_is_protocol", False):
         return True
     return isinstance(value, hint)
-
-
-def is_feature(name: str) -> bool:
-    """Whether a text can be the name of a feature of pictures."""
-    kind, _, rest = name.partition(":")
-    if kind == "gist" and rest.isdecimal():
-        return int(rest) in GIST_SIDES
-    return all(part.isidentifier() for part in (*kind.split("."), rest))
 
 
 def _or_name(value: Any) -> Any:

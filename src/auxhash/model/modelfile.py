@@ -16,8 +16,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from auxhash.compute.version import __version__
-from auxhash.model.encoding import Arrays, Json
 from auxhash.files.writing import check_regular, writing
+from auxhash.model.encoding import Arrays, Json
 
 FORMAT = 1
 KEY = "auxhash"

@@ -4,14 +4,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI, Request, Security
+from fastapi import APIRouter, FastAPI, Request, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
-from auxhash.compute.version import __version__
 from auxhash.compute.checks import ArgumentError
+from auxhash.compute.version import __version__
 from auxhash.serve import api
 from auxhash.serve.access import Access
 from auxhash.serve.bodies import Bodies
@@ -21,7 +21,6 @@ from auxhash.serve.outside import FAULT, Outside, fault
 from auxhash.serve.rates import Rates
 from auxhash.serve.refused import RefusedError
 from auxhash.serve.service import Service
-from auxhash.experiments.demonstration.show import Show, router
 from auxhash.serve.wire import Application
 from auxhash.serve.work import Work
 from auxhash.stores import StoreError
@@ -37,14 +36,14 @@ def make(
     opened: Callable[[], Service],
     limits: Limits | None = None,
     token: str | None = None,
-    show: Show | None = None,
+    page: APIRouter | None = None,
 ) -> tuple[Application, Work]:
     """The application, and the work behind it, which begins when the application is started.
 
     Args:
         opened: opens the service, in the background.
         token: demanded of all clients; without, only this machine may ask.
-        show: what the page shows beside the API.
+        page: what is served beside the API, such as `experiments.demonstration.show.router`.
     """
     limits = limits or Limits()
     work, counters = Work(opened, limits), Counters()
@@ -66,7 +65,8 @@ def make(
     )
     guarded = [] if token is None else [Security(HTTPBearer(auto_error=False))]
     app.include_router(api.router(work, counters), dependencies=guarded)
-    app.include_router(router(show), include_in_schema=False)
+    if page is not None:
+        app.include_router(page, include_in_schema=False)
     _tell_problems(app)
     inner: Application = Bodies(app, limits)
     inner = Rates(Access(inner, token), limits.rate)

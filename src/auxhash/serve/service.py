@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from auxhash.compute.version import __version__
 from auxhash.codes import Packed, as_packed, n_bytes
 from auxhash.compute.arrays import Array
+from auxhash.compute.version import __version__
 from auxhash.search.index.held import first_twice
 from auxhash.search.index.rerank import by_vectors
 from auxhash.serve.limits import Limits
@@ -22,8 +22,8 @@ from auxhash.stores import Having, Point, Store
 from auxhash.stores.store import Among
 
 if TYPE_CHECKING:
-    from auxhash.learn.hasher import Hasher
     from auxhash.learn.encoder import Encoder
+    from auxhash.learn.hasher import Hasher
     from auxhash.serve.pictures import Pictures
 
 K = 10

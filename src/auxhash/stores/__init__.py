@@ -4,8 +4,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from auxhash.compute import checks
 from auxhash.codes import MOST_BITS
+from auxhash.compute import checks
 from auxhash.stores.address import Address
 from auxhash.stores.points import Having, Point
 from auxhash.stores.store import NoStoreError, Store, StoreError

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from auxhash.codes import Packed, n_bytes
-from auxhash.search.index.held import Ids
 from auxhash.files.writing import locked
+from auxhash.search.index.held import Ids
 from auxhash.stores.address import Address, engine
 from auxhash.stores.points import Beside, HeldPoints
 from auxhash.stores.store import Near, NoStoreError, Store, agreed_bits, no_store, ordered, told

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from auxhash.codes import Packed, n_bytes
 from auxhash.compute import checks
 from auxhash.compute.checks import ArgumentError
-from auxhash.codes import Packed, n_bytes
 from auxhash.search.index.held import Ids
 from auxhash.stores.address import Address, engine
 from auxhash.stores.points import Beside, HeldPoints

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auxhash.compute.checks import ArgumentError
 from auxhash.codes import Packed
 from auxhash.compute.arrays import Array
+from auxhash.compute.checks import ArgumentError
 from auxhash.search.index.held import Ids
 
 Payload = Mapping[str, Any]

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from auxhash.compute.checks import LARGEST_ID
 from auxhash.codes import Packed
+from auxhash.compute.checks import LARGEST_ID
 from auxhash.search.index.held import Ids
 from auxhash.stores.address import Address
 from auxhash.stores.connection import Connection

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auxhash.compute import checks
 from auxhash.codes import Packed, n_bytes
+from auxhash.compute import checks
 from auxhash.search.index.hamming import as_queries
 from auxhash.search.index.held import Ids
 from auxhash.search.index.scan import Distances

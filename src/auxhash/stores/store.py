@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
 from auxhash.compute import checks
 from auxhash.compute.checks import ArgumentError
-from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
 from auxhash.search.index.hamming import HammingIndex, as_queries
 from auxhash.search.index.held import Ids, first_twice
 from auxhash.search.index.scan import Distances

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from auxhash.experiments import datasets
 from auxhash.compute import neighbors
+from auxhash.experiments import datasets
 from auxhash.experiments.datasets import cifar10_sift
 
 cv2 = pytest.importorskip("cv2")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from auxhash.experiments import datasets
-from auxhash.compute import neighbors
 from auxhash.cli import main
+from auxhash.compute import neighbors
+from auxhash.experiments import datasets
 from auxhash.experiments.datasets import glove
 from auxhash.experiments.datasets.fetch import archives
 from auxhash.experiments.datasets.fetch.sources import Collection, File, Npm, Wheel

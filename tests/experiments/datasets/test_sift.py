@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from auxhash.experiments import datasets
 from auxhash.compute import neighbors
+from auxhash.experiments import datasets
 from auxhash.experiments.datasets import sift, write_vectors
 from auxhash.experiments.datasets.fetch import archives
 from auxhash.experiments.datasets.fetch.sources import Collection, DataError, File, Npm

@@ -10,13 +10,13 @@ pytest.importorskip("fastapi", reason="the page needs auxhash[serve]")
 pytest.importorskip("httpx", reason="the tests of the page need httpx")
 
 from auxhash import MACHash
-from auxhash.experiments import datasets
-from auxhash.search import metrics
 from auxhash.codes import hamming, pack, unpack
+from auxhash.experiments import datasets
 from auxhash.experiments.demonstration import learnt
 from auxhash.experiments.demonstration.learnt import FREE, N_BITS, PAIRS
 from auxhash.experiments.demonstration.show import STATIC, Show, colours
 from auxhash.model import modelfile
+from auxhash.search import metrics
 from tests.experiments.demonstration.shown import Client, application, small
 
 ROUNDED = 5.001e-5  # numbers travel with four digits

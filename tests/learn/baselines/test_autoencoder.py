@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from auxhash.codes import sign
 from auxhash.learn import baselines
 from auxhash.learn.baselines.autoencoder import (
     Decoder,
@@ -17,7 +18,6 @@ from auxhash.learn.baselines.autoencoder import (
     relaxed,
     z_step,
 )
-from auxhash.codes import sign
 from auxhash.mac.hashfunctions import Scaled
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from auxhash.learn import baselines
-from auxhash.mac import affinity, losses, zstep
-from auxhash.learn.baselines.bre import best_weight
 from auxhash.codes import pack, sign, to_words
 from auxhash.compute import threads
+from auxhash.learn import baselines
+from auxhash.learn.baselines.bre import best_weight
+from auxhash.mac import affinity, losses, zstep
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import auxhash
-from auxhash.learn import baselines
 from auxhash.codes import pack
+from auxhash.learn import baselines
 from tests.conftest import SOAK
 
 QUICK = {  # smaller than the defaults, for speed

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from auxhash.compute import threads
 from auxhash.learn import baselines
-from auxhash.mac import affinity
 from auxhash.learn.baselines import ksh
 from auxhash.learn.baselines.ksh import ascend, similarity_of_labels, similarity_of_pairs, whitened
-from auxhash.compute import threads
+from auxhash.mac import affinity
 
 
 @pytest.fixture

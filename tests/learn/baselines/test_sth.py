@@ -9,8 +9,8 @@ from scipy.sparse import csr_array
 from sklearn.manifold import SpectralEmbedding
 
 from auxhash.learn import baselines
-from auxhash.mac import affinity
 from auxhash.learn.baselines.sth import laplacian_eigenmap, neighbour_graph, similar_graph
+from auxhash.mac import affinity
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
+from auxhash.codes import hamming
 from auxhash.learn import baselines
-from auxhash.mac import affinity
 from auxhash.learn.baselines.ilh import subsets
 from auxhash.learn.baselines.onehot import codewords
 from auxhash.learn.baselines.sdh import b_step
-from auxhash.codes import hamming
+from auxhash.mac import affinity
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from auxhash import TwoStepHash
-from auxhash.learn import baselines
-from auxhash.mac import affinity, hashfunctions, zstep
-from auxhash.learn.baselines.stagewise import Stagewise
 from auxhash.codes import pack, sign, to_words
 from auxhash.compute import threads
+from auxhash.learn import baselines
+from auxhash.learn.baselines.stagewise import Stagewise
+from auxhash.mac import affinity, hashfunctions, zstep
 
 
 @pytest.fixture

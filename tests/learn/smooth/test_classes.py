@@ -7,9 +7,9 @@ from sklearn.datasets import load_digits
 
 import auxhash
 from auxhash import EndToEndHash, Refine
-from auxhash.mac import affinity
 from auxhash.compute import threads
 from auxhash.learn.smooth.classes import ClassCodes, Head
+from auxhash.mac import affinity
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:400], y[:400]

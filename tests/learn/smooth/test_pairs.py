@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from auxhash.mac import affinity, losses
 from auxhash.compute import threads
 from auxhash.learn.smooth import pairs as refine_pairs
 from auxhash.learn.smooth.pairs import FreshPairs, GivenPairs, objective_for
+from auxhash.mac import affinity, losses
 from auxhash.mac.zstep import Problem
 
 B = 6

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from auxhash.mac import affinity
 from auxhash.compute import threads
 from auxhash.learn.smooth.rank import Rank, _soft_rank
 from auxhash.learn.smooth.similar import Both, Partners, SameClass
+from auxhash.mac import affinity
 
 
 def soft_rank_loss(A, rows, size, similar, n, s, tau=0.5):

@@ -8,9 +8,9 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 from auxhash import MACHash, TwoStepHash
+from auxhash.learn.smooth import REPORTS, Refine
 from auxhash.mac import affinity, losses
 from auxhash.mac.hashfunctions import NetworkHash, SVMHash, network
-from auxhash.learn.smooth import REPORTS, Refine
 from tests.conftest import SOAK
 
 QUICK = Refine(n_steps=30, batch=100)

@@ -11,9 +11,9 @@ from tests.learn.torch.made import N_BITS, Small, dense, hashed, pictures, point
 torch = pytest.importorskip("torch")
 
 from auxhash.codes import sign  # noqa: E402
+from auxhash.learn.torch import ModuleHash, learning  # noqa: E402
 from auxhash.mac.hashfunctions import get, h_step, is_shared, is_smooth, outputs  # noqa: E402
 from auxhash.model.identity import in_words  # noqa: E402
-from auxhash.learn.torch import ModuleHash, learning  # noqa: E402
 
 ALL = np.arange(N_BITS)
 

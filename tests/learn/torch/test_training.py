@@ -13,14 +13,21 @@ from tests.learn.torch.made import N_BITS, dense, hashed, pictures, points, smal
 torch = pytest.importorskip("torch")
 
 import auxhash  # noqa: E402
-from auxhash import EndToEndHash, MACHash, ModelFileError, NeighborHash, Refine, TwoStepHash
-from auxhash.mac import affinity
+from auxhash import (  # noqa: E402
+    EndToEndHash,
+    MACHash,
+    ModelFileError,
+    NeighborHash,
+    Refine,
+    TwoStepHash,
+)
 from auxhash.compute import threads  # noqa: E402
-from auxhash.mac.hashfunctions.smooth import Moment  # noqa: E402
-from auxhash.model.fitted import TIMES  # noqa: E402
 from auxhash.learn.torch import ModuleHash, augment  # noqa: E402
 from auxhash.learn.training import ranking  # noqa: E402
 from auxhash.learn.training import run as training_run  # noqa: E402
+from auxhash.mac import affinity  # noqa: E402
+from auxhash.mac.hashfunctions.smooth import Moment  # noqa: E402
+from auxhash.model.fitted import TIMES  # noqa: E402
 
 SMALL = {"n_bits": N_BITS, "n_similar": 10, "n_dissimilar": 20, "random_state": 0, "n_jobs": 1}
 QUICK = Refine(n_steps=20, batch=60, keep="refined")

@@ -21,17 +21,17 @@ from sklearn.linear_model import LogisticRegression
 
 import auxhash
 from auxhash import MACHash, TrainingInterrupted, TwoStepHash
-from auxhash.learn import baselines
-from auxhash.mac import affinity
 from auxhash.cli import main
-from auxhash.mac.hashfunctions import NetworkHash
+from auxhash.learn import baselines
 from auxhash.learn.smooth import Refine
-from auxhash.model import modelfile
-from auxhash.model.fitted import TIMES
 from auxhash.learn.training import checkpoint
 from auxhash.learn.training import run as training_run
 from auxhash.learn.training.validation import TrainingPoints
+from auxhash.mac import affinity
+from auxhash.mac.hashfunctions import NetworkHash
 from auxhash.mac.zstep import Cut, Quad
+from auxhash.model import modelfile
+from auxhash.model.fitted import TIMES
 from tests import oracle
 
 KILLS = 40 if os.environ.get("AUXHASH_SOAK") else 2

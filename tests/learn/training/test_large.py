@@ -8,12 +8,12 @@ import pytest
 from sklearn.datasets import load_digits
 
 from auxhash import MACHash, TwoStepHash, load
-from auxhash.learn.baselines import LSH
 from auxhash.compute import threads
 from auxhash.compute.arrays import Computed
-from auxhash.mac.hashfunctions import features, step, svm
 from auxhash.learn import encoder
+from auxhash.learn.baselines import LSH
 from auxhash.learn.smooth import Refine
+from auxhash.mac.hashfunctions import features, step, svm
 from tests.conftest import SOAK
 
 X, y = (part[:600] for part in load_digits(return_X_y=True))

@@ -7,9 +7,9 @@ import pytest
 from rich import progress as bars
 
 from auxhash import MACHash, NeighborHash, TwoStepHash
-from auxhash.mac.loop import Step
 from auxhash.learn.training import progress
 from auxhash.learn.training.checkpoint import Checkpoint
+from auxhash.mac.loop import Step
 
 X = np.random.default_rng(0).normal(size=(60, 5))
 y = np.arange(60) % 3

@@ -9,12 +9,12 @@ from sklearn.base import clone
 
 import auxhash
 from auxhash import MACHash, TwoStepHash, Validation
-from auxhash.learn import paper
-from auxhash.mac import affinity
-from auxhash.search import metrics
 from auxhash.compute.neighbors import nearest
-from auxhash.model.identity import in_words
+from auxhash.learn import paper
 from auxhash.learn.training.validation import JudgedPairs, PairPrecision, judged_pairs
+from auxhash.mac import affinity
+from auxhash.model.identity import in_words
+from auxhash.search import metrics
 from tests import oracle
 from tests.conftest import SOAK
 

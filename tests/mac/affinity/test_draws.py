@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from auxhash.compute import random
 from auxhash.mac.affinity import draws
 
 
 def listed(n, seed, stream, candidates, k):
     """k of the candidates, which are in rising order, as `sample` takes them."""
     out = np.full(k, -1, np.int32)
-    found = draws.sample(len(candidates), k, seed, stream, np.zeros(n, bool), out)
+    found = random.sample(len(candidates), k, seed, stream, np.zeros(n, bool), out)
     return [*np.asarray(candidates)[out[:found]], *[-1] * (k - found)]
 
 

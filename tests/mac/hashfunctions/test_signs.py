@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auxhash import MACHash
-from auxhash.learn.baselines import LSH
 from auxhash.codes import pack, pack_bits, sign
+from auxhash.learn import encoder
+from auxhash.learn.baselines import LSH
 from auxhash.mac.hashfunctions import NetworkHash, Scaled, SVMHash, Unit, encoded, outputs, step
 from auxhash.mac.hashfunctions.signs import (
     BLOCK,
@@ -23,7 +24,6 @@ from auxhash.mac.hashfunctions.signs import (
     Hyperplanes,
     Room,
 )
-from auxhash.learn import encoder
 
 TYPES = ["f4", "f8", "f2", "u1", "i1", "i2", "u2", "i4", "i8", ">f4"]
 

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auxhash.mac import affinity
 from auxhash.codes import pack, to_words
 from auxhash.compute import threads
+from auxhash.mac import affinity
 from auxhash.mac.zstep import Penalty, Problem
 from auxhash.mac.zstep.cut import Cut, blocks, solve_block, survey
 from tests import oracle

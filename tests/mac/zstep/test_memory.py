@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from auxhash.mac import affinity
 from auxhash.compute import threads
+from auxhash.mac import affinity
 from auxhash.mac.zstep import Penalty, Problem, get, graph, z_step
 from auxhash.mac.zstep import problem as module
 from tests import oracle

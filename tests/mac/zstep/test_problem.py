@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auxhash.mac import affinity
 from auxhash.codes import pack, to_words
 from auxhash.compute import threads
+from auxhash.mac import affinity
 from auxhash.mac.zstep import Penalty, Problem, get, graph, z_step
 from auxhash.mac.zstep.gains import FEW, MANY
 from tests import oracle

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auxhash import MACHash, TwoStepHash
-from auxhash.mac import affinity, hashfunctions, loop as mac, zstep
 from auxhash.codes import codes_to_words
 from auxhash.compute import threads
+from auxhash.mac import affinity, hashfunctions, loop, zstep
 from auxhash.mac.zstep import Cut, Penalty, Problem, Quad, first_codes, get, z_step
 from tests import oracle
 
@@ -114,7 +114,7 @@ def test_the_first_pass_counts_as_a_sweep(solver, start):
         Z = first_codes(problem, start, get(solver), draws)
         if max_sweeps > 1:
             Z = z_step(problem, Z, Penalty(Z, 0.0), get(solver), max_sweeps - 1, draws).Z
-        algorithm = mac.MAC(get(solver), max_sweeps=max_sweeps, start=start)
+        algorithm = loop.MAC(get(solver), max_sweeps=max_sweeps, start=start)
         given = oracle.codes(rng, 90, 4)
         step, state = next(algorithm.steps(problem, F, h, given, np.random.default_rng(1)))
         np.testing.assert_array_equal(state.Z, Z)

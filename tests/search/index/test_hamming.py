@@ -9,9 +9,9 @@ from usearch.index import Index as USearchIndex
 
 from auxhash import HammingIndex
 from auxhash.codes import MOST_BITS, hamming, pack, unpack
+from auxhash.compute.words import count
 from auxhash.search.index import few, scan
 from auxhash.search.index.multiindex import MultiIndex
-from auxhash.compute.words import count
 
 BITS = (1, 7, 8, 9, 63, 64, 65, 128, 256)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from auxhash.search import metrics
 from auxhash.codes import pack
+from auxhash.search import metrics
 
 
 def transcribed(query, base, query_labels, base_labels, k):

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auxhash.search import metrics
 from auxhash.codes import hamming, pack
+from auxhash.search import metrics
 from auxhash.search.metrics import tally
 
 MEASURES = ("precision", "recall", "possible", "relevant", "found")

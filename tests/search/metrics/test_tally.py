@@ -6,8 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from auxhash.search import metrics
 from auxhash.codes import MOST_BITS, pack
+from auxhash.search import metrics
 from auxhash.search.metrics import tally
 
 RNG = np.random.default_rng(0)

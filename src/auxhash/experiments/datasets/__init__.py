@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from auxhash.experiments.datasets.arrays import from_arrays
     from auxhash.experiments.datasets.dataset import Dataset, Points
     from auxhash.experiments.datasets.fetch.sources import Collection, DataError
+    from auxhash.experiments.datasets.infinite_mnist import InfiniteMNIST
     from auxhash.files.chunks import from_chunks
     from auxhash.files.vectors import read_vectors, write_vectors
-    from auxhash.experiments.datasets.infinite_mnist import InfiniteMNIST
 
 __all__ = [
     "REGISTRY",
@@ -33,11 +33,11 @@ __all__ = [
 
 # Imported at first use: to look up the name of a data set imports nothing heavy.
 _HOMES = {
-    "DataError": "fetch.sources",
-    "Dataset": "dataset",
-    "InfiniteMNIST": "infinite_mnist",
-    "Points": "dataset",
-    "from_arrays": "arrays",
+    "DataError": "experiments.datasets.fetch.sources",
+    "Dataset": "experiments.datasets.dataset",
+    "InfiniteMNIST": "experiments.datasets.infinite_mnist",
+    "Points": "experiments.datasets.dataset",
+    "from_arrays": "experiments.datasets.arrays",
     "from_chunks": "files.chunks",
     "read_vectors": "files.vectors",
     "write_vectors": "files.vectors",
@@ -126,5 +126,5 @@ def load(name: str, cosine: bool = False, **options: Any) -> "Dataset":
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        return getattr(import_module(f"auxhash.experiments.datasets.{_HOMES[name]}"), name)
+        return getattr(import_module(f"auxhash.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'auxhash.experiments.datasets' has no attribute {name!r}")

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute import neighbors
-from auxhash.compute import threads
+from auxhash.compute import neighbors, threads
 from auxhash.compute.arrays import AnyArray, Numbers
 from auxhash.experiments.datasets.fetch import cache
 

@@ -15,8 +15,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute import checks
-from auxhash.compute import neighbors
+from auxhash.compute import checks, neighbors
 from auxhash.experiments.datasets.dataset import (
     Dataset,
     Points,

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.compute.random import random_bits
 from auxhash.compute import threads
 from auxhash.compute.kernels import kernel
+from auxhash.compute.random import random_bits
 from auxhash.experiments.datasets import mnist
 from auxhash.experiments.datasets.dataset import Dataset, Points, describe, draw, within
 from auxhash.experiments.datasets.fetch import cache

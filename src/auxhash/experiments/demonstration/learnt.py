@@ -13,25 +13,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute.version import __version__
-from auxhash.mac import hashfunctions, loop as mac, zstep
-from auxhash.compute.random import generator
 from auxhash.codes import Packed, n_bytes, pack, sign
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
+from auxhash.compute.random import generator
+from auxhash.compute.version import __version__
 from auxhash.experiments.datasets.dataset import Dataset
-from auxhash.learn.estimators import MACHash
-from auxhash.mac.hashfunctions import HashFunction
-from auxhash.mac.loop import State, Step
-from auxhash.learn.smooth import Refine
-from auxhash.model import modelfile
-from auxhash.model.encoding import decode, encode
 from auxhash.files.writing import destination
-from auxhash.model.identity import in_words
-from auxhash.model.modelfile import StoredModel
+from auxhash.learn.estimators import MACHash
+from auxhash.learn.smooth import Refine
 from auxhash.learn.training import Settings, Training
 from auxhash.learn.training.run import PARTS
 from auxhash.learn.training.validation import TrainingPoints
+from auxhash.mac import hashfunctions, loop, zstep
+from auxhash.mac.hashfunctions import HashFunction
+from auxhash.mac.loop import State, Step
+from auxhash.model import modelfile
+from auxhash.model.encoding import decode, encode
+from auxhash.model.identity import in_words
+from auxhash.model.modelfile import StoredModel
 
 N_BITS = 16
 PAIRS: dict[str, Any] = {"n_similar": 20, "n_dissimilar": 100}
@@ -123,7 +123,7 @@ def learn(data: Dataset, seed: int, n_jobs: int | None = None) -> Learnt:
     X, y = data.base.X.astype(np.float64), np.asarray(data.base.y)
     path = _path(X, y, seed, n_jobs)
     two_step, refined = path[0][1].h, path[-1][1].h
-    _, lowest = mac.lowest((step, state) for step, state in path if step.mu < np.inf)
+    _, lowest = loop.lowest((step, state) for step, state in path if step.mu < np.inf)
     functions = {"two-step": two_step, "mac": lowest.h, "refined": refined}
     for name, kind in (("kernels", "rbf"), ("network", "network")):
         hasher = MACHash(
@@ -156,7 +156,7 @@ def _path(
     settings = Settings(
         N_BITS,
         "ksh",
-        mac.MAC(zstep.get("descent"), **FREE),
+        loop.MAC(zstep.get("descent"), **FREE),
         hashfunctions.linear(),
         **PAIRS,
         refine="auto",

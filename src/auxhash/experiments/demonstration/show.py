@@ -17,16 +17,16 @@ import numpy as np
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from numpy.typing import NDArray
 
-from auxhash.compute import checks
-from auxhash.experiments import datasets
-from auxhash.search import metrics
-from auxhash.compute.neighbors import nearest
-from auxhash.compute.checks import ArgumentError
 from auxhash.codes import Packed, hamming, unpack
+from auxhash.compute import checks
+from auxhash.compute.checks import ArgumentError
+from auxhash.compute.neighbors import nearest
+from auxhash.experiments import datasets
 from auxhash.experiments.datasets.dataset import Dataset, Points
 from auxhash.experiments.datasets.fetch import cache as datacache
-from auxhash.search.index import HammingIndex
 from auxhash.experiments.demonstration.learnt import FREE, N_BITS, PAIRS, Learnt, codes_of, kept
+from auxhash.search import metrics
+from auxhash.search.index import HammingIndex
 
 JsonObject = dict[str, Any]
 
@@ -432,7 +432,7 @@ def _json(value: JsonObject) -> Response:
 @cache
 def _content(name: str) -> tuple[bytes, str]:
     """A file of the page, and its mark, by which browsers ask whether theirs is still the same."""
-    content = files("auxhash.serve").joinpath("static", name).read_bytes()
+    content = files("auxhash.experiments.demonstration").joinpath("static", name).read_bytes()
     return content, f'"{sha256(content).hexdigest()[:24]}"'
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from auxhash.search import metrics
 from auxhash.experiments.claims import (
     Claim,
     among,
@@ -18,6 +17,7 @@ from auxhash.experiments.figures.figure import GroupFigure, Section, of, over_bi
 from auxhash.experiments.figures.styles import DASHES
 from auxhash.experiments.groups import Group, Record
 from auxhash.experiments.svg import Plot, Series, Style
+from auxhash.search import metrics
 
 SETS = {"base": "base", "query": "test set"}
 

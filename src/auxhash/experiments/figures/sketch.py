@@ -14,21 +14,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute.version import __version__
-from auxhash.experiments import datasets
-from auxhash.mac import affinity, hashfunctions, loop as mac, zstep
-from auxhash.mac.affinity import Affinity
 from auxhash.compute.arrays import Array
-from auxhash.experiments import claims, runs
+from auxhash.compute.version import __version__
+from auxhash.experiments import claims, datasets, runs
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.claims import Verdict
 from auxhash.experiments.figures.figure import WHOLE, FigureContent, Part, Section
 from auxhash.experiments.figures.styles import DASHES
 from auxhash.experiments.scales import ORDERS, Scale
 from auxhash.experiments.svg import Plot, Series, Style
+from auxhash.mac import affinity, hashfunctions, loop, zstep
+from auxhash.mac.affinity import Affinity
 from auxhash.mac.hashfunctions import HashFunction
 from auxhash.mac.hashfunctions.rotation import principal_axes
-from auxhash.learn.paper import Order
+from auxhash.mac.presets import Order
 from auxhash.model.encoding import Arrays
 
 Signs = NDArray[np.int8]
@@ -165,15 +164,15 @@ class Draw:
         return facts, arrays
 
 
-def _solve(X: Array, pairs: Affinity, seed: int, order: Order) -> tuple[mac.State, mac.State]:
+def _solve(X: Array, pairs: Affinity, seed: int, order: Order) -> tuple[loop.State, loop.State]:
     """Where MAC starts, with the free codes as Z, and where it ends."""
     centres, start, solving = np.random.default_rng(seed).spawn(3)
     h = hashfunctions.get("linear", 100.0).prepare(X, centres)
     Z = (2 * start.integers(0, 2, (len(X), BITS)) - 1).astype(np.int8)
     problem = zstep.Problem(pairs, "ksh", BITS, 1)
     solver = zstep.Cut(order=order)
-    steps = list(mac.MAC(solver).steps(problem, h.features(X), h, Z, solving))
-    return steps[0][1], mac.lowest(steps)[1]
+    steps = list(loop.MAC(solver).steps(problem, h.features(X), h, Z, solving))
+    return steps[0][1], loop.lowest(steps)[1]
 
 
 def _place(codes: Signs, free: Signs, pairs: Affinity) -> list[float]:

@@ -3,24 +3,30 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.codes import n_bytes
+from auxhash.codes import Packed, n_bytes
+from auxhash.compute.arrays import AnyArray
 from auxhash.files.parquetfiles import whole
 from auxhash.files.shards.places import FileAt
 from auxhash.files.shards.reading import Columns, chunks
-
-if TYPE_CHECKING:
-    from auxhash.learn.hasher import Hasher
-    from auxhash.learn.encoder import Encoder
 
 KEY = b"auxhash"  # of the file's metadata, which say what the codes were made of
 ROWS = 1 << 16  # codes written at once
 
 Origin = dict[str, Any]
+
+
+class Encodes(Protocol):
+    """A fitted model, as far as files of codes are concerned."""
+
+    n_bits: int
+    n_features_in_: int
+
+    def encode(self, X: AnyArray) -> Packed: ...
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,7 @@ class Coding:
     origin: Origin  # what the codes depend on: they are made anew when it is another
 
 
-def coded(coding: Coding, model: "Encoder | Hasher", tell: Callable[[int], None]) -> int:
+def coded(coding: Coding, model: Encodes, tell: Callable[[int], None]) -> int:
     """Write the codes of a file, whole or not at all; returns how many.
 
     `tell` is called with the number of points that were encoded, from time to time.

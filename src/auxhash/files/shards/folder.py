@@ -8,18 +8,14 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from auxhash.files.taken import columns
+from auxhash.compute.words import count
 from auxhash.files.shards import coding, places, reading
-from auxhash.files.shards.coding import Coding, Origin
+from auxhash.files.shards.coding import Coding, Encodes, Origin
 from auxhash.files.shards.places import FileAt
 from auxhash.files.shards.reading import Columns, Look
-from auxhash.compute.words import count
-
-if TYPE_CHECKING:
-    from auxhash.learn.hasher import Hasher
-    from auxhash.learn.encoder import Encoder
+from auxhash.files.taken import columns
 
 SAID = 3  # files that a message names
 
@@ -77,7 +73,7 @@ class Folder:
 
     pattern: str
     output: str
-    model: "Encoder | Hasher"
+    model: Encodes
     identity: str
     columns: Columns
 

@@ -18,8 +18,8 @@ from auxhash.files.parquetfiles import (
     is_text,
     whole,
 )
-from auxhash.files.tables import check_features, check_finite
 from auxhash.files.shards.places import FileAt
+from auxhash.files.tables import check_features, check_finite
 
 KINDS = (".parquet", ".npy")
 NUMBERS = 1 << 20  # read at once, about

@@ -14,11 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute import checks
-from auxhash.compute import neighbors
+from auxhash.compute import checks, neighbors
+from auxhash.compute.arrays import Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
-from auxhash.compute.arrays import Array
 
 NOTHING = 1e-10  # rounding: eigenvalues, curvatures, and weights relative to the largest
 KMEANS_STEPS = 10

@@ -17,17 +17,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute import checks
-from auxhash.mac import hashfunctions
-from auxhash.compute.random import RandomState
-from auxhash.learn.baselines.method import Unsupervised
-from auxhash.compute.checks import numbers
 from auxhash.codes import Codes, sign
-from auxhash.compute import threads
+from auxhash.compute import checks, threads
 from auxhash.compute.arrays import Array
+from auxhash.compute.checks import numbers
+from auxhash.compute.random import RandomState
+from auxhash.compute.registry import register
+from auxhash.learn.baselines.method import Unsupervised
+from auxhash.mac import hashfunctions
 from auxhash.mac.hashfunctions import HashFunction, Scaled, h_step
 from auxhash.mac.hashfunctions.rotation import principal_axes, quantize, random_rotation
-from auxhash.compute.registry import register
 
 ENUMERATED = 10  # bits up to which the Z step tries every code
 CHUNK = 1024  # points

@@ -11,17 +11,16 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.compute import checks
-from auxhash.mac import zstep
-from auxhash.mac.affinity import Affinity, from_pairs
+from auxhash.codes import codes_to_words, sign
+from auxhash.compute import checks, threads
+from auxhash.compute.arrays import Array
 from auxhash.compute.distances import squared_distances
+from auxhash.compute.kernels import kernel
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.baselines.method import Method, doubles
-from auxhash.codes import codes_to_words, sign
-from auxhash.compute import threads
-from auxhash.compute.arrays import Array
-from auxhash.compute.kernels import kernel
 from auxhash.learn.hasher import check_pairs, check_points, kept_labels, learning
+from auxhash.mac import zstep
+from auxhash.mac.affinity import Affinity, from_pairs
 from auxhash.mac.zstep.problem import ROUNDING, BitProblem
 
 INITIAL = 0.001  # size of the first weights

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from auxhash.compute import checks
+from auxhash.compute.arrays import Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Supervised
-from auxhash.compute.arrays import Array
 from auxhash.mac.hashfunctions.rotation import quantize, random_rotation
 
 

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.mac import affinity as affinities
+from auxhash.codes import sign
 from auxhash.compute import checks
-from auxhash.mac import hashfunctions, zstep
-from auxhash.mac.affinity import Affinity
+from auxhash.compute.arrays import Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Pairwise
-from auxhash.codes import sign
-from auxhash.compute.arrays import Array
+from auxhash.mac import affinity as affinities
+from auxhash.mac import hashfunctions, zstep
+from auxhash.mac.affinity import Affinity
 
 LOSS = "ksh"  # for one bit, (z z' - y)^2 is 2 (-y z z') plus a constant
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import checks
+from auxhash.compute.arrays import Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
-from auxhash.compute.arrays import Array
 from auxhash.mac.hashfunctions.rotation import principal_axes, quantize, random_rotation
 
 

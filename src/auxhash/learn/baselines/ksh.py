@@ -18,15 +18,14 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse import csr_array
 
-from auxhash.compute import checks
-from auxhash.mac.affinity import Affinity, from_labels
+from auxhash.codes import sign
+from auxhash.compute import checks, threads
+from auxhash.compute.arrays import Array
 from auxhash.compute.distances import squared_distances
+from auxhash.compute.kernels import kernel
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Pairwise
-from auxhash.codes import sign
-from auxhash.compute import threads
-from auxhash.compute.arrays import Array
-from auxhash.compute.kernels import kernel
+from auxhash.mac.affinity import Affinity, from_labels
 
 Product = Callable[[Array], Array]  # with a symmetric matrix
 

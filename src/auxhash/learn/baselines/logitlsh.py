@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.compute.arrays import Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Supervised
 from auxhash.learn.baselines.onehot import class_predictor
-from auxhash.compute.arrays import Array
 
 LEAST = 1e-12  # smaller probabilities are raised to it, since log(0) is infinite
 

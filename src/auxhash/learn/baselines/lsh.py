@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import checks
+from auxhash.compute.arrays import Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
-from auxhash.compute.arrays import Array
 
 
 class LSH(Unsupervised):

@@ -5,11 +5,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.compute import checks
-from auxhash.mac.affinity import Affinity
-from auxhash.compute.random import RandomState, generator
 from auxhash.codes import MOST_BITS
+from auxhash.compute import checks
 from auxhash.compute.arrays import Array
+from auxhash.compute.random import RandomState, generator
 from auxhash.learn.hasher import (
     Hasher,
     check_labelled,
@@ -19,6 +18,7 @@ from auxhash.learn.hasher import (
     kept_labels,
     learning,
 )
+from auxhash.mac.affinity import Affinity
 from auxhash.model.fitted import check_stored
 
 SMALLEST = 1e-100  # the largest number of X lies between this and 1 / this: squares stay in range

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from auxhash.compute.random import RandomState
-from auxhash.learn.baselines.method import Supervised
 from auxhash.codes import Codes
 from auxhash.compute.arrays import Array
+from auxhash.compute.random import RandomState
+from auxhash.learn.baselines.method import Supervised
 
 
 def class_predictor(classifier: Any, rng: np.random.Generator) -> Any:

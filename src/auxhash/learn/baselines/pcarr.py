@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.compute.arrays import Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
-from auxhash.compute.arrays import Array
 from auxhash.mac.hashfunctions.rotation import principal_axes, random_rotation
 
 

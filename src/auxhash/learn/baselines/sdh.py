@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from auxhash.codes import sign
 from auxhash.compute import checks
+from auxhash.compute.arrays import Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Supervised
-from auxhash.codes import sign
-from auxhash.compute.arrays import Array
 from auxhash.mac.hashfunctions import RadialBasis
 
 RIDGE = 1e-8  # of the regression for P, relative: radial basis functions are nearly collinear

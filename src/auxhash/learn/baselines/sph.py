@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import checks
+from auxhash.compute.arrays import Array
 from auxhash.compute.distances import squared_distances
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised, middle
-from auxhash.compute.arrays import Array
 
 STARTERS = 5  # each pivot starts at the mean of so many points
 

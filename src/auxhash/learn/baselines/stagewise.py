@@ -10,23 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from auxhash.compute import checks
-from auxhash.mac import hashfunctions, loop as mac, zstep
-from auxhash.compute.random import RandomState
 from auxhash.codes import Codes, codes_to_words, sign
-from auxhash.compute import clock, threads
+from auxhash.compute import checks, clock, threads
 from auxhash.compute.arrays import Matrix
+from auxhash.compute.random import RandomState
 from auxhash.learn.estimators import AffinityHash
-from auxhash.mac.hashfunctions import HashFunction
 from auxhash.learn.training import Settings
+from auxhash.mac import hashfunctions, loop, zstep
+from auxhash.mac.hashfunctions import HashFunction
 from auxhash.mac.zstep.start import next_bit
 
 
 @dataclass(frozen=True)
-class Stagewise(mac.MAC):
+class Stagewise(loop.MAC):
     """MAC whose two-step solution is found bit by bit, with `max_sweeps` passes per bit."""
 
-    def _two_step(
+    def two_step(
         self,
         problem: zstep.Problem,
         F: Matrix,
@@ -34,7 +33,7 @@ class Stagewise(mac.MAC):
         Z: Codes,
         rng: np.random.Generator,
         free: bool,
-    ) -> mac.Iterate:
+    ) -> loop.Iterate:
         began = clock.seconds()
         Z = np.ones(Z.shape, np.int8)
         # Trained on the first codes, all +1, h has all bits from the beginning.
@@ -53,7 +52,7 @@ class Stagewise(mac.MAC):
             z_seconds += between - began
             h_seconds += clock.seconds() - between
         loss = problem.loss(Z)
-        return mac.Iterate(mac.State(h, H, Z, Z, None), loss, loss, z_seconds, h_seconds, 0)
+        return loop.Iterate(loop.State(h, H, Z, Z, None), loss, loss, z_seconds, h_seconds, 0)
 
 
 class TwoStepBaseline(AffinityHash):
@@ -101,7 +100,7 @@ class TwoStepBaseline(AffinityHash):
 
     def _settings(self) -> Settings:
         solver = zstep.get(self.z_step)
-        algorithm = mac.MAC(solver, max_sweeps=self.max_sweeps)
+        algorithm = loop.MAC(solver, max_sweeps=self.max_sweeps)
         if self.stagewise:
             # A second pass of quad would start where the first did, at the same eigenvector.
             passes = 1 if self.z_step == "quad" else self.max_sweeps

@@ -12,15 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from auxhash.compute import checks
-from auxhash.mac import hashfunctions
-from auxhash.compute import neighbors
-from auxhash.mac.affinity import Affinity
+from auxhash.codes import sign
+from auxhash.compute import checks, neighbors
+from auxhash.compute.arrays import Array
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.baselines.method import Method, check_single, doubles, middle
-from auxhash.codes import sign
-from auxhash.compute.arrays import Array
 from auxhash.learn.hasher import check_labelled, check_pairs, check_points, kept_labels, learning
+from auxhash.mac import hashfunctions
+from auxhash.mac.affinity import Affinity
 
 
 class STH(Method):

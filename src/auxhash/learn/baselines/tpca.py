@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.learn.baselines.method import Unsupervised
 from auxhash.compute.arrays import Array
+from auxhash.learn.baselines.method import Unsupervised
 from auxhash.mac.hashfunctions.rotation import principal_axes
 
 

@@ -11,13 +11,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.mac import losses
-from auxhash.mac.affinity import Affinity
 from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers, Single
 from auxhash.compute.device import CPU
 from auxhash.compute.kernels import kernel
 from auxhash.learn.smooth.gradient import Objective, Outputs, Shuffled, through_tanh
+from auxhash.mac import losses
+from auxhash.mac.affinity import Affinity
 from auxhash.mac.zstep import Problem
 
 PairSource = Literal["auto", "given", "fresh"]

@@ -22,11 +22,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from auxhash.compute import checks
-from auxhash.compute.neighbors import nearest
-from auxhash.compute import clock, threads, underway
+from auxhash.compute import checks, clock, threads, underway
 from auxhash.compute.arrays import Matrix
+from auxhash.compute.neighbors import nearest
 from auxhash.compute.peers import peers
+from auxhash.compute.registry import register
+from auxhash.learn.smooth.classes import BATCH as CLASS_BATCH
+from auxhash.learn.smooth.classes import ClassCodes
+from auxhash.learn.smooth.gradient import RATE, DescentState, GradientDescent, Objective
+from auxhash.learn.smooth.pairs import BATCH, PairSource, classes_of, fresh_classes, objective_for
+from auxhash.learn.smooth.rank import BATCH as RANK_BATCH
+from auxhash.learn.smooth.rank import Rank
+from auxhash.learn.smooth.similar import Both, Partners, SameClass, Similar
 from auxhash.mac.hashfunctions import (
     HashFunction,
     NetworkHash,
@@ -38,14 +45,6 @@ from auxhash.mac.hashfunctions import (
     is_smooth,
 )
 from auxhash.mac.loop import State, Step, Validate
-from auxhash.learn.smooth.classes import BATCH as CLASS_BATCH
-from auxhash.learn.smooth.classes import ClassCodes
-from auxhash.learn.smooth.gradient import RATE, DescentState, GradientDescent, Objective
-from auxhash.learn.smooth.pairs import BATCH, PairSource, classes_of, fresh_classes, objective_for
-from auxhash.learn.smooth.rank import BATCH as RANK_BATCH
-from auxhash.learn.smooth.rank import Rank
-from auxhash.learn.smooth.similar import Both, Partners, SameClass, Similar
-from auxhash.compute.registry import register
 from auxhash.mac.zstep import Problem
 
 NEAREST = 10  # neighbours in feature space, of each point

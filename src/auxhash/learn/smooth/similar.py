@@ -7,9 +7,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from auxhash.mac.affinity import Affinity
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import Numbers, Single
+from auxhash.mac.affinity import Affinity
 
 
 class Similar(Protocol):

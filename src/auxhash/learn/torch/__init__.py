@@ -11,7 +11,7 @@ export      the module down to packed codes, in ONNX
 try:
     import torch as _torch  # noqa: F401
 except ImportError as error:
-    raise ImportError("auxhash.learn.torch needs PyTorch: pip install 'auxhash[torch]'") from error
+    raise ImportError("auxhash.torch needs PyTorch: pip install 'auxhash[torch]'") from error
 
 from auxhash.learn.torch import augment
 from auxhash.learn.torch.modulehash import ModuleHash

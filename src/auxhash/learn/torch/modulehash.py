@@ -9,11 +9,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from auxhash.compute import checks
 from auxhash.codes import Codes
+from auxhash.compute import checks
 from auxhash.compute.arrays import Array
 from auxhash.compute.registry import register
-from auxhash.model.encoding import TYPES
 from auxhash.learn.torch import learning
 from auxhash.learn.torch.learning import (
     Augment,
@@ -25,6 +24,7 @@ from auxhash.learn.torch.learning import (
     ToInput,
 )
 from auxhash.learn.torch.smooth import SmoothModule
+from auxhash.model.encoding import TYPES
 
 ModuleState = dict[str, NDArray[Any]]  # a module's state_dict, as NumPy's arrays
 FIRST, MORE, LEAST_STEPS = 20, 5, 200  # rounds of the h steps, and steps where points are few
@@ -63,7 +63,7 @@ class ModuleHash:
         half: whether training computes in bfloat16 where that is safe (autocast); encoding never
             does.
         augment: a function of a raw batch and a `torch.Generator` on its device, which returns the
-            batch, changed at random; in training only. See `auxhash.learn.torch.augment`.
+            batch, changed at random; in training only. See `auxhash.torch.augment`.
         to_input: a function of a raw batch that returns what the module takes. None takes pictures
             of bytes, (n, h, w, c) or (n, h, w), as numbers from 0 to 1 with channels first, and all
             else as it is.

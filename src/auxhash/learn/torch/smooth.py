@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers, Single
-from auxhash.mac.hashfunctions.smooth import Moment
 from auxhash.learn.smooth.gradient import RATE
 from auxhash.learn.torch.learning import (
     Batches,
@@ -27,6 +26,7 @@ from auxhash.learn.torch.learning import (
     repeatable,
     seeded,
 )
+from auxhash.mac.hashfunctions.smooth import Moment
 
 SAMPLE = 1024  # points whose outputs tell their size before the first batch
 NEW = 0.1  # share of a batch in the mean of the sizes

@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
+from auxhash.compute.registry import register
 from auxhash.compute.version import __version__
+from auxhash.files.writing import LockedError, locked
 from auxhash.mac.hashfunctions import HashFunction
 from auxhash.mac.loop import State, Step
 from auxhash.model import modelfile
-from auxhash.compute.registry import register
 from auxhash.model.encoding import decode, encode
-from auxhash.files.writing import LockedError, locked
 from auxhash.model.identity import DIGEST
 from auxhash.model.modelfile import ModelFileError, StoredModel
 

@@ -13,12 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute import approximate, neighbors
-from auxhash.compute.neighbors import Metric
-from auxhash.compute.checks import number, whole
-from auxhash.compute import clock, threads, underway
+from auxhash.compute import approximate, clock, neighbors, threads, underway
 from auxhash.compute.arrays import Numbers, Single
+from auxhash.compute.checks import number, whole
 from auxhash.compute.device import CPU, Device
+from auxhash.compute.neighbors import Metric
+from auxhash.compute.registry import register
+from auxhash.learn.smooth.gradient import GradientDescent
+from auxhash.learn.smooth.rank import Rank
+from auxhash.learn.smooth.similar import Partners
+from auxhash.learn.training import interrupt
+from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
+from auxhash.learn.training.progress import getting_ready, new_bar
 from auxhash.mac.hashfunctions.step import (
     HashFunction,
     SharedLayers,
@@ -26,13 +32,6 @@ from auxhash.mac.hashfunctions.step import (
     is_shared,
     started,
 )
-from auxhash.learn.smooth.gradient import GradientDescent
-from auxhash.learn.smooth.rank import Rank
-from auxhash.learn.smooth.similar import Partners
-from auxhash.compute.registry import register
-from auxhash.learn.training import interrupt
-from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
-from auxhash.learn.training.progress import getting_ready, new_bar
 
 REPORTS = 50  # times that the rank is measured, and that a run can be stopped or go on
 STEEPNESS = 1.0, 10.0  # of tanh, in the first step and in the last

@@ -15,15 +15,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.mac import affinity as affinities
-from auxhash.mac import hashfunctions, loop as mac, zstep
-from auxhash.mac.affinity import Affinity, gpu
 from auxhash.codes import Codes
 from auxhash.compute import clock
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.peers import peers
-from auxhash.mac.hashfunctions import HashFunction
-from auxhash.mac.loop import MAC, State, Step, Validate
 from auxhash.learn.smooth import REPORTS, Refine
 from auxhash.learn.training import interrupt, progress
 from auxhash.learn.training.checkpoint import Checkpoint, Saved
@@ -34,6 +29,11 @@ from auxhash.learn.training.validation import (
     hold_out,
     precision_of,
 )
+from auxhash.mac import affinity as affinities
+from auxhash.mac import hashfunctions, loop, zstep
+from auxhash.mac.affinity import Affinity, gpu
+from auxhash.mac.hashfunctions import HashFunction
+from auxhash.mac.loop import MAC, State, Step, Validate
 
 Steps = Iterable[tuple[Step, State]]
 
@@ -144,7 +144,7 @@ class Training:
     def _chosen(self, steps: Steps, history: list[Step]) -> tuple[HashFunction, Codes, float]:
         """h, h(X) and L(h): of the lowest accepted step, or refined, if that is to be kept."""
         last: list[State] = []
-        step, state = mac.lowest(_noted(steps, last))
+        step, state = loop.lowest(_noted(steps, last))
         whole = sum(past.mu == np.inf for past in history) == REPORTS
         if whole and self.refine is not None and self.refine.keep == "refined":
             [state] = last

@@ -6,19 +6,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute import checks
-from auxhash.search import metrics
-from auxhash.mac.affinity import Affinity
-from auxhash.compute.neighbors import nearest
 from auxhash.codes import Codes, Packed
+from auxhash.compute import checks, threads
 from auxhash.compute import device as devices
-from auxhash.compute import threads
 from auxhash.compute.arrays import Matrix
+from auxhash.compute.neighbors import nearest
 from auxhash.compute.peers import peers
+from auxhash.compute.registry import register
+from auxhash.mac.affinity import Affinity
 from auxhash.mac.hashfunctions import HashFunction, codes
 from auxhash.mac.loop import Validate
+from auxhash.search import metrics
 from auxhash.search.metrics import counted, tally
-from auxhash.compute.registry import register
+from auxhash.search.metrics.truth import Truth
 
 SCORE_K = 100
 CHUNK = 1 << 16  # pairs whose codes are compared at once
@@ -186,7 +186,7 @@ class Precision:
     ) -> None:
         self.base, self.queries, self.k, self.n_jobs = base, queries, k, n_jobs
         self.truth = query_labels, base_labels, neighbors
-        tally.Truth(*self.truth, len(queries), len(base))  # or raise at once
+        Truth(*self.truth, len(queries), len(base))  # or raise at once
 
     def __call__(self, h: HashFunction) -> float:
         both = (codes(h, F, self.n_jobs) for F in (self.queries, self.base))

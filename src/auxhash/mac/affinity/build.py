@@ -13,14 +13,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.compute import checks
-from auxhash.compute import approximate, neighbors
+from auxhash.compute import approximate, checks, neighbors, random, threads
+from auxhash.compute.arrays import Array, Numbers
+from auxhash.compute.random import RandomState
 from auxhash.mac.affinity import draws
 from auxhash.mac.affinity.affinity import Affinity, Kind
-from auxhash.compute.random import RandomState
 from auxhash.mac.affinity.folding import fold_pairs, fold_signs
-from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Numbers
 
 MOST_POINTS = 2**31 - 1  # their numbers are int32
 CHUNK = 1 << 16  # points or pairs looked at together
@@ -48,7 +46,7 @@ def from_labels(
         raise ValueError(f"y must hold the labels of at least two points, got {n}")
     _wanted("n_similar", n_similar, n)
     _wanted("n_dissimilar", n_dissimilar, n)
-    return drawn_from_labels(labels, n_similar, n_dissimilar, draws.seed(random_state), n_jobs)
+    return drawn_from_labels(labels, n_similar, n_dissimilar, random.seed(random_state), n_jobs)
 
 
 def drawn_from_labels(
@@ -143,7 +141,7 @@ def from_neighbors(
     near = approximate.near(points, similar, metric, n_jobs).astype(np.int32)
     near.sort(axis=1)
     tables = draws.draw(
-        n, (similar, dissimilar), n_jobs, draws.by_rank, near, draws.seed(random_state)
+        n, (similar, dissimilar), n_jobs, draws.by_rank, near, random.seed(random_state)
     )
     if values == "sign":
         return fold_signs(*tables, None, n_jobs)

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.mac.affinity.affinity import Affinity, Kind
-from auxhash.mac.affinity.draws import DrawnTable
 from auxhash.compute import threads
 from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.kernels import kernel
+from auxhash.mac.affinity.affinity import Affinity, Kind
+from auxhash.mac.affinity.draws import DrawnTable
 
 CHUNK = 1 << 20  # draws looked at together
 ROWS = 1024  # points whose draws a thread merges at a time

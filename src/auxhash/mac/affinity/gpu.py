@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute import checks
+from auxhash.compute import checks, random
+from auxhash.compute.arrays import Numbers
+from auxhash.compute.device import Device
 from auxhash.mac.affinity import build, draws
 from auxhash.mac.affinity.affinity import Affinity
 from auxhash.mac.affinity.folding import SIGNS
-from auxhash.compute.arrays import Numbers
-from auxhash.compute.device import Device
 
 THREADS = 1 << 14  # that draw at the same time
 EDGE = 5  # bytes: a partner, and the row of its (y, weight)
@@ -34,7 +34,7 @@ def from_labels(
         return build.from_labels(y, n_similar, n_dissimilar, rng, n_jobs)
     assert n_similar is not None
     assert n_dissimilar is not None
-    labels, seed = checks.labels("y", y), draws.seed(rng)
+    labels, seed = checks.labels("y", y), random.seed(rng)
     return DeviceAffinity(device, labels, int(n_similar), int(n_dissimilar), seed, n_jobs)
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute.checks import whole
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Matrix
-from auxhash.mac.hashfunctions.features import FeatureMap, Scaled
+from auxhash.compute.checks import whole
 from auxhash.compute.registry import register
+from auxhash.mac.hashfunctions.features import FeatureMap, Scaled
 
 
 @register("Constant")

@@ -10,9 +10,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute.distances import squared_distances
-from auxhash.compute.neighbors import normalized
-from auxhash.compute.checks import number, numbers, whole
 from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import (
@@ -25,6 +22,9 @@ from auxhash.compute.arrays import (
     Single,
     fits_single,
 )
+from auxhash.compute.checks import number, numbers, whole
+from auxhash.compute.distances import squared_distances
+from auxhash.compute.neighbors import normalized
 from auxhash.compute.peers import peers, share
 from auxhash.compute.registry import register
 

@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute.checks import number, numbers
 from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Matrix
+from auxhash.compute.checks import number, numbers
 from auxhash.compute.parts import Chunks
+from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import svm
 from auxhash.mac.hashfunctions.features import FeatureMap, RadialBasis, Scaled, rows_of, with_one
 from auxhash.mac.hashfunctions.signs import Hyperplanes
 from auxhash.mac.hashfunctions.smooth import SmoothLinear
-from auxhash.compute.registry import register
 
 CHUNK = 4096  # points per task of a thread
 

@@ -6,17 +6,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute.checks import flag, number, numbers, whole
 from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, held
+from auxhash.compute.checks import flag, number, numbers, whole
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
+from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import svm
 from auxhash.mac.hashfunctions.features import Scaled, Unit, are_too_large, moments
 from auxhash.mac.hashfunctions.linear import CHUNK, linear
 from auxhash.mac.hashfunctions.smooth import SmoothNetwork, ThinnedNetwork
-from auxhash.compute.registry import register
 
 SEEN = 256  # hidden units that the h step looks at: SVMs over all of a wide layer take too long
 FEW, MANY = 2000, 8000  # training points

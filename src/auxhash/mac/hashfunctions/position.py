@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from auxhash.compute.checks import whole
 from auxhash.compute.arrays import Numbers, Single
-from auxhash.mac.hashfunctions.step import HashFunction
+from auxhash.compute.checks import whole
 from auxhash.compute.registry import register
+from auxhash.mac.hashfunctions.step import HashFunction
 
 
 @register("Position")

@@ -9,11 +9,11 @@ from typing import Any, Protocol, Self, TypeGuard, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute.checks import unknown
 from auxhash.codes import Codes, Packed, pack_bits, sign
 from auxhash.compute import device as devices
 from auxhash.compute import kernels, lapack, threads
 from auxhash.compute.arrays import Array, Matrix
+from auxhash.compute.checks import unknown
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 from auxhash.mac.hashfunctions.classifiers import ClassifierHash, boosted_trees
@@ -186,7 +186,7 @@ def get(hash_function: Any, C: float) -> HashFunction:
     if hasattr(hash_function, "state_dict"):
         raise TypeError(
             "hash_function must say how a PyTorch module is to be trained: give "
-            "auxhash.learn.torch.ModuleHash(module)"
+            "auxhash.torch.ModuleHash(module)"
         )
     raise TypeError(
         "hash_function must be a name or a scikit-learn classifier, "

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.mac.affinity import Affinity
-from auxhash.mac.affinity.gpu import ROWS, DeviceAffinity
 from auxhash.codes import Codes, Words
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.device import BLOCK, CPU, MOST_THREADS, Device
+from auxhash.mac.affinity import Affinity
+from auxhash.mac.affinity.gpu import ROWS, DeviceAffinity
 from auxhash.mac.losses import Loss, get, tabulate, tabulate_rows
 from auxhash.mac.zstep import descent, problem
 from auxhash.mac.zstep.descent import visit_points

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.mac.affinity import Affinity
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
+from auxhash.mac.affinity import Affinity
 from auxhash.mac.losses import LossTable
 
 CHUNK = 1 << 18  # edges per task of a thread

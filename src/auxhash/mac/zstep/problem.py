@@ -17,12 +17,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.mac.affinity import Affinity
 from auxhash.codes import Codes, Words, codes_to_words, popcount, words_to_codes
 from auxhash.compute import threads
 from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.kernels import kernel
+from auxhash.mac.affinity import Affinity
 from auxhash.mac.losses import Loss, LossTable, get, sum_pairs, tabulate, tabulate_at
 from auxhash.mac.zstep.gains import (
     FEW,

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from auxhash.compute import checks
 from auxhash.codes import sign
+from auxhash.compute import checks
 from auxhash.compute.arrays import Array
 from auxhash.compute.registry import register
 from auxhash.mac.zstep.problem import BitProblem

@@ -5,9 +5,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute.checks import ArgumentError
 from auxhash.codes import Codes, Words, codes_to_words, words_to_codes
 from auxhash.compute import threads, underway
+from auxhash.compute.checks import ArgumentError
 from auxhash.mac.zstep.problem import Later, Problem
 from auxhash.mac.zstep.sweep import Solver, improved
 

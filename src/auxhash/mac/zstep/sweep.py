@@ -6,10 +6,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute.checks import unknown
 from auxhash.codes import Codes, Words
 from auxhash.compute import threads, underway
 from auxhash.compute.arrays import Array
+from auxhash.compute.checks import unknown
 from auxhash.mac.zstep.cut import Cut
 from auxhash.mac.zstep.descent import BitDescent, Descent
 from auxhash.mac.zstep.problem import ROUNDING, BitProblem, Penalty, Problem

@@ -15,14 +15,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.compute import checks
 from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
-from auxhash.compute import threads
+from auxhash.compute import checks, threads
 from auxhash.compute.faiss import import_faiss
+from auxhash.compute.words import count
 from auxhash.search.index import listfile, scan
 from auxhash.search.index.hamming import HammingIndex, as_queries
 from auxhash.search.index.held import Ids, new_ids, places
-from auxhash.compute.words import count
 
 TRAINING = 64  # training points per list
 ROUNDS = 8  # of k-means
@@ -151,7 +150,7 @@ class ApproximateIndex:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a file, all or nothing; faiss can read it as its own.
 
-        `auxhash.search.index.listfile` describes the format.
+        `auxhash.index.listfile` describes the format.
         """
         with self._using:
             if self._index is None:

@@ -24,11 +24,11 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute.checks import LARGEST_ID
 from auxhash.codes import MOST_BITS, n_bytes
+from auxhash.compute.checks import LARGEST_ID
+from auxhash.files.writing import check_regular, writing
 from auxhash.search.index import namesfile
 from auxhash.search.index.held import first_twice
-from auxhash.files.writing import check_regular, writing
 
 MAGIC = b"AUXHIDX1"
 FIELDS = struct.Struct("<8sQQQQI")

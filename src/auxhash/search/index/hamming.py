@@ -7,14 +7,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auxhash.compute import checks
 from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
+from auxhash.compute import checks
 from auxhash.compute import device as devices
 from auxhash.compute.faiss import import_faiss
+from auxhash.compute.words import count
 from auxhash.search.index import file, scan
 from auxhash.search.index.gpu import check_bits
 from auxhash.search.index.held import Held, Ids
-from auxhash.compute.words import count
 
 
 class HammingIndex:
@@ -127,7 +127,7 @@ class HammingIndex:
         return held.within(queries, min(checks.whole("r", r, 0), self.n_bits), self.n_jobs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the index to a file (`auxhash.search.index.file` has the format), all or nothing."""
+        """Write the index to a file (`auxhash.index.file` has the format), all or nothing."""
         held = self._held
         planes = held.planes[:, : held.n]
         file.write(path, file.IndexContent(self.n_bits, planes, held.own_ids, held.next_id))

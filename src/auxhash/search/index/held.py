@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.compute import checks
 from auxhash.codes import Packed
+from auxhash.compute import checks
 from auxhash.compute.device import CPU, Device
 from auxhash.search.index import few, scan
 from auxhash.search.index.gpu import DeviceCodes

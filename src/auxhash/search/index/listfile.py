@@ -25,12 +25,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute.checks import LARGEST_ID
 from auxhash.codes import MOST_BITS, Packed, n_bytes
+from auxhash.compute.checks import LARGEST_ID
+from auxhash.files.writing import check_regular, writing
 from auxhash.search.index import namesfile
 from auxhash.search.index.file import STEP, check_ids
 from auxhash.search.index.held import Ids
-from auxhash.files.writing import check_regular, writing
 
 MAGIC = b"AUXHIVF1"
 KIND = b"IBwF"  # how faiss begins the file

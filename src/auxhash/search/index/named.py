@@ -9,12 +9,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auxhash.compute.checks import ArgumentError
 from auxhash.codes import as_packed
+from auxhash.compute.checks import ArgumentError
+from auxhash.files.writing import check_regular, writing
 from auxhash.search.index import file, listfile, namesfile, scan
 from auxhash.search.index.approximate import ApproximateIndex
 from auxhash.search.index.hamming import HammingIndex
-from auxhash.files.writing import check_regular, writing
 
 NumberedIndex = HammingIndex | ApproximateIndex
 

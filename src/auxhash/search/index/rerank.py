@@ -10,9 +10,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.compute import checks
 from auxhash.codes import unpack
-from auxhash.compute import threads
+from auxhash.compute import checks, threads
 from auxhash.search.index.held import Ids
 
 CHUNK = 64  # queries

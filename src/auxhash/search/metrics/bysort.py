@@ -3,10 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auxhash.compute import checks
 from auxhash.codes import as_packed, common_bits, unpack
-from auxhash.compute import threads
-from auxhash.search.metrics.tally import Truth
+from auxhash.compute import checks, threads
+from auxhash.search.metrics.truth import Truth
 
 CHUNK = 64  # queries per task of a thread
 

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute.arrays import Array
-from auxhash.search.metrics.tally import Counts, Tally
+from auxhash.search.metrics.tally import Tally
+from auxhash.search.metrics.truth import Counts
 
 DivideBy = Literal["possible", "relevant", "found"]
 

@@ -1,13 +1,15 @@
 """The counts of `tally`, made on a GPU."""
 
+from pathlib import Path
+
 import numpy as np
 
 from auxhash.codes import Packed, to_words
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.device import Device
-from auxhash.search.metrics import tally
-from auxhash.search.metrics.tally import Counts, Truth
+from auxhash.search.metrics.truth import Counts, Truth
 
+KERNELS = str(Path(__file__).with_name("tally.cu"))
 MOST_COUNTED = 511  # as in tally.cu
 QUERIES = 4096  # at a time
 PARTS = 16  # blocks per query
@@ -23,7 +25,7 @@ def counts(
         )
     words = to_words(base)
     device.check_room(2 * words.nbytes, f"counting {len(base):,} codes")
-    on_base, kernels = device.put(words), device.kernels(tally.__file__)
+    on_base, kernels = device.put(words), device.kernels(KERNELS)
     plain = truth.neighbors is None
     labels = device.put(_words(truth.base)) if plain else device.zeros(len(base), np.uint64)
     n_sets = labels.shape[1] if labels.ndim == 2 else 0

@@ -18,15 +18,15 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.compute import checks
 from auxhash.codes import Packed, as_packed, common_bits, to_words
-from auxhash.compute import threads
+from auxhash.compute import checks, threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.device import DeviceName
 from auxhash.search.metrics import counted
 from auxhash.search.metrics.counted import MOST_SEPARATE, DivideBy
 from auxhash.search.metrics.evaluation import Evaluation
-from auxhash.search.metrics.tally import Counts, Ties, take
+from auxhash.search.metrics.tally import Ties, take
+from auxhash.search.metrics.truth import Counts
 
 __all__ = [
     "Evaluation",

@@ -1,0 +1,1 @@
+"""The demonstration page: handwritten digits, how MAC learns them, and what codes find."""

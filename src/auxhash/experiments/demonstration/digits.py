@@ -1,0 +1,61 @@
+"""Handwritten digits as a service: a model and a store, made at the first start and kept."""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from auxhash.experiments import datasets
+from auxhash.experiments.datasets.fetch import cache
+from auxhash.files.images import ImageFeature, Picture
+from auxhash.learn import loading
+from auxhash.learn.estimators import MACHash
+from auxhash.learn.hasher import Hasher
+from auxhash.model.modelfile import ModelFileError
+from auxhash.serve.limits import Limits
+from auxhash.serve.pictures import Pictures
+from auxhash.serve.service import Service
+from auxhash.serve.start import checked
+
+BITS, SEED = 32, 0  # of the model
+SIDE, WHITE = 8, 16  # of a digit: pixels, and the brightest of them
+
+
+def service(limits: Limits | None = None, n_jobs: int | None = None) -> Service:
+    """Open the digits' model and store, both in the data folder; learn and fill them once."""
+    folder = cache.folder() / "serve"
+    found = _digits_model(folder / "digits.safetensors", n_jobs)
+    # Codes belong to the model that made them.
+    url = f"sqlite:///{folder / f'digits-{found.fingerprint_[:12]}.db'}"
+    made = checked(url, found, Pictures(ImageFeature("digits", ink)), limits, n_jobs)
+    if not len(made.store):
+        base = datasets.load("digits", seed=SEED).base
+        assert base.X is not None
+        assert base.y is not None
+        payloads = [{"digit": int(digit)} for digit in base.y]
+        X = base.X.astype(np.float64)
+        made.store.upsert(np.arange(len(X)), found.encode(X), X, payloads)
+    return made
+
+
+def ink(pictures: list[Picture]) -> NDArray[np.float64]:
+    """Digits, white on black, as the data set has them: 64 numbers from 0 to 16."""
+    small = [
+        np.asarray(Image.fromarray(picture).convert("L").resize((SIDE, SIDE), Image.Resampling.BOX))
+        for picture in pictures
+    ]
+    return np.stack(small).reshape(len(small), -1) * (WHITE / 255)
+
+
+def _digits_model(path: Path, n_jobs: int | None) -> Hasher:
+    try:
+        return loading.load(path)
+    except (FileNotFoundError, ModelFileError):
+        pass
+    train = datasets.load("digits", seed=SEED).train
+    assert train.X is not None
+    made = MACHash(n_bits=BITS, random_state=SEED, n_jobs=n_jobs).fit(train.X, train.y)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    made.save(path)
+    return made
