@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 PAGE := tests/serve/test_page.py
-SERVICE := $(addprefix tests/serve/test_,schema.py server.py show.py)
+SERVICE := tests/serve/test_schema.py tests/serve/test_server.py tests/experiments/demonstration/test_show.py
 CLUSTER := $(addprefix tests/dask/test_,digits.py fleet.py index.py losses.py machash.py)
 GPU := tests/gpu
 BENCHMARKS := tests/test_benchmarks.py
@@ -45,7 +45,7 @@ test-service: $(READY)  ## the service as a process: kills, load, slow clients, 
 	$(BIN)/pytest $(SERVICE)
 
 test-torch: $(VENV)/.torch  ## PyTorch modules as hash functions, and their page
-	$(BIN)/pytest tests/torch tests/test_docs.py $(BENCHMARKS) -k 'torch or deep'
+	$(BIN)/pytest tests/learn/torch tests/test_docs.py $(BENCHMARKS) -k 'torch or deep'
 
 soak: $(READY)  ## the long versions of the tests
 	AUXHASH_SOAK=1 $(TWICE)
