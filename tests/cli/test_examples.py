@@ -24,7 +24,7 @@ def test_every_example_runs(here, monkeypatch):
     monkeypatch.setenv("AUXHASH_DATA", str(here / "cache"))
     monkeypatch.setattr(digits, "load", partial(digits.load, n_train=150))  # the demo, quick
     # A server would go on for ever, and the page has models of its own: all but that.
-    monkeypatch.setattr(sys.modules["auxhash.cli.serve"], "_page", lambda: None)
+    monkeypatch.setattr(sys.modules["auxhash.cli.serve"], "_show", lambda: None)
     monkeypatch.setattr("auxhash.serve.server.run", lambda app, work, *more: work._opened().close())
     seen = set()
     missing = {  # made by no example

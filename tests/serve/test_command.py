@@ -63,7 +63,7 @@ def test_digits(opened, tmp_path, monkeypatch):
         lambda n_bits, random_state, n_jobs: baselines.LSH(n_bits, random_state=random_state),
     )
     # The page has models of its own; the command of this name hides the module.
-    monkeypatch.setattr(sys.modules["auxhash.cli.serve"], "_page", lambda: None)
+    monkeypatch.setattr(sys.modules["auxhash.cli.serve"], "_show", lambda: None)
     env = {"AUXHASH_DATA": str(tmp_path)}
     assert run(env=env).exit_code == 0
     first = opened["info"]
@@ -85,7 +85,7 @@ def test_digits(opened, tmp_path, monkeypatch):
 
 def test_digits_as_images():
     """White on black, as numbers from 0 to 16."""
-    from auxhash.serve.start import ink
+    from auxhash.experiments.demonstration.digits import ink
 
     picture = np.zeros((80, 80, 3), np.uint8)
     picture[40:50, 20:30] = 255

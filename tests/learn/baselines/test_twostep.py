@@ -57,7 +57,7 @@ def test_a_stage_lowers_the_loss_of_the_bits_so_far(solver, data):
     algorithm = Stagewise(Watched(), max_sweeps=1)
     problem = zstep.Problem(pairs, "ksh", 5)
     start = np.ones((len(X), 5), np.int8)
-    state = algorithm._two_step(problem, F, h, start, np.random.default_rng(0), True).state
+    state = algorithm.two_step(problem, F, h, start, np.random.default_rng(0), True).state
     assert len(seen) == 5
     for k, (z, new, before, after) in enumerate(seen):
         assert (z == 1).all()  # codes start at all +1

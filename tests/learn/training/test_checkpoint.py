@@ -192,7 +192,7 @@ def test_threads_and_the_bar_may_change(tmp_path, kill_after, capsys):
 KILLING = """
 import os, random, signal, sys, time
 from pathlib import Path
-from tests.training.test_checkpoint import X, y, QUICK, bytes_of, hasher_of
+from tests.learn.training.test_checkpoint import X, y, QUICK, bytes_of, hasher_of
 
 folder, kills, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 hasher = lambda: hasher_of(mu=0.001, alpha=1.1, max_iter=40, refine=QUICK)
@@ -222,7 +222,7 @@ print(killed, writing)
 
 
 def test_killed_at_any_moment_it_ends_the_same(tmp_path):
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     seed = random.randrange(10**6)  # other moments every time; a failure tells it
     found = subprocess.run(
         [sys.executable, "-c", KILLING, tmp_path, str(KILLS), str(seed)],

@@ -8,7 +8,7 @@ import pytest
 
 from auxhash.codes import MOST_BITS, pack
 from auxhash.search import metrics
-from auxhash.search.metrics import tally
+from auxhash.search.metrics import truth as relevance
 
 RNG = np.random.default_rng(0)
 BASE = RNG.choice(np.array([-1, 1], np.int8), (40, 12))
@@ -133,7 +133,7 @@ def test_labels_that_cannot_be_compared(query, base, message):
 )
 @pytest.mark.parametrize("checked", [1, 512])
 def test_neighbors_are_different_points_of_the_base(neighbors, message, checked, monkeypatch):
-    monkeypatch.setattr(tally, "CHECKED", checked)
+    monkeypatch.setattr(relevance, "CHECKED", checked)
     with pytest.raises(ValueError, match=f"neighbors .*{message}"):
         metrics.recall_at_k(BASE[:2], BASE, neighbors=neighbors, k=5)
 
@@ -148,7 +148,7 @@ def test_neighbors_of_any_whole_type():
 def test_neighbors_are_not_copied():
     """20,000 neighbours of each of 10,000 queries take 800 MB, mapped from disk."""
     near = np.array([[3, 1], [0, 39]], np.int32)
-    truth = tally.Truth(None, None, near, 2, 40)
+    truth = relevance.Truth(None, None, near, 2, 40)
     assert np.shares_memory(truth.neighbors, near)
     np.testing.assert_array_equal(np.flatnonzero(truth.relevant(slice(0, 1))), [1, 3])
 
