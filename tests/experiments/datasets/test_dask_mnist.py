@@ -8,7 +8,7 @@ import pytest
 from auxhash.dask import DaskMACHash, infinite_mnist
 from auxhash.experiments.datasets import InfiniteMNIST
 from auxhash.experiments.datasets import dask_mnist as digits
-from tests.dask.conftest import FEW
+from tests.dask.conftest import FEW, client  # noqa: F401
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def source(monkeypatch):
     digits._source.cache_clear()
 
 
-def test_blocks_are_the_images_of_one_machine(client, source):
+def test_blocks_are_the_images_of_one_machine(client, source):  # noqa: F811
     X, y = infinite_mnist(250, rows=100)
     assert X.chunks == ((100, 100, 50), (784,))
     assert y.chunks == ((100, 100, 50),)
@@ -34,7 +34,7 @@ def test_blocks_are_the_images_of_one_machine(client, source):
     np.testing.assert_array_equal(X[240:].compute().ravel(), source.images(range(240, 250)).ravel())
 
 
-def test_it_is_learnt_from(client, source):
+def test_it_is_learnt_from(client, source):  # noqa: F811
     X, y = infinite_mnist(240, rows=120)
     found = DaskMACHash(**{**FEW, "max_iter": 1}, refine=None).fit(X, y)
     assert found.n_learnt_ == 240

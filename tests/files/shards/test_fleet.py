@@ -18,8 +18,8 @@ from auxhash.compute.cluster import Cluster
 from auxhash.dask import ClusterError
 from auxhash.files.shards import fleet
 from auxhash.files.shards.fleet import Fleet
-from tests.dask.conftest import cluster_of
-from tests.files.shards.conftest import encode, folder, model, points, read, write  # noqa: F401
+from tests.dask.conftest import client, cluster_of  # noqa: F401
+from tests.files.shards.conftest import encode, read, write
 
 
 def coded(where, names):
@@ -47,7 +47,7 @@ class Slow(MACHash):
         return super().encode(X)
 
 
-def test_a_killed_worker_costs_its_files(tmp_path, model, points):  # noqa: F811
+def test_a_killed_worker_costs_its_files(tmp_path, model, points):
     for part in range(12):
         write(tmp_path / "points" / f"{part:02}.parquet", points + part)
     slow = Slow()
@@ -94,7 +94,7 @@ def test_no_scheduler_is_told_within_a_limit(monkeypatch):
             pass
 
 
-def test_no_workers_are_told_within_a_limit(folder, model, monkeypatch):  # noqa: F811
+def test_no_workers_are_told_within_a_limit(folder, model, monkeypatch):
     monkeypatch.setattr(fleet, "NO_WORKERS", 0.5)
     with (
         cluster_of(0, processes=False) as empty,
@@ -104,7 +104,7 @@ def test_no_workers_are_told_within_a_limit(folder, model, monkeypatch):  # noqa
         encode(model, folder, Fleet(Cluster(own, 60)))
 
 
-def test_a_file_that_takes_too_long_is_told(client):
+def test_a_file_that_takes_too_long_is_told(client):  # noqa: F811
     runner = Fleet(Cluster(client, 0.1))
     assert cluster.POLL > 0.1
     with pytest.raises(TimeoutError, match=r"no file was done within 0\.1 seconds"):
