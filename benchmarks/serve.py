@@ -171,7 +171,7 @@ def main(small: bool = False, seconds: float = 10.0) -> None:
     clients = (1, 4) if small else CLIENTS
     title = f"{n:,} codes of {BITS} bits, k = {K}, {count(os.cpu_count() or 1, 'core')}"
     with tempfile.TemporaryDirectory() as folder:
-        url = f"sqlite:///{folder}/codes.db"
+        url = stores.file_url("sqlite", Path(folder) / "codes.db")
         rng = np.random.default_rng(SEED)
         with stores.open(url, BITS) as store:
             store.upsert(np.arange(n), random_codes(n, rng))

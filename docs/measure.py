@@ -231,7 +231,7 @@ def _engines() -> Iterator[tuple[str, Callable[[], Any]]]:
 @contextmanager
 def _file(scheme: str) -> Iterator[str]:
     with TemporaryDirectory() as folder:
-        yield f"{scheme}:///{folder}/codes.db"
+        yield stores.file_url(scheme, Path(folder) / "codes.db")
 
 
 @contextmanager

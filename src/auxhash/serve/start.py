@@ -48,7 +48,7 @@ def digits(limits: Limits | None = None, n_jobs: int | None = None) -> Service:
     folder = cache.folder() / "serve"
     found = _digits_model(folder / "digits.safetensors", n_jobs)
     # Codes belong to the model that made them.
-    url = f"sqlite:///{folder / f'digits-{found.fingerprint_[:12]}.db'}"
+    url = stores.file_url("sqlite", folder / f"digits-{found.fingerprint_[:12]}.db")
     made = _checked(url, found, Pictures(ImageFeature("digits", ink)), limits, n_jobs)
     if not len(made.store):
         base = datasets.load("digits", seed=SEED).base

@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -33,6 +34,7 @@ MOST = 16_384  # results that Milvus gives for one query
 MANY = 1000  # ids in one condition
 WRITTEN = 5_000  # codes in one message, which has a limit of bytes
 METRIC = "HAMMING"
+LITE = re.compile(r"[A-Za-z0-9._-]+\.db")  # names of files that it takes
 
 
 class MilvusStore(Store):
@@ -189,8 +191,11 @@ def _connection(address: Address, n_bits: int | None) -> dict[str, Any]:
     """What MilvusClient needs for milvus:///file.db or milvus+http://user:password@host:port/db."""
     if address.parts.scheme == "milvus":
         path = address.file()
-        if path.suffix != ".db":
-            raise ArgumentError(f"a file of Milvus Lite must end in .db; got {path}")
+        if not LITE.fullmatch(path.name):
+            raise ArgumentError(
+                "a file of Milvus Lite must be named by letters, digits, . - and _, and end in "
+                f".db; got {path}"
+            )
         if n_bits is None and not path.exists():
             raise NoStoreError(f"{address} holds no store; give n_bits to make one")
         with warnings.catch_warnings():
@@ -205,9 +210,9 @@ def _connection(address: Address, n_bits: int | None) -> dict[str, Any]:
     place = parts.netloc.rpartition("@")[2]
     given = {"uri": f"{parts.scheme.removeprefix('milvus+')}://{place}"}
     if parts.username is not None:
-        given |= {"user": parts.username, "password": parts.password or ""}
+        given |= {"user": unquote(parts.username), "password": unquote(parts.password or "")}
     if parts.path.strip("/"):
-        given["db_name"] = parts.path.strip("/")
+        given["db_name"] = unquote(parts.path.strip("/"))
     return given
 
 
