@@ -7,6 +7,7 @@ compares all codes; its description holds the number of bits, because Milvus kno
 import re
 import warnings
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 from urllib.parse import unquote
 
@@ -18,6 +19,7 @@ from auxhash.codes import Packed, n_bytes
 from auxhash.search.index.held import Ids
 from auxhash.stores.address import Address, engine
 from auxhash.stores.points import Beside, HeldPoints
+from auxhash.stores.pool import Pool
 from auxhash.stores.store import (
     Near,
     NoStoreError,
@@ -46,6 +48,7 @@ class MilvusStore(Store):
         self.errors = (pymilvus.MilvusException, OSError, RuntimeError)
         with told(str(address), self.errors):
             self._client = pymilvus.MilvusClient(**_connection(address, n_bits))
+            self._pool: Pool[Any] = Pool(str(address), lambda: self._client)  # of any threads
             try:
                 self._prepare(address, n_bits, pymilvus.DataType)
             except BaseException:
@@ -76,6 +79,10 @@ class MilvusStore(Store):
                 self._name, schema=schema, index_params=index, consistency_level="Strong"
             )
         self._client.load_collection(self._name)
+
+    def _session(self, write: bool) -> AbstractContextManager[None]:
+        # A search can be several requests, between which no thread of ours may write.
+        return self._pool.alone() if write else self._pool.lent()
 
     def _upsert(self, ids: Ids, packed: Packed, beside: Beside | None) -> None:
         for start in range(0, len(ids), WRITTEN):
@@ -184,6 +191,7 @@ class MilvusStore(Store):
         return ids, codes.reshape(len(ids), -1).copy()
 
     def _close(self) -> None:
+        self._pool.close()
         self._client.close()
 
 

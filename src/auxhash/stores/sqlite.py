@@ -13,6 +13,7 @@ Triggers also write the id of each code that any program inserts, replaces or de
 
 import json
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -100,6 +101,7 @@ class SqliteStore(Store):
     keeps_points = True
 
     def __init__(self, address: Address, n_bits: int | None, n_jobs: int | None) -> None:
+        self._using = threading.RLock()  # one connection: one thread at a time
         path = address.file()
         if n_bits is None and not path.exists():
             raise NoStoreError(f"{address} holds no store; give n_bits to make one")
@@ -116,7 +118,7 @@ class SqliteStore(Store):
         self._version = self._schema = self._seen = UNKNOWN
         self._mirror = Mirror.of(self.n_bits, *empty(self.n_bits), n_jobs)
         try:
-            self._current()
+            self.count()
         except BaseException:
             self.close()
             raise
@@ -159,6 +161,13 @@ class SqliteStore(Store):
         if (row is None) != (address.table not in there):
             raise no_store(str(address), address.table, "auxhash_stores does not agree")
         return None if row is None else int(row[0])
+
+    @contextmanager
+    def _session(self, write: bool) -> Iterator[None]:
+        with self._using:
+            if self._closed:
+                raise ValueError(f"{self.url} is closed")
+            yield
 
     def search(self, queries: ArrayLike, k: int, among: Among = None) -> Near:
         asked, k = as_queries(queries, self.n_bits), checks.whole("k", k, 1)
@@ -221,13 +230,12 @@ class SqliteStore(Store):
 
     def _current(self) -> Mirror:
         """What the file holds."""
-        with self._talking():
-            # It changes when another connection has committed; our own writes are in the mirror.
-            (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-            if version != self._version:
-                with self._transaction("DEFERRED"):  # what is read is of one moment
-                    self._follow()
-            return self._mirror
+        # It changes when another connection has committed; our own writes are in the mirror.
+        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        if version != self._version:
+            with self._transaction("DEFERRED"):  # what is read is of one moment
+                self._follow()
+        return self._mirror
 
     def _follow(self) -> None:
         """Bring the mirror up to date: by what the log has since, or by all codes."""
@@ -349,7 +357,8 @@ class SqliteStore(Store):
             raise StoreError(f"{self.url} holds codes that are damaged: {error}") from error
 
     def _close(self) -> None:
-        self._connection.close()
+        with self._using:
+            self._connection.close()
 
 
 @contextmanager
