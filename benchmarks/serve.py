@@ -163,6 +163,27 @@ def measured(url: str, n: int, seconds: float, clients: tuple[int, ...]) -> list
     return rows
 
 
+def after_other_writer(n: int) -> tuple[float, float]:
+    """Milliseconds of a query, and of one after another process's commit; each median of 20."""
+    rng = np.random.default_rng(SEED)
+    query = random_codes(1, rng)
+    with tempfile.TemporaryDirectory() as folder:
+        url = stores.file_url("sqlite", Path(folder) / "codes.db")
+        with stores.open(url, BITS) as store:
+            store.upsert(np.arange(n), random_codes(n, rng))
+            with stores.open(url) as other:  # to SQLite, a connection of any process
+                taken: dict[bool, list[float]] = {False: [], True: []}
+                for turn in range(42):
+                    written = turn % 2 == 1
+                    if written:
+                        other.upsert([turn], random_codes(1, rng))
+                    begun = time.perf_counter()
+                    store.search(query, K)
+                    taken[written].append(time.perf_counter() - begun)
+    plain, after = (1000 * float(np.median(times[1:])) for times in taken.values())
+    return plain, after
+
+
 HEADS = ["request", "clients", "requests/s", "p50, ms", "p99, ms", "ratio to the library", "memory"]
 
 
@@ -171,11 +192,16 @@ def main(small: bool = False, seconds: float = 10.0) -> None:
     clients = (1, 4) if small else CLIENTS
     title = f"{n:,} codes of {BITS} bits, k = {K}, {count(os.cpu_count() or 1, 'core')}"
     with tempfile.TemporaryDirectory() as folder:
-        url = f"sqlite:///{folder}/codes.db"
+        url = stores.file_url("sqlite", Path(folder) / "codes.db")
         rng = np.random.default_rng(SEED)
         with stores.open(url, BITS) as store:
             store.upsert(np.arange(n), random_codes(n, rng))
         rows = measured(url, n, seconds, clients)
+    some = 2_000 if small else 300_000
+    plain, after = (f"{took:.1f}" for took in after_other_writer(some))
+    name = f"search of {some:,} codes"
+    rows.append([name, "", "", plain, "", "", ""])
+    rows.append([f"{name}, after another process's write", "", "", after, "", "", ""])
     table = Table(*HEADS, title=title)
     for row in rows:
         table.add_row(*row)

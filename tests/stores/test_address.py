@@ -12,6 +12,7 @@ from auxhash.cli import main
 from auxhash.stores import milvus
 from auxhash.stores.address import Address
 from auxhash.stores.connection import settings
+from tests.stores.engines import check_installed
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,55 @@ def test_paths(url, path):
 
 
 @pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("sqlite:///notes#1.db", "notes#1.db"),
+        ("sqlite:///notes%231.db?table=x", "notes#1.db"),
+        ("sqlite:///a#b?table=x#y", None),  # the table is x#y, and no name
+        ("sqlite:///100%.db", "100%.db"),
+        ("sqlite:///100%25.db", "100%.db"),
+        ("sqlite:///50%2520.db", "50%20.db"),
+        ("sqlite:///why%3F.db", "why?.db"),
+        ("sqlite:///a\tb\nc.db", "a\tb\nc.db"),
+        ("sqlite:///a+b;c&d=e.db", "a+b;c&d=e.db"),
+    ],
+)
+def test_no_sign_of_a_path_is_dropped(url, path):
+    """urlsplit drops tabs, and all from # on."""
+    if path is None:
+        with pytest.raises(ValueError, match="table in url must be a name"):
+            Address.of(url)
+    else:
+        assert str(Address.of(url).file()) == path
+        assert Address.of(str(Address.of(url))).file() == Address.of(url).file()
+
+
+NAMES = ("notes#1.db", "notes#2.db", "notes", "a?table=b.db", "a%20b.db", "a b.db", "~", "ü.db")
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "duckdb", "lancedb"])
+def test_any_path_is_a_file_of_its_own(scheme, tmp_path, monkeypatch):
+    check_installed(scheme)
+    monkeypatch.chdir(tmp_path)
+    for n_bits, name in enumerate(NAMES, 1):
+        stores.open(stores.file_url(scheme, name), n_bits=n_bits).close()
+    assert {path.name for path in tmp_path.iterdir()} == set(NAMES)
+    for n_bits, name in enumerate(NAMES, 1):
+        with stores.open(stores.file_url(scheme, tmp_path / name)) as store:
+            assert store.n_bits == n_bits
+
+
+def test_passwords_with_any_sign():
+    for url in ("postgresql://me:a#b@host/db", "postgresql://host/db?password=a#b"):
+        assert settings(Address.of(url))["password"] == "a#b"
+        assert settings(Address.of(url))["host"] == "host"
+    for url in ("postgresql://me:se/cret@host/db", "postgresql://me:se?cret@host/db"):
+        with pytest.raises(ValueError, match=r"port in url must be .* / is %2F, . is") as error:
+            Address.of(url)
+        assert "'se'" not in str(error.value)
+
+
+@pytest.mark.parametrize(
     ("url", "says"),
     [
         (3, "url must be text, such as sqlite:///codes.db, got 3"),
@@ -40,6 +90,11 @@ def test_paths(url, path):
         ("sqlite:///a.db?table=", "table in url must be a name"),
         ("sqlite:///a.db?table=x;drop", "table in url must be a name"),
         ("sqlite://[x/a.db", "url must be a URL"),
+        ("sqlite:///why?", r"options such as table=NAME after its \?; a \? in a path is .* %3F"),
+        ("sqlite:///why?.db", r"a \? in a path is written %3F"),
+        ("sqlite:///why?&", r"a \? in a path is written %3F"),
+        ("sqlite:///a%FF.db", "url must be a URL: 'utf-8' codec can't decode"),
+        ("sqlite:///a%00.db", "path in url must not hold the character 0"),
     ],
 )
 def test_wrong_urls(url, says, tmp_path, monkeypatch):
@@ -150,6 +205,10 @@ def test_missing_packages_are_named(url, module, extra, monkeypatch, tmp_path):
             "milvus+http://me:secret@host:1/mine?table=a",
             {"uri": "http://host:1", "user": "me", "password": "secret", "db_name": "mine"},
         ),
+        (
+            "milvus+http://a%40b:p#q%2F@host/m%20n",
+            {"uri": "http://host", "user": "a@b", "password": "p#q/", "db_name": "m n"},
+        ),
     ],
 )
 def test_milvus_servers(url, given):
@@ -159,7 +218,8 @@ def test_milvus_servers(url, given):
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("milvus:///a.txt", "a file of Milvus Lite must end in .db; got a.txt"),
+        ("milvus:///a.txt", "a file of Milvus Lite must .* end in .db; got a.txt"),
+        ("milvus:///a#1.db", "a file of Milvus Lite must be named by letters, .*; got a#1.db"),
         ("milvus+http:///a", "url must be milvus"),
         ("milvus+http://host?x=1", "have the option table and no other; got 'x'"),
     ],

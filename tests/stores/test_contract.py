@@ -8,6 +8,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ import pytest
 from auxhash import HammingIndex, stores
 from auxhash.codes import hamming, pack, unpack
 from auxhash.stores import NoStoreError
+from auxhash.stores.sqlite import SqliteStore
 
 BITS = (7, 16, 64, 100, 256)
 LARGEST = 2**63 - 1
@@ -258,6 +262,107 @@ def test_threads(url):
         ids = np.arange(100)
         check(store, ids, np.concatenate([packed, packed]), packed[:2])
     assert wrong == []
+
+
+class Gate:
+    """Lets calls of a method begin, each in a thread, only when two are in it at once."""
+
+    def __init__(self, owner, name):
+        self._owner, self._name, self._call = owner, name, getattr(owner, name)
+        self._barrier = threading.Barrier(2)
+
+    def __enter__(self):
+        def wait(*given, **options):
+            self._barrier.wait(30)
+            return self._call(*given, **options)
+
+        setattr(self._owner, self._name, wait)
+
+    def __exit__(self, *error):
+        setattr(self._owner, self._name, self._call)
+
+
+def both(call, gate=None):
+    """What a call gives in two threads that are at it together."""
+    with gate or nullcontext(), ThreadPoolExecutor(2) as threads:
+        return [each.result() for each in [threads.submit(call) for _ in range(2)]]
+
+
+def test_reads_run_at_the_same_time(url):
+    """Neither of two reads waits for the end of the other."""
+    rng = np.random.default_rng(7)
+    packed = random_codes(rng, 60, 16)
+    with stores.open(url, n_bits=16) as store:
+        store.upsert(np.arange(60), packed)
+        ours = truth(np.arange(60), packed, packed[3])
+        if isinstance(store, SqliteStore):  # searched in memory
+            gates = [Gate(store._current(), "search")]
+        else:
+            gates = [Gate(store, name) for name in ("_nearest", "_nearest_among")]
+        calls = [lambda: store.search(packed[3], 9), lambda: store.search(packed[3], 9, range(60))]
+        for gate, call in zip(gates, calls, strict=False):
+            for near, names in both(call, gate):
+                np.testing.assert_array_equal(near, ours[0][None, :9])
+                np.testing.assert_array_equal(names, ours[1][None, :9])
+
+
+def test_more_threads_than_connections(url):
+    """Searches, lists and reads of many threads, each with its own answer."""
+    rng = np.random.default_rng(8)
+    packed = random_codes(rng, 200, 16)
+    ids = np.arange(200)
+    with stores.open(url, n_bits=16) as store:
+        store.upsert(ids, packed)
+
+        def ask(i):
+            near, names = store.search(packed[i], 7)
+            expected = truth(ids, packed, packed[i])
+            assert [near[0].tolist(), names[0].tolist()] == [part[:7].tolist() for part in expected]
+            some = store.read(np.arange(i, i + 3))
+            assert {name: point.code.tolist() for name, point in some.items()} == {
+                name: packed[name].tolist() for name in range(i, min(i + 3, 200))
+            }
+            return sum(len(part) for part, _ in store.batches(90))
+
+        with ThreadPoolExecutor(12) as threads:
+            assert list(threads.map(ask, range(0, 200, 5))) == [200] * 40
+
+
+def test_closing_lets_reads_end(url):
+    with stores.open(url, n_bits=8) as store:
+        store.upsert([1], np.zeros((1, 1), np.uint8))
+        count, inside = store._count, threading.Event()
+
+        def late():
+            inside.set()
+            while not store._closed:
+                time.sleep(0.001)
+            return count()
+
+        store._count = late
+        with ThreadPoolExecutor(2) as threads:
+            counted = threads.submit(store.count)
+            assert inside.wait(30)
+            threads.submit(store.close).result()
+            assert counted.result() == 1
+        with pytest.raises(ValueError, match="is closed"):
+            store.count()
+
+
+def test_batches_see_what_has_changed(url):
+    """From the next batch on, and no id twice."""
+    packed = random_codes(np.random.default_rng(9), 30, 16)
+    with stores.open(url, n_bits=16) as store:
+        store.upsert(np.arange(30), packed)
+        read = store.batches(10)
+        first = next(read)[0].tolist()
+        store.delete([3, 15])
+        store.upsert([2, 25, 31], packed[:3])
+        more = list(read)
+        ids = np.concatenate([part for part, _ in more])
+        assert first + ids.tolist() == [*range(15), *range(16, 30), 31]
+        codes = np.concatenate([part for _, part in more])
+        np.testing.assert_array_equal(codes[ids == 25], packed[1:2])
 
 
 WRITER = """

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from auxhash.stores import StoreError, milvus
 from auxhash.stores.address import Address
 from auxhash.stores.connection import Connection, settings
 from tests.stores.engines import check_installed, without_sve
-from tests.stores.test_contract import check, random_codes, truth
+from tests.stores.test_contract import Gate, both, check, random_codes, truth
 
 
 def test_postgresql_unreachable(tmp_path):
@@ -29,9 +30,11 @@ def test_postgresql_unreachable(tmp_path):
 
 
 def test_postgresql_connects_again(postgresql):
-    """After the server has closed the connection, one call fails, and the next connects anew."""
+    """After the server has closed the connections, one call fails, and the next connects anew."""
     with stores.open(postgresql, n_bits=8) as store:
         store.upsert([1], np.zeros((1, 1), np.uint8))
+        assert both(store.count, Gate(store, "_count")) == [1, 1]
+        assert len(store._pool._idle) == 2
         with Connection(Address.of(postgresql)) as other:
             own = "pid <> pg_backend_pid() AND datname = current_database()"
             other.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {own}")
@@ -46,6 +49,64 @@ def test_postgresql_connects_again(postgresql):
         assert store.count() == 1
 
 
+def test_postgresql_reads_at_the_same_time(postgresql):
+    """Two searches wait in the server at once, for a lock on the table."""
+    zero = np.zeros((1, 1), np.uint8)
+    with stores.open(postgresql, n_bits=8) as store, Connection(Address.of(postgresql)) as other:
+        store.upsert([1], zero)
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        with ThreadPoolExecutor(2) as threads:
+            with other.transaction():
+                other.run("LOCK TABLE codes")
+                found = [threads.submit(store.search, zero, 1) for _ in range(2)]
+                for _ in range(3000):  # until both have come so far
+                    if other.run(waiting) == [[2]]:
+                        break
+                    time.sleep(0.01)
+                assert other.run(waiting) == [[2]]
+            assert [each.result()[1].tolist() for each in found] == [[[1]], [[1]]]
+
+
+def test_duckdb_reads_at_the_same_time(tmp_path):
+    """A function in the statement waits for the other search to come so far."""
+    check_installed("duckdb")
+    zero, barrier = np.zeros((1, 1), np.uint8), threading.Barrier(2)
+
+    def meet(number: int) -> int:
+        barrier.wait(30)
+        return number
+
+    with stores.open(stores.file_url("duckdb", tmp_path / "a.db"), n_bits=8) as store:
+        store.upsert([1], zero)
+        store._database.create_function("meet", meet, ["INTEGER"], "INTEGER")
+        store._distance = f"meet(({store._distance})::INTEGER)"
+        found = both(lambda: store.search(zero, 1))
+        assert [ids.tolist() for _, ids in found] == [[[1]], [[1]]]
+
+
+def test_lancedb_lists_its_ids_once(tmp_path, monkeypatch):
+    """Pages of one version are taken by their rows: a scan for each would be quadratic."""
+    check_installed("lancedb")
+    from lancedb.table import LanceTable
+
+    scans = []
+    search = LanceTable.search
+
+    def counted(table, *query, **options):
+        scans.append(query)
+        return search(table, *query, **options)
+
+    packed = random_codes(np.random.default_rng(6), 200, 16)
+    with stores.open(stores.file_url("lancedb", tmp_path / "l"), n_bits=16) as store:
+        store.upsert(np.arange(200)[::-1], packed)
+        monkeypatch.setattr(LanceTable, "search", counted)
+        read = list(store.batches(10))
+        assert len(read) == 20
+        np.testing.assert_array_equal(np.concatenate([codes for _, codes in read]), packed[::-1])
+        assert len(scans) == 1
+        assert store._listed is None
+
+
 @pytest.mark.parametrize("kind", [ConnectionResetError, BrokenPipeError, TimeoutError])
 def test_postgresql_tells_of_a_broken_connection(postgresql, monkeypatch, kind):
     """Which error the system gives depends on when the server's last words arrive."""
@@ -55,7 +116,7 @@ def test_postgresql_tells_of_a_broken_connection(postgresql, monkeypatch, kind):
 
     with stores.open(postgresql, n_bits=8) as store:
         store.upsert([1], np.zeros((1, 1), np.uint8))
-        monkeypatch.setattr(store._connection._server, "run", broken)
+        monkeypatch.setattr(store._pool._idle[0]._server, "run", broken)
         with pytest.raises(StoreError, match=r"the connection broke: Words of the system$"):
             store.count()
         assert store.count() == 1
@@ -72,7 +133,7 @@ def test_postgresql_after_an_interrupt(postgresql):
         with stores.open(postgresql, n_bits=8) as store:
             store.upsert([1], np.zeros((1, 1), np.uint8))
             signal.setitimer(signal.ITIMER_REAL, 0.1)
-            with pytest.raises(KeyboardInterrupt):
+            with pytest.raises(KeyboardInterrupt), store._talking():
                 store._connection.run("SELECT 77 FROM pg_sleep(0.5)")
             assert store.count() == 1
     finally:

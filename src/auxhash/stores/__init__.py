@@ -6,11 +6,11 @@ from typing import Any
 
 from auxhash.codes import MOST_BITS
 from auxhash.compute import checks
-from auxhash.stores.address import Address
+from auxhash.stores.address import Address, file_url
 from auxhash.stores.points import Having, Point
 from auxhash.stores.store import NoStoreError, Store, StoreError
 
-__all__ = ["SCHEMES", "Having", "NoStoreError", "Point", "Store", "StoreError", "open"]
+__all__ = ["SCHEMES", "Having", "NoStoreError", "Point", "Store", "StoreError", "file_url", "open"]
 
 # What a URL begins with, and where its store is; loaded when one is opened.
 SCHEMES = {
@@ -35,8 +35,8 @@ def open(url: str, n_bits: int | None = None, n_jobs: int | None = None) -> Stor
     Args:
         url: sqlite:///codes.db, duckdb:///codes.duckdb, lancedb:///folder or milvus:///codes.db,
             with four slashes for an absolute path; postgresql://user:password@host/database or
-            milvus+http://host:19530. `?table=NAME` tells several stores in one database apart;
-            its name is codes, otherwise.
+            milvus+http://host:19530; `file_url` makes one of any path. `?table=NAME` tells
+            several stores in one database apart; its name is codes, otherwise.
         n_bits: bits per code. Without, the store must be there already; with, it must have as
             many, or it is made.
         n_jobs: threads of searches that are made here (SQLite); all cores, by default.

@@ -1,5 +1,10 @@
-"""Address: where a store is, read from its URL."""
+"""Address: where a store is, read from its URL.
 
+All but the first `?` stands for itself, `#` too: such URLs have no fragments. Percent-quoted signs
+are read as UTF-8, and a `%` that no two hexadecimal digits follow is a `%`.
+"""
+
+import os
 import re
 from dataclasses import dataclass
 from importlib import import_module
@@ -11,6 +16,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urls
 from auxhash.compute.checks import ArgumentError
 
 TABLE = "codes"  # if the URL names none
+UNSPLIT = re.compile(r"[#\0-\x1f\x7f]")  # signs that urlsplit would drop, with what follows a #
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,47}")  # of a table: safe in all engines' statements
 
 
@@ -28,12 +34,18 @@ class Address:
         if not isinstance(url, str):
             raise ArgumentError(f"url must be text, such as sqlite:///codes.db, got {url!r}")
         try:
-            parts = urlsplit(url)
-            _ = parts.port
+            unquote(url, errors="strict")
+            parts = urlsplit(UNSPLIT.sub(lambda sign: quote(sign[0]), url))
         except ValueError as error:
             raise ArgumentError(f"url must be a URL: {error}") from None
-        # A + is a + in the URLs of databases.
-        given = parse_qsl(parts.query.replace("+", "%2B"), keep_blank_values=True)
+        try:
+            _ = parts.port
+        except ValueError:
+            raise ArgumentError(
+                "port in url must be a whole number up to 65535; in a user or password / is %2F, "
+                "? is %3F and @ is %40"
+            ) from None
+        given = _options(parts.query) if "?" in url else []
         tables = [value for key, value in given if key == "table"]
         table = tables[-1] if tables else TABLE
         if not NAME.fullmatch(table):
@@ -60,7 +72,10 @@ class Address:
                 f"url must be {scheme}:///path, with four slashes for an absolute path; got {self}"
             )
         self.no_options()
-        return Path(unquote(self.parts.path[1:])).expanduser()
+        path = unquote(self.parts.path[1:])
+        if "\0" in path:
+            raise ArgumentError(f"the path in url must not hold the character 0; got {self}")
+        return Path(path).expanduser()
 
     def no_options(self) -> None:
         """Raise ArgumentError for an option that is not known here."""
@@ -78,6 +93,25 @@ class Address:
         # urlunsplit would drop the empty place of sqlite:////path.
         query = f"?{urlencode(options, safe='/*:', quote_via=quote)}" if options else ""
         return f"{self.parts.scheme}://{place}{self.parts.path}{query}"
+
+
+def file_url(scheme: str, path: str | os.PathLike[str]) -> str:
+    """The URL of a store in this file or folder, whatever signs its name has.
+
+    >>> file_url("sqlite", "/data/notes #1.db")
+    'sqlite:////data/notes%20%231.db'
+    """
+    return f"{scheme}:///{quote(os.fsencode(Path(path).absolute().as_posix()), safe='/:')}"
+
+
+def _options(query: str) -> list[tuple[str, str]]:
+    plain = query.replace("+", "%2B") or "?"  # a + is a + in the URLs of databases
+    try:
+        return parse_qsl(plain, keep_blank_values=True, strict_parsing=True)
+    except ValueError:
+        raise ArgumentError(
+            "url must have options such as table=NAME after its ?; a ? in a path is written %3F"
+        ) from None
 
 
 def engine(module: str, extra: str) -> ModuleType:

@@ -1,11 +1,15 @@
-"""Connections to a PostgreSQL server, from the URL of a store."""
+"""Connections to a PostgreSQL server, from the URL of a store.
+
+By pg8000, which is BSD and knows no URLs: psycopg, which does, is LGPL, and asyncpg is of asyncio.
+"""
 
 import getpass
 import os
 import socket
 import ssl
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -76,9 +80,16 @@ class Connection:
         """How many rows the last `run` has changed."""
         return int(self._server.row_count)
 
-    def transaction(self, how: str = "") -> "Transaction":
-        """A context manager: all of its statements are committed, or none."""
-        return Transaction(self, how)
+    @contextmanager
+    def transaction(self, how: str = "") -> Iterator[None]:
+        """Commit all statements of it, or none: an error closes the connection."""
+        self.run(f"BEGIN {how}")
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+        self.run("COMMIT")
 
     def close(self) -> None:
         """Let go of the server; closing twice is no error."""
@@ -107,22 +118,6 @@ class Connection:
 
     def _told(self, why: str) -> StoreError:
         return StoreError(f"{self._url}: {' '.join(why.split())}")
-
-
-class Transaction:
-    """From BEGIN to COMMIT; an error closes the connection, and the server rolls back."""
-
-    def __init__(self, connection: Connection, how: str) -> None:
-        self._connection, self._how = connection, how
-
-    def __enter__(self) -> None:
-        self._connection.run(f"BEGIN {self._how}")
-
-    def __exit__(self, kind: object, *error: object) -> None:
-        if kind is None:
-            self._connection.run("COMMIT")
-        else:
-            self._connection.close()
 
 
 def settings(address: Address) -> dict[str, Any]:
@@ -197,6 +192,7 @@ def _socket(host: str, port: int, timeout: int | None) -> socket.socket:
     if not host.startswith("/"):
         line = socket.create_connection((host, port), timeout)
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # pg8000 sends small parts
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     else:
         line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -206,7 +202,6 @@ def _socket(host: str, port: int, timeout: int | None) -> socket.socket:
             line.close()
             raise
     line.settimeout(None)
-    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     return line
 
 

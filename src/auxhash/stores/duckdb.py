@@ -5,15 +5,17 @@ words, bit k in bit k % 64 of word k // 64, and another one, `auxhash_stores`, t
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 import numpy as np
 
 from auxhash.codes import Packed, n_bytes, to_words
+from auxhash.compute.checks import LARGEST_ID
 from auxhash.search.index.held import Ids
 from auxhash.stores.address import Address, engine
 from auxhash.stores.points import Beside, HeldPoints
+from auxhash.stores.pool import Pool
 from auxhash.stores.store import Near, NoStoreError, Store, agreed_bits, no_store, told
 
 NEW = "auxhash_new"  # arrays of ours, as a table
@@ -29,13 +31,24 @@ class DuckdbStore(Store):
         if n_bits is None and not path.exists():
             raise NoStoreError(f"{address} holds no store; give n_bits to make one")
         with told(str(address), self.errors):
-            self._connection = duckdb.connect(str(path))
+            self._database = duckdb.connect(str(path))
+            # A cursor is a connection of its own to the same database.
+            self._pool: Pool[Any] = Pool(
+                str(address), self._database.cursor, lambda cursor: cursor.close()
+            )
             try:
-                with self._transaction():
+                with self._pool.lent(), self._transaction():
                     self._prepare(address, n_bits)
             except BaseException:
-                self._connection.close()
+                self._close()
                 raise
+
+    @property
+    def _connection(self) -> Any:
+        return self._pool.mine
+
+    def _session(self, write: bool) -> AbstractContextManager[None]:
+        return self._pool.lent()
 
     def _prepare(self, address: Address, n_bits: int | None) -> None:
         """Make the table, or check the one that is there."""
@@ -105,8 +118,7 @@ class DuckdbStore(Store):
             return self._number(gone)
 
     def _nearest(self, queries: Packed, k: int) -> list[Near]:
-        k = min(k, self._count())
-        return self._found(queries, f"ORDER BY distance, id LIMIT {k}")
+        return self._found(queries, f"ORDER BY distance, id LIMIT {min(k, LARGEST_ID)}")
 
     def _within(self, queries: Packed, r: int) -> list[Near]:
         return self._found(queries, f"WHERE distance <= {r} ORDER BY distance, id")
@@ -146,4 +158,5 @@ class DuckdbStore(Store):
         return ids, words.view(np.uint8)[:, : n_bytes(self.n_bits)].copy()
 
     def _close(self) -> None:
-        self._connection.close()
+        self._pool.close()
+        self._database.close()

@@ -4,16 +4,28 @@ The table is `codes (id int64, code fixed_size_list<uint8>)`, the bytes of our o
 bits is in the metadata of its schema.
 """
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auxhash.codes import Packed, n_bytes
 from auxhash.files.writing import locked
 from auxhash.search.index.held import Ids
 from auxhash.stores.address import Address, engine
 from auxhash.stores.points import Beside, HeldPoints
-from auxhash.stores.store import Near, NoStoreError, Store, agreed_bits, no_store, ordered, told
+from auxhash.stores.pool import Pool
+from auxhash.stores.store import (
+    Near,
+    NoStoreError,
+    Store,
+    agreed_bits,
+    empty,
+    no_store,
+    ordered,
+    told,
+)
 
 BITS = b"auxhash.n_bits"  # in the metadata of the schema
 MANY = 1000  # ids in one condition
@@ -39,10 +51,19 @@ class LancedbStore(Store):
         with told(str(address), self.errors):
             if found is None:
                 table = database.create_table(address.table, schema=self._schema(), exist_ok=True)
-            self._table = table
+        # Each is at a version of its own: what one thread reads does not change under it.
+        self._pool: Pool[Any] = Pool(str(address), lambda: self._opened(database, address))
+        self._listed: tuple[int, Ids, NDArray[np.uint64]] | None = None
         self._lock = folder / f".{address.table}.lock"
         if found is None:  # another process may have been quicker
             agreed_bits(str(address), _bits_of(table, address), n_bits)
+
+    def _opened(self, database: Any, address: Address) -> Any:
+        with told(self.url, self.errors):
+            return database.open_table(address.table)
+
+    def _session(self, write: bool) -> AbstractContextManager[None]:
+        return self._pool.lent()
 
     def _schema(self) -> Any:
         import pyarrow as pa
@@ -112,12 +133,24 @@ class LancedbStore(Store):
 
     def _page(self, after: int, size: int) -> tuple[Ids, Packed]:
         table = self._newest()
-        above = table.search().where(f"id > {after}").select(["id"]).limit(None).to_arrow()
-        ids = np.sort(above["id"].to_numpy())[:size]
-        if not len(ids):
-            return ids, np.empty((0, n_bytes(self.n_bits)), np.uint8)
-        some, codes = self._where(table, f"id > {after} AND id <= {ids[-1]}")
-        return ids, codes[np.argsort(some)]
+        ids, rows = self._listing(table)
+        start = np.searchsorted(ids, after, "right")
+        if start == len(ids):
+            self._listed = None  # all were read
+            return empty(self.n_bits)
+        names, codes = self._arrays(table.take_row_ids(rows[start : start + size].tolist()))
+        order = np.argsort(names)
+        return names[order], codes[order]
+
+    def _listing(self, table: Any) -> tuple[Ids, NDArray[np.uint64]]:
+        """All ids, rising, and their rows; read once for the pages of a version."""
+        listed = self._listed
+        if listed is None or listed[0] != table.version:
+            some = table.search().select(["id"]).with_row_id(True).limit(None).to_arrow()
+            order = np.argsort(some["id"].to_numpy())
+            ids, rows = (some[name].to_numpy()[order] for name in ("id", "_rowid"))
+            self._listed = listed = table.version, ids, rows
+        return listed[1:]
 
     def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
         table = self._newest()
@@ -126,17 +159,21 @@ class LancedbStore(Store):
         return HeldPoints(names, codes)
 
     def _where(self, table: Any, which: str) -> tuple[Ids, Packed]:
-        some = table.search().where(which).limit(None).to_arrow()
+        return self._arrays(table.search().where(which).limit(None))
+
+    def _arrays(self, query: Any) -> tuple[Ids, Packed]:
+        some = query.to_arrow()
         codes = some["code"].combine_chunks().flatten().to_numpy()
         return some["id"].to_numpy(), codes.reshape(len(some), n_bytes(self.n_bits))
 
     def _newest(self) -> Any:
         """The table with what other processes have written."""
-        self._table.checkout_latest()
-        return self._table
+        table = self._pool.mine
+        table.checkout_latest()
+        return table
 
     def _close(self) -> None:
-        del self._table
+        self._pool.close()
 
 
 def _conditions(ids: Ids) -> list[str]:

@@ -7,7 +7,9 @@ compares all codes; its description holds the number of bits, because Milvus kno
 import re
 import warnings
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from auxhash.compute.checks import ArgumentError
 from auxhash.search.index.held import Ids
 from auxhash.stores.address import Address, engine
 from auxhash.stores.points import Beside, HeldPoints
+from auxhash.stores.pool import Pool
 from auxhash.stores.store import (
     Near,
     NoStoreError,
@@ -33,6 +36,7 @@ MOST = 16_384  # results that Milvus gives for one query
 MANY = 1000  # ids in one condition
 WRITTEN = 5_000  # codes in one message, which has a limit of bytes
 METRIC = "HAMMING"
+LITE = re.compile(r"[A-Za-z0-9._-]+\.db")  # names of files that it takes
 
 
 class MilvusStore(Store):
@@ -44,6 +48,7 @@ class MilvusStore(Store):
         self.errors = (pymilvus.MilvusException, OSError, RuntimeError)
         with told(str(address), self.errors):
             self._client = pymilvus.MilvusClient(**_connection(address, n_bits))
+            self._pool: Pool[Any] = Pool(str(address), lambda: self._client)  # of any threads
             try:
                 self._prepare(address, n_bits, pymilvus.DataType)
             except BaseException:
@@ -74,6 +79,10 @@ class MilvusStore(Store):
                 self._name, schema=schema, index_params=index, consistency_level="Strong"
             )
         self._client.load_collection(self._name)
+
+    def _session(self, write: bool) -> AbstractContextManager[None]:
+        # A search can be several requests, between which no thread of ours may write.
+        return self._pool.alone() if write else self._pool.lent()
 
     def _upsert(self, ids: Ids, packed: Packed, beside: Beside | None) -> None:
         for start in range(0, len(ids), WRITTEN):
@@ -182,6 +191,7 @@ class MilvusStore(Store):
         return ids, codes.reshape(len(ids), -1).copy()
 
     def _close(self) -> None:
+        self._pool.close()
         self._client.close()
 
 
@@ -189,8 +199,11 @@ def _connection(address: Address, n_bits: int | None) -> dict[str, Any]:
     """What MilvusClient needs for milvus:///file.db or milvus+http://user:password@host:port/db."""
     if address.parts.scheme == "milvus":
         path = address.file()
-        if path.suffix != ".db":
-            raise ArgumentError(f"a file of Milvus Lite must end in .db; got {path}")
+        if not LITE.fullmatch(path.name):
+            raise ArgumentError(
+                "a file of Milvus Lite must be named by letters, digits, . - and _, and end in "
+                f".db; got {path}"
+            )
         if n_bits is None and not path.exists():
             raise NoStoreError(f"{address} holds no store; give n_bits to make one")
         with warnings.catch_warnings():
@@ -205,9 +218,9 @@ def _connection(address: Address, n_bits: int | None) -> dict[str, Any]:
     place = parts.netloc.rpartition("@")[2]
     given = {"uri": f"{parts.scheme.removeprefix('milvus+')}://{place}"}
     if parts.username is not None:
-        given |= {"user": parts.username, "password": parts.password or ""}
+        given |= {"user": unquote(parts.username), "password": unquote(parts.password or "")}
     if parts.path.strip("/"):
-        given["db_name"] = parts.path.strip("/")
+        given["db_name"] = unquote(parts.path.strip("/"))
     return given
 
 

@@ -35,19 +35,23 @@ class Mirror:
     def __len__(self) -> int:
         return len(self._main) - len(self._gone) + len(self._recent)
 
-    def plus(self, ids: Ids, packed: Packed) -> "Mirror":
-        """With these codes, in place of those that had their ids."""
-        kept = ~np.isin(self._recent.ids, ids)
-        return self._changed(
-            np.concatenate([self._recent.ids[kept], ids]),
-            np.concatenate([self._recent.packed[kept], packed]),
-            ids,
-        )
-
-    def minus(self, ids: Ids) -> "Mirror":
-        """Without the codes of these ids."""
-        kept = ~np.isin(self._recent.ids, ids)
-        return self._changed(self._recent.ids[kept], self._recent.packed[kept], ids)
+    def changed(self, old: Ids, ids: Ids, packed: Packed) -> "Mirror":
+        """Without the codes of the ids `old`, and with these, whose ids are among them."""
+        kept = ~np.isin(self._recent.ids, old)
+        recent = np.concatenate([self._recent.ids[kept], ids])
+        order = np.argsort(recent)
+        recent = recent[order]
+        codes = np.concatenate([self._recent.packed[kept], packed])[order]
+        gone = np.union1d(self._gone, old[_among(old, self._ids)])
+        n_bits, n_jobs = self._main.n_bits, self._main.n_jobs
+        if len(recent) + len(gone) <= FOLD:
+            small = HammingIndex(n_bits, n_jobs).add(codes, recent)
+            return Mirror(self._main, self._ids, small, gone)
+        left = ~_among(self._ids, gone)
+        names = np.concatenate([self._ids[left], recent])
+        codes = np.concatenate([self._main.packed[left], codes])
+        order = np.argsort(names, kind="stable")  # two rising runs, merged
+        return Mirror.of(n_bits, names[order], codes[order], n_jobs)
 
     def only(self, ids: Ids) -> "Mirror":
         """Of these ids alone, those that are there; they are rising."""
@@ -90,21 +94,6 @@ class Mirror:
             all_near.append(near)
             all_ids.append(ids)
         return all_near, all_ids
-
-    def _changed(self, recent: Ids, packed: Packed, changed: Ids) -> "Mirror":
-        """With these recent codes, where `changed` are no longer in the large index."""
-        gone = np.union1d(self._gone, changed[_among(changed, self._ids)])
-        order = np.argsort(recent)
-        recent, packed = recent[order], packed[order]
-        n_bits, n_jobs = self._main.n_bits, self._main.n_jobs
-        if len(recent) + len(gone) <= FOLD:
-            small = HammingIndex(n_bits, n_jobs).add(packed, recent)
-            return Mirror(self._main, self._ids, small, gone)
-        kept = ~_among(self._ids, gone)
-        names = np.concatenate([self._ids[kept], recent])
-        codes = np.concatenate([self._main.packed[kept], packed])
-        order = np.argsort(names, kind="stable")  # two rising runs, merged
-        return Mirror.of(n_bits, names[order], codes[order], n_jobs)
 
 
 def _among(ids: Ids, rising: Ids) -> NDArray[np.bool_]:

@@ -13,6 +13,7 @@ docs/stores.md); but if the column has one of pgvector's indexes, PostgreSQL use
 import base64
 import json
 import re
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from auxhash.search.index.held import Ids
 from auxhash.stores.address import Address
 from auxhash.stores.connection import Connection
 from auxhash.stores.points import Beside, Having, HeldPoints
+from auxhash.stores.pool import Pool
 from auxhash.stores.store import BATCH, Near, Store, StoreError, agreed_bits, empty, no_store
 
 OLDEST = 14  # has bit_count
@@ -34,13 +36,22 @@ class PostgresqlStore(Store):
     keeps_points = True
 
     def __init__(self, address: Address, n_bits: int | None, n_jobs: int | None) -> None:
-        self._address = address
-        self._connection = Connection(address)
+        self._pool = Pool(
+            str(address), lambda: Connection(address), Connection.close, lambda link: link.lost
+        )
         try:
-            self._prepare(address, n_bits)
+            with self._pool.lent():
+                self._prepare(address, n_bits)
         except BaseException:
-            self._connection.close()
+            self._pool.close()
             raise
+
+    @property
+    def _connection(self) -> Connection:
+        return self._pool.mine
+
+    def _session(self, write: bool) -> AbstractContextManager[None]:
+        return self._pool.lent()
 
     def _prepare(self, address: Address, n_bits: int | None) -> None:
         """Make the table, or check the one that is there."""
@@ -73,10 +84,6 @@ class PostgresqlStore(Store):
         if kinds.get("id") != "bigint" or bits is None:
             raise no_store(str(address), address.table, "it needs columns id bigint, code bit(n)")
         return int(bits[1])
-
-    def _ready(self) -> None:
-        if self._connection.lost:  # who was talking then has got an error
-            self._connection = Connection(self._address)
 
     def _upsert(self, ids: Ids, packed: Packed, beside: Beside | None) -> None:
         order = np.argsort(ids)  # two that write the same ids do not wait for each other forever
@@ -214,7 +221,7 @@ class PostgresqlStore(Store):
         return ids, from_bit_strings([text for _, text in rows], self.n_bits)
 
     def _close(self) -> None:
-        self._connection.close()
+        self._pool.close()
 
 
 def array(values: list[Any]) -> str:

@@ -6,10 +6,14 @@ A table `codes (id INTEGER PRIMARY KEY, code BLOB)` holds the bytes of our order
 Vectors and payloads are in a table `codes_points`, made when the first is kept, so that the codes
 are read without them; `codes_fields` finds payloads by their fields. Triggers empty both where any
 program writes a code, so that no vector is ever that of another code.
+
+Triggers also write the id of each code that any program inserts, replaces or deletes into a table
+`codes-changes`, which keeps the last CHANGES: a search takes up what others have changed since.
 """
 
 import json
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -63,6 +67,26 @@ BESIDE = (
     "SELECT RAISE(ABORT, 'points are replaced, not changed: delete and insert them'); END",
 )
 
+CHANGES = 65_536  # in the log, at least; who is further behind reads all codes
+LOGGED = 'BEGIN INSERT INTO "{t}-changes" (id) VALUES '
+LOG = (  # no table of a store can have such names
+    ("TABLE", '"{t}-changes"', "(number INTEGER PRIMARY KEY, id INTEGER NOT NULL)"),
+    ("TRIGGER", '"{t}-inserted"', f"AFTER INSERT ON {{t}} {LOGGED} (new.id); END"),
+    ("TRIGGER", '"{t}-replaced"', f"AFTER UPDATE ON {{t}} {LOGGED} (new.id); END"),
+    (
+        "TRIGGER",
+        '"{t}-moved"',
+        f"AFTER UPDATE OF id ON {{t}} WHEN old.id <> new.id {LOGGED} (old.id); END",
+    ),
+    ("TRIGGER", '"{t}-deleted"', f"AFTER DELETE ON {{t}} {LOGGED} (old.id); END"),
+    (
+        "TRIGGER",
+        '"{t}-trimmed"',
+        'AFTER INSERT ON "{t}-changes" WHEN new.number % 1024 = 0 '
+        f'BEGIN DELETE FROM "{{t}}-changes" WHERE number <= new.number - {CHANGES}; END',
+    ),
+)
+
 WAIT = 30.0  # seconds for another process to finish its write
 UNKNOWN = -1  # no data_version of SQLite's
 
@@ -70,13 +94,14 @@ UNKNOWN = -1  # no data_version of SQLite's
 class SqliteStore(Store):
     """A table of a SQLite file, in memory as well, which a search reads.
 
-    Other programs may write to the file at the same time: a search reads it anew if they did.
+    Other programs may write to the file at the same time: a search reads first what they changed.
     """
 
     errors = (sqlite3.Error,)
     keeps_points = True
 
     def __init__(self, address: Address, n_bits: int | None, n_jobs: int | None) -> None:
+        self._using = threading.RLock()  # one connection: one thread at a time
         path = address.file()
         if n_bits is None and not path.exists():
             raise NoStoreError(f"{address} holds no store; give n_bits to make one")
@@ -90,10 +115,10 @@ class SqliteStore(Store):
                 self._connection.close()
                 raise
         self._n_jobs = n_jobs
-        self._version = UNKNOWN
+        self._version = self._schema = self._seen = UNKNOWN
         self._mirror = Mirror.of(self.n_bits, *empty(self.n_bits), n_jobs)
         try:
-            self._current()
+            self.count()
         except BaseException:
             self.close()
             raise
@@ -106,6 +131,9 @@ class SqliteStore(Store):
         super().__init__(address, agreed_bits(str(address), found, n_bits))
         self._table, self._beside = address.table, False
         if found is not None:
+            if not self._has_log():  # made by an earlier version of this package
+                with _where_possible(), self._transaction():
+                    self._make_log()
             return
         run("PRAGMA journal_mode = WAL")
         with self._transaction():
@@ -120,6 +148,7 @@ class SqliteStore(Store):
                     f"BLOB NOT NULL CHECK (length(code) = {n_bytes(self.n_bits)}))"
                 )
                 run("INSERT INTO auxhash_stores VALUES (?, ?)", (self._table, self.n_bits))
+                self._make_log()
             agreed_bits(str(address), self._found_bits(address), self.n_bits)
 
     def _found_bits(self, address: Address) -> int | None:
@@ -132,6 +161,13 @@ class SqliteStore(Store):
         if (row is None) != (address.table not in there):
             raise no_store(str(address), address.table, "auxhash_stores does not agree")
         return None if row is None else int(row[0])
+
+    @contextmanager
+    def _session(self, write: bool) -> Iterator[None]:
+        with self._using:
+            if self._closed:
+                raise ValueError(f"{self.url} is closed")
+            yield
 
     def search(self, queries: ArrayLike, k: int, among: Among = None) -> Near:
         asked, k = as_queries(queries, self.n_bits), checks.whole("k", k, 1)
@@ -194,22 +230,77 @@ class SqliteStore(Store):
 
     def _current(self) -> Mirror:
         """What the file holds."""
-        with self._talking():
-            # It changes when another connection has committed; our own writes are in the mirror.
-            # Taken before the file is read: what is committed in between is read again, not missed.
-            (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-            if version != self._version:
-                rows = self._connection.execute(f"SELECT id, code FROM {self._table} ORDER BY id")
-                ids, packed = self._arrays(rows.fetchall())
-                if len(ids):
-                    self._check_read(ids, packed)
-                self._mirror = Mirror.of(self.n_bits, ids, packed, self._n_jobs)
-                self._version = version
-            return self._mirror
+        # It changes when another connection has committed; our own writes are in the mirror.
+        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        if version != self._version:
+            with self._transaction("DEFERRED"):  # what is read is of one moment
+                self._follow()
+        return self._mirror
+
+    def _follow(self) -> None:
+        """Bring the mirror up to date: by what the log has since, or by all codes."""
+        run = self._connection.execute
+        (version,) = run("PRAGMA data_version").fetchone()
+        (schema,) = run("PRAGMA schema_version").fetchone()
+        # Another schema may be another log: its table was made anew, or a backup put in place.
+        oldest, newest = self._logged() if self._has_log() else (None, UNKNOWN)
+        if schema == self._schema and oldest is not None and oldest - 1 <= self._seen <= newest:
+            since, seen = f'FROM "{self._table}-changes" WHERE number > ?', (self._seen,)
+            old = run(f"SELECT DISTINCT id {since}", seen).fetchall()
+            codes = f"SELECT id, code FROM {self._table} WHERE id IN (SELECT id {since})"
+            changed = np.array(old, np.int64).reshape(-1)
+            self._mirror = self._mirror.changed(changed, *self._checked(codes, seen))
+        else:
+            all_codes = self._checked(f"SELECT id, code FROM {self._table}")
+            self._mirror = Mirror.of(self.n_bits, *all_codes, self._n_jobs)
+        self._schema, self._seen, self._version = schema, newest, version
+
+    def _checked(self, codes: str, given: tuple[int, ...] = ()) -> tuple[Ids, Packed]:
+        rows = self._connection.execute(f"{codes} ORDER BY id", given).fetchall()
+        ids, packed = self._arrays(rows)
+        if len(ids):
+            self._check_read(ids, packed)
+        return ids, packed
+
+    def _logged(self) -> tuple[int, int]:
+        """The numbers of the oldest and the newest change in the log."""
+        some = f'(SELECT {{}}(number) FROM "{self._table}-changes")'
+        both = f"SELECT ifnull({some.format('min')}, 1), ifnull({some.format('max')}, 0)"
+        oldest, newest = self._connection.execute(both).fetchone()
+        return oldest, newest
+
+    def _has_log(self) -> bool:
+        names = [name.format(t=self._table).strip('"') for _, name, _ in LOG]
+        there = "SELECT count(*) FROM sqlite_master WHERE name IN (SELECT value FROM json_each(?))"
+        [number] = self._connection.execute(there, (json.dumps(names),)).fetchone()
+        return bool(number == len(names))
+
+    def _make_log(self) -> None:
+        if self._has_log():
+            return
+        for kind, name, rest in LOG:
+            self._connection.execute(f"DROP {kind} IF EXISTS {name}".format(t=self._table))
+            self._connection.execute(f"CREATE {kind} {name} {rest}".format(t=self._table))
+
+    @contextmanager
+    def _writing_codes(self, ids: Ids, packed: Packed) -> Iterator[None]:
+        """A transaction after which these codes are all that the ids have, in the mirror too.
+
+        A write that is interrupted after its commit leaves the version unknown, and the next search
+        looks into the log.
+        """
+        version, self._version = self._version, UNKNOWN
+        with self._transaction():
+            self._make_log()
+            _, before = self._logged()
+            yield
+            _, after = self._logged()
+        if before == self._seen:  # otherwise others have written too, and the log has it all
+            self._mirror = self._mirror.changed(ids, ids[: len(packed)], packed)
+            self._seen, self._version = after, version
 
     def _upsert(self, ids: Ids, packed: Packed, beside: Beside | None) -> None:
-        version = self._unsure()
-        with self._transaction():
+        with self._writing_codes(ids, packed):
             self._connection.executemany(
                 f"INSERT INTO {self._table} (id, code) VALUES (?, ?) "
                 "ON CONFLICT (id) DO UPDATE SET code = excluded.code",
@@ -217,7 +308,6 @@ class SqliteStore(Store):
             )
             if beside is not None:
                 self._put_beside(ids, beside)
-        self._mirror, self._version = self._mirror.plus(ids, packed), version
 
     def _put_beside(self, ids: Ids, beside: Beside) -> None:
         if not self._has_points():
@@ -230,26 +320,16 @@ class SqliteStore(Store):
         )
 
     def _delete(self, ids: Ids) -> int:
-        version = self._unsure()
-        with self._transaction():
+        with self._writing_codes(ids, empty(self.n_bits)[1]):
             gone = f"DELETE FROM {self._table} WHERE id = ?"
             one_each = ((name,) for name in ids.tolist())
             deleted = self._connection.executemany(gone, one_each).rowcount
-        self._mirror, self._version = self._mirror.minus(ids), version
         return int(deleted)
 
-    def _unsure(self) -> int:
-        """Say that the mirror may be behind the file, until it is known that it is not.
-
-        A write that is interrupted after its commit leaves it so, and the next search reads anew.
-        """
-        version, self._version = self._version, UNKNOWN
-        return version
-
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self, how: str = "IMMEDIATE") -> Iterator[None]:
         """All of it is committed, or nothing."""
-        self._connection.execute("BEGIN IMMEDIATE")
+        self._connection.execute(f"BEGIN {how}")
         try:
             yield
             self._connection.execute("COMMIT")
@@ -277,4 +357,15 @@ class SqliteStore(Store):
             raise StoreError(f"{self.url} holds codes that are damaged: {error}") from error
 
     def _close(self) -> None:
-        self._connection.close()
+        with self._using:
+            self._connection.close()
+
+
+@contextmanager
+def _where_possible() -> Iterator[None]:
+    """Pass over a file that cannot be written, or not now."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY):
+            raise

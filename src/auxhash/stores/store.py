@@ -3,7 +3,7 @@
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -48,7 +48,8 @@ class Store(ABC):
     first: they depend on what the store holds, and not on how it came there.
 
     When `upsert` or `delete` returns, the database has committed the change. Any thread may call
-    any method at any time. A store is a context manager, which closes it.
+    any method at any time: reads run at the same time, writes take turns. A store is a context
+    manager, which closes it.
     """
 
     errors: tuple[type[Exception], ...] = ()  # what the engine raises
@@ -57,7 +58,7 @@ class Store(ABC):
     def __init__(self, address: Address, n_bits: int) -> None:
         self.n_bits = n_bits
         self.url = str(address)
-        self._using = threading.RLock()
+        self._writing = threading.RLock()
         self._closed = False
 
     def __len__(self) -> int:
@@ -103,7 +104,7 @@ class Store(ABC):
         if vectors is not None or payloads is not None:
             self._check_keeps("vectors" if vectors is not None else "payloads")
             beside = Beside(as_vectors(vectors, len(names)), as_payloads(payloads, len(names)))
-        with self._talking():
+        with self._writing, self._talking(write=True):
             if len(names):
                 self._upsert(names, packed, beside)
 
@@ -113,7 +114,7 @@ class Store(ABC):
         All of them or, if it fails, none (LanceDB and Milvus: perhaps some thousands).
         """
         names = np.unique(checks.ids("ids", ids))
-        with self._talking():
+        with self._writing, self._talking(write=True):
             return self._delete(names) if len(names) else 0
 
     def search(self, queries: ArrayLike, k: int, among: Among = None) -> Near:
@@ -180,26 +181,22 @@ class Store(ABC):
             last = int(ids[-1])
 
     def close(self) -> None:
-        """Let go of the database; closing twice is no error."""
-        with self._using:
+        """Let go of the database, after calls that have begun; closing twice is no error."""
+        with self._writing:
             if not self._closed:
                 self._closed = True
                 self._close()
 
     @contextmanager
-    def _talking(self) -> Iterator[None]:
-        """One thread at a time talks to the engine, and its errors become StoreErrors."""
-        with self._using:
-            if self._closed:
-                raise ValueError(f"{self.url} is closed")
-            with told(self.url, self.errors):
-                self._ready()
-                yield
+    def _talking(self, write: bool = False) -> Iterator[None]:
+        """Talk to the engine, whose errors become StoreErrors."""
+        with self._session(write), told(self.url, self.errors):
+            yield
 
     @contextmanager
     def still(self) -> Iterator[None]:
-        """Let no other thread read or write here, so that several calls see the same codes."""
-        with self._using:
+        """Let no other thread write here, so that several calls see the same codes."""
+        with self._writing:
             yield
 
     def _check_keeps(self, name: str) -> None:
@@ -235,9 +232,6 @@ class Store(ABC):
             index.add(rows.packed[order], rows.ids[order])
         return index
 
-    def _ready(self) -> None:  # noqa: B027
-        """Called before the engine is talked to: a lost connection can be made anew here."""
-
     def _check_read(self, ids: Ids, packed: Packed, last: int = -1) -> None:
         """Raise StoreError where the database holds what no `upsert` puts there."""
         try:
@@ -246,6 +240,10 @@ class Store(ABC):
             raise StoreError(f"{self.url} holds codes that are damaged: {error}") from error
         if ids[0] <= last or (np.diff(ids) <= 0).any():
             raise StoreError(f"{self.url} holds ids that are negative, or gave them in disorder")
+
+    @abstractmethod
+    def _session(self, write: bool) -> AbstractContextManager[None]:
+        """What a thread holds while it talks to the engine; ValueError if the store is closed."""
 
     @abstractmethod
     def _upsert(self, ids: Ids, packed: Packed, beside: Beside | None) -> None:

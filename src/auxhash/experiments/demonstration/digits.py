@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from auxhash import stores
 from auxhash.experiments import datasets
 from auxhash.experiments.datasets.fetch import cache
 from auxhash.files.images import ImageFeature, Picture
@@ -27,7 +28,7 @@ def service(limits: Limits | None = None, n_jobs: int | None = None) -> Service:
     folder = cache.folder() / "serve"
     found = _digits_model(folder / "digits.safetensors", n_jobs)
     # Codes belong to the model that made them.
-    url = f"sqlite:///{folder / f'digits-{found.fingerprint_[:12]}.db'}"
+    url = stores.file_url("sqlite", folder / f"digits-{found.fingerprint_[:12]}.db")
     made = checked(url, found, Pictures(ImageFeature("digits", ink)), limits, n_jobs)
     if not len(made.store):
         base = datasets.load("digits", seed=SEED).base
