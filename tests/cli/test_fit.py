@@ -24,6 +24,21 @@ def test_fit_is_the_library_s(here, run, model):
     assert found.n_jobs is None
 
 
+@pytest.mark.parametrize("name", ["features.npy", "features.fvecs"])
+@pytest.mark.parametrize(("labels", "method"), [(["labels.npy"], MACHash), ([], NeighborHash)])
+def test_points_are_learnt_from_where_they_are(here, run, monkeypatch, name, labels, method):
+    learnt_from = []
+
+    def fit(self, X, *more, **options):
+        learnt_from.append(X)
+        raise ValueError("enough")
+
+    monkeypatch.setattr(method, "fit", fit)
+    assert "enough" in run("fit", name, *labels, "-o", "not-written", code=1).output
+    assert isinstance(learnt_from[0], np.memmap)
+    assert learnt_from[0].filename == here / name
+
+
 def test_the_same_command_writes_the_same_file(here, run, model):
     for n in (1, 2):
         common = ("fit", "features.npy", "labels.npy", "-o", f"again{n}", "--bits", "12")

@@ -1,4 +1,5 @@
 import base64
+import io
 import math
 import re
 from pathlib import Path
@@ -20,7 +21,7 @@ from auxhash.experiments.groups import Group, Record
 from auxhash.experiments.page import page
 from auxhash.experiments.scales import PAPER, Data
 from auxhash.experiments.svg import WIDER, WIDTH, Plot, Series, Style
-from auxhash.files.png import read_png
+from auxhash.files.images import read_image
 
 LOOK = Style("blue", "circle")
 
@@ -147,7 +148,8 @@ def test_pictures_are_inside_the_page():
     strip = Strip("MACcut", pixels, [True, False, True])
     root, _ = shown(galleries=[Gallery("g", [(strip, [strip])]), Gallery("h", why_none="none")])
     source = root.find(".//td/div/img").get("src")
-    found = read_png(base64.b64decode(source.removeprefix("data:image/png;base64,")))
+    data = base64.b64decode(source.removeprefix("data:image/png;base64,"))
+    found = read_image(io.BytesIO(data))
     np.testing.assert_array_equal(found[:, :, 0], pixels)
     assert [mark.get("class") for mark in root.findall(".//td//i")] == ["right", "wrong", "right"]
     assert "2 of 3" in "".join(root.itertext())

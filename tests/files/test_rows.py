@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -31,6 +33,42 @@ def test_chunks_are_the_whole(tmp_path):
         assert len(found) == 50
     for name in ("c.npz", "c.parquet"):
         assert rows.of_file(tmp_path / name).labels.tolist() == list(range(50))
+
+
+@pytest.mark.parametrize("name", ["c.npy", "fortran.npy", "c.fvecs"])
+def test_a_file_that_can_be_mapped_is_not_copied(tmp_path, name):
+    if name == "c.fvecs":
+        write_vectors(tmp_path / name, X)
+    else:
+        np.save(tmp_path / name, np.asfortranarray(X) if name == "fortran.npy" else X)
+    found = rows.of_file(tmp_path / name).all()
+    assert isinstance(found, np.memmap)
+    np.testing.assert_array_equal(found, X)
+    if name == "c.npy":
+        broken = X.copy()
+        broken[33, 1] = np.nan
+        np.save(tmp_path / name, broken)
+        with pytest.raises(ValueError, match="row 33 does"):
+            rows.of_file(tmp_path / name).all()
+
+
+def test_what_is_read_in_chunks_is_held_once():
+    file = rows.Rows("pictures", 40_000, lambda: (np.full((400, 8), n) for n in range(100)))
+    tracemalloc.start()
+    try:
+        found = file.all()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found[::400, 0].tolist() == list(range(100))
+    assert peak < 1.5 * found.nbytes
+
+
+def test_chunks_of_several_types_become_the_larger():
+    chunks = [X[:20], X[20:].astype(np.float64) + 1e-12]
+    found = rows.Rows("pictures", 50, lambda: chunks).all()
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, np.concatenate(chunks))
 
 
 def test_faults_are_found_in_their_chunk(tmp_path):

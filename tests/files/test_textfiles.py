@@ -1,9 +1,13 @@
 """Tables of text: which cells are numbers, which line is names, and where the cells are cut."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from auxhash.files import tables
+from auxhash.files import tables, textfiles
 
 
 @pytest.fixture
@@ -110,6 +114,7 @@ def test_features_that_are_no_numbers_are_refused(write, text, message):
         ("a, b\n1, +2.50\n", None, [[1, 2.5]]),
         ('"a,1";"b"\n1;2\n', None, [[1, 2]]),
         ('"a\nb",c\n1,2\n', None, [[1, 2]]),
+        ('\ufeff"a\r\nb",c\r\n"1"," 2 "\r\n3, 4\r\n\r\n \r\n', None, [[1, 2], [3, 4]]),
         ("a;b,c\n1;2\n", None, [[1, 2]]),  # only ; cuts both lines alike
     ],
 )
@@ -189,3 +194,29 @@ def test_a_column_that_may_be_a_key_is_told(tmp_path, name, key):
     assert (f"{name} is taken for a feature; if it is a key, call it id" in found.doubt) == key
     path.write_text("1,2,3\n4,5,6\n")
     assert tables.take_features(path).columns is None
+
+
+@given(st.lists(st.text("0123456789+-.eE_naif \t\xa0\u0661x#", max_size=6), min_size=1, max_size=3))
+def test_the_same_cells_are_numbers_to_both_readers(tmp_path_factory, cells):
+    path = tmp_path_factory.mktemp("cells") / "a.csv"
+    path.write_text("a,b\n" + "".join(f"0,{cell}\n" for cell in cells), "utf-8")
+    if all(textfiles.is_number(cell.strip()) for cell in cells):
+        X, _ = tables.read_features(path)
+        assert X[:, 1].tolist() == [float(cell) for cell in cells]
+    else:
+        with pytest.raises(ValueError, match="is no number"):
+            tables.read_features(path)
+
+
+def test_numbers_are_never_held_as_text(write):
+    n, d = 2_000, 100
+    path = write("\n".join([",".join(["1.5"] * d + ["cat"])] * n))
+    tracemalloc.start()
+    try:
+        X, y = tables.read_features(path, str(d), header=False)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert X.shape == (n, d)
+    assert y.tolist() == ["cat"] * n
+    assert peak < 2 * X.nbytes

@@ -7,6 +7,7 @@ import click
 
 from auxhash.cli.output import (
     device_option,
+    force_option,
     header_option,
     jobs_option,
     json_option,
@@ -46,6 +47,7 @@ the same over all ranks; b_eff how many bits are effective. Means over the seeds
 @click.option("--train", "n_train", type=int, help="Training points; by default the data set's.")
 @click.option("--folder", metavar="FOLDER", help="Keep runs here, and never run one twice.")
 @click.option("--html", metavar="FILE", help="Also write a page about it: the table, and curves.")
+@force_option
 @own_feature_option
 @label_option
 @header_option
@@ -63,6 +65,7 @@ def compare(
     n_train: int | None,
     folder: str | None,
     html: str | None,
+    force: bool,
     own: str | None,
     label: str,
     header: bool | None,
@@ -80,7 +83,7 @@ def compare(
       auxhash compare digits -m MAC -m ITQ --bits 16
       auxhash compare features.npy labels.npy -m MAC -m OneHot -k 10 --html compared.html
     """
-    from auxhash.cli import inputs
+    from auxhash.cli import inputs, kinds
     from auxhash.experiments.compare import compare
     from auxhash.experiments.comparepage import Compared, PageHead
     from auxhash.experiments.demo import METHODS as FEW
@@ -89,7 +92,7 @@ def compare(
     if "all" in methods and len(methods) > 1:
         raise ValueError("-m all takes every method there is: leave out any other -m")
     chosen = METHODS if "all" in methods else methods or FEW
-    page = inputs.output_path(html, data, labels) if html else None
+    page = inputs.output_path(html, kinds.PAGE, data, labels, force=force) if html else None
     dataset = _dataset(data, labels, n_train, own, label, header, seeds[0], jobs)
     what, verbose = (dataset, chosen, bits, seeds, k, loss), progress_wanted(as_json)
     if page is None:
@@ -138,19 +141,20 @@ def bench(points: int, codes: int, bits: int, jobs: int | None, as_json: bool) -
 @click.option(
     "-o", "--output", default="auxhash-demo.html", show_default=True, help="A page about it."
 )
+@force_option
 @jobs_option
 @json_option
-def demo(bits: int, seed: int, output: str, jobs: int | None, as_json: bool) -> None:
+def demo(bits: int, seed: int, output: str, force: bool, jobs: int | None, as_json: bool) -> None:
     """Learn codes for handwritten digits with several methods, and compare them.
 
     \b
     Example:
       auxhash demo --bits 16
     """
-    from auxhash.cli import inputs
+    from auxhash.cli import inputs, kinds
     from auxhash.experiments.demo import ABOUT, run
 
-    path = inputs.output_path(output)
+    path = inputs.output_path(output, kinds.PAGE, force=force)
     found = run(bits, seed, path, jobs, verbose=progress_wanted(as_json))
     told = f"The same with curves, and what each method retrieves, in pictures: {output}"
     _show_comparison(found, as_json, ABOUT, told, page=output)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from auxhash.cli.output import (
+    force_option,
     header_option,
     jobs_option,
     json_option,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 @click.option(
     "--id", "id_column", default="id", show_default=True, help="The ids in .parquet files of many."
 )
+@force_option
 @own_feature_option
 @label_option
 @header_option
@@ -50,6 +52,7 @@ def encode(
     output: str,
     scheduler: str | None,
     id_column: str,
+    force: bool,
     own: str | None,
     label: str,
     header: bool | None,
@@ -75,7 +78,7 @@ def encode(
       auxhash encode photos.safetensors photos -o photos.npy
       auxhash encode colours.safetensors photos --features mine:colours -o colours.npy
     """
-    from auxhash.cli import inputs
+    from auxhash.cli import inputs, kinds
     from auxhash.files.rows import write_npy
     from auxhash.files.shards import places
     from auxhash.learn.encoder import load
@@ -85,7 +88,7 @@ def encode(
             raise ValueError("--features and --header are not for many .parquet or .npy files")
         encode_many(model, features, output, scheduler, (id_column, label), jobs, as_json)
         return
-    path = inputs.output_path(output, model, features, suffix=".npy")
+    path = inputs.output_path(output, kinds.CODES, model, features, suffix=".npy", force=force)
     hasher = load(model)
     hasher.n_jobs = jobs
     found = inputs.points_for(hasher, features, own, label, header)
@@ -161,19 +164,20 @@ def _runner(scheduler: str | None, jobs: int | None) -> Iterator["Fleet | None"]
 @click.command()
 @click.argument("model")
 @click.option("--onnx", "output", required=True, metavar="FILE", help="The .onnx file to write.")
+@force_option
 @json_option
-def export(model: str, output: str, as_json: bool) -> None:
+def export(model: str, output: str, force: bool, as_json: bool) -> None:
     """Export MODEL to ONNX: raw features in, packed codes out.
 
     \b
     Example:
       auxhash export model.safetensors --onnx model.onnx
     """
-    from auxhash.cli import inputs
+    from auxhash.cli import inputs, kinds
     from auxhash.learn.loading import load
     from auxhash.learn.onnxgraph import export_onnx
 
-    path = inputs.output_path(output, model)
+    path = inputs.output_path(output, kinds.GRAPH, model, force=force)
     hasher = load(model)
     export_onnx(hasher, path)
     result = {"onnx": output, "features": hasher.n_features_in_, "bits": hasher.n_bits}

@@ -9,6 +9,7 @@ from auxhash.cli.group import INTERRUPTED
 from auxhash.cli.output import (
     DEFAULT_LABEL,
     device_option,
+    force_option,
     header_option,
     jobs_option,
     json_option,
@@ -89,6 +90,7 @@ def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 )
 @click.option("--init", metavar="MODEL", help="Go on from this model, with these points.")
 @click.option("--checkpoint", metavar="DIR", help="Keep what a killed run needs to go on here.")
+@force_option
 @own_feature_option
 @label_option
 @header_option
@@ -106,6 +108,7 @@ def fit(
     init: str | None,
     refined: bool | None,
     checkpoint: str | None,
+    force: bool,
     own: str | None,
     label: str,
     header: bool | None,
@@ -141,12 +144,12 @@ def fit(
     """
     import numpy as np
 
-    from auxhash.cli import inputs
+    from auxhash.cli import inputs, kinds
     from auxhash.compute import device as devices
     from auxhash.learn.training.interrupt import TrainingInterrupted
 
     devices.get(device)  # or raise before anything is read
-    path = inputs.output_path(output, features, labels, pairs, checkpoint)
+    path = inputs.output_path(output, kinds.MODEL, features, labels, pairs, checkpoint, force=force)
     if auto_seconds is not None and not auto:
         raise click.UsageError("--auto-seconds is for --auto, which is not given")
     settings = {name: None if v == "all" else v for name, v in given.items() if v is not None}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from auxhash.cli.output import bits_option, header_option, json_option, show
+from auxhash.cli.output import bits_option, force_option, header_option, json_option, show
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ changed_option = click.option(
     is_flag=True,
     help="For tens of millions of codes: quicker to search, and may miss some (needs faiss).",
 )
+@force_option
 @header_option
 @json_option
 def index(
@@ -44,6 +45,7 @@ def index(
     bits: int | None,
     ids: str | None,
     approximate: bool,
+    force: bool,
     header: bool | None,
     as_json: bool,
 ) -> None:
@@ -59,10 +61,10 @@ def index(
       auxhash index codes.npy -o rough.index --approximate
       auxhash index photos.npy -o named.index --ids photos
     """
-    from auxhash.cli import inputs
+    from auxhash.cli import inputs, kinds
     from auxhash.search.index import ApproximateIndex, HammingIndex, NamedIndex
 
-    path = inputs.output_path(output, codes, ids)
+    path = inputs.output_path(output, kinds.INDEX, codes, ids, force=force)
     packed, n_bits = inputs.codes(codes, bits)
     called = None if ids is None else inputs.ids(ids, header)
     empty = ApproximateIndex(n_bits) if approximate else HammingIndex(n_bits)
@@ -81,6 +83,7 @@ def index(
 @click.argument("codes")
 @ids_option
 @changed_option
+@force_option
 @header_option
 @json_option
 def add(
@@ -88,6 +91,7 @@ def add(
     codes: str,
     ids: str | None,
     output: str | None,
+    force: bool,
     header: bool | None,
     as_json: bool,
 ) -> None:
@@ -104,7 +108,7 @@ def add(
     from auxhash.cli import inputs
     from auxhash.search.index import NamedIndex
 
-    path = inputs.output_path(output or index, codes, ids)
+    path = _target(index, output, force, codes, ids)
     with _changing(index, path) as found:
         packed, _ = inputs.codes(codes, found.n_bits)
         if isinstance(found, NamedIndex):
@@ -127,6 +131,7 @@ def add(
 @click.argument("ids", nargs=-1)
 @click.option("--ids", "file", metavar="FILE", help="The ids to remove, in a file.")
 @changed_option
+@force_option
 @header_option
 @json_option
 def remove(
@@ -134,6 +139,7 @@ def remove(
     ids: tuple[str, ...],
     file: str | None,
     output: str | None,
+    force: bool,
     header: bool | None,
     as_json: bool,
 ) -> None:
@@ -148,11 +154,9 @@ def remove(
       auxhash remove named.index across/01.png
       auxhash remove tens.index --ids ids.npy -o empty.index
     """
-    from auxhash.cli import inputs
-
     if not ids and file is None:
         raise click.UsageError("say which: IDS, or --ids FILE")
-    path = inputs.output_path(output or index, file)
+    path = _target(index, output, force, file)
     with _changing(index, path) as found:
         n_removed, missing = _removed(found, ids, file, header, index)
         if n_removed or output is not None:
@@ -165,6 +169,15 @@ def remove(
         more = ", ..." if len(missing) > SHOWN else ""
         said += f"; {count(len(missing), 'id')} not there: {few}{more}"
     show(result, as_json, said)
+
+
+def _target(index: str, output: str | None, force: bool, *made_from: str | None) -> Path:
+    """Where a changed index goes: to `output`, or else to where it was read from."""
+    from auxhash.cli import inputs, kinds
+
+    if output is None:
+        return inputs.output_path(index, None, *made_from)
+    return inputs.output_path(output, kinds.INDEX, *made_from, force=force)
 
 
 @contextmanager

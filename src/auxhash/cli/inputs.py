@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from auxhash.cli import kinds
 from auxhash.cli.output import tell
 from auxhash.codes import Packed, as_packed, common_bits
 from auxhash.compute.arrays import AnyArray
@@ -232,10 +233,17 @@ def _vectors(
     return np.take(X, places, axis=1), names, found.read_ids
 
 
-def output_path(path: str, *made_from: str | None, suffix: str | None = None) -> Path:
+def output_path(
+    path: str,
+    kind: str | None,
+    *made_from: str | None,
+    suffix: str | None = None,
+    force: bool = False,
+) -> Path:
     """The path, if it can be written to and is none of the files that it is made from.
 
-    Checked before an hour of work, not after.
+    What is there must be of the same `kind` (`kinds.MODEL`, ...) or empty, unless `force`; None
+    leaves that to whoever reads it. Checked before an hour of work, not after.
     """
     found = Path(path).expanduser()
     real = os.path.realpath
@@ -244,6 +252,12 @@ def output_path(path: str, *made_from: str | None, suffix: str | None = None) ->
     if suffix is not None and found.suffix != suffix:
         raise ValueError(f"{path} must end in {suffix}")
     destination(found)
+    if kind is not None and not force and found.exists() and found.stat().st_size:
+        there = kinds.kind_of(found)
+        if there != kind:
+            raise ValueError(
+                f"{path} is {there}, and {kind} would take its place: give another name, or --force"
+            )
     return found
 
 

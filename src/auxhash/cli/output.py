@@ -47,6 +47,9 @@ header_option = click.option(
     default=None,
     help="Whether line 1 of .csv and .txt files names the columns; by default it is looked at.",
 )
+force_option = click.option(
+    "--force", is_flag=True, help="Replace the output file even if it is of another kind."
+)
 own_feature_option = click.option(
     "--features",
     "own",

@@ -126,6 +126,15 @@ def encoded(
     return Asked(codes, points.names, metric=metric)
 
 
+def hits_path(output: str | None, force: bool, *made_from: str) -> Path | None:
+    """The .npz file to write what is found to, if there is to be one."""
+    from auxhash.cli import inputs, kinds
+
+    if output is None:
+        return None
+    return inputs.output_path(output, kinds.HITS, *made_from, suffix=".npz", force=force)
+
+
 def answer(
     what: Found,
     asked: Asked,

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from auxhash.cli.output import jobs_option, json_option, progress_wanted, show, table
+from auxhash.cli.output import force_option, jobs_option, json_option, progress_wanted, show, table
 
 
 @click.command()
@@ -36,6 +36,7 @@ from auxhash.cli.output import jobs_option, json_option, progress_wanted, show, 
 @click.option("--report-only", is_flag=True, help="Write the page from what was run before.")
 @click.option("--output", help="The page; by default FIGURE-SCALE.html in the folder.")
 @click.option("--numbers", help="Also write numbers and verdicts to this file, as JSON.")
+@force_option
 @jobs_option
 @json_option
 def reproduce(
@@ -45,6 +46,7 @@ def reproduce(
     bits: tuple[int, ...],
     methods: tuple[str, ...],
     without: tuple[str, ...],
+    force: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -57,7 +59,7 @@ def reproduce(
       auxhash reproduce --list
       auxhash reproduce free-codes --scale tiny --order fixed
     """
-    from auxhash.cli import inputs
+    from auxhash.cli import inputs, kinds
     from auxhash.experiments import reproduce
     from auxhash.experiments.figures.figure import Part
 
@@ -65,9 +67,9 @@ def reproduce(
         figures = reproduce.listed()
         show({"figures": figures}, as_json, table(figures))
         return
-    for name in ("output", "numbers"):
+    for name, kind in (("output", kinds.PAGE), ("numbers", kinds.NUMBERS)):
         if options[name] is not None:
-            options[name] = str(inputs.output_path(options[name]))
+            options[name] = str(inputs.output_path(options[name], kind, force=force))
     part = Part(data, bits, methods, without)
     reports = reproduce.main(figure, part=part, verbose=progress_wanted(as_json), **options)
     shown = [

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from auxhash.cli.output import (
+    force_option,
     header_option,
     jobs_option,
     json_option,
@@ -14,7 +15,7 @@ from auxhash.cli.output import (
     own_feature_option,
     tell,
 )
-from auxhash.cli.queries import OUTPUTS, Asked, Called, Found, K, answer, codes, encoded
+from auxhash.cli.queries import OUTPUTS, Asked, Called, Found, K, answer, codes, encoded, hits_path
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ MORE = 10  # candidates to re-rank, per neighbour that is wanted
     "--probe", type=int, help="Lists that an approximate index looks into; 16 by default."
 )
 @click.option("-o", "--output", metavar="FILE", help="Write distances and ids to this .npz file.")
+@force_option
 @own_feature_option
 @label_option
 @header_option
@@ -70,6 +72,7 @@ def search(
     metric: str | None,
     probe: int | None,
     output: str | None,
+    force: bool,
     own: str | None,
     label: str,
     header: bool | None,
@@ -98,13 +101,12 @@ def search(
       auxhash search photos.index photos --model photos.safetensors --names photos -k 3
       auxhash search named.index photos --model photos.safetensors -k 3
     """
-    from auxhash.cli import inputs
     from auxhash.search import chance
     from auxhash.search.index import ApproximateIndex, NamedIndex, load
 
     finer = _Rerank(rerank, query_vectors, candidates, metric)
     finer.check_use(k, radius, model)
-    path = None if output is None else inputs.output_path(output, index, queries, suffix=".npz")
+    path = hits_path(output, force, index, queries)
     found = load(index, n_probe=16 if probe is None else probe, n_jobs=jobs)
     inner = found.index if isinstance(found, NamedIndex) else found
     if probe is not None and not isinstance(inner, ApproximateIndex):

@@ -8,6 +8,7 @@ import click
 from auxhash.cli.group import Commands
 from auxhash.cli.output import (
     bits_option,
+    force_option,
     header_option,
     jobs_option,
     json_option,
@@ -16,7 +17,7 @@ from auxhash.cli.output import (
     seed_option,
     show,
 )
-from auxhash.cli.queries import Asked, Found, K, answer, codes, encoded
+from auxhash.cli.queries import Asked, Found, K, answer, codes, encoded, hits_path
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ def push(
 @click.option("-r", "--radius", type=int, help="All codes at this distance or less, in place of k.")
 @click.option("--model", help="The model that encodes QUERIES, where they are no codes.")
 @click.option("-o", "--output", metavar="FILE", help="Write distances and ids to this .npz file.")
+@force_option
 @own_feature_option
 @label_option
 @header_option
@@ -117,6 +119,7 @@ def search(
     radius: int | None,
     model: str | None,
     output: str | None,
+    force: bool,
     own: str | None,
     label: str,
     header: bool | None,
@@ -134,12 +137,11 @@ def search(
       auxhash store search sqlite:///codes.db codes.npy --radius 2
       auxhash store search sqlite:///codes.db queries.npy --model model.safetensors -o near.npz
     """
-    from auxhash.cli import inputs
     from auxhash.stores import open as open_store
 
     if k is not None and radius is not None:
         raise click.UsageError("--radius finds all codes within it: leave out -k")
-    path = None if output is None else inputs.output_path(output, queries, suffix=".npz")
+    path = hits_path(output, force, queries)
     with open_store(url, n_jobs=jobs) as found:
         if model is None:
             asked = Asked(codes(queries, found.n_bits))

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from auxhash.files.gist import gist
 from auxhash.files.tables import check_features, check_finite
 
 Picture = NDArray[np.uint8]  # (height, width, 3)
-PictureSource = Path | BinaryIO  # of a picture; errors call it by its text
+PictureSource = Path | IO[bytes]  # of a picture; errors call it by its text
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP")

@@ -49,6 +49,7 @@ class Rows:
     taken: str = ""  # what was taken from the file, in words
     columns: list[str] | None = None  # what the features are called, where they have names
     doubt: str = ""  # whether all of these are meant, in words
+    array: AnyArray | None = None  # all rows, in memory or mapped, where the file holds them as one
 
     def __len__(self) -> int:
         return self.n
@@ -68,8 +69,16 @@ class Rows:
             first += len(chunk)
 
     def all(self) -> AnyArray:
-        """All rows in one array."""
-        return np.concatenate(list(self.chunks()))
+        """All rows in one array, checked; a file that can be mapped is not copied into memory."""
+        X, first = self.array, 0
+        for chunk in self.chunks():
+            if self.array is None:
+                X = np.empty((self.n, chunk.shape[1]), chunk.dtype) if X is None else X
+                X = X.astype(np.result_type(X, chunk), copy=False)  # the user's feature may vary
+                X[first : first + len(chunk)] = chunk
+            first += len(chunk)
+        assert X is not None  # there is at least one row
+        return X
 
     def of_columns(self, names: Sequence[str]) -> "Rows":
         """These rows with the columns of these names, in this order; all must be there.
@@ -89,6 +98,7 @@ class Rows:
             read=lambda: (np.take(chunk, at, axis=1) for chunk in self.read()),
             taken=line,
             columns=list(names),
+            array=None,
         )
 
 
@@ -114,6 +124,7 @@ def of_file(
         taken=line,
         columns=found.columns,
         doubt=found.doubt,
+        array=X,
     )
 
 
@@ -160,7 +171,7 @@ def _of_vectors(path: Path) -> Rows:
     vectors = map_vectors(path)["vector"]
     n, d = vectors.shape
     line = taken.features_line(path, n, d, vectors.dtype, "")
-    return Rows(str(path), n, lambda: _slices(n, d, read), taken=line)
+    return Rows(str(path), n, lambda: _slices(n, d, read), taken=line, array=vectors)
 
 
 def _of_parquet(path: Path, label: str) -> Rows:

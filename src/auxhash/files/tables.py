@@ -18,7 +18,7 @@ from auxhash.files import taken, textfiles
 from auxhash.files.npyfiles import Archive, map_npy
 from auxhash.files.parquetfiles import Parquet, features_of
 from auxhash.files.taken import Features, Labels
-from auxhash.files.vectors import TYPES, read_vectors
+from auxhash.files.vectors import TYPES, check_dimensions, map_vectors, read_vectors
 
 HeaderChoice = bool | None  # whether line 1 of a text holds names; None decides by its cells
 PairColumns = tuple[AnyArray, AnyArray, AnyArray]
@@ -165,7 +165,9 @@ def _features_of_parquet(path: Path, label: str, header: HeaderChoice) -> Featur
 
 
 def _features_of_vectors(path: Path, label: str, header: HeaderChoice) -> Features:
-    return Features(read_vectors(path))
+    records = map_vectors(path)
+    check_dimensions(path, records)
+    return Features(records["vector"])
 
 
 # Labels.

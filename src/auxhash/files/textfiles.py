@@ -1,7 +1,9 @@
 """Tables of text: .csv and .txt files, and which of their cells are numbers.
 
 A cell that a conversion would change stays text: 007, 1_1 and 9223372036854775808 are names. The
-first line holds the columns' names only where there is no doubt about it.
+first line holds the columns' names only where there is no doubt about it. Lines are counted and
+columns of text read by Python's csv, numbers by NumPy, each straight from the file: a table of text
+in memory would take many times its size.
 """
 
 import csv
@@ -9,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice, starmap
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +21,7 @@ from auxhash.compute.arrays import AnyArray
 from auxhash.files import taken
 
 DELIMITERS = ",;\t"
+ENCODING = "utf-8-sig"  # with or without a byte order mark
 NUMERAL = frozenset("0123456789+-.eE")  # what else float() accepts is no number here
 MISSING = frozenset(("", "na", "n/a", "nan", "-nan", "null", "none", "inf", "-inf"))
 WHOLE = re.compile(r"0|-?[1-9][0-9]*")  # as str() writes it
@@ -31,9 +35,10 @@ class Text:
     """A table of text; columns without names are called 0, 1, ..."""
 
     path: Path
+    delimiter: str
     names: list[str]
-    rows: list[list[str]]
-    lines: list[int]  # where each row begins in the file, from 1
+    n: int  # rows, without that of names
+    first: int  # the line where row 0 begins, from 1
     header: bool  # whether line 1 holds the names
     sure: bool  # whether the user said so
 
@@ -45,32 +50,44 @@ class Text:
     def numbers(self, columns: Sequence[int]) -> NDArray[np.float64]:
         """Columns of finite numbers (n, columns)."""
         try:
-            X = np.array([[float(row[column]) for column in columns] for row in self.rows])
+            X = np.loadtxt(
+                self.path,
+                comments=None,
+                delimiter=self.delimiter,
+                skiprows=self.first - 1,
+                usecols=columns,
+                ndmin=2,
+                encoding=ENCODING,
+                max_rows=self.n,
+                quotechar='"',
+            )
         except ValueError:
             raise self._no_number(columns) from None
-        used = ("".join([row[column] for column in columns]) for row in self.rows)
-        plain = all(map(NUMERAL.issuperset, used))
-        if not (plain and np.isfinite(X).all()):
+        if not np.isfinite(X).all():
             raise self._no_number(columns)
         return X
 
     def points(self, column: int) -> NDArray[np.int64]:
         """A column of whole numbers, exactly."""
-        found = [ROW.fullmatch(row[column]) for row in self.rows]
-        if None in found:
-            at = found.index(None)
+
+        def point(line: int, cell: str) -> int:
+            if found := ROW.fullmatch(cell):
+                return int(found[1])
             raise ValueError(
                 f"{self.path}: {self.names[column]} must be whole numbers, the rows of the two "
-                f"points; line {self.lines[at]} has {self.rows[at][column]!r}"
+                f"points; line {line} has {cell!r}"
             )
-        return np.array([int(match[1]) for match in found if match], np.int64)
+
+        return np.fromiter(starmap(point, self._cells(column)), np.int64, self.n)
 
     def text(self, column: int) -> list[str]:
         """A column as it stands; no cell of it may be empty."""
-        cells = [row[column] for row in self.rows]
-        if "" in cells:
-            raise ValueError(f"{self._place(cells.index(''), column)} is empty")
-        return cells
+        found = []
+        for line, cell in self._cells(column):
+            if not cell:
+                raise ValueError(f"{self._place(line, column)} is empty")
+            found.append(cell)
+        return found
 
     def values(self, column: int) -> AnyArray:
         """A column of labels: int64 or float64 where these print as the cells do, or else text."""
@@ -82,36 +99,44 @@ class Text:
             return np.array([float(cell) for cell in cells], np.float64)
         missing = {cell for cell in kinds if cell.lower() in MISSING}
         if missing and len(missing) < len(kinds) and all(map(is_number, kinds - missing)):
-            at = next(at for at, cell in enumerate(cells) if cell in missing)
-            place = self._place(at, column)
-            raise ValueError(f"{place}: {cells[at]!r} is no label{self._doubt(at)}")
+            line, cell = next(found for found in self._cells(column) if found[1] in missing)
+            place = self._place(line, column)
+            raise ValueError(f"{place}: {cell!r} is no label{self._doubt(line)}")
         return np.array(cells)
 
-    def _place(self, at: int, column: int) -> str:
-        return f"{self.path}: line {self.lines[at]}, column {self.names[column]!r}"
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Line and cells of each row."""
+        return islice(_records(self.path, self.delimiter), self.header, self.header + self.n)
+
+    def _cells(self, column: int) -> Iterator[tuple[int, str]]:
+        """Line and cell of each row, without the spaces around it."""
+        return ((line, cells[column].strip()) for line, cells in self._rows())
+
+    def _place(self, line: int, column: int) -> str:
+        return f"{self.path}: line {line}, column {self.names[column]!r}"
 
     def _no_number(self, columns: Sequence[int]) -> ValueError:
-        at, column = next(
-            (at, column)
-            for at, row in enumerate(self.rows)
+        line, column, cell = next(
+            (line, column, cell)
+            for line, cells in self._rows()
             for column in columns
-            if not is_number(row[column])
+            if not is_number(cell := cells[column].strip())
         )
-        cell = self.rows[at][column]
-        hint = self._doubt(at)
+        hint = self._doubt(line)
         if re.fullmatch(r"[+-]?[0-9]+,[0-9]+", cell):
             hint = " (decimals are written with a point)"
         elif any(mark in cell for mark in DELIMITERS):
             hint = " (is that what separates the cells?)"
-        return ValueError(f"{self._place(at, column)}: {_short(cell)} is no number{hint}")
+        return ValueError(f"{self._place(line, column)}: {_short(cell)} is no number{hint}")
 
-    def _doubt(self, at: int) -> str:
+    def _doubt(self, line: int) -> str:
         """A hint that --header makes line 1 a line of names, if that may be the mistake."""
-        return "" if at or self.header or self.sure else " (if line 1 holds names: --header)"
+        known = line > self.first or self.header or self.sure
+        return "" if known else " (if line 1 holds names: --header)"
 
 
 def read_text(path: Path, label: str | None, header: bool | None, only: bool = False) -> Text:
-    """The cells of a file, without the spaces around them.
+    """The table of a file, checked for its form; cells are read when they are asked for.
 
     Args:
         label: the name of the column of labels, if there can be one.
@@ -122,13 +147,17 @@ def read_text(path: Path, label: str | None, header: bool | None, only: bool = F
 
     Raises ValueError for what is no such table.
     """
-    lines, rows = _table(path)
+    try:
+        delimiter = _delimiter(path)
+        names, n, second = _measure(path, delimiter)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} is not a {path.suffix} file: {error}") from error
     sure = header is not None
     if header is None:
-        header = _are_names(path, rows[0], label, only)
+        header = _are_names(path, names, label, only)
     if not header:
-        return Text(path, [str(column) for column in range(len(rows[0]))], rows, lines, False, sure)
-    names = rows[0]
+        numbered = [str(column) for column in range(len(names))]
+        return Text(path, delimiter, numbered, n, 1, False, sure)
     if twice := [name for name in names if names.count(name) > 1 and name]:
         raise ValueError(f"{path} has two columns called {twice[0]!r}")
     if "" in names:
@@ -136,9 +165,9 @@ def read_text(path: Path, label: str | None, header: bool | None, only: bool = F
             f"{path}: column {names.index('') + 1} has no name in line 1; the row numbers that "
             "pandas writes so are no features: to_csv(index=False)"
         )
-    if len(rows) == 1:
+    if n == 1:
         raise ValueError(f"{path} has a line of names and nothing below it")
-    return Text(path, names, rows[1:], lines[1:], True, sure)
+    return Text(path, delimiter, names, n - 1, second, True, sure)
 
 
 def read_features(path: Path, label: str, header: bool | None) -> taken.Features:
@@ -194,39 +223,40 @@ def _are_names(path: Path, first: list[str], label: str | None, only: bool) -> b
     return named and not any(is_number(cell) for cell in first)
 
 
-def _table(path: Path) -> tuple[list[int], list[list[str]]]:
-    """Line numbers and cells of all lines, which must have equally many cells."""
-    try:
-        found = list(_records(path, _delimiter(path)))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path} is not a {path.suffix} file: {error}") from error
-    while found and _is_blank(found[-1][1]):
-        found.pop()
-    if not found:
-        raise ValueError(f"{path} is empty")
-    width = len(found[0][1])
-    for line, cells in found:
-        if _is_blank(cells):
-            raise ValueError(f"{path}: line {line} is empty, and others follow")
-        if len(cells) != width:
+def _measure(path: Path, delimiter: str) -> tuple[list[str], int, int]:
+    """The first record, the number of records, and the line where the second begins.
+
+    Raises ValueError unless all have equally many cells; empty lines may stand at the end.
+    """
+    first: list[str] = []
+    n = second = empty = 0
+    for line, cells in _records(path, delimiter):
+        if len(cells) < 2 and not "".join(cells).strip():
+            empty = empty or line
+            continue
+        if empty:
+            raise ValueError(f"{path}: line {empty} is empty, and others follow")
+        if not n:
+            first = [cell.strip() for cell in cells]
+        if len(cells) != len(first):
             raise ValueError(
-                f"{path} must have as many columns in every line: line 1 has {width}, "
+                f"{path} must have as many columns in every line: line 1 has {len(first)}, "
                 f"line {line} has {len(cells)}"
             )
-    return [line for line, _ in found], [cells for _, cells in found]
-
-
-def _is_blank(cells: list[str]) -> bool:
-    return cells in ([], [""])
+        second = line if n == 1 else second
+        n += 1
+    if not n:
+        raise ValueError(f"{path} is empty")
+    return first, n, second
 
 
 def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Each record, with the number of the line where it begins."""
-    with path.open(encoding="utf-8-sig", newline="") as text:
+    with path.open(encoding=ENCODING, newline="") as text:
         reader = csv.reader(_without_nul(text), delimiter=delimiter, strict=True)
         line = 1
         for cells in reader:
-            yield line, [cell.strip() for cell in cells]
+            yield line, cells
             line = reader.line_num + 1
 
 

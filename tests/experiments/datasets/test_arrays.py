@@ -18,6 +18,17 @@ def test_arrays_are_split_at_random():
     assert len(from_arrays(X).query) == 4  # a tenth
 
 
+def test_points_are_held_once(tmp_path):
+    data = from_arrays(X, y=Y)
+    assert data.train.X is data.base.X
+    write_vectors(tmp_path / "a.fvecs", X)
+    np.save(tmp_path / "a.npy", X)
+    for name in ("a.fvecs", "a.npy"):
+        data = from_arrays(tmp_path / name, X[:5])
+        assert isinstance(data.base.X, np.memmap)
+        np.testing.assert_array_equal(data.train.X, X)
+
+
 def test_parts_as_given():
     data = from_arrays(
         X[:20], X[20:30], X[30:], y=Y[:20], query_y=Y[20:30], train_y=Y[30:], cosine=True

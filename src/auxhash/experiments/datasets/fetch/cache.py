@@ -1,4 +1,7 @@
-"""The cache folder: where data sets live. A file gets there whole or not at all."""
+"""The cache folder: where data sets live. A file gets there whole or not at all.
+
+By hand, since what is made from the files is kept here, too; pooch keeps only what it fetched.
+"""
 
 import hashlib
 import os

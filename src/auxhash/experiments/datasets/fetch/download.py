@@ -1,4 +1,7 @@
-"""Downloads by plain HTTP, HTTPS or FTP: a broken one goes on where it stopped."""
+"""Downloads by plain HTTP, HTTPS or FTP: a broken one goes on where it stopped.
+
+By hand, since pooch starts a broken download anew, and brings requests and two more packages.
+"""
 
 import http.client
 import json

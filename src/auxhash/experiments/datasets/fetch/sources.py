@@ -1,7 +1,8 @@
 """Where the files of a data set come from: the cache, the official address, then a mirror.
 
 A file is checked against its checksum before every use. One that is wrong in the cache is an error,
-never loaded and never replaced behind the user's back; `auxhash data get` replaces it.
+never loaded and never replaced behind the user's back; `auxhash data get` replaces it. pooch has
+checksums, but neither several sources for one file nor locks between processes.
 """
 
 import http.client
@@ -36,6 +37,7 @@ from auxhash.files.writing import locked, writing
 # All errors that a source may raise if it is down, changed or broken.
 BROKEN = (
     OSError,
+    ImportError,  # a mirror of pictures needs Pillow
     EOFError,
     ValueError,
     http.client.HTTPException,
