@@ -12,7 +12,7 @@ from auxhash.compute import checks
 from auxhash.mac import hashfunctions, losses, loop as mac, zstep
 from auxhash.mac.affinity import Affinity
 from auxhash.compute.random import RandomState, generator
-from auxhash.codes import MOST_BITS, Packed, as_codes, pack
+from auxhash.codes import MOST_BITS, Codes, Packed, as_codes, pack
 from auxhash.compute import device as devices
 from auxhash.learn.hasher import Hasher, check_pairs, check_queries, fingerprint, learning
 from auxhash.mac.hashfunctions import HashFunction
@@ -84,9 +84,8 @@ class AffinityHash(Hasher):
         `TrainingInterrupted` warning; a second one stops at once.
         """
         self._check_parameters()
-        points = TrainingPoints(
-            *check_pairs(self, X, y, affinity, reset=not self._going_on(), short=True), affinity
-        )
+        checked = check_pairs(self, X, y, affinity, reset=not self._going_on(), short=True)
+        points = TrainingPoints(*checked, affinity, self._first_codes(len(checked[0])))
         _warn_of_cost(len(points.X), int(self.n_bits))
         if affinity is not None:
             _warn_of_likeness(affinity)
@@ -143,6 +142,10 @@ class AffinityHash(Hasher):
     def _settings(self) -> Settings:
         raise NotImplementedError
 
+    def _first_codes(self, n: int) -> Codes | None:
+        """The codes that are given for n points to start from, checked."""
+        return None
+
     def _going_on(self) -> bool:
         """Whether training goes on from a hash function learnt before."""
         return False
@@ -154,6 +157,7 @@ class AffinityHash(Hasher):
     def _in_words(self, points: TrainingPoints) -> checkpoints.RunIdentity:
         """All that the result depends on, by name, each as a text."""
         parts: dict[str, Any] = {"method": type(self).__name__, **points._asdict()}
+        parts.pop("init")  # as it is among the parameters, if it is
         parts |= self.get_params(deep=False)
         if self._going_on():
             model = self.hash_function_, self.codes_, self._learnt_from()
@@ -223,7 +227,8 @@ class MACHash(AffinityHash):
             None leaves it as MAC made it. With "auto", a hash function refined on fresh pairs,
             drawn from classes, is kept even where its L(h) on the given pairs is higher: it ranks
             new points better. Otherwise refinement never raises L(h).
-        init: codes (n, n_bits) of -1 and +1 to start from, in place of the free codes of mu = 0.
+        init: codes (n, n_bits) of -1 and +1 of all points of X to start from, in place of the free
+            codes of mu = 0. Those of points that `validation` holds out are left out with them.
         start: where the free codes of mu = 0 start from: "random" codes; or codes made in a first
             sweep, bit after bit, each bit from all +1 by the Z step's solver: "bitwise" minimises
             the loss of the bits so far, as codes of so many bits; "zeros" that of all n_bits, in
@@ -326,7 +331,6 @@ class MACHash(AffinityHash):
             refine=self.refine,
             tol=self.tol if self.tol in ("auto", None) else float(self.tol),
             going_on=going_on,
-            init=None if self.init is None else as_codes(self.init, "init"),
             validation=self._checked_validation(),
             n_jobs=self.n_jobs,
             verbose=self.verbose,
@@ -334,6 +338,16 @@ class MACHash(AffinityHash):
 
     def _going_on(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "hash_function_")
+
+    def _first_codes(self, n: int) -> Codes | None:
+        if self.init is None:
+            return None
+        codes, shape = as_codes(self.init, "init"), (n, int(self.n_bits))
+        if codes.shape != shape:
+            raise ValueError(
+                f"init must be of shape {shape} (all points of X, n_bits), got {codes.shape}"
+            )
+        return codes
 
     def _checked_validation(self) -> Validation | None:
         """The validation, with arrays in place of the points given."""
@@ -416,6 +430,9 @@ class EndToEndHash(MACHash):
 
     def _settings(self) -> Settings:
         return replace(super()._settings(), end_to_end=True)
+
+    def _first_codes(self, n: int) -> None:
+        super()._first_codes(n)  # or raise; there are no codes Z to start from
 
 
 def _warn_of_likeness(affinity: Affinity) -> None:

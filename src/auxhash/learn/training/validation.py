@@ -88,16 +88,17 @@ class JudgedPairs(NamedTuple):
 
 
 class TrainingPoints(NamedTuple):
-    """Points to learn from: features (n, D), labels and affinity, each None if not given."""
+    """Points to learn from: features (n, D), and what else is given of them, None if it is not."""
 
     X: NDArray[Any]
     y: NDArray[Any] | None
     affinity: Affinity | None
+    init: Codes | None = None  # (n, n_bits), in place of the free codes of mu = 0
 
     def take(self, rows: NDArray[np.int64]) -> "TrainingPoints":
-        y = None if self.y is None else self.y[rows]
+        y, init = (None if part is None else part[rows] for part in (self.y, self.init))
         affinity = None if self.affinity is None else self.affinity.subset(rows)
-        return TrainingPoints(self.X[rows], y, affinity)
+        return TrainingPoints(self.X[rows], y, affinity, init)
 
 
 def hold_out(
