@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.tree import DecisionTreeClassifier
 
 import auxhash
 from auxhash import EndToEndHash, MACHash, NeighborHash, Refine
@@ -229,6 +230,22 @@ def test_what_is_not_for_a_gpu_is_refused(gpu, points):
     ]:
         with pytest.raises(ValueError, match=told):
             MACHash(**{**SMALL, "device": "cuda", **settings}).fit(*points)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"z_step": "cut"},
+        {"start": "zeros", "z_step": "cut"},
+        {"hash_function": "trees"},
+        {"hash_function": DecisionTreeClassifier(max_depth=2)},
+    ],
+)
+def test_auto_takes_the_processor_for_what_is_not_for_a_gpu(gpu, points, settings):
+    quick = {"refine": None, "max_iter": 1, **settings}
+    found, here = (trained(points, device, **quick) for device in ("auto", "cpu"))
+    assert found.device_ == "cpu"
+    np.testing.assert_array_equal(found.codes_, here.codes_)
 
 
 def test_too_little_memory_is_told_before_anything_is_trained(gpu, points, monkeypatch):

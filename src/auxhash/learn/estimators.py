@@ -102,7 +102,7 @@ class AffinityHash(Hasher):
         generators = generator(self.random_state).spawn(PARTS)
         settings, mark = self._settings(), fingerprint(points.X, points.y)
         needed = self._bytes_on_gpu(points)
-        device = devices.get(self.device, needed)
+        device = devices.get(self.device, needed, self._gpu_refusal())
         if device is not devices.CPU:
             device.check_room(needed, "this training")
             settings = replace(settings, n_jobs=1)  # one thread, with its device and its stream
@@ -138,6 +138,10 @@ class AffinityHash(Hasher):
                 2 * n * sum(n if k is None else int(k) for k in (self.n_similar, self.n_dissimilar))
             )
         return BYTES_PER_EDGE * edges + BYTES_PER_BIT * n * int(self.n_bits)
+
+    def _gpu_refusal(self) -> str:
+        """Why no GPU can do this training; empty where one can."""
+        return ""
 
     def _settings(self) -> Settings:
         raise NotImplementedError
@@ -238,8 +242,9 @@ class MACHash(AffinityHash):
             points than before, the result is the average of the old and the new hash function,
             weighted by the numbers of points they were learnt from, so that nothing is forgotten;
             it gives other codes than the old one, and codes made before must be made again.
-        device: "cpu"; "cuda", a GPU by way of CuPy; or "auto", a GPU where there is one with room.
-            On a GPU the Z step is "descent"; the other solvers are for the processor.
+        device: "cpu"; "cuda", a GPU by way of CuPy; or "auto", a GPU where there is one with room
+            that can do what is wanted. On a GPU the Z step is "descent" from start="random", and
+            the hash function "linear", "rbf" or "network".
         random_state: seed, Generator or RandomState. The same seed gives the same codes on any
             number of threads; on a GPU, where other points are visited at the same time, others
             than on the processor.
@@ -380,30 +385,29 @@ class MACHash(AffinityHash):
         if given is not None:
             given.check_points()
         checks.flag("warm_start", self.warm_start)
-        self._check_device()
-
-    def _check_device(self) -> None:
-        """Raise if the device, or what is wanted of it, is not there."""
         if self.device not in devices.NAMES:
             raise checks.unknown("device", self.device, devices.NAMES)
-        if self.device == "cpu":
-            return
+        if self.device == "cuda" and (refusal := self._gpu_refusal()):
+            raise ValueError(refusal)
+
+    def _gpu_refusal(self) -> str:
         h = hashfunctions.get(self.hash_function, self.C)
         if hashfunctions.is_shared(h):
-            raise ValueError(
+            return (
                 "device is for hash functions of NumPy: a PyTorch module computes where it is; "
                 f'leave it at "cpu", got {self.device!r}'
             )
         if not hashfunctions.is_smooth(h):
-            raise ValueError(
+            return (
                 f'{type(h).__name__} is trained on the processor: use device="cpu", got '
                 f"{self.device!r}"
             )
         if self.z_step != "descent" or self.start != "random":
-            raise ValueError(
+            return (
                 f'on device={self.device!r} the Z step is z_step="descent" from '
                 f'start="random"; got {self.z_step!r} from {self.start!r}'
             )
+        return ""
 
 
 class TwoStepHash(MACHash):

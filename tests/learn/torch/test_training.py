@@ -136,6 +136,8 @@ def test_neighborhash_ranks_neighbours_first():
     assert hasher.history_[-1].rank < 0.8 * hasher.history_[0].rank
     with pytest.raises(ValueError, match='leave it at "cpu"'):
         clone(hasher).set_params(device="cuda").fit(X)
+    again = clone(hasher).set_params(device="auto", n_steps=1).fit(X)
+    assert again.device_ == "cpu"
 
 
 def test_neighborhash_of_pictures():
