@@ -1,6 +1,8 @@
 """Every estimator is saved and loaded; wrong files and models are refused."""
 
+import copy
 import math
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -80,6 +82,15 @@ def test_solvers_come_back_with_their_settings(solver, path):
     found = through_file(hasher, path)
     assert found.z_step == solver
     np.testing.assert_array_equal(found.fit(X, y).codes_, hasher.codes_)
+
+
+@pytest.mark.parametrize("name", HASHERS)
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda i: pickle.loads(pickle.dumps(i))]
+)
+def test_every_estimator_can_be_copied(name, copied):
+    hasher = fitted(name)
+    np.testing.assert_array_equal(copied(hasher).encode(X), hasher.encode(X))
 
 
 @pytest.mark.parametrize("name", HASHERS)
