@@ -1,5 +1,7 @@
 """Whole trainings on a GPU, beside those of the processor."""
 
+import copy
+import pickle
 import warnings
 from dataclasses import replace
 
@@ -11,6 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 import auxhash
 from auxhash import EndToEndHash, MACHash, NeighborHash, Refine
 from auxhash.mac import affinity, losses
+from auxhash.mac.affinity import build
 from auxhash.codes import unpack
 from auxhash.compute import device as devices
 from auxhash.learn.smooth.rank import _soft_rank
@@ -115,6 +118,26 @@ def test_other_groups_of_what_was_drawn_there_stay(gpu, points):
     other = model.affinity_.grouped(groups)
     assert len(other) == len(model.affinity_)
     np.testing.assert_array_equal(other.groups, groups)
+    assert model.affinity_.by_class
+    assert not other.by_class
+
+
+def test_pairs_drawn_there_are_drawn_here_once_and_when_needed(gpu, points, monkeypatch):
+    found, drawn = trained(points, "cuda", refine=None).affinity_, []
+    draw = build.drawn_from_labels
+    monkeypatch.setattr(build, "drawn_from_labels", lambda *how: drawn.append(how) or draw(*how))
+    for some in (found, pickle.loads(pickle.dumps(found)), copy.copy(found)):
+        drawn.clear()
+        assert repr(some) == "Affinity(pairs of 60 points, not drawn yet, y is a similarity)"
+        for name in ("_repr_html_", "_ipython_display_", "shape", "__array__"):  # of a notebook
+            with pytest.raises(AttributeError, match=f"no attribute '{name}'"):
+                getattr(some, name)
+        assert not drawn
+        told = f"Affinity({len(some)} pairs of 60 points, y is a similarity)"
+        assert repr(some) == told
+        assert not hasattr(some, "_repr_html_")
+        assert some.nbytes > 4 * len(some.y)
+        assert len(drawn) == 1
 
 
 SHORT = Refine(n_steps=20, batch=50, keep="refined")
