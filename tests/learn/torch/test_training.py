@@ -13,8 +13,18 @@ from tests.learn.torch.made import N_BITS, dense, hashed, pictures, points, smal
 torch = pytest.importorskip("torch")
 
 import auxhash  # noqa: E402
-from auxhash import EndToEndHash, MACHash, ModelFileError, NeighborHash, Refine, TwoStepHash
+from auxhash import (
+    EndToEndHash,
+    MACHash,
+    ModelFileError,
+    NeighborHash,
+    Refine,
+    TwoStepHash,
+    Validation,
+)
 from auxhash.mac import affinity
+from auxhash.search import metrics
+from auxhash.compute.neighbors import nearest  # noqa: E402
 from auxhash.compute import threads  # noqa: E402
 from auxhash.mac.hashfunctions.smooth import Moment  # noqa: E402
 from auxhash.model.fitted import TIMES  # noqa: E402
@@ -367,3 +377,16 @@ def test_on_a_gpu(half, tmp_path):
     loaded = auxhash.load(tmp_path / "m.safetensors", module=small())
     outputs = [each.decision_function(IMAGES) for each in (hasher, loaded)]
     np.testing.assert_allclose(*outputs, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("held", [0.2, IMAGES[:10]], ids=["a share", "given"])
+def test_the_nearest_pictures_judge_the_steps(held):
+    hasher = mac(hash_function=hashed(small()), validation=Validation(held, k=5, neighbors=5))
+    hasher.fit(IMAGES, KINDS)
+    assert 0 <= hasher.history_[-1].score <= 1
+    if not isinstance(held, float):
+        flat = IMAGES.reshape(len(IMAGES), -1)
+        truth = nearest(flat, flat[:10], 5)[0]
+        codes = hasher.encode(IMAGES)
+        right = metrics.precision_at_k(codes[:10], codes, k=5, neighbors=truth)
+        assert right in [step.score for step in hasher.history_]
