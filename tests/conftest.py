@@ -1,8 +1,10 @@
 """make soak runs the same properties on many more examples."""
 
 import os
+import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -16,6 +18,25 @@ SOAK = bool(os.environ.get("AUXHASH_SOAK"))
 settings.load_profile("soak" if SOAK else "brief")
 
 BRIEF = 20  # gradient steps
+
+
+def _process():
+    """Settings of the process that a test must leave as they were."""
+    own = {name: value for name, value in os.environ.items() if name.startswith("AUXHASH")}
+    return own, os.getcwd(), np.geterr(), np.get_printoptions()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind(tmp_path_factory):
+    """Forget modules of folders of a test's own, and fail where it leaves other traces."""
+    path, modules, before = sys.path[:], set(sys.modules), _process()
+    yield
+    sys.path[:] = path
+    folder = str(tmp_path_factory.getbasetemp())
+    for name in set(sys.modules) - modules:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(folder):
+            del sys.modules[name]
+    assert _process() == before
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -77,6 +77,14 @@ def test_it_encodes_lazily_and_saves(client, X, tmp_path):
     np.testing.assert_array_equal(loaded.encode(X), local.encode(X))
 
 
+def test_auto_is_the_processor(client, X):
+    data = da.from_array(X, chunks=(200, -1))
+    found = DaskNeighborHash(**FEW, device="auto").fit(data)
+    assert found.device_ == "cpu"
+    expected = DaskNeighborHash(**FEW).fit(data)
+    np.testing.assert_array_equal(found.to_local().codes_, expected.to_local().codes_)
+
+
 def test_dataframes(client, X):
     frame = pd.DataFrame(X, columns=list("abcdef"))
     found = DaskNeighborHash(**FEW).fit(dd.from_pandas(frame, npartitions=3))

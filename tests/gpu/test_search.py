@@ -75,6 +75,27 @@ def test_all_measures_are_the_same(gpu, rng, b, kind):
         np.testing.assert_array_equal(getattr(there, name), value)
 
 
+def test_auto_takes_the_processor_for_what_a_gpu_does_not_do(gpu, rng, monkeypatch):
+    base, labels = packed(rng, 20, 600), np.arange(20) % 3
+    here, there = (
+        metrics.distance_histogram(base, base, labels, labels, device=device)
+        for device in ("cpu", "auto")
+    )
+    np.testing.assert_array_equal(here, there)
+    metrics.precision_at_k(base, base, labels, labels, 3, ties="index", device="auto")
+    assert HammingIndex(600, device="auto").add(base).search(base, 1)[1].ravel().tolist() == [
+        *range(20)
+    ]
+    index = HammingIndex(16, device="auto").add(base[:, :2])
+    monkeypatch.setattr(devices.Device, "free", lambda self: 0)
+    expected = HammingIndex(16).add(base[:, :2]).search(base[:, :2], 3)
+    for found, right in zip(index.search(base[:, :2], 3), expected, strict=True):
+        np.testing.assert_array_equal(found, right)
+    with pytest.raises(MemoryError, match="free"):
+        HammingIndex(16, device="cuda").add(base[:, :2]).search(base[:, :2], 3)
+    metrics.distance_histogram(base[:, :2], base[:, :2], labels, labels, device="auto")
+
+
 def test_what_a_gpu_does_not_count_is_refused(gpu, rng):
     base = packed(rng, 20, 600)
     with pytest.raises(ValueError, match="511"):

@@ -1,11 +1,14 @@
 """Whole trainings on a GPU, beside those of the processor."""
 
+import copy
+import pickle
 import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.tree import DecisionTreeClassifier
 
 import auxhash
 from auxhash import EndToEndHash, MACHash, NeighborHash, Refine
@@ -14,6 +17,7 @@ from auxhash.compute import device as devices
 from auxhash.learn.smooth.rank import _soft_rank
 from auxhash.learn.smooth.similar import SameClass
 from auxhash.mac import affinity, losses
+from auxhash.mac.affinity import build
 
 SMALL = {"n_bits": 6, "n_similar": 8, "n_dissimilar": 16, "max_iter": 3, "random_state": 0}
 BRIEF = Refine(n_steps=10, batch=40)
@@ -114,6 +118,26 @@ def test_other_groups_of_what_was_drawn_there_stay(gpu, points):
     other = model.affinity_.grouped(groups)
     assert len(other) == len(model.affinity_)
     np.testing.assert_array_equal(other.groups, groups)
+    assert model.affinity_.by_class
+    assert not other.by_class
+
+
+def test_pairs_drawn_there_are_drawn_here_once_and_when_needed(gpu, points, monkeypatch):
+    found, drawn = trained(points, "cuda", refine=None).affinity_, []
+    draw = build.drawn_from_labels
+    monkeypatch.setattr(build, "drawn_from_labels", lambda *how: drawn.append(how) or draw(*how))
+    for some in (found, pickle.loads(pickle.dumps(found)), copy.copy(found)):
+        drawn.clear()
+        assert repr(some) == "Affinity(pairs of 60 points, not drawn yet, y is a similarity)"
+        for name in ("_repr_html_", "_ipython_display_", "shape", "__array__"):  # of a notebook
+            with pytest.raises(AttributeError, match=f"no attribute '{name}'"):
+                getattr(some, name)
+        assert not drawn
+        told = f"Affinity({len(some)} pairs of 60 points, y is a similarity)"
+        assert repr(some) == told
+        assert not hasattr(some, "_repr_html_")
+        assert some.nbytes > 4 * len(some.y)
+        assert len(drawn) == 1
 
 
 SHORT = Refine(n_steps=20, batch=50, keep="refined")
@@ -229,6 +253,22 @@ def test_what_is_not_for_a_gpu_is_refused(gpu, points):
     ]:
         with pytest.raises(ValueError, match=told):
             MACHash(**{**SMALL, "device": "cuda", **settings}).fit(*points)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"z_step": "cut"},
+        {"start": "zeros", "z_step": "cut"},
+        {"hash_function": "trees"},
+        {"hash_function": DecisionTreeClassifier(max_depth=2)},
+    ],
+)
+def test_auto_takes_the_processor_for_what_is_not_for_a_gpu(gpu, points, settings):
+    quick = {"refine": None, "max_iter": 1, **settings}
+    found, here = (trained(points, device, **quick) for device in ("auto", "cpu"))
+    assert found.device_ == "cpu"
+    np.testing.assert_array_equal(found.codes_, here.codes_)
 
 
 def test_too_little_memory_is_told_before_anything_is_trained(gpu, points, monkeypatch):

@@ -1,9 +1,12 @@
 """Every estimator is saved and loaded; wrong files and models are refused."""
 
+import copy
 import math
+import pickle
 import subprocess
 import sys
 import textwrap
+import warnings
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -18,10 +21,11 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 import auxhash
-from auxhash import MACHash, ModelFileError, NeighborHash, TwoStepHash
+from auxhash import MACHash, ModelFileError, NeighborHash, TwoStepHash, Validation
 from auxhash.compute import registry
 from auxhash.learn import baselines
 from auxhash.learn.smooth import Refine
@@ -81,6 +85,15 @@ def test_solvers_come_back_with_their_settings(solver, path):
 
 
 @pytest.mark.parametrize("name", HASHERS)
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda i: pickle.loads(pickle.dumps(i))]
+)
+def test_every_estimator_can_be_copied(name, copied):
+    hasher = fitted(name)
+    np.testing.assert_array_equal(copied(hasher).encode(X), hasher.encode(X))
+
+
+@pytest.mark.parametrize("name", HASHERS)
 def test_every_estimator_comes_back(name, path):
     hasher = fitted(name)
     found = through_file(hasher, path)
@@ -131,13 +144,46 @@ def test_feature_names_and_output_container(path):
     pandas.testing.assert_frame_equal(found.transform(frame), hasher.transform(frame))
 
 
-def test_parameters_that_are_arrays(path):
+@pytest.mark.parametrize(
+    "validation", [(X[:9], y[:9]), (X[:9].tolist(), y[:9].tolist()), Validation(X[:9], neighbors=3)]
+)
+def test_files_hold_no_data_that_parameters_are(validation, path):
+    init = np.where(np.random.default_rng(0).normal(size=(120, 4)) > 0, 1, -1)
+    given = {"init": init, "validation": validation}
+    hasher = MACHash(n_bits=4, **given, max_iter=1, **BRIEF).fit(X, y)
+    found = through_file(hasher, path)
+    size = path.stat().st_size
+    assert (found.init.name, found.validation.name) == (
+        "codes of shape (120, 4)",
+        "points of shape (9, 6)",
+    )
+    hasher.set_params(init=None, validation=None).save(path)
+    assert size - path.stat().st_size < 300
+    with pytest.raises(ValueError, match=r"(init|validation) was .* set_params\(\1=\.\.\.\)"):
+        clone(found).fit(X, y)
+    np.testing.assert_array_equal(found.set_params(**given).fit(X, y).codes_, hasher.codes_)
+
+
+def test_files_of_before_hold_them_and_load(path, monkeypatch):
     init = np.where(np.random.default_rng(0).normal(size=(120, 4)) > 0, 1, -1)
     hasher = MACHash(n_bits=4, init=init, validation=(X[:9], y[:9]), max_iter=1, **BRIEF).fit(X, y)
+    monkeypatch.setattr("auxhash.model.fitted.OF_DATA", {})
     found = through_file(hasher, path)
     np.testing.assert_array_equal(found.init, init)
     assert isinstance(found.validation, tuple)
     np.testing.assert_array_equal(found.fit(X, y).codes_, hasher.codes_)
+
+
+def test_files_hold_nothing_that_a_classifier_has_learnt_elsewhere(path):
+    many = np.random.default_rng(0).normal(size=(2000, 6))
+    sizes = []
+    for classifier in (KNeighborsClassifier(), KNeighborsClassifier().fit(many, many[:, 0] > 0)):
+        hasher = MACHash(n_bits=2, hash_function=classifier, max_iter=1, **FEW).fit(X, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # neighbours are for those who trust the file
+            hasher.save(path)
+        sizes.append(path.stat().st_size)
+    assert sizes[0] == sizes[1]
 
 
 def test_fitting_goes_on(path):

@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auxhash.codes import hamming
+from auxhash.compute import threads
 from auxhash.mac import affinity, losses
+from auxhash.mac.zstep.problem import Problem
 from tests import oracle
 
 
@@ -165,3 +167,26 @@ def test_a_loss_that_does_not_depend_on_d():
         for loss in (lambda d, y, b: y**2, lambda d, y, b: 1.0):
             with pytest.warns(UserWarning, match="does not depend on the distance d"):
                 losses.tabulate(pairs, loss, 4)
+
+
+def apart(d, y, b):
+    return np.abs((b - 2 * d) / b - y)
+
+
+def test_much_memory_is_told_before_it_is_taken(monkeypatch):
+    monkeypatch.setattr(losses, "MUCH_MEMORY", 0)
+    rng = np.random.default_rng(0)
+    y = rng.uniform(-1, 1, 600)
+    i, j = np.triu_indices(40, 1)
+
+    def pairs(y):
+        return affinity.Affinity(i[:600], j[:600], y, np.ones(600), 40)
+
+    with pytest.warns(UserWarning, match=r"512 bytes for each of 600 .* Round y") as told:
+        problem = Problem(pairs(y), apart, 64)
+    with threads.pool(1) as run:  # says no more
+        problem.first_bits(problem.to_words(oracle.codes(rng, 40, 64)), 40, "absent", run)
+    assert len(told) == 1
+    Problem(pairs(np.rint(100 * y) / 100), apart, 64)
+    for name in losses.LOSSES:
+        Problem(pairs(y), name, 64)

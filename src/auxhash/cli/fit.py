@@ -222,7 +222,8 @@ def _start(
                 f"--init goes on with {old} for {option}, which {init} was learnt with; "
                 f"got {settings[name]}"
             )
-    return model.set_params(warm_start=True, n_jobs=jobs), inputs.points_for(
+    # Codes to start from would be those of other points.
+    return model.set_params(warm_start=True, init=None, n_jobs=jobs), inputs.points_for(
         model, features, own, label, header
     )
 

@@ -271,15 +271,20 @@ def _is_tensor(array: Any) -> bool:
     return type(array).__module__.partition(".")[0] == "torch"
 
 
-def get(name: str, needed: float = 0.0) -> Device:
+def get(name: str, needed: float = 0.0, refusal: str = "") -> Device:
     """The device of that name; "auto" is a GPU where there is one, with so many bytes free.
 
-    Raises ImportError where "cuda" is asked for without CuPy, RuntimeError without a GPU.
+    `refusal` says why no GPU can do what is wanted, where that is so: "auto" is the processor then.
+
+    Raises ImportError where "cuda" is asked for without CuPy, RuntimeError without a GPU, and
+    ValueError where a GPU is refused.
     """
     if name not in NAMES:
         raise unknown("device", name, NAMES)
-    if name == "cpu":
+    if name == "cpu" or (name == "auto" and refusal):
         return CPU
+    if refusal:
+        raise ValueError(refusal)
     try:
         found = _cuda()
     except (ImportError, RuntimeError):

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from auxhash.codes import n_bytes
 from auxhash.compute import checks
+from auxhash.compute import device as devices
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.cluster import Cluster
 from auxhash.compute.random import RandomState, generator
@@ -51,8 +52,8 @@ class DaskMACHash(Distributed, MACHash):
 
     Args:
         n_bits, loss, ..., verbose: as for `MACHash`. hash_function is "linear", "rbf" or "network";
-            device is "cpu"; init must be None; validation compares labels. n_jobs are threads per
-            partition: None takes as many as the worker has.
+            device is "cpu", which "auto" is, too; init must be None; validation compares labels.
+            n_jobs are threads per partition: None takes as many as the worker has.
         client: a `distributed.Client`; None takes the current one.
         timeout: the most seconds that one step of one partition may take, and its loading.
 
@@ -86,7 +87,7 @@ class DaskMACHash(Distributed, MACHash):
         start: zstep.Start = "random",
         tol: float | Literal["auto"] | None = "auto",
         warm_start: bool = False,
-        device: Literal["cpu"] = "cpu",
+        device: devices.DeviceName = "cpu",
         random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -228,13 +229,12 @@ class DaskMACHash(Distributed, MACHash):
                 setattr(model, name, learnt[name])
         return model
 
+    def _gpu_refusal(self) -> str:
+        return f'device must be "cpu" here: workers train on processors, got {self.device!r}'
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         checks.number("timeout", self.timeout, 0, strict=True)
-        if self.device != "cpu":
-            raise ArgumentError(
-                f'device must be "cpu" here: workers train on processors, got {self.device!r}'
-            )
         if self.init is not None:
             raise ArgumentError("init must be None here: codes of all points would have to travel")
         h = hashfunctions.get(self.hash_function, self.C)

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from auxhash.codes import Packed, n_bytes, pack
 from auxhash.compute import checks, threads
+from auxhash.compute import device as devices
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.cluster import Cluster
 from auxhash.compute.neighbors import Metric
@@ -60,7 +61,7 @@ class DaskNeighborHash(Distributed, NeighborHash):
         n_neighbors: int = 10,
         n_steps: int | None = None,
         max_points: int = 100_000,
-        device: Literal["cpu", "cuda", "auto"] = "cpu",
+        device: devices.DeviceName = "cpu",
         random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -154,12 +155,13 @@ class DaskNeighborHash(Distributed, NeighborHash):
                 setattr(model, name, learnt[name])
         return model
 
+    def _gpu_refusal(self) -> str:
+        return f'device must be "cpu" here: workers train on processors, got {self.device!r}'
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         checks.number("timeout", self.timeout, 0, strict=True)
         checks.whole("max_points", self.max_points, LEAST)
-        if self.device != "cpu":
-            raise ArgumentError(f'device must be "cpu" here, got {self.device!r}')
         if hashfunctions.is_shared(self.hash_function):
             raise ArgumentError("hash_function must be one of NumPy here, and no PyTorch module")
 

@@ -143,7 +143,7 @@ def compare(
     losses.get(loss)
     on = devices.get(device).name
     chosen = entries(methods, shared)
-    lengths = _several("bits", bits, 1, MOST_BITS if on == "cpu" else MOST_COUNTED)
+    lengths = _several("bits", bits, 1, MOST_COUNTED if device == "cuda" else MOST_BITS)
     every_seed, ranks = _several("seeds", seeds, 0), _several("k", k, 1)
     cells = Memory() if folder is None else Cells(folder)
     data = datasets.load(dataset) if isinstance(dataset, str) else dataset
@@ -229,7 +229,8 @@ class _Job:
 
     def _measured(self, facts: runs.Facts, codes: Arrays, pairs: Affinity) -> dict[str, Any]:
         within = [rank for rank in self.ranks if rank <= len(self.data.base)]
-        found = runs.measure(codes, self.n_bits, self.data, within or [1], self.n_jobs, self.device)
+        on: devices.DeviceName = "cpu" if self.device == "cpu" else "auto"  # the numbers are equal
+        found = runs.measure(codes, self.n_bits, self.data, within or [1], self.n_jobs, on)
         at = dict(zip(found.k.tolist(), found.precision.tolist(), strict=True))
         return {
             "L(h)": runs.training_loss(codes, self.n_bits, pairs, self.loss),

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.codes import MOST_BITS, Packed, as_codes, pack
+from auxhash.codes import MOST_BITS, Codes, Packed, as_codes, pack
 from auxhash.compute import checks
 from auxhash.compute import device as devices
 from auxhash.compute.random import RandomState, generator
@@ -84,9 +84,8 @@ class AffinityHash(Hasher):
         `TrainingInterrupted` warning; a second one stops at once.
         """
         self._check_parameters()
-        points = TrainingPoints(
-            *check_pairs(self, X, y, affinity, reset=not self._going_on(), short=True), affinity
-        )
+        checked = check_pairs(self, X, y, affinity, reset=not self._going_on(), short=True)
+        points = TrainingPoints(*checked, affinity, self._first_codes(len(checked[0])))
         _warn_of_cost(len(points.X), int(self.n_bits))
         if affinity is not None:
             _warn_of_likeness(affinity)
@@ -103,7 +102,7 @@ class AffinityHash(Hasher):
         generators = generator(self.random_state).spawn(PARTS)
         settings, mark = self._settings(), fingerprint(points.X, points.y)
         needed = self._bytes_on_gpu(points)
-        device = devices.get(self.device, needed)
+        device = devices.get(self.device, needed, self._gpu_refusal())
         if device is not devices.CPU:
             device.check_room(needed, "this training")
             settings = replace(settings, n_jobs=1)  # one thread, with its device and its stream
@@ -140,8 +139,16 @@ class AffinityHash(Hasher):
             )
         return BYTES_PER_EDGE * edges + BYTES_PER_BIT * n * int(self.n_bits)
 
+    def _gpu_refusal(self) -> str:
+        """Why no GPU can do this training; empty where one can."""
+        return ""
+
     def _settings(self) -> Settings:
         raise NotImplementedError
+
+    def _first_codes(self, n: int) -> Codes | None:
+        """The codes that are given for n points to start from, checked."""
+        return None
 
     def _going_on(self) -> bool:
         """Whether training goes on from a hash function learnt before."""
@@ -154,6 +161,7 @@ class AffinityHash(Hasher):
     def _in_words(self, points: TrainingPoints) -> checkpoints.RunIdentity:
         """All that the result depends on, by name, each as a text."""
         parts: dict[str, Any] = {"method": type(self).__name__, **points._asdict()}
+        parts.pop("init")  # as it is among the parameters, if it is
         parts |= self.get_params(deep=False)
         if self._going_on():
             model = self.hash_function_, self.codes_, self._learnt_from()
@@ -223,7 +231,8 @@ class MACHash(AffinityHash):
             None leaves it as MAC made it. With "auto", a hash function refined on fresh pairs,
             drawn from classes, is kept even where its L(h) on the given pairs is higher: it ranks
             new points better. Otherwise refinement never raises L(h).
-        init: codes (n, n_bits) of -1 and +1 to start from, in place of the free codes of mu = 0.
+        init: codes (n, n_bits) of -1 and +1 of all points of X to start from, in place of the free
+            codes of mu = 0. Those of points that `validation` holds out are left out with them.
         start: where the free codes of mu = 0 start from: "random" codes; or codes made in a first
             sweep, bit after bit, each bit from all +1 by the Z step's solver: "bitwise" minimises
             the loss of the bits so far, as codes of so many bits; "zeros" that of all n_bits, in
@@ -233,8 +242,9 @@ class MACHash(AffinityHash):
             points than before, the result is the average of the old and the new hash function,
             weighted by the numbers of points they were learnt from, so that nothing is forgotten;
             it gives other codes than the old one, and codes made before must be made again.
-        device: "cpu"; "cuda", a GPU by way of CuPy; or "auto", a GPU where there is one with room.
-            On a GPU the Z step is "descent"; the other solvers are for the processor.
+        device: "cpu"; "cuda", a GPU by way of CuPy; or "auto", a GPU where there is one with room
+            that can do what is wanted. On a GPU the Z step is "descent" from start="random", and
+            the hash function "linear", "rbf" or "network".
         random_state: seed, Generator or RandomState. The same seed gives the same codes on any
             number of threads; on a GPU, where other points are visited at the same time, others
             than on the processor.
@@ -326,7 +336,6 @@ class MACHash(AffinityHash):
             refine=self.refine,
             tol=self.tol if self.tol in ("auto", None) else float(self.tol),
             going_on=going_on,
-            init=None if self.init is None else as_codes(self.init, "init"),
             validation=self._checked_validation(),
             n_jobs=self.n_jobs,
             verbose=self.verbose,
@@ -334,6 +343,16 @@ class MACHash(AffinityHash):
 
     def _going_on(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "hash_function_")
+
+    def _first_codes(self, n: int) -> Codes | None:
+        if self.init is None:
+            return None
+        codes, shape = as_codes(self.init, "init"), (n, int(self.n_bits))
+        if codes.shape != shape:
+            raise ValueError(
+                f"init must be of shape {shape} (all points of X, n_bits), got {codes.shape}"
+            )
+        return codes
 
     def _checked_validation(self) -> Validation | None:
         """The validation, with arrays in place of the points given."""
@@ -366,30 +385,29 @@ class MACHash(AffinityHash):
         if given is not None:
             given.check_points()
         checks.flag("warm_start", self.warm_start)
-        self._check_device()
-
-    def _check_device(self) -> None:
-        """Raise if the device, or what is wanted of it, is not there."""
         if self.device not in devices.NAMES:
             raise checks.unknown("device", self.device, devices.NAMES)
-        if self.device == "cpu":
-            return
+        if self.device == "cuda" and (refusal := self._gpu_refusal()):
+            raise ValueError(refusal)
+
+    def _gpu_refusal(self) -> str:
         h = hashfunctions.get(self.hash_function, self.C)
         if hashfunctions.is_shared(h):
-            raise ValueError(
+            return (
                 "device is for hash functions of NumPy: a PyTorch module computes where it is; "
                 f'leave it at "cpu", got {self.device!r}'
             )
         if not hashfunctions.is_smooth(h):
-            raise ValueError(
+            return (
                 f'{type(h).__name__} is trained on the processor: use device="cpu", got '
                 f"{self.device!r}"
             )
         if self.z_step != "descent" or self.start != "random":
-            raise ValueError(
+            return (
                 f'on device={self.device!r} the Z step is z_step="descent" from '
                 f'start="random"; got {self.z_step!r} from {self.start!r}'
             )
+        return ""
 
 
 class TwoStepHash(MACHash):
@@ -416,6 +434,9 @@ class EndToEndHash(MACHash):
 
     def _settings(self) -> Settings:
         return replace(super()._settings(), end_to_end=True)
+
+    def _first_codes(self, n: int) -> None:
+        super()._first_codes(n)  # or raise; there are no codes Z to start from
 
 
 def _warn_of_likeness(affinity: Affinity) -> None:

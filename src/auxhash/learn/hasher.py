@@ -137,8 +137,9 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
 
         The file holds the parameters and everything learnt except `affinity_`, `two_step_` and the
         times in `history_`: equal models give equal files. A parameter that is code (a loss given
-        as a function, a solver) is stored by name only: the loaded model encodes as this one does,
-        but must be given it again before it is fitted. A Generator is stored in its current state.
+        as a function, a solver) or data (the points of `validation`, the codes of `init`) is stored
+        by name only: the loaded model encodes as this one does, but must be given it again, or
+        another, before it is fitted. A Generator is stored in its current state.
 
         The usual scikit-learn classifiers are stored in a form that `load` checks. Any other is
         stored through skops, and `load` will need `trusted`; a warning says so.

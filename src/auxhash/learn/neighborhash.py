@@ -172,9 +172,18 @@ class NeighborHash(Hasher):
             n_neighbors=int(self.n_neighbors),
             n_steps=int(n_steps),
             max_points=None if self.max_points is None else int(self.max_points),
-            device=devices.get(self.device),
+            device=devices.get(self.device, refusal=self._gpu_refusal()),
             n_jobs=self.n_jobs,
             verbose=self.verbose,
+        )
+
+    def _gpu_refusal(self) -> str:
+        """Why no GPU of `device` can do this training; empty where one can."""
+        if not hashfunctions.is_shared(self.hash_function):
+            return ""
+        return (
+            "device is for hash functions of NumPy: a PyTorch module computes where it is; leave "
+            f'it at "cpu", got {self.device!r}'
         )
 
     def _hash_function(self, n: int) -> Any:
@@ -216,18 +225,17 @@ class NeighborHash(Hasher):
             checks.whole("max_points", self.max_points, 3)
         if self.device not in devices.NAMES:
             raise checks.unknown("device", self.device, devices.NAMES)
+        if self.device == "cuda" and (refusal := self._gpu_refusal()):
+            raise ValueError(refusal)
         if self.metric not in METRICS:
             raise checks.unknown("metric", self.metric, METRICS)
         if isinstance(self.hash_function, str):
             if self.hash_function not in NAMES:
                 raise checks.unknown("hash_function", self.hash_function, NAMES)
-        elif hashfunctions.is_shared(self.hash_function):
-            if self.device != "cpu":
-                raise ValueError(
-                    f"device is for hash functions of NumPy: a PyTorch module computes where it "
-                    f'is; leave it at "cpu", got {self.device!r}'
-                )
-        elif not hashfunctions.is_started_linearly(self.hash_function):
+        elif not (
+            hashfunctions.is_shared(self.hash_function)
+            or hashfunctions.is_started_linearly(self.hash_function)
+        ):
             raise TypeError(
                 f"hash_function must be one of {', '.join(NAMES)}, or have gradients and a linear "
                 f"start as auxhash.hashfunctions.network() has; got "

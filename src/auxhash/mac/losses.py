@@ -28,6 +28,7 @@ from auxhash.mac.affinity import Affinity, Kind, convert
 Loss = Callable[[Any, Any, int], Any]
 
 CHUNK = 1 << 16  # pairs per task of a thread
+MANY_TERMS, MUCH_MEMORY = 16, 10**8  # numbers per pair, and bytes of all, beyond which to warn
 
 
 def ksh(d: Array, y: Array, b: int, scale: float = 1.0) -> Array:
@@ -101,7 +102,8 @@ class LossTable:
 
     With few distinct (y, weight) each has a row in the table, and there is no basis. With many, as
     for real-valued y, the loss is written as a sum of R products of a function of y and a function
-    of d (R is two for ksh and bre, one for ee, about twelve for esplh), found numerically.
+    of d (R is two for ksh and bre, one for ee, about twelve for esplh), found numerically. A loss
+    of your own that is no such sum, as |s/b - y| is not, has R = b: 8 b bytes per pair.
     """
 
     n_bits: int
@@ -114,7 +116,7 @@ class LossTable:
 
 def tabulate(affinity: Affinity, loss: str | Loss, n_bits: int) -> LossTable:
     """Evaluate `loss` at every distance for the pairs of `affinity`."""
-    found = tabulate_at(np.arange(n_bits + 1.0), affinity, loss, n_bits)
+    found = tabulate_at(np.arange(n_bits + 1.0), affinity, loss, n_bits, warn=True)
     if (found.table == found.table[:, :1]).all() and not found.basis.any():
         warnings.warn(
             "the loss of these pairs does not depend on the distance d: there is nothing to learn",
@@ -123,14 +125,19 @@ def tabulate(affinity: Affinity, loss: str | Loss, n_bits: int) -> LossTable:
     return found
 
 
-def tabulate_at(d: Array, affinity: Affinity, loss: str | Loss, n_bits: int) -> LossTable:
-    """The same at distances d, any real numbers from 0 to `n_bits`: column i is for d[i]."""
+def tabulate_at(
+    d: Array, affinity: Affinity, loss: str | Loss, n_bits: int, warn: bool = False
+) -> LossTable:
+    """The same at distances d, any real numbers from 0 to `n_bits`: column i is for d[i].
+
+    `warn` says whether to warn, before it is made, of a table that takes much memory.
+    """
     function = get(loss)
     if affinity.row is not None and affinity.rows is not None:
         table = _of_rows(affinity.rows, affinity.kind, function, d, n_bits)
         none = np.zeros((len(affinity), 0)), np.zeros((0, len(d))), 0.0
         return LossTable(n_bits, affinity.row, table, *none)
-    factors = _factorize(function, d, affinity, n_bits)
+    factors = _factorize(function, d, affinity, n_bits, warn)
     return LossTable(n_bits, np.zeros(len(affinity), np.uint8), np.zeros((1, len(d))), *factors)
 
 
@@ -202,7 +209,7 @@ def _numbers(returned: Any) -> Array:
 
 
 def _factorize(
-    function: Loss, d: Array, affinity: Affinity, n_bits: int
+    function: Loss, d: Array, affinity: Affinity, n_bits: int, warn: bool
 ) -> tuple[Array, Array, float]:
     """Split weight * loss(d, y) into coef (pairs, R) @ basis (R, len(d)), plus a constant.
 
@@ -214,6 +221,8 @@ def _factorize(
     values = _evaluate(function, d, sample, n_bits)
     _, size, directions = np.linalg.svd(values - values[:, :1], full_matrices=False)
     for basis in (directions[size > 1e-14 * size[0]], np.eye(len(d))[1:]):
+        if warn and _warn_of_memory(len(y), len(basis)):
+            warn = False  # once is enough
         coef = np.empty((len(y), len(basis)))
         constant = 0.0
         for rows in threads.chunks(len(y), CHUNK):
@@ -229,6 +238,20 @@ def _factorize(
     for rows in threads.chunks(len(y), CHUNK):
         coef[rows] *= affinity.values(rows)[1][:, None]
     return coef, basis, constant
+
+
+def _warn_of_memory(n_pairs: int, n_terms: int) -> bool:
+    """Warn, if it is so, that a loss takes much memory on real-valued y; whether it was."""
+    needed = 8 * n_terms * n_pairs
+    if n_terms <= MANY_TERMS or needed <= MUCH_MEMORY:
+        return False
+    warnings.warn(
+        f"this loss takes {8 * n_terms} bytes for each of {n_pairs:,} pairs, {needed / 1e9:,.1f} "
+        "GB: it is no sum of few products of a function of y and one of d. Round y, so that there "
+        "are at most 256 distinct (y, weight), which take one byte, or give fewer pairs",
+        stacklevel=5,
+    )
+    return True
 
 
 @kernel

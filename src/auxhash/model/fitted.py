@@ -22,6 +22,8 @@ from auxhash.model.modelfile import StoredModel
 
 # Fitted attributes: the pairs, which are large and useless without the points; MAC's start.
 NOT_SAVED = ("affinity_", "two_step_")
+# Parameters that can be data, which other people may not want in a file, and as what.
+OF_DATA = {"init": "codes", "validation": "points"}
 TIMES = ("seconds", "z_seconds", "h_seconds")  # fields of a step that models do not hold
 MOST_FEATURES = 1 << 22  # with more, trying a model out would take too much memory
 # Attributes that scikit-learn sets, and whether a value of theirs is valid.
@@ -39,7 +41,7 @@ SKLEARN: dict[str, Callable[[Any], bool]] = {
 @register("ByName")
 @dataclass(frozen=True)
 class ByName:
-    """In a loaded model, a parameter that the file holds by name only: a function, a solver."""
+    """In a loaded model, a parameter that the file does not hold, only its name: code, or data."""
 
     name: str
 
@@ -82,7 +84,7 @@ def stored(hasher: Any, without: tuple[str, ...] = NOT_SAVED) -> StoredModel:
     if "history_" in learnt:
         learnt["history_"] = [_without_time(step) for step in learnt["history_"]]
     content = {
-        "parameters": {name: _or_name(value) for name, value in parameters.items()},
+        "parameters": {name: _to_store(name, value) for name, value in parameters.items()},
         "learnt": learnt,
     }
     for part in content.values():
@@ -179,8 +181,21 @@ def _fits(value: Any, hint: Any) -> bool:
     return isinstance(value, hint)
 
 
-def _or_name(value: Any) -> Any:
-    """A parameter's value or, if that cannot be stored, its name."""
+def _to_store(name: str, value: Any) -> Any:
+    """A parameter's value; its name, if it is code, or points and codes, which are not the model's.
+
+    Of a scikit-learn classifier, which is cloned for every bit, what it has learnt elsewhere is not
+    stored.
+    """
+    if name in OF_DATA:
+        points = getattr(value, "points", value)  # of a Validation
+        if hasattr(points, "__len__"):
+            first = points[0] if isinstance(points, tuple) else points
+            return ByName(f"{OF_DATA[name]} of shape {np.shape(first)}")
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        from sklearn.base import clone
+
+        value = clone(value)
     try:
         encode(value)
     except TypeError:
@@ -194,5 +209,5 @@ def check_stored(hasher: Any) -> None:
         if isinstance(value, ByName):
             raise ValueError(
                 f"{name} was {value.name!r}, which the model file holds by name only; give it "
-                f"again, by set_params({name}=...), before fitting"
+                f"again, or another, by set_params({name}=...), before fitting"
             )

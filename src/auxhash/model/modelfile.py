@@ -3,8 +3,9 @@
     "auxhash": {"format": 1, "kind": "MACHash", "package": "0.1.0", "content": ..., "sha256": "..."}
 
 `content` is a value, encoded by `encoding`. The checksum covers every other field and the name,
-type, shape and bytes of every array. Reading executes nothing from the file, allocates no more than
-the file's own size, and refuses a file that is not whole.
+type, shape and bytes of every array. Reading executes nothing from the file, and refuses a file
+that is not whole; its peak of memory is twice the file's own size, whatever the header says.
+Writing takes twice that size beside the model.
 """
 
 import hashlib

@@ -1,7 +1,10 @@
 """A module as a hash function: what the h step, refinement and encoding ask of it."""
 
+import contextlib
 import copy
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -317,3 +320,31 @@ def test_unfitted():
         hashed().features(points()[0])
     with pytest.raises(ValueError, match="not fitted"):
         hashed().decision(points()[0])
+
+
+def test_the_flags_of_cudnn_stay_until_the_last_thread_is_done():
+    cudnn = torch.backends.cudnn
+    with cudnn.flags(deterministic=False, benchmark=True):
+        first, second = learning.repeatable(), learning.repeatable()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert (cudnn.deterministic, cudnn.benchmark) == (True, False)
+        second.__exit__(None, None, None)
+        assert (cudnn.deterministic, cudnn.benchmark) == (False, True)
+
+
+def test_threads_do_not_draw_from_one_another_s_generator():
+    both = threading.Barrier(2)
+
+    def drawn(seed):
+        with learning.seeded(seed, torch.device("cpu")):
+            with contextlib.suppress(threading.BrokenBarrierError):
+                both.wait(0.3)  # until another has begun as well, if it can
+            return torch.rand(3).tolist()
+
+    before = torch.get_rng_state()
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(drawn, [1, 2]))
+    np.testing.assert_array_equal(torch.get_rng_state(), before)
+    assert found == [drawn(1), drawn(2)]

@@ -20,14 +20,17 @@ from auxhash import (  # noqa: E402
     NeighborHash,
     Refine,
     TwoStepHash,
+    Validation,
 )
 from auxhash.compute import threads  # noqa: E402
+from auxhash.compute.neighbors import nearest  # noqa: E402
 from auxhash.learn.torch import ModuleHash, augment  # noqa: E402
 from auxhash.learn.training import ranking  # noqa: E402
 from auxhash.learn.training import run as training_run  # noqa: E402
 from auxhash.mac import affinity  # noqa: E402
 from auxhash.mac.hashfunctions.smooth import Moment  # noqa: E402
 from auxhash.model.fitted import TIMES  # noqa: E402
+from auxhash.search import metrics  # noqa: E402
 
 SMALL = {"n_bits": N_BITS, "n_similar": 10, "n_dissimilar": 20, "random_state": 0, "n_jobs": 1}
 QUICK = Refine(n_steps=20, batch=60, keep="refined")
@@ -143,6 +146,8 @@ def test_neighborhash_ranks_neighbours_first():
     assert hasher.history_[-1].rank < 0.8 * hasher.history_[0].rank
     with pytest.raises(ValueError, match='leave it at "cpu"'):
         clone(hasher).set_params(device="cuda").fit(X)
+    again = clone(hasher).set_params(device="auto", n_steps=1).fit(X)
+    assert again.device_ == "cpu"
 
 
 def test_neighborhash_of_pictures():
@@ -372,3 +377,16 @@ def test_on_a_gpu(half, tmp_path):
     loaded = auxhash.load(tmp_path / "m.safetensors", module=small())
     outputs = [each.decision_function(IMAGES) for each in (hasher, loaded)]
     np.testing.assert_allclose(*outputs, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("held", [0.2, IMAGES[:10]], ids=["a share", "given"])
+def test_the_nearest_pictures_judge_the_steps(held):
+    hasher = mac(hash_function=hashed(small()), validation=Validation(held, k=5, neighbors=5))
+    hasher.fit(IMAGES, KINDS)
+    assert 0 <= hasher.history_[-1].score <= 1
+    if not isinstance(held, float):
+        flat = IMAGES.reshape(len(IMAGES), -1)
+        truth = nearest(flat, flat[:10], 5)[0]
+        codes = hasher.encode(IMAGES)
+        right = metrics.precision_at_k(codes[:10], codes, k=5, neighbors=truth)
+        assert right in [step.score for step in hasher.history_]

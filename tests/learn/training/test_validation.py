@@ -8,11 +8,11 @@ import pytest
 from sklearn.base import clone
 
 import auxhash
-from auxhash import MACHash, TwoStepHash, Validation
+from auxhash import EndToEndHash, MACHash, Refine, TwoStepHash, Validation
 from auxhash.compute.neighbors import nearest
 from auxhash.learn import paper
 from auxhash.learn.training.validation import JudgedPairs, PairPrecision, judged_pairs
-from auxhash.mac import affinity
+from auxhash.mac import affinity, losses
 from auxhash.model.identity import in_words
 from auxhash.search import metrics
 from tests import oracle
@@ -189,3 +189,37 @@ def test_settings_are_checked_saved_and_told_apart(tmp_path):
     found = auxhash.load(tmp_path / "model").validation
     assert (found.k, found.neighbors) == (12, 7)
     np.testing.assert_array_equal(found.points, QUERIES)
+
+
+@pytest.mark.parametrize("source", [labels, lambda: labels() | pairs()])
+@pytest.mark.parametrize("kind", [MACHash, TwoStepHash, MACHash(warm_start=True)])
+def test_codes_to_start_from_are_left_out_with_the_points_held_out(source, kind):
+    by_class = oracle.codes(np.random.default_rng(0), 6, 8)
+    hasher = (kind() if isinstance(kind, type) else kind).set_params(
+        **SMALL, **FEW, validation=0.2, init=by_class[y]
+    )
+    for _ in range(2):
+        hasher.fit(X, **source())
+        kept = by_class[hasher.labels_]
+        assert kept.shape == (240, 8)
+        assert hasher.history_[0].free_loss == losses.total(kept, hasher.affinity_, "ksh")
+
+
+@pytest.mark.parametrize("kind", [MACHash, TwoStepHash, EndToEndHash])
+@pytest.mark.parametrize(("n", "validation"), [(240, 0.2), (240, None), (301, 0.2)])
+def test_codes_of_another_number_of_points_are_refused(kind, n, validation, tmp_path):
+    hasher = kind(**{**SMALL, "refine": "auto"}, **FEW, validation=validation, init=np.ones((n, 8)))
+    told = rf"^init must be of shape \(300, 8\) \(all points of X, n_bits\), got \({n}, 8\)$"
+    with pytest.raises(ValueError, match=told):
+        hasher.fit(X, y, checkpoint=tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def test_gradients_alone_go_on_whatever_codes_are_given():
+    """Without a Z step there is nothing for them to start."""
+    both = []
+    for init in (None, np.ones((150, 8))):
+        hasher = EndToEndHash(**{**SMALL, "refine": Refine(n_steps=20)}, **FEW, warm_start=True)
+        hasher.fit(X[:150], y[:150]).set_params(init=init)
+        both.append(hasher.fit(X[150:], y[150:]).decision_function(X))
+    np.testing.assert_array_equal(*both)

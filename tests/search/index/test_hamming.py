@@ -9,6 +9,7 @@ from usearch.index import Index as USearchIndex
 
 from auxhash import HammingIndex
 from auxhash.codes import MOST_BITS, hamming, pack, unpack
+from auxhash.compute import device as devices
 from auxhash.compute.words import count
 from auxhash.search.index import few, scan
 from auxhash.search.index.multiindex import MultiIndex
@@ -347,3 +348,17 @@ def test_a_single_code_is_one_query():
         )
     with pytest.raises(ValueError, match="of 16 bits must be"):
         index.search(packed[:, 0], 1)  # a column is no code
+
+
+def test_auto_decides_once_where_to_search(monkeypatch):
+    asked = []
+
+    def none():
+        asked.append("a GPU")
+        raise devices.NoDeviceError("there is none")
+
+    monkeypatch.setattr(devices, "_cuda", none)
+    index = HammingIndex(8, device="auto").add(np.arange(20, dtype=np.uint8)[:, None])
+    for _ in range(3):
+        index.search(np.array([[3]], np.uint8), 1)
+    assert len(asked) == 1

@@ -1,6 +1,8 @@
 """NamedIndex: names in place of numbers, and their file."""
 
+import copy
 import json
+import pickle
 import stat
 import struct
 import zlib
@@ -140,3 +142,18 @@ def test_wrong_names(names, why):
 def test_an_index_with_codes_gets_no_names():
     with pytest.raises(ValueError, match="must be empty"):
         NamedIndex(HammingIndex(16).add(CODES))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda i: pickle.loads(pickle.dumps(i))]
+)
+def test_a_copy_is_an_index_of_its_own(kind, copied):
+    index = NamedIndex(kind(16)).add(CODES[:50], NAMES[:50])
+    twin = copied(index)
+    index.add(CODES[50:], NAMES[50:])
+    assert twin.remove(NAMES[:3]) == 3
+    assert (index.names, twin.names) == (NAMES, NAMES[3:50])
+    twin.add(CODES[:1], ["another"])
+    assert "another" in twin.search(CODES[:1], 5)[1][0]
+    assert len(index) == 60

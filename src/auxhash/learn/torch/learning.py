@@ -1,6 +1,7 @@
 """Batches of points on a module's device, the steps of its optimiser, and the h step."""
 
 import math
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple, Protocol
@@ -70,25 +71,46 @@ class Place(NamedTuple):
         return cls(torch.device("cpu"), torch.float32)
 
 
+class _Flags:
+    """The flags of cuDNN, which belong to the process: how many threads need them set."""
+
+    def __init__(self) -> None:
+        self.lock, self.users, self.before = threading.Lock(), 0, (False, False)
+
+
+_flags = _Flags()
+_seeding = threading.RLock()
+
+
 @contextmanager
 def repeatable() -> Iterator[None]:
-    """Let cuDNN take only algorithms that give the same result every time."""
+    """Let cuDNN take only algorithms that give the same result every time.
+
+    The first thread that needs it sets the flags, the last one restores them.
+    """
     cudnn = torch.backends.cudnn
-    before = cudnn.deterministic, cudnn.benchmark
-    cudnn.deterministic, cudnn.benchmark = True, False
+    with _flags.lock:
+        if not _flags.users:
+            _flags.before = cudnn.deterministic, cudnn.benchmark
+            cudnn.deterministic, cudnn.benchmark = True, False
+        _flags.users += 1
     try:
         yield
     finally:
-        cudnn.deterministic, cudnn.benchmark = before
+        with _flags.lock:
+            _flags.users -= 1
+            if not _flags.users:
+                cudnn.deterministic, cudnn.benchmark = _flags.before
 
 
 @contextmanager
 def seeded(seed: int, device: Any) -> Iterator[Any]:
     """A generator for augmentation; what the module itself draws (dropout) is seeded as well.
 
-    PyTorch's own generators are left as they were.
+    PyTorch's own generators are left as they were. They belong to the process, too: other threads
+    that train wait, or they would draw from one another's.
     """
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+    with _seeding, torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield torch.Generator(device).manual_seed(seed)
 

@@ -57,7 +57,6 @@ class Settings:
     going_on: bool = False  # whether hash_function was learnt before
     tol: float | Literal["auto"] | None = "auto"  # of MAC; "auto" depends on what follows it
     learnt_from: int = 0  # other points that it was learnt from
-    init: Codes | None = None  # in place of the free codes of mu = 0
     validation: Validation | None = None
     device: Device = CPU
     n_jobs: int | None = None
@@ -135,7 +134,7 @@ class Training:
         with interrupt.watching() as watch:
             steps = watch.until_pressed(_told(self._consumed(), watch))
             found = self._chosen(_record(steps, history, first), history)
-        if self.settings.going_on and self.settings.init is None:
+        if self.settings.going_on and self.points.init is None:
             found = self._with_what_was_learnt(*found)
         h, codes, loss = found
         learnt = bring(h), bring(codes), loss, bring(first[0])
@@ -193,7 +192,7 @@ class Training:
         elif saved is None:
             steps = algorithm.steps(
                 self.problem, self.F, self.h, self.Z, self.solving,
-                settings.init is None, self.validate,
+                self.points.init is None, self.validate,
             )  # fmt: skip
         else:
             self.solving = saved.rng
@@ -250,13 +249,8 @@ class Training:
     def _first_codes(self, rng: np.random.Generator) -> Codes:
         """The codes `init`, those of the hash function to go on from, or random ones."""
         settings, shape = self.settings, (len(self.points.X), self.settings.n_bits)
-        if settings.init is not None:
-            if settings.init.shape != shape:
-                raise ValueError(
-                    f"init must be of shape {shape} (points learnt from, n_bits), "
-                    f"got {settings.init.shape}"
-                )
-            given: Codes = settings.device.put(settings.init)
+        if self.points.init is not None:
+            given: Codes = settings.device.put(self.points.init)
             return given
         if settings.going_on:
             old = hashfunctions.codes(self.h, self.F, settings.n_jobs)

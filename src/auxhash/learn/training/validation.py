@@ -35,7 +35,7 @@ class Validation:
         k: a query's nearest training points whose relevance is counted.
         neighbors: None takes points of the same label as relevant or, without labels, the pairs of
             the affinity; a number takes as many true nearest training points, by Euclidean
-            distance.
+            distance (of pictures, that of their pixels).
     """
 
     points: Any
@@ -88,16 +88,17 @@ class JudgedPairs(NamedTuple):
 
 
 class TrainingPoints(NamedTuple):
-    """Points to learn from: features (n, D), labels and affinity, each None if not given."""
+    """Points to learn from: features (n, D), and what else is given of them, None if it is not."""
 
     X: NDArray[Any]
     y: NDArray[Any] | None
     affinity: Affinity | None
+    init: Codes | None = None  # (n, n_bits), in place of the free codes of mu = 0
 
     def take(self, rows: NDArray[np.int64]) -> "TrainingPoints":
-        y = None if self.y is None else self.y[rows]
+        y, init = (None if part is None else part[rows] for part in (self.y, self.init))
         affinity = None if self.affinity is None else self.affinity.subset(rows)
-        return TrainingPoints(self.X[rows], y, affinity)
+        return TrainingPoints(self.X[rows], y, affinity, init)
 
 
 def hold_out(
@@ -165,7 +166,8 @@ def precision_of(
     truth = None
     if validation.neighbors is not None:
         some = min(int(validation.neighbors), len(base))
-        truth = nearest(points.X, held.X, some, n_jobs=n_jobs)[0]
+        known, asked = (X.reshape(len(X), -1) for X in (points.X, held.X))  # of pictures, pixels
+        truth = nearest(known, asked, some, n_jobs=n_jobs)[0]
     labels = (held.y, points.y) if truth is None else (None, None)
     k = min(int(validation.k), peers().sum(len(base)))
     return Precision(base, queries, *labels, truth, k, n_jobs)

@@ -18,6 +18,7 @@ EDGE = 5  # bytes: a partner, and the row of its (y, weight)
 MOST_DRAWS = 1 << 12  # of a point; more are drawn by the processor
 ROWS = np.array([(y, 1.0) for y in SIGNS])  # (y, weight) of dissimilar and similar draws
 SPAN = 1 << 14  # points whose edges are counted at once
+COLUMNS = ("j", "row", "rows", "_i", "_starts", "_y", "_weight", "_kept")  # of an `Affinity`
 
 
 def from_labels(
@@ -137,17 +138,24 @@ class LaterAffinity(Affinity):
     They would be gigabytes that most users of a trained model do not look at.
     """
 
+    by_class = True
+
     def __init__(self, drawn_as: tuple[Any, ...], groups: Numbers) -> None:
         self.kind, self.n_points, self.groups = "similarity", len(groups), groups
         self._drawn_as = drawn_as
 
+    def __repr__(self) -> str:
+        if "j" in vars(self):
+            return super().__repr__()
+        return f"Affinity(pairs of {self.n_points} points, not drawn yet, y is a {self.kind})"
+
     def __getattr__(self, name: str) -> Any:
         """What is missing until the pairs are drawn."""
         drawn_as = vars(self).get("_drawn_as")
-        if name.startswith("__") or drawn_as is None:
-            raise AttributeError(name)
+        if name not in COLUMNS or drawn_as is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         with warnings.catch_warnings():  # of few points it was warned before
             warnings.simplefilter("ignore")
-            drawn = build.drawn_from_labels(*drawn_as)
-        vars(self).update({**vars(drawn), "groups": self.groups})
+            drawn = vars(build.drawn_from_labels(*drawn_as))
+        vars(self).update({column: drawn[column] for column in COLUMNS})
         return vars(self)[name]

@@ -182,7 +182,9 @@ def get(hash_function: Any, C: float) -> HashFunction:
         made: HashFunction = hash_function
         return made
     if hasattr(hash_function, "fit") and hasattr(hash_function, "get_params"):
-        return ClassifierHash(hash_function)
+        from sklearn.base import clone  # imported for training alone
+
+        return ClassifierHash(clone(hash_function))  # without what it has learnt elsewhere
     if hasattr(hash_function, "state_dict"):
         raise TypeError(
             "hash_function must say how a PyTorch module is to be trained: give "

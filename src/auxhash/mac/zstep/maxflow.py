@@ -1,8 +1,9 @@
 """Minimum cuts in floating point, on the neighbour lists of the graph itself.
 
-Libraries take integer capacities of 32 bits; scaling real couplings to them costs precision, and
-their sums wrap around silently. This one works on the real numbers, and copies no graph: capacities
-are the couplings.
+SciPy's `maximum_flow` takes integer capacities of 32 bits; scaling real couplings to them costs
+precision, and larger ones wrap around silently. Libraries that take real ones are under the GPL
+(PyMaxflow, igraph) or slow (NetworkX, in pure Python), and want a graph of their own. This one
+works on the real numbers, and copies no graph: capacities are the couplings.
 
 The blocks are dense graphs, where excess has many ways to the nearest room. Potentials tell all
 edges at once what to carry, as in a network of resistors, and after a few passes over the edges

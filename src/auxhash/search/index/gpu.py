@@ -21,19 +21,17 @@ PARTS = 8  # blocks per query that count distances
 SORTING = 1024  # threads per block
 
 
-def check_bits(n_bits: int) -> None:
-    """Raise ValueError if codes are too long to be searched on a GPU."""
-    if n_bits > LONGEST:
-        raise ValueError(
-            f'on a GPU codes have at most {LONGEST} bits, got {n_bits}: search them on device="cpu"'
-        )
+def refusal(n_bits: int) -> str:
+    """Why codes cannot be searched on a GPU, if they are too long; else empty."""
+    if n_bits <= LONGEST:
+        return ""
+    return f'on a GPU codes have at most {LONGEST} bits, got {n_bits}: search them on device="cpu"'
 
 
 class DeviceCodes:
     """The codes of an index in the memory of a GPU."""
 
     def __init__(self, device: Device, planes: Planes, n: int) -> None:
-        check_bits(8 * len(planes))
         self.device, self.n = device, n
         device.check_room(8 * n * -(-len(planes) // 8), f"an index of {n:,} codes")
         self.words = device.put(to_words(np.ascontiguousarray(planes[:, :n].T)))

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from auxhash.compute import device as devices
 from auxhash.compute.faiss import import_faiss
 from auxhash.compute.words import count
 from auxhash.search.index import file, scan
-from auxhash.search.index.gpu import check_bits
+from auxhash.search.index.gpu import refusal
 from auxhash.search.index.held import Held, Ids
 
 
@@ -27,8 +28,10 @@ class HammingIndex:
     either before or after an `add` or `remove` of another thread, never in between.
 
     `device="cuda"` keeps the codes in the memory of a GPU as well, from the first search on, and
-    finds the k nearest there; `radius_search` is the processor's. Codes of CuPy or PyTorch on a GPU
-    are taken by every method, and `search` answers on the same device.
+    finds the k nearest there; `radius_search` is the processor's. "auto" decides once, when the
+    index is made or loaded, and takes the processor where there is no GPU, no room on it, or codes
+    are too long for it. Codes of CuPy or PyTorch on a GPU are taken by every method, and `search`
+    answers on the same device.
 
     >>> index = HammingIndex(n_bits=3).add([[1, 1, 1], [1, 1, -1], [-1, -1, -1]])
     >>> index.search([[1, 1, 1]], k=2)
@@ -41,8 +44,7 @@ class HammingIndex:
         self.n_bits = checks.whole("n_bits", n_bits, 1, MOST_BITS)
         self.n_jobs = n_jobs
         self.device = device
-        if devices.get(device) is not devices.CPU:
-            check_bits(self.n_bits)
+        _ = self._device  # or raise
         self._held = Held(np.empty((n_bytes(self.n_bits), 0), np.uint8), 0, None, 0)
         self._changing = threading.Lock()
 
@@ -64,6 +66,11 @@ class HammingIndex:
         # Copied, because two indexes must not grow into the same array.
         self._held = Held(np.array(planes, order="C"), planes.shape[1], ids, next_id)
         self._changing = threading.Lock()
+
+    @cached_property
+    def _device(self) -> devices.Device:
+        """Where it searches; what was pickled beside a GPU may be read where there is none."""
+        return devices.get(self.device, refusal=refusal(self.n_bits))
 
     @property
     def ids(self) -> Ids:
@@ -113,9 +120,14 @@ class HammingIndex:
         Each is of shape (n_queries, k), or (n_queries, n) where the index holds n < k codes.
         """
         held, queries = self._asked(codes)
-        found = held.nearest(
-            queries, checks.whole("k", k, 1), self.n_jobs, devices.get(self.device)
-        )
+        k = checks.whole("k", k, 1)
+        try:
+            found = held.nearest(queries, k, self.n_jobs, self._device)
+        except MemoryError:
+            if self.device != "auto" or self._device is devices.CPU:
+                raise
+            self._device = devices.CPU
+            found = held.nearest(queries, k, self.n_jobs)
         if devices.on_processor(codes):
             return found
         distances, ids = (devices.like(codes, part) for part in found)

@@ -1,10 +1,11 @@
 """NamedIndex: an index whose codes are called by names, and reading an index of any kind."""
 
+import copy
 import os
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,6 +45,16 @@ class NamedIndex:
 
     def __repr__(self) -> str:
         return f"NamedIndex({self.index!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy of the index at one moment, and its names."""
+        with self._using:
+            return {"index": copy.copy(self.index), "names": dict(self._names)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.index, self._names = state["index"], state["names"]
+        self._numbers = {name: number for number, name in self._names.items()}
+        self._using = threading.Lock()
 
     def __contains__(self, name: object) -> bool:
         return name in self._numbers
@@ -130,8 +141,7 @@ class NamedIndex:
         if set(index.ids.tolist()) != set(names):
             raise ValueError(f"{path} is damaged: its names are not those of its codes")
         found = cls.__new__(cls)
-        found.index, found._names, found._using = index, names, threading.Lock()
-        found._numbers = {name: number for number, name in names.items()}
+        found.__setstate__({"index": index, "names": names})
         return found
 
 

@@ -15,16 +15,26 @@ QUERIES = 4096  # at a time
 PARTS = 16  # blocks per query
 
 
+def refusal(n_bits: int, ties: str) -> str:
+    """Why these codes cannot be counted on a GPU; empty where they can."""
+    if ties == "index":
+        return 'ties="index" is for device="cpu": a GPU counts ties by expectation'
+    if n_bits <= MOST_COUNTED:
+        return ""
+    return f'on a GPU codes have at most {MOST_COUNTED} bits, got {n_bits}: count on device="cpu"'
+
+
+def bytes_of(base: Packed) -> int:
+    """About what counting among these codes takes of a GPU's memory."""
+    return 2 * 8 * len(base) * -(-int(base.shape[1]) // 8)
+
+
 def counts(
     device: Device, query: Packed, base: Packed, truth: Truth, n_bits: int
 ) -> tuple[Counts, Counts]:
     """Points and relevant points (queries, n_bits + 1) at each distance from each query."""
-    if n_bits > MOST_COUNTED:
-        raise ValueError(
-            f'on a GPU codes have at most {MOST_COUNTED} bits, got {n_bits}: count on device="cpu"'
-        )
     words = to_words(base)
-    device.check_room(2 * words.nbytes, f"counting {len(base):,} codes")
+    device.check_room(bytes_of(base), f"counting {len(base):,} codes")
     on_base, kernels = device.put(words), device.kernels(KERNELS)
     plain = truth.neighbors is None
     labels = device.put(_words(truth.base)) if plain else device.zeros(len(base), np.uint64)

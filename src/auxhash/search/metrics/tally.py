@@ -89,10 +89,8 @@ def take(
         raise ValueError(f'ties must be "expected" or "index", got {ties!r}')
     truth = Truth(query_labels, base_labels, neighbors, len(query), len(base))
     stops = np.asarray(cuts, np.int64)
-    on = devices.get(device)
+    on = devices.get(device, gpu.bytes_of(base), gpu.refusal(n_bits, ties))
     if on is not devices.CPU:
-        if ties == "index":
-            raise ValueError('ties="index" is for device="cpu": a GPU counts ties by expectation')
         counted = gpu.counts(on, query, base, truth, n_bits)
         return Tally(*counted, len(base), truth.rule, None, stops)
     planes = scan.to_planes(base)
