@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash import stores
+from auxhash.compute.version import __version__
 from auxhash.serve.limits import Limits
 from auxhash.serve.service import Service
 
@@ -39,14 +40,14 @@ def service(
 
 
 def digits(limits: Limits | None = None, n_jobs: int | None = None) -> Service:
-    """Handwritten digits: a model, learnt once, and a store, both kept in the data folder."""
+    """Handwritten digits: a model, learnt once per version, and a store, both in the data folder."""
     from auxhash.experiments import datasets
     from auxhash.experiments.datasets.fetch import cache
     from auxhash.files.images import ImageFeature
     from auxhash.serve.pictures import Pictures
 
     folder = cache.folder() / "serve"
-    found = _digits_model(folder / "digits.safetensors", n_jobs)
+    found = _digits_model(folder, n_jobs)
     # Codes belong to the model that made them.
     url = f"sqlite:///{folder / f'digits-{found.fingerprint_[:12]}.db'}"
     made = _checked(url, found, Pictures(ImageFeature("digits", ink)), limits, n_jobs)
@@ -99,18 +100,22 @@ def _pictures(feature: str | None, own: str | None, n_jobs: int | None) -> "Pict
     return Pictures(remembered(feature, own, n_jobs))
 
 
-def _digits_model(path: Path, n_jobs: int | None) -> "Hasher":
+def _digits_model(folder: Path, n_jobs: int | None) -> "Hasher":
     from auxhash.experiments import datasets
     from auxhash.learn.estimators import MACHash
     from auxhash.learn import loading
+    from auxhash.model.identity import DIGEST, in_words
     from auxhash.model.modelfile import ModelFileError
 
+    train = datasets.load("digits", seed=SEED).train
+    assert train.X is not None
+    # Named by all that it is made of: another version learns its own.
+    identity = in_words([train.X, train.y, BITS, SEED, __version__]).removeprefix(DIGEST)
+    path = folder / f"digits-{identity[:12]}.safetensors"
     try:
         return loading.load(path)
     except (FileNotFoundError, ModelFileError):
         pass
-    train = datasets.load("digits", seed=SEED).train
-    assert train.X is not None
     made = MACHash(n_bits=BITS, random_state=SEED, n_jobs=n_jobs).fit(train.X, train.y)
     path.parent.mkdir(parents=True, exist_ok=True)
     made.save(path)
