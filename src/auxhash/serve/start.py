@@ -40,7 +40,7 @@ def service(
 
 
 def digits(limits: Limits | None = None, n_jobs: int | None = None) -> Service:
-    """Handwritten digits: a model, learnt once per version, and a store, both in the data folder."""
+    """Handwritten digits: a model, learnt once by each version, and a store, kept on disk."""
     from auxhash.experiments import datasets
     from auxhash.experiments.datasets.fetch import cache
     from auxhash.files.images import ImageFeature

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from auxhash.codes import Packed, n_bytes
+from auxhash.compute import deadline
 from auxhash.search.index.held import Ids
 from auxhash.files.writing import locked
 from auxhash.stores.address import Address, engine
@@ -78,7 +79,7 @@ class LancedbStore(Store):
     def _nearest(self, queries: Packed, k: int) -> list[Near]:
         table = self._newest()
         n = table.count_rows()
-        return [self._first(table, query, min(k, n), n) for query in queries]
+        return [self._first(table, query, min(k, n), n) for query in deadline.each(queries)]
 
     def _first(self, table: Any, query: Any, k: int, n: int) -> Near:
         """The k nearest of n. Of those at the same distance LanceDB returns any, not the first."""

@@ -14,6 +14,7 @@ import numpy as np
 from auxhash.compute import checks
 from auxhash.compute.checks import ArgumentError
 from auxhash.codes import Packed, n_bytes
+from auxhash.compute import deadline
 from auxhash.search.index.held import Ids
 from auxhash.stores.address import Address, engine
 from auxhash.stores.points import Beside, HeldPoints
@@ -94,7 +95,7 @@ class MilvusStore(Store):
         return count
 
     def _nearest(self, queries: Packed, k: int) -> list[Near]:
-        return [self._first(query, k) for query in queries]
+        return [self._first(query, k) for query in deadline.each(queries)]
 
     def _first(self, query: Any, k: int) -> Near:
         """The k nearest. Of those at the same distance Milvus returns any, not the first."""
