@@ -87,6 +87,48 @@ def test_a_kernel_notices_changes_in_the_files_it_calls(package):
         assert answer(package) == (22, 1)
 
 
+UNWRITTEN = (
+    "from auxhash.calling import inner, outer\n"
+    "print(outer(1.0), inner(2.0), len(outer.compiled.stats.cache_hits))"
+)
+
+
+def unwritable(package):
+    """No folder for kernels, not even for root: a file stands where each would be."""
+    (package / "__pycache__").write_text("")
+    nowhere = str(package / "__pycache__" / "below")
+    return {"HOME": nowhere, "XDG_CACHE_HOME": nowhere, "NUMBA_CACHE_DIR": nowhere}
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["NUMBA_CACHE_DIR", "home"])
+def test_where_nothing_can_be_written_kernels_are_compiled_in_memory(package, named):
+    environment = {**os.environ, **unwritable(package), "PYTHONPATH": str(package.parent)}
+    if not named:
+        del environment["NUMBA_CACHE_DIR"]
+    command = [sys.executable, "-B", "-c", UNWRITTEN]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.stdout.split() == ["11.0", "2.0", "0"], done.stderr
+    [said] = [line for line in done.stderr.splitlines() if "RuntimeWarning" in line]
+    assert "kernels are not kept, and every process compiles them anew: no folder" in said
+
+
+def test_a_full_disk_stops_no_kernel(package):
+    code = (
+        "import errno, os, builtins\n"
+        "def full(name, mode='r', *more, _open=open, **named):\n"
+        "    if '.nb' in str(name) and 'w' in mode:\n"
+        "        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(name))\n"
+        "    return _open(name, mode, *more, **named)\n"
+        "builtins.open = full\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+    command = [sys.executable, "-c", code + UNWRITTEN]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.stdout.split() == ["11.0", "2.0", "0"], done.stderr
+    [said] = [line for line in done.stderr.splitlines() if "RuntimeWarning" in line]
+    assert "No space left on device" in said
+
+
 def every_kernel():
     for path in sorted(ROOT.rglob("*.py")):
         if "kernel" in path.read_text() and path.stem != "kernels":

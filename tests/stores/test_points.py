@@ -118,6 +118,22 @@ def test_points_are_read_as_they_were_given(pointed):
         assert store.read(ids[:1], payloads=False)[ids[0]].payload is None
 
 
+def test_points_in_parts_of_some_bytes(pointed):
+    with stores.open(pointed, n_bits=16) as store:
+        vectors = [[1.0] * 10, [1.0] * 10, None, [1.0], [1.0] * 100]  # 80, 80, 0, 8, 800 bytes
+        payloads = [None, None, {"a": "é" * 40}, None, None]  # two bytes for each sign
+        store.upsert([5, 1, 2, 3, 4], np.zeros((5, 2), np.uint8), vectors, payloads)
+
+        def parts(*more):
+            return [part.tolist() for part in store.parts([5, 4, 3, 2, 1, 5, 99], *more)]
+
+        assert parts() == [[1, 2, 3, 4, 5, 99]]
+        assert parts(True, False, 100) == [[1, 2, 3], [4], [5, 99]]
+        assert parts(False, True, 60) == [[1, 2], [3, 4, 5, 99]]  # 2 alone takes more
+        assert parts(True, True, 100) == [[1], [2, 3], [4], [5, 99]]
+        assert store.parts([]) == []
+
+
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.field)
 def test_a_search_by_payload(pointed, asked):
     rng = np.random.default_rng(3)

@@ -6,12 +6,16 @@ machine code, take longer than most commands that need no kernel.
 Numba's cache is valid as long as the file of a function is unchanged. A kernel that calls a
 function of another file, or reads a constant of one, would keep its old machine code after an edit
 there. Here such files and constants count, too.
+
+Where no folder can be written to (a read-only installation without a home), kernels are compiled
+in memory, by each process anew, and a warning says so once.
 """
 
 import hashlib
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from functools import cache, partial, update_wrapper
 from pathlib import Path
@@ -57,16 +61,23 @@ class Kernel:
         return self.py_func.__qualname__  # pickled and copied as functions are: by name
 
     def _made(self) -> Any:
-        compiled = numba().njit(nogil=True, cache=True, **self.targetoptions)(self.py_func)
+        try:
+            compiled = numba().njit(nogil=True, cache=True, **self.targetoptions)(self.py_func)
+        except RuntimeError as error:  # Numba has no other name for it
+            if "no locator available" not in str(error):
+                raise
+            _warn_not_kept("no folder for them can be written to")
+            return numba().njit(nogil=True, **self.targetoptions)(self.py_func)
         kept = getattr(compiled, "_cache", None)  # none where NUMBA_DISABLE_JIT is set
         file = getattr(kept, "_cache_file", None)
         if file is None:
             return compiled
-        known = hasattr(file, "_source_stamp") and hasattr(file, "_load_index")
+        known = all(hasattr(file, name) for name in ("_source_stamp", "_load_index", "save"))
         if not known:  # an unknown version of Numba: without the cache
             return numba().njit(nogil=True, **self.targetoptions)(self.py_func)
         file._source_stamp = self.stamp
         file._load_index = partial(_index, file._load_index)
+        file.save = partial(_save, file.save)
         return compiled
 
 
@@ -76,6 +87,25 @@ def _index(load: Callable[[], dict[Any, Any]]) -> dict[Any, Any]:
         return load()
     except (AttributeError, ImportError):
         return {}
+
+
+def _save(save: Callable[..., None], *args: Any) -> None:
+    """Keep a kernel on disk, if there is room: it is compiled, and can be used in any case."""
+    try:
+        save(*args)
+    except OSError as error:
+        _warn_not_kept(error.strerror)
+
+
+@cache
+def _warn_not_kept(why: str | None) -> None:
+    """Warn once in a process of each reason, however many kernels there are."""
+    warnings.warn(
+        f"compiled kernels are not kept, and every process compiles them anew: {why}; "
+        "NUMBA_CACHE_DIR names another folder",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 
 class Intrinsic:

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-from auxhash.compute import underway
+from auxhash.compute import deadline, underway
 from auxhash.compute.checks import ArgumentError
 
 Item = TypeVar("Item")
@@ -250,7 +250,7 @@ def _run(
     with underway.loop("", len(items)) as told:
         others = min(others, len(items) - 1)
         if executor is None or others <= 0:
-            return [_counted(function(item), told) for item in items]
+            return [_counted(_begun(function, item), told) for item in items]
         waiting = deque(range(len(items)))
         found: dict[int, Output] = {}
         failed: dict[int, Exception] = {}
@@ -262,7 +262,7 @@ def _run(
                 except IndexError:  # another thread was quicker
                     return
                 try:
-                    found[at] = function(items[at])
+                    found[at] = _begun(function, items[at])
                 except Exception as error:
                     failed[at] = error
                     waiting.clear()
@@ -280,6 +280,11 @@ def _run(
             raise failed[min(failed)]
         told.done = len(items)  # two threads may have counted at once
         return [found[at] for at in range(len(items))]
+
+
+def _begun(function: Callable[[Item], Output], item: Item) -> Output:
+    deadline.check()
+    return function(item)
 
 
 def _counted(output: Output, told: underway.Loop) -> Output:

@@ -1,11 +1,16 @@
-"""Access: who may ask. A token, or else only programs of this machine."""
+"""Access: who may ask. A token, or else only programs of this machine.
+
+By hand: Starlette's TrustedHostMiddleware looks at the Host header alone, not at that of the page.
+"""
 
 import hmac
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
+from starlette.types import ASGIApp, Receive, Scope, Send
+
 from auxhash.serve.refused import RefusedError
-from auxhash.serve.wire import Application, Receive, Scope, Send, header, refuse
+from auxhash.serve.wire import header, refuse
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 SAFE = ("GET", "HEAD", "OPTIONS")  # change nothing
@@ -19,7 +24,7 @@ class Access:
     here) and by the Origin header.
     """
 
-    def __init__(self, app: Application, token: str | None) -> None:
+    def __init__(self, app: ASGIApp, token: str | None) -> None:
         self._app = app
         self._token = None if token is None else token.encode()
 
@@ -31,14 +36,14 @@ class Access:
             try:
                 check(scope)
             except RefusedError as refused:
-                await refuse(send, refused)
+                await refuse(refused, scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
     def _check_token(self, scope: Scope) -> None:
         if is_open(scope["path"]):
             return
-        kind, _, given = (header(scope, b"authorization") or "").partition(" ")
+        kind, _, given = (header(scope, "authorization") or "").partition(" ")
         assert self._token is not None
         fits = hmac.compare_digest(given.strip().encode(), self._token)
         if kind.lower() != "bearer" or not fits:
@@ -49,10 +54,10 @@ class Access:
             )
 
     def _check_local(self, scope: Scope) -> None:
-        host = header(scope, b"host") or ""
+        host = header(scope, "host") or ""
         if _name(f"//{host}") not in LOCAL:
             raise RefusedError(403, "the Host header must be localhost or 127.0.0.1")
-        origin = header(scope, b"origin")
+        origin = header(scope, "origin")
         foreign = origin is not None and _place(origin) != host.lower()
         if foreign and scope["method"] not in SAFE:
             raise RefusedError(403, "requests of pages of other sites are refused")

@@ -2,11 +2,16 @@
 
 import json
 from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, FastAPI, Path, Request, Response
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
 
 from auxhash.serve import counters, schemas
+from auxhash.serve.limits import Limits
+from auxhash.serve.parsing import Body, parsed
 from auxhash.serve.refused import later
 from auxhash.serve.schemas import id_told
 from auxhash.serve.service import Service
@@ -23,8 +28,9 @@ REASONS = {
     422: "The request is wrong, or asks for too much.",
     429: "Too many requests; Retry-After says when to come again.",
     500: "A fault of the service; its log has more under the id.",
-    503: "Starting, busy, or the store cannot be reached; Retry-After says when to come again.",
+    503: "Starting, busy, too much work, or the store cannot be reached; see Retry-After.",
 }
+SCHEMA = "#/components/schemas/{model}"
 ALWAYS = (401, 403, 408, 413, 429, 500, 503)  # a GET may have a body too
 
 
@@ -34,47 +40,88 @@ def told(*more: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": schemas.Trouble, "description": REASONS[status]} for status in listed}
 
 
-def router(work: Work, counted: counters.Counters) -> APIRouter:
+def body(model: type[schemas.Strict]) -> dict[str, Any]:
+    """The body of a request, for the document; it is parsed by the service's threads."""
+    content = {"application/json": {"schema": {"$ref": SCHEMA.format(model=model.__name__)}}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def document(app: FastAPI, known: schemas.Requests) -> None:
+    """Have the OpenAPI document hold the schemas of bodies, which FastAPI does not see."""
+    models = vars(known).values()
+    _, found = models_json_schema([(m, "validation") for m in models], ref_template=SCHEMA)
+
+    @cache
+    def openapi() -> dict[str, Any]:
+        made = get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=app.routes
+        )
+        made["components"]["schemas"].update(found["$defs"])
+        return made
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def router(
+    work: Work, counted: counters.Counters, known: schemas.Requests, limits: Limits
+) -> APIRouter:
     """All paths of the API but the page's."""
     found = APIRouter()
 
     async def done(job: Callable[[Service], Any]) -> Response:
         """The answer as JSON, which is written in the thread of the job."""
-        body = await work.do(lambda service: json.dumps(job(service), allow_nan=False).encode())
-        return Response(body, media_type="application/json")
+        return Response(await work.do(lambda s: _json(job(s))), media_type="application/json")
+
+    async def asked(
+        model: type[Body], request: Request, job: Callable[[Service, Body], Any]
+    ) -> Response:
+        """The answer to a body, which is parsed in the thread of the job, too."""
+        content, kind = await request.body(), request.headers.get("content-type", "")
+        return await done(lambda service: job(service, parsed(model, content, kind, limits.values)))
 
     @found.put(
-        "/points", response_model=schemas.Upserted, responses=told(400, 422), tags=["points"]
+        "/points",
+        response_model=schemas.Upserted,
+        responses=told(400, 422),
+        tags=["points"],
+        openapi_extra=body(known.upsert),
     )
-    async def upsert(given: schemas.Upsert) -> Response:
+    async def upsert(request: Request) -> Response:
         """Put points in, all or none; each replaces the whole point that had its id.
 
         When the answer comes, they are committed.
         """
-        return await done(lambda service: {"upserted": service.upsert(given.points)})
+        return await asked(
+            known.upsert, request, lambda s, given: {"upserted": s.upsert(given.points)}
+        )
 
     @found.post(
-        "/points/delete", response_model=schemas.Deleted, responses=told(400, 422), tags=["points"]
+        "/points/delete",
+        response_model=schemas.Deleted,
+        responses=told(400, 422),
+        tags=["points"],
+        openapi_extra=body(known.delete),
     )
-    async def delete(given: schemas.Delete) -> Response:
+    async def delete(request: Request) -> Response:
         """Delete points, all or none; unknown ids are ignored.
 
         When the answer comes, it is committed.
         """
-        return await done(lambda service: {"deleted": service.delete(given.ids)})
+        return await asked(known.delete, request, lambda s, given: {"deleted": s.delete(given.ids)})
 
     @found.post(
         "/points/query",
         response_model=schemas.Answer,
         responses=told(400, 404, 409, 422),
         tags=["points"],
+        openapi_extra=body(known.queries),
     )
-    async def query(asked: schemas.Queries) -> Response:
+    async def query(request: Request) -> Response:
         """The k nearest points of each query, or all within a radius, exactly.
 
         Nearest first, and at equal distance by id, smallest first.
         """
-        return await done(lambda service: service.query(asked))
+        return await asked(known.queries, request, Service.query)
 
     @found.get("/points/count", response_model=schemas.Count, responses=told(), tags=["points"])
     async def count() -> Response:
@@ -117,6 +164,13 @@ def router(work: Work, counted: counters.Counters) -> APIRouter:
         return Response(counted.text(points), media_type=counters.CONTENT_TYPE)
 
     return found
+
+
+def _json(content: Any) -> bytes:
+    """An answer as JSON, if it is not already."""
+    if isinstance(content, bytes):
+        return content
+    return json.dumps(content, allow_nan=False).encode()
 
 
 def _point(service: Service, name: int) -> dict[str, Any]:

@@ -9,19 +9,21 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
 
 from auxhash.compute.checks import ArgumentError
+from auxhash.compute.deadline import DeadlineError
 from auxhash.compute.version import __version__
-from auxhash.serve import api
+from auxhash.serve import api, schemas
 from auxhash.serve.access import Access
 from auxhash.serve.bodies import Bodies
 from auxhash.serve.counters import Counters
 from auxhash.serve.limits import Limits
 from auxhash.serve.outside import FAULT, Outside, fault
+from auxhash.serve.parsing import first
 from auxhash.serve.rates import Rates
 from auxhash.serve.refused import RefusedError
 from auxhash.serve.service import Service
-from auxhash.serve.wire import Application
 from auxhash.serve.work import Work
 from auxhash.stores import StoreError
 
@@ -37,7 +39,7 @@ def make(
     limits: Limits | None = None,
     token: str | None = None,
     page: APIRouter | None = None,
-) -> tuple[Application, Work]:
+) -> tuple[ASGIApp, Work]:
     """The application, and the work behind it, which begins when the application is started.
 
     Args:
@@ -46,7 +48,7 @@ def make(
         page: what is served beside the API, such as `experiments.demonstration.show.router`.
     """
     limits = limits or Limits()
-    work, counters = Work(opened, limits), Counters()
+    work, counters, known = Work(opened, limits), Counters(), schemas.requests(limits)
     counters.follow(lambda: work.present, lambda: work.ready)
 
     @asynccontextmanager
@@ -64,11 +66,12 @@ def make(
         redoc_url=None,
     )
     guarded = [] if token is None else [Security(HTTPBearer(auto_error=False))]
-    app.include_router(api.router(work, counters), dependencies=guarded)
+    app.include_router(api.router(work, counters, known, limits), dependencies=guarded)
     if page is not None:
         app.include_router(page, include_in_schema=False)
+    api.document(app, known)
     _tell_problems(app)
-    inner: Application = Bodies(app, limits)
+    inner: ASGIApp = Bodies(app, limits)
     inner = Rates(Access(inner, token), limits.rate)
     return Outside(inner, counters, limits.seconds), work
 
@@ -87,6 +90,11 @@ def _tell_problems(app: FastAPI) -> None:
     async def wrong(_: Request, error: ArgumentError) -> JSONResponse:
         return told(422, str(error))
 
+    @app.exception_handler(DeadlineError)
+    async def too_long(_: Request, error: DeadlineError) -> JSONResponse:
+        reason = "the request took too long to be worked on: ask for less, in several requests"
+        return told(503, reason, {"Retry-After": "1"})
+
     @app.exception_handler(StoreError)
     async def unreachable(_: Request, error: StoreError) -> JSONResponse:
         reason = "the store cannot be read or written; the service's log has more"
@@ -102,14 +110,4 @@ def _tell_problems(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        return told(422, _first(error))
-
-
-def _first(error: RequestValidationError) -> str:
-    """The first thing that is wrong. What came is not repeated: it may be large, or no JSON."""
-    first = error.errors()[0]
-    if first["loc"] == ("body",) and first["type"] == "model_attributes_type":
-        return "the body must be a JSON object, sent with Content-Type: application/json"
-    where = ".".join(str(part) for part in first["loc"] if part != "body")[:200]
-    why = str(first["msg"]).removeprefix("Value error, ")[:500]
-    return f"{where}: {why}" if where else why
+        return told(422, first(error.errors()))

@@ -1,16 +1,22 @@
-"""Bodies: a request is read whole before it is looked at, up to a size and within a time."""
+"""Bodies: a request is read whole before it is looked at, up to a size and within a time.
+
+By hand: Starlette limits the size of one body, in its latest versions, but neither the time that it
+takes nor the size of all together.
+"""
 
 import asyncio
 
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 from auxhash.serve.limits import Limits
 from auxhash.serve.refused import RefusedError, later
-from auxhash.serve.wire import Application, Message, Receive, Scope, Send, header, refuse
+from auxhash.serve.wire import header, refuse
 
 
 class Bodies:
     """Counts bytes as they come, whatever the request says of its length."""
 
-    def __init__(self, app: Application, limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, limits: Limits) -> None:
         self._app, self._limits = app, limits
         self._held = 0  # bytes of all requests that are here
 
@@ -18,40 +24,40 @@ class Bodies:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        parts: list[bytes] = []
+        body = bytearray()
         try:
             try:
                 self._check_stated(scope)
                 async with asyncio.timeout(self._limits.seconds):
-                    if not await self._read(receive, parts):
+                    if not await self._read(receive, body):
                         return  # the client has gone
             except TimeoutError:
                 seconds = f"{self._limits.seconds:g} seconds"
-                await refuse(send, RefusedError(408, f"the request took longer than {seconds}"))
+                late = RefusedError(408, f"the request took longer than {seconds}")
+                await refuse(late, scope, receive, send)
                 return
             except RefusedError as refused:
-                await refuse(send, refused)
+                await refuse(refused, scope, receive, send)
                 return
-            await self._app(scope, _given(b"".join(parts), receive), send)
+            await self._app(scope, _given(body, receive), send)
         finally:
-            self._held -= sum(map(len, parts))
+            self._held -= len(body)
 
     def _check_stated(self, scope: Scope) -> None:
-        stated = header(scope, b"content-length")
+        stated = header(scope, "content-length")
         if stated is not None and stated.isdecimal() and int(stated[:20]) > self._limits.body:
             raise self._too_large()
 
-    async def _read(self, receive: Receive, parts: list[bytes]) -> bool:
-        more, size = True, 0
+    async def _read(self, receive: Receive, body: bytearray) -> bool:
+        more = True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
                 return False
             part = message.get("body", b"")
-            parts.append(part)
-            size += len(part)
+            body += part
             self._held += len(part)
-            if size > self._limits.body:
+            if len(body) > self._limits.body:
                 raise self._too_large()
             if self._held > self._limits.bodies:
                 raise later("too many large requests at once: try again")
@@ -62,7 +68,7 @@ class Bodies:
         return RefusedError(413, f"a request must be at most {self._limits.body:,} bytes")
 
 
-def _given(body: bytes, receive: Receive) -> Receive:
+def _given(body: bytearray, receive: Receive) -> Receive:
     """The body in one piece, and then whatever comes: that the client has gone."""
     waiting = [body]
 

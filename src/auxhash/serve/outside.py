@@ -1,12 +1,18 @@
-"""Outside: the outermost layer. Whatever happens inside, it leaves in order."""
+"""Outside: the outermost layer. Whatever happens inside, it leaves in order.
+
+By hand: Starlette's ServerErrorMiddleware does not reach the layers around the application, and
+raises each error again, to be logged twice.
+"""
 
 import asyncio
 import logging
 import secrets
 import time
 
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 from auxhash.serve.counters import Counters
-from auxhash.serve.wire import Application, Message, Receive, Scope, Send, answer, problem
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -30,7 +36,7 @@ log = logging.getLogger("auxhash.serve")
 class Outside:
     """Security headers on every answer, counters, and no traceback for any client."""
 
-    def __init__(self, app: Application, counters: Counters, seconds: float) -> None:
+    def __init__(self, app: ASGIApp, counters: Counters, seconds: float) -> None:
         self._app, self._counters, self._seconds = app, counters, seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,8 +62,8 @@ class Outside:
                 raise
             name = fault(error)  # what is underway cannot be taken back
             if not status:
-                body = problem(FAULT, id=name)
-                await answer(send_on, 500, body, {"Connection": "close"})
+                content, headers = {"error": FAULT, "id": name}, {"Connection": "close"}
+                await JSONResponse(content, 500, headers)(scope, receive, send_on)
         finally:
             self._counters.present.dec()
             method = scope["method"] if scope["method"] in METHODS else "other"

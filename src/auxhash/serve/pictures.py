@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from auxhash.compute import deadline
 from auxhash.compute.arrays import Array
 from auxhash.files.images import ImageFeature, image_size
 from auxhash.serve.limits import Limits
@@ -30,13 +31,12 @@ class Pictures:
 
     def vectors(self, images: Sequence[str], limits: Limits) -> Array:
         """(n, D) of images in base64; refuses what is no image, or is too large to be decoded."""
-        if len(images) > limits.images:
-            raise wrong(f"images must be at most {limits.images}, got {len(images)}")
         files = [_decoded(text) for text in images]
-        try:
-            for file in files:
-                _check_size(file, limits.pixels)
-            return np.asarray(self._feature.of(files), np.float64)
+        for file in files:
+            _check_size(file, limits.pixels)
+        try:  # one after the other: only one of them is held decoded
+            X = np.concatenate([self._feature.of([file]) for file in deadline.each(files)])
+            return X.astype(np.float64)
         except ValueError as error:  # a picture that cannot be read
             raise wrong(str(error)) from error
 
@@ -52,6 +52,9 @@ def _check_size(file: Upload, most: int) -> None:
     """Its header says how large it is: nothing is decoded before that is known."""
     if not file.getvalue().startswith(BEGINNINGS):
         raise wrong("an image must be PNG or JPEG")
-    width, height = image_size(file)
+    try:
+        width, height = image_size(file)
+    except ValueError as error:
+        raise wrong(str(error)) from error
     if width * height > most:
         raise wrong(f"an image must have at most {most:,} pixels, got {width:,} x {height:,}")

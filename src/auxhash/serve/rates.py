@@ -1,12 +1,17 @@
-"""Rates: how often one client may ask."""
+"""Rates: how often one client may ask.
+
+By hand: neither Starlette nor uvicorn counts requests by client.
+"""
 
 import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 
+from starlette.types import ASGIApp, Receive, Scope, Send
+
 from auxhash.serve.refused import RefusedError
-from auxhash.serve.wire import Application, Receive, Scope, Send, refuse
+from auxhash.serve.wire import refuse
 
 REMEMBERED = 10_000  # clients
 BURST = 2.0  # seconds of the rate that may come at once
@@ -38,7 +43,7 @@ class Buckets:
 class Rates:
     """Refuses the requests of a client that come too often; `/healthz` may always be asked."""
 
-    def __init__(self, app: Application, rate: float) -> None:
+    def __init__(self, app: ASGIApp, rate: float) -> None:
         self._app = app
         self._buckets = Buckets(rate) if rate else None
 
@@ -49,6 +54,6 @@ class Rates:
             if seconds:
                 again = str(math.ceil(seconds))
                 told = RefusedError(429, "too many requests", {"Retry-After": again})
-                await refuse(send, told)
+                await refuse(told, scope, receive, send)
                 return
         await self._app(scope, receive, send)

@@ -2,8 +2,11 @@
 
 Ids are whole numbers from 0 to 2^63 - 1. JavaScript rounds those above 2^53 - 1, so that answers
 give these as text; requests may give any as text.
+
+Lists of requests stop at their first error: a million wrong numbers are one error, not a million.
 """
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -13,10 +16,12 @@ from pydantic import (
     Field,
     StringConstraints,
     WithJsonSchema,
+    create_model,
     model_validator,
 )
 
 from auxhash.compute.checks import LARGEST_ID
+from auxhash.serve.limits import Limits
 from auxhash.stores.points import LONGEST
 
 EXACT = 2**53 - 1  # whole numbers up to it are exact in JavaScript
@@ -52,7 +57,7 @@ IdTold = Annotated[int, Field(ge=0, le=EXACT)] | Annotated[str, Field(pattern="^
 Number = Annotated[
     float, Field(strict=True, allow_inf_nan=False, ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)
 ]
-Vector = Annotated[list[Number], Field(min_length=1)]
+Vector = Annotated[list[Number], Field(min_length=1, fail_fast=True)]
 Code = Annotated[
     str,
     StringConstraints(pattern="^([0-9a-fA-F]{2})+$"),
@@ -67,7 +72,19 @@ Sought = (
 
 
 class Strict(BaseModel):
+    """A request, or part of one: other fields than its own are refused."""
+
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_unknown(cls, given: Any) -> Any:
+        """Leave one of the unknown fields, which is refused: each would be an error of its own."""
+        if not isinstance(given, dict):
+            return given
+        known = {name: given[name] for name in cls.model_fields if name in given}
+        unknown = next((name for name in given if name not in known), None)
+        return known if unknown is None else {**known, unknown: None}
 
 
 class GivenPoint(Strict):
@@ -86,7 +103,7 @@ class GivenPoint(Strict):
 
 
 class Upsert(Strict):
-    points: Annotated[list[GivenPoint], Field(min_length=1)]
+    points: list[GivenPoint]
 
     model_config = ConfigDict(
         extra="forbid",
@@ -101,7 +118,7 @@ class Upserted(BaseModel):
 
 
 class Delete(Strict):
-    ids: Annotated[list[Id], Field(min_length=1)]
+    ids: list[Id]
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"ids": [7, "9223372036854775807"]}]}
@@ -118,7 +135,7 @@ class Filter(Strict):
     ids: list[Id] | None = None
     field: str | None = None
     value: Sought | None = None
-    values: Annotated[list[Sought], Field(min_length=1)] | None = None
+    values: list[Sought] | None = None
 
     @model_validator(mode="after")
     def _one_way(self) -> "Filter":
@@ -134,25 +151,14 @@ class Filter(Strict):
 class Queries(Strict):
     """Queries, all of one kind, and what is wanted of each."""
 
-    vectors: Annotated[list[Vector], Field(min_length=1)] | None = None
-    codes: Annotated[list[Code], Field(min_length=1)] | None = None
-    images: Annotated[list[ImageFile], Field(min_length=1)] | None = None
-    ids: Annotated[list[Id], Field(min_length=1, description="Points that are there.")] | None = (
-        None
-    )
-    k: Annotated[int, Field(strict=True, ge=1, description="10, without a radius.")] | None = None
+    vectors: list[Vector] | None = None
+    codes: list[Code] | None = None
+    images: list[ImageFile] | None = None
+    ids: list[Id] | None = None
+    k: int | None = None
     radius: Annotated[int, Field(strict=True, ge=0)] | None = None
-    limit: (
-        Annotated[int, Field(strict=True, ge=1, description="Of neighbours within the radius.")]
-        | None
-    ) = None
-    rerank: (
-        Annotated[
-            int,
-            Field(strict=True, ge=1, description="Candidates by code, ordered by their vectors."),
-        ]
-        | None
-    ) = None
+    limit: int | None = None
+    rerank: int | None = None
     metric: (
         Annotated[
             Literal["euclidean", "cosine"],
@@ -185,6 +191,53 @@ class Queries(Strict):
         if self.rerank is not None and self.codes is not None:
             raise ValueError("codes cannot be re-ranked: give vectors, images or ids")
         return self
+
+
+@dataclass(frozen=True)
+class Requests:
+    """The requests of a service, with its limits."""
+
+    upsert: type[Upsert]
+    delete: type[Delete]
+    queries: type[Queries]
+
+
+def requests(limits: Limits) -> Requests:
+    """The requests, with limits in their schemas: they are checked first, and documented."""
+    batch = limits.batch
+    upsert = _limited(Upsert, points=(_some(GivenPoint, batch), ...))
+    delete = _limited(Delete, ids=(_some(Id, batch), ...))
+    chosen = _limited(
+        Filter,
+        ids=(_some(Id, limits.choice, 0) | None, None),
+        values=(_some(Sought, batch) | None, None),
+    )
+    ordered = "Candidates by code, ordered by their vectors."
+    queries = _limited(
+        Queries,
+        vectors=(_some(Vector, batch) | None, None),
+        codes=(_some(Code, batch) | None, None),
+        images=(_some(ImageFile, min(batch, limits.images)) | None, None),
+        ids=(_some(Id, batch, description="Points that are there.") | None, None),
+        k=(_up_to(limits.k, "10, without a radius.") | None, None),
+        limit=(_up_to(limits.k, "Of neighbours within the radius.") | None, None),
+        rerank=(_up_to(limits.candidates, ordered) | None, None),
+        filter=(chosen | None, None),
+    )
+    return Requests(upsert, delete, queries)
+
+
+def _limited(model: Any, **fields: Any) -> Any:
+    return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
+
+
+def _some(kind: Any, most: int, least: int = 1, **more: Any) -> Any:
+    """A list of so many."""
+    return Annotated[list[kind], Field(min_length=least, max_length=most, fail_fast=True, **more)]
+
+
+def _up_to(most: int, description: str) -> Any:
+    return Annotated[int, Field(strict=True, ge=1, le=most, description=description)]
 
 
 class Hit(BaseModel):

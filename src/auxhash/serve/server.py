@@ -8,10 +8,10 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from auxhash.serve.limits import Limits
-from auxhash.serve.wire import Application
 from auxhash.serve.work import Work
 
 IDLE = 5  # seconds that a connection may stay without a request
@@ -101,7 +101,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def run(
-    app: Application,
+    app: ASGIApp,
     work: Work,
     at: socket.socket,
     limits: Limits,

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from auxhash.codes import Packed, as_packed, n_bytes
+from auxhash.compute import deadline
 from auxhash.compute.arrays import Array
 from auxhash.compute.version import __version__
 from auxhash.search.index.held import first_twice
-from auxhash.search.index.rerank import by_vectors
+from auxhash.serve.hits import Neighbours, Pairs, Payloads, written
 from auxhash.serve.limits import Limits
 from auxhash.serve.refused import RefusedError, later, wrong
-from auxhash.serve.schemas import Filter, GivenPoint, Queries, id_told
+from auxhash.serve.schemas import Filter, GivenPoint, Queries
 from auxhash.stores import Having, Point, Store
 from auxhash.stores.store import Among
 
@@ -35,15 +36,6 @@ class Wanted:
 
     codes: Packed
     vectors: Array | None
-
-
-@dataclass(frozen=True)
-class Neighbours:
-    """Distances and ids that a query found, nearest first, and whether more were left out."""
-
-    distances: list[int] | list[float]
-    ids: list[int]
-    cut: bool = False
 
 
 class Service:
@@ -87,7 +79,6 @@ class Service:
 
     def upsert(self, points: Sequence[GivenPoint]) -> int:
         """Put points in, all or none; when it returns, they are committed."""
-        self._check_batch("points", points)
         ids = np.array([point.id for point in points], np.int64)
         twice = first_twice(ids)
         if twice is not None:
@@ -104,7 +95,6 @@ class Service:
         return len(ids)
 
     def delete(self, ids: Sequence[int]) -> int:
-        self._check_batch("ids", ids)
         return self.store.delete(np.array(ids, np.int64))
 
     def point(self, name: int) -> Point:
@@ -113,138 +103,94 @@ class Service:
             raise RefusedError(404, f"there is no point {name}")
         return found[name]
 
-    def query(self, asked: Queries) -> dict[str, Any]:
-        """The neighbours of each query."""
+    def query(self, asked: Queries) -> bytes:
+        """The neighbours of each query, as JSON."""
         self._check_asked(asked)
         wanted, among = self._wanted(asked), self._among(asked.filter)
-        found = None
+        answer = None
         for hold in (False, True):  # points are read after the search: none may change between
             with self.store.still() if hold else nullcontext():
-                found = self._found(asked, wanted, among)
-            if found is not None:
-                break
-        if found is None:
-            raise later("other programs changed the points during the query: ask again")
-        near, points = found
-        results = [
-            {"hits": self._hits(each, points, asked.with_payload), "cut": each.cut} for each in near
-        ]
-        return {
-            "by": "hamming" if asked.rerank is None else self._metric(asked),
-            "results": results,
-        }
+                answer = self._answer(asked, wanted, among, hold)
+            if answer is not None:
+                return answer
+        raise later("other programs changed the points during the query: ask again")
 
     def _metric(self, asked: Queries) -> Literal["euclidean", "cosine"]:
         """Of re-ranking: as asked for, or else the one that the model was learnt for."""
         learnt = getattr(self._encoder, "metric", None)
         return asked.metric or (learnt if learnt in ("euclidean", "cosine") else "euclidean")
 
-    def _hits(
-        self, near: Neighbours, points: dict[int, Point], with_payload: bool
-    ) -> list[dict[str, Any]]:
-        both = zip(near.ids, near.distances, strict=True)
-        hits: list[dict[str, Any]] = [{"id": id_told(name), "distance": far} for name, far in both]
-        if with_payload:
-            for hit, name in zip(hits, near.ids, strict=True):
-                hit["payload"] = points[name].payload
-        return hits
+    def _answer(self, asked: Queries, wanted: Wanted, among: Among, held: bool) -> bytes | None:
+        """The answer; None if points have changed meanwhile, or are too many to be read at once.
 
-    def _found(
-        self, asked: Queries, wanted: Wanted, among: Among
-    ) -> tuple[list[Neighbours], dict[int, Point]] | None:
-        """What each query finds, and the points found; None if these have changed meanwhile."""
-        if asked.radius is None:
-            k = K if asked.k is None else asked.k
-            found = list(zip(*self._nearest(asked, wanted, among, k), strict=True))
-            near = [Neighbours(far.tolist(), ids.tolist()) for far, ids in found]
-        else:
-            limit = self.limits.k if asked.limit is None else asked.limit
-            both = self.store.search_radius(wanted.codes, asked.radius, among)
-            near = [
-                Neighbours(far[:limit].tolist(), ids[:limit].tolist(), len(ids) > limit)
-                for far, ids in zip(*both, strict=True)
-            ]
-        if asked.rerank is None and not asked.with_payload:
-            return near, {}
-        every = sorted({name for each in near for name in each.ids})
-        points = self.store.read(
-            np.array(every, np.int64), asked.rerank is not None, asked.with_payload
-        )
-        if not self._unchanged(near, wanted.codes, points, among, asked.with_payload):
+        Then `held` says that no other thread changes them, and they are read in parts.
+        """
+        near, rerank = self._near(asked, wanted, among), asked.rerank is not None
+        if not rerank and not asked.with_payload:
+            return written("hamming", near, None)
+        pairs, payloads = Pairs.of(near), Payloads(among, self.limits.answer)
+        parts = self.store.parts(pairs.ids, rerank, asked.with_payload)
+        if len(parts) > 1 and not held:
             return None
-        if asked.rerank is not None:
-            near = self._reranked(asked, wanted, near, points)
-        return near, points
+        later = rerank and len(parts) > 1  # the payloads, and only those of the hits
+        measured = np.empty(len(pairs))
+        for part in deadline.each(parts):
+            points = self.store.read(part, rerank, asked.with_payload and not later)
+            here = pairs.within(part)
+            if not pairs.take(here).fit(points, wanted.codes):
+                return None
+            if rerank:
+                assert wanted.vectors is not None
+                metric = self._metric(asked)
+                measured[here] = pairs.take(here).measured(points, wanted.vectors, metric)
+            if asked.with_payload and not later and not payloads.add(points):
+                return None
+        if rerank:
+            kept = pairs.nearest(measured, K if asked.k is None else asked.k)
+            near = pairs.take(kept).apart(measured[kept], len(near))
+            if (
+                later
+                and asked.with_payload
+                and not self._read_payloads(pairs.take(np.sort(kept)), wanted.codes, payloads)
+            ):
+                return None
+        by = self._metric(asked) if rerank else "hamming"
+        if not asked.with_payload:
+            return written(by, near, None)
+        payloads.check(near)
+        return written(by, near, payloads.texts)
 
-    def _nearest(self, asked: Queries, wanted: Wanted, among: Among, k: int) -> tuple[Any, Any]:
-        candidates = k if asked.rerank is None else max(k, asked.rerank)
-        return self.store.search(wanted.codes, candidates, among)
-
-    def _unchanged(
-        self,
-        near: list[Neighbours],
-        queries: Packed,
-        points: dict[int, Point],
-        among: Among,
-        with_payload: bool,
-    ) -> bool:
-        """Whether the points are still those that the search has seen."""
-        for each, query in zip(near, queries, strict=True):
-            if not all(name in points for name in each.ids):
+    def _read_payloads(self, pairs: Pairs, queries: Packed, payloads: Payloads) -> bool:
+        """Read the payloads of hits in parts; False if the points have changed meanwhile."""
+        for part in deadline.each(self.store.parts(pairs.ids, False, True)):
+            points = self.store.read(part, False, True)
+            if not pairs.take(pairs.within(part)).fit(points, queries) or not payloads.add(points):
                 return False
-            if each.ids:
-                codes = np.stack([points[name].code for name in each.ids])
-                if np.bitwise_count(codes ^ query).sum(axis=1).tolist() != each.distances:
-                    return False
-        if with_payload and isinstance(among, Having):
-            return all(among.holds(points[name].payload) for each in near for name in each.ids)
         return True
 
-    def _reranked(
-        self, asked: Queries, wanted: Wanted, near: list[Neighbours], points: dict[int, Point]
-    ) -> list[Neighbours]:
-        k = K if asked.k is None else asked.k
-        if not near[0].ids:
-            return near
-        assert wanted.vectors is not None
-        names = sorted(points)
-        vectors = [points[name].vector for name in names]
-        for name, vector in zip(names, vectors, strict=True):
-            if vector is None:
-                raise RefusedError(409, f"point {name} was put in as a code: it has no vector")
-            if len(vector) != wanted.vectors.shape[1]:
-                raise RefusedError(
-                    409,
-                    f"point {name} has a vector of {len(vector)} numbers, and the queries' are of "
-                    f"{wanted.vectors.shape[1]}",
-                )
-        rows = np.searchsorted(names, np.array([each.ids for each in near], np.int64))
-        # Candidates come by id, so that vectors at equal distance do.
-        rows.sort(axis=1)
-        distances, order = by_vectors(
-            rows, wanted.vectors, np.array(vectors), k, self._metric(asked)
-        )
-        ids = np.array(names, np.int64)[order]
-        return [
-            Neighbours(far.tolist(), which.tolist())
-            for far, which in zip(distances, ids, strict=True)
-        ]
+    def _near(self, asked: Queries, wanted: Wanted, among: Among) -> list[Neighbours]:
+        """The nearest of each query by code; all within a radius, up to the limit."""
+        if asked.radius is None:
+            k = max(K if asked.k is None else asked.k, asked.rerank or 0)
+            found = self.store.search(wanted.codes, k, among)
+            return [Neighbours(far, ids) for far, ids in zip(*found, strict=True)]
+        limit = self.limits.k if asked.limit is None else asked.limit
+        # One more than the limit tells whether there are more, however many there are.
+        found = self.store.search(wanted.codes, limit + 1, among)
+        near = []
+        for far, ids in zip(*found, strict=True):
+            inside = int(np.searchsorted(far, asked.radius, "right"))
+            stop = min(inside, limit)
+            near.append(Neighbours(far[:stop], ids[:stop], inside > limit))
+        return near
 
     def _check_asked(self, asked: Queries) -> None:
-        """Refuse what would be too much work."""
+        """Refuse what would be too much work; each number alone is within its limit."""
         given = asked.vectors or asked.codes or asked.images or asked.ids or []
-        self._check_batch("queries", given)
         most = self.limits
-        k = K if asked.k is None else asked.k
-        if asked.k is not None and k > most.k:
-            raise wrong(f"k must be at most {most.k:,}, got {k:,}")
-        if asked.limit is not None and asked.limit > most.k:
-            raise wrong(f"limit must be at most {most.k:,}, got {asked.limit:,}")
-        if asked.rerank is not None and asked.rerank > most.candidates:
-            raise wrong(f"rerank must be at most {most.candidates:,}, got {asked.rerank:,}")
         if asked.rerank is not None and not self.store.keeps_points:
             raise wrong(f"a store of {self._engine} holds codes only: it cannot re-rank")
-        each = max(k, asked.rerank or 0)
+        each = max(K if asked.k is None else asked.k, asked.rerank or 0)
         if asked.radius is not None:
             each = most.k if asked.limit is None else asked.limit
         if len(given) > 1 and len(given) * each > most.found:
@@ -252,13 +198,6 @@ class Service:
                 f"{len(given):,} queries for {each:,} each are too many, at most {most.found:,} "
                 "together: ask for fewer, or in several requests"
             )
-        if asked.filter is not None and asked.filter.ids is not None:
-            self._check_batch("filter.ids", asked.filter.ids, 100)
-
-    def _check_batch(self, name: str, given: Sequence[Any], times: int = 1) -> None:
-        most = times * self.limits.batch
-        if len(given) > most:
-            raise wrong(f"{name} must be at most {most:,} in one request, got {len(given):,}")
 
     def _among(self, chosen: Filter | None) -> Among:
         if chosen is None:
@@ -287,7 +226,17 @@ class Service:
         return Wanted(self._encoder.encode(X), X)
 
     def _wanted_of_points(self, ids: Sequence[int], vectors: bool) -> Wanted:
-        points = self.store.read(np.array(ids, np.int64), vectors, payloads=False)
+        most = self.limits.values
+        names, too_many = (
+            np.array(ids, np.int64),
+            wrong(
+                f"the vectors of the points must be at most {most:,} numbers together: "
+                "ask in several requests"
+            ),
+        )
+        if vectors and len(self.store.parts(names, True, False, 8 * most)) > 1:
+            raise too_many
+        points = self.store.read(names, vectors, False)
         for name in ids:
             if name not in points:
                 raise RefusedError(404, f"there is no point {name}")
@@ -297,6 +246,8 @@ class Service:
         given = [vector for name in ids if (vector := points[name].vector) is not None]
         if len({len(vector) for vector in given}) > 1:
             raise RefusedError(409, "the points have vectors of different lengths")
+        if sum(map(len, given)) > most:
+            raise too_many
         return Wanted(codes, np.stack(given) if vectors else None)
 
     def _codes_of(self, points: Sequence[GivenPoint]) -> Packed:

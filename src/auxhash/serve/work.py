@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, TypeVar
 
+from auxhash.compute import deadline
 from auxhash.serve.limits import Limits
 from auxhash.serve.refused import later
 from auxhash.serve.service import Service
@@ -54,9 +54,13 @@ class Work:
         self.present += 1
         try:
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, partial(job, service))
+            return await loop.run_in_executor(self._threads, self._in_time, job, service)
         finally:
             self.present -= 1
+
+    def _in_time(self, job: Callable[[Service], Got], service: Service) -> Got:
+        with deadline.within(self._limits.work):
+            return job(service)
 
     async def stop(self) -> None:
         """Finish what was begun, then close the service."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from auxhash.compute import checks
+from auxhash.compute import checks, deadline
 from auxhash.compute.checks import ArgumentError
 from auxhash.stores.address import Address, engine
 from auxhash.stores.store import StoreError
@@ -71,7 +71,7 @@ class Connection:
     def run_each(self, statement: str, given: list[dict[str, Any]]) -> list[list[Any]]:
         """The rows for each set of parameters; the server reads the statement once."""
         prepared = self._guarded(self._server.prepare, statement)
-        found = [self._guarded(prepared.run, **each) or [] for each in given]
+        found = [self._guarded(prepared.run, **each) or [] for each in deadline.each(given)]
         self._guarded(prepared.close)
         return found
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from auxhash.codes import Packed, n_bytes, to_words
+from auxhash.compute import deadline
 from auxhash.compute.checks import LARGEST_ID
 from auxhash.search.index.held import Ids
 from auxhash.stores.address import Address, engine
@@ -129,7 +130,8 @@ class DuckdbStore(Store):
             f"FROM {self._table}) {which}"
         )
         with self._transaction():
-            return [self._answer(statement, words) for words in to_words(queries).tolist()]
+            every = deadline.each(to_words(queries).tolist())
+            return [self._answer(statement, words) for words in every]
 
     def _answer(self, statement: str, words: list[int]) -> Near:
         found = self._connection.execute(statement, words).fetchnumpy()

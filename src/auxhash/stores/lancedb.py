@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.codes import Packed, n_bytes
+from auxhash.compute import deadline
 from auxhash.files.writing import locked
 from auxhash.search.index.held import Ids
 from auxhash.stores.address import Address, engine
@@ -99,7 +100,7 @@ class LancedbStore(Store):
     def _nearest(self, queries: Packed, k: int) -> list[Near]:
         table = self._newest()
         n = table.count_rows()
-        return [self._first(table, query, min(k, n), n) for query in queries]
+        return [self._first(table, query, min(k, n), n) for query in deadline.each(queries)]
 
     def _first(self, table: Any, query: Any, k: int, n: int) -> Near:
         """The k nearest of n. Of those at the same distance LanceDB returns any, not the first."""

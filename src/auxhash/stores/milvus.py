@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from auxhash.codes import Packed, n_bytes
-from auxhash.compute import checks
+from auxhash.compute import checks, deadline
 from auxhash.compute.checks import ArgumentError
 from auxhash.search.index.held import Ids
 from auxhash.stores.address import Address, engine
@@ -103,7 +103,7 @@ class MilvusStore(Store):
         return count
 
     def _nearest(self, queries: Packed, k: int) -> list[Near]:
-        return [self._first(query, k) for query in queries]
+        return [self._first(query, k) for query in deadline.each(queries)]
 
     def _first(self, query: Any, k: int) -> Near:
         """The k nearest. Of those at the same distance Milvus returns any, not the first."""

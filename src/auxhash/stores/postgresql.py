@@ -144,6 +144,18 @@ class PostgresqlStore(Store):
         beside = Beside([row[2] for row in rows], [row[3] for row in rows])
         return HeldPoints(*self._arrays([row[:2] for row in rows]), beside)
 
+    def _sizes(self, ids: Ids, vectors: bool, payloads: bool) -> dict[int, int]:
+        if not self._has_points():
+            return {}
+        columns = ["octet_length(vector)"] * vectors + ["octet_length(payload::text)"] * payloads
+        size = " + ".join(f"coalesce({column}, 0)" for column in columns)
+        return dict(
+            self._connection.run(
+                f"SELECT id, {size or 0} FROM {self._points} WHERE id = ANY(:ids::bigint[])",
+                ids=array(ids.tolist()),
+            )
+        )
+
     def _delete(self, ids: Ids) -> int:
         gone = f"DELETE FROM {self._table} WHERE id = ANY(:ids::bigint[])"
         self._connection.run(gone, ids=array(ids.tolist()))

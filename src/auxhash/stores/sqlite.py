@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from auxhash.codes import Packed, n_bytes
-from auxhash.compute import checks
+from auxhash.compute import checks, deadline
 from auxhash.search.index.hamming import as_queries
 from auxhash.search.index.held import Ids
 from auxhash.search.index.scan import Distances
@@ -192,11 +192,10 @@ class SqliteStore(Store):
             return np.empty(0, np.int64)
         some = f"SELECT id FROM {self._table}_fields WHERE field = ? AND kind = ? AND value = ?"
         found = []
-        for value in chosen.values:
-            kind = "text" if isinstance(value, str) else "number"
-            kind = "flag" if isinstance(value, bool) else kind
-            rows = self._connection.execute(some, (chosen.field, kind, value)).fetchall()
-            found.append(np.array(rows, np.int64).reshape(-1))
+        wanted = {(_kind(value), value) for value in chosen.values}  # a value may come twice
+        for kind, value in deadline.each(wanted):
+            rows = self._connection.execute(some, (chosen.field, kind, value))
+            found.append(np.fromiter((name for (name,) in rows), np.int64))
         return np.unique(np.concatenate(found))
 
     def _has_points(self) -> bool:
@@ -221,6 +220,18 @@ class SqliteStore(Store):
         ).fetchall()
         beside = Beside([row[2] for row in rows], [row[3] for row in rows])
         return HeldPoints(*self._arrays([row[:2] for row in rows]), beside)
+
+    def _sizes(self, ids: Ids, vectors: bool, payloads: bool) -> dict[int, int]:
+        if not self._has_points():
+            return {}
+        columns = [name for name, flag in (("vector", vectors), ("payload", payloads)) if flag]
+        size = " + ".join(f"coalesce(length(CAST({name} AS BLOB)), 0)" for name in columns)
+        rows = self._connection.execute(
+            f"SELECT id, {size or 0} FROM {self._table}_points "
+            "WHERE id IN (SELECT value FROM json_each(?))",
+            [json.dumps(ids.tolist())],
+        )
+        return dict(rows.fetchall())
 
     def _nearest(self, queries: Packed, k: int) -> list[Near]:
         return list(zip(*self._current().search(queries, k), strict=True))
@@ -369,3 +380,10 @@ def _where_possible() -> Iterator[None]:
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY):
             raise
+
+
+def _kind(value: str | int | bool) -> str:
+    """The kind of a value in the table of fields."""
+    if isinstance(value, bool):
+        return "flag"
+    return "text" if isinstance(value, str) else "number"

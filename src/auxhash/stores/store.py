@@ -27,6 +27,7 @@ from auxhash.stores.points import (
 )
 
 BATCH = 10_000  # codes
+ROOM = 4 << 20  # bytes of vectors and payloads that are read at once
 
 Near = tuple[Distances, Ids]  # what one query has found, nearest first
 Among = ArrayLike | Having | None  # which codes a search looks at: ids, points by payload, or all
@@ -159,6 +160,27 @@ class Store(ABC):
         except ValueError as error:
             raise StoreError(f"{self.url} holds points that are damaged: {error}") from error
 
+    def parts(
+        self, ids: ArrayLike, vectors: bool = True, payloads: bool = True, room: int = ROOM
+    ) -> list[Ids]:
+        """Cut ids, rising and none twice, into parts that `read` takes `room` bytes for, or one id.
+
+        The bytes are those of vectors and payloads in the database; as objects of Python they may
+        take thirty times as many.
+        """
+        names = np.unique(checks.ids("ids", ids))
+        flags = checks.flag("vectors", vectors), checks.flag("payloads", payloads)
+        with self._talking():
+            sizes = self._sizes(names, *flags) if len(names) else {}
+        stops, held = [], 0
+        for i, name in enumerate(names.tolist()):
+            size = sizes.get(name, 0)
+            if held and held + size > room:
+                stops.append(i)
+                held = 0
+            held += size
+        return [part for part in np.split(names, stops) if len(part)]
+
     def count(self) -> int:
         """How many codes there are; `len` says the same."""
         with self._talking():
@@ -252,6 +274,10 @@ class Store(ABC):
     @abstractmethod
     def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
         """Those of at least one id that are there; no id comes twice."""
+
+    def _sizes(self, ids: Ids, vectors: bool, payloads: bool) -> dict[int, int]:
+        """Bytes of what stands beside the codes, by id; ids without any may be left out."""
+        return {}
 
     @abstractmethod
     def _delete(self, ids: Ids) -> int:

@@ -7,12 +7,14 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from auxhash import stores
+from auxhash.compute.version import __version__
 from auxhash.experiments import datasets
 from auxhash.experiments.datasets.fetch import cache
 from auxhash.files.images import ImageFeature, Picture
 from auxhash.learn import loading
 from auxhash.learn.estimators import MACHash
 from auxhash.learn.hasher import Hasher
+from auxhash.model.identity import DIGEST, in_words
 from auxhash.model.modelfile import ModelFileError
 from auxhash.serve.limits import Limits
 from auxhash.serve.pictures import Pictures
@@ -26,7 +28,7 @@ SIDE, WHITE = 8, 16  # of a digit: pixels, and the brightest of them
 def service(limits: Limits | None = None, n_jobs: int | None = None) -> Service:
     """Open the digits' model and store, both in the data folder; learn and fill them once."""
     folder = cache.folder() / "serve"
-    found = _digits_model(folder / "digits.safetensors", n_jobs)
+    found = _digits_model(folder, n_jobs)
     # Codes belong to the model that made them.
     url = stores.file_url("sqlite", folder / f"digits-{found.fingerprint_[:12]}.db")
     made = checked(url, found, Pictures(ImageFeature("digits", ink)), limits, n_jobs)
@@ -49,13 +51,16 @@ def ink(pictures: list[Picture]) -> NDArray[np.float64]:
     return np.stack(small).reshape(len(small), -1) * (WHITE / 255)
 
 
-def _digits_model(path: Path, n_jobs: int | None) -> Hasher:
+def _digits_model(folder: Path, n_jobs: int | None) -> Hasher:
+    train = datasets.load("digits", seed=SEED).train
+    assert train.X is not None
+    # Named by all that it is made of: another version learns its own.
+    identity = in_words([train.X, train.y, BITS, SEED, __version__]).removeprefix(DIGEST)
+    path = folder / f"digits-{identity[:12]}.safetensors"
     try:
         return loading.load(path)
     except (FileNotFoundError, ModelFileError):
         pass
-    train = datasets.load("digits", seed=SEED).train
-    assert train.X is not None
     made = MACHash(n_bits=BITS, random_state=SEED, n_jobs=n_jobs).fit(train.X, train.y)
     path.parent.mkdir(parents=True, exist_ok=True)
     made.save(path)
