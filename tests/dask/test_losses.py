@@ -62,7 +62,7 @@ class Nth:
 
 MOMENTS = {  # by the kind of request: a Z step ends with a sum, an h step with an outcome
     "before the first step": lambda: lambda number, requests: number == 0,
-    "in an h step": lambda: lambda number, requests: number == 30,
+    "in an h step": lambda: Nth("join", 7),  # once it has all points: after those of the start
     "after a step": lambda: Nth("tell", 1),
     "after the last but one": lambda: Nth("tell", 3),
     "as an h step ends": lambda: Nth("outcome", 1),

@@ -1,8 +1,10 @@
 """Cholesky factors on several threads at once.
 
 SciPy's wrappers of BLAS and LAPACK hold the interpreter's lock: threads that call them wait for
-each other. Here the same routines are called without it. Matrices are in Fortran's order, and of
-symmetric ones the lower half is used and made.
+each other. Here the same routines are called without it. NumPy's do not hold it either, but make
+both halves and copies: for 785 features they take 1.10 times the processor time to factor and
+solve, about 1.15 times to add squares. Matrices are in Fortran's order, and of symmetric ones the
+lower half is used and made.
 """
 
 import ctypes

@@ -28,6 +28,9 @@ from auxhash.mac.zstep import Penalty, Problem, Solver, Start, ZStep, first_code
 
 Validate = Callable[[HashFunction], float]
 
+START_WEIGHT = (
+    0.01  # of points for the hash function that the other parts start from: a rough one will do
+)
 FIRST_SHARE = 0.01  # of the entries of Z that differ from h(X): those that flip at mu_1
 LARGEST_MU = 1e150
 NUMBERS = (
@@ -217,7 +220,7 @@ class MAC:
             if peers().n == 1:
                 return found
             Z = found.Z
-        weight = np.full(Z.shape, float(peers().place == 0))
+        weight = np.full(Z.shape, START_WEIGHT * (peers().place == 0))
         bits = np.arange(problem.n_bits)
         like = codes(h.refit(F, Z, bits, weight, problem.n_jobs), F, problem.n_jobs)
         if peers().place == 0:

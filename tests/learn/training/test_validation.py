@@ -13,6 +13,7 @@ from auxhash.compute.neighbors import nearest
 from auxhash.learn import paper
 from auxhash.learn.training.validation import JudgedPairs, PairPrecision, judged_pairs
 from auxhash.mac import affinity, losses
+from auxhash.model.fitted import ByName
 from auxhash.model.identity import in_words
 from auxhash.search import metrics
 from tests import oracle
@@ -186,9 +187,8 @@ def test_settings_are_checked_saved_and_told_apart(tmp_path):
     validation = Validation(QUERIES, 12, 7)
     hasher = TwoStepHash(**SMALL, validation=validation).fit(X, **near())
     hasher.save(tmp_path / "model")
-    found = auxhash.load(tmp_path / "model").validation
-    assert (found.k, found.neighbors) == (12, 7)
-    np.testing.assert_array_equal(found.points, QUERIES)
+    stored = auxhash.load(tmp_path / "model").validation
+    assert stored == ByName(f"points of shape {QUERIES.shape}")  # and not the points themselves
 
 
 @pytest.mark.parametrize("source", [labels, lambda: labels() | pairs()])

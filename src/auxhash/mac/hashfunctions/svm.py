@@ -9,13 +9,15 @@ preconditioner: the inverse of I + 2 C rho F'F, with rho the mean over points an
 the point is inside the margin and 0 where it is not. A few conjugate gradient steps then solve each
 Newton system. Where classes are well separated, few points are inside a bit's margin, and the
 preconditioner is a poor one: a bit whose system takes more operations than to solve it exactly is
-solved so, then and for some steps from then on (`exact`). Where the points are in several parts, a
-bit is solved exactly only while few points are inside, which then travel. Double precision:
+solved so, then and for some steps from then on (`exact`). Where the points are in several parts
+(`compute.peers`), and few in all, every part gets them and solves some of the bits; otherwise a bit
+is solved exactly only while few points are inside, which then travel. Double precision:
 radial basis functions are nearly collinear, and single precision fails on them. Only the products
 of conjugate gradients with scaled features are single on a GPU, whose memory they wait for.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +26,8 @@ from auxhash.compute import device as devices
 from auxhash.compute import lapack, threads, underway
 from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers, held
 from auxhash.compute.parts import Chunks, Parts
-from auxhash.compute.peers import peers
+from auxhash.compute.peers import ALONE, peers, training_with
+from auxhash.mac.hashfunctions import features
 from auxhash.mac.hashfunctions.exact import DeviceSteps, ExactSteps, JoinedSteps
 from auxhash.mac.hashfunctions.margins import DeviceMargins, Margins
 
@@ -41,6 +44,9 @@ CG_STEPS_TOGETHER = 200  # at most, where points are in several parts: then few 
 RHO_STEP = 1.15  # factor between the values of rho on a GPU
 NOTHING = 1e-200  # a squared residual that has no digits to lose
 PATIENCE = 1 / 8  # or this share of its operations: most of them are made once, CG's for each step
+
+# The weights (F, b) from features, codes, weights of points and weights to start from
+Solve = Callable[[Matrix, NDArray[np.int8], Array | None, Array | None], Array]
 
 
 def fit(
@@ -59,7 +65,48 @@ def fit(
     """
     lapack.load()
     with threads.pool(n_jobs) as run, underway.loop("h step", 1.0) as told:
-        return peers().once(lambda: _Newton(F, Z, C, weight, run).minimize(start, told))
+
+        def solve(F: Matrix, Z: NDArray[np.int8], weight: Array | None, W: Array | None) -> Array:
+            return _Newton(F, Z, C, weight, run).minimize(W, told)
+
+        return peers().once(lambda: _fit(solve, F, Z, weight, start))
+
+
+def _fit(
+    solve: Solve, F: Matrix, Z: NDArray[np.int8], s: Array | None, start: Array | None
+) -> Array:
+    """The weights (F, b), in as few rounds as the sizes of the parts allow.
+
+    Each step of conjugate gradients is a round, and a part that has all the points of weight needs
+    none: it solves slow bits exactly. So such a part solves alone; and where all points may be held
+    by every part, each gets them and solves some of the bits. Otherwise the parts make each step
+    together.
+    """
+    us = peers()
+    if us.n == 1:
+        return solve(F, Z, s, start)
+    rows = np.arange(len(F)) if s is None else np.flatnonzero(s.any(axis=1))
+    counts = us.join(np.array([len(rows)]))  # points of weight, of each part
+    if counts.sum() * F.shape[1] * 8 > features.largest(Z):
+        if np.count_nonzero(counts) > 1:
+            return solve(F, Z, s, start)
+        return us.by(int(counts.argmax()), lambda: _alone(solve, F, Z, s, start))
+    F, Z = us.join(F[rows]), us.join(Z[rows])
+    s = None if s is None else us.join(s[rows])
+    bits = np.arange(us.place, Z.shape[1], us.n)
+    W = np.zeros((F.shape[1], Z.shape[1]))
+    if len(bits):
+        s, start = (None if some is None else some[:, bits] for some in (s, start))
+        W[:, bits] = _alone(solve, F, Z[:, bits], s, start)
+    return us.sum(W)
+
+
+def _alone(
+    solve: Solve, F: Matrix, Z: NDArray[np.int8], s: Array | None, start: Array | None
+) -> Array:
+    """The weights (F, b) from the points that are given, without those of other parts."""
+    with training_with(ALONE):
+        return solve(F, Z, s, start)
 
 
 def refit(
