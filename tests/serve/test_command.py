@@ -82,7 +82,7 @@ def test_digits(opened, tmp_path, monkeypatch):
     model.write_bytes(b"damaged")
     assert run(env=env).exit_code == 0
     assert opened["info"]["points"] == 1499  # the same model, so the same store
-    monkeypatch.setattr("auxhash.serve.start.__version__", "0.0.later")
+    monkeypatch.setattr("auxhash.experiments.demonstration.digits.__version__", "0.0.later")
     assert run(env=env).exit_code == 0
     [other] = set((tmp_path / "serve").glob("*.safetensors")) - {model}
     assert other.read_bytes() == model.read_bytes()  # LSH is the same in both

@@ -118,7 +118,8 @@ class SqliteStore(Store):
         self._version = self._schema = self._seen = UNKNOWN
         self._mirror = Mirror.of(self.n_bits, *empty(self.n_bits), n_jobs)
         try:
-            self.count()
+            with self._talking():
+                self._current()  # read now: a damaged file is refused at once
         except BaseException:
             self.close()
             raise
