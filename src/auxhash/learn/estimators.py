@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auxhash.codes import MOST_BITS, Packed, as_codes, pack
-from auxhash.compute import checks
+from auxhash.compute import checks, context
 from auxhash.compute import device as devices
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.hasher import Hasher, check_pairs, check_queries, fingerprint, learning
@@ -57,7 +57,7 @@ class AffinityHash(Hasher):
     device_: str
     interrupted_: bool
 
-    @learning()
+    @learning
     def fit(
         self,
         X: ArrayLike,
@@ -106,12 +106,13 @@ class AffinityHash(Hasher):
         device = devices.get(self.device, needed)
         if device is not devices.CPU:
             device.check_room(needed, "this training")
-            settings = replace(settings, n_jobs=1)  # one thread, with its device and its stream
         settings = replace(settings, device=device)
         if settings.going_on:
             these = len(self.codes_) if mark == self.fingerprint_ else 0
             settings = replace(settings, learnt_from=self._learnt_from() - these)
-        with devices.telling(settings.device, needed, FEWER):
+        # A GPU is used by one thread, with its device and its stream.
+        n_jobs = None if device is devices.CPU else 1
+        with context.using(n_jobs=n_jobs), devices.telling(settings.device, needed, FEWER):
             found = Training(settings, points, generators, kept).run()
         self.device_ = settings.device.name
         self.hash_function_ = found.h
@@ -166,10 +167,10 @@ class AffinityHash(Hasher):
         }
 
     def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        return hashfunctions.outputs(self.hash_function_, X, self.n_jobs)
+        return hashfunctions.outputs(self.hash_function_, X)
 
     def _encode(self, points: NDArray[Any], finite: bool = True) -> Packed:
-        return hashfunctions.encoded(self.hash_function_, points, self.n_jobs, finite)
+        return hashfunctions.encoded(self.hash_function_, points, finite)
 
     def _check_parameters(self) -> None:
         check_stored(self)
@@ -328,7 +329,6 @@ class MACHash(AffinityHash):
             going_on=going_on,
             init=None if self.init is None else as_codes(self.init, "init"),
             validation=self._checked_validation(),
-            n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
 

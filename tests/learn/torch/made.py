@@ -5,8 +5,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
 
-from auxhash.learn.torch import ModuleHash  # noqa: E402
 from torch import nn  # noqa: E402
+
+from auxhash.learn.torch import ModuleHash  # noqa: E402
 
 N_BITS = 8
 

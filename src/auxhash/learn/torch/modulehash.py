@@ -144,7 +144,7 @@ class ModuleHash:
             input_by=_name(self.to_input),
         )
 
-    def features(self, X: NDArray[Any], n_jobs: int | None = None) -> NDArray[Any]:
+    def features(self, X: NDArray[Any]) -> NDArray[Any]:
         """X itself: the module learns features of its own."""
         if self.shape is None:
             raise ValueError("the hash function is not prepared")
@@ -177,7 +177,6 @@ class ModuleHash:
         Z: Codes,
         bits: NDArray[np.int64],
         weight: Array | None = None,
-        n_jobs: int | None = None,
     ) -> "ModuleHash":
         """Train all bits, whichever are asked for: they share their layers."""
         module = self.trained_module()
@@ -190,7 +189,7 @@ class ModuleHash:
     def take(self, other: "ModuleHash", bits: NDArray[np.int64]) -> "ModuleHash":
         raise TypeError("the bits of a module share layers: none can be taken from another module")
 
-    def decision(self, F: NDArray[Any], n_jobs: int | None = None) -> Array:
+    def decision(self, F: NDArray[Any]) -> Array:
         outputs = self._encoded(F).astype(np.float64)
         if outputs.ndim != 2:
             raise ValueError(f"module must give outputs (n, n_bits), got shape {outputs.shape}")

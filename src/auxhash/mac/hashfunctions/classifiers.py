@@ -47,7 +47,7 @@ class ClassifierHash:
     def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "ClassifierHash":
         return replace(self, map=self.map.fit(X, rng), seed=int(rng.integers(2**31)))
 
-    def features(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+    def features(self, X: NDArray[Any]) -> Array:
         return self.map(X)
 
     def refit(
@@ -56,14 +56,13 @@ class ClassifierHash:
         Z: NDArray[np.int8],
         bits: NDArray[np.int64],
         weight: Array | None = None,
-        n_jobs: int | None = None,
     ) -> "ClassifierHash":
         fitted = list(self.fitted or [None] * Z.shape[1])
 
         def train(k: int) -> Any:
             return self._train(F, Z[:, k], None if weight is None else weight[:, k], k)
 
-        with threads.pool(n_jobs) as run:
+        with threads.pool() as run:
             for k, classifier in zip(bits, run(train, list(bits)), strict=True):
                 fitted[k] = classifier
         return replace(self, fitted=tuple(fitted))
@@ -96,8 +95,8 @@ class ClassifierHash:
             fitted[k] = other.fitted[k]
         return replace(self, fitted=tuple(fitted))
 
-    def decision(self, F: Matrix, n_jobs: int | None = None) -> Array:
-        with threads.pool(n_jobs) as run:
+    def decision(self, F: Matrix) -> Array:
+        with threads.pool() as run:
             return np.column_stack(run(lambda one: _decide(one, F), self.fitted))
 
 

@@ -42,25 +42,25 @@ class SVMHash:
     def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "SVMHash":
         return replace(self, map=self.map.fit(X, rng))
 
-    def features(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+    def features(self, X: NDArray[Any]) -> Array:
         def compute(rows: slice) -> Array:
             return with_one(self.map(X[rows]))
 
-        with threads.pool(n_jobs) as run:
+        with threads.pool() as run:
             parts = Chunks(len(X), devices.of(X).rows(CHUNK, X.shape[1]), run)
             features: Array = parts.join(compute)
         return features
 
-    def training_features(self, X: NDArray[Any], n_jobs: int | None = None) -> Matrix:
+    def training_features(self, X: NDArray[Any]) -> Matrix:
         found = rows_of(self.map, X, X.shape[1] + 1)
-        return self.features(X, n_jobs) if found is None else found
+        return self.features(X) if found is None else found
 
-    def outputs(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+    def outputs(self, X: NDArray[Any]) -> Array:
         """What `decision` gives for the features of X, which are held for a part of X at a time."""
         if self.W is None:
             raise ValueError("the hash function is not fitted")
         W = self.W
-        with threads.pool(n_jobs) as run:
+        with threads.pool() as run:
             parts = Chunks(len(X), devices.of(X).rows(CHUNK, X.shape[1]), run)
             outputs: Array = parts.join(lambda rows: with_one(self.map(X[rows])) @ W)
         return outputs
@@ -77,9 +77,8 @@ class SVMHash:
         Z: NDArray[np.int8],
         bits: NDArray[np.int64],
         weight: Array | None = None,
-        n_jobs: int | None = None,
     ) -> "SVMHash":
-        return replace(self, W=svm.refit(self.W, F, Z, bits, self.C, weight, n_jobs))
+        return replace(self, W=svm.refit(self.W, F, Z, bits, self.C, weight))
 
     def take(self, other: "SVMHash", bits: NDArray[np.int64]) -> "SVMHash":
         return replace(self, W=svm.take(self.W, other.W, bits))
@@ -99,11 +98,11 @@ class SVMHash:
     def moved(self, weights: list[Array]) -> "SVMHash":
         return replace(self, W=weights[0])
 
-    def decision(self, F: Matrix, n_jobs: int | None = None) -> Array:
+    def decision(self, F: Matrix) -> Array:
         if self.W is None:
             raise ValueError("the hash function is not fitted")
         W = self.W
-        with threads.pool(n_jobs) as run:
+        with threads.pool() as run:
             parts = Chunks(len(F), devices.of(F).rows(CHUNK, F.shape[1]), run)
             outputs: Array = parts.join(lambda rows: F[rows] @ W)
         return outputs

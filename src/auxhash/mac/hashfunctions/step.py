@@ -44,7 +44,7 @@ class HashFunction(Protocol):
     def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> Self:
         """Learn from raw X (n, D) how to compute features from it: scaling, centres."""
 
-    def features(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+    def features(self, X: NDArray[Any]) -> Array:
         """Features (n, F) of raw X; of a training set they are computed once."""
 
     def refit(
@@ -53,14 +53,13 @@ class HashFunction(Protocol):
         Z: Codes,
         bits: NDArray[np.int64],
         weight: Array | None = None,
-        n_jobs: int | None = None,
     ) -> Self:
         """Train the given bits on the columns of Z (n, b), points weighted by `weight` (n, b)."""
 
     def take(self, other: Self, bits: NDArray[np.int64]) -> Self:
         """This hash function with the given bits of another."""
 
-    def decision(self, F: Matrix, n_jobs: int | None = None) -> Array:
+    def decision(self, F: Matrix) -> Array:
         """Real-valued outputs (n, b); a bit is +1 where its output is not negative."""
 
 
@@ -214,23 +213,23 @@ def _kind(h: Any) -> list[str]:
     return [type(part).__name__ for part in parts if part is not None]
 
 
-def training_features(h: HashFunction, X: NDArray[Any], n_jobs: int | None = None) -> Matrix:
+def training_features(h: HashFunction, X: NDArray[Any]) -> Matrix:
     """Features of a training set: all at once or, where they would be large, computed when needed.
 
     Either way they are the same, to the last bit.
     """
     if hasattr(h, "training_features"):
-        found: Matrix = h.training_features(X, n_jobs)
+        found: Matrix = h.training_features(X)
         return found
-    return h.features(X, n_jobs)
+    return h.features(X)
 
 
-def outputs(h: HashFunction, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+def outputs(h: HashFunction, X: NDArray[Any]) -> Array:
     """Real-valued outputs (n, b) of a fitted hash function for raw X (n, D)."""
     if hasattr(h, "outputs"):  # at once, to the same bits
-        found: Array = h.outputs(X, n_jobs)
+        found: Array = h.outputs(X)
         return found
-    return h.decision(h.features(X, n_jobs), n_jobs)
+    return h.decision(h.features(X))
 
 
 def decided(of_chunk: OfChunk, X: NDArray[Any]) -> Array:
@@ -249,9 +248,7 @@ def packed(of_chunk: OfChunk, X: NDArray[Any], finite: bool = True) -> Packed:
     return np.concatenate([pack_bits(found >= 0) for found in _decided(of_chunk, X, finite)])
 
 
-def encoded(
-    h: HashFunction, X: NDArray[Any], n_jobs: int | None = None, finite: bool = True
-) -> Packed:
+def encoded(h: HashFunction, X: NDArray[Any], finite: bool = True) -> Packed:
     """Packed codes (n, n_bytes) of a fitted hash function for raw X (n, D).
 
     They are those of `packed`, to the last bit; those of many points and linear functions come in
@@ -260,7 +257,7 @@ def encoded(
     """
 
     def of_chunk(chunk: NDArray[Any]) -> Array:
-        return outputs(h, chunk, n_jobs)
+        return outputs(h, chunk)
 
     many = isinstance(h, SVMHash) and len(X) >= (MANY if kernels.loaded() else VERY_MANY)
     hyperplanes = cast("SVMHash", h).hyperplanes() if many else None
@@ -275,7 +272,7 @@ def encoded(
             return pack_bits(_outputs(of_chunk, X, rows, finite) >= 0)
         return found
 
-    with threads.pool(n_jobs) as run:
+    with threads.pool() as run:
         found: Packed = Chunks(len(X), PART, run).join(of_part)
     return found
 
@@ -307,9 +304,9 @@ def _outputs(of_chunk: OfChunk, X: NDArray[Any], rows: slice, finite: bool = Tru
     return found
 
 
-def codes(h: HashFunction, F: Matrix, n_jobs: int | None = None) -> Codes:
+def codes(h: HashFunction, F: Matrix) -> Codes:
     """h(X) (n, b) of a fitted hash function, from the features F of X."""
-    return sign(h.decision(F, n_jobs))
+    return sign(h.decision(F))
 
 
 def h_step(
@@ -319,7 +316,6 @@ def h_step(
     Z: Codes,
     bits: NDArray[np.int64],
     weight: Array | None = None,
-    n_jobs: int | None = None,
 ) -> tuple[HashFunction, Codes]:
     """Refit the given bits of h to Z; return the new hash function and its codes for features F.
 
@@ -331,8 +327,8 @@ def h_step(
     """
     if not len(bits) and H is not None:
         return h, H
-    new = h.refit(F, Z, bits, weight, n_jobs)
-    new_H = codes(new, F, n_jobs)
+    new = h.refit(F, Z, bits, weight)
+    new_H = codes(new, F)
     if H is None:
         return new, new_H
     cost = 1.0 if weight is None else weight

@@ -49,7 +49,6 @@ def fit(
     C: float,
     start: Array | None = None,
     weight: Array | None = None,
-    n_jobs: int | None = None,
 ) -> Array:
     """Weights (F, b) of the SVMs from features F (n, F) to each column of Z (n, b).
 
@@ -58,7 +57,7 @@ def fit(
         weight: weight s (n, b) of each point for each bit; one if None.
     """
     lapack.load()
-    with threads.pool(n_jobs) as run, underway.loop("h step", 1.0) as told:
+    with threads.pool() as run, underway.loop("h step", 1.0) as told:
         return peers().once(lambda: _Newton(F, Z, C, weight, run).minimize(start, told))
 
 
@@ -69,14 +68,13 @@ def refit(
     bits: NDArray[np.int64],
     C: float,
     weight: Array | None = None,
-    n_jobs: int | None = None,
 ) -> Array:
     """Weights (F, b): W, or zeros if None, with the given bits trained anew, from W."""
     device = devices.of(F)
     new: Array = device.zeros((F.shape[1], Z.shape[1])) if W is None else W.copy()
     start = None if W is None else device.columns(W, bits)
     weight = None if weight is None else device.columns(weight, bits)
-    device.set_columns(new, bits, fit(F, device.columns(Z, bits), C, start, weight, n_jobs))
+    device.set_columns(new, bits, fit(F, device.columns(Z, bits), C, start, weight))
     return new
 
 

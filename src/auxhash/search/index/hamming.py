@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
-from auxhash.compute import checks
+from auxhash.compute import checks, context
 from auxhash.compute import device as devices
 from auxhash.compute.faiss import import_faiss
 from auxhash.compute.words import count
@@ -113,9 +113,8 @@ class HammingIndex:
         Each is of shape (n_queries, k), or (n_queries, n) where the index holds n < k codes.
         """
         held, queries = self._asked(codes)
-        found = held.nearest(
-            queries, checks.whole("k", k, 1), self.n_jobs, devices.get(self.device)
-        )
+        with context.using(n_jobs=self.n_jobs):
+            found = held.nearest(queries, checks.whole("k", k, 1), devices.get(self.device))
         if devices.on_processor(codes):
             return found
         distances, ids = (devices.like(codes, part) for part in found)
@@ -124,7 +123,8 @@ class HammingIndex:
     def radius_search(self, codes: ArrayLike, r: int) -> tuple[list[scan.Distances], list[Ids]]:
         """Distances and ids of all codes at distance r or less: one array of each per query."""
         held, queries = self._asked(codes)
-        return held.within(queries, min(checks.whole("r", r, 0), self.n_bits), self.n_jobs)
+        with context.using(n_jobs=self.n_jobs):
+            return held.within(queries, min(checks.whole("r", r, 0), self.n_bits))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a file (`auxhash.index.file` has the format), all or nothing."""
