@@ -94,7 +94,7 @@ class AffinityHash(Hasher):
             return self._train(points, None)
         # Before any generator among the parameters is drawn from.
         run = self._in_words(points)
-        given = hashfunctions.given(self.hash_function)
+        given = hashfunctions.with_defaults(hashfunctions.get(self.hash_function, self.C)).given()
         with checkpoints.opened(checkpoint, run, given) as kept:
             return self._train(points, kept)
 

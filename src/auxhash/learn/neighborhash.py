@@ -126,7 +126,7 @@ class NeighborHash(Hasher):
         if checkpoint is None:
             return self._train(points, labels, table, None)
         run = self._in_words(points, table)
-        given = hashfunctions.given(self.hash_function)
+        given = hashfunctions.with_defaults(self._hash_function(len(points))).given()
         with checkpoints.opened(checkpoint, run, given) as kept:
             return self._train(points, labels, table, kept)
 

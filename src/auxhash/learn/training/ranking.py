@@ -25,13 +25,8 @@ from auxhash.learn.smooth.similar import Partners
 from auxhash.learn.training import interrupt
 from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
 from auxhash.learn.training.progress import getting_ready, new_bar
-from auxhash.mac.hashfunctions.step import (
-    HashFunction,
-    SharedLayers,
-    StartedLinearly,
-    is_shared,
-    started,
-)
+from auxhash.mac import hashfunctions
+from auxhash.mac.hashfunctions import HashFunction, SmoothHashFunction, started
 
 REPORTS = 50  # times that the rank is measured, and that a run can be stopped or go on
 STEEPNESS = 1.0, 10.0  # of tanh, in the first step and in the last
@@ -73,7 +68,7 @@ class RankSettings:
     """What a run is to do. The estimator has checked every field."""
 
     n_bits: int
-    hash_function: StartedLinearly | SharedLayers  # to be prepared
+    hash_function: SmoothHashFunction  # to be prepared; see `hashfunctions.check_started`
     metric: Metric
     n_neighbors: int
     n_steps: int
@@ -118,8 +113,7 @@ class RankTraining:
                 nearest = self._nearest(X)
         h = settings.hash_function.prepare(X, preparing)
         F = h.features(X)
-        if is_shared(h):
-            h.check_bits(F, settings.n_bits)
+        hashfunctions.with_defaults(h).check_bits(F, settings.n_bits)
         self.h = started(h, F, settings.n_bits, preparing)
         self.objective = Rank(Partners.of_table(nearest), device=settings.device)
         device = settings.device

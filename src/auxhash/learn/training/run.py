@@ -117,8 +117,7 @@ class Training:
         if not settings.going_on:
             self.h = self.h.prepare(X, centres)
         self.F = hashfunctions.training_features(self.h, X)
-        if hashfunctions.is_shared(self.h):
-            self.h.check_bits(self.F, settings.n_bits)
+        hashfunctions.with_defaults(self.h).check_bits(self.F, settings.n_bits)
         self.Z = self._first_codes(codes)
         now("lists of partners")
         self.problem = zstep.problem_on(device, self.affinity, settings.loss, settings.n_bits)
@@ -159,11 +158,12 @@ class Training:
         Where there are no others, or no average can be taken, the lower L(h) decides.
         """
         before, others = self._loss(self.Z), self.settings.learnt_from
-        averageable = hashfunctions.is_averageable
-        if others and averageable(self.h) and averageable(h):
+        middle: HashFunction | None = None
+        if others:
             n = peers().sum(len(self.points.X))
-            share = n / (n + others)
-            middle = self.h.average(h, share, self.F)
+            old, new = (hashfunctions.with_defaults(each) for each in (self.h, h))
+            middle = old.average(new, n / (n + others), self.F)
+        if middle is not None:
             codes = hashfunctions.codes(middle, self.F)
             found = self._loss(codes)
             return (middle, codes, found) if found <= before else (self.h, self.Z, before)

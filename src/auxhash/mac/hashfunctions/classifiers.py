@@ -11,6 +11,7 @@ from auxhash.compute.arrays import Array, Matrix
 from auxhash.compute.checks import whole
 from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions.features import FeatureMap, Scaled
+from auxhash.mac.hashfunctions.protocol import BaseHash
 
 
 @register("Constant")
@@ -30,7 +31,7 @@ class Constant:
 
 @register("ClassifierHash")
 @dataclass(frozen=True)
-class ClassifierHash:
+class ClassifierHash(BaseHash):
     """One clone of `classifier` per bit: +1 where its decision value is not negative."""
 
     classifier: Any
@@ -43,6 +44,9 @@ class ClassifierHash:
         for each in self.fitted:
             if not (hasattr(each, "predict") or isinstance(each, Constant)):
                 raise ValueError(f"fitted must be classifiers, got {type(each).__name__}")
+
+    def kind(self) -> list[str]:
+        return [*super().kind(), *(type(part).__name__ for part in (self.map, self.classifier))]
 
     def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "ClassifierHash":
         return replace(self, map=self.map.fit(X, rng), seed=int(rng.integers(2**31)))

@@ -14,6 +14,7 @@ from auxhash.compute.parts import Chunks
 from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import svm
 from auxhash.mac.hashfunctions.features import FeatureMap, RadialBasis, Scaled, rows_of, with_one
+from auxhash.mac.hashfunctions.protocol import BaseHash
 from auxhash.mac.hashfunctions.signs import Hyperplanes
 from auxhash.mac.hashfunctions.smooth import SmoothLinear
 
@@ -22,7 +23,7 @@ CHUNK = 4096  # points per task of a thread
 
 @register("SVMHash")
 @dataclass(frozen=True)
-class SVMHash:
+class SVMHash(BaseHash):
     """h(x) = sign(W'f(x)), f a feature map with a 1 appended for the bias.
 
     `C` is the cost of a margin violation in the h step, `decay` the weight decay in refinement.
@@ -38,6 +39,9 @@ class SVMHash:
         number("decay", self.decay, 0)
         if self.W is not None:
             numbers("W", self.W, 2)
+
+    def kind(self) -> list[str]:
+        return [*super().kind(), type(self.map).__name__]
 
     def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "SVMHash":
         return replace(self, map=self.map.fit(X, rng))
@@ -85,6 +89,9 @@ class SVMHash:
 
     def average(self, other: "SVMHash", share: float, F: Matrix) -> "SVMHash":
         return replace(self, W=svm.average(self.W, other.W, share, F))
+
+    def go_on_from(self, learnt: "SVMHash") -> "SVMHash":
+        return replace(learnt, C=self.C)
 
     def with_linear(self, W: Array) -> "SVMHash":
         """This hash function with the outputs F @ W, W (F + 1, b), to start from."""

@@ -16,6 +16,7 @@ from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import svm
 from auxhash.mac.hashfunctions.features import Scaled, Unit, are_too_large, moments
 from auxhash.mac.hashfunctions.linear import CHUNK, linear
+from auxhash.mac.hashfunctions.protocol import BaseHash
 from auxhash.mac.hashfunctions.smooth import SmoothNetwork, ThinnedNetwork
 
 SEEN = 256  # hidden units that the h step looks at: SVMs over all of a wide layer take too long
@@ -40,7 +41,7 @@ class Suited(NamedTuple):
 
 @register("NetworkHash")
 @dataclass(frozen=True)
-class NetworkHash:
+class NetworkHash(BaseHash):
     """h(x) = sign(W'[relu(V'f(x)), f(x)]), f(x) the scaled features with a 1 appended.
 
     The h step trains W alone, as one SVM per bit over the features and the first 256 units of a
@@ -77,6 +78,9 @@ class NetworkHash:
                 raise ValueError(
                     f"W must have {wanted} rows, one per hidden unit and feature, got {len(self.W)}"
                 )
+
+    def kind(self) -> list[str]:
+        return [*super().kind(), type(self.map).__name__]
 
     def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "NetworkHash":
         scaled, layer = self.map.fit(X, rng), self._layer_for(peers().sum(len(X)))
@@ -135,6 +139,9 @@ class NetworkHash:
         W = svm.average(self.W, other.W, share, replace(self, V=V)._layer(F))
         return replace(self, V=V, W=W)
 
+    def go_on_from(self, learnt: "NetworkHash") -> "NetworkHash":
+        return replace(learnt, C=self.C)
+
     def with_linear(self, W: Array) -> "NetworkHash":
         """This hash function with the outputs F @ W, W (D + 1, b): no unit counts yet."""
         if self.V is None:
@@ -152,11 +159,11 @@ class NetworkHash:
         return kind(F, self.V, self.W, self.decay, layer.dropout, layer.noise, rng)
 
     def alternatives(self, given: Any) -> "list[NetworkHash]":
-        """This network, and with other dropout and noise where `given` leaves both open."""
+        """This network with other dropout and noise, where `given` leaves both open."""
         if given.dropout is not None or given.noise is not None:
-            return [self]
+            return []
         others = [pair for pair in CHOICES if pair != (self.dropout, self.noise)]
-        return [self, *(replace(self, dropout=d, noise=n) for d, n in others)]
+        return [replace(self, dropout=d, noise=n) for d, n in others]
 
     def moved(self, weights: list[Array]) -> "NetworkHash":
         V, W = weights
