@@ -188,7 +188,7 @@ class MAC:
             free_loss = problem.loss(Z)
         free_loss, skipped = _totals(free_loss, skipped)
         between = clock.seconds()
-        h, H = h_step(h, None, F, Z, np.arange(problem.n_bits), None)
+        h, H = h_step(h, None, F, Z, np.arange(problem.n_bits))
         ended = clock.seconds()
         multipliers = np.zeros_like(Z, np.float64) if self.penalty == "augmented" else None
         state = State(h, H, Z, Z, multipliers)

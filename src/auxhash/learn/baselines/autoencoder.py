@@ -218,7 +218,7 @@ class BinaryAutoencoder(Unsupervised):
         self, X: Array, F: Array, h: HashFunction, Z: Codes
     ) -> Iterator[tuple[AutoencoderStep, HashFunction, Decoder]]:
         bits = np.arange(self.n_bits)
-        h, H = h_step(h, None, F, Z, bits, None)
+        h, H = h_step(h, None, F, Z, bits)
         decoder = f_step(X, Z)
         mu = first_mu(X, decoder, Z) if self.mu == "auto" else float(self.mu)
         for _ in range(self.max_iter):
@@ -226,7 +226,7 @@ class BinaryAutoencoder(Unsupervised):
             trained, Z = Z, z_step(X, decoder, Z, H, mu)
             after_z = penalized(X, decoder, Z, H, mu)
             bits = np.flatnonzero((trained != Z).any(axis=0))
-            h, H = h_step(h, H, F, Z, bits, None)
+            h, H = h_step(h, H, F, Z, bits)
             after_h = penalized(X, decoder, Z, H, mu)
             decoder = f_step(X, Z)
             after_f = penalized(X, decoder, Z, H, mu)

@@ -87,13 +87,13 @@ class ILH(Pairwise):
         h = hashfunctions.get(self.hash_function, self.C).prepare(X, centres)
         F = h.features(X)
         ones = np.ones((self.subsets_.shape[1], self.n_bits), np.int8)
-        h = h.refit(F[self.subsets_[0]], ones, np.arange(self.n_bits), None)
+        h = h.refit(F[self.subsets_[0]], ones, np.arange(self.n_bits))
         for k, (rows, bit_rng) in enumerate(
             zip(self.subsets_, solving.spawn(self.n_bits), strict=True)
         ):
             Z = ones.copy()
             Z[:, k] = self._codes(rows, y, affinity, bit_rng)
-            h = h.refit(F[rows], Z, np.array([k]), None)
+            h = h.refit(F[rows], Z, np.array([k]))
         self.hash_function_ = h
 
     def _codes(

@@ -37,7 +37,7 @@ class Stagewise(loop.MAC):
         began = clock.seconds()
         Z = np.ones(Z.shape, np.int8)
         # Trained on the first codes, all +1, h has all bits from the beginning.
-        h = h.refit(F, Z, np.arange(problem.n_bits), None)
+        h = h.refit(F, Z, np.arange(problem.n_bits))
         H = np.ones_like(Z)
         z_seconds, h_seconds = 0.0, clock.seconds() - began
         for k in range(problem.n_bits):
@@ -47,7 +47,7 @@ class Stagewise(loop.MAC):
                     problem, codes_to_words(H), k, "absent", self.solver, self.max_sweeps, run, rng
                 )
             between = clock.seconds()
-            h = h.refit(F, Z, np.array([k]), None)
+            h = h.refit(F, Z, np.array([k]))
             H[:, k] = sign(h.decision(F)[:, k])
             z_seconds += between - began
             h_seconds += clock.seconds() - between

@@ -99,7 +99,7 @@ class STH(Method):
         Z = sign(self.embedding_ - middle(self.embedding_))
         h = hashfunctions.get(self.hash_function, self.C).prepare(points, centres)
         F = h.features(points)
-        self.hash_function_ = h.refit(F, Z, np.arange(self.n_bits), None)
+        self.hash_function_ = h.refit(F, Z, np.arange(self.n_bits))
         return self._finish(points, labels)
 
     def _check_parameters(self) -> None:
