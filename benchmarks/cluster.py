@@ -208,7 +208,7 @@ def _quality(run: Record, model: Any, data: Dataset) -> Record:
     rng = generator(run["seed"]).spawn(PARTS)[0]
     pairs = affinity.from_labels(data.train.y, *run["kappa"], rng, 1)
     return {
-        "loss": Problem(pairs, "ksh", run["bits"], 1).loss(_codes(model, data)),
+        "loss": Problem(pairs, "ksh", run["bits"]).loss(_codes(model, data)),
         "own_loss": model.loss_,
         "precision": model.score(data.query.X, data.query.y),
         "steps": len(steps),

@@ -190,7 +190,7 @@ def bench_cut(problem: Problem, Z: Any, free: Any, runs: int) -> Iterator[Row]:
         ours, theirs = np.zeros(runs), np.zeros(runs)
         gap = 0.0
         for k in range(problem.n_bits):
-            with pool(None) as run:
+            with pool() as run:
                 bit = problem.bit(to_words(pack(start)), k, np.zeros(len(start)), 0.0, run)
                 z = start[:, k]
 
@@ -224,7 +224,7 @@ def bench_ksh(A: affinity.Affinity, runs: int) -> Row:
     """What KSH from pairs does some thousand times per bit: S times two vectors."""
     V = np.random.default_rng(0).standard_normal((A.n_points, 2))
     S = peers.similarity(A)
-    with pool(None) as run:
+    with pool() as run:
         ours = similarity_of_pairs(A, run)
         np.testing.assert_allclose(ours(V), S @ V, atol=1e-9)
         seconds, theirs = turns(lambda: ours(V), lambda: S @ V, runs=5 * runs)

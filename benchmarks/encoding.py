@@ -40,7 +40,7 @@ def row(n: int, n_features: int, n_bits: int, dtype: str, runs: int) -> Row:
         np.matmul(X[at].astype(W.dtype, copy=False), W, out=outputs[at])
 
     def product() -> None:
-        with threads.pool(None) as run:
+        with threads.pool() as run:
             run(multiply, threads.chunks(len(X), CHUNK))
 
     ours, theirs = turns(lambda: hasher.encode(X), product, runs=runs)

@@ -79,7 +79,7 @@ def _measure(data: Dataset, kind: Any, pairs: tuple[int, int], bits: int) -> tup
     found = []
     for h in (hasher.two_step_, hasher.hash_function_):
         query, base = (
-            pack(sign(hashfunctions.outputs(h, part.X, None))) for part in (data.query, data.base)
+            pack(sign(hashfunctions.outputs(h, part.X))) for part in (data.query, data.base)
         )
         found.append(metrics.precision_at_k(query, base, data.query.y, data.base.y, K))
     kernels = _kernels(hasher.hash_function_)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from auxhash.compute import context
 from auxhash.search.index import ApproximateIndex, HammingIndex, scan
 from auxhash.search.index.multiindex import MultiIndex
 from benchmarks.rows import Row, turns
@@ -65,7 +66,7 @@ def beside_faiss(n: int, n_bits: int, jobs: int, runs: int) -> Table:
         row(table, f"k = {k:,}", count, ours, theirs)
     queries, planes, r = random_codes(200, n_bits, 1), scan.to_planes(base), n_bits // 6
     ours, theirs = in_turn(
-        lambda: scan.within(planes, n, queries, r, jobs),
+        lambda: scan.within(planes, n, queries, r),
         lambda: flat.range_search(queries, r + 1),
         runs=runs,
     )
@@ -86,22 +87,22 @@ def by_scale(sizes: Sequence[int], n_bits: int, jobs: int, runs: int) -> Table:
     return table
 
 
-def small_radii(n: int, n_bits: int, jobs: int, runs: int) -> Table:
+def small_radii(n: int, n_bits: int, runs: int) -> Table:
     table = Table(
         "codes, radius", "queries", "tables, ms/query", "scan", "ratio", title="small radii"
     )
     for name, make in (("random", random_codes), ("learned", learned_codes)):
         base = make(n, n_bits, 0)
         planes, queries = scan.to_planes(base), make(256, n_bits, 1)
-        multi = MultiIndex(planes, n, jobs)
+        multi = MultiIndex(planes, n)
         for r in (0, 2, multi.farthest // 2, multi.farthest):
             ours, theirs = in_turn(
-                lambda r=r, m=multi, q=queries: m.within(q, r, jobs),
-                lambda r=r, p=planes, q=queries: scan.within(p, n, q, r, jobs),
+                lambda r=r, m=multi, q=queries: m.within(q, r),
+                lambda r=r, p=planes, q=queries: scan.within(p, n, q, r),
                 runs=runs,
             )
             row(table, f"{name}, {r}", len(queries), ours, theirs)
-        (build,) = in_turn(lambda p=planes: MultiIndex(p, n, jobs), runs=3)
+        (build,) = in_turn(lambda p=planes: MultiIndex(p, n), runs=3)
         table.add_row(f"{name}, making the tables", "", f"{1000 * build:.0f} ms in all", "", "")
     return table
 
@@ -170,6 +171,7 @@ def _beside_numpy(n: int, runs: int) -> Row:
     )
 
 
+@context.using(n_jobs=THREADS)
 def main(small: bool = False) -> None:
     n, largest, runs = (20_000, 10_000, 1) if small else (1_000_000, 10_000_000, 7)
     shape = (n, BITS, THREADS, runs)
@@ -178,7 +180,7 @@ def main(small: bool = False) -> None:
     console.print(beside_faiss(*shape))
     sizes = [10**p for p in range(4, 8) if 10**p <= largest]
     console.print(by_scale(sizes, *shape[1:]))
-    console.print(small_radii(*shape))
+    console.print(small_radii(n, BITS, runs))
     console.print(approximate(*shape))
 
 

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from auxhash.codes import Codes, pack, sign
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.compute.random import generator
 from auxhash.experiments import datasets
 from auxhash.experiments.datasets.dataset import Dataset, Points
@@ -72,7 +72,7 @@ class Cell:
     def __post_init__(self) -> None:
         algorithm = MAC(Cut())
         h = hashfunctions.get(self.function, C)
-        settings = Settings(self.bits, "ksh", algorithm, h, n_jobs=1)
+        settings = Settings(self.bits, "ksh", algorithm, h)
         points = TrainingPoints(self.data.train.X, self.data.train.y, self.pairs)
         self.training = Training(settings, points, generator(self.seed).spawn(PARTS))
         self.ends: dict[Order, Codes] = {}
@@ -100,7 +100,7 @@ class Cell:
 
     def fewer(self, bits: int) -> Codes:
         """Codes of mu = 0 of so many bits, from random codes and by blocks in random order."""
-        problem = Problem(self.pairs, "ksh", bits, 1)
+        problem = Problem(self.pairs, "ksh", bits)
         return _free(problem, self.training.Z[:, :bits], "random", MAX_SWEEPS, self.rng)
 
     def end(self, order: Order) -> Codes:
@@ -135,7 +135,7 @@ def renumbered(cell: Cell) -> Codes:
     pairs = cell.pairs
     assert pairs.groups is not None
     order = np.random.default_rng(cell.seed).permutation(pairs.groups.max() + 1)
-    problem = Problem(pairs.grouped(order[pairs.groups]), "ksh", cell.bits, 1)
+    problem = Problem(pairs.grouped(order[pairs.groups]), "ksh", cell.bits)
     return _free(problem, cell.training.Z, "fixed", MAX_SWEEPS, cell.rng)
 
 
@@ -260,6 +260,7 @@ COUPLES = [way for way in APART if way.startswith("couples")]
 PICTURED = ("random order", "fixed order")  # the codes of their classes are kept
 
 
+@context.using(n_jobs=1)
 def main(small: bool = False, options: Sequence[str] = ()) -> None:
     """Measure what the file of results lacks, and print all that it has."""
     asked = _options(options)
@@ -401,7 +402,7 @@ def by_class(Z: Codes, classes: NDArray[np.int64]) -> NDArray[np.float64]:
 
 def _encoded(h: HashFunction, X: NDArray[Any]) -> NDArray[np.uint8]:
     parts = [X[at : at + CHUNK] for at in range(0, len(X), CHUNK)]
-    return np.concatenate([pack(sign(hashfunctions.outputs(h, x, 1))) for x in parts])
+    return np.concatenate([pack(sign(hashfunctions.outputs(h, x))) for x in parts])
 
 
 def chosen(records: Iterable[Record], train: int) -> list[Record]:

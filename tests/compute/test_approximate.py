@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from auxhash import NeighborHash
-from auxhash.compute import approximate
+from auxhash.compute import approximate, context
 from auxhash.compute.neighbors import nearest
 from auxhash.mac.affinity import from_neighbors
 
@@ -36,7 +36,8 @@ def test_most_of_the_nearest_are_found(metric, short_lists):
     check_rows(found, 1500)
     shared = np.mean([len(set(a) & set(b)) / 5 for a, b in zip(found, exact, strict=True)])
     assert shared > 0.9
-    again = approximate.nearest_approximately(X, 5, metric, n_jobs=1)
+    with context.using(n_jobs=1):
+        again = approximate.nearest_approximately(X, 5, metric)
     np.testing.assert_array_equal(again, found)
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from auxhash.compute import neighbors
+from auxhash.compute import context, neighbors
 from auxhash.compute.device import Device
 from auxhash.mac.affinity import from_neighbors
 
@@ -225,8 +225,11 @@ def test_the_layout_of_the_memory_makes_no_difference(monkeypatch, metric):
 def test_it_takes_the_threads_that_it_is_given(monkeypatch):
     asked = []
     pool = neighbors.threads.pool
-    monkeypatch.setattr(neighbors.threads, "pool", lambda n: asked.append(n) or pool(n))
-    neighbors.nearest(np.random.default_rng(0).normal(size=(9, 2)), k=1, n_jobs=1)
+    monkeypatch.setattr(
+        neighbors.threads, "pool", lambda: asked.append(context.current().n_jobs) or pool()
+    )
+    with context.using(n_jobs=1):
+        neighbors.nearest(np.random.default_rng(0).normal(size=(9, 2)), k=1)
     assert asked == [1]
 
 

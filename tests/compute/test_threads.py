@@ -10,7 +10,7 @@ import joblib
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 
 
 def run_python(code):
@@ -19,7 +19,7 @@ def run_python(code):
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, 4, -1])
 def test_results_come_in_order(n_jobs):
-    with threads.pool(n_jobs) as run:
+    with context.using(n_jobs=n_jobs), threads.pool() as run:
         assert run(lambda x: x * x, range(20)) == [x * x for x in range(20)]
 
 
@@ -29,12 +29,12 @@ def test_chunks_cover_the_range():
 
 
 def test_zero_threads_is_an_error():
-    with pytest.raises(ValueError, match="n_jobs"):
-        threads.count(0)
+    with pytest.raises(ValueError, match="n_jobs"), context.using(n_jobs=0):
+        threads.count()
 
 
 def test_errors_come_through():
-    with threads.pool(2) as run, pytest.raises(ZeroDivisionError):
+    with context.using(n_jobs=2), threads.pool() as run, pytest.raises(ZeroDivisionError):
         run(lambda x: 1 // x, [1, 0])
 
 
@@ -50,7 +50,7 @@ def test_the_first_error_is_told(late):
         other.set()
         raise KeyError(item)
 
-    with threads.pool(2) as run, pytest.raises(KeyError, match="0"):
+    with context.using(n_jobs=2), threads.pool() as run, pytest.raises(KeyError, match="0"):
         run(fail, range(2))
 
 
@@ -62,7 +62,7 @@ def test_an_error_of_another_thread_comes_through():
         if threading.current_thread() is not threading.main_thread():
             raise KeyError("elsewhere")
 
-    with threads.pool(2) as run, pytest.raises(KeyError, match="elsewhere"):
+    with context.using(n_jobs=2), threads.pool() as run, pytest.raises(KeyError, match="elsewhere"):
         run(fail_elsewhere, range(2))
 
 
@@ -74,13 +74,13 @@ def test_all_threads_have_the_context_of_the_caller():
         meeting.wait()
         return kind.get()
 
-    with threads.pool(3) as run:
+    with context.using(n_jobs=3), threads.pool() as run:
         kind.set("the caller's")
         assert run(found, range(3)) == ["the caller's"] * 3
 
 
 def test_a_pool_works_on_after_an_error():
-    with threads.pool(3) as run:
+    with context.using(n_jobs=3), threads.pool() as run:
         with pytest.raises(ZeroDivisionError):
             run(lambda x: 1 // x, [1, 0, 1, 1])
         assert run(str, range(5)) == ["0", "1", "2", "3", "4"]
@@ -95,7 +95,7 @@ def test_the_calling_thread_works_too(n_jobs):
         meeting.wait()
         return threading.get_ident()
 
-    with threads.pool(n_jobs) as run:
+    with context.using(n_jobs=n_jobs), threads.pool() as run:
         found = run(meet, range(n_jobs))
     assert len(set(found)) == n_jobs
     assert threading.get_ident() in found
@@ -114,7 +114,7 @@ def test_a_thread_that_is_not_needed_is_not_waited_for():
         done.set()
         return found
 
-    with threads.pool(2) as run:
+    with context.using(n_jobs=2), threads.pool() as run:
         found = run(keep, range(2))
     assert ["0", "1", "2", "3", "4"] in found
     assert True in found  # and the other thread was busy until then
@@ -127,13 +127,14 @@ def blas_threads():
 
 @pytest.mark.parametrize("n_jobs", [True, 1.5, "2"])
 def test_n_jobs_must_be_a_whole_number(n_jobs):
-    with pytest.raises(ValueError, match="n_jobs must be a whole number"):
-        threads.count(n_jobs)
+    wrong = pytest.raises(ValueError, match="n_jobs must be a whole number")
+    with wrong, context.using(n_jobs=n_jobs):
+        threads.count()
 
 
 def test_overlapping_pools_keep_and_then_lift_the_limit():
     before = blas_threads()
-    first, second = threads.pool(2), threads.pool(2)
+    first, second = threads.pool(), threads.pool()
     first.__enter__()
     assert set(blas_threads().values()) == {1}
     second.__enter__()
@@ -145,7 +146,7 @@ def test_overlapping_pools_keep_and_then_lift_the_limit():
 
 def test_the_limit_is_lifted_after_an_error():
     before = blas_threads()
-    with pytest.raises(ZeroDivisionError), threads.pool(2):
+    with pytest.raises(ZeroDivisionError), context.using(n_jobs=2), threads.pool():
         raise ZeroDivisionError
     assert blas_threads() == before
 
@@ -155,7 +156,7 @@ def test_many_threads_leave_the_limits_as_they_were():
 
     def work(_):
         for _ in range(20):
-            with threads.pool(2) as run:
+            with context.using(n_jobs=2), threads.pool() as run:
                 run(abs, range(4))
                 assert set(blas_threads().values()) == {1}
 
@@ -170,16 +171,16 @@ def test_libraries_that_are_loaded_later_are_held_too():
         """
         import os
         os.environ["OPENBLAS_NUM_THREADS"] = "2"
-        from auxhash.compute import threads
+        from auxhash.compute import context, threads
         from threadpoolctl import threadpool_info
         def blas(): return [d["num_threads"] for d in threadpool_info() if d["user_api"] == "blas"]
         import numpy
-        with threads.pool(1):
+        with context.using(n_jobs=1), threads.pool():
             assert blas() == [1], blas()
         import scipy.linalg
-        with threads.pool(1):
+        with context.using(n_jobs=1), threads.pool():
             assert blas() == [1, 1], blas()
-            with threads.pool(1):
+            with context.using(n_jobs=1), threads.pool():
                 pass
             assert blas() == [1, 1], blas()
         assert blas() == [2, 2], blas()
@@ -193,19 +194,24 @@ def test_a_forked_child_is_not_limited():
         import os
         os.environ["OPENBLAS_NUM_THREADS"] = "2"
         import numpy
-        from auxhash.compute import threads
+        from auxhash.compute import context, threads
         from threadpoolctl import threadpool_info
         def blas(): return [d["num_threads"] for d in threadpool_info() if d["user_api"] == "blas"]
-        with threads.pool(1):
+        with context.using(n_jobs=1), threads.pool():
             child = os.fork()
             if child == 0:
-                with threads.pool(1):
+                with context.using(n_jobs=1), threads.pool():
                     fine = blas() == [1]
                 os._exit(0 if fine and blas() == [2] else 1)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert blas() == [2]
         """
     )
+
+
+def count(n_jobs):
+    with context.using(n_jobs=n_jobs):
+        return threads.count()
 
 
 def test_quota_of_a_container(tmp_path, monkeypatch):
@@ -215,7 +221,7 @@ def test_quota_of_a_container(tmp_path, monkeypatch):
         (tmp_path / "cpu.max").write_text(text)
         assert threads._quota() == cores
     (tmp_path / "cpu.max").write_text("20000 100000")
-    assert threads.count(None) == threads.count(-1) == 1
+    assert threads.count() == count(-1) == 1
     for text in ("max 100000", "1 0", ""):
         (tmp_path / "cpu.max").write_text(text)
         assert threads._quota() > 10**6
@@ -231,14 +237,12 @@ def test_quota_of_a_container(tmp_path, monkeypatch):
 def test_workers_take_their_share(monkeypatch):
     monkeypatch.setattr(threads, "cores", lambda: 8)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)  # Dask leaves it in a cluster's client
-    assert threads.count(None) == 8
+    assert threads.count() == 8
     monkeypatch.setenv("OMP_NUM_THREADS", "3")  # as joblib and Dask set it in their processes
-    assert threads.count(None) == 3
-    assert threads.count(-1) == 8
+    assert threads.count() == 3
+    assert count(-1) == 8
     monkeypatch.delenv("OMP_NUM_THREADS")
-    nested = joblib.Parallel(2, prefer="threads")(
-        joblib.delayed(threads.count)(None) for _ in range(2)
-    )
+    nested = joblib.Parallel(2, prefer="threads")(joblib.delayed(threads.count)() for _ in range(2))
     assert nested == [1, 1]
 
 
@@ -269,11 +273,11 @@ def test_limits_of_a_thread_are_set_in_every_worker(monkeypatch):
         meeting.wait()
         return library.num_threads
 
-    with threads.pool(2) as run:
+    with context.using(n_jobs=2), threads.pool() as run:
         assert run(limit, range(2)) == [1, 1]
         assert library.num_threads == 1
     assert library.num_threads == 8
-    first, second = threads.pool(1), threads.pool(1)
+    first, second = threads.pool(), threads.pool()
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)  # not the last to go, as generators may do
@@ -285,7 +289,7 @@ def test_limits_of_a_thread_are_set_in_every_worker(monkeypatch):
 def test_a_limit_of_the_user_is_put_back():
     before = blas_threads()
     with threadpool_limits(1, user_api="blas"):
-        with threads.pool(1):
+        with context.using(n_jobs=1), threads.pool():
             assert set(blas_threads().values()) == {1}
         assert set(blas_threads().values()) == {1}
     assert blas_threads() == before
@@ -294,11 +298,13 @@ def test_a_limit_of_the_user_is_put_back():
 @pytest.mark.parametrize(("items", "n_jobs"), [([3], None), ([1, 2, 3], 1)])
 def test_kernels_that_need_no_threads_get_no_pool(items, n_jobs, monkeypatch):
     monkeypatch.setattr(threads, "ThreadPoolExecutor", None)
-    assert threads.run_kernels(lambda item: 2 * item, items, n_jobs) == [2 * i for i in items]
+    with context.using(n_jobs=n_jobs):
+        assert threads.run_kernels(lambda item: 2 * item, items) == [2 * i for i in items]
 
 
 def test_kernels_on_several_threads():
-    assert threads.run_kernels(lambda item: 2 * item, [1, 2, 3], 2) == [2, 4, 6]
+    with context.using(n_jobs=2):
+        assert threads.run_kernels(lambda item: 2 * item, [1, 2, 3]) == [2, 4, 6]
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
@@ -311,7 +317,8 @@ def test_kernels_that_fail_are_told_and_no_more_are_begun(n_jobs):
         if item == 0:
             raise KeyError(item)
 
-    with pytest.raises(KeyError):
-        threads.run_kernels(fails_once, range(100), n_jobs)
-    assert len(begun) < 50  # each thread may have begun with another
-    assert threads.run_kernels(str, [], n_jobs) == []
+    with context.using(n_jobs=n_jobs):
+        with pytest.raises(KeyError):
+            threads.run_kernels(fails_once, range(100))
+        assert len(begun) < 50  # each thread may have begun with another
+        assert threads.run_kernels(str, []) == []

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from auxhash import MACHash, NeighborHash
-from auxhash.compute import threads, underway
+from auxhash.compute import context, threads, underway
 from auxhash.mac import affinity
 
 
@@ -67,9 +67,10 @@ def test_threads_tell_of_all_their_items(n_jobs, now):
             seen.append(loop)
             return number
 
-        with threads.pool(n_jobs) as run:
-            assert run(item, range(50)) == list(range(50))
-        assert threads.run_kernels(item, range(50), n_jobs) == list(range(50))
+        with context.using(n_jobs=n_jobs):
+            with threads.pool() as run:
+                assert run(item, range(50)) == list(range(50))
+            assert threads.run_kernels(item, range(50)) == list(range(50))
         assert listener.loop is None
     first, second = {id(loop): loop for loop in seen}.values()
     assert (first.total, first.done, second.total, second.done) == (50, 50, 50, 50)
@@ -77,12 +78,12 @@ def test_threads_tell_of_all_their_items(n_jobs, now):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_an_error_ends_the_loop(n_jobs):
-    with underway.listening() as listener:
-        with pytest.raises(ZeroDivisionError) as held, threads.pool(n_jobs) as run:
+    with underway.listening() as listener, context.using(n_jobs=n_jobs):
+        with pytest.raises(ZeroDivisionError) as held, threads.pool() as run:
             run(lambda item: 1 / item, [1, 0])
         assert listener.loop is None
         with pytest.raises(ZeroDivisionError) as held_too:
-            threads.run_kernels(lambda item: 1 / item, [1, 0], n_jobs)
+            threads.run_kernels(lambda item: 1 / item, [1, 0])
         assert listener.loop is None
         assert held.value is not held_too.value  # whose frames are alive
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from auxhash import Refine
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.compute.arrays import Computed
 from auxhash.compute.peers import ALONE, peers, quantile, share
 from auxhash.dask import DaskMACHash
@@ -147,7 +147,8 @@ def test_the_svm_does_not_depend_on_how_the_points_are_cut(separable, few, monke
     Z = Z.astype(np.int8)
 
     def program(_threads, rows):
-        return svm.fit(F[rows], Z[rows], 10.0, n_jobs=1)
+        with context.using(n_jobs=1):
+            return svm.fit(F[rows], Z[rows], 10.0)
 
     cut = [(slice(0, 100),), (slice(100, 350),), (slice(350, 600),)]
     first, *others = run(program, cut)
@@ -167,7 +168,7 @@ def test_exact_steps_join_the_points_inside(weighted):
     inside[:100, 1] = 0  # one part has none
 
     def program(_threads, rows):
-        with threads.pool(1) as pool:
+        with context.using(n_jobs=1), threads.pool() as pool:
             steps = exact.JoinedSteps(F[rows], F.T @ F, 10.0, pool, 300)
             few = steps.few(inside[rows])
             return few, steps.solve(np.flatnonzero(few), gradient[:, few], inside[rows][:, few])
@@ -187,7 +188,8 @@ def test_bits_that_conjugate_gradients_are_slow_on(few, lost, monkeypatch):
     F, Z = slow_points()
 
     def program(_threads, rows):
-        return svm.fit(F[rows], Z[rows], 100.0, n_jobs=1)
+        with context.using(n_jobs=1):
+            return svm.fit(F[rows], Z[rows], 100.0)
 
     cut = [(slice(0, 500),), (slice(500, 1500),)]
     first, second = run(program, cut, lose=lost)

@@ -19,7 +19,7 @@ def signs(rng, *shape):
 
 
 def drawn(gpu, y, n_similar, n_dissimilar, seed):
-    return DeviceAffinity(gpu, y, n_similar, n_dissimilar, random.seed(seed), None)
+    return DeviceAffinity(gpu, y, n_similar, n_dissimilar, random.seed(seed))
 
 
 def listed(gpu, edges):
@@ -59,9 +59,9 @@ def test_the_same_pairs_are_drawn(gpu, rng, sizes):
 
 def test_what_is_not_drawn_there_is_drawn_here(gpu, rng):
     y = rng.integers(0, 2, (30, 3))
-    found = from_labels(gpu, y, 4, 4, rng, None)
+    found = from_labels(gpu, y, 4, 4, rng)
     assert not isinstance(found, DeviceAffinity)
-    found = from_labels(gpu, y[:, 0], None, 4, rng, None)
+    found = from_labels(gpu, y[:, 0], None, 4, rng)
     assert not isinstance(found, DeviceAffinity)
 
 

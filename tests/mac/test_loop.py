@@ -142,9 +142,9 @@ def test_unchanged_bits_are_not_trained_again(setting, monkeypatch):
     trained = []
 
     class Watch(hashfunctions.SVMHash):
-        def refit(self, F, Z, bits, weight=None, n_jobs=None):
+        def refit(self, F, Z, bits, weight=None):
             trained.append(list(bits))
-            return super().refit(F, Z, bits, weight, n_jobs)
+            return super().refit(F, Z, bits, weight)
 
     watched = Watch(h.map, h.C)
     _, steps = run((A, F, watched), b=12, mu=0.05)

@@ -59,7 +59,7 @@ def test_digits(opened, tmp_path, monkeypatch):
     """Learnt once, and then loaded; a store that was changed stays so."""
     monkeypatch.setattr(digits, "load", partial(digits.load, n_train=150))
     monkeypatch.setattr(  # learnt soon; tests/cli/test_examples.py learns the real one
-        "auxhash.learn.estimators.MACHash",
+        "auxhash.experiments.demonstration.digits.MACHash",
         lambda n_bits, random_state, n_jobs: baselines.LSH(n_bits, random_state=random_state),
     )
     # The page has models of its own; the command of this name hides the module.
@@ -84,7 +84,7 @@ def test_digits(opened, tmp_path, monkeypatch):
     assert opened["info"]["points"] == 1499  # the same model, so the same store
     monkeypatch.setattr("auxhash.experiments.demonstration.digits.__version__", "0.0.later")
     assert run(env=env).exit_code == 0
-    [other] = set((tmp_path / "serve").glob("*.safetensors")) - {model}
+    [other] = set((folder / "serve").glob("*.safetensors")) - {model}
     assert other.read_bytes() == model.read_bytes()  # LSH is the same in both
 
 

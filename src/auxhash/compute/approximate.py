@@ -29,23 +29,21 @@ TABLE = 1 << 20  # distances held at once by a thread
 TIGHT = 1e-15  # offsets whose squares single precision would take for 0
 
 
-def near(X: NDArray[Any], k: int, metric: Metric, n_jobs: int | None = None) -> NDArray[np.int64]:
+def near(X: NDArray[Any], k: int, metric: Metric) -> NDArray[np.int64]:
     """Row numbers (n, k) of the points nearest to each row of X; of many points, approximately."""
     if len(X) > MOST_EXACT:
-        return nearest_approximately(X, k, metric, n_jobs)
-    return nearest(X, k=k, metric=metric, n_jobs=n_jobs)[0]
+        return nearest_approximately(X, k, metric)
+    return nearest(X, k=k, metric=metric)[0]
 
 
-def nearest_approximately(
-    X: NDArray[Any], k: int, metric: Metric, n_jobs: int | None = None
-) -> NDArray[np.int64]:
+def nearest_approximately(X: NDArray[Any], k: int, metric: Metric) -> NDArray[np.int64]:
     """Row numbers (n, k) of points near to each row of X, itself left out; most of them nearest.
 
     The same on any number of threads.
     """
     found = np.empty((len(X), k), np.int64)
     zeros = zero_rows(X) if metric == "cosine" else np.empty(0, np.int64)
-    with threads.pool(n_jobs) as run:
+    with threads.pool() as run:
         lists = Lists.of(X, metric, zeros.size > 0, run)
 
         def search(piece: tuple[int, slice]) -> None:
@@ -54,7 +52,7 @@ def nearest_approximately(
         run(search, lists.pieces())
     short = np.flatnonzero(found.min(axis=1) < 0)
     if len(short):
-        found[short] = _without(short, nearest(X, X[short], k + 1, metric, n_jobs)[0])
+        found[short] = _without(short, nearest(X, X[short], k + 1, metric)[0])
     found[zeros] = firsts(zeros, k)
     return found
 

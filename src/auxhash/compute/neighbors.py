@@ -48,7 +48,6 @@ def nearest(
     queries: NDArray[Any] | None = None,
     k: int = 10,
     metric: Metric = "euclidean",
-    n_jobs: int | None = None,
 ) -> tuple[NDArray[np.int64], Array]:
     """The k nearest rows of X to each query: indices (q, k) and squared distances (q, k).
 
@@ -93,7 +92,7 @@ def nearest(
                 _merge(q, base, own, block.start, index, best, np.empty(room.shape))
         return index, best
 
-    with threads.pool(n_jobs) as run:
+    with threads.pool() as run:
         found = run(search, threads.chunks(len(Q), CHUNK))
     if not found:
         return np.empty((0, k), np.int64), np.empty((0, k))

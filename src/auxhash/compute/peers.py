@@ -4,18 +4,17 @@ All of them run the same program at the same time. Each works on its own points,
 to agree on they get from the methods of `Peers`: a sum over all parts, the rows of all parts. Such
 a call returns the same, to the last bit, in every process, so that all take the same decisions.
 
-`peers()` are those of the calling thread. Outside of a cluster there are none (`ALONE`): then
+`peers()` are those of the `context`. Outside of a cluster there are none (`ALONE`): then
 every method returns what it was given, and the program is the one for a single machine.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.compute import context
 from auxhash.compute.arrays import Array
 
 Common = TypeVar("Common")
@@ -83,22 +82,11 @@ class Alone:
 
 
 ALONE = Alone()
-_peers: ContextVar[Peers] = ContextVar("peers", default=ALONE)
 
 
 def peers() -> Peers:
-    """The peers of this thread's training."""
-    return _peers.get()
-
-
-@contextmanager
-def training_with(others: Peers) -> Iterator[None]:
-    """Let the training in this thread be one with these peers."""
-    token = _peers.set(others)
-    try:
-        yield
-    finally:
-        _peers.reset(token)
+    """The peers of the training that the caller is part of."""
+    return context.current().peers or ALONE
 
 
 def share(k: int, n: int) -> int:

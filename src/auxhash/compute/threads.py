@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-from auxhash.compute import deadline, underway
+from auxhash.compute import context, deadline, underway
 from auxhash.compute.checks import ArgumentError
 
 Item = TypeVar("Item")
@@ -37,14 +37,15 @@ class Run(Protocol):
     ) -> list[Output]: ...
 
 
-def count(n_jobs: int | None) -> int:
-    """Number of threads for `n_jobs`.
+def count() -> int:
+    """Number of threads for the `n_jobs` of the context.
 
     None takes every core that this process may use, unlike scikit-learn, where None means 1:
     threads share X and the codes, so that using them costs no memory. Inside joblib's workers and
     Dask's, None takes the worker's share of the cores. -1 takes every core even there, -2 all but
     one.
     """
+    n_jobs = context.current().n_jobs
     if n_jobs is None:
         return _share()
     if isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__"):
@@ -207,9 +208,9 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @contextmanager
-def pool(n_jobs: int | None) -> Iterator[Run]:
-    """Yield a `Run` on `n_jobs` threads, with BLAS held to one thread each."""
-    others = count(n_jobs) - 1  # the calling thread works, too
+def pool() -> Iterator[Run]:
+    """Yield a `Run` on the threads of the context, with BLAS held to one thread each."""
+    others = count() - 1  # the calling thread works, too
     with (
         one_blas_thread(),
         ThreadPoolExecutor(max(1, others), initializer=_blas.hold_worker) as executor,
@@ -221,14 +222,12 @@ def pool(n_jobs: int | None) -> Iterator[Run]:
         yield run
 
 
-def run_kernels(
-    function: Callable[[Item], Output], items: Sequence[Item], n_jobs: int | None
-) -> list[Output]:
+def run_kernels(function: Callable[[Item], Output], items: Sequence[Item]) -> list[Output]:
     """As a pool's `Run`, for work that calls no BLAS, and may take less than a millisecond.
 
     BLAS is left alone: to make a pool would take longer than to search some thousands of codes.
     """
-    others = 0 if len(items) <= 1 else min(count(n_jobs), len(items)) - 1
+    others = 0 if len(items) <= 1 else min(count(), len(items)) - 1
     if not others:
         return _run(function, items, None, 0)
     with ThreadPoolExecutor(others) as executor:
@@ -297,10 +296,10 @@ def chunks(n: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def n_shares(n: int, n_pairs: int, size: int, n_jobs: int | None) -> int:
+def n_shares(n: int, n_pairs: int, size: int) -> int:
     """In how many tasks n points go, if each task passes over all pairs.
 
     As many as there are threads with `size` pairs each; more for many points, of which progress
     is to be told, but not so many that the passes add up.
     """
-    return max(min(count(n_jobs), 1 + n_pairs // size), min(n // SHARE, MOST_SHARES))
+    return max(min(count(), 1 + n_pairs // size), min(n // SHARE, MOST_SHARES))

@@ -4,12 +4,13 @@ A loop over parts on several threads (`threads`) tells by itself; others by `eac
 loops inside each other the outermost is listened to, as it knows best how much is left.
 """
 
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TypeVar
+
+from auxhash.compute import context
 
 Looped = TypeVar("Looped")
 
@@ -26,7 +27,7 @@ class Loop:
 
 
 class Listener:
-    """Knows the loop under way in the thread that it was made in, for others to ask."""
+    """Knows the loop under way in the context that it listens to, for other threads to ask."""
 
     def __init__(self) -> None:
         self.loop: Loop | None = None
@@ -44,24 +45,18 @@ class Listener:
         return f"{loop.what} {share:.0%}, {left} left".strip()
 
 
-_own = threading.local()
-
-
 @contextmanager
 def listening() -> Iterator[Listener]:
-    """Listen to the loops of this thread."""
-    before: Listener | None = getattr(_own, "listener", None)
-    _own.listener = Listener()
-    try:
-        yield _own.listener
-    finally:
-        _own.listener = before
+    """Listen to the loops of this context."""
+    listener = Listener()
+    with context.using(listener=listener):
+        yield listener
 
 
 @contextmanager
 def loop(what: str, total: float) -> Iterator[Loop]:
     """A loop that whoever listens is told of."""
-    made, listener = Loop(what, total), getattr(_own, "listener", None)
+    made, listener = Loop(what, total), context.current().listener
     if listener is None or listener.loop is not None:
         yield made
         return

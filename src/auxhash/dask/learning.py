@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.codes import Packed, pack
-from auxhash.compute import checks, threads
+from auxhash.compute import checks, context, threads
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.peers import peers
 from auxhash.learn.estimators import MACHash
@@ -57,6 +57,7 @@ class Learning:
     """The program of a partition."""
 
     settings: Settings
+    n_jobs: int | None = None  # threads; None takes those of the worker
 
     @threads.one_blas_thread()
     def __call__(
@@ -64,11 +65,9 @@ class Learning:
     ) -> Ended:
         """Learn from partition X, y, together with the others, on so many threads."""
         points = _checked(X, y)
-        settings = self.settings
-        if settings.n_jobs is None:
-            settings = replace(settings, n_jobs=n_threads)
-        # Copied: a partition that is run anew must begin with the same ones.
-        found = Training(settings, points, deepcopy(list(generators))).run()
+        with context.using(n_jobs=n_threads if self.n_jobs is None else self.n_jobs):
+            # Copied: a partition that is run anew must begin with the same ones.
+            found = Training(self.settings, points, deepcopy(list(generators))).run()
         model = Model(found.h, found.loss, found.two_step, found.history, found.interrupted)
         told = model if peers().place == 0 else None
         return Ended(len(found.codes), told)

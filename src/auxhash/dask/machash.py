@@ -145,7 +145,7 @@ class DaskMACHash(Distributed, MACHash):
             these = self.n_learnt_ if loaded.fingerprint == self.fingerprint_ else 0
             settings = replace(settings, learnt_from=self.n_learnt_ - these)
         given = [(own,) for own in generators]
-        rounds = Rounds(cluster, Learning(settings), loaded.data, given, kept)
+        rounds = Rounds(cluster, Learning(settings, self.n_jobs), loaded.data, given, kept)
         with interrupt.watching() as watch, Watcher(watch, settings, bool(self.verbose)) as watcher:
             found = rounds.run(watcher)
         [model] = [one.model for one in found if one.model is not None]

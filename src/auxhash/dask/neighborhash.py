@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from auxhash.codes import Packed, n_bytes, pack
-from auxhash.compute import checks, threads
+from auxhash.compute import checks, context, threads
 from auxhash.compute import device as devices
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.cluster import Cluster
@@ -117,7 +117,8 @@ class DaskNeighborHash(Distributed, NeighborHash):
             for block, share, own in zip(parts, shares, drawing, strict=True)
             if share
         ]
-        training = lazy.single(_train)(self._settings(sum(sizes)), sample, generators)
+        settings = self._settings(sum(sizes))
+        training = lazy.single(_train)(settings, self.n_jobs, sample, generators)
         result: RankResult = cluster.result(cluster.client.compute(training), "the training")
         return result
 
@@ -205,13 +206,15 @@ def _sample(X: Any, share: int, rng: np.random.Generator) -> NDArray[Any]:
 
 @threads.one_blas_thread()
 def _train(
-    settings: RankSettings, sample: list[NDArray[Any]], generators: list[np.random.Generator]
+    settings: RankSettings,
+    n_jobs: int | None,
+    sample: list[NDArray[Any]],
+    generators: list[np.random.Generator],
 ) -> RankResult:
-    if settings.n_jobs is None:
-        settings = replace(settings, n_jobs=n_threads())
-    return RankTraining(
-        replace(settings, verbose=0), np.concatenate(sample), None, generators
-    ).run()
+    with context.using(n_jobs=n_threads() if n_jobs is None else n_jobs):
+        return RankTraining(
+            replace(settings, verbose=0), np.concatenate(sample), None, generators
+        ).run()
 
 
 def _codes(X: Any, h: HashFunction) -> Packed:

@@ -21,7 +21,8 @@ import distributed
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute.peers import Common, training_with
+from auxhash.compute import context
+from auxhash.compute.peers import Common
 from auxhash.compute.registry import register
 
 CLOSED = object()  # in place of a reply: the training is over
@@ -156,7 +157,7 @@ def n_threads() -> int | None:
 
 def _run(member: PartitionPeers, program: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     try:
-        with training_with(member):
+        with context.using(peers=member):
             last = Request("done", program(*arguments))
     except ClosedError:
         return

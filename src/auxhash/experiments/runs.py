@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from auxhash.codes import pack, sign, unpack
-from auxhash.compute import clock
+from auxhash.compute import clock, context
 from auxhash.compute.device import DeviceName
 from auxhash.compute.version import __version__
 from auxhash.experiments.cells import Configuration
@@ -168,9 +168,9 @@ def machine() -> str:
 
 
 def _two_step(hasher: AffinityHash, X: NDArray[Any]) -> NDArray[np.uint8]:
-    h, jobs = hasher.two_step_, hasher.n_jobs
-    chunks = [X[at : at + CHUNK] for at in range(0, len(X), CHUNK)]
-    return np.concatenate([pack(sign(hashfunctions.outputs(h, x, jobs))) for x in chunks])
+    h, chunks = hasher.two_step_, [X[at : at + CHUNK] for at in range(0, len(X), CHUNK)]
+    with context.using(n_jobs=hasher.n_jobs):
+        return np.concatenate([pack(sign(hashfunctions.outputs(h, x))) for x in chunks])
 
 
 def _model(hasher: Hasher, without: tuple[str, ...] = NOT_SAVED) -> bytes | None:

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.fft
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.compute.arrays import Single
 
 ORIENTATIONS = (8, 8, 4)  # from the finest scale to the coarsest
@@ -61,7 +61,7 @@ def gist(
         even = even_contrast(np.log1p(pictures[rows].astype(np.float32)))
         found[rows] = _mean_responses(even, pad, filters, cells)
 
-    with threads.pool(n_jobs) as run:
+    with context.using(n_jobs=n_jobs), threads.pool() as run:
         run(describe, threads.chunks(len(pictures), max(1, CHUNK_PIXELS // side**2)))
     return found
 

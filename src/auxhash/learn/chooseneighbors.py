@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute import checks, clock
+from auxhash.compute import checks, clock, context
 from auxhash.compute.neighbors import nearest
 from auxhash.learn.choose import Choice, Parameters, checked
 from auxhash.learn.hasher import OutweighingRow
@@ -49,7 +49,8 @@ def choose_neighbors(
     wanted = [{**settings, "hash_function": name} for name in CANDIDATES]
     candidates = [settings] if "hash_function" in settings else wanted
     metric = settings.get("metric", "cosine")
-    truth = nearest(train, held, min(NEAREST, len(train)), metric, n_jobs)[0]
+    with context.using(n_jobs=n_jobs):
+        truth = nearest(train, held, min(NEAREST, len(train)), metric)[0]
     rows: list[dict[str, Any]] = []
     began = clock.seconds()
     with new_bar(disable=not verbose) as bar:

@@ -7,6 +7,7 @@ damaged ones, and points that it has to refuse.
 """
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.codes import MOST_BITS, Packed, pack, sign
+from auxhash.compute import context
 from auxhash.compute.arrays import AnyArray, Array
 from auxhash.files.feature import is_feature
 from auxhash.mac.hashfunctions import (
@@ -55,19 +57,18 @@ class Encoder:
 
             found: Array = load(self.path).set_params(n_jobs=self.n_jobs).decision_function(X)
             return found
-        return decided(self._outputs, points)
+        with context.using(n_jobs=self.n_jobs):
+            return decided(self._outputs, points)
 
     def encode(self, X: AnyArray) -> Packed:
         """As `Hasher.encode`."""
         if self._fits(X):
-            try:
-                return encoded(self.hash_function, X, self.n_jobs, finite=False)
-            except NotFiniteError:
-                pass
+            with context.using(n_jobs=self.n_jobs), suppress(NotFiniteError):
+                return encoded(self.hash_function, X, finite=False)
         return pack(sign(self.decision_function(X)))
 
     def _outputs(self, X: NDArray[Any]) -> Array:
-        return outputs(self.hash_function, X, self.n_jobs)
+        return outputs(self.hash_function, X)
 
     def _points(self, X: AnyArray) -> AnyArray | None:
         """X, if the estimator would not refuse it; else None."""

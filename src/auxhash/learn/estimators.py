@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auxhash.codes import MOST_BITS, Codes, Packed, as_codes, pack
-from auxhash.compute import checks
+from auxhash.compute import checks, context
 from auxhash.compute import device as devices
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.hasher import Hasher, check_pairs, check_queries, fingerprint, learning
@@ -57,7 +57,7 @@ class AffinityHash(Hasher):
     device_: str
     interrupted_: bool
 
-    @learning()
+    @learning
     def fit(
         self,
         X: ArrayLike,
@@ -93,7 +93,7 @@ class AffinityHash(Hasher):
             return self._train(points, None)
         # Before any generator among the parameters is drawn from.
         run = self._in_words(points)
-        given = hashfunctions.given(self.hash_function)
+        given = hashfunctions.with_defaults(hashfunctions.get(self.hash_function, self.C)).given()
         with checkpoints.opened(checkpoint, run, given) as kept:
             return self._train(points, kept)
 
@@ -105,12 +105,13 @@ class AffinityHash(Hasher):
         device = devices.get(self.device, needed, self._gpu_refusal())
         if device is not devices.CPU:
             device.check_room(needed, "this training")
-            settings = replace(settings, n_jobs=1)  # one thread, with its device and its stream
         settings = replace(settings, device=device)
         if settings.going_on:
             these = len(self.codes_) if mark == self.fingerprint_ else 0
             settings = replace(settings, learnt_from=self._learnt_from() - these)
-        with devices.telling(settings.device, needed, FEWER):
+        # A GPU is used by one thread, with its device and its stream.
+        n_jobs = None if device is devices.CPU else 1
+        with context.using(n_jobs=n_jobs), devices.telling(settings.device, needed, FEWER):
             found = Training(settings, points, generators, kept).run()
         self.device_ = settings.device.name
         self.hash_function_ = found.h
@@ -174,10 +175,10 @@ class AffinityHash(Hasher):
         }
 
     def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        return hashfunctions.outputs(self.hash_function_, X, self.n_jobs)
+        return hashfunctions.outputs(self.hash_function_, X)
 
     def _encode(self, points: NDArray[Any], finite: bool = True) -> Packed:
-        return hashfunctions.encoded(self.hash_function_, points, self.n_jobs, finite)
+        return hashfunctions.encoded(self.hash_function_, points, finite)
 
     def _check_parameters(self) -> None:
         check_stored(self)
@@ -337,7 +338,6 @@ class MACHash(AffinityHash):
             tol=self.tol if self.tol in ("auto", None) else float(self.tol),
             going_on=going_on,
             validation=self._checked_validation(),
-            n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
 

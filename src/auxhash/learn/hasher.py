@@ -3,9 +3,9 @@
 import hashlib
 import os
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from auxhash.codes import Codes, Packed, sign
-from auxhash.compute import checks, threads
+from auxhash.compute import checks, context, threads
 from auxhash.compute import device as devices
 from auxhash.compute.checks import ArgumentError
 from auxhash.learn.training.validation import SCORE_K, precision_among
@@ -22,6 +22,8 @@ from auxhash.mac.hashfunctions import NotFiniteError, decided, is_shared, is_smo
 from auxhash.mac.hashfunctions.step import FLOATS, OfChunk
 from auxhash.model import fitted
 
+Fit = TypeVar("Fit", bound=Callable[..., Any])  # a method of a hasher
+
 MARKED_ROWS = 1000  # a fingerprint reads at least so many, or all
 WEIGHED_ROWS = 50  # of fewer, one may well outweigh the others
 WEIGHED = 1 << 20  # numbers at a time
@@ -29,14 +31,22 @@ FEW_ROWS = 10  # one in so many are few
 MARKED = 100  # times as large as numbers of other rows are, a number in several is a mark
 
 
-@contextmanager
-def learning() -> Iterator[None]:
-    """While a method learns: one thread of BLAS for each of ours, and what underflows is nothing.
+def learning(fit: Fit) -> Fit:
+    """Let `fit` run on the hasher's `n_jobs` threads, with one of BLAS each, ignoring underflow.
 
     The latter whatever the caller wants of NumPy's errors: sums of squares and exponentials do so.
     """
-    with threads.one_blas_thread(), np.errstate(under="ignore"):
-        yield
+
+    @wraps(fit)
+    def prepared(hasher: "Hasher", *args: Any, **kwargs: Any) -> Any:
+        with (
+            context.using(n_jobs=hasher.n_jobs),
+            threads.one_blas_thread(),
+            np.errstate(under="ignore"),
+        ):
+            return fit(hasher, *args, **kwargs)
+
+    return cast("Fit", prepared)
 
 
 class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -65,10 +75,11 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Real-valued outputs (n, n_bits); a bit is +1 where its output is not negative."""
         check_is_fitted(self)
-        if not devices.on_processor(X):
-            found: NDArray[np.float64] = devices.like(X, decided(*self._on_gpu(X)))
-            return found
-        return self._decide(_features(self, X, reset=False))
+        with context.using(n_jobs=self.n_jobs):
+            if not devices.on_processor(X):
+                found: NDArray[np.float64] = devices.like(X, decided(*self._on_gpu(X)))
+                return found
+            return self._decide(_features(self, X, reset=False))
 
     def _decide(self, points: NDArray[Any]) -> NDArray[np.float64]:
         return decided(self._outputs, points)
@@ -87,14 +98,15 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         has no hash function that a GPU could compute.
         """
         check_is_fitted(self)
-        if not devices.on_processor(X):
-            codes: Packed = devices.like(X, packed(*self._on_gpu(X)))
-            return codes
-        try:
-            return self._encode(_features(self, X, reset=False, ensure_all_finite=False), False)
-        except NotFiniteError:
-            _features(self, X, reset=False)  # says so in scikit-learn's words
-            raise
+        with context.using(n_jobs=self.n_jobs):
+            if not devices.on_processor(X):
+                codes: Packed = devices.like(X, packed(*self._on_gpu(X)))
+                return codes
+            try:
+                return self._encode(_features(self, X, reset=False, ensure_all_finite=False), False)
+            except NotFiniteError:
+                _features(self, X, reset=False)  # says so in scikit-learn's words
+                raise
 
     def _on_gpu(self, X: Any) -> tuple[OfChunk, NDArray[Any]]:
         """What gives the outputs of a chunk of points, there, and the points, checked, as CuPy's.
@@ -114,7 +126,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         if h is None or not is_smooth(h) or is_shared(h):
             return lambda chunk: device.put(self._outputs(device.fetch(chunk))), points
         there = device.carry(h)
-        return lambda chunk: outputs(there, chunk, self.n_jobs), points
+        return lambda chunk: outputs(there, chunk), points
 
     def _encode(self, points: NDArray[Any], finite: bool = True) -> Packed:
         """Packed codes; raises NotFiniteError for points that are not known to be finite."""
@@ -130,7 +142,8 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         if self.labels_ is None:
             raise ValueError("score needs labels of the training points: fit with y as well")
         codes = devices.fetched(self.encode(X))
-        return precision_among(codes, self.codes_, y, self.labels_, k, self.n_jobs)
+        with context.using(n_jobs=self.n_jobs):
+            return precision_among(codes, self.codes_, y, self.labels_, k)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file, for `auxhash.load`.
@@ -193,7 +206,7 @@ def check_points(
             f"all {len(points)} points of X are the same, and will get the same code", stacklevel=2
         )
     if whole and getattr(hasher, "metric", None) != "cosine":  # by which lengths do not count
-        _warn_of_one_row(points, hasher.n_jobs)
+        _warn_of_one_row(points)
     return points
 
 
@@ -205,7 +218,7 @@ class OutweighingRow(UserWarning):
     """
 
 
-def _warn_of_one_row(X: NDArray[Any], n_jobs: int | None) -> None:
+def _warn_of_one_row(X: NDArray[Any]) -> None:
     if X.ndim != 2 or len(X) < WEIGHED_ROWS or X.dtype.itemsize == 1:  # bytes are not so far apart
         return
 
@@ -215,7 +228,7 @@ def _warn_of_one_row(X: NDArray[Any], n_jobs: int | None) -> None:
         return np.asarray(np.einsum("ij,ij->i", rows, rows), np.float64)
 
     parts, scale = threads.chunks(len(X), max(1, WEIGHED // X.shape[1])), 1.0
-    with threads.pool(n_jobs) as run, np.errstate(over="ignore"):
+    with threads.pool() as run, np.errstate(over="ignore"):
         each = np.concatenate(run(weights, parts))
         if not np.isfinite(each.sum()):  # squares have left the range of their type
             scale = max(float(np.abs(X[part]).max()) for part in parts)

@@ -99,7 +99,7 @@ class NeighborHash(Hasher):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @learning()
+    @learning
     def fit(
         self,
         X: ArrayLike,
@@ -126,7 +126,7 @@ class NeighborHash(Hasher):
         if checkpoint is None:
             return self._train(points, labels, table, None)
         run = self._in_words(points, table)
-        given = hashfunctions.given(self.hash_function)
+        given = hashfunctions.with_defaults(self._hash_function(len(points))).given()
         with checkpoints.opened(checkpoint, run, given) as kept:
             return self._train(points, labels, table, kept)
 
@@ -173,7 +173,6 @@ class NeighborHash(Hasher):
             n_steps=int(n_steps),
             max_points=None if self.max_points is None else int(self.max_points),
             device=devices.get(self.device, refusal=self._gpu_refusal()),
-            n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
 
@@ -210,10 +209,10 @@ class NeighborHash(Hasher):
         }
 
     def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        return hashfunctions.outputs(self.hash_function_, X, self.n_jobs)
+        return hashfunctions.outputs(self.hash_function_, X)
 
     def _encode(self, points: NDArray[Any], finite: bool = True) -> Packed:
-        return hashfunctions.encoded(self.hash_function_, points, self.n_jobs, finite)
+        return hashfunctions.encoded(self.hash_function_, points, finite)
 
     def _check_parameters(self) -> None:
         check_stored(self)

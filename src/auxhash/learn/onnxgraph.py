@@ -24,7 +24,7 @@ from auxhash.learn.baselines.logitlsh import LEAST
 from auxhash.learn.estimators import AffinityHash
 from auxhash.learn.hasher import Hasher
 from auxhash.learn.neighborhash import NeighborHash
-from auxhash.mac.hashfunctions import NetworkHash, RadialBasis, Scaled, SVMHash, Unit, is_shared
+from auxhash.mac.hashfunctions import NetworkHash, RadialBasis, Scaled, SVMHash, Unit, with_defaults
 
 OPSET, IR_VERSION = 18, 8  # old enough for any runtime in use
 ABOUT = (
@@ -105,8 +105,7 @@ def export_onnx(
     if dtype not in ("float32", "float64"):
         raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}')
     h = getattr(hasher, "hash_function_", None)
-    if is_shared(h):
-        h.export_onnx(path, int(hasher.n_bits), dtype)
+    if h is not None and with_defaults(h).export_onnx(path, int(hasher.n_bits), dtype):
         return
     types = onnx.TensorProto
     graph = OnnxGraph()

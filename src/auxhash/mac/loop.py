@@ -191,7 +191,7 @@ class MAC:
             free_loss = problem.loss(Z)
         free_loss, skipped = _totals(free_loss, skipped)
         between = clock.seconds()
-        h, H = h_step(h, None, F, Z, np.arange(problem.n_bits), None, problem.n_jobs)
+        h, H = h_step(h, None, F, Z, np.arange(problem.n_bits))
         ended = clock.seconds()
         multipliers = np.zeros_like(Z, np.float64) if self.penalty == "augmented" else None
         state = State(h, H, Z, Z, multipliers)
@@ -222,7 +222,7 @@ class MAC:
             Z = found.Z
         weight = np.full(Z.shape, START_WEIGHT * (peers().place == 0))
         bits = np.arange(problem.n_bits)
-        like = codes(h.refit(F, Z, bits, weight, problem.n_jobs), F, problem.n_jobs)
+        like = codes(h.refit(F, Z, bits, weight), F)
         if peers().place == 0:
             return found
         found = z_step(problem, like, Penalty(like, 0.0), self.solver, self.max_sweeps, rng)
@@ -255,7 +255,7 @@ class MAC:
             pull = Z + state.multipliers / (2 * mu)
             target, weight = sign(pull), np.abs(pull)
             bits = np.arange(problem.n_bits)
-        h, H = h_step(state.h, state.H, F, target, bits, weight, problem.n_jobs)
+        h, H = h_step(state.h, state.H, F, target, bits, weight)
         took = between - began, clock.seconds() - between
         penalized = free_loss + peers().sum(replace(penalty, H=H).value(Z))
         multipliers = state.multipliers

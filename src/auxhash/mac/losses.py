@@ -164,10 +164,10 @@ def total(codes: ArrayLike, affinity: Affinity, loss: str | Loss) -> float:
     Z = as_codes(codes)
     if len(Z) != affinity.n_points:
         raise ValueError(f"{len(Z)} codes do not fit an affinity of {affinity.n_points} points")
-    return sum_pairs(Z, affinity, tabulate(affinity, loss, Z.shape[1]), None)
+    return sum_pairs(Z, affinity, tabulate(affinity, loss, Z.shape[1]))
 
 
-def sum_pairs(Z: NDArray[np.int8], affinity: Affinity, t: LossTable, n_jobs: int | None) -> float:
+def sum_pairs(Z: NDArray[np.int8], affinity: Affinity, t: LossTable) -> float:
     """L(Z), eq. (10), from a table made by `tabulate`."""
     words = codes_to_words(Z)
 
@@ -175,7 +175,7 @@ def sum_pairs(Z: NDArray[np.int8], affinity: Affinity, t: LossTable, n_jobs: int
         i, j = affinity.ends(rows)
         return float(_sum_pairs(words, i, j, t.row[rows], t.table, t.coef[rows], t.basis))
 
-    with threads.pool(n_jobs) as run:
+    with threads.pool() as run:
         return t.constant + sum(run(chunk, threads.chunks(len(affinity), CHUNK)))
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from auxhash.compute.registry import register
 from auxhash.files.feature import GIST_SIDES, is_feature
+from auxhash.mac.hashfunctions import with_defaults
 from auxhash.model import modelfile
 from auxhash.model.encoding import check, encode, to_trust
 from auxhash.model.modelfile import StoredModel
@@ -126,8 +127,9 @@ def check_whole(hasher: Any) -> None:
 
 def _blank(hasher: Any, n: int) -> Any:
     """n points of zeros; a hash function of pictures knows their shape."""
-    blank = getattr(getattr(hasher, "hash_function_", None), "blank", None)
-    return np.zeros((n, hasher.n_features_in_)) if blank is None else blank(n)
+    h = getattr(hasher, "hash_function_", None)
+    blank = None if h is None else with_defaults(h).blank(n)
+    return np.zeros((n, hasher.n_features_in_)) if blank is None else blank
 
 
 def _check_learnt(hasher: Any, names: set[str]) -> None:

@@ -11,6 +11,7 @@ pytest.importorskip("httpx", reason="the tests of the page need httpx")
 
 from auxhash import MACHash
 from auxhash.codes import hamming, pack, unpack
+from auxhash.compute import context
 from auxhash.experiments import datasets
 from auxhash.experiments.demonstration import learnt
 from auxhash.experiments.demonstration.learnt import FREE, N_BITS, PAIRS
@@ -299,7 +300,7 @@ class TestKept:
         """Counts how often something would be learnt; gives what is known already."""
         calls = []
 
-        def learn(data, seed, n_jobs=None):
+        def learn(data, seed):
             calls.append(seed)
             return show.learnt
 
@@ -353,7 +354,8 @@ class TestKept:
 
 
 def test_the_same_bytes_on_any_number_of_threads(show, data):
-    one = learnt.learn(data, 0, n_jobs=1)
+    with context.using(n_jobs=1):
+        one = learnt.learn(data, 0)
     for name in ("Z", "H", "queries", "places"):
         assert (getattr(one, name) == getattr(show.learnt, name)).all()
     for name, h in one.functions.items():

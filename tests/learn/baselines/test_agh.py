@@ -71,7 +71,7 @@ def test_k_means_centres_are_means_of_their_points():
     rng = np.random.default_rng(0)
     X = np.repeat([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]], 30, axis=0) + rng.normal(size=(90, 2))
     for seed in range(20):  # a start with one point of each group ends at the groups' means
-        centres = k_means(X, 3, np.random.default_rng(seed), 1)
+        centres = k_means(X, 3, np.random.default_rng(seed))
         own = np.linalg.norm(X[:, None] - centres, axis=2).argmin(axis=1)
         means = np.array([X[own == c].mean(axis=0) for c in range(3)])
         np.testing.assert_allclose(centres, means)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from auxhash.codes import sign
+from auxhash.compute import context
 from auxhash.learn import baselines
 from auxhash.learn.baselines.autoencoder import (
     Decoder,
@@ -72,7 +73,7 @@ def test_alternation_is_never_better_than_enumeration_and_often_as_good(n_bits):
 
 def test_the_z_step_of_many_bits_lowers_the_objective_on_any_number_of_threads():
     X, decoder, Z, H = problem(20, n=3000)
-    found = [z_step(X, decoder, Z, H, 0.7, n_jobs) for n_jobs in (1, 2, 4)]
+    found = [context.using(n_jobs=n)(z_step)(X, decoder, Z, H, 0.7) for n in (1, 2, 4)]
     assert penalized(X, decoder, found[0], H, 0.7) < penalized(X, decoder, Z, H, 0.7)
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from auxhash.codes import pack, sign, to_words
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.learn import baselines
 from auxhash.learn.baselines.bre import best_weight
 from auxhash.mac import affinity, losses, zstep
@@ -43,7 +43,7 @@ def test_the_best_weight_is_that_of_a_search_over_all_intervals(X):
     pairs = affinity.from_neighbors(X, 10, 30, values="distance", random_state=0)
     Z = sign(rng.standard_normal((len(X), 4)))
     problem = zstep.Problem(pairs, "bre", 4)
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         bit = problem.bit(to_words(pack(Z)), 2, np.zeros(len(X)), 0.0, run)
         for _ in range(5):
             rest, kernel = rng.standard_normal((2, len(X)))

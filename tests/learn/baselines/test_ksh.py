@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.learn import baselines
 from auxhash.learn.baselines import ksh
 from auxhash.learn.baselines.ksh import ascend, similarity_of_labels, similarity_of_pairs, whitened
@@ -28,7 +28,7 @@ def test_products_with_s_from_labels_and_from_pairs(data):
     np.testing.assert_allclose(similarity_of_labels(y)(V), S @ V)
     np.testing.assert_allclose(similarity_of_labels(y)(V[:, 0]), S @ V[:, 0])
     pairs = affinity.from_labels(y, None, None)
-    with threads.pool(2) as run:
+    with context.using(n_jobs=2), threads.pool() as run:
         np.testing.assert_allclose(similarity_of_pairs(pairs, run)(V), S @ V)
         np.testing.assert_allclose(similarity_of_pairs(pairs, run)(V[:, 0]), S @ V[:, 0])
 
@@ -53,7 +53,7 @@ def test_products_with_s_of_any_values(n, n_values):
     v = rng.standard_normal(n)
     found = []
     for n_jobs in (1, 3):
-        with threads.pool(n_jobs) as run:
+        with context.using(n_jobs=n_jobs), threads.pool() as run:
             product = similarity_of_pairs(pairs, run)
             found.append(product(v))
             for more in ([1, 2], [1, 2, 3]):  # two vectors have a kernel of their own
@@ -71,7 +71,7 @@ def test_products_with_many_vectors_dense_and_sparse(share, data, monkeypatch):
     np.add.at(S, (pairs.i, pairs.j), pairs.y)
     np.add.at(S, (pairs.j, pairs.i), pairs.y)
     V = np.random.default_rng(1).standard_normal((150, 4))
-    with threads.pool(2) as run:
+    with context.using(n_jobs=2), threads.pool() as run:
         np.testing.assert_allclose(similarity_of_pairs(pairs, run)(V), S @ V)
 
 

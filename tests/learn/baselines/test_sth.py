@@ -16,7 +16,7 @@ from auxhash.mac import affinity
 @pytest.fixture
 def graph():
     X = np.random.default_rng(0).standard_normal((150, 3))
-    return neighbour_graph(X, np.arange(150), 8, 1)
+    return neighbour_graph(X, np.arange(150), 8)
 
 
 def test_the_graph_joins_nearest_neighbours_both_ways(graph):

@@ -6,7 +6,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from auxhash import TwoStepHash
 from auxhash.codes import pack, sign, to_words
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.learn import baselines
 from auxhash.learn.baselines.stagewise import Stagewise
 from auxhash.mac import affinity, hashfunctions, zstep
@@ -63,7 +63,7 @@ def test_a_stage_lowers_the_loss_of_the_bits_so_far(solver, data):
         assert (z == 1).all()  # codes start at all +1
         so_far = zstep.Problem(pairs, "ksh", k + 1)
         H = np.column_stack([state.H[:, :k], z])
-        with threads.pool(1) as run:
+        with context.using(n_jobs=1), threads.pool() as run:
             bit = so_far.bit(to_words(pack(H)), k, np.zeros(len(X)), 0.0, run)
             assert bit.energy(z) == pytest.approx(before)
         np.testing.assert_array_equal(state.Z[:, k], new if after < before else z)

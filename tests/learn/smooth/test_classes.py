@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 
 import auxhash
 from auxhash import EndToEndHash, Refine
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.learn.smooth.classes import ClassCodes, Head
 from auxhash.mac import affinity
 
@@ -33,7 +33,7 @@ def test_the_pull_is_the_gradient():
     rng = np.random.default_rng(0)
     a, classes = rng.normal(size=(9, 4)), np.arange(9) % 3
     objective = ClassCodes(classes, 4)
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         pull = objective.pull(lambda rows: a[rows].astype("f4"), np.arange(9), np.float32(1.5), run)
     for i, k in np.ndindex(a.shape):
         step = np.zeros_like(a)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.learn.smooth import pairs as refine_pairs
 from auxhash.learn.smooth.pairs import FreshPairs, GivenPairs, objective_for
 from auxhash.mac import affinity, losses
@@ -44,7 +44,7 @@ def test_given_pairs_are_exact(loss, real):
     A = rng.normal(size=(n, B))
     given = GivenPairs(Problem(pairs, loss, B))
     rows = np.array([5, 0, 33])
-    with threads.pool(2) as run:
+    with context.using(n_jobs=2), threads.pool() as run:
         pull = given.pull(outputs_of(A), rows, S, run)
     for q, k in ((0, 0), (1, 3), (2, 5)):
         exact = slope_of(A, lambda A: smooth_loss(A, pairs, loss), (rows[q], k))
@@ -64,7 +64,7 @@ def test_only_the_outputs_of_the_batch_and_its_partners_are_computed(rows, monke
         asked.append(wanted)
         return outputs_of(A)(wanted)
 
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         expected = given.pull(outputs, rows, S, run)
         monkeypatch.setattr(refine_pairs, "FEW", 0)
         np.testing.assert_array_equal(given.pull(outputs, rows, S, run), expected)
@@ -83,7 +83,7 @@ def test_any_other_loss_has_nearly_its_slope(loss):
     pairs = affinity.from_labels(labels, 5, 9, 0)
     A = rng.normal(size=(30, B))
     given = GivenPairs(Problem(pairs, loss, B))
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         pull = given.pull(outputs_of(A), np.arange(30), S, run)
     exact = np.array(
         [
@@ -101,7 +101,7 @@ def test_fresh_pairs_are_all_pairs_when_all_are_given():
     problem = Problem(pairs, "ksh", B)
     A = rng.normal(size=(len(labels), B))
     rows = np.arange(len(labels))
-    with threads.pool(2) as run:
+    with context.using(n_jobs=2), threads.pool() as run:
         given = GivenPairs(problem).pull(outputs_of(A), rows, S, run)
         fresh = objective_for(problem, "fresh", 1000).pull(outputs_of(A), rows, S, run)
     np.testing.assert_allclose(fresh, given, rtol=1e-3, atol=1e-7)
@@ -114,7 +114,7 @@ def test_pairs_of_a_class_are_summed_without_looking_at_them(loss):
     fresh = FreshPairs(Problem(affinity.from_labels(labels, 9, 20, 0), loss, B), labels)
     U = rng.uniform(-1, 1, (40, B)).astype(np.float32)
     classes = labels[:40] % 4  # one class is not in the batch
-    with threads.pool(2) as run:
+    with context.using(n_jobs=2), threads.pool() as run:
         one_by_one = fresh._pair_by_pair(U, classes, run)
     assert fresh.line is not None
     summed = fresh._class_by_class(U, classes, *fresh.line)
@@ -136,7 +136,7 @@ def test_batches_of_fresh_pairs_agree_with_all_pairs_on_average():
     assert isinstance(fresh, FreshPairs)
     everyone = np.arange(40)
     total, count = np.zeros((40, B)), np.zeros((40, 1))
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         whole = fresh.pull(outputs_of(A), everyone, S, run)
         for _ in range(3000):
             rows = rng.permutation(40)[:20]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.learn.smooth.rank import Rank, _soft_rank
 from auxhash.learn.smooth.similar import Both, Partners, SameClass
 from auxhash.mac import affinity
@@ -53,7 +53,7 @@ def test_pull_is_the_gradient_of_the_definition(labelled, which):
     objective = Rank(objective_similar, batch=7, sample=15)
     rows = next(objective.batches(np.random.default_rng(2)))
     s = 0.8
-    with threads.pool(2) as run:
+    with context.using(n_jobs=2), threads.pool() as run:
         pull = objective.pull(lambda r: A[r].astype(np.float32), rows, np.float32(s), run)
     # A point may stand in the batch several times: its pulls are added up.
     found = np.zeros_like(A)

@@ -22,7 +22,7 @@ from auxhash import (  # noqa: E402
     TwoStepHash,
     Validation,
 )
-from auxhash.compute import threads  # noqa: E402
+from auxhash.compute import context, threads  # noqa: E402
 from auxhash.compute.neighbors import nearest  # noqa: E402
 from auxhash.learn.torch import ModuleHash, augment  # noqa: E402
 from auxhash.learn.training import ranking  # noqa: E402
@@ -57,8 +57,8 @@ def test_mac_never_raises_its_objective_in_an_h_step(penalty, monkeypatch):
 
     compared = []
 
-    def watched(h, H, F, Z, bits, weight=None, n_jobs=None):
-        new, new_H = h_step(h, H, F, Z, bits, weight, n_jobs)
+    def watched(h, H, F, Z, bits, weight=None):
+        new, new_H = h_step(h, H, F, Z, bits, weight)
         if H is not None:
             cost = np.ones(Z.shape) if weight is None else weight
             compared.append([(cost * (codes != Z)).sum() for codes in (new_H, H)])
@@ -100,7 +100,7 @@ def test_gradients_are_those_of_the_outputs(settings):
     smooth = h.smooth(X, np.random.default_rng(0))
     rows = np.array([3, 5, 8, 90])
     pull = np.random.default_rng(1).normal(size=(4, N_BITS)).astype(np.float32)
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         every = smooth.outputs(slice(None), run)
         np.testing.assert_allclose(np.square(every).mean(axis=0), 1, rtol=1e-4)
         a = smooth.batch(rows, run)
@@ -135,7 +135,7 @@ def test_a_module_whose_outputs_hardly_differ_is_learnt_all_the_same():
         module[2].bias.fill_(20.0)
     h = hashed(module).prepare(X, np.random.default_rng(0))
     smooth = h.smooth(X, np.random.default_rng(0))
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         a = smooth.outputs(slice(None), run)
     assert (1 - np.tanh(a) ** 2).min() > 0.2
 

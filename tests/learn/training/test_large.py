@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from auxhash import MACHash, TwoStepHash, load
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.compute.arrays import Computed
 from auxhash.learn import encoder
 from auxhash.learn.baselines import LSH
@@ -70,7 +70,7 @@ def test_weights_are_turned_in_place_of_points(dtype, far, computed):
     W = np.random.default_rng(0).standard_normal((65, 4))
     smooth = h.with_linear(W).smooth(F, np.random.default_rng(0))
     rows, pull = np.array([5, 3, 77]), np.float32([[1, 2, 3, 4], [0, 1, -1, 2], [-3, 0, 1, 1]])
-    with threads.pool(2) as run:
+    with context.using(n_jobs=2), threads.pool() as run:
         outputs, [slope] = smooth.batch(rows, run), smooth.gradients(rows, pull, run)
     scaled = (points[rows].astype(float) - h.map.low) / h.map.width
     centred = np.hstack([scaled - smooth.principal.mean, np.ones((3, 1))])

@@ -49,7 +49,7 @@ def apart():
 class Given:
     """A hash function whose outputs are the features."""
 
-    def decision(self, F, n_jobs=None):
+    def decision(self, F):
         return F
 
 
@@ -63,7 +63,7 @@ def test_precision_among_judged_partners_by_its_definition(seed):
     held, kept, similar = held[chosen], kept[chosen], (rng.random(24) < 0.5)[chosen]
     similar[0] = True
     pairs = JudgedPairs(held, kept, similar)
-    found = PairPrecision(base.astype(float), queries.astype(float), pairs, 1)(Given())
+    found = PairPrecision(base.astype(float), queries.astype(float), pairs)(Given())
     each = []
     for q in range(4):
         mine = held == q

@@ -20,7 +20,7 @@ def test_points_that_are_not_among_the_nearest(k):
     rng = np.random.default_rng(0)
     others = np.array([[m for m in range(n) if m != point] for point in range(n)])
     near = np.sort(rng.permuted(others, axis=1)[:, :k], axis=1).astype(np.int32)
-    similar, dissimilar = draws.draw(n, (k, wanted), 1, draws.by_rank, near, seed)
+    similar, dissimilar = draws.draw(n, (k, wanted), draws.by_rank, near, seed)
     np.testing.assert_array_equal(similar, near)
     for point in range(n):
         left = [m for m in others[point] if m not in near[point]]
@@ -35,7 +35,7 @@ def test_points_that_share_a_label_and_those_that_share_none(share):
     bits = np.packbits(labels, axis=1)
     sets = np.unique(bits, axis=0, return_inverse=True)[1].reshape(n)
     args = bits, np.argsort(sets, kind="stable"), sets, seed
-    tables = draws.draw(n, (wanted, wanted), 1, draws.by_shared_label, *args)
+    tables = draws.draw(n, (wanted, wanted), draws.by_shared_label, *args)
     shares = (labels[:, None] & labels).any(axis=2)
     for point in range(n):
         others = np.arange(n) != point

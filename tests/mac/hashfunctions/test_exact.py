@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.mac.hashfunctions import exact, svm
 
 C = 10.0
@@ -28,7 +28,7 @@ def test_steps_are_those_of_the_hessian_while_points_come_and_go(n, kept, monkey
     weight = np.column_stack([np.ones(n), rng.uniform(0.1, 3.0, n), np.ones(n)])
     order = rng.permutation(n)
     bits = np.array([0, 2, 5])
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         steps = exact.ExactSteps(F, F.T @ F, C, run)
         for share in (1, 0.95, 0.5, 0.45, 0.1, 1 / n, 0, 0.6):
             inside = np.zeros((n, 3))
@@ -46,7 +46,7 @@ def test_a_huge_cost_of_collinear_features_still_goes_down():
     rng = np.random.default_rng(0)
     F = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 30)) * 1e3
     gradient = rng.normal(size=(30, 1))
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         steps = exact.ExactSteps(F, F.T @ F, 1e12, run)
         found = steps.solve(np.zeros(1, np.int64), gradient, np.ones((200, 1)))
     assert np.isfinite(found).all()
@@ -71,7 +71,7 @@ def test_bits_that_conjugate_gradients_are_slow_on(kept, monkeypatch):
         return solve(self, bits, gradient, inside)
 
     monkeypatch.setattr(exact.ExactSteps, "solve", counted)
-    W, again = (svm.fit(F, Z, 1000.0, n_jobs=n) for n in (1, 4))
+    W, again = (context.using(n_jobs=n)(svm.fit)(F, Z, 1000.0) for n in (1, 4))
     assert set(solved) == {0, 1, 2}
     np.testing.assert_array_equal(W, again)
     for k in range(3):

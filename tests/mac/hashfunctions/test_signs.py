@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from auxhash import MACHash
 from auxhash.codes import pack, pack_bits, sign
+from auxhash.compute import context
 from auxhash.learn import encoder
 from auxhash.learn.baselines import LSH
 from auxhash.mac.hashfunctions import NetworkHash, Scaled, SVMHash, Unit, encoded, outputs, step
@@ -151,8 +152,8 @@ def test_numbers_too_large_are_told_as_before(at_once):
     h = SVMHash(Scaled(0.0, 1e-300), W=h.W)
     X[wrong] = 1e300
     told = pytest.raises(ValueError, match=f"too far from the training points: row {wrong} has")
-    with told, np.errstate(all="ignore"):
-        encoded(h, X, n_jobs=1)
+    with told, np.errstate(all="ignore"), context.using(n_jobs=1):
+        encoded(h, X)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "u1"])
@@ -213,7 +214,8 @@ def test_the_codes_do_not_depend_on_threads_order_and_chunks(at_once, tmp_path):
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     for points in (X, np.asfortranarray(X), np.hstack([X, X])[:, :20], mapped):
         for n_jobs in (1, 2, 3):
-            np.testing.assert_array_equal(encoded(h, points, n_jobs), expected(h, X))
+            with context.using(n_jobs=n_jobs):
+                np.testing.assert_array_equal(encoded(h, points), expected(h, X))
 
 
 @pytest.mark.parametrize("n_features", [20, BLOCK + 20])

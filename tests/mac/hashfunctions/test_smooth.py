@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from auxhash.codes import sign
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.mac.hashfunctions import NetworkHash, get, is_smooth, network
 from auxhash.mac.hashfunctions import smooth as smooths
 
@@ -34,7 +34,7 @@ def test_outputs_are_the_decision_values_of_unit_deviation(kind, data):
     h, F = fitted(kind, data)
     assert is_smooth(h)
     smooth = h.smooth(F, np.random.default_rng(2))
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         A = smooth.outputs(slice(None), run)
         some = np.array([7, 3, 50])
         np.testing.assert_allclose(smooth.outputs(some, run), A[some], rtol=1e-5, atol=1e-6)
@@ -67,7 +67,7 @@ def test_gradients_are_those_of_finite_differences(kind, data, monkeypatch):
 
     def value():
         smooth.begin(np.random.default_rng(4))
-        with threads.pool(1) as run:
+        with context.using(n_jobs=1), threads.pool() as run:
             total = (smooth.batch(rows, run) * pull).sum()
         # The last rows are biases, except in the weights of hidden units.
         decayed = [p if layered and p is smooth.W else p[:-1] for p in smooth.parameters]
@@ -75,7 +75,7 @@ def test_gradients_are_those_of_finite_differences(kind, data, monkeypatch):
         return total
 
     smooth.begin(np.random.default_rng(4))
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         gradients = smooth.gradients(rows, pull, run)
     for parameter, gradient in zip(smooth.parameters, gradients, strict=True):
         for _ in range(10):
@@ -93,7 +93,7 @@ def test_units_that_are_left_out_are_made_up_for(data):
     h, F = fitted(NetworkHash(24, dropout=0.4, noise=0.0), data)
     smooth = h.smooth(F, np.random.default_rng(2))
     rows = np.tile(np.arange(len(F)), 200)
-    with threads.pool(2) as run:
+    with context.using(n_jobs=2), threads.pool() as run:
         whole = smooth.outputs(np.arange(len(F)), run)
         found = smooth.batch(rows, run).reshape(200, *whole.shape)
     _, X, hidden = smooth.kept
@@ -114,7 +114,7 @@ def test_a_bit_that_never_changes_gets_a_direction(data):
     F = h.features(X)
     h = h.moved([np.zeros((F.shape[1], 4))]).refit(F, constant, np.array([0, 2, 3]))
     smooth = h.smooth(F, np.random.default_rng(2))
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         A = smooth.outputs(slice(None), run)
     np.testing.assert_allclose(A.std(axis=0), 1, rtol=1e-3)
 
@@ -132,7 +132,7 @@ def test_groups_of_points_leave_out_units_of_their_own(data, monkeypatch):
     h, F = fitted(THINNED, data)
     smooth = h.smooth(F, np.random.default_rng(2))
     rows = np.arange(40)
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         smooth.batch(rows, run)
     assert [group.rows for group in smooth.groups] == [slice(0, 15), slice(15, 30), slice(30, 40)]
     for group in smooth.groups:
@@ -145,7 +145,7 @@ def test_what_is_left_out_is_made_up_for(data, monkeypatch):
     h, F = fitted(network(n_hidden=24, dropout=0.4, noise=0.0), data)
     smooth = h.smooth(F, np.random.default_rng(2))
     rows, X = np.arange(40), smooth.principal.X
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         outputs = smooth.batch(rows, run)
     for group in smooth.groups:
         own, some = X[rows[group.rows]], group.units
@@ -161,7 +161,7 @@ def test_the_same_on_any_number_of_threads(kind, data, monkeypatch):
     for n_jobs in (1, 3):
         h, F = fitted(kind, data)
         smooth = h.smooth(F, np.random.default_rng(2))
-        with threads.pool(n_jobs) as run:
+        with context.using(n_jobs=n_jobs), threads.pool() as run:
             rows = np.arange(70)
             outputs = smooth.batch(rows, run)
             found.append([outputs, *smooth.gradients(rows, outputs, run)])

@@ -1,5 +1,7 @@
 """The h step, one contract over every kind of hash function."""
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 import pytest
 from sklearn.ensemble import GradientBoostingClassifier
@@ -7,10 +9,47 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC, LinearSVC
 
+from auxhash import MACHash, Refine
 from auxhash.codes import sign
-from auxhash.mac.hashfunctions import get, h_step, svm
+from auxhash.mac.hashfunctions import BaseHash, get, h_step, is_smooth, svm
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A hash function with the five methods, and no base class."""
+
+    mean: np.ndarray | None = None
+    W: np.ndarray | None = None
+
+    def prepare(self, X, rng):
+        return replace(self, mean=X.mean(axis=0))
+
+    def features(self, X):
+        return np.hstack([X - self.mean, np.ones((len(X), 1))])
+
+    def refit(self, F, Z, bits, weight=None):
+        W = np.zeros((F.shape[1], Z.shape[1])) if self.W is None else self.W.copy()
+        W[:, bits] = np.linalg.lstsq(F, Z[:, bits])[0]
+        return replace(self, W=W)
+
+    def take(self, other, bits):
+        W = self.W.copy()
+        W[:, bits] = other.W[:, bits]
+        return replace(self, W=W)
+
+    def decision(self, F):
+        return F @ self.W
+
+
+class Averaged(Plain, BaseHash):
+    """One that overrides a default."""
+
+    def average(self, other, share, F):
+        return replace(self, W=(1 - share) * self.W + share * other.W)
+
 
 KINDS = [
+    Plain(),
     "linear",
     "rbf",
     "network",
@@ -122,3 +161,44 @@ def test_unfitted():
         get("linear", 1.0).decision(np.ones((2, 2)))
     with pytest.raises(ValueError, match="not fitted"):
         get("rbf", 1.0).features(np.ones((2, 2)))
+
+
+SMALL = {"n_bits": 4, "n_similar": 5, "n_dissimilar": 10, "max_iter": 2, "random_state": 0}
+
+
+@pytest.mark.parametrize("kind", [Plain, Averaged])
+def test_five_methods_are_enough_for_an_estimator(kind, data):
+    X, y = data[0], (data[0][:, 0] > 1).astype(int)
+    hasher = MACHash(hash_function=kind(), **SMALL, warm_start=True).fit(X, y)
+    first = hasher.hash_function_
+    assert type(first) is kind
+    assert hasher.score(X, y, k=10) > 0.7
+    np.testing.assert_array_equal(hasher.decision_function(X), first.decision(first.features(X)))
+    hasher.fit(-X[:60], y[:60])
+    learnt = hasher.hash_function_
+    assert type(learnt) is kind
+    np.testing.assert_array_equal(learnt.mean, first.mean)  # it went on from the first
+
+
+def test_defaults_are_overridden_where_they_are_asked_for(data, monkeypatch):
+    """In a warm start on other points, the average of old and new is asked for."""
+    X, y = data[0], (data[0][:, 0] > 1).astype(int)
+    hasher = MACHash(hash_function=Averaged(), **SMALL, warm_start=True).fit(X[:60], y[:60])
+    shares, average = [], Averaged.average
+
+    def watched(h, other, share, F):
+        shares.append(share)
+        return average(h, other, share, F)
+
+    monkeypatch.setattr(Averaged, "average", watched)
+    hasher.fit(X[60:], y[60:])
+    assert shares == [0.5]
+
+
+def test_a_hash_function_without_gradients_is_not_refined(data):
+    X, y = data[0], (data[0][:, 0] > 1).astype(int)
+    assert not is_smooth(Plain())
+    with pytest.raises(TypeError, match="Plain has no gradient"):
+        MACHash(hash_function=Plain(), refine=Refine(10), **SMALL).fit(X, y)
+    with pytest.raises(TypeError, match="hash_function must be a name"):
+        get(object(), 1.0)

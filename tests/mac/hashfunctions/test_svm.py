@@ -3,6 +3,7 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.svm import LinearSVC
 
+from auxhash.compute import context
 from auxhash.mac.hashfunctions import linear, rbf, svm
 from tests.conftest import SOAK
 
@@ -75,7 +76,7 @@ def test_constant_bits_constant_features_and_a_zero_weight():
 def test_same_weights_on_any_number_of_threads(digits):
     X, Z = digits
     F = linear().prepare(X, np.random.default_rng(0)).features(X)
-    one, two, four = (svm.fit(F, Z, 100.0, n_jobs=n) for n in (1, 2, 4))
+    one, two, four = (context.using(n_jobs=n)(svm.fit)(F, Z, 100.0) for n in (1, 2, 4))
     np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(one, four)
 
@@ -91,7 +92,8 @@ def test_classes_that_lie_well_apart(n, weighted):
     Z = np.where(np.column_stack([y < 2, y % 2, rng.random(n) < 0.5]), 1, -1).astype(np.int8)
     weight = rng.uniform(0.0, 2.0, Z.shape) if weighted else None
     W = svm.fit(F, Z, 10.0, weight=weight)
-    np.testing.assert_array_equal(W, svm.fit(F, Z, 10.0, weight=weight, n_jobs=1))
+    with context.using(n_jobs=1):
+        np.testing.assert_array_equal(W, svm.fit(F, Z, 10.0, weight=weight))
     for k in range(Z.shape[1]):
         z, s = Z[:, k : k + 1], None if weight is None else weight[:, k : k + 1]
         peer = by_liblinear(F, z.ravel(), 10.0, None if s is None else s.ravel())

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auxhash.codes import pack, to_words
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.mac import affinity
 from auxhash.mac.zstep import Penalty, Problem
 from auxhash.mac.zstep.cut import Cut, blocks, solve_block, survey
@@ -15,7 +15,7 @@ def bit_problem(A, name, seed, mu=0.0, b=4):
     rng = np.random.default_rng(seed)
     Z, H = oracle.codes(rng, A.n_points, b), oracle.codes(rng, A.n_points, b)
     problem = Problem(A, oracle.ALL_LOSSES[name], b)
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         return problem.bit(to_words(pack(Z)), 0, Penalty(H, mu).linear()[:, 0], mu, run), Z[:, 0]
 
 

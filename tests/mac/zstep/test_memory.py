@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.mac import affinity
 from auxhash.mac.zstep import Penalty, Problem, get, graph, z_step
 from auxhash.mac.zstep import problem as module
@@ -48,7 +48,7 @@ def test_bit_after_bit_the_neighbour_lists_stay_the_same(loss, monkeypatch):
     rng = np.random.default_rng(1)
     Z = oracle.codes(rng, 60, 6)
     words = module.codes_to_words(Z)
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         for k in range(6):
             a = problem.first_bits(words, k, "absent", run).a
             plain = expected[k].bit(words & np.uint64((2 << k) - 1), k, np.zeros(60), 0.0, run)
@@ -63,8 +63,9 @@ def test_fields_and_the_last_mu_in_parts(chunk, real, monkeypatch):
         A = real_pairs(60, 900, np.random.default_rng(0))
     whole = Problem(A, "ksh", 5)
     monkeypatch.setattr(graph, "CHUNK", chunk)
-    parts = Problem(A, "ksh", 5, n_jobs=2)
     Z = oracle.codes(np.random.default_rng(1), 60, 5)
-    np.testing.assert_array_equal(whole.fields(Z), parts.fields(Z))
+    with context.using(n_jobs=2):
+        parts = Problem(A, "ksh", 5)
+        np.testing.assert_array_equal(whole.fields(Z), parts.fields(Z))
     np.testing.assert_array_equal(whole.graph.indices, parts.graph.indices)
     assert whole.last_mu == parts.last_mu

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auxhash.codes import pack, to_words
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.mac import affinity
 from auxhash.mac.zstep import Penalty, Problem, get, graph, z_step
 from auxhash.mac.zstep.gains import FEW, MANY
@@ -34,7 +34,7 @@ def test_change_of_the_bit_problem_is_the_change_of_l_p(A, name, b, mu, augmente
     before = oracle.penalized(Z, A, name, H, mu, multipliers)
     np.testing.assert_allclose(problem.penalized(Z, penalty), before, rtol=1e-9)
     for k in range(b):
-        with threads.pool(1) as run:
+        with context.using(n_jobs=1), threads.pool() as run:
             bit = problem.bit(to_words(pack(Z)), k, penalty.linear()[:, k], mu, run)
         z = Z[:, k].astype(float)
         g = bit.field(z) + bit.c
@@ -92,16 +92,18 @@ def test_any_number_of_bits(b):
 @pytest.mark.parametrize("real", [False, True])
 def test_fields_of_all_bits_are_those_of_each_bit(b, name, real):
     A = oracle.uneven_pairs(200, 12000, real, b)
-    problem = Problem(A, oracle.ALL_LOSSES[name], b, n_jobs=2)
+    problem = Problem(A, oracle.ALL_LOSSES[name], b)
     degrees = np.diff(problem.graph.indptr)
     assert degrees.min() == 0
     assert degrees.max() > MANY > FEW > degrees[degrees > 0].min()
     assert problem.table.coef.shape[1] > 0 or not real
     Z = oracle.codes(np.random.default_rng(b), 200, b)
     words, none = problem.to_words(Z), np.zeros(200)
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         each = [problem.bit(words, k, none, 0.0, run).field(Z[:, k]) for k in range(b)]
-    np.testing.assert_allclose(problem.fields(Z), np.transpose(each), atol=1e-11 * problem.last_mu)
+    with context.using(n_jobs=2):
+        fields = problem.fields(Z)
+    np.testing.assert_allclose(fields, np.transpose(each), atol=1e-11 * problem.last_mu)
 
 
 @given(
@@ -161,11 +163,13 @@ def test_neighbour_lists_do_not_depend_on_threads(loss, monkeypatch):
     if loss == "own":  # values of their own for each pair
         A = affinity.from_pairs(A.i, A.j, rng.uniform(-1, 1, len(A)), 40)
     function = "ksh" if loss == "ksh" else lambda d, y, b: (y * b - b + 2 * d) ** 2 * y
-    alone = Problem(A, function, 8, n_jobs=1)
+    with context.using(n_jobs=1):
+        alone = Problem(A, function, 8)
     monkeypatch.setattr(graph, "CHUNK", 7)
     monkeypatch.setattr(graph, "BLOCK", 3)
     for n_jobs in (2, 3, 50):
-        shared = Problem(A, function, 8, n_jobs=n_jobs)
+        with context.using(n_jobs=n_jobs):
+            shared = Problem(A, function, 8)
         for ours, theirs in zip(alone.edges, shared.edges, strict=True):
             np.testing.assert_array_equal(ours, theirs)
 
@@ -210,7 +214,7 @@ def test_couplings_of_a_pair_with_several_values_are_in_its_first_edge():
     A = affinity.from_pairs([0, 0, 0, 0, 1, 1], [1, 1, 1, 2, 2, 2], [1, 0.5, -1, 1, 0.3, -0.2], 3)
     problem = Problem(A, "ksh", 4)
     Z = oracle.codes(np.random.default_rng(0), 3, 4)
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         bit = problem.bit(to_words(pack(Z)), 0, np.zeros(3), 0.0, run)
     np.testing.assert_array_equal(bit.graph.indices, [1, 1, 1, 2, 0, 0, 0, 2, 2, 0, 1, 1])
     assert bit.a[[0, 3, 4, 7, 9, 10]].all()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auxhash.compute import context
 from auxhash.mac import affinity
 from auxhash.mac.zstep import SOLVERS, Cut, Penalty, Problem, Quad, get, z_step
 from auxhash.mac.zstep import problem as module
@@ -92,13 +93,11 @@ def test_same_codes_on_any_number_of_threads(solver):
     A = affinity.from_labels(y, 20, 40, random_state=0)
     rng = np.random.default_rng(0)
     Z, H = oracle.codes(rng, 900, 9), oracle.codes(rng, 900, 9)
-    found = [
-        z_step(
-            Problem(A, "ksh", 9, n_jobs), Z, Penalty(H, 0.3), get(solver), 2,
-            np.random.default_rng(1),
-        ).Z
-        for n_jobs in (1, 2, 4)
-    ]  # fmt: skip
+    found = []
+    for n_jobs in (1, 2, 4):
+        with context.using(n_jobs=n_jobs):
+            problem, seeded = Problem(A, "ksh", 9), np.random.default_rng(1)
+            found.append(z_step(problem, Z, Penalty(H, 0.3), get(solver), 2, seeded).Z)
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
 

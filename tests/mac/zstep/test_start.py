@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from auxhash import MACHash, TwoStepHash
 from auxhash.codes import codes_to_words
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.mac import affinity, hashfunctions, loop, zstep
 from auxhash.mac.zstep import Cut, Penalty, Problem, Quad, first_codes, get, z_step
 from tests import oracle
@@ -41,7 +41,7 @@ def test_the_energy_is_the_loss_of_the_bits_so_far(start, later, A, name, shape,
     problem = Problem(A, oracle.ALL_LOSSES[name], b)
     a, z = oracle.codes(rng, 2, A.n_points)
     before = Z[:, :k]
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         bit = problem.first_bits(codes_to_words(Z), k, later, run)
         found = bit.energy(a) - bit.energy(z)
     expected = [
@@ -59,7 +59,7 @@ def test_real_values_of_y_take_a_basis_of_their_own():
     problem = Problem(A, "esplh", 6)
     assert problem.table.coef.shape[1] > 0
     Z = oracle.codes(rng, 30, 6)
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         for start, later in (("bitwise", "absent"), ("zeros", "zero")):
             bit = problem.first_bits(codes_to_words(Z), 3, later, run)
             ends = [oracle.codes(rng, 30, 1)[:, 0] for _ in range(2)]
@@ -87,7 +87,7 @@ def test_ksh_with_later_bits_zero_by_hand():
     """s/b with the full b: the couplings of bit k are 2 w / b (s'/b - y), s' of the bits before."""
     A = affinity.from_labels(np.arange(30) % 3, 4, 8, random_state=0)
     Z = oracle.codes(np.random.default_rng(0), 30, 8)
-    with threads.pool(1) as run:
+    with context.using(n_jobs=1), threads.pool() as run:
         bit = Problem(A, "ksh", 8).first_bits(codes_to_words(Z), 5, "zero", run)
     graph = bit.graph
     pairs = {(i, j): (w, y) for i, j, w, y in zip(A.i, A.j, A.weight, A.y, strict=True)}

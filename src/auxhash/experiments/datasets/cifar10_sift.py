@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.experiments.datasets import cifar10
 from auxhash.experiments.datasets.dataset import (
     Dataset,
@@ -99,7 +99,7 @@ def sift(
 
 
 def _run(work: Callable[[slice], None], n: int, n_jobs: int | None) -> None:
-    with threads.pool(n_jobs) as run:
+    with context.using(n_jobs=n_jobs), threads.pool() as run:
         run(work, threads.chunks(n, CHUNK))
 
 

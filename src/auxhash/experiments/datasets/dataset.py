@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute import neighbors, threads
+from auxhash.compute import context, neighbors, threads
 from auxhash.compute.arrays import AnyArray, Numbers
 from auxhash.experiments.datasets.fetch import cache
 
@@ -148,12 +148,14 @@ def ground_truth(base: AnyArray, query: AnyArray, k: int, n_jobs: int | None = N
     """
     k = min(k, len(base))
     if len(base) * len(query) < WORTH_KEEPING:
-        return neighbors.nearest(base, query, k, n_jobs=n_jobs)[0]
+        with context.using(n_jobs=n_jobs):
+            return neighbors.nearest(base, query, k)[0]
 
     def make(path: Path) -> None:
         out = np.lib.format.open_memmap(path, "w+", np.int32, (len(query), k))
-        for rows in threads.chunks(len(query), TRUTH_CHUNK):
-            out[rows] = neighbors.nearest(base, query[rows], k, n_jobs=n_jobs)[0]
+        with context.using(n_jobs=n_jobs):
+            for rows in threads.chunks(len(query), TRUTH_CHUNK):
+                out[rows] = neighbors.nearest(base, query[rows], k)[0]
         out.flush()
 
     path = cache.folder() / "ground-truth" / f"{_fingerprint(base, query)}-{k}.npy"

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.compute.kernels import kernel
 from auxhash.compute.random import random_bits
 from auxhash.experiments.datasets import mnist
@@ -86,7 +86,7 @@ class InfiniteMNIST:
         def make(rows: slice) -> None:
             _deform(self.digits, numbers[rows], np.uint64(self.seed), kernel, out[rows])
 
-        with threads.pool(self.n_jobs) as run:
+        with context.using(n_jobs=self.n_jobs), threads.pool() as run:
             run(make, threads.chunks(len(numbers), CHUNK))
 
     def label(self, index: ArrayLike) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.codes import Packed, n_bytes, pack, sign
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.random import generator
 from auxhash.compute.version import __version__
@@ -82,7 +82,8 @@ def kept(data: Dataset, seed: int, folder: Path, n_jobs: int | None = None) -> L
     before = _read(path, identity, data)
     if before is not None:
         return before
-    found = learn(data, seed, n_jobs)
+    with context.using(n_jobs=n_jobs):
+        found = learn(data, seed)
     coded, arrays = encode({"identity": identity, **vars(found)}, KIND)
     try:
         destination(path)
@@ -116,42 +117,38 @@ def _identity(data: Dataset, seed: int) -> str:
 
 
 @threads.one_blas_thread()
-def learn(data: Dataset, seed: int, n_jobs: int | None = None) -> Learnt:
+def learn(data: Dataset, seed: int) -> Learnt:
     """Learn everything; the base is the training set. The same seed gives the same bytes."""
     if len(data.train) != len(data.base):
         raise ValueError("the page shows the codes of training points: train must be the base")
     X, y = data.base.X.astype(np.float64), np.asarray(data.base.y)
-    path = _path(X, y, seed, n_jobs)
+    path = _path(X, y, seed)
     two_step, refined = path[0][1].h, path[-1][1].h
     _, lowest = loop.lowest((step, state) for step, state in path if step.mu < np.inf)
     functions = {"two-step": two_step, "mac": lowest.h, "refined": refined}
     for name, kind in (("kernels", "rbf"), ("network", "network")):
-        hasher = MACHash(
-            N_BITS, hash_function=kind, **PAIRS, **FREE, **SHORT, random_state=seed, n_jobs=n_jobs
-        )
+        hasher = MACHash(N_BITS, hash_function=kind, **PAIRS, **FREE, **SHORT, random_state=seed)
         functions[name] = hasher.fit(X, y).hash_function_
     return Learnt(
         functions,
         [step for step, _ in path],
         np.stack([pack(state.Z) for _, state in path]),
         np.stack([pack(state.H) for _, state in path]),
-        np.stack([codes_of(state.h, data.query.X, n_jobs) for _, state in path]),
+        np.stack([codes_of(state.h, data.query.X) for _, state in path]),
         _places(np.concatenate([data.base.X, data.query.X]).astype(np.float64), seed),
     )
 
 
-def codes_of(h: HashFunction, X: NDArray[Any], n_jobs: int | None = None) -> Packed:
+def codes_of(h: HashFunction, X: NDArray[Any]) -> Packed:
     """The packed codes (n, n_bytes) of raw points X (n, D), as an estimator with h gives them."""
 
     def outputs(chunk: NDArray[Any]) -> Array:
-        return hashfunctions.outputs(h, chunk, n_jobs)
+        return hashfunctions.outputs(h, chunk)
 
     return pack(sign(hashfunctions.decided(outputs, np.asarray(X, np.float64))))
 
 
-def _path(
-    X: NDArray[np.float64], y: NDArray[Any], seed: int, n_jobs: int | None
-) -> list[tuple[Step, State]]:
+def _path(X: NDArray[np.float64], y: NDArray[Any], seed: int) -> list[tuple[Step, State]]:
     """The steps of MACHash(N_BITS, **PAIRS, **FREE), which is linear, each with its state."""
     settings = Settings(
         N_BITS,
@@ -161,7 +158,6 @@ def _path(
         **PAIRS,
         refine="auto",
         tol=FREE["tol"],
-        n_jobs=n_jobs,
     )
     generators = generator(seed).spawn(PARTS)
     return list(Training(settings, TrainingPoints(X, y, None), generators).steps())

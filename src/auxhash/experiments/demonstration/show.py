@@ -18,7 +18,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from numpy.typing import NDArray
 
 from auxhash.codes import Packed, hamming, unpack
-from auxhash.compute import checks
+from auxhash.compute import checks, context
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.neighbors import nearest
 from auxhash.experiments import datasets
@@ -268,7 +268,8 @@ class Show:
         label = asked.get("label")
         if label is not None:
             label = checks.whole("label", label, 0, int(np.max(np.asarray(self.data.base.y))))
-        alike = nearest(self.data.base.X.astype(np.float64), X, 1, n_jobs=1)[0][0, 0]
+        with context.using(n_jobs=1):
+            alike = nearest(self.data.base.X.astype(np.float64), X, 1)[0][0, 0]
         return X, label, self._places[alike].tolist()
 
     def _found(self, name: str, X: NDArray[Any], label: int | None) -> JsonObject:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.compute import context
 from auxhash.compute.arrays import Array
 from auxhash.compute.version import __version__
 from auxhash.experiments import claims, datasets, runs
@@ -169,9 +170,10 @@ def _solve(X: Array, pairs: Affinity, seed: int, order: Order) -> tuple[loop.Sta
     centres, start, solving = np.random.default_rng(seed).spawn(3)
     h = hashfunctions.get("linear", 100.0).prepare(X, centres)
     Z = (2 * start.integers(0, 2, (len(X), BITS)) - 1).astype(np.int8)
-    problem = zstep.Problem(pairs, "ksh", BITS, 1)
     solver = zstep.Cut(order=order)
-    steps = list(loop.MAC(solver).steps(problem, h.features(X), h, Z, solving))
+    with context.using(n_jobs=1):
+        problem = zstep.Problem(pairs, "ksh", BITS)
+        steps = list(loop.MAC(solver).steps(problem, h.features(X), h, Z, solving))
     return steps[0][1], loop.lowest(steps)[1]
 
 

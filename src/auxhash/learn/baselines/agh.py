@@ -80,8 +80,8 @@ class AGH(Unsupervised):
                 f"{m} anchors (n_anchors={self.n_anchors}, n_samples={len(X)}), "
                 f"got n_bits={self.n_bits}"
             )
-        self.anchors_ = k_means(X, m, rng, self.n_jobs)
-        distance = neighbors.nearest(self.anchors_, X, self._nearest(), n_jobs=self.n_jobs)[1]
+        self.anchors_ = k_means(X, m, rng)
+        distance = neighbors.nearest(self.anchors_, X, self._nearest())[1]
         self.width_ = float(np.sqrt(distance[:, -1]).mean()) or 1.0
         Z = self._ties(X)
         self.eigenvalues_, self.weights_ = anchor_graph_eigenvectors(Z, n_vectors)
@@ -93,7 +93,7 @@ class AGH(Unsupervised):
 
     def _ties(self, X: NDArray[Any]) -> Array:
         """Z (n, m), with s entries per row, which sum to 1."""
-        near, distance = neighbors.nearest(self.anchors_, X, self._nearest(), n_jobs=self.n_jobs)
+        near, distance = neighbors.nearest(self.anchors_, X, self._nearest())
         # Relative to the nearest anchor, so that a point far from all anchors is tied to some.
         kernel = np.exp((distance[:, :1] - distance) / self.width_**2)
         Z = np.zeros((len(X), len(self.anchors_)))
@@ -158,11 +158,11 @@ def second_thresholds(Z: Array, Y: Array) -> Array:
     return thresholds
 
 
-def k_means(X: Array, m: int, rng: np.random.Generator, n_jobs: int | None) -> Array:
+def k_means(X: Array, m: int, rng: np.random.Generator) -> Array:
     """m centres (m, D) by a few steps of Lloyd's algorithm, from points drawn at random."""
     centres = X[np.sort(rng.permutation(len(X))[:m])].copy()
     for _ in range(KMEANS_STEPS):
-        own = neighbors.nearest(centres, X, 1, n_jobs=n_jobs)[0][:, 0]
+        own = neighbors.nearest(centres, X, 1)[0][:, 0]
         count = np.bincount(own, minlength=m)
         order = np.argsort(own, kind="stable")
         start = np.cumsum(count) - count

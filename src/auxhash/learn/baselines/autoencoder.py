@@ -74,9 +74,7 @@ def f_step(X: Array, Z: Codes) -> Decoder:
     return Decoder(A[:-1].T, A[-1])
 
 
-def z_step(
-    X: Array, decoder: Decoder, Z: Codes, H: Codes, mu: float, n_jobs: int | None = None
-) -> Codes:
+def z_step(X: Array, decoder: Decoder, Z: Codes, H: Codes, mu: float) -> Codes:
     """Codes whose penalised objective is no higher than Z's; for few bits, the lowest of all."""
     G = decoder.A.T @ decoder.A
     solve = enumerate_codes if Z.shape[1] <= ENUMERATED else alternate
@@ -88,7 +86,7 @@ def z_step(
         lower = energy(G, pull + mu * H[rows], new) < old - ROUNDING * np.abs(old)
         return np.where(lower[:, None], new, Z[rows])
 
-    with threads.pool(n_jobs) as run:
+    with threads.pool() as run:
         return np.concatenate(run(chunk, threads.chunks(len(X), CHUNK)))
 
 
@@ -207,7 +205,7 @@ class BinaryAutoencoder(Unsupervised):
         scaled = Scaled().fit(X, start)(X)
         Z = first_codes(scaled, self.n_bits, start)
         h = hashfunctions.get(self.hash_function, self.C).prepare(X, centres)
-        F = h.features(X, self.n_jobs)
+        F = h.features(X)
         self.history_ = []
         self.error_ = np.inf
         for step, new, decoder in self._steps(scaled, F, h, Z):
@@ -220,15 +218,15 @@ class BinaryAutoencoder(Unsupervised):
         self, X: Array, F: Array, h: HashFunction, Z: Codes
     ) -> Iterator[tuple[AutoencoderStep, HashFunction, Decoder]]:
         bits = np.arange(self.n_bits)
-        h, H = h_step(h, None, F, Z, bits, None, self.n_jobs)
+        h, H = h_step(h, None, F, Z, bits)
         decoder = f_step(X, Z)
         mu = first_mu(X, decoder, Z) if self.mu == "auto" else float(self.mu)
         for _ in range(self.max_iter):
             start = penalized(X, decoder, Z, H, mu)
-            trained, Z = Z, z_step(X, decoder, Z, H, mu, self.n_jobs)
+            trained, Z = Z, z_step(X, decoder, Z, H, mu)
             after_z = penalized(X, decoder, Z, H, mu)
             bits = np.flatnonzero((trained != Z).any(axis=0))
-            h, H = h_step(h, H, F, Z, bits, None, self.n_jobs)
+            h, H = h_step(h, H, F, Z, bits)
             after_h = penalized(X, decoder, Z, H, mu)
             decoder = f_step(X, Z)
             after_f = penalized(X, decoder, Z, H, mu)
@@ -244,7 +242,7 @@ class BinaryAutoencoder(Unsupervised):
 
     def _outputs(self, X: NDArray[Any]) -> Array:
         h = self.hash_function_
-        return h.decision(h.features(X, self.n_jobs), self.n_jobs)
+        return h.decision(h.features(X))
 
 
 def first_codes(X: Array, n_bits: int, rng: np.random.Generator) -> Codes:

@@ -81,7 +81,7 @@ class BRE(Method):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @learning()
+    @learning
     def fit(
         self, X: ArrayLike, y: ArrayLike | None = None, affinity: Affinity | None = None
     ) -> Self:
@@ -134,7 +134,7 @@ class BRE(Method):
         for k in range(self.n_bits):
             own = rng.permutation(len(K))[: self.n_kernel]
             self.weights_[own, k] = INITIAL * rng.standard_normal(len(own))
-        problem = zstep.Problem(affinity, "bre", self.n_bits, self.n_jobs)
+        problem = zstep.Problem(affinity, "bre", self.n_bits)
         self.objective_ = self._descend(problem, K)
         self.n_iter_ = len(self.objective_) - 1
 
@@ -163,7 +163,7 @@ class BRE(Method):
         Z = sign(K @ self.weights_)
         objective = [problem.loss(Z)]
         for _ in range(self.max_iter):
-            with threads.pool(self.n_jobs) as run:
+            with threads.pool() as run:
                 for k in range(self.n_bits):
                     bit = problem.bit(codes_to_words(Z), k, np.zeros(len(Z)), 0.0, run)
                     Z[:, k] = improve(bit, K, self.weights_[:, k])

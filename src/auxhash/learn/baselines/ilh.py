@@ -85,15 +85,15 @@ class ILH(Pairwise):
         cutting, centres, solving = rng.spawn(3)
         self.subsets_ = subsets(len(X), int(self.n_bits), self.n_subset, cutting)
         h = hashfunctions.get(self.hash_function, self.C).prepare(X, centres)
-        F = h.features(X, self.n_jobs)
+        F = h.features(X)
         ones = np.ones((self.subsets_.shape[1], self.n_bits), np.int8)
-        h = h.refit(F[self.subsets_[0]], ones, np.arange(self.n_bits), None, self.n_jobs)
+        h = h.refit(F[self.subsets_[0]], ones, np.arange(self.n_bits))
         for k, (rows, bit_rng) in enumerate(
             zip(self.subsets_, solving.spawn(self.n_bits), strict=True)
         ):
             Z = ones.copy()
             Z[:, k] = self._codes(rows, y, affinity, bit_rng)
-            h = h.refit(F[rows], Z, np.array([k]), None, self.n_jobs)
+            h = h.refit(F[rows], Z, np.array([k]))
         self.hash_function_ = h
 
     def _codes(
@@ -114,16 +114,16 @@ class ILH(Pairwise):
                 # A subset is often too small for kappa+ and kappa-: no reason to warn.
                 warnings.filterwarnings("ignore", ".*points have fewer than n_")
                 pairs = affinities.from_labels(
-                    np.asarray(y)[rows], self.n_similar, self.n_dissimilar, draws, self.n_jobs
+                    np.asarray(y)[rows], self.n_similar, self.n_dissimilar, draws
                 )
         Z = sign(start.standard_normal((len(rows), 1)))
-        problem = zstep.Problem(pairs, LOSS, 1, self.n_jobs)
+        problem = zstep.Problem(pairs, LOSS, 1)
         free = zstep.Penalty(Z, 0.0)
         found = zstep.z_step(problem, Z, free, zstep.get(self.z_step), 2, solving)
         return found.Z[:, 0]
 
     def _outputs(self, X: NDArray[Any]) -> Array:
-        return hashfunctions.outputs(self.hash_function_, X, self.n_jobs)
+        return hashfunctions.outputs(self.hash_function_, X)
 
 
 def subsets(n: int, n_bits: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:

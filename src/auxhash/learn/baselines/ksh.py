@@ -105,7 +105,7 @@ class KSH(Pairwise):
         K = self._features(X)
         self.center_ = K.mean(axis=0)
         U, T = whitened(K - self.center_)
-        with threads.pool(self.n_jobs) as run:
+        with threads.pool() as run:
             if affinity is None and y is not None and y.ndim == 1:
                 S = similarity_of_labels(y)
             else:

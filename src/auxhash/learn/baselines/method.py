@@ -43,7 +43,7 @@ class Method(Hasher):
 class Unsupervised(Method):
     """Learns from X alone, in `_learn`."""
 
-    @learning()
+    @learning
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn from features X (n, D); y is not learnt from, only kept for `score`."""
         self._check_parameters()
@@ -59,7 +59,7 @@ class Unsupervised(Method):
 class Supervised(Method):
     """Learns from X and the labels y (n,), in `_learn`."""
 
-    @learning()
+    @learning
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from features X (n, D) and labels y (n,)."""
         self._check_parameters()
@@ -80,7 +80,7 @@ class Supervised(Method):
 class Pairwise(Method):
     """Learns from X and labels, or an affinity in their place, in `_learn`."""
 
-    @learning()
+    @learning
     def fit(
         self, X: ArrayLike, y: ArrayLike | None = None, affinity: Affinity | None = None
     ) -> Self:

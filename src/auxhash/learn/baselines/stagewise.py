@@ -37,18 +37,18 @@ class Stagewise(loop.MAC):
         began = clock.seconds()
         Z = np.ones(Z.shape, np.int8)
         # Trained on the first codes, all +1, h has all bits from the beginning.
-        h = h.refit(F, Z, np.arange(problem.n_bits), None, problem.n_jobs)
+        h = h.refit(F, Z, np.arange(problem.n_bits))
         H = np.ones_like(Z)
         z_seconds, h_seconds = 0.0, clock.seconds() - began
         for k in range(problem.n_bits):
             began = clock.seconds()
-            with threads.pool(problem.n_jobs) as run:
+            with threads.pool() as run:
                 Z[:, k] = next_bit(
                     problem, codes_to_words(H), k, "absent", self.solver, self.max_sweeps, run, rng
                 )
             between = clock.seconds()
-            h = h.refit(F, Z, np.array([k]), None, problem.n_jobs)
-            H[:, k] = sign(h.decision(F, problem.n_jobs)[:, k])
+            h = h.refit(F, Z, np.array([k]))
+            H[:, k] = sign(h.decision(F)[:, k])
             z_seconds += between - began
             h_seconds += clock.seconds() - between
         loss = problem.loss(Z)
@@ -113,7 +113,6 @@ class TwoStepBaseline(AffinityHash):
             n_similar=self.n_similar,
             n_dissimilar=self.n_dissimilar,
             two_step=True,
-            n_jobs=self.n_jobs,
         )
 
     def _check_parameters(self) -> None:

@@ -65,7 +65,7 @@ class STH(Method):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @learning()
+    @learning
     def fit(
         self, X: ArrayLike, y: ArrayLike | None = None, affinity: Affinity | None = None
     ) -> Self:
@@ -98,8 +98,8 @@ class STH(Method):
         self.eigenvalues_, self.embedding_ = laplacian_eigenmap(graph, int(self.n_bits), start)
         Z = sign(self.embedding_ - middle(self.embedding_))
         h = hashfunctions.get(self.hash_function, self.C).prepare(points, centres)
-        F = h.features(points, self.n_jobs)
-        self.hash_function_ = h.refit(F, Z, np.arange(self.n_bits), None, self.n_jobs)
+        F = h.features(points)
+        self.hash_function_ = h.refit(F, Z, np.arange(self.n_bits))
         return self._finish(points, labels)
 
     def _check_parameters(self) -> None:
@@ -110,15 +110,15 @@ class STH(Method):
 
     def _graph(self, X: Array, y: NDArray[Any] | None) -> csr_array:
         if y is None:
-            return neighbour_graph(X, np.arange(len(X)), self.n_neighbors, self.n_jobs)
+            return neighbour_graph(X, np.arange(len(X)), self.n_neighbors)
         graph = csr_array((len(X), len(X)))
         for label in np.unique(y):
             members = np.flatnonzero(y == label)
-            graph = graph + neighbour_graph(X, members, self.n_neighbors, self.n_jobs)
+            graph = graph + neighbour_graph(X, members, self.n_neighbors)
         return graph
 
     def _outputs(self, X: NDArray[Any]) -> Array:
-        return hashfunctions.outputs(self.hash_function_, X, self.n_jobs)
+        return hashfunctions.outputs(self.hash_function_, X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -126,9 +126,7 @@ class STH(Method):
         return tags
 
 
-def neighbour_graph(
-    X: Array, members: NDArray[np.int64], n_neighbors: int, n_jobs: int | None
-) -> csr_array:
+def neighbour_graph(X: Array, members: NDArray[np.int64], n_neighbors: int) -> csr_array:
     """Symmetric graph on the points `members`: 1 where either is among the other's nearest.
 
     A single member has an edge to itself, so that every degree is positive.
@@ -138,7 +136,7 @@ def neighbour_graph(
     if k == 0:
         near = np.zeros((len(members), 1), np.int64)
     else:
-        near = neighbors.nearest(X[members], k=k, n_jobs=n_jobs)[0]
+        near = neighbors.nearest(X[members], k=k)[0]
     source = np.repeat(members, near.shape[1])
     directed = csr_array((np.ones(len(source)), (source, members[near.ravel()])), shape=(n, n))
     return directed.maximum(directed.T)

@@ -19,7 +19,7 @@ from auxhash.compute.device import CPU, Device
 from auxhash.compute.peers import peers
 from auxhash.mac.hashfunctions import HashFunction
 from auxhash.mac.hashfunctions.position import Position
-from auxhash.mac.hashfunctions.smooth import Moment, SelfMoving, Smooth, is_resumable, moves_itself
+from auxhash.mac.hashfunctions.smooth import Moment, Resumable, SelfMoving, Smooth
 
 RATE = 0.02  # length of the first step, unless something else is wanted
 FIRST, SECOND = 0.9, 0.999  # Adam's decay rates of the mean gradient and of its mean square
@@ -182,7 +182,7 @@ class GradientDescent:
     ) -> None:
         self.smooth, self.objective = smooth, objective
         self.n_steps, self.steepness, self.rate = n_steps, steepness, rate
-        self.moving = smooth if moves_itself(smooth) else Adam(cast("Smooth", smooth))
+        self.moving = smooth if isinstance(smooth, SelfMoving) else Adam(smooth)
         self.begin(rng)
 
     def begin(self, rng: np.random.Generator) -> None:
@@ -200,7 +200,7 @@ class GradientDescent:
 
     def position(self, reports: int, h: HashFunction, rng: np.random.Generator) -> Position | None:
         """Where these steps stand; h is what they have led to. None where that cannot be told."""
-        drawn = self.smooth.drawn() if is_resumable(self.smooth) else None
+        drawn = self.smooth.drawn() if isinstance(self.smooth, Resumable) else None
         if drawn is None or peers().n > 1:
             return None
         order, used = devices.fetched(self.batches.order), self.batches.used
@@ -215,7 +215,7 @@ class GradientDescent:
         """Go on from a position, and draw from this generator as it did there."""
         rng.bit_generator.state = position.rng.bit_generator.state
         self.restore(position.parameters, position.mean, position.square)
-        if is_resumable(self.smooth):
+        if isinstance(self.smooth, Resumable):
             self.smooth.redraw(position.drawn)
         self.batches.order = self.batches.device.put(devices.fetched(position.order))
         self.batches.used = position.used

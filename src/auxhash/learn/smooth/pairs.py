@@ -77,7 +77,7 @@ class FreshPairs:
         affinity = problem.affinity
         self.batch, self.unit, self.device = batch, steepest(problem), problem.device
         size = np.bincount(classes)
-        weight = affinity.class_weights(classes, problem.n_jobs)
+        weight = affinity.class_weights(classes)
         count = np.outer(size, size) - np.diag(size)
         weight = np.divide(weight, count, out=np.zeros_like(weight), where=count > 0)
         self.weight = (weight / affinity.total_weight()).astype(np.float32)  # (classes, classes)

@@ -186,7 +186,7 @@ class Refine:
             k = min(NEAREST, len(F) - 1)
             parts = threads.chunks(len(F), problem.device.rows(BATCH, F.shape[1]))
             points = np.concatenate([problem.device.fetch(F[rows]) for rows in parts])[:, :-1]
-            near = Partners.of_table(nearest(points, k=k, n_jobs=problem.n_jobs)[0])
+            near = Partners.of_table(nearest(points, k=k)[0])
             similar = Both(similar, near, self.neighbors)
         return Rank(similar, self.batch or RANK_BATCH, device=problem.device)
 
@@ -242,10 +242,10 @@ class Refine:
             made = state.position.reports
         ends = np.linspace(0, self.n_steps, REPORTS + 1).astype(int)
         for report, (start, stop) in enumerate(pairwise(ends[made:]), made + 1):
-            with threads.pool(problem.n_jobs) as run:
+            with threads.pool() as run:
                 _move(descent, range(start, stop), run, rng)
             h = h.moved(descent.smooth.weights())
-            H = codes(h, F, problem.n_jobs)
+            H = codes(h, F)
             loss = peers().sum(problem.loss(H))
             new_score = validate(h) if validate else float("nan")
             accepted = not new_score < state.score
@@ -264,7 +264,7 @@ class Refine:
         objective = self._objective(problem, F)
         if self.objective == "rank" and isinstance(h, SVMHash | NetworkHash):
             h = replace(h, decay=RANK_DECAY * h.decay)
-        with threads.pool(problem.n_jobs):
+        with threads.pool():
             smooth = h.smooth(F, rng)
         return GradientDescent(smooth, objective, self.n_steps, self.steepness, self.rate, rng)
 
@@ -300,7 +300,7 @@ class Refine:
     ) -> float:
         """What `validate` says of h after all these steps."""
         descent = self._descent(h, problem, F, rng)
-        with threads.pool(problem.n_jobs) as run:
+        with threads.pool() as run:
             _move(descent, range(self.n_steps), run, rng)
         return validate(h.moved(descent.smooth.weights()))
 

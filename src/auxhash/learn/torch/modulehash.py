@@ -24,6 +24,7 @@ from auxhash.learn.torch.learning import (
     ToInput,
 )
 from auxhash.learn.torch.smooth import SmoothModule
+from auxhash.mac.hashfunctions import BaseHash
 from auxhash.model.encoding import TYPES
 
 ModuleState = dict[str, NDArray[Any]]  # a module's state_dict, as NumPy's arrays
@@ -37,7 +38,7 @@ STEADY = ("_parameters", "_buffers", "_modules")  # attributes of a module told 
 
 @register("ModuleHash")
 @dataclass(frozen=True, eq=False)  # arrays and modules have no equality of one value
-class ModuleHash:
+class ModuleHash(BaseHash):
     """h(x) = sign(module(x)), for a `torch.nn.Module` that maps a batch to n_bits real outputs.
 
     The h step trains all bits together on the codes Z, from the weights of the last iteration on;
@@ -92,7 +93,7 @@ class ModuleHash:
     input_by: str = ""
 
     GIVEN: ClassVar[tuple[str, ...]] = ("module", "augment", "to_input")
-    shared: ClassVar[bool] = True
+    shared = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.module, torch.nn.Module):
@@ -144,7 +145,7 @@ class ModuleHash:
             input_by=_name(self.to_input),
         )
 
-    def features(self, X: NDArray[Any], n_jobs: int | None = None) -> NDArray[Any]:
+    def features(self, X: NDArray[Any]) -> NDArray[Any]:
         """X itself: the module learns features of its own."""
         if self.shape is None:
             raise ValueError("the hash function is not prepared")
@@ -157,7 +158,7 @@ class ModuleHash:
             )
         return X
 
-    def check_bits(self, F: NDArray[Any], n_bits: int) -> None:
+    def check_bits(self, F: Any, n_bits: int) -> None:
         try:
             found = self._encoded(F[:2])
         except (RuntimeError, TypeError, IndexError, ValueError) as error:
@@ -173,11 +174,10 @@ class ModuleHash:
 
     def refit(
         self,
-        F: NDArray[Any],
+        F: Any,
         Z: Codes,
         bits: NDArray[np.int64],
         weight: Array | None = None,
-        n_jobs: int | None = None,
     ) -> "ModuleHash":
         """Train all bits, whichever are asked for: they share their layers."""
         module = self.trained_module()
@@ -190,7 +190,7 @@ class ModuleHash:
     def take(self, other: "ModuleHash", bits: NDArray[np.int64]) -> "ModuleHash":
         raise TypeError("the bits of a module share layers: none can be taken from another module")
 
-    def decision(self, F: NDArray[Any], n_jobs: int | None = None) -> Array:
+    def decision(self, F: Any) -> Array:
         outputs = self._encoded(F).astype(np.float64)
         if outputs.ndim != 2:
             raise ValueError(f"module must give outputs (n, n_bits), got shape {outputs.shape}")
@@ -218,11 +218,12 @@ class ModuleHash:
         kept = ("shape", "bytes_", "seed", "n_refits", "state", "input_by")
         return replace(self, **{name: getattr(learnt, name) for name in kept})
 
-    def export_onnx(self, path: str | os.PathLike[str], n_bits: int, dtype: str) -> None:
+    def export_onnx(self, path: str | os.PathLike[str], n_bits: int, dtype: str) -> bool:
         """Write the module, from raw points to packed codes, as `auxhash.export_onnx` does."""
         from auxhash.learn.torch.export import export  # PyTorch's exporter is slow to import
 
         export(self, n_bits, path, dtype)
+        return True
 
     # What it holds.
 

@@ -137,7 +137,7 @@ def opened(
 ) -> Iterator[Checkpoint]:
     """The checkpoint in this folder, made where there is none, for as long as the run takes.
 
-    `given` is what the hash function is made of that no file holds (`hashfunctions.given`).
+    `given` is what the hash function is made of that no file holds (`BaseHash.given`).
 
     Raises ValueError for a folder that another run holds, or whose checkpoint is damaged or of
     another run, and OSError where nothing can be written.

@@ -76,13 +76,19 @@ def getting_ready(shown: bool) -> Iterator[Callable[[str], None]]:
 
 
 def show(
-    steps: Iterable[tuple[Step, State]], last_mu: float, alpha: float, max_iter: int, more: int
+    steps: Iterable[tuple[Step, State]],
+    last_mu: float,
+    alpha: float,
+    max_iter: int,
+    more: int,
+    listener: Listener | None = None,
 ) -> Iterator[tuple[Step, State]]:
     """Pass the steps on, and show in a bar what is being done, how far it is, and time left.
 
     After the two-step solution come at most `max_iter` steps of MAC, then `more` of refinement.
+    `listener` is told of the loops that the steps are made in.
     """
-    with underway.listening() as listener, new_bar(listener=listener) as bar:
+    with new_bar(listener=listener) as bar:
         task = bar.add_task("", total=1 + max_iter + more, stage="two-step")
         last = max_iter  # iteration of MAC, at most
         refined = 0

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute import approximate, clock, neighbors, threads, underway
+from auxhash.compute import approximate, clock, context, neighbors, threads, underway
 from auxhash.compute.arrays import Numbers, Single
 from auxhash.compute.checks import number, whole
 from auxhash.compute.device import CPU, Device
@@ -25,13 +25,8 @@ from auxhash.learn.smooth.similar import Partners
 from auxhash.learn.training import interrupt
 from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
 from auxhash.learn.training.progress import getting_ready, new_bar
-from auxhash.mac.hashfunctions.step import (
-    HashFunction,
-    SharedLayers,
-    StartedLinearly,
-    is_shared,
-    started,
-)
+from auxhash.mac import hashfunctions
+from auxhash.mac.hashfunctions import HashFunction, SmoothHashFunction, started
 
 REPORTS = 50  # times that the rank is measured, and that a run can be stopped or go on
 STEEPNESS = 1.0, 10.0  # of tanh, in the first step and in the last
@@ -73,13 +68,12 @@ class RankSettings:
     """What a run is to do. The estimator has checked every field."""
 
     n_bits: int
-    hash_function: StartedLinearly | SharedLayers  # to be prepared
+    hash_function: SmoothHashFunction  # to be prepared; see `hashfunctions.check_started`
     metric: Metric
     n_neighbors: int
     n_steps: int
     max_points: int | None  # a random sample of so many is learnt from
     device: Device = CPU
-    n_jobs: int | None = None
     verbose: int = 0
 
 
@@ -118,13 +112,12 @@ class RankTraining:
                 now("nearest neighbours")
                 nearest = self._nearest(X)
         h = settings.hash_function.prepare(X, preparing)
-        F = h.features(X, settings.n_jobs)
-        if is_shared(h):
-            h.check_bits(F, settings.n_bits)
+        F = h.features(X)
+        hashfunctions.with_defaults(h).check_bits(F, settings.n_bits)
         self.h = started(h, F, settings.n_bits, preparing)
         self.objective = Rank(Partners.of_table(nearest), device=settings.device)
         device = settings.device
-        with threads.pool(settings.n_jobs):
+        with threads.pool():
             self.smooth = device.carry(self.h).smooth(device.put(F), self.rng)
         self.descent = GradientDescent(
             self.smooth, self.objective, settings.n_steps, STEEPNESS, RATE, self.rng
@@ -140,7 +133,7 @@ class RankTraining:
         k = min(settings.n_neighbors, len(X) - 1)
         if settings.device is not CPU:
             return neighbors.nearest_on(settings.device, X, k, settings.metric)
-        return approximate.near(X, k, settings.metric, settings.n_jobs)
+        return approximate.near(X, k, settings.metric)
 
     def run(self) -> RankResult:
         """Make all steps, or those until Ctrl-C."""
@@ -148,8 +141,10 @@ class RankTraining:
         history: list[RankStep] = [] if saved is None else list(saved.history)
         if saved is not None:
             self._restore(saved)
-        with interrupt.watching() as watch:
-            for step in watch.until_pressed(self._shown(self._kept(self._steps(history)))):
+        listener = underway.Listener() if self.settings.verbose else None
+        with interrupt.watching() as watch, context.using(listener=listener):
+            steps = self._shown(self._kept(self._steps(history)), listener)
+            for step in watch.until_pressed(steps):
                 history.append(step)
         weights = [self.settings.device.fetch(each) for each in self.smooth.weights()]
         h = self.h.moved(weights)
@@ -165,7 +160,7 @@ class RankTraining:
                 continue
             began = clock.seconds()
             self.descent.begin(self.rng)
-            with threads.pool(self.settings.n_jobs) as run:
+            with threads.pool() as run:
                 for t in underway.each("gradient steps", range(start, stop)):
                     self.descent.move(t, run)
                 rank = self._rank(run)
@@ -190,12 +185,14 @@ class RankTraining:
         self.rng.bit_generator.state = saved.rng.bit_generator.state
         self.descent.restore(saved.parameters, saved.mean, saved.square)
 
-    def _shown(self, steps: Iterable[RankStep]) -> Iterator[RankStep]:
+    def _shown(
+        self, steps: Iterable[RankStep], listener: underway.Listener | None
+    ) -> Iterator[RankStep]:
         """Pass the steps on, and show them in a progress bar if that is wanted."""
         if not self.settings.verbose:
             yield from steps
             return
-        with underway.listening() as listener, new_bar(listener=listener) as bar:
+        with new_bar(listener=listener) as bar:
             task = bar.add_task("", total=self.settings.n_steps, stage="learning")
             for step in steps:
                 told = f"a neighbour's rank {step.rank:,.1f}"

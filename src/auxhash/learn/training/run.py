@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.codes import Codes
-from auxhash.compute import clock
+from auxhash.compute import clock, context, underway
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.peers import peers
 from auxhash.learn.smooth import REPORTS, Refine
@@ -59,7 +59,6 @@ class Settings:
     learnt_from: int = 0  # other points that it was learnt from
     validation: Validation | None = None
     device: Device = CPU
-    n_jobs: int | None = None
     verbose: int = 0
 
 
@@ -116,14 +115,11 @@ class Training:
         X = device.points(self.points.X)
         if not settings.going_on:
             self.h = self.h.prepare(X, centres)
-        self.F = hashfunctions.training_features(self.h, X, settings.n_jobs)
-        if hashfunctions.is_shared(self.h):
-            self.h.check_bits(self.F, settings.n_bits)
+        self.F = hashfunctions.training_features(self.h, X)
+        hashfunctions.with_defaults(self.h).check_bits(self.F, settings.n_bits)
         self.Z = self._first_codes(codes)
         now("lists of partners")
-        self.problem = zstep.problem_on(
-            device, self.affinity, settings.loss, settings.n_bits, settings.n_jobs
-        )
+        self.problem = zstep.problem_on(device, self.affinity, settings.loss, settings.n_bits)
 
     def run(self) -> Result:
         """Train, and return the best that was found."""
@@ -131,8 +127,9 @@ class Training:
         history = [] if saved is None else list(saved.history)
         first: list[HashFunction] = []
         bring = self.settings.device.bring
-        with interrupt.watching() as watch:
-            steps = watch.until_pressed(_told(self._consumed(), watch))
+        listener = underway.Listener() if self.settings.verbose else None
+        with interrupt.watching() as watch, context.using(listener=listener):
+            steps = watch.until_pressed(_told(self._consumed(listener), watch))
             found = self._chosen(_record(steps, history, first), history)
         if self.settings.going_on and self.points.init is None:
             found = self._with_what_was_learnt(*found)
@@ -160,12 +157,13 @@ class Training:
         Where there are no others, or no average can be taken, the lower L(h) decides.
         """
         before, others = self._loss(self.Z), self.settings.learnt_from
-        averageable = hashfunctions.is_averageable
-        if others and averageable(self.h) and averageable(h):
+        middle: HashFunction | None = None
+        if others:
             n = peers().sum(len(self.points.X))
-            share = n / (n + others)
-            middle = self.h.average(h, share, self.F)
-            codes = hashfunctions.codes(middle, self.F, self.settings.n_jobs)
+            old, new = (hashfunctions.with_defaults(each) for each in (self.h, h))
+            middle = old.average(new, n / (n + others), self.F)
+        if middle is not None:
+            codes = hashfunctions.codes(middle, self.F)
             found = self._loss(codes)
             return (middle, codes, found) if found <= before else (self.h, self.Z, before)
         return (self.h, self.Z, before) if before <= loss else (h, H, loss)
@@ -212,12 +210,12 @@ class Training:
         h = self.h
         if not self.settings.going_on:
             h = hashfunctions.started(h, self.F, self.settings.n_bits, self.starting)
-        H = hashfunctions.codes(h, self.F, self.settings.n_jobs)
+        H = hashfunctions.codes(h, self.F)
         loss, score = self._loss(H), self.validate(h) if self.validate else math.nan
         step = Step(0, 0.0, loss, loss, loss, 0, score, True, clock.seconds() - began, 0.0, 0.0)
         return step, State(h, H, H, H, None, score, ended=True)
 
-    def _consumed(self) -> Steps:
+    def _consumed(self, listener: underway.Listener | None) -> Steps:
         """The steps, passed through the checkpoint and the progress bar, if there are any."""
         steps = self.steps()
         if self.checkpoint is not None:
@@ -227,7 +225,9 @@ class Training:
             more = 0 if self.refine is None else REPORTS
             alone = self.settings.two_step or self.settings.end_to_end
             most = 0 if alone else algorithm.max_iter
-            steps = progress.show(steps, self.problem.last_mu, algorithm.alpha, most, more)
+            steps = progress.show(
+                steps, self.problem.last_mu, algorithm.alpha, most, more, listener
+            )
         return steps
 
     def _pairs(self, rng: np.random.Generator) -> Affinity:
@@ -240,11 +240,8 @@ class Training:
         if settings.device is not CPU:
             return gpu.from_labels(
                 settings.device, self.points.y, settings.n_similar, settings.n_dissimilar, rng,
-                settings.n_jobs,
             )  # fmt: skip
-        return affinities.from_labels(
-            self.points.y, settings.n_similar, settings.n_dissimilar, rng, settings.n_jobs
-        )
+        return affinities.from_labels(self.points.y, settings.n_similar, settings.n_dissimilar, rng)
 
     def _first_codes(self, rng: np.random.Generator) -> Codes:
         """The codes `init`, those of the hash function to go on from, or random ones."""
@@ -253,7 +250,7 @@ class Training:
             given: Codes = settings.device.put(self.points.init)
             return given
         if settings.going_on:
-            old = hashfunctions.codes(self.h, self.F, settings.n_jobs)
+            old = hashfunctions.codes(self.h, self.F)
             if old.shape != shape:
                 raise ValueError(
                     f"warm_start goes on from {old.shape[1]} bits; n_bits is {shape[1]} now"
@@ -267,8 +264,8 @@ class Training:
         validation = self.settings.validation
         if held is None or validation is None:
             return None
-        queries = self.h.features(self.settings.device.put(held.X), self.settings.n_jobs)
-        return precision_of(held, validation, self.points, self.F, queries, self.settings.n_jobs)
+        queries = self.h.features(self.settings.device.put(held.X))
+        return precision_of(held, validation, self.points, self.F, queries)
 
     def _refinement(self) -> Refine | None:
         refine = self.settings.refine

@@ -158,19 +158,18 @@ def precision_of(
     points: TrainingPoints,
     base: Matrix,
     queries: Matrix,
-    n_jobs: int | None,
 ) -> Validate:
     """The precision that judges a hash function; base and queries are features of the points."""
     if held.pairs is not None:
-        return PairPrecision(base, queries, held.pairs, n_jobs)
+        return PairPrecision(base, queries, held.pairs)
     truth = None
     if validation.neighbors is not None:
         some = min(int(validation.neighbors), len(base))
         known, asked = (X.reshape(len(X), -1) for X in (points.X, held.X))  # of pictures, pixels
-        truth = nearest(known, asked, some, n_jobs=n_jobs)[0]
+        truth = nearest(known, asked, some)[0]
     labels = (held.y, points.y) if truth is None else (None, None)
     k = min(int(validation.k), peers().sum(len(base)))
-    return Precision(base, queries, *labels, truth, k, n_jobs)
+    return Precision(base, queries, *labels, truth, k)
 
 
 class Precision:
@@ -184,16 +183,15 @@ class Precision:
         base_labels: NDArray[Any] | None,
         neighbors: NDArray[np.int64] | None,
         k: int,
-        n_jobs: int | None,
     ) -> None:
-        self.base, self.queries, self.k, self.n_jobs = base, queries, k, n_jobs
+        self.base, self.queries, self.k = base, queries, k
         self.truth = query_labels, base_labels, neighbors
         Truth(*self.truth, len(queries), len(base))  # or raise at once
 
     def __call__(self, h: HashFunction) -> float:
-        both = (codes(h, F, self.n_jobs) for F in (self.queries, self.base))
+        both = (codes(h, F) for F in (self.queries, self.base))
         queries, base = (devices.of(some).fetch(some) for some in both)
-        found = tally.take(queries, base, *self.truth, n_jobs=self.n_jobs)
+        found = tally.take(queries, base, *self.truth)
         counts, n_base = peers().sum(np.stack([found.found, found.hits])), peers().sum(len(base))
         found = replace(found, found=counts[0], hits=counts[1], n_base=n_base)
         return float(counted.precision(found, np.array([self.k]))[0])
@@ -207,13 +205,11 @@ class PairPrecision:
     Queries without similar partners do not count.
     """
 
-    def __init__(
-        self, base: Matrix, queries: Matrix, pairs: JudgedPairs, n_jobs: int | None
-    ) -> None:
-        self.base, self.queries, self.pairs, self.n_jobs = base, queries, pairs, n_jobs
+    def __init__(self, base: Matrix, queries: Matrix, pairs: JudgedPairs) -> None:
+        self.base, self.queries, self.pairs = base, queries, pairs
 
     def __call__(self, h: HashFunction) -> float:
-        both = (codes(h, F, self.n_jobs) for F in (self.queries, self.base))
+        both = (codes(h, F) for F in (self.queries, self.base))
         queries, base = (devices.of(some).fetch(some) for some in both)
         n, levels = len(queries), queries.shape[1] + 1
         every, similar = np.zeros(n * levels), np.zeros(n * levels)
@@ -238,9 +234,6 @@ def precision_among(
     query_labels: Any,
     base_labels: Any,
     k: int,
-    n_jobs: int | None,
 ) -> float:
     """Precision at k of queries among the training points, k capped by their number."""
-    return metrics.precision_at_k(
-        queries, base, query_labels, base_labels, min(k, len(base)), n_jobs
-    )
+    return metrics.precision_at_k(queries, base, query_labels, base_labels, min(k, len(base)))

@@ -219,7 +219,7 @@ class Affinity:
                 return float(self._times() @ weight)
         return float(self.weight.sum())
 
-    def class_weights(self, classes: Numbers, n_jobs: int | None = None) -> Array:
+    def class_weights(self, classes: Numbers) -> Array:
         """The weights (classes, classes) of the pairs of each two classes, every pair twice: in
         both orders."""
         short = classes.astype(np.int32)  # fewer of them miss the caches
@@ -230,7 +230,7 @@ class Affinity:
             return weight
 
         parts = threads.chunks(len(self), PART) or [slice(0, 0)]
-        weight: Array = np.sum(threads.run_kernels(part, parts, n_jobs), axis=0)
+        weight: Array = np.sum(threads.run_kernels(part, parts), axis=0)
         return weight + weight.T
 
     def grouped(self, groups: ArrayLike) -> "Affinity":

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.compute import approximate, checks, neighbors, random, threads
+from auxhash.compute import approximate, checks, context, neighbors, random, threads
 from auxhash.compute.arrays import Array, Numbers
 from auxhash.compute.random import RandomState
 from auxhash.mac.affinity import draws
@@ -46,7 +46,8 @@ def from_labels(
         raise ValueError(f"y must hold the labels of at least two points, got {n}")
     _wanted("n_similar", n_similar, n)
     _wanted("n_dissimilar", n_dissimilar, n)
-    return drawn_from_labels(labels, n_similar, n_dissimilar, random.seed(random_state), n_jobs)
+    with context.using(n_jobs=n_jobs):
+        return drawn_from_labels(labels, n_similar, n_dissimilar, random.seed(random_state))
 
 
 def drawn_from_labels(
@@ -54,7 +55,6 @@ def drawn_from_labels(
     n_similar: int | None,
     n_dissimilar: int | None,
     seed: np.uint64,
-    n_jobs: int | None,
 ) -> Affinity:
     """The same from checked labels and the seed of the draws."""
     n = len(labels)
@@ -68,15 +68,15 @@ def drawn_from_labels(
         order = np.argsort(groups, kind="stable").astype(np.int32)
         size = np.bincount(groups)
         widths = min(similar, size.max() - 1), min(dissimilar, n - size.min())
-        tables = draws.draw(n, widths, n_jobs, draws.by_class, order, groups, np.cumsum(size), seed)
+        tables = draws.draw(n, widths, draws.by_class, order, groups, np.cumsum(size), seed)
     else:
         bits = np.packbits(labels.astype(bool), axis=1)
         sets = np.unique(bits, axis=0, return_inverse=True)[1].reshape(n)
         args = bits, np.argsort(sets, kind="stable"), sets, seed
-        tables = draws.draw(n, (similar, dissimilar), n_jobs, draws.by_shared_label, *args)
+        tables = draws.draw(n, (similar, dissimilar), draws.by_shared_label, *args)
     had = [(table >= 0).sum(axis=1) for table in tables]
     warn_of_few(had, (n_similar, n_dissimilar), labels)
-    made = fold_signs(*tables, groups, n_jobs)
+    made = fold_signs(*tables, groups)
     made.by_class = groups is not None
     return made
 
@@ -138,13 +138,13 @@ def from_neighbors(
         warnings.warn(f"n_similar={similar} is capped at {n - 2} for {n} points", stacklevel=2)
         similar = n - 2
     dissimilar = _wanted("n_dissimilar", n_dissimilar, n)
-    near = approximate.near(points, similar, metric, n_jobs).astype(np.int32)
-    near.sort(axis=1)
-    tables = draws.draw(
-        n, (similar, dissimilar), n_jobs, draws.by_rank, near, random.seed(random_state)
-    )
-    if values == "sign":
-        return fold_signs(*tables, None, n_jobs)
+    with context.using(n_jobs=n_jobs):
+        near = approximate.near(points, similar, metric).astype(np.int32)
+        near.sort(axis=1)
+        seed = random.seed(random_state)
+        tables = draws.draw(n, (similar, dissimilar), draws.by_rank, near, seed)
+        if values == "sign":
+            return fold_signs(*tables, None)
     i, j = (np.concatenate(part) for part in zip(*map(draws.drawn, tables), strict=True))
     # from_pairs divides by the largest anyway.
     unit = neighbors.scale(points) if metric == "euclidean" else 1.0

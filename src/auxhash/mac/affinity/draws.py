@@ -119,9 +119,7 @@ def by_rank(start: int, stop: int, similar: Any, dissimilar: Any, near: Any, see
             far[t] += np.searchsorted(below, far[t], "right")
 
 
-def draw(
-    n: int, widths: tuple[int, int], n_jobs: int | None, kernel: Any, *args: Any
-) -> tuple[DrawnTable, DrawnTable]:
+def draw(n: int, widths: tuple[int, int], kernel: Any, *args: Any) -> tuple[DrawnTable, DrawnTable]:
     """Run a drawing kernel over all points: the similar table, then the dissimilar one.
 
     What a point draws takes time in proportion to what it draws, whatever the number of points.
@@ -136,7 +134,7 @@ def draw(
     def part(rows: slice) -> None:
         kernel(rows.start, rows.stop, similar, dissimilar, *args)
 
-    with threads.pool(n_jobs) as run:
+    with threads.pool() as run:
         run(part, threads.chunks(n, CHUNK))
     return similar, dissimilar
 

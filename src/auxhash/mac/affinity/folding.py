@@ -28,17 +28,15 @@ SIGNS = np.array([-1.0, 1.0])
 Draws = tuple[AnyArray, AnyArray, AnyArray, AnyArray]  # n, m, value and weight of some draws
 
 
-def fold_signs(
-    similar: DrawnTable, dissimilar: DrawnTable, groups: Numbers | None, n_jobs: int | None
-) -> Affinity:
+def fold_signs(similar: DrawnTable, dissimilar: DrawnTable, groups: Numbers | None) -> Affinity:
     """Pairs of drawn points, with y = +1 for the similar and -1 for the dissimilar ones.
 
     The rows of both tables are sorted.
     """
     n, tables = len(similar), (dissimilar, similar)
-    shares = _shares(n, threads.n_shares(n, similar.size + dissimilar.size, CHUNK, n_jobs))
+    shares = _shares(n, threads.n_shares(n, similar.size + dissimilar.size, CHUNK))
     count = np.zeros(n + 1, np.int64)
-    with threads.pool(n_jobs) as run:
+    with threads.pool() as run:
         for table in tables:
             run(partial(_sort, table), threads.chunks(n, ROWS))
             run(partial(_count_of, table, count), shares)
@@ -80,7 +78,7 @@ def fold_pairs(
     at = starts[:-1].copy()
     for a, b, values, weights in listed():
         _place(a, b, values, weights, at, high, value, total)
-    with threads.pool(None) as run:
+    with threads.pool() as run:
         found = _merged(starts, high, value, total, run)
     return Affinity.sorted_pairs(*found, kind, None)
 

@@ -27,16 +27,15 @@ def from_labels(
     n_similar: int | None,
     n_dissimilar: int | None,
     rng: np.random.Generator,
-    n_jobs: int | None,
 ) -> Affinity:
     """As `affinity.from_labels`, on a GPU where it can: one label per point, not too many draws."""
     few = n_similar and n_dissimilar and max(n_similar, n_dissimilar) <= MOST_DRAWS
     if y.ndim != 1 or not few:
-        return build.from_labels(y, n_similar, n_dissimilar, rng, n_jobs)
+        return build.from_labels(y, n_similar, n_dissimilar, rng)
     assert n_similar is not None
     assert n_dissimilar is not None
     labels, seed = checks.labels("y", y), random.seed(rng)
-    return DeviceAffinity(device, labels, int(n_similar), int(n_dissimilar), seed, n_jobs)
+    return DeviceAffinity(device, labels, int(n_similar), int(n_dissimilar), seed)
 
 
 class DrawnEdges(NamedTuple):
@@ -62,12 +61,11 @@ class DeviceAffinity(Affinity):
         n_similar: int,
         n_dissimilar: int,
         seed: np.uint64,
-        n_jobs: int | None,
     ) -> None:
         self.kind, self.n_points, self.device = "similarity", len(labels), device
         self.classes = np.unique(labels, return_inverse=True)[1].astype(np.int64)
         self.groups, self.rows = self.classes, ROWS
-        self.drawn_as = labels, n_similar, n_dissimilar, seed, n_jobs
+        self.drawn_as = labels, n_similar, n_dissimilar, seed
         self.n_draws = self._counted(n_similar, n_dissimilar)
         self.edges = self._drawn(n_similar, n_dissimilar, seed)
 
@@ -119,7 +117,7 @@ class DeviceAffinity(Affinity):
     def distinct_y(self) -> NDArray[np.float64]:
         return SIGNS
 
-    def class_weights(self, classes: Numbers, n_jobs: int | None = None) -> NDArray[np.float64]:
+    def class_weights(self, classes: Numbers) -> NDArray[np.float64]:
         device, n_classes = self.device, int(classes.max()) + 1
         own, total = device.put(classes), np.zeros(n_classes**2)
         indptr, indices, _ = self.edges

@@ -4,22 +4,24 @@ from auxhash.mac.hashfunctions.classifiers import ClassifierHash
 from auxhash.mac.hashfunctions.features import RadialBasis, Scaled, Unit
 from auxhash.mac.hashfunctions.linear import SVMHash, linear, rbf
 from auxhash.mac.hashfunctions.network import NetworkHash, network
-from auxhash.mac.hashfunctions.step import (
+from auxhash.mac.hashfunctions.protocol import (
+    BaseHash,
     HashFunction,
-    NotFiniteError,
     SmoothHashFunction,
+    is_shared,
+    is_smooth,
+    is_started_linearly,
+    with_defaults,
+)
+from auxhash.mac.hashfunctions.step import (
+    NotFiniteError,
     alternatives,
     check_started,
     codes,
     decided,
     encoded,
     get,
-    given,
     h_step,
-    is_averageable,
-    is_shared,
-    is_smooth,
-    is_started_linearly,
     outputs,
     packed,
     renewed,
@@ -28,6 +30,7 @@ from auxhash.mac.hashfunctions.step import (
 )
 
 __all__ = [
+    "BaseHash",
     "ClassifierHash",
     "HashFunction",
     "NetworkHash",
@@ -43,9 +46,7 @@ __all__ = [
     "decided",
     "encoded",
     "get",
-    "given",
     "h_step",
-    "is_averageable",
     "is_shared",
     "is_smooth",
     "is_started_linearly",
@@ -57,4 +58,5 @@ __all__ = [
     "renewed",
     "started",
     "training_features",
+    "with_defaults",
 ]

@@ -11,6 +11,7 @@ from auxhash.compute.arrays import Array, Matrix
 from auxhash.compute.checks import whole
 from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions.features import FeatureMap, Scaled
+from auxhash.mac.hashfunctions.protocol import BaseHash
 
 
 @register("Constant")
@@ -30,7 +31,7 @@ class Constant:
 
 @register("ClassifierHash")
 @dataclass(frozen=True)
-class ClassifierHash:
+class ClassifierHash(BaseHash):
     """One clone of `classifier` per bit: +1 where its decision value is not negative."""
 
     classifier: Any
@@ -44,10 +45,13 @@ class ClassifierHash:
             if not (hasattr(each, "predict") or isinstance(each, Constant)):
                 raise ValueError(f"fitted must be classifiers, got {type(each).__name__}")
 
+    def kind(self) -> list[str]:
+        return [*super().kind(), *(type(part).__name__ for part in (self.map, self.classifier))]
+
     def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "ClassifierHash":
         return replace(self, map=self.map.fit(X, rng), seed=int(rng.integers(2**31)))
 
-    def features(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+    def features(self, X: NDArray[Any]) -> Array:
         return self.map(X)
 
     def refit(
@@ -56,14 +60,13 @@ class ClassifierHash:
         Z: NDArray[np.int8],
         bits: NDArray[np.int64],
         weight: Array | None = None,
-        n_jobs: int | None = None,
     ) -> "ClassifierHash":
         fitted = list(self.fitted or [None] * Z.shape[1])
 
         def train(k: int) -> Any:
             return self._train(F, Z[:, k], None if weight is None else weight[:, k], k)
 
-        with threads.pool(n_jobs) as run:
+        with threads.pool() as run:
             for k, classifier in zip(bits, run(train, list(bits)), strict=True):
                 fitted[k] = classifier
         return replace(self, fitted=tuple(fitted))
@@ -96,8 +99,8 @@ class ClassifierHash:
             fitted[k] = other.fitted[k]
         return replace(self, fitted=tuple(fitted))
 
-    def decision(self, F: Matrix, n_jobs: int | None = None) -> Array:
-        with threads.pool(n_jobs) as run:
+    def decision(self, F: Matrix) -> Array:
+        with threads.pool() as run:
             return np.column_stack(run(lambda one: _decide(one, F), self.fitted))
 
 

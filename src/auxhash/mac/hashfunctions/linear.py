@@ -14,6 +14,7 @@ from auxhash.compute.parts import Chunks
 from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import svm
 from auxhash.mac.hashfunctions.features import FeatureMap, RadialBasis, Scaled, rows_of, with_one
+from auxhash.mac.hashfunctions.protocol import BaseHash
 from auxhash.mac.hashfunctions.signs import Hyperplanes
 from auxhash.mac.hashfunctions.smooth import SmoothLinear
 
@@ -22,7 +23,7 @@ CHUNK = 4096  # points per task of a thread
 
 @register("SVMHash")
 @dataclass(frozen=True)
-class SVMHash:
+class SVMHash(BaseHash):
     """h(x) = sign(W'f(x)), f a feature map with a 1 appended for the bias.
 
     `C` is the cost of a margin violation in the h step, `decay` the weight decay in refinement.
@@ -39,28 +40,31 @@ class SVMHash:
         if self.W is not None:
             numbers("W", self.W, 2)
 
+    def kind(self) -> list[str]:
+        return [*super().kind(), type(self.map).__name__]
+
     def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "SVMHash":
         return replace(self, map=self.map.fit(X, rng))
 
-    def features(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+    def features(self, X: NDArray[Any]) -> Array:
         def compute(rows: slice) -> Array:
             return with_one(self.map(X[rows]))
 
-        with threads.pool(n_jobs) as run:
+        with threads.pool() as run:
             parts = Chunks(len(X), devices.of(X).rows(CHUNK, X.shape[1]), run)
             features: Array = parts.join(compute)
         return features
 
-    def training_features(self, X: NDArray[Any], n_jobs: int | None = None) -> Matrix:
+    def training_features(self, X: NDArray[Any]) -> Matrix:
         found = rows_of(self.map, X, X.shape[1] + 1)
-        return self.features(X, n_jobs) if found is None else found
+        return self.features(X) if found is None else found
 
-    def outputs(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+    def outputs(self, X: NDArray[Any]) -> Array:
         """What `decision` gives for the features of X, which are held for a part of X at a time."""
         if self.W is None:
             raise ValueError("the hash function is not fitted")
         W = self.W
-        with threads.pool(n_jobs) as run:
+        with threads.pool() as run:
             parts = Chunks(len(X), devices.of(X).rows(CHUNK, X.shape[1]), run)
             outputs: Array = parts.join(lambda rows: with_one(self.map(X[rows])) @ W)
         return outputs
@@ -77,15 +81,17 @@ class SVMHash:
         Z: NDArray[np.int8],
         bits: NDArray[np.int64],
         weight: Array | None = None,
-        n_jobs: int | None = None,
     ) -> "SVMHash":
-        return replace(self, W=svm.refit(self.W, F, Z, bits, self.C, weight, n_jobs))
+        return replace(self, W=svm.refit(self.W, F, Z, bits, self.C, weight))
 
     def take(self, other: "SVMHash", bits: NDArray[np.int64]) -> "SVMHash":
         return replace(self, W=svm.take(self.W, other.W, bits))
 
     def average(self, other: "SVMHash", share: float, F: Matrix) -> "SVMHash":
         return replace(self, W=svm.average(self.W, other.W, share, F))
+
+    def go_on_from(self, learnt: "SVMHash") -> "SVMHash":
+        return replace(learnt, C=self.C)
 
     def with_linear(self, W: Array) -> "SVMHash":
         """This hash function with the outputs F @ W, W (F + 1, b), to start from."""
@@ -99,11 +105,11 @@ class SVMHash:
     def moved(self, weights: list[Array]) -> "SVMHash":
         return replace(self, W=weights[0])
 
-    def decision(self, F: Matrix, n_jobs: int | None = None) -> Array:
+    def decision(self, F: Matrix) -> Array:
         if self.W is None:
             raise ValueError("the hash function is not fitted")
         W = self.W
-        with threads.pool(n_jobs) as run:
+        with threads.pool() as run:
             parts = Chunks(len(F), devices.of(F).rows(CHUNK, F.shape[1]), run)
             outputs: Array = parts.join(lambda rows: F[rows] @ W)
         return outputs

@@ -16,6 +16,7 @@ from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import svm
 from auxhash.mac.hashfunctions.features import Scaled, Unit, are_too_large, moments
 from auxhash.mac.hashfunctions.linear import CHUNK, linear
+from auxhash.mac.hashfunctions.protocol import BaseHash
 from auxhash.mac.hashfunctions.smooth import SmoothNetwork, ThinnedNetwork
 
 SEEN = 256  # hidden units that the h step looks at: SVMs over all of a wide layer take too long
@@ -40,7 +41,7 @@ class Suited(NamedTuple):
 
 @register("NetworkHash")
 @dataclass(frozen=True)
-class NetworkHash:
+class NetworkHash(BaseHash):
     """h(x) = sign(W'[relu(V'f(x)), f(x)]), f(x) the scaled features with a 1 appended.
 
     The h step trains W alone, as one SVM per bit over the features and the first 256 units of a
@@ -78,6 +79,9 @@ class NetworkHash:
                     f"W must have {wanted} rows, one per hidden unit and feature, got {len(self.W)}"
                 )
 
+    def kind(self) -> list[str]:
+        return [*super().kind(), type(self.map).__name__]
+
     def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "NetworkHash":
         scaled, layer = self.map.fit(X, rng), self._layer_for(peers().sum(len(X)))
         mean, variance = moments(scaled, X)
@@ -92,11 +96,11 @@ class NetworkHash:
         given = {name: getattr(self, name) for name in Suited._fields}
         return Suited.to(n)._replace(**{k: v for k, v in given.items() if v is not None})
 
-    def features(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
-        return replace(linear(), map=self.map).features(X, n_jobs)
+    def features(self, X: NDArray[Any]) -> Array:
+        return replace(linear(), map=self.map).features(X)
 
-    def training_features(self, X: NDArray[Any], n_jobs: int | None = None) -> Matrix:
-        return replace(linear(), map=self.map).training_features(X, n_jobs)
+    def training_features(self, X: NDArray[Any]) -> Matrix:
+        return replace(linear(), map=self.map).training_features(X)
 
     def refit(
         self,
@@ -104,10 +108,9 @@ class NetworkHash:
         Z: NDArray[np.int8],
         bits: NDArray[np.int64],
         weight: Array | None = None,
-        n_jobs: int | None = None,
     ) -> "NetworkHash":
         seen = self._narrow()
-        new = svm.refit(seen.W, seen._layer(F, n_jobs), Z, bits, self.C, weight, n_jobs)
+        new = svm.refit(seen.W, seen._layer(F), Z, bits, self.C, weight)
         if self.V is None or new.shape[0] == sum(self.V.shape):
             return replace(self, W=new)
         device, shape = devices.of(new), (sum(self.V.shape), Z.shape[1])
@@ -121,20 +124,23 @@ class NetworkHash:
     def take(self, other: "NetworkHash", bits: NDArray[np.int64]) -> "NetworkHash":
         return replace(self, W=svm.take(self.W, other.W, bits))
 
-    def decision(self, F: Matrix, n_jobs: int | None = None) -> Array:
+    def decision(self, F: Matrix) -> Array:
         if self.W is None:
             raise ValueError("the hash function is not fitted")
         n_hidden = len(self.W) - F.shape[1]
         if n_hidden > SEEN and not self.W[SEEN:n_hidden].any():  # before refinement
-            return self._narrow().decision(F, n_jobs)
-        return self._hidden(F, n_jobs, self.W)
+            return self._narrow().decision(F)
+        return self._hidden(F, self.W)
 
     def average(self, other: "NetworkHash", share: float, F: Matrix) -> "NetworkHash":
         if self.V is None or other.V is None:
             raise ValueError("both hash functions must be fitted")
         V = (1 - share) * self.V + share * other.V
-        W = svm.average(self.W, other.W, share, replace(self, V=V)._layer(F, 1))
+        W = svm.average(self.W, other.W, share, replace(self, V=V)._layer(F))
         return replace(self, V=V, W=W)
+
+    def go_on_from(self, learnt: "NetworkHash") -> "NetworkHash":
+        return replace(learnt, C=self.C)
 
     def with_linear(self, W: Array) -> "NetworkHash":
         """This hash function with the outputs F @ W, W (D + 1, b): no unit counts yet."""
@@ -153,11 +159,11 @@ class NetworkHash:
         return kind(F, self.V, self.W, self.decay, layer.dropout, layer.noise, rng)
 
     def alternatives(self, given: Any) -> "list[NetworkHash]":
-        """This network, and with other dropout and noise where `given` leaves both open."""
+        """This network with other dropout and noise, where `given` leaves both open."""
         if given.dropout is not None or given.noise is not None:
-            return [self]
+            return []
         others = [pair for pair in CHOICES if pair != (self.dropout, self.noise)]
-        return [self, *(replace(self, dropout=d, noise=n) for d, n in others)]
+        return [replace(self, dropout=d, noise=n) for d, n in others]
 
     def moved(self, weights: list[Array]) -> "NetworkHash":
         V, W = weights
@@ -171,14 +177,14 @@ class NetworkHash:
         W = None if self.W is None else np.vstack([self.W[:SEEN], self.W[n_hidden:]])
         return replace(self, V=self.V[:, :SEEN], W=W)
 
-    def _layer(self, F: Matrix, n_jobs: int | None) -> Matrix:
+    def _layer(self, F: Matrix) -> Matrix:
         """The hidden layer with the features appended; computed when needed if the features are,
         or if it is too large to be held."""
         if self.V is None:
-            return self._hidden(F, n_jobs)
+            return self._hidden(F)
         V, width = self.V, self.V.shape[1] + F.shape[1]
         if held(F) is not None and not are_too_large(len(F), width, devices.of(V)):
-            return self._hidden(F, n_jobs)
+            return self._hidden(F)
 
         def make(rows: Numbers | slice) -> Array:
             part = F[rows]
@@ -186,7 +192,7 @@ class NetworkHash:
 
         return Computed((len(F), width), make, V)
 
-    def _hidden(self, F: Matrix, n_jobs: int | None, W: Array | None = None) -> Array:
+    def _hidden(self, F: Matrix, W: Array | None = None) -> Array:
         """The hidden layer with the features appended, times W if given."""
         if self.V is None:
             raise ValueError("the hash function is not prepared")
@@ -197,7 +203,7 @@ class NetworkHash:
             hidden = np.hstack([np.maximum(part @ V, 0), part])
             return hidden if W is None else hidden @ W
 
-        with threads.pool(n_jobs) as run:
+        with threads.pool() as run:
             parts = Chunks(len(F), devices.of(F).rows(CHUNK, V.shape[1] + F.shape[1]), run)
             layer: Array = parts.join(compute)
         return layer

@@ -7,7 +7,7 @@ import numpy as np
 from auxhash.compute.arrays import Numbers, Single
 from auxhash.compute.checks import whole
 from auxhash.compute.registry import register
-from auxhash.mac.hashfunctions.step import HashFunction
+from auxhash.mac.hashfunctions.protocol import HashFunction
 
 
 @register("Position")

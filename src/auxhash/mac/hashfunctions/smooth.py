@@ -8,7 +8,7 @@ enough: the gradients of a batch are far less exact.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeGuard, cast
+from typing import NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -60,6 +60,7 @@ class Moment(NamedTuple):
     rate: float  # length of the first step
 
 
+@runtime_checkable
 class SelfMoving(Protocol):
     """Outputs of parameters that are not NumPy's, and which moves them itself; see `Smooth`."""
 
@@ -90,6 +91,7 @@ class SelfMoving(Protocol):
         """Go on from a `state`."""
 
 
+@runtime_checkable
 class Resumable(Protocol):
     """What a `Smooth`, or a `SelfMoving`, tells if its steps can go on after an interruption."""
 
@@ -98,14 +100,6 @@ class Resumable(Protocol):
 
     def redraw(self, drawn: list[Single]) -> None:
         """Take these in place of such numbers."""
-
-
-def is_resumable(smooth: Any) -> TypeGuard[Resumable]:
-    return hasattr(smooth, "redraw")
-
-
-def moves_itself(smooth: Any) -> TypeGuard[SelfMoving]:
-    return hasattr(smooth, "move")
 
 
 class Principal:

@@ -1,10 +1,8 @@
 """The h step: train one classifier per bit, from X to the columns of Z."""
 
-import os
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any, Protocol, Self, TypeGuard, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +15,18 @@ from auxhash.compute.checks import unknown
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 from auxhash.mac.hashfunctions.classifiers import ClassifierHash, boosted_trees
-from auxhash.mac.hashfunctions.linear import SVMHash, linear, rbf
+from auxhash.mac.hashfunctions.linear import linear, rbf
 from auxhash.mac.hashfunctions.network import network
+from auxhash.mac.hashfunctions.protocol import (
+    HashFunction,
+    SmoothHashFunction,
+    is_hash_function,
+    is_shared,
+    is_started_linearly,
+    with_defaults,
+)
 from auxhash.mac.hashfunctions.rotation import projections
 from auxhash.mac.hashfunctions.signs import Hyperplanes
-from auxhash.mac.hashfunctions.smooth import SelfMoving, Smooth
 
 CHUNK = 16384  # points encoded at a time
 PART = 8192  # points that a thread makes quick products of at a time
@@ -38,111 +43,12 @@ class NotFiniteError(ValueError):
 OfChunk = Callable[[NDArray[Any]], Array]  # outputs (rows, b) of some rows of X
 
 
-class HashFunction(Protocol):
-    """b one-bit classifiers of the same features. Immutable: fitting returns a new one."""
-
-    def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> Self:
-        """Learn from raw X (n, D) how to compute features from it: scaling, centres."""
-
-    def features(self, X: NDArray[Any], n_jobs: int | None = None) -> Array:
-        """Features (n, F) of raw X; of a training set they are computed once."""
-
-    def refit(
-        self,
-        F: Matrix,
-        Z: Codes,
-        bits: NDArray[np.int64],
-        weight: Array | None = None,
-        n_jobs: int | None = None,
-    ) -> Self:
-        """Train the given bits on the columns of Z (n, b), points weighted by `weight` (n, b)."""
-
-    def take(self, other: Self, bits: NDArray[np.int64]) -> Self:
-        """This hash function with the given bits of another."""
-
-    def decision(self, F: Matrix, n_jobs: int | None = None) -> Array:
-        """Real-valued outputs (n, b); a bit is +1 where its output is not negative."""
-
-
-class SmoothHashFunction(HashFunction, Protocol):
-    """A hash function that refinement can improve: its outputs have gradients."""
-
-    def smooth(self, F: Matrix, rng: np.random.Generator) -> Smooth | SelfMoving:
-        """Its outputs for the training features F, as a function of its parameters."""
-
-    def moved(self, weights: list[Array]) -> Self:
-        """This hash function with other parameters, as `Smooth.weights` gives them."""
-
-
-class StartedLinearly(SmoothHashFunction, Protocol):
-    """A hash function that can be trained by gradients alone, from projections of its features."""
-
-    def with_linear(self, W: Array) -> Self:
-        """This hash function with the outputs F @ W, W (F, b), of its features, to start from."""
-
-
-class SharedLayers(SmoothHashFunction, Protocol):
-    """A hash function whose bits share all layers, of points of any shape: a PyTorch module.
-
-    All bits are trained together, and no bit can be taken from another (`take` is not called). It
-    starts from weights of its own.
-    """
-
-    shared: bool  # True
-
-    def check_bits(self, F: Any, n_bits: int) -> None:
-        """Raise ValueError unless it has n_bits outputs for points like F."""
-
-    def blank(self, n: int) -> NDArray[Any]:
-        """n points of zeros, of the shape and the type that it was prepared for."""
-
-    def given(self) -> dict[str, Any]:
-        """The fields that no file holds: code."""
-
-    def export_onnx(self, path: str | os.PathLike[str], n_bits: int, dtype: str) -> None:
-        """Write it as an ONNX graph from raw points to packed codes."""
-
-    def go_on_from(self, learnt: Self) -> Self:
-        """This one with what another has learnt."""
-
-
-class Averageable(HashFunction, Protocol):
-    """A hash function that can be averaged with another that was trained from it."""
-
-    def average(self, other: Self, share: float, F: Matrix) -> Self:
-        """This hash function moved towards another by `share` of the way; F scales the outputs."""
-
-
-def is_averageable(h: HashFunction) -> TypeGuard[Averageable]:
-    return hasattr(h, "average")
-
-
-def is_started_linearly(h: HashFunction) -> TypeGuard[StartedLinearly]:
-    return is_smooth(h) and hasattr(h, "with_linear")
-
-
-def is_shared(h: Any) -> TypeGuard[SharedLayers]:
-    return getattr(h, "shared", False) is True
-
-
-def given(h: Any) -> dict[str, Any]:
-    """What a hash function is made of that no file holds, by name."""
-    return h.given() if is_shared(h) else {}
-
-
 def alternatives(h: SmoothHashFunction, given: HashFunction) -> list[SmoothHashFunction]:
     """h in the forms to choose among on points held out, of what is left open by `given`.
 
     `given` is the hash function as it was before it was prepared.
     """
-    if not hasattr(h, "alternatives"):
-        return [h]
-    found: list[SmoothHashFunction] = h.alternatives(given)
-    return found
-
-
-def is_smooth(h: HashFunction) -> TypeGuard[SmoothHashFunction]:
-    return hasattr(h, "smooth") and hasattr(h, "moved")
+    return [h, *cast("list[SmoothHashFunction]", with_defaults(h).alternatives(given))]
 
 
 def check_started(h: HashFunction) -> None:
@@ -178,9 +84,8 @@ def get(hash_function: Any, C: float) -> HashFunction:
         if hash_function == "network":
             return network(C)
         return linear(C) if hash_function == "linear" else rbf(C)
-    if all(hasattr(hash_function, name) for name in ("prepare", "refit", "take", "decision")):
-        made: HashFunction = hash_function
-        return made
+    if is_hash_function(hash_function):
+        return hash_function
     if hasattr(hash_function, "fit") and hasattr(hash_function, "get_params"):
         from sklearn.base import clone  # imported for training alone
 
@@ -201,38 +106,26 @@ def renewed(learnt: Any, wanted: Any) -> Any:
 
     Raises ValueError where another kind of hash function is wanted.
     """
-    if _kind(learnt) != _kind(wanted):
-        told = " and ".join(" of ".join(reversed(_kind(h))) for h in (learnt, wanted))
+    kinds = [with_defaults(h).kind() for h in (learnt, wanted)]
+    if kinds[0] != kinds[1]:
+        told = " and ".join(" of ".join(reversed(kind)) for kind in kinds)
         raise ValueError(
             f"hash_function must stay what it was to go on with it (warm_start): {told} differ"
         )
-    if is_shared(wanted):
-        return wanted.go_on_from(learnt)
-    return replace(learnt, C=wanted.C) if hasattr(wanted, "C") else learnt
+    return with_defaults(wanted).go_on_from(learnt)
 
 
-def _kind(h: Any) -> list[str]:
-    parts = h, getattr(h, "map", None), getattr(h, "classifier", None)
-    return [type(part).__name__ for part in parts if part is not None]
-
-
-def training_features(h: HashFunction, X: NDArray[Any], n_jobs: int | None = None) -> Matrix:
+def training_features(h: HashFunction, X: NDArray[Any]) -> Matrix:
     """Features of a training set: all at once or, where they would be large, computed when needed.
 
     Either way they are the same, to the last bit.
     """
-    if hasattr(h, "training_features"):
-        found: Matrix = h.training_features(X, n_jobs)
-        return found
-    return h.features(X, n_jobs)
+    return with_defaults(h).training_features(X)
 
 
-def outputs(h: HashFunction, X: NDArray[Any], n_jobs: int | None = None) -> Array:
+def outputs(h: HashFunction, X: NDArray[Any]) -> Array:
     """Real-valued outputs (n, b) of a fitted hash function for raw X (n, D)."""
-    if hasattr(h, "outputs"):  # at once, to the same bits
-        found: Array = h.outputs(X, n_jobs)
-        return found
-    return h.decision(h.features(X, n_jobs), n_jobs)
+    return with_defaults(h).outputs(X)
 
 
 def decided(of_chunk: OfChunk, X: NDArray[Any]) -> Array:
@@ -251,9 +144,7 @@ def packed(of_chunk: OfChunk, X: NDArray[Any], finite: bool = True) -> Packed:
     return np.concatenate([pack_bits(found >= 0) for found in _decided(of_chunk, X, finite)])
 
 
-def encoded(
-    h: HashFunction, X: NDArray[Any], n_jobs: int | None = None, finite: bool = True
-) -> Packed:
+def encoded(h: HashFunction, X: NDArray[Any], finite: bool = True) -> Packed:
     """Packed codes (n, n_bytes) of a fitted hash function for raw X (n, D).
 
     They are those of `packed`, to the last bit; those of many points and linear functions come in
@@ -262,10 +153,10 @@ def encoded(
     """
 
     def of_chunk(chunk: NDArray[Any]) -> Array:
-        return outputs(h, chunk, n_jobs)
+        return outputs(h, chunk)
 
-    many = isinstance(h, SVMHash) and len(X) >= (MANY if kernels.loaded() else VERY_MANY)
-    hyperplanes = cast("SVMHash", h).hyperplanes() if many else None
+    many = len(X) >= (MANY if kernels.loaded() else VERY_MANY)
+    hyperplanes = with_defaults(h).hyperplanes() if many else None
     if hyperplanes is None:
         return packed(of_chunk, X, finite)
     lapack.load()  # kernels multiply with its library
@@ -277,7 +168,7 @@ def encoded(
             return pack_bits(_outputs(of_chunk, X, rows, finite) >= 0)
         return found
 
-    with threads.pool(n_jobs) as run:
+    with threads.pool() as run:
         found: Packed = Chunks(len(X), PART, run).join(of_part)
     return found
 
@@ -309,9 +200,9 @@ def _outputs(of_chunk: OfChunk, X: NDArray[Any], rows: slice, finite: bool = Tru
     return found
 
 
-def codes(h: HashFunction, F: Matrix, n_jobs: int | None = None) -> Codes:
+def codes(h: HashFunction, F: Matrix) -> Codes:
     """h(X) (n, b) of a fitted hash function, from the features F of X."""
-    return sign(h.decision(F, n_jobs))
+    return sign(h.decision(F))
 
 
 def h_step(
@@ -321,7 +212,6 @@ def h_step(
     Z: Codes,
     bits: NDArray[np.int64],
     weight: Array | None = None,
-    n_jobs: int | None = None,
 ) -> tuple[HashFunction, Codes]:
     """Refit the given bits of h to Z; return the new hash function and its codes for features F.
 
@@ -333,8 +223,8 @@ def h_step(
     """
     if not len(bits) and H is not None:
         return h, H
-    new = h.refit(F, Z, bits, weight, n_jobs)
-    new_H = codes(new, F, n_jobs)
+    new = h.refit(F, Z, bits, weight)
+    new_H = codes(new, F)
     if H is None:
         return new, new_H
     cost = 1.0 if weight is None else weight

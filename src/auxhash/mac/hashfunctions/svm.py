@@ -26,7 +26,7 @@ from auxhash.compute import device as devices
 from auxhash.compute import lapack, threads, underway
 from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers, held
 from auxhash.compute.parts import Chunks, Parts
-from auxhash.compute.peers import ALONE, peers, training_with
+from auxhash.compute.peers import ALONE, peers
 from auxhash.mac.hashfunctions import features
 from auxhash.mac.hashfunctions.exact import DeviceSteps, ExactSteps, JoinedSteps
 from auxhash.mac.hashfunctions.margins import DeviceMargins, Margins
@@ -55,7 +55,6 @@ def fit(
     C: float,
     start: Array | None = None,
     weight: Array | None = None,
-    n_jobs: int | None = None,
 ) -> Array:
     """Weights (F, b) of the SVMs from features F (n, F) to each column of Z (n, b).
 
@@ -64,7 +63,7 @@ def fit(
         weight: weight s (n, b) of each point for each bit; one if None.
     """
     lapack.load()
-    with threads.pool(n_jobs) as run, underway.loop("h step", 1.0) as told:
+    with threads.pool() as run, underway.loop("h step", 1.0) as told:
 
         def solve(F: Matrix, Z: NDArray[np.int8], weight: Array | None, W: Array | None) -> Array:
             return _Newton(F, Z, C, weight, run).minimize(W, told)
@@ -105,7 +104,7 @@ def _alone(
     solve: Solve, F: Matrix, Z: NDArray[np.int8], s: Array | None, start: Array | None
 ) -> Array:
     """The weights (F, b) from the points that are given, without those of other parts."""
-    with training_with(ALONE):
+    with context.using(peers=ALONE):
         return solve(F, Z, s, start)
 
 
@@ -116,14 +115,13 @@ def refit(
     bits: NDArray[np.int64],
     C: float,
     weight: Array | None = None,
-    n_jobs: int | None = None,
 ) -> Array:
     """Weights (F, b): W, or zeros if None, with the given bits trained anew, from W."""
     device = devices.of(F)
     new: Array = device.zeros((F.shape[1], Z.shape[1])) if W is None else W.copy()
     start = None if W is None else device.columns(W, bits)
     weight = None if weight is None else device.columns(weight, bits)
-    device.set_columns(new, bits, fit(F, device.columns(Z, bits), C, start, weight, n_jobs))
+    device.set_columns(new, bits, fit(F, device.columns(Z, bits), C, start, weight))
     return new
 
 

@@ -37,11 +37,10 @@ class DeviceProblem(Problem):
         affinity: Affinity,
         loss: str | Loss,
         n_bits: int,
-        n_jobs: int | None,
         device: Device,
     ) -> None:
         self.affinity, self.function = affinity, get(loss)
-        self.n_bits, self.n_jobs, self.device = int(n_bits), n_jobs, device
+        self.n_bits, self.device = int(n_bits), device
         if isinstance(affinity, DeviceAffinity):
             table = tabulate_rows(ROWS, affinity.kind, loss, self.n_bits)
             drawn = affinity.edges
@@ -132,13 +131,11 @@ class Colours(NamedTuple):
     sizes: NDArray[np.int64]
 
 
-def problem_on(
-    device: Device, affinity: Affinity, loss: str | Loss, n_bits: int, n_jobs: int | None = None
-) -> Problem:
+def problem_on(device: Device, affinity: Affinity, loss: str | Loss, n_bits: int) -> Problem:
     """The problem of these pairs, computed on that device."""
     if device is CPU:
-        return Problem(affinity, loss, n_bits, n_jobs)
-    return DeviceProblem(affinity, loss, n_bits, n_jobs, device)
+        return Problem(affinity, loss, n_bits)
+    return DeviceProblem(affinity, loss, n_bits, device)
 
 
 def on_grid(table: Array, n_terms: int) -> Array:

@@ -67,7 +67,7 @@ class Graph:
         return self.memo[name]
 
 
-def graph_of(affinity: Affinity, table: LossTable, n_jobs: int | None = None) -> Graph:
+def graph_of(affinity: Affinity, table: LossTable) -> Graph:
     """The lists: of each point, partners in its own group first, each part in rising order."""
     n, groups = affinity.n_points, np.zeros(affinity.n_points, np.int32)
     if affinity.groups is not None:  # renumbered: half as long, more of them are in the caches
@@ -75,12 +75,12 @@ def graph_of(affinity: Affinity, table: LossTable, n_jobs: int | None = None) ->
     starts, j, order = affinity.by_first()
     row = table.row if order is None else table.row[order]
     count, within = np.zeros(n + 1, np.int64), np.zeros(n, np.int64)
-    shares = threads.chunks(n, -(-n // threads.n_shares(n, len(j), CHUNK, n_jobs)))
+    shares = threads.chunks(n, -(-n // threads.n_shares(n, len(j), CHUNK)))
 
     def add(own: slice) -> None:
         _count(own.start, own.stop, starts, j, groups, count, within)
 
-    threads.run_kernels(add, shares, n_jobs)
+    threads.run_kernels(add, shares)
     indptr = np.cumsum(count)
     within += indptr[:-1]
     at = np.stack([within, indptr[:-1]])  # where the next edge of each point goes, out and inside
@@ -91,7 +91,7 @@ def graph_of(affinity: Affinity, table: LossTable, n_jobs: int | None = None) ->
         pairs = starts, j, groups, row
         _place(own.start, own.stop, BLOCK, *pairs, at, indices, rows, numbers)
 
-    threads.run_kernels(place, shares, n_jobs)
+    threads.run_kernels(place, shares)
     if len(numbers) and order is not None:
         numbers = order[numbers].astype(np.uint32)
     return Graph(Edges(indptr, within, indices, rows, numbers, table.coef))

@@ -78,15 +78,12 @@ class Problem:
 
     device: Device = CPU  # where codes are, and the pairs
 
-    def __init__(
-        self, affinity: Affinity, loss: str | Loss, n_bits: int, n_jobs: int | None = None
-    ) -> None:
+    def __init__(self, affinity: Affinity, loss: str | Loss, n_bits: int) -> None:
         self.affinity = affinity
         self.function = get(loss)
         self.n_bits = int(n_bits)  # NumPy's small integers would wrap around
-        self.n_jobs = n_jobs
         self.table: LossTable = tabulate(affinity, loss, self.n_bits)
-        self.graph = graph_of(affinity, self.table, n_jobs)
+        self.graph = graph_of(affinity, self.table)
         self.edges = self.graph.edges
         self.values = self.table.table, self.table.basis
         self.differences = differences_of(*self.values)
@@ -120,7 +117,7 @@ class Problem:
 
     def loss(self, Z: Codes) -> float:
         """L(Z), eq. (10)."""
-        return sum_pairs(Z, self.affinity, self.table, self.n_jobs)
+        return sum_pairs(Z, self.affinity, self.table)
 
     def penalized(self, Z: Codes, penalty: Penalty) -> float:
         """L_P(Z), eq. (5)."""
@@ -179,7 +176,7 @@ class Problem:
         def part(rows: slice) -> None:
             _fields(rows.start, rows.stop, words, self.graph.edges, self.gains, S)
 
-        threads.run_kernels(part, self.graph.chunks, self.n_jobs)
+        threads.run_kernels(part, self.graph.chunks)
         return S
 
     @cached_property
@@ -192,7 +189,7 @@ class Problem:
                 return float(_most_of_pairs(rows.start, rows.stop, edges, self.differences))
             return float(_most_of_rows(rows.start, rows.stop, edges, most))
 
-        with threads.pool(self.n_jobs) as run:
+        with threads.pool() as run:
             return max(run(part, self.graph.chunks), default=0.0) / 4
 
     def flip_thresholds(self, Z: Codes, H: Codes) -> Array:

@@ -28,7 +28,7 @@ def check_start(start: str, solver: Solver) -> None:
 def first_codes(problem: Problem, start: str, solver: Solver, rng: np.random.Generator) -> Codes:
     """Codes (n, b) found bit after bit, each from all +1, given the bits before it."""
     words = codes_to_words(np.ones((problem.n_points, problem.n_bits), np.int8))
-    with threads.pool(problem.n_jobs) as run:
+    with threads.pool() as run:
         for k in underway.each("Z step", range(problem.n_bits)):
             z = next_bit(problem, words, k, LATER[start], solver, 1, run, rng)
             words[z < 0, k // 64] ^= np.uint64(1 << (k % 64))

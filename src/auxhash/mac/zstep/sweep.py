@@ -78,7 +78,7 @@ def z_step(
     words = problem.to_words(Z)
     c = penalty.linear()
     changed, sweeps, skipped = 1, 0, 0
-    with threads.pool(problem.n_jobs) as run:
+    with threads.pool() as run:
         while changed and sweeps < max_sweeps:
             if isinstance(solver, SweepSolver):
                 changed = solver.sweep(problem, words, c, run, rng)

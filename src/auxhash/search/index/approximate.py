@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
-from auxhash.compute import checks, threads
+from auxhash.compute import checks, context, threads
 from auxhash.compute.faiss import import_faiss
 from auxhash.compute.words import count
 from auxhash.search.index import listfile, scan
@@ -233,7 +233,9 @@ class ApproximateIndex:
     @contextmanager
     def _faiss(self) -> Iterator[None]:
         """Run faiss on n_jobs threads, and restore its number of threads afterwards."""
-        faiss, count = import_faiss(), threads.count(self.n_jobs)
+        faiss = import_faiss()
+        with context.using(n_jobs=self.n_jobs):
+            count = threads.count()
         before = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(count)
         try:

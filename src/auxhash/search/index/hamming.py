@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
-from auxhash.compute import checks
+from auxhash.compute import checks, context
 from auxhash.compute import device as devices
 from auxhash.compute.faiss import import_faiss
 from auxhash.compute.words import count
@@ -121,13 +121,14 @@ class HammingIndex:
         """
         held, queries = self._asked(codes)
         k = checks.whole("k", k, 1)
-        try:
-            found = held.nearest(queries, k, self.n_jobs, self._device)
-        except MemoryError:
-            if self.device != "auto" or self._device is devices.CPU:
-                raise
-            self._device = devices.CPU
-            found = held.nearest(queries, k, self.n_jobs)
+        with context.using(n_jobs=self.n_jobs):
+            try:
+                found = held.nearest(queries, k, self._device)
+            except MemoryError:
+                if self.device != "auto" or self._device is devices.CPU:
+                    raise
+                self._device = devices.CPU
+                found = held.nearest(queries, k)
         if devices.on_processor(codes):
             return found
         distances, ids = (devices.like(codes, part) for part in found)
@@ -136,7 +137,8 @@ class HammingIndex:
     def radius_search(self, codes: ArrayLike, r: int) -> tuple[list[scan.Distances], list[Ids]]:
         """Distances and ids of all codes at distance r or less: one array of each per query."""
         held, queries = self._asked(codes)
-        return held.within(queries, min(checks.whole("r", r, 0), self.n_bits), self.n_jobs)
+        with context.using(n_jobs=self.n_jobs):
+            return held.within(queries, min(checks.whole("r", r, 0), self.n_bits))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a file (`auxhash.index.file` has the format), all or nothing."""

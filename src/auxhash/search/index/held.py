@@ -48,27 +48,23 @@ class Held:
         """The ids, or None where they are the positions."""
         return None if self._ids is None else self.ids
 
-    def nearest(
-        self, queries: Packed, k: int, n_jobs: int | None, device: Device = CPU
-    ) -> tuple[scan.Distances, Ids]:
+    def nearest(self, queries: Packed, k: int, device: Device = CPU) -> tuple[scan.Distances, Ids]:
         if device is not CPU:
             distances, positions = self._on(device).nearest(queries, k)
         elif few.suffices(self.n, len(self.planes), len(queries)):
             distances, positions = few.nearest(self.planes, self.n, queries, k)
         else:
-            distances, positions = scan.nearest(self.planes, self.n, queries, k, n_jobs)
+            distances, positions = scan.nearest(self.planes, self.n, queries, k)
         return distances, self._named(positions)
 
-    def within(
-        self, queries: Packed, r: int, n_jobs: int | None
-    ) -> tuple[list[scan.Distances], list[Ids]]:
-        tables = self._tables_for(len(queries), r, n_jobs)
+    def within(self, queries: Packed, r: int) -> tuple[list[scan.Distances], list[Ids]]:
+        tables = self._tables_for(len(queries), r)
         if tables is not None and r <= tables.farthest:
-            distances, positions = tables.within(queries, r, n_jobs)
+            distances, positions = tables.within(queries, r)
         elif few.suffices(self.n, len(self.planes), len(queries)):
             distances, positions = few.within(self.planes, self.n, queries, r)
         else:
-            distances, positions = scan.within(self.planes, self.n, queries, r, n_jobs)
+            distances, positions = scan.within(self.planes, self.n, queries, r)
         return distances, [self._named(found) for found in positions]
 
     def positions(self, ids: ArrayLike) -> NDArray[np.int64]:
@@ -115,11 +111,11 @@ class Held:
         planes = np.ascontiguousarray(self.planes[:, : self.n][:, kept])
         return Held(planes, planes.shape[1], names[kept], self.next_id)
 
-    def _tables_for(self, n_queries: int, r: int, n_jobs: int | None) -> MultiIndex | None:
+    def _tables_for(self, n_queries: int, r: int) -> MultiIndex | None:
         with self._counting:  # one thread makes the tables; the others wait for them
             self._asked += n_queries
             if self.tables is None and MultiIndex.pays(self.n, self._asked, r, len(self.planes)):
-                self.tables = MultiIndex(self.planes, self.n, n_jobs)
+                self.tables = MultiIndex(self.planes, self.n)
             return self.tables
 
     def _on(self, device: Device) -> DeviceCodes:

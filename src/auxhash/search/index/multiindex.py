@@ -27,12 +27,12 @@ CHUNK = 64  # queries
 class MultiIndex:
     """Tables over the first n codes of `planes` (n_bytes, capacity)."""
 
-    def __init__(self, planes: scan.Planes, n: int, n_jobs: int | None = None) -> None:
+    def __init__(self, planes: scan.Planes, n: int) -> None:
         m = n_parts(len(planes))
         self.planes, self.n = planes, n
         self.start = np.zeros((m, BUCKETS + 1), np.int64)
         self.order = np.empty((m, n), np.uint32)
-        with threads.pool(n_jobs) as run:
+        with threads.pool() as run:
             run(self._build, range(m))
 
     def _build(self, part: int) -> None:
@@ -51,7 +51,7 @@ class MultiIndex:
         return FEWEST <= n < 1 << 32 and radius < 2 * m and n_queries >= BUILD * m
 
     def within(
-        self, queries: Packed, radius: int, n_jobs: int | None = None
+        self, queries: Packed, radius: int
     ) -> tuple[list[scan.Distances], list[scan.Positions]]:
         """As `scan.within`."""
         cost = np.empty(len(queries), np.int64)
@@ -62,7 +62,7 @@ class MultiIndex:
                 self.planes, queries[rows], radius, reach, self.start, self.order, cost[rows]
             )
 
-        parts = threads.run_kernels(search, threads.chunks(len(queries), CHUNK), n_jobs)
+        parts = threads.run_kernels(search, threads.chunks(len(queries), CHUNK))
         distances: list[scan.Distances] = []
         positions: list[scan.Positions] = []
         for stops, near, where in parts:
@@ -70,7 +70,7 @@ class MultiIndex:
             positions += np.split(where, stops[:-1])
         crowded = np.flatnonzero(cost < 0)
         if len(crowded):
-            scanned = scan.within(self.planes, self.n, queries[crowded], radius, n_jobs)
+            scanned = scan.within(self.planes, self.n, queries[crowded], radius)
             for q, near, where in zip(crowded, *scanned, strict=True):
                 distances[q], positions[q] = near, where
         return distances, positions

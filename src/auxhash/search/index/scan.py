@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.codes import Packed
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.compute.kernels import intrinsic, kernel
 
 Planes = NDArray[np.uint8]  # (n_bytes, n)
@@ -42,9 +42,7 @@ def read_only(queries: Packed) -> Packed:
     return view
 
 
-def nearest(
-    planes: Planes, n: int, queries: Packed, k: int, n_jobs: int | None = None
-) -> tuple[Distances, Positions]:
+def nearest(planes: Planes, n: int, queries: Packed, k: int) -> tuple[Distances, Positions]:
     """Distances and positions (n_queries, min(k, n)) of the k nearest of the first n codes.
 
     Nearest first, equal distances by position.
@@ -52,7 +50,7 @@ def nearest(
     k, widest, queries = min(k, n), 8 * len(planes), read_only(queries)
     distances = np.empty((len(queries), k), np.int32)
     positions = np.empty((len(queries), k), np.int64)
-    groups, pieces, n_jobs = _shares(n, len(queries), n_jobs)
+    groups, pieces, count = _shares(n, len(queries))
     if len(groups) == len(pieces) == 1:  # a few codes take no longer than what follows
         _nearest(planes, 0, n, queries, k, *scratch(widest), distances, positions)
         return distances, positions
@@ -75,7 +73,8 @@ def nearest(
             where[p, rows],
         )
 
-    threads.run_kernels(search, [(rows, p) for rows in groups for p in range(len(pieces))], n_jobs)
+    with context.using(n_jobs=count):
+        threads.run_kernels(search, [(rows, p) for rows in groups for p in range(len(pieces))])
     if not alone:  # few queries: each thread has searched a piece of the base
         _, bins = scratch(widest)
         for q in range(len(queries)):
@@ -85,21 +84,22 @@ def nearest(
 
 
 def within(
-    planes: Planes, n: int, queries: Packed, radius: int, n_jobs: int | None = None
+    planes: Planes, n: int, queries: Packed, radius: int
 ) -> tuple[list[Distances], list[Positions]]:
     """Distances and positions of those of the first n codes within `radius`, an array per query.
 
     Nearest first, equal distances by position.
     """
     widest, queries = 8 * len(planes), read_only(queries)
-    groups, pieces, n_jobs = _shares(n, len(queries), n_jobs)
+    groups, pieces, count = _shares(n, len(queries))
 
     def search(task: tuple[slice, slice]) -> Any:
         rows, piece = task
         return _within(planes, piece.start, piece.stop, queries[rows], radius, scratch(widest)[0])
 
     tasks = [(rows, piece) for rows in groups for piece in pieces]
-    results = iter(threads.run_kernels(search, tasks, n_jobs))
+    with context.using(n_jobs=count):
+        results = iter(threads.run_kernels(search, tasks))
     distances: list[Distances] = []
     positions: list[Positions] = []
     for rows in groups:
@@ -114,11 +114,12 @@ def within(
     return distances, positions
 
 
-def _shares(n: int, n_queries: int, n_jobs: int | None) -> tuple[list[slice], list[slice], int]:
+def _shares(n: int, n_queries: int) -> tuple[list[slice], list[slice], int]:
     """Groups of queries, pieces of the base, number of threads; no result depends on them."""
     most = max(1, n * n_queries // SHARE)
     # Asking the system for its cores takes longer than to search some thousands of codes.
-    count = 1 if most == 1 and n_jobs is None else min(threads.count(n_jobs), most)
+    unset = context.current().n_jobs is None
+    count = 1 if most == 1 and unset else min(threads.count(), most)
     share = -(-n_queries // count)
     groups = threads.chunks(n_queries, max(1, min(GROUP, share)))
     if n_queries >= count:

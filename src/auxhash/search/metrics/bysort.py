@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from auxhash.codes import as_packed, common_bits, unpack
-from auxhash.compute import checks, threads
+from auxhash.compute import checks, context, threads
 from auxhash.search.metrics.truth import Truth
 
 CHUNK = 64  # queries per task of a thread
@@ -46,7 +46,7 @@ def map_by_sort(
             for own, good in zip(distance, relevant, strict=True)
         )
 
-    with threads.pool(n_jobs) as run:
+    with context.using(n_jobs=n_jobs), threads.pool() as run:
         return float(sum(run(of_some, threads.chunks(len(query), CHUNK))) / len(query))
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auxhash.codes import Packed, as_packed, common_bits, to_words
-from auxhash.compute import checks, threads
+from auxhash.compute import checks, context, threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.device import DeviceName
 from auxhash.search.metrics import counted
@@ -258,7 +258,7 @@ def bit_correlation(
         both: NDArray[np.float32] = some.T @ some
         return both
 
-    with threads.pool(n_jobs) as run:
+    with context.using(n_jobs=n_jobs), threads.pool() as run:
         both = np.sum(run(count, threads.chunks(len(bits), 1 << 13)), axis=0, dtype=np.float64)
     n, ones = len(bits), np.diag(both)
     spread = np.sqrt(ones * (n - ones))  # n times the standard deviation, from whole numbers

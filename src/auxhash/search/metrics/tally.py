@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from auxhash.codes import MOST_BITS, as_packed, common_bits
-from auxhash.compute import checks, threads
+from auxhash.compute import checks, context, threads
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
@@ -118,7 +118,7 @@ def take(
 
     chunks = threads.chunks(len(query), CHUNK)
     walked = None
-    with threads.pool(n_jobs) as run:
+    with context.using(n_jobs=n_jobs), threads.pool() as run:
         if ties == "expected":
             run(count, chunks)
         else:

@@ -1,0 +1,166 @@
+"""The methods of a hash function: five that it must have, and others that training makes use of.
+
+A class of your own needs the methods of `HashFunction`, and no base class; with those of
+`SmoothHashFunction` it can be refined, with those of `StartedLinearly` trained by gradients alone.
+All else is in `BaseHash`, with the defaults: derive from it to override some of them.
+"""
+
+import os
+from typing import Any, Protocol, Self, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.codes import Codes
+from auxhash.compute.arrays import Array, Matrix
+from auxhash.mac.hashfunctions.signs import Hyperplanes
+from auxhash.mac.hashfunctions.smooth import SelfMoving, Smooth
+
+
+class HashFunction(Protocol):
+    """b one-bit classifiers of the same features. Immutable: fitting returns a new one.
+
+    What it computes on several threads takes their number from `auxhash.compute.context`.
+    """
+
+    def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> Self:
+        """Learn from raw X (n, D) how to compute features from it: scaling, centres."""
+
+    def features(self, X: NDArray[Any]) -> Array:
+        """Features (n, F) of raw X; of a training set they are computed once."""
+
+    def refit(
+        self, F: Matrix, Z: Codes, bits: NDArray[np.int64], weight: Array | None = None
+    ) -> Self:
+        """Train the given bits on the columns of Z (n, b), points weighted by `weight` (n, b)."""
+
+    def take(self, other: Self, bits: NDArray[np.int64]) -> Self:
+        """This hash function with the given bits of another."""
+
+    def decision(self, F: Matrix) -> Array:
+        """Real-valued outputs (n, b); a bit is +1 where its output is not negative."""
+
+
+class SmoothHashFunction(HashFunction, Protocol):
+    """A hash function that refinement can improve: its outputs have gradients."""
+
+    def smooth(self, F: Matrix, rng: np.random.Generator) -> Smooth | SelfMoving:
+        """Its outputs for the training features F, as a function of its parameters."""
+
+    def moved(self, weights: list[Array]) -> Self:
+        """This hash function with other parameters, as `Smooth.weights` gives them."""
+
+
+class StartedLinearly(SmoothHashFunction, Protocol):
+    """A hash function that can be trained by gradients alone, from projections of its features."""
+
+    def with_linear(self, W: Array) -> Self:
+        """This hash function with the outputs F @ W, W (F, b), of its features, to start from."""
+
+
+class BaseHash(HashFunction):
+    """Base class with defaults for all that a hash function need not have."""
+
+    shared = False  # whether bits share all layers: all are trained together, and `take` never used
+
+    def kind(self) -> list[str]:
+        """Names of its class and of the classes of its parts, which must stay in a warm start."""
+        return [type(self).__name__]
+
+    def training_features(self, X: NDArray[Any]) -> Matrix:
+        """Features of a training set, as `features`; large ones may be computed when needed."""
+        return self.features(X)
+
+    def check_bits(self, F: Matrix, n_bits: int) -> None:
+        """Raise ValueError unless it can have n_bits outputs for points like F."""
+
+    def outputs(self, X: NDArray[Any]) -> Array:
+        """What `decision` gives for the features of raw X, to the last bit."""
+        return self.decision(self.features(X))
+
+    def hyperplanes(self) -> Hyperplanes | None:
+        """What gives the signs of `outputs` sooner, if anything does."""
+        return None
+
+    def average(self, other: Self, share: float, F: Matrix) -> Self | None:
+        """This one moved towards another that was trained from it, by `share` of the way.
+
+        F scales the outputs. None where no average can be taken.
+        """
+        return None
+
+    def go_on_from(self, learnt: Self) -> Self:
+        """What another of its kind has learnt, with the settings of this one, for a warm start."""
+        return learnt
+
+    def alternatives(self, given: Any) -> list[Self]:
+        """Other forms of it to choose among on points held out, of what is left open by `given`.
+
+        `given` is the hash function as it was before it was prepared.
+        """
+        return []
+
+    def blank(self, n: int) -> NDArray[Any] | None:
+        """n points of zeros, of the shape and type it was prepared for; None if they are rows."""
+        return None
+
+    def given(self) -> dict[str, Any]:
+        """The fields that no file holds, by name: code."""
+        return {}
+
+    def export_onnx(self, path: str | os.PathLike[str], n_bits: int, dtype: str) -> bool:
+        """Write its own ONNX graph, from raw points to packed codes; returns whether it has one."""
+        return False
+
+
+class PlainHash(BaseHash):
+    """A hash function that does not derive from `BaseHash`, with the defaults."""
+
+    def __init__(self, h: HashFunction) -> None:
+        self.h = h
+
+    def kind(self) -> list[str]:
+        return [type(self.h).__name__]
+
+    def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "PlainHash":
+        return PlainHash(self.h.prepare(X, rng))
+
+    def features(self, X: NDArray[Any]) -> Array:
+        return self.h.features(X)
+
+    def refit(
+        self, F: Matrix, Z: Codes, bits: NDArray[np.int64], weight: Array | None = None
+    ) -> "PlainHash":
+        return PlainHash(self.h.refit(F, Z, bits, weight))
+
+    def take(self, other: "PlainHash", bits: NDArray[np.int64]) -> "PlainHash":
+        return PlainHash(self.h.take(other.h, bits))
+
+    def decision(self, F: Matrix) -> Array:
+        return self.h.decision(F)
+
+
+def with_defaults(h: HashFunction) -> BaseHash:
+    """The hash function itself, if it derives from `BaseHash`; else with the defaults added."""
+    return h if isinstance(h, BaseHash) else PlainHash(h)
+
+
+def is_hash_function(given: Any) -> TypeGuard[HashFunction]:
+    return _has(given, "prepare", "features", "refit", "take", "decision")
+
+
+def is_smooth(h: Any) -> TypeGuard[SmoothHashFunction]:
+    return _has(h, "smooth", "moved")
+
+
+def is_started_linearly(h: Any) -> TypeGuard[StartedLinearly]:
+    return is_smooth(h) and _has(h, "with_linear")
+
+
+def is_shared(h: Any) -> bool:
+    return isinstance(h, BaseHash) and h.shared
+
+
+def _has(given: Any, *methods: str) -> bool:
+    """Whether it has these methods; isinstance would not see those of a `__getattr__`."""
+    return all(callable(getattr(given, name, None)) for name in methods)
