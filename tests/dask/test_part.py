@@ -206,8 +206,8 @@ def test_few_points_take_few_rounds(weighted, n_bits, asked, monkeypatch):
     Z, weight = Z[:, :n_bits], np.random.default_rng(1).uniform(0, 2, (1500, n_bits)).round(1)
 
     def program(_threads, rows):
-        W = svm.fit(F[rows], Z[rows], 100.0, weight=weight[rows] if weighted else None, n_jobs=1)
-        return svm.fit(F[rows], Z[rows], 100.0, start=W, n_jobs=1)
+        W = svm.fit(F[rows], Z[rows], 100.0, weight=weight[rows] if weighted else None)
+        return svm.fit(F[rows], Z[rows], 100.0, start=W)
 
     found = run(program, [(slice(0, 500),), (slice(500, 600),), (slice(600, 1500),)])
     np.testing.assert_array_equal(found[0], found[2])
@@ -222,7 +222,7 @@ def test_one_part_with_all_the_weight_solves_alone(few, asked):
     weight[500:] = 1.0
 
     def program(_threads, rows):
-        return svm.fit(F[rows], Z[rows], 100.0, weight=weight[rows], n_jobs=1)
+        return svm.fit(F[rows], Z[rows], 100.0, weight=weight[rows])
 
     first, second = run(program, [(slice(0, 500),), (slice(500, 1500),)])
     np.testing.assert_array_equal(first, second)

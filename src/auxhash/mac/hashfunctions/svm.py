@@ -22,8 +22,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.compute import context, lapack, threads, underway
 from auxhash.compute import device as devices
-from auxhash.compute import lapack, threads, underway
 from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers, held
 from auxhash.compute.parts import Chunks, Parts
 from auxhash.compute.peers import ALONE, peers
