@@ -59,7 +59,7 @@ def test_digits(opened, tmp_path, monkeypatch):
     """Learnt once, and then loaded; a store that was changed stays so."""
     monkeypatch.setattr(digits, "load", partial(digits.load, n_train=150))
     monkeypatch.setattr(  # learnt soon; tests/cli/test_examples.py learns the real one
-        "auxhash.learn.estimators.MACHash",
+        "auxhash.experiments.demonstration.digits.MACHash",
         lambda n_bits, random_state, n_jobs: baselines.LSH(n_bits, random_state=random_state),
     )
     # The page has models of its own; the command of this name hides the module.
