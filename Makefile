@@ -13,10 +13,13 @@ CLUSTER := $(addprefix tests/dask/test_,index.py losses.py machash.py) \
 	tests/files/shards/test_fleet.py tests/experiments/datasets/test_dask_mnist.py
 GPU := tests/gpu
 BENCHMARKS := tests/test_benchmarks.py
+APART := $(addprefix --ignore=,$(PAGE) $(SERVICE) $(CLUSTER) $(GPU) $(BENCHMARKS))
+SEED ?= $(shell date +%s)
+# --may-skip: what a target does not have. With CI=true, any other skipped test fails the run.
 # One thread of linear algebra for each of two processes.
 TWICE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
-.PHONY: demo test test-benchmarks test-cluster test-gpu test-page test-service test-stores test-torch soak bench docs clean
+.PHONY: demo test test-benchmarks test-cluster test-gpu test-page test-service test-shuffled test-stores test-torch soak bench docs clean
 
 demo: $(BASE)  ## learn codes for handwritten digits and compare
 	$(BIN)/auxhash demo
@@ -25,19 +28,22 @@ test: $(READY)  ## style, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(TWICE) $(addprefix --ignore=,$(PAGE) $(SERVICE) $(CLUSTER) $(GPU) $(BENCHMARKS))
+	$(TWICE) --may-skip=data,docs,soak,stores,torch $(APART)
 
 test-benchmarks: $(READY)  ## that every benchmark runs, at a small size
-	$(TWICE) $(BENCHMARKS)
+	$(TWICE) --may-skip=torch $(BENCHMARKS)
 
 test-cluster: $(READY)  ## training on Dask clusters, which it starts on this machine
 	$(BIN)/pytest $(CLUSTER)
 
 test-gpu: $(READY)  ## the kernels of GPUs: emulated, where there is a C++ compiler; on a GPU, with CuPy
-	$(BIN)/pytest $(GPU)
+	$(BIN)/pytest --may-skip=gpu,torch $(GPU)
+
+test-shuffled: $(READY)  ## the tests of make test in random order, in one process; again: SEED=...
+	$(BIN)/pytest --may-skip=data,docs,soak,stores,torch --shuffle $(SEED) $(APART)
 
 test-stores: $(VENV)/.stores  ## stores, each on a real engine, and the SQL of the documentation
-	$(BIN)/pytest tests/stores
+	$(BIN)/pytest --may-skip=soak tests/stores
 
 test-page: $(VENV)/.browser  ## the page of the service, in the Chromium of the machine
 	$(BIN)/pytest $(PAGE)
@@ -46,13 +52,14 @@ test-service: $(READY)  ## the service as a process: kills, load, slow clients, 
 	$(BIN)/pytest $(SERVICE)
 
 test-torch: $(VENV)/.torch  ## PyTorch modules as hash functions, and their page
-	$(BIN)/pytest tests/learn/torch tests/test_docs.py $(BENCHMARKS) -k 'torch or deep'
+	$(BIN)/pytest --may-skip=gpu tests/learn/torch tests/test_docs.py $(BENCHMARKS) -k 'torch or deep'
 
 soak: $(READY)  ## the long versions of the tests
-	AUXHASH_SOAK=1 $(TWICE)
+	AUXHASH_SOAK=1 $(TWICE) --may-skip=browser,data,docs,gpu,stores,torch --shuffle $(SEED)
 
 docs: $(VENV)/.docs  ## the documentation, docs/_build/index.html; warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -n -q docs docs/_build
+	$(BIN)/pytest tests/test_docs.py -k formula
 
 bench: $(READY)  ## speeds beside their peers, with verdicts; in three minutes: make bench BENCH=--quick
 	$(BIN)/python -m benchmarks speed $(BENCH)

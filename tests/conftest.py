@@ -11,9 +11,16 @@ from hypothesis import settings
 from auxhash.cli import group
 from auxhash.learn import neighborhash
 from auxhash.learn.smooth import Refine
+from tests.runs import (  # noqa: F401
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+)
 
-settings.register_profile("brief", max_examples=20, deadline=None)
-settings.register_profile("soak", max_examples=1000, deadline=None)
+# Other examples in every run: hypothesis itself would repeat the same ones where CI is set.
+settings.register_profile("brief", max_examples=20, deadline=None, derandomize=False)
+settings.register_profile("soak", max_examples=1000, deadline=None, derandomize=False)
 SOAK = bool(os.environ.get("AUXHASH_SOAK"))
 settings.load_profile("soak" if SOAK else "brief")
 

@@ -1,6 +1,7 @@
 """A folder with everything that the examples of the help texts name, small."""
 
 import json
+import shutil
 
 import numpy as np
 import pyarrow as arrow
@@ -81,10 +82,11 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def here(made, monkeypatch):
-    """The made folder, as the working directory."""
-    monkeypatch.chdir(made)
-    return made
+def here(made, tmp_path, monkeypatch):
+    """A copy of the made folder, as the working directory: no test leaves files for another."""
+    folder = shutil.copytree(made, tmp_path / "here")
+    monkeypatch.chdir(folder)
+    return folder
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def test_a_fault_in_the_middle_leaves_no_codes(here, run, model, monkeypatch):
     assert not (here / "none.npy").exists()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="measures as Unix does")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX, to measure memory")
 @pytest.mark.parametrize("suffix", [".npy", ".fvecs", ".parquet"])
 def test_encoding_takes_constant_memory(made, model, tmp_path, suffix):
     """200 MB of features raise the peak by less than a fifth of them, codes included."""

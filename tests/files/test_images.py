@@ -212,7 +212,7 @@ def test_all_rows_of_one_s_own_feature_are_of_one_length(folder, monkeypatch):
         feature.of(paths)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="measures as Linux does")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux, to measure memory")
 def test_memory_does_not_grow_with_the_pictures(tmp_path):
     """Many pictures of 12 megapixels, 36 MB each as pixels, take no more memory than two."""
     n = 16 if SOAK else 8

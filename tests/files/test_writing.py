@@ -12,7 +12,7 @@ import pytest
 from auxhash.files.writing import LockedError, check_regular, destination, locked, writing
 from tests.experiments.datasets.made import everything_in
 
-posix = pytest.mark.skipif(sys.platform == "win32", reason="of POSIX")
+posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX")
 not_root = pytest.mark.skipif(
     sys.platform != "win32" and os.geteuid() == 0, reason="root may write anywhere"
 )

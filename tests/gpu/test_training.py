@@ -294,7 +294,7 @@ def test_what_runs_out_of_memory_says_how_much_it_needs(gpu, points, monkeypatch
 
 def test_without_a_gpu_nothing_falls_back_silently(points):
     if _there():
-        pytest.skip("there is a GPU")
+        pytest.skip("does not apply: there is a GPU")
     with pytest.raises((ImportError, RuntimeError), match="cuda"):
         MACHash(**SMALL, device="cuda").fit(*points)
     assert trained(points, "auto", refine=None).device_ == "cpu"
@@ -309,9 +309,9 @@ def _there():
 
 @pytest.mark.gpu
 def test_tensors_of_pytorch_stay_there(points):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     if not torch.cuda.is_available():
-        pytest.skip("needs a GPU, and PyTorch for it")
+        pytest.skip("needs a GPU")
     X, y = points
     there = torch.from_numpy(X).cuda()
     for model in (trained(points, "cuda"), trained((there, y), "cuda")):

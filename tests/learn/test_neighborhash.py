@@ -209,7 +209,7 @@ def test_killed_anywhere_it_ends_the_same(kind, digits, tmp_path, monkeypatch):
     np.testing.assert_array_equal(again.codes_, whole.codes_)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX, for signals")
 def test_ctrl_c_keeps_what_was_learnt():
     program = """
         import os, signal, sys, warnings

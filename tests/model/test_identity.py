@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numba import njit
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.neighbors import BallTree, KDTree
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -304,6 +305,7 @@ IN_ANOTHER = """
 import functools
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.neighbors import BallTree, KDTree
 from auxhash import MACHash, losses
 from auxhash.model.identity import in_words
 
@@ -356,3 +358,14 @@ def test_a_module_with_every_attribute_counts_by_name():
             return self
 
     assert in_words(Everything("endless")) == "module endless"
+
+
+@pytest.mark.parametrize("kind", [KDTree, BallTree])
+def test_a_search_leaves_a_tree_as_it_was(kind):
+    """Trees of scikit-learn count their searches."""
+    tree = kind(X, leaf_size=5)
+    words = in_words(tree)
+    tree.query(X)
+    assert in_words(tree) == words == in_words(kind(X, leaf_size=5))
+    others = [kind(2 * X, leaf_size=5), kind(X, leaf_size=30), kind(X, 5, metric="manhattan")]
+    assert len({words, *map(in_words, others)}) == 4

@@ -13,7 +13,7 @@ pytest.importorskip("fastapi", reason="the page needs auxhash[serve]")
 pytest.importorskip("uvicorn", reason="the page needs auxhash[serve]")
 pytest.importorskip("httpx", reason="the tests of the page need httpx")
 sync_api = pytest.importorskip(
-    "playwright.sync_api", reason="the page is tried in a browser by playwright, which is missing"
+    "playwright.sync_api", reason="needs a browser: playwright is missing (make test-page)"
 )
 
 import uvicorn  # noqa: E402
@@ -24,7 +24,7 @@ from tests.experiments.demonstration.shown import application, small  # noqa: E4
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium to try the page in: apt-get install chromium"
+    CHROMIUM is None, reason="needs a browser: apt-get install chromium"
 )
 OPTIONS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),

@@ -222,7 +222,7 @@ def test_closed(url):
 def test_another_connection_sees_what_is_acknowledged(url):
     """And a search sees what another connection has written since."""
     if url.startswith("milvus:"):
-        pytest.skip("one process, one connection")
+        pytest.skip("does not apply: one process, one connection")
     rng = np.random.default_rng(4)
     packed = random_codes(rng, 30, 16)
     with stores.open(url, n_bits=16) as one, stores.open(url) as two:

@@ -41,7 +41,7 @@ ASKED = [
 def pointed(url):
     """The URL, where the engine keeps points."""
     if not url.startswith(("sqlite", "postgresql")):
-        pytest.skip("it holds codes only")
+        pytest.skip("does not apply: the store holds codes only")
     return url
 
 
@@ -84,7 +84,7 @@ def test_codes_are_read(url):
 def test_codes_only(url):
     with stores.open(url, n_bits=8) as store:
         if store.keeps_points:
-            pytest.skip("it keeps points")
+            pytest.skip("does not apply: the store keeps points")
         for more in ({"vectors": [[1.0]]}, {"payloads": [{"a": 1}]}):
             with pytest.raises(ValueError, match=r"holds codes only; sqlite and postgresql stores"):
                 store.upsert([1], [[1] * 8], **more)

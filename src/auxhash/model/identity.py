@@ -188,11 +188,15 @@ class _Words:
         return f"code {self.short(parts)}"
 
     def _object(self, value: Any) -> str:
+        parts: Any
         kind = self.short(type(value))
         if hasattr(value, "identity_parts"):  # it knows itself what it depends on
             return f"{kind} {self.short(value.identity_parts())}"
+        if hasattr(value, "get_tree_stats"):  # scikit-learn's search trees count their uses
+            parts = [value.get_arrays(), value.__getstate__()[-2:]]  # the metric and the weights
+            return f"{kind} {self.short(parts)}"
         if is_dataclass(value):
-            parts: Any = {field.name: getattr(value, field.name, None) for field in fields(value)}
+            parts = {field.name: getattr(value, field.name, None) for field in fields(value)}
             return f"{kind} {self.short(parts)}"
         try:  # taken apart as for a copy; an estimator, into parameters and what it has learnt
             parts = value.__reduce_ex__(4)

@@ -98,7 +98,7 @@ def test_gist_tells_the_classes_apart(real):
     from auxhash.experiments.datasets.fetch import cache
 
     if not (cache.folder() / "cifar10-gist" / "gist-320-v1.npy").exists():
-        pytest.skip("the GIST features are not in the cache")
+        pytest.skip("cifar10-gist is not in the cache")
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler

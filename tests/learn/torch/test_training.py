@@ -361,7 +361,7 @@ def test_a_bare_module_is_told_what_to_do():
         mac(hash_function=small()).fit(IMAGES, KINDS)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("half", [False, True])
 def test_on_a_gpu(half, tmp_path):
     """Trained there with the same codes every time; loaded here with nearly the same."""

@@ -95,6 +95,7 @@ class Training:
             self._prepare(draws, codes, centres, now)
         self.validate = self._validation(held)
         self.refine = self._refinement()
+        self._check_penalty()
         self.algorithm = replace(settings.algorithm, tol=self._tol())
         if checkpoint is not None:
             checkpoint.check(settings.device.bring(self.h))
@@ -283,6 +284,14 @@ class Training:
         if refine is not None:
             refine.check(self.h, self.problem)
         return refine
+
+    def _check_penalty(self) -> None:
+        """Raise, before anything is trained, if the h steps could not weight the points."""
+        settings = self.settings
+        mac = not (settings.two_step or settings.end_to_end)
+        weighted = mac and settings.algorithm.penalty == "augmented"
+        if weighted and isinstance(self.h, hashfunctions.ClassifierHash):
+            self.h.check_weighted()
 
     def _tol(self) -> float | None:
         """The share of L(h) that an iteration of MAC must gain for another one to follow.

@@ -73,7 +73,6 @@ class ClassifierHash(BaseHash):
 
     def _train(self, F: Matrix, z: NDArray[np.int8], weight: Array | None, k: int) -> Any:
         from sklearn.base import clone
-        from sklearn.utils.validation import has_fit_parameter
 
         if (z == z[0]).all():
             return Constant(float(z[0]))
@@ -86,12 +85,18 @@ class ClassifierHash(BaseHash):
         classifier.set_params(**unseeded)
         if weight is None:
             return classifier.fit(F, z)
-        if not has_fit_parameter(classifier, "sample_weight"):
+        self.check_weighted()
+        return classifier.fit(F, z, sample_weight=weight)
+
+    def check_weighted(self) -> None:
+        """Raise TypeError unless the classifier can weight its points."""
+        from sklearn.utils.validation import has_fit_parameter
+
+        if not has_fit_parameter(self.classifier, "sample_weight"):
             raise TypeError(
-                f"{type(classifier).__name__}.fit takes no sample_weight, which the augmented "
+                f"{type(self.classifier).__name__}.fit takes no sample_weight, which the augmented "
                 'Lagrangian needs; use penalty="quadratic" or another hash_function'
             )
-        return classifier.fit(F, z, sample_weight=weight)
 
     def take(self, other: "ClassifierHash", bits: NDArray[np.int64]) -> "ClassifierHash":
         fitted = list(self.fitted)

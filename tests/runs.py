@@ -1,0 +1,82 @@
+"""How the suite is run: skipped tests are counted, and the order may be shuffled.
+
+With CI=true, a run fails where a test is skipped for a reason that this run does not expect.
+"""
+
+import argparse
+import os
+import random
+from collections import Counter
+
+import pytest
+
+# Reasons that lie in the machine or in the test, and may come up in any run.
+ANYWHERE = (
+    "does not apply",
+    "needs Linux",
+    "needs POSIX",
+    "needs a processor with SVE",
+    "root may",
+)
+# Reasons that lie in what a run has at hand: a make target names those it expects (--may-skip).
+NAMED = {
+    "browser": "needs a browser",
+    "data": "is not in the cache",
+    "docs": "could not import 'docutils",
+    "gpu": "needs a GPU",
+    "soak": "make soak runs it",
+    "stores": "(make test-stores)",
+    "torch": "PyTorch is not installed",
+}
+
+
+def reasons(names):
+    try:
+        return [NAMED[name] for name in names.split(",")]
+    except KeyError as name:
+        raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(NAMED)}") from None
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--may-skip",
+        type=reasons,
+        default=(),
+        help=f"reasons to skip a test that are expected in this run: {','.join(NAMED)}",
+    )
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="run in this random order")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """Shuffle the files, and the tests of each file."""
+    if (seed := config.getoption("shuffle")) is not None:
+        chance = random.Random(seed)
+        files = {item.path: chance.random() for item in items}
+        items.sort(key=lambda item: (files[item.path], chance.random()))
+
+
+def skipped(config):
+    """Return how many tests, or files of tests, were skipped for each reason."""
+    reports = config.pluginmanager.get_plugin("terminalreporter").stats.get("skipped", ())
+    return Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports)
+
+
+def unexpected(config):
+    expected = (*ANYWHERE, *config.getoption("may_skip"))
+    return [reason for reason in skipped(config) if not any(part in reason for part in expected)]
+
+
+def pytest_sessionfinish(session):
+    strict = os.environ.get("CI") == "true" and not hasattr(session.config, "workerinput")
+    if strict and session.exitstatus == pytest.ExitCode.OK and unexpected(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    counts, wrong = skipped(config), unexpected(config)
+    if counts:
+        told = ", ".join(f"{reason} x {count}" for reason, count in counts.most_common())
+        terminalreporter.write_line(f"{counts.total()} skipped: {told}")
+    for reason in wrong:
+        terminalreporter.write_line(f"skipped unexpectedly (an error with CI=true): {reason}")

@@ -1,0 +1,76 @@
+"""The suite's own options: unexpected skips fail a run in CI, and the order may be shuffled."""
+
+import pytest
+
+from tests import runs
+
+pytest_plugins = ["pytester"]
+
+SKIPPING = """
+    import pytest
+    def test_passed(): pass
+    @pytest.mark.parametrize("i", range(2))
+    def test_gpu(i): pytest.skip("needs a GPU: none")
+    def test_other(): pytest.importorskip("no_such_package")
+"""
+ONLY_GPU = SKIPPING.replace('pytest.importorskip("no_such_package")', "pass")
+
+
+@pytest.fixture
+def run(pytester, monkeypatch):
+    def run(text, *options, ci="true"):
+        monkeypatch.setenv("CI", ci)
+        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+        pytester.makepyfile(**(text if isinstance(text, dict) else {"test_some": text}))
+        return pytester.runpytest_inprocess("-p", "no:cacheprovider", *options, plugins=[runs])
+
+    return run
+
+
+def test_an_unexpected_skip_fails_in_ci(run):
+    result = run(SKIPPING, "--may-skip=gpu,torch")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        [
+            "3 skipped: needs a GPU: none x 2, could not import 'no_such_package':* x 1",
+            "skipped unexpectedly (*): could not import 'no_such_package':*",
+        ]
+    )
+
+
+def test_an_expected_skip_does_not(run):
+    assert run(ONLY_GPU, "--may-skip=gpu").ret == pytest.ExitCode.OK
+    assert run(ONLY_GPU, "--may-skip=torch").ret == pytest.ExitCode.TESTS_FAILED
+    assert run(ONLY_GPU).ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_elsewhere_skips_are_only_counted(run):
+    result = run(SKIPPING, ci="")
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["3 skipped: needs a GPU: none x 2, *"])
+
+
+@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "1")])
+def test_a_file_that_is_skipped_counts(run, options):
+    text = 'import pytest\npytest.importorskip("no_such_package")\ndef test_a(): pass'
+    kept = "def test_b(): pass"
+    result = run({"test_a": text, "test_b": kept}, *options)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["1 skipped: could not import 'no_such_package':* x 1"])
+
+
+def test_a_misspelt_reason_is_refused(run):
+    assert run(SKIPPING, "--may-skip=gpus").ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_shuffled(run):
+    text = "import pytest\n@pytest.mark.parametrize('i', range(9))\ndef test(i): pass"
+
+    def order(*options):
+        return [line.split()[0] for line in run(text, "-v", *options).outlines if "PASSED" in line]
+
+    plain = order()
+    assert order("--shuffle", "1") == order("--shuffle", "1")
+    assert order("--shuffle", "1") != plain
+    assert order("--shuffle", "1") != order("--shuffle", "2")
+    assert sorted(order("--shuffle", "1")) == plain
