@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from auxhash.compute import checks
 from auxhash.experiments.datasets.dataset import Dataset, Points, describe, draw, split, within
+from auxhash.files.report import Features
 from auxhash.files.tables import LABEL, check_features, read_features, read_labels, take_features
-from auxhash.files.taken import Features
 
 Given = ArrayLike | str | Path
 
