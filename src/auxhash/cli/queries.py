@@ -29,7 +29,7 @@ class Searched(Protocol):
 
 
 @dataclass(frozen=True)
-class Hits:
+class SearchHits:
     """Distances and ids of each query's codes: arrays (n_queries, k), or a list of arrays."""
 
     distances: Any
@@ -63,7 +63,7 @@ class Hits:
 
 
 @dataclass(frozen=True)
-class Queries:
+class EncodedQueries:
     """Codes of queries, and what else a search needs of them."""
 
     codes: "Packed"
@@ -93,7 +93,7 @@ def encoded(
     jobs: int | None,
     index: Searched,
     also: str | None,
-) -> Queries:
+) -> EncodedQueries:
     """The queries' codes, names if they are pictures, and `also` their vectors or outputs."""
     import numpy as np
 
@@ -120,13 +120,13 @@ def encoded(
     metric = getattr(hasher, "metric", None)
     if also == OUTPUTS:
         outputs = np.concatenate([hasher.decision_function(chunk) for chunk in points.chunks()])
-        return Queries(pack(sign(outputs)), points.names, outputs=outputs)
+        return EncodedQueries(pack(sign(outputs)), points.names, outputs=outputs)
     if also == "vectors":
         vectors = points.all()
         codes = hasher.encode(vectors)
-        return Queries(codes, points.names, vectors, metric, columns=points.columns)
+        return EncodedQueries(codes, points.names, vectors, metric, columns=points.columns)
     codes = np.concatenate([hasher.encode(chunk) for chunk in points.chunks()])
-    return Queries(codes, points.names, metric=metric)
+    return EncodedQueries(codes, points.names, metric=metric)
 
 
 def hits_path(output: str | None, force: bool, *made_from: str) -> Path | None:
@@ -139,8 +139,8 @@ def hits_path(output: str | None, force: bool, *made_from: str) -> Path | None:
 
 
 def answer(
-    hits: Hits,
-    asked: Queries,
+    hits: SearchHits,
+    asked: EncodedQueries,
     result: dict[str, Any],
     message: str,
     output: Path | None = None,

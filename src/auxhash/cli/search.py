@@ -18,9 +18,9 @@ from auxhash.cli.output import (
 from auxhash.cli.queries import (
     DEFAULT_K,
     OUTPUTS,
-    Hits,
+    EncodedQueries,
     NamesOf,
-    Queries,
+    SearchHits,
     answer,
     codes,
     encoded,
@@ -126,7 +126,7 @@ def search(
         raise ValueError(f"--probe is for approximate indexes, and {index} is exact")
     called = _names(names, header, loaded)
     if model is None:
-        asked = Queries(codes(queries, loaded.n_bits))
+        asked = EncodedQueries(codes(queries, loaded.n_bits))
     else:
         asked = encoded(model, queries, own, label, header, jobs, inner, finer.by_points)
     if chance.by_chance(inner, asked.codes):
@@ -138,7 +138,9 @@ def search(
         finer = finer.for_model(asked.metric)
         hits = finer.search(loaded, inner, asked, DEFAULT_K if k is None else k, header)
     else:
-        hits = Hits(*inner.radius_search(asked.codes, radius), f"all within {count(radius, 'bit')}")
+        hits = SearchHits(
+            *inner.radius_search(asked.codes, radius), f"all within {count(radius, 'bit')}"
+        )
     result: dict[str, Any] = {"index": index, "queries": len(asked.codes)}
     result |= {"k": hits.ids.shape[1]} if radius is None else {"radius": radius}
     result |= {} if finer.metric is None else {"metric": finer.metric}
@@ -195,10 +197,10 @@ class _Rerank:
         self,
         outer: "AnyIndex",
         index: "NumberedIndex",
-        asked: Queries,
+        asked: EncodedQueries,
         k: int,
         header: bool | None,
-    ) -> Hits:
+    ) -> SearchHits:
         """Find the k nearest; `index` is the numbered index in `outer`, which may have names."""
         from auxhash.compute import checks
 
@@ -214,13 +216,13 @@ class _Rerank:
         if self.by is not None:
             finer = self.by if self.metric is None else f"{self.metric} distance"
             message += f", re-ranked by {finer},"
-        return Hits(distances, ids, message)
+        return SearchHits(distances, ids, message)
 
     def _ordered(
         self,
         outer: "AnyIndex",
         index: "NumberedIndex",
-        asked: Queries,
+        asked: EncodedQueries,
         few: int,
         k: int,
         header: bool | None,

@@ -17,7 +17,15 @@ from auxhash.cli.output import (
     seed_option,
     show,
 )
-from auxhash.cli.queries import DEFAULT_K, Hits, Queries, answer, codes, encoded, hits_path
+from auxhash.cli.queries import (
+    DEFAULT_K,
+    EncodedQueries,
+    SearchHits,
+    answer,
+    codes,
+    encoded,
+    hits_path,
+)
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
@@ -144,15 +152,15 @@ def search(
     path = hits_path(output, force, queries)
     with open_store(url, n_jobs=jobs) as opened:
         if model is None:
-            asked = Queries(codes(queries, opened.n_bits))
+            asked = EncodedQueries(codes(queries, opened.n_bits))
         else:
             asked = encoded(model, queries, own, label, header, jobs, opened, None)
         if radius is None:
             near, ids = opened.search(asked.codes, DEFAULT_K if k is None else k)
-            hits = Hits(near, ids, f"{ids.shape[1]} nearest")
+            hits = SearchHits(near, ids, f"{ids.shape[1]} nearest")
         else:
             description = f"all within {count(radius, 'bit')}"
-            hits = Hits(*opened.search_radius(asked.codes, radius), description)
+            hits = SearchHits(*opened.search_radius(asked.codes, radius), description)
         result: dict[str, Any] = {"store": opened.url, "queries": len(asked.codes)}
         message = f"{count(len(asked.codes), 'query')}, {hits.description} of "
         message += count(len(opened), "code")
@@ -240,9 +248,9 @@ def _ids(path: str | None, header: bool | None, n: int) -> "Ids":
 
 
 def _parts(n: int) -> Iterator[slice]:
-    from auxhash.stores.store import BATCH
+    from auxhash.stores.store import CODES_PER_BATCH
 
-    return (slice(start, start + BATCH) for start in range(0, n, BATCH))
+    return (slice(start, start + CODES_PER_BATCH) for start in range(0, n, CODES_PER_BATCH))
 
 
 def _check_content(
