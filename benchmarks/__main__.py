@@ -19,9 +19,9 @@ ONLY_BY_NAME = WITH_OPTIONS
 
 def main(arguments: list[str]) -> None:
     small = "--small" in arguments
-    given = [argument for argument in arguments if argument != "--small"]
-    first = next((n for n, word in enumerate(given) if word.startswith("-")), len(given))
-    names, options = given[:first], given[first:]
+    words = [argument for argument in arguments if argument != "--small"]
+    first = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
+    names, options = words[:first], words[first:]
     names = names or [name for name in NAMES if name not in ONLY_BY_NAME]
     for name in names:
         if name not in NAMES:

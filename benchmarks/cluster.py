@@ -82,20 +82,20 @@ KEY = (
 
 
 def runs() -> Iterator[Record]:
-    """All that is measured, by what tells it apart; parts = 0 is the plain estimator."""
+    """Runs to measure, by their keys; parts = 0 is the plain estimator."""
     common = {**GIST, "max_iter": ITERATIONS, "processes": 0, "seed": 0}
     for refine in (False, True):
         for parts in (0, *PARTITIONS):
             yield common | {"subject": "partitions", "refine": refine, "parts": parts}
     for seed in SEEDS[1:]:
         for refine in (False, True):
-            told = {"subject": "partitions", "refine": refine, "parts": 0, "seed": seed}
-            yield common | told
+            run = {"subject": "partitions", "refine": refine, "parts": 0, "seed": seed}
+            yield common | run
     fewer = common | {"points": FEWER}
     for function, refine in FUNCTIONS:
         for parts in (0, 4, 16):
-            told = {"subject": "functions", "function": function, "refine": refine, "parts": parts}
-            yield fewer | told
+            run = {"subject": "functions", "function": function, "refine": refine, "parts": parts}
+            yield fewer | run
     brief = common | {"subject": "traffic", "refine": False, "parts": 2, "max_iter": 8}
     brief["kappa"] = [20, 100]
     for points in SHARES:
@@ -106,8 +106,8 @@ def runs() -> Iterator[Record]:
     for parts in (0, 1, 4):
         yield common | many | {"subject": "overhead", "refine": False, "parts": parts}
     for processes in (1, 2):
-        told = {"subject": "processes", "refine": False, "max_iter": 2, "parts": 2}
-        yield fewer | told | {"processes": processes}
+        run = {"subject": "processes", "refine": False, "max_iter": 2, "parts": 2}
+        yield fewer | run | {"processes": processes}
     images = common | {"subject": "separable", "data": "mnist", "bits": 24, "refine": False}
     for points in IMAGES:
         for parts in (0, 1, 2, 4):
@@ -149,9 +149,9 @@ def points_of(run: Record) -> Dataset:
     few = {} if run["data"] == "digits" else {"n_train": None}
     if run["data"] == "infinite-mnist":
         few |= {"n_base": run["points"]}
-    found = datasets.load(run["data"], **few)
-    order = np.random.default_rng(0).permutation(len(found.train.X))[: run["points"]]
-    return Dataset(found.name, found.train.take(order), found.base, found.query, found.protocol)
+    data = datasets.load(run["data"], **few)
+    order = np.random.default_rng(0).permutation(len(data.train.X))[: run["points"]]
+    return Dataset(data.name, data.train.take(order), data.base, data.query, data.protocol)
 
 
 def fit(run: Record, data: Dataset) -> Record:
@@ -226,10 +226,10 @@ def agree(run: Record, client: Client) -> Record:
 
     All messages pass through it. They are processor seconds: others may use this machine.
     """
-    given = [(run["numbers"], ROUNDS)] * run["parts"]
+    requests = [(run["numbers"], ROUNDS)] * run["parts"]
     none: list[tuple[Any, ...]] = [()] * run["parts"]
     began = process_time()
-    Rounds(Cluster(client, 600.0), _talk, none, given).run(lambda said: False)
+    Rounds(Cluster(client, 600.0), _talk, none, requests).run(lambda progress: False)
     return {"seconds": (process_time() - began) / ROUNDS}
 
 
@@ -285,37 +285,37 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
             print(f"wrote {TABLES / name}")
         return
     drop_cut_line(asked.results)
-    done = [told(record) for record in read(asked.results)]
+    done = [key_of(record) for record in read(asked.results)]
     if small:
         for text in tables(list(measured(list(few_runs())))).values():
             print(text)
         return
-    left = [run for run in runs() if run["subject"] in asked.subjects and told(run) not in done]
+    left = [run for run in runs() if run["subject"] in asked.subjects and key_of(run) not in done]
     for record in measured(left):
         append(asked.results, record)
         print(record, flush=True)
 
 
 @threads.one_blas_thread()
-def measured(given: Sequence[Record]) -> Iterator[Record]:
+def measured(planned: Sequence[Record]) -> Iterator[Record]:
     """The runs with what was measured."""
     kept: dict[tuple[str, int], Dataset] = {}
-    for run in given:
+    for run in planned:
         if run["subject"] == "rounds":
             continue
         which = run["data"], run["points"]
         if which not in kept:
             kept = {which: points_of(run)}
         yield run | fit(run, kept[which])
-    talks = [run for run in given if run["subject"] == "rounds"]
+    talks = [run for run in planned if run["subject"] == "rounds"]
     if talks:
         with cluster_of(talks[0]["processes"]) as client:
             for run in talks:
                 yield run | agree(run, client)
 
 
-def told(record: Record) -> Record:
-    """What tells a run apart."""
+def key_of(record: Record) -> Record:
+    """Key of a run: the values that tell it apart."""
     return {name: record[name] for name in KEY if name in record}
 
 
@@ -331,12 +331,12 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
 def tables(records: Sequence[Record]) -> dict[str, str]:
     """The tables of the documentation, by file name."""
     by_subject = {name: [one for one in records if one["subject"] == name] for name in SUBJECTS}
-    made = {
+    texts = {
         f"cluster-{name}.md": _compared(by_subject[name])
         for name in ("partitions", "functions", "overhead")
         if by_subject[name]
     }
-    made |= {
+    texts |= {
         "cluster-traffic.md": _table(
             ("points", "bits", "rounds per iteration", "bytes per round and partition"),
             (
@@ -353,12 +353,12 @@ def tables(records: Sequence[Record]) -> dict[str, str]:
         ),
     }
     if by_subject["separable"]:
-        made["cluster-separable.md"] = _separable(by_subject["separable"])
+        texts["cluster-separable.md"] = _separable(by_subject["separable"])
     largest = [one for one in by_subject["partitions"] if one["parts"] and not one["refine"]]
     if largest and len(by_subject["rounds"]) > 3:
         cost = Cost.of(max(largest, key=lambda one: one["parts"]), by_subject["rounds"])
-        made["cluster-model.md"] = cost.table()
-    return made
+        texts["cluster-model.md"] = cost.table()
+    return texts
 
 
 def _size(one: Record) -> tuple[int, int]:
@@ -473,7 +473,7 @@ class Cost:
         return self.point * points / workers + self.rounds * round_of
 
     def most(self, points: float) -> float:
-        """How many workers are the fastest: more of them talk longer than they save."""
+        """Number of workers that is the fastest: more of them talk longer than they save."""
         talk = self.rounds * (self.each + self.size * self.byte)
         return float(np.sqrt(self.point * points / talk))
 
@@ -482,8 +482,8 @@ class Cost:
         for times in TIMES:
             n = times * self.points
             alone = self.point * n
-            told = [f"{alone / self.seconds(n, w):.1f}" for w in WORKERS]
-            rows.append((f"{n:,}", f"{alone:,.0f}", *told, f"{self.most(n):,.0f}"))
+            speedups = [f"{alone / self.seconds(n, w):.1f}" for w in WORKERS]
+            rows.append((f"{n:,}", f"{alone:,.0f}", *speedups, f"{self.most(n):,.0f}"))
         heads = tuple(count(w, "worker") for w in WORKERS)
         text = _table(("points", "s, one worker", *heads, "fastest with"), rows)
         return text + (
@@ -495,10 +495,10 @@ class Cost:
 
 def _weighted(columns: NDArray[Any], took: NDArray[Any]) -> NDArray[Any]:
     """Least squares of relative errors: short rounds count as long ones do."""
-    found: NDArray[Any] = np.linalg.lstsq(columns / took[:, None], np.ones(len(took)), rcond=None)[
-        0
-    ]
-    return found
+    solution: NDArray[Any] = np.linalg.lstsq(
+        columns / took[:, None], np.ones(len(took)), rcond=None
+    )[0]
+    return solution
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -30,7 +30,7 @@ C = 100.0
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured; `real` takes CIFAR and MNIST where they are in the cache."""
+    """Sizes of what is measured; `real` takes CIFAR and MNIST where they are in the cache."""
 
     points: int = 10_000
     features: int = 320
@@ -65,8 +65,8 @@ def rows(size: Size) -> Iterator[Row]:
     F = h.features(X)
     warm_up(problem, Z, F)
     yield from bench_mac(problem, F, h, Z, source)  # first, so that the memory peak is its own
-    free, found = bench_free_codes(problem, Z)
-    yield from found
+    free, measured = bench_free_codes(problem, Z)
+    yield from measured
     yield from bench_descent(problem, Z, size.runs)
     yield bench_h_step("h step, all SVMs, cold, " + source, F, free, size, 100, 1e-3)
     yield from bench_separable(size)
@@ -152,7 +152,7 @@ def bench_descent(problem: Problem, Z: Any, runs: int) -> Iterator[Row]:
     yield Row("a sweep of descent, point by point", seconds[0], 2, "bit by bit", seconds[1])
 
 
-def bench_h_step(what: str, F: Any, Z: Any, size: Size, aim: float, tol: float) -> Row:
+def bench_h_step(title: str, F: Any, Z: Any, size: Size, aim: float, tol: float) -> Row:
     """Our SVMs of all bits, beside LinearSVC on some bits, its time scaled up to all."""
     results = [timed(lambda: svm.fit(F, Z, C)) for _ in range(size.runs)]
     W, ours = results[0][0], tuple(seconds for _, seconds in results)
@@ -165,7 +165,7 @@ def bench_h_step(what: str, F: Any, Z: Any, size: Size, aim: float, tol: float) 
         worst = max(worst, float(objective[0]))
     peer = f"LIBLINEAR, tol {tol:g}, {size.peer_bits} bits, scaled"
     note = f"objective {worst:.6f} of LIBLINEAR's, worst bit"
-    return Row(what, ours, aim, peer, (theirs,) * len(ours), note=note)
+    return Row(title, ours, aim, peer, (theirs,) * len(ours), note=note)
 
 
 def bench_separable(size: Size) -> Iterator[Row]:
@@ -180,8 +180,8 @@ def bench_separable(size: Size) -> Iterator[Row]:
     halves = np.argsort(rng.random((size.bits, 10)), axis=1) < 5
     W = svm.fit(F, np.where(halves[:, y].T, 1, -1).astype(np.int8), C)
     Z = np.where(F @ W >= 0, 1, -1).astype(np.int8)
-    what = f"h step, separable, cold, {F.shape[0]:,} x {F.shape[1] - 1} {source}"
-    yield bench_h_step(what, F, Z, size, 10, 1e-5)
+    title = f"h step, separable, cold, {F.shape[0]:,} x {F.shape[1] - 1} {source}"
+    yield bench_h_step(title, F, Z, size, 10, 1e-5)
 
 
 def bench_cut(problem: Problem, Z: Any, free: Any, runs: int) -> Iterator[Row]:
@@ -221,30 +221,30 @@ def bench_quad(problem: Problem, Z: Any) -> Row:
 
 
 def bench_ksh(A: affinity.Affinity, runs: int) -> Row:
-    """What KSH from pairs does some thousand times per bit: S times two vectors."""
+    """Measure what KSH from pairs does some thousand times per bit: S times two vectors."""
     V = np.random.default_rng(0).standard_normal((A.n_points, 2))
     S = peers.similarity(A)
     with pool() as run:
         ours = similarity_of_pairs(A, run)
         np.testing.assert_allclose(ours(V), S @ V, atol=1e-9)
         seconds, theirs = turns(lambda: ours(V), lambda: S @ V, runs=5 * runs)
-    what = f"KSH from {len(A):,} pairs, their matrix times two vectors"
-    return Row(what, seconds, 2, "SciPy's sparse product, one thread", theirs)
+    title = f"KSH from {len(A):,} pairs, their matrix times two vectors"
+    return Row(title, seconds, 2, "SciPy's sparse product, one thread", theirs)
 
 
 def bench_ksh_fit(X: Any, y: Any, A: affinity.Affinity, size: Size) -> Row:
     """KSH as a whole, from pairs and from labels, whose products are sums over the classes."""
     bits = min(size.bits, 32)
     labels, pairs = (
-        timed(lambda given=given: KSH(bits, random_state=0).fit(X, *given))[1]
-        for given in ((y,), (None, A))
+        timed(lambda similarity=similarity: KSH(bits, random_state=0).fit(X, *similarity))[1]
+        for similarity in ((y,), (None, A))
     )
-    what = f"KSH from {len(A):,} pairs, {bits} bits"
-    return Row(what, (pairs,), 0.1, "the same from labels", (labels,))
+    title = f"KSH from {len(A):,} pairs, {bits} bits"
+    return Row(title, (pairs,), 0.1, "the same from labels", (labels,))
 
 
 def bench_checkpoint(X: Any, y: Any, size: Size) -> Row:
-    """What checkpoints add to a training: all that is written, beside the training itself."""
+    """Measure what checkpoints add to a training: all that is written, beside the rest."""
     written: list[float] = []
     write = Checkpoint.write
 
@@ -256,8 +256,8 @@ def bench_checkpoint(X: Any, y: Any, size: Size) -> Row:
     with TemporaryDirectory() as folder, mock.patch.object(Checkpoint, "write", timing):
         _, seconds = timed(lambda: hasher.fit(X, y, checkpoint=folder))
     rest = seconds - sum(written)
-    what = f"{len(written)} checkpoints of a fit by default, {size.bits} bits"
-    return Row(what, (sum(written),), 10, "the training itself", (rest,))
+    title = f"{len(written)} checkpoints of a fit by default, {size.bits} bits"
+    return Row(title, (sum(written),), 10, "the training itself", (rest,))
 
 
 def bench_fit(size: Size) -> Row:

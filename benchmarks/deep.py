@@ -55,9 +55,9 @@ BITS, SEEDS = (16, 32, 48, 64), (0, 1, 2)
 FILES = (*(f"data_batch_{n}.bin" for n in range(1, 6)), "test_batch.bin")
 N_TEST, PER_CLASS_TRAIN, PER_CLASS_QUERY = 10_000, 500, 100
 KAPPA = {"n_similar": 100, "n_dissimilar": 900}  # nine times as many others, as among all pairs
-FEW = {"n_similar": 5, "n_dissimilar": 45}  # where pairs serve to report L(h), not to learn from
+REPORTED_PAIRS = {"n_similar": 5, "n_dissimilar": 45}  # to report L(h), not to learn from
 BATCH, WIDTH, PIECE = 512, 64, 20_000
-TOLD = ("protocol", "method", "bits", "seed", "epochs", "width", "batch")  # tells runs apart
+KEY = ("protocol", "method", "bits", "seed", "epochs", "width", "batch")  # tells runs apart
 SIZES = ("train", "base", "query")
 
 
@@ -70,7 +70,7 @@ class Split(NamedTuple):
 
 
 class How(NamedTuple):
-    """How the network is trained."""
+    """Settings of the training of the network."""
 
     epochs: int
     device: str = "cpu"
@@ -191,16 +191,16 @@ def descent(method: str, bits: int, seed: int, n: int, how: How, start: Any = No
     elif method == "rank":  # a step of which looks at about five times as many points
         objective, steps = {"objective": "rank"}, max(10, steps // 5)
     refine = Refine(steps, how.batch, keep="refined", **objective)
-    pairs = FEW if method in GRADIENTS else KAPPA
+    pairs = REPORTED_PAIRS if method in GRADIENTS else KAPPA
     return EndToEndHash(bits, hash_function=h, refine=refine, random_state=seed, **pairs)
 
 
 class Trained(NamedTuple):
-    """What a method has learnt, and what it took."""
+    """A trained method: its codes, seconds and losses."""
 
     encode: Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
     seconds: float
-    found: Record
+    losses: Record
 
 
 class Methods:
@@ -216,17 +216,17 @@ class Methods:
             return Trained(encode, perf_counter() - began, {})
         if method == "two-step":
             h, first = self.mac[0].two_step_, self.mac[0].history_[0]
-            found = {"loss": first.loss, "first_loss": first.loss}
-            return Trained(lambda X: encoded(h, X), first.seconds, found)
+            losses = {"loss": first.loss, "first_loss": first.loss}
+            return Trained(lambda X: encoded(h, X), first.seconds, losses)
         if method == "mac":
             return Trained(self.mac[0].encode, self.mac[1], _losses(self.mac[0]))
         start, before = None, 0.0
         if method not in GRADIENTS:
             start, before = self.mac[0].hash_function_.trained_module(), self.mac[1]
         began = perf_counter()
-        given = self.bits, self.seed, len(self.train[0]), self.how, start
-        made = descent(method, *given).fit(*self.train)
-        return Trained(made.encode, before + perf_counter() - began, _losses(made))
+        arguments = self.bits, self.seed, len(self.train[0]), self.how, start
+        hasher = descent(method, *arguments).fit(*self.train)
+        return Trained(hasher.encode, before + perf_counter() - began, _losses(hasher))
 
     @cached_property
     def mac(self) -> tuple[Any, float]:
@@ -235,8 +235,8 @@ class Methods:
         return mac(self.bits, self.seed, self.how).fit(*self.train), perf_counter() - began
 
 
-def _losses(made: Any) -> Record:
-    return {"loss": made.loss_, "first_loss": made.history_[0].loss}
+def _losses(hasher: Any) -> Record:
+    return {"loss": hasher.loss_, "first_loss": hasher.history_[0].loss}
 
 
 def one_hot(
@@ -266,7 +266,7 @@ def measure(data: Split, trained: Trained) -> Record:
         "precision_at_100": metrics.precision_at_k(*codes, k=min(100, n)),
         "map_by_sort": metrics.map_by_sort(*codes),
         "seconds": trained.seconds,
-        **trained.found,
+        **trained.losses,
     }
 
 
@@ -296,47 +296,47 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
                     if method == "one-hot" and bits != asked.bits[0]:
                         continue  # it has as many bits as there are classes
                     values = (protocol, method, bits, seed, how.epochs, how.width, how.batch)
-                    told = {**dict(zip(TOLD, values, strict=True)), **sizes}
-                    told["how"] = how._asdict()
-                    if _key(told) in done:
+                    setup = {**dict(zip(KEY, values, strict=True)), **sizes}
+                    setup["how"] = how._asdict()
+                    if _key(setup) in done:
                         continue
-                    record = {**told, **measure(data, methods.trained(method))}
+                    record = {**setup, **measure(data, methods.trained(method))}
                     append(asked.results, record)
                     print(line(record), flush=True)
 
 
 def line(record: Record) -> str:
-    found = "  ".join(
+    scores = "  ".join(
         f"{name} {record[name]:.3f}"
         for name in ("map", "map_at_5000", "precision_at_100", "map_by_sort")
     )
-    told = f"{record['protocol']:6} {record['method']:13} {record['bits']:2} bits"
-    return f"{told}  seed {record['seed']}  {found}  {record['seconds']:.0f} s"
+    setup = f"{record['protocol']:6} {record['method']:13} {record['bits']:2} bits"
+    return f"{setup}  seed {record['seed']}  {scores}  {record['seconds']:.0f} s"
 
 
 def table(records: Sequence[Record]) -> str:
     """Markdown: the means over seeds, runs of the same settings together."""
-    told = ("protocol", "method", "bits", "epochs", "width", "batch")
-    found = ("map", "map_at_5000", "precision_at_100", "map_by_sort")
+    columns = ("protocol", "method", "bits", "epochs", "width", "batch")
+    measures = ("map", "map_at_5000", "precision_at_100", "map_by_sort")
     names = "mAP", "mAP at 5,000", "precision at 100", "mAP by sort"
-    heads = [*told, "layers", "warp", "views", *names, "s", "seeds"]
+    heads = [*columns, "layers", "warp", "views", *names, "s", "seeds"]
     rows = [heads, ["---"] * len(heads)]
     runs: dict[tuple[Any, ...], list[Record]] = {}
     for record in sorted(records, key=_rank):
         key = _key({**record, "seed": 0})
         runs.setdefault(key, []).append(record)
-    for some in runs.values():
-        how = _how(some[0])
+    for own in runs.values():
+        how = _how(own[0])
         trained = [str(5 + 2 * sum(how.blocks)), f"{how.warp:g}", str(_views(how))]
-        means = [f"{np.mean([r[name] for r in some]):.3f}" for name in found]
-        seconds = f"{np.mean([r['seconds'] for r in some]):.0f}"
-        values = (str(some[0][name]) for name in told)
-        rows.append([*values, *trained, *means, seconds, str(len(some))])
+        means = [f"{np.mean([r[name] for r in own]):.3f}" for name in measures]
+        seconds = f"{np.mean([r['seconds'] for r in own]):.0f}"
+        values = (str(own[0][name]) for name in columns)
+        rows.append([*values, *trained, *means, seconds, str(len(own))])
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def _views(how: How) -> int:
-    """How often the network sees a picture that is encoded."""
+    """Number of times that the network sees a picture that is encoded."""
     return (2 if how.both_ways else 1) * (3 if how.both_ways and how.shift else 1)
 
 
@@ -349,11 +349,11 @@ def _rank(record: Record) -> tuple[Any, ...]:
 
 def _key(record: Record) -> tuple[Any, ...]:
     how = _how(record)._replace(device="")
-    return (*(record[name] for name in (*TOLD, *SIZES)), *how)
+    return (*(record[name] for name in (*KEY, *SIZES)), *how)
 
 
 def _how(record: Record) -> How:
-    """How the network was trained; what was not asked for then had the default."""
+    """Settings of the training; what was not asked for then had the default."""
     how = How(**record["how"])
     return how._replace(blocks=tuple(how.blocks))  # a list in JSON
 
@@ -401,7 +401,7 @@ def _run_small() -> None:
     how = How(epochs=4, iterations=1, width=2, batch=30, crop=1, cut_out=2, both_ways=True)
     methods, first = Methods(data, 8, 0, how), 0.0
     for method in METHODS:
-        told = {"protocol": "made", "method": method, "bits": 8, "seed": 0}
-        record = {**told, **measure(data, methods.trained(method))}
+        setup = {"protocol": "made", "method": method, "bits": 8, "seed": 0}
+        record = {**setup, **measure(data, methods.trained(method))}
         first = first or record["map"]
         print(line(record), f" ratio to one-hot {record['map'] / first:.2f}")

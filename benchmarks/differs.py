@@ -1,4 +1,4 @@
-"""What the paper leaves open or we do in another way, one change at a time: docs/verdicts.md.
+"""Choices that the paper leaves open or that we make otherwise, one at a time: docs/verdicts.md.
 
 python -m benchmarks differs [--names NAME ...] [--seeds N ...] [--results FILE] [--tables]
 
@@ -110,7 +110,7 @@ def measure(asked: argparse.Namespace) -> None:
 
 
 def loaded(name: str) -> Dataset:
-    """What a change is measured on; of SIFT, with the 2,000 nearest of 100,000 as ground truth."""
+    """Data of a change; of SIFT, with the 2,000 nearest of 100,000 as ground truth."""
     if name not in SIFT:
         return datasets.load("cifar10-gist", n_train=10_000, seed=int(name == DRAWN_ANEW))
     return datasets.load(
@@ -133,7 +133,7 @@ def measured(data: Dataset, name: str, seed: int, pairs: tuple[int, int] | None 
     n_pairs = len(hasher.affinity_)  # fewer where points are held out
     accepted = [step.loss / n_pairs for step in steps if step.accepted]
     first = _precision(data, hasher.two_step_, name)
-    found = {
+    record = {
         "change": name,
         "seed": seed,
         "points": hasher.n_learnt_,
@@ -143,10 +143,10 @@ def measured(data: Dataset, name: str, seed: int, pairs: tuple[int, int] | None 
         "seconds": round(seconds, 1),
     }
     if name in SIFT:
-        return found
+        return record
     precision = _precision(data, hasher.hash_function_, name)
     mac = {"loss": min(accepted), "precision": precision}
-    return found | {"mac": mac, "last": accepted[-1]}
+    return record | {"mac": mac, "last": accepted[-1]}
 
 
 def _precision(data: Dataset, h: Any, name: str) -> list[float]:
@@ -157,8 +157,8 @@ def _precision(data: Dataset, h: Any, name: str) -> list[float]:
     else:
         truth = {"query_labels": data.query.y, "base_labels": data.base.y}
     ties = "index" if name == BY_POSITION else "expected"
-    found = metrics.precision_at_k(query, base, k=ranks, ties=ties, **truth)
-    return [round(float(share), 5) for share in found]
+    shares = metrics.precision_at_k(query, base, k=ranks, ties=ties, **truth)
+    return [round(float(share), 5) for share in shares]
 
 
 def table(records: Sequence[Record]) -> str:
@@ -169,10 +169,10 @@ def table(records: Sequence[Record]) -> str:
     """
     by_name = {name: [r for r in records if r["change"] == name] for name in CHANGES}
     rows = []
-    for name, some in by_name.items():
-        if some:
+    for name, own in by_name.items():
+        if own:
             without = {r["seed"]: r for r in by_name[FIRST if name in SIFT else AS_SET]}
-            rows.append([*_cells(some), _more(some, without)])
+            rows.append([*_cells(own), _more(own, without)])
     lines = [HEAD, ["---"] * len(HEAD), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
@@ -212,5 +212,5 @@ def _last(record: Record) -> float:
 
 
 def _share(value: float, sign: str = "") -> str:
-    """Without the zero before the point."""
+    """A share without the zero before the point."""
     return f"{value:{sign}.3f}".replace("0.", ".", 1)

@@ -15,7 +15,7 @@ from benchmarks import peers
 from benchmarks.rows import Row, table, turns
 
 BITS, FEATURES, TYPES = (32, 64), (128, 320, 784), ("float32", "float64", "uint8")
-CHUNK = 4096  # points that a task of the peer multiplies
+POINTS_PER_TASK = 4096  # of the peer
 AIM = 1 / 1.3
 
 
@@ -41,15 +41,15 @@ def row(n: int, n_features: int, n_bits: int, dtype: str, runs: int) -> Row:
 
     def product() -> None:
         with threads.pool() as run:
-            run(multiply, threads.chunks(len(X), CHUNK))
+            run(multiply, threads.chunks(len(X), POINTS_PER_TASK))
 
     ours, theirs = turns(lambda: hasher.encode(X), product, runs=runs)
-    what = f"encoding {len(X):,} points of {n_features} features, {n_bits} bits, {dtype}"
-    return Row(what, ours, AIM, "the bare matrix product", theirs)
+    title = f"encoding {len(X):,} points of {n_features} features, {n_bits} bits, {dtype}"
+    return Row(title, ours, AIM, "the bare matrix product", theirs)
 
 
 def main(small: bool = False) -> None:
     n, runs = (500, 1) if small else (100_000, 7)
     kinds = [(D, b, dtype) for dtype in TYPES for D in FEATURES for b in BITS]
-    found = [row(n, *kind, runs) for kind in (kinds[:2] if small else kinds)]
-    Console(width=150).print(table(found))
+    rows = [row(n, *kind, runs) for kind in (kinds[:2] if small else kinds)]
+    Console(width=150).print(table(rows))

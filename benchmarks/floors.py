@@ -1,4 +1,4 @@
-"""How far parts of the program are from what they cannot do without: reads or products alone.
+"""Parts of the program beside what they cannot do without: reads or products alone.
 
 The rates are those of one core in the stored run, times the number of cores, and the sizes those of
 the full form of `make bench`.
@@ -17,7 +17,7 @@ QUAD_PRODUCTS = 70  # of the couplings with a vector, for a bit of quad: about s
 
 
 class Floor(NamedTuple):
-    """What the part that is measured in a row needs at least."""
+    """The least that the part measured in a row needs."""
 
     row: str  # as its name begins
     why: str
@@ -49,8 +49,8 @@ def table(about: dict[str, Any], rows: Sequence[Row]) -> str:
         row = next(row for row in rows if row.what.startswith(floor.row))
         seconds = floor.amount / (cores * rates[floor.rate])
         # As a row, whose peer is the floor.
-        whole = Row(row.what, row.ours, theirs=(seconds,) * len(row.ours))
-        measured, least = whole.amount(whole.ours), whole.amount(whole.theirs)
-        times = Row("", whole.theirs, theirs=whole.ours).spread
+        beside = Row(row.what, row.ours, theirs=(seconds,) * len(row.ours))
+        measured, least = beside.amount(beside.ours), beside.amount(beside.theirs)
+        times = Row("", beside.theirs, theirs=beside.ours).spread
         lines.append(f"| {row.what} | {floor.why}: {least} | {measured} | {times} |")
     return "\n".join(lines) + "\n"

@@ -35,7 +35,7 @@ from benchmarks.records import Record, append, known, read
 DOCS = Path(__file__).parent.parent / "docs"
 RESULTS, TABLES = DOCS / "results" / "gpu.jsonl", DOCS / "tables"
 AIMS = {"train-10k": 0.5, "train-58k": 0.6, "train-1m": 10.0, "train-10m": 180.0}
-FEW = 1_000  # points, with which kernels of the processor are compiled
+COMPILED_WITH = 1_000  # points, with which kernels of the processor are compiled
 LARGE = 2_000_000  # points, of more there is one run, with what others have compiled
 SIDE = 28
 QUERIES, RANK = 2_000, 100
@@ -47,40 +47,42 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     if small:
         _run_small()
         return
-    given = _options(options)
+    asked = _options(options)
     console = Console()
-    if not given.tables:
-        done = known(given.results, lambda record: record["name"])
-        for row in given.rows:
-            for name, measure in ROWS[row](given):
+    if not asked.tables:
+        done = known(asked.results, lambda record: record["name"])
+        for row in asked.rows:
+            for name, measure in ROWS[row](asked):
                 if name not in done:
                     record = {"name": name, "row": row, **measure()}
-                    append(given.results, record)
+                    append(asked.results, record)
                     console.print(_line(record), highlight=False)
-    records = read(given.results)
-    for name, made in (("gpu", table(records)), ("gpu-agreement", agreement(records))):
-        print(made)
-        if given.tables:
-            (TABLES / f"{name}.md").write_text(made, "utf-8")
+    records = read(asked.results)
+    for name, text in (("gpu", table(records)), ("gpu-agreement", agreement(records))):
+        print(text)
+        if asked.tables:
+            (TABLES / f"{name}.md").write_text(text, "utf-8")
 
 
 def _run_small() -> None:
     """One training of some digits, on a GPU where there is one."""
     X, y = load_digits(return_X_y=True)
-    found = trained(X[:200], y[:200], X[200:300], y[200:300], 8, devices.get("auto").name, False, 1)
-    print(f"train-small, {found['device']}: {found['seconds']:.2f} s; ratio to itself 1")
+    record = trained(
+        X[:200], y[:200], X[200:300], y[200:300], 8, devices.get("auto").name, False, 1
+    )
+    print(f"train-small, {record['device']}: {record['seconds']:.2f} s; ratio to itself 1")
 
 
-def _trainings(row: str, data: Callable[[], tuple[Any, ...]], bits: int, given: Any) -> Any:
+def _trainings(row: str, data: Callable[[], tuple[Any, ...]], bits: int, asked: Any) -> Any:
     """A cell for MAC alone and one with refinement; on the processor the latter, the default."""
     for device in ("cuda", "cpu"):
         for refined in (False, True):
             kind = "MAC, refined" if refined else "MAC"
-            if device not in given.devices or (device == "cpu" and not refined):
+            if device not in asked.devices or (device == "cpu" and not refined):
                 continue
 
             def measure(device: str = device, refined: bool = refined) -> Record:
-                repeats = given.repeats if device == "cuda" else 1
+                repeats = asked.repeats if device == "cuda" else 1
                 return trained(*data(), bits, device, refined, repeats)
 
             yield f"{row}, {kind}, {device}", measure
@@ -101,15 +103,15 @@ def trained(
     settings: dict[str, Any] = {} if refined else {"refine": None}
     large = len(X) > LARGE
     if device == "cpu":  # a GPU has a first run of its own
-        MACHash(bits, random_state=seed, **settings).fit(X[:FEW], y[:FEW])
+        MACHash(bits, random_state=seed, **settings).fit(X[:COMPILED_WITH], y[:COMPILED_WITH])
     best, model, compiled = math.inf, None, device == "cpu" or large
     for _ in range(1 if large else repeats + (device == "cuda")):  # the first one compiles
         began = time.perf_counter()
-        made = MACHash(bits, random_state=seed, device=device, **settings).fit(X, y)
+        hasher = MACHash(bits, random_state=seed, device=device, **settings).fit(X, y)
         waited_for()
         took = time.perf_counter() - began
         if compiled and took < best:
-            best, model = took, made
+            best, model = took, hasher
         compiled = True
     assert model is not None
     steps = model.history_
@@ -139,40 +141,40 @@ def waited_for() -> None:
 @cache
 def gist(n: int) -> tuple[Any, ...]:
     data = datasets.load("cifar10-gist", n_train=min(n, 50_000), n_query=QUERIES)
-    some = data.base if n > len(data.train.X) else data.train
-    return some.X[:n], some.y[:n], data.query.X, data.query.y
+    points = data.base if n > len(data.train.X) else data.train
+    return points.X[:n], points.y[:n], data.query.X, data.query.y
 
 
 @cache
 def digits(n: int) -> tuple[Any, ...]:
     """n images of Infinite MNIST and queries; beyond a million, shifted by a pixel."""
-    made = min(n, 1_000_000)
-    data = datasets.load("infinite-mnist", n_train=made, n_base=made, n_query=QUERIES)
+    n_made = min(n, 1_000_000)
+    data = datasets.load("infinite-mnist", n_train=n_made, n_base=n_made, n_query=QUERIES)
     X, y = data.base.X, data.base.y
-    if n > made:
-        whole = np.empty((n, SIDE * SIDE), np.uint8)
+    if n > n_made:
+        moved_all = np.empty((n, SIDE * SIDE), np.uint8)
         shifts = [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1)] + [(0, 2)]
-        for number, shift in enumerate(shifts[: n // made]):
-            moved = np.roll(X.reshape(made, SIDE, SIDE), shift, axis=(1, 2))
-            whole[number * made : (number + 1) * made] = moved.reshape(made, -1)
-        X, y = whole, np.tile(y, n // made)
+        for number, shift in enumerate(shifts[: n // n_made]):
+            moved = np.roll(X.reshape(n_made, SIDE, SIDE), shift, axis=(1, 2))
+            moved_all[number * n_made : (number + 1) * n_made] = moved.reshape(n_made, -1)
+        X, y = moved_all, np.tile(y, n // n_made)
     return X, y, data.query.X, data.query.y
 
 
-def _agreement(given: Any) -> Any:
+def _agreement(asked: Any) -> Any:
     """Loss and precision of five seeds, on each device."""
     for seed in range(SEEDS):
         for device in ("cuda", "cpu"):
             for refined in (False, True):
                 kind = "MAC, refined" if refined else "MAC"
-                if device not in given.devices:
+                if device not in asked.devices:
                     continue
 
                 def measure(
                     device: str = device, refined: bool = refined, seed: int = seed
                 ) -> Record:
-                    found = trained(*gist(10_000), 32, device, refined, 1, seed)
-                    return {**found, "seed": seed}
+                    record = trained(*gist(10_000), 32, device, refined, 1, seed)
+                    return {**record, "seed": seed}
 
                 yield f"agree, {kind}, {device}, seed {seed}", measure
 
@@ -191,19 +193,19 @@ def made_codes() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     return packed[:CODES], packed[CODES:]
 
 
-def _search(given: Any) -> Any:
+def _search(options: Any) -> Any:
     for device in ("cuda", "cpu"):
-        if device not in given.devices:
+        if device not in options.devices:
             continue
 
         def measure(device: str = device) -> Record:
             base, queries = made_codes()
             index = HammingIndex(BITS, device=device).add(base)
             asked = queries if device == "cuda" else queries[:500]
-            found = index.search(asked, RANK)
-            seconds = _best(lambda: index.search(asked, RANK), given.repeats)
+            hits = index.search(asked, RANK)
+            seconds = _best(lambda: index.search(asked, RANK), options.repeats)
             few = HammingIndex(BITS).add(base).search(queries[:20], RANK)
-            same = all(np.array_equal(a[:20], b) for a, b in zip(found, few, strict=True))
+            same = all(np.array_equal(a[:20], b) for a, b in zip(hits, few, strict=True))
             return {
                 "points": CODES,
                 "bits": BITS,
@@ -216,9 +218,9 @@ def _search(given: Any) -> Any:
         yield f"search, {device}", measure
 
 
-def _metrics(given: Any) -> Any:
+def _metrics(options: Any) -> Any:
     for device in ("cuda", "cpu"):
-        if device not in given.devices:
+        if device not in options.devices:
             continue
 
         def measure(device: str = device) -> Record:
@@ -235,7 +237,7 @@ def _metrics(given: Any) -> Any:
                 "bits": BITS,
                 "device": device,
                 "queries": len(asked),
-                "seconds": _best(count, given.repeats),
+                "seconds": _best(count, options.repeats),
             }
 
         yield f"metrics, {device}", measure
@@ -252,13 +254,13 @@ def _best(call: Callable[[], Any], repeats: int) -> float:
 
 
 ROWS: dict[str, Callable[[Any], Any]] = {
-    "train-10k": lambda given: _trainings("train-10k", lambda: gist(10_000), 48, given),
-    "train-58k": lambda given: _trainings("train-58k", lambda: gist(58_000), 32, given),
+    "train-10k": lambda asked: _trainings("train-10k", lambda: gist(10_000), 48, asked),
+    "train-58k": lambda asked: _trainings("train-58k", lambda: gist(58_000), 32, asked),
     "agree": _agreement,
     "search": _search,
     "metrics": _metrics,
-    "train-1m": lambda given: _trainings("train-1m", lambda: digits(1_000_000), 32, given),
-    "train-10m": lambda given: _trainings("train-10m", lambda: digits(10_000_000), 32, given),
+    "train-1m": lambda asked: _trainings("train-1m", lambda: digits(1_000_000), 32, asked),
+    "train-10m": lambda asked: _trainings("train-10m", lambda: digits(10_000_000), 32, asked),
 }
 
 
@@ -306,9 +308,9 @@ def agreement(records: Sequence[Record]) -> str:
         precision = [
             [by_device[device][s]["precision"] for s in seeds] for device in ("cuda", "cpu")
         ]
-        told = [f"{np.mean(ratio):.4f} ({min(ratio):.4f} to {max(ratio):.4f})"]
-        told += [f"{np.mean(some):.3f} ({min(some):.3f} to {max(some):.3f})" for some in precision]
-        rows.append([kind, str(len(seeds)), *told])
+        cells = [f"{np.mean(ratio):.4f} ({min(ratio):.4f} to {max(ratio):.4f})"]
+        cells += [f"{np.mean(own):.3f} ({min(own):.3f} to {max(own):.3f})" for own in precision]
+        rows.append([kind, str(len(seeds)), *cells])
     return _markdown(head, rows)
 
 
@@ -318,10 +320,10 @@ def _markdown(head: list[str], rows: list[list[str]]) -> str:
 
 
 def _line(record: Record) -> str:
-    told = f"{record['name']}: {record['seconds']:.3f} s"
+    text = f"{record['name']}: {record['seconds']:.3f} s"
     if "loss" in record:
-        told += f", L(h) {record['loss']:.4g}, precision {record['precision']:.3f}"
-    return told
+        text += f", L(h) {record['loss']:.4g}, precision {record['precision']:.3f}"
+    return text
 
 
 def _options(options: Sequence[str]) -> argparse.Namespace:

@@ -73,8 +73,8 @@ class Again(Lead):
         problem = zstep.Problem(affinity, "ksh", self.n_bits)
         F = first.hash_function_.features(X)
         h = self._changed(first.hash_function_, F, rng)
-        found = [(first.loss_, first.hash_function_), *self._refined(problem, F, h, rng)]
-        self.hash_function_ = min(found, key=lambda one: one[0])[1]
+        tried = [(first.loss_, first.hash_function_), *self._refined(problem, F, h, rng)]
+        self.hash_function_ = min(tried, key=lambda one: one[0])[1]
         return self
 
     def _changed(self, h: Any, F: Any, rng: np.random.Generator) -> Any:
@@ -112,15 +112,15 @@ class Redrawn(Lead):
         Z = rng.choice(np.array([-1, 1], np.int8), (len(X), self.n_bits))
         algorithm = loop.MAC(zstep.get("descent"))
         step, state = next(algorithm.steps(problem, F, h, Z, rng, free=True))
-        found = [(step.loss, state.h)]
+        tried = [(step.loss, state.h)]
         while not state.ended and step.iteration < algorithm.max_iter:
             one = replace(algorithm, max_iter=step.iteration + 1)
             step, state = next(one.path(self._draw(y, rng), F, step, state, rng))
-            found.append((problem.loss(state.H), state.h))
-        self.hash_function_ = min(found, key=lambda one: one[0])[1]
+            tried.append((problem.loss(state.H), state.h))
+        self.hash_function_ = min(tried, key=lambda one: one[0])[1]
         if self.refine:
-            found += self._refined(problem, F, self.hash_function_, rng)
-            self.hash_function_ = min(found, key=lambda one: one[0])[1]
+            tried += self._refined(problem, F, self.hash_function_, rng)
+            self.hash_function_ = min(tried, key=lambda one: one[0])[1]
         return self
 
     def _draw(self, y: Any, rng: np.random.Generator) -> zstep.Problem:
@@ -129,7 +129,7 @@ class Redrawn(Lead):
 
 
 def leads() -> dict[str, Hasher]:
-    """All that was tried: one change at a time."""
+    """Everything that was tried: one change at a time."""
     return {
         "MAC": MACHash(refine=None),
         "MAC, alpha 1.1": MACHash(alpha=1.1, max_iter=150, refine=None),

@@ -1,4 +1,4 @@
-"""How long NeighborHash trains, beside ITQ and beside the matrix products of its steps.
+"""Training times of NeighborHash, beside ITQ and beside the matrix products of its steps.
 
 python -m benchmarks learning [--small] [--data glove-100]
 
@@ -46,10 +46,10 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
             DATA[asked.data].metric,
             asked.data,
         )
-    found = list(rows(X, metric, name, n_steps=20 if small else None))
-    Console(width=150).print(table(found))
+    measured = list(rows(X, metric, name, n_steps=20 if small else None))
+    Console(width=150).print(table(measured))
     if not small:
-        lines = [HEADINGS, ["---"] * len(HEADINGS), *(row.told() for row in found)]
+        lines = [HEADINGS, ["---"] * len(HEADINGS), *(row.cells() for row in measured)]
         TABLE.write_text("".join(f"| {' | '.join(line)} |\n" for line in lines), "utf-8")
 
 
@@ -57,34 +57,33 @@ def rows(X: Any, metric: Any, name: str, n_steps: int | None) -> Iterator[Row]:
     """ITQ, and each hash function: in all, its neighbours, and its steps beside their products."""
     n, n_features = X.shape
     n_bits = min(N_BITS, n_features)
-    what = f"{n:,} x {n_features} ({name}), {n_bits} bits"
-    yield Row(f"ITQ, {what}", (timed(lambda: baselines.ITQ(n_bits, random_state=0).fit(X))[1],))
+    problem = f"{n:,} x {n_features} ({name}), {n_bits} bits"
+    yield Row(f"ITQ, {problem}", (timed(lambda: baselines.ITQ(n_bits, random_state=0).fit(X))[1],))
     for hash_function, aim in AIMS.items():
         hasher = NeighborHash(n_bits, metric, hash_function, n_steps=n_steps, random_state=0)
-        _, whole = timed(lambda hasher=hasher: hasher.fit(X))
-        yield Row(f"NeighborHash, {hash_function}, {what}", (whole,), aim)
+        _, seconds = timed(lambda hasher=hasher: hasher.fit(X))
+        yield Row(f"NeighborHash, {hash_function}, {problem}", (seconds,), aim)
         learnt = hasher.history_
         steps = sum(step.seconds for step in learnt)
         n_hidden = N_HIDDEN if hash_function == "network" else 0
         floor = seconds_of_products(n, n_features, n_bits, n_hidden) * learnt[-1].step
-        told = (
-            f"its {learnt[-1].step:,} steps; the rest, {whole - steps:.0f} s, is mainly neighbours"
-        )
-        yield Row(told, (steps,), peer="their matrix products alone", theirs=(floor,))
+        rest = f"the rest, {seconds - steps:.0f} s, is mainly neighbours"
+        title = f"its {learnt[-1].step:,} steps; {rest}"
+        yield Row(title, (steps,), peer="their matrix products alone", theirs=(floor,))
 
 
 def seconds_of_products(n: int, n_features: int, n_bits: int, n_hidden: int) -> float:
-    """Of one step, on average: forward, the gradient of the weights, and that of the codes."""
+    """Seconds of the products of a step: forward, gradients of the weights and of the codes."""
     rng = np.random.default_rng(0)
     batch, sample = min(BATCH, n), min(SAMPLE, n)
     n_rows = 2 * batch + sample
 
-    def made(*shape: int) -> Any:
+    def random(*shape: int) -> Any:
         return rng.standard_normal(shape, np.float32)
 
-    X, W, U = made(n_rows, n_features), made(n_features, n_bits), made(n_rows, n_bits)
-    into, out = made(n_features, max(n_hidden, 1)), made(max(n_hidden, 1), n_bits)
-    hidden = made(n_rows, max(n_hidden, 1))
+    X, W, U = random(n_rows, n_features), random(n_features, n_bits), random(n_rows, n_bits)
+    into, out = random(n_features, max(n_hidden, 1)), random(max(n_hidden, 1), n_bits)
+    hidden = random(n_rows, max(n_hidden, 1))
 
     def once() -> None:
         X @ W, X.T @ U

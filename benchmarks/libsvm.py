@@ -49,11 +49,15 @@ def main(small: bool = False) -> None:
     )
     ours = None
     for label, kind in {"rbf": "rbf", "LIBSVM": _libsvm(data)}.items():
-        found = _measure(data, kind, pairs, bits)
-        ours = ours or found[0]
-        numbers = (f"{found[0]:.1f}", f"{found[0] / ours:.1f}", *(f"{n:.0f}" for n in found[1:3]))
-        losses = (f"{loss:.4g}" for loss in found[3:5])
-        table.add_row(label, *numbers, *losses, *(f"{p:.3f}" for p in found[5:]))
+        measured = _measure(data, kind, pairs, bits)
+        ours = ours or measured[0]
+        numbers = (
+            f"{measured[0]:.1f}",
+            f"{measured[0] / ours:.1f}",
+            *(f"{n:.0f}" for n in measured[1:3]),
+        )
+        losses = (f"{loss:.4g}" for loss in measured[3:5])
+        table.add_row(label, *numbers, *losses, *(f"{p:.3f}" for p in measured[5:]))
     Console(width=160).print(table)
 
 
@@ -76,14 +80,14 @@ def _measure(data: Dataset, kind: Any, pairs: tuple[int, int], bits: int) -> tup
     hasher.fit(data.train.X, data.train.y, affinity=drawn)
     seconds = clock.seconds() - began
     history = hasher.history_
-    found = []
+    precisions = []
     for h in (hasher.two_step_, hasher.hash_function_):
         query, base = (
             pack(sign(hashfunctions.outputs(h, part.X))) for part in (data.query, data.base)
         )
-        found.append(metrics.precision_at_k(query, base, data.query.y, data.base.y, K))
+        precisions.append(metrics.precision_at_k(query, base, data.query.y, data.base.y, K))
     kernels = _kernels(hasher.hash_function_)
-    return seconds, len(history) - 1, kernels, history[0].loss, hasher.loss_, *found
+    return seconds, len(history) - 1, kernels, history[0].loss, hasher.loss_, *precisions
 
 
 def _kernels(h: Any) -> int:

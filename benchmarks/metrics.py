@@ -41,13 +41,13 @@ def rows(n_codes: int, runs: int) -> Iterator[Row]:
     taken = turns(*sides.values(), runs=runs)
     _, other = timed(theirs)  # one run is enough: it takes long
     for name, seconds in zip(sides, taken, strict=True):
-        what = f"evaluation, {n_queries:,} queries, {n_base:,} codes: {name}"
-        yield Row(what, seconds, 10, peer, (other,) * len(seconds))
+        title = f"evaluation, {n_queries:,} queries, {n_base:,} codes: {name}"
+        yield Row(title, seconds, 10, peer, (other,) * len(seconds))
 
 
 def main(small: bool = False) -> None:
-    found = list(rows(2_000, 1) if small else rows(1_000_000, 7))
-    Console(width=150).print(table(found))
+    measured = list(rows(2_000, 1) if small else rows(1_000_000, 7))
+    Console(width=150).print(table(measured))
 
 
 if __name__ == "__main__":

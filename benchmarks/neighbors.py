@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # faiss is imported where it is used
 
 @dataclass(frozen=True)
 class Setting:
-    """How a data set is measured: the metric of its neighbours, and the size of its base."""
+    """Setting of a data set: the metric of its neighbours, and the size of its base."""
 
     metric: Metric
     base: int
@@ -69,7 +69,7 @@ OURS = "NeighborHash"  # the methods that others are compared with
 DOCS = Path(__file__).parent.parent / "docs"
 TABLES, RESULTS = DOCS / "tables", DOCS / "results" / "neighbors.jsonl"
 
-Found = dict[str, Any]  # what a method adds to its record
+Scores = dict[str, Any]  # what a method adds to its record
 Make = Callable[[int, int, Metric], Hasher]  # of bits, seed and metric
 
 
@@ -104,13 +104,13 @@ class Coded:
     own_bits: bool = False  # one bit per feature, whatever is asked for
 
     def refusal(self, data: Dataset, bits: int) -> str | None:
-        """Why there is no answer, or None."""
+        """Reason why there is no answer, or None."""
         d = data.base.X.shape[1]
         if self.axes and bits > d:
             return f"more bits than the {d} features"
         return f"{bits} bits are not one per feature" if self.own_bits and bits != d else None
 
-    def __call__(self, data: Dataset, bits: int, seed: int, device: str = "cpu") -> Found:
+    def __call__(self, data: Dataset, bits: int, seed: int, device: str = "cpu") -> Scores:
         X = data.train.X
         if self.most is not None and len(X) > self.most:
             X = X[np.sort(np.random.default_rng(seed).permutation(len(X))[: self.most])]
@@ -130,8 +130,8 @@ class Coded:
         shares = {"hamming": _by_rank(ranks, hamming), "asymmetric": _by_rank(ranks, asymmetric)}
         own = [getattr(hasher, limit, None) for limit in ("max_points", "n_train")]
         trained_on = min(len(X), *(limit for limit in own if limit), len(X))
-        found = shares | {"bytes": -(-bits // 8), "trained_on": trained_on}
-        return found | {"gpu_s" if on_gpu else "cpu_s": seconds}
+        record = shares | {"bytes": -(-bits // 8), "trained_on": trained_on}
+        return record | {"gpu_s" if on_gpu else "cpu_s": seconds}
 
 
 @dataclass(frozen=True)
@@ -142,17 +142,17 @@ class Quantized:
     part_bits: int = 8
 
     def refusal(self, data: Dataset, bits: int) -> str | None:
-        """Why there is no answer, or None."""
+        """Reason why there is no answer, or None."""
         if bits % self.part_bits:
             return f"{bits} bits are not in parts of {self.part_bits}"
         d = data.base.X.shape[1]
         return f"more than {d} parts" if bits > self.part_bits * d else None
 
-    def __call__(self, data: Dataset, bits: int, seed: int, device: str = "cpu") -> Found:
+    def __call__(self, data: Dataset, bits: int, seed: int, device: str = "cpu") -> Scores:
         ranks = _ranks(data)
         shares, size, seconds = self._search(data, bits, ranks, seed)
-        found = {"hamming": None, "asymmetric": _by_rank(ranks, shares)}
-        return found | {"bytes": size, "cpu_s": seconds, "trained_on": len(data.train)}
+        record = {"hamming": None, "asymmetric": _by_rank(ranks, shares)}
+        return record | {"bytes": size, "cpu_s": seconds, "trained_on": len(data.train)}
 
     def _search(self, data: Dataset, bits: int, ranks: Sequence[int], seed: int) -> "Measured":
         from benchmarks import quantizers
@@ -292,8 +292,8 @@ def measure(asked: argparse.Namespace, console: Console) -> None:
         console.print(data.protocol)
         for name in asked.methods:
             for bits in _bits_of(METHODS[name], data, asked.bits):
-                told = {"data": asked.data, "train": len(data.train), "base": len(data.base)}
-                record = {**told, "method": name, "bits": bits, "seed": seed}
+                setup = {"data": asked.data, "train": len(data.train), "base": len(data.base)}
+                record = {**setup, "method": name, "bits": bits, "seed": seed}
                 if _key(record) in done:
                     continue
                 if reason := _refusal(name, data, bits):
@@ -333,8 +333,8 @@ def tables(records: Sequence[Record], asked: argparse.Namespace) -> dict[str, st
     name = "neighbors-" + asked.data
     if asked.train or asked.base:
         name += f"-{chosen[0]['train']}-of-{chosen[0]['base']}"
-    made = {"": recalls, "-rerank": reranked, "-ahead": margins}
-    return {f"{name}{ending}.md": make(chosen) for ending, make in made.items()}
+    makers = {"": recalls, "-rerank": reranked, "-ahead": margins}
+    return {f"{name}{ending}.md": make(chosen) for ending, make in makers.items()}
 
 
 def recalls(records: Sequence[Record]) -> str:
@@ -349,12 +349,12 @@ def recalls(records: Sequence[Record]) -> str:
         "seeds",
     )
     rows = []
-    for (bits, method), some in _grouped(records):
-        shares = (_slashed(_means(some, how, RANKS)) for how in ("hamming", "asymmetric"))
-        seconds = _seconds(some)
-        fewer = some[0]["trained_on"] < some[0]["train"]
-        shown = f"{method} (of {some[0]['trained_on']:,})" if fewer else method
-        rows.append((str(bits), shown, str(some[0]["bytes"]), *shares, seconds, str(len(some))))
+    for (bits, method), own in _grouped(records):
+        shares = (_slashed(_means(own, how, RANKS)) for how in ("hamming", "asymmetric"))
+        seconds = _seconds(own)
+        fewer = own[0]["trained_on"] < own[0]["train"]
+        shown = f"{method} (of {own[0]['trained_on']:,})" if fewer else method
+        rows.append((str(bits), shown, str(own[0]["bytes"]), *shares, seconds, str(len(own))))
     return _markdown(head, rows) + _note(records)
 
 
@@ -400,8 +400,8 @@ def margins(records: Sequence[Record]) -> str:
             continue
         for how, words in (("hamming", "Hamming"), ("asymmetric", "outputs")):
             shares = {
-                other: _means(some, how, RANKS)
-                for (b, other), some in groups.items()
+                other: _means(theirs, how, RANKS)
+                for (b, other), theirs in groups.items()
                 if b == bits and not other.startswith(OURS)
             }
             mine = np.array(_means(own, how, RANKS))
@@ -419,7 +419,7 @@ def _is_quantizer(method: str) -> bool:
 
 
 def enough(share: dict[int, float]) -> str:
-    """How many bits reach the aim: a measured number, one between two, or more than measured."""
+    """Number of bits that reach the aim: measured, between two measured, or more than measured."""
     before: tuple[int, float] | None = None
     for bits, value in sorted(share.items()):
         if value >= AIM:
@@ -464,9 +464,9 @@ def _run_small() -> None:
         elif isinstance(method, Quantized):
             method = replace(method, part_bits=2)  # 300 points are too few for parts of 8 bits
         for bits in _bits_of(method, data, [8]):
-            told = {"data": "made", "train": 300, "base": 300, "method": name}
+            setup = {"data": "made", "train": 300, "base": 300, "method": name}
             if not _refusal(name, data, bits):
-                records.append({**told, "bits": bits, "seed": 0, **method(data, bits, 0)})
+                records.append({**setup, "bits": bits, "seed": 0, **method(data, bits, 0)})
     console = Console(width=130)
     console.print(_shown(records))
     print(recalls(records), reranked(records), margins(records), sep="\n")
@@ -515,17 +515,17 @@ def _ordered(records: Sequence[Record]) -> list[Record]:
 
 
 def _grouped(records: Sequence[Record]) -> Iterator[tuple[tuple[int, str], list[Record]]]:
-    found: dict[tuple[int, str], list[Record]] = {}
+    groups: dict[tuple[int, str], list[Record]] = {}
     for record in _ordered(records):
-        found.setdefault((record["bits"], record["method"]), []).append(record)
-    yield from found.items()
+        groups.setdefault((record["bits"], record["method"]), []).append(record)
+    yield from groups.items()
 
 
 def _means(records: Sequence[Record], how: str, ranks: Sequence[int]) -> list[float]:
     """Means over the seeds at these ranks; empty where a method has no such ranking."""
-    some = [record[how] for record in records if record[how]]
-    known = [str(rank) for rank in ranks if some and str(rank) in some[0]]
-    return [float(np.mean([shares[rank] for shares in some])) for rank in known]
+    measured = [record[how] for record in records if record[how]]
+    known = [str(rank) for rank in ranks if measured and str(rank) in measured[0]]
+    return [float(np.mean([shares[rank] for shares in measured])) for rank in known]
 
 
 def _slashed(shares: Sequence[float]) -> str:
@@ -540,11 +540,11 @@ def _note(records: Sequence[Record]) -> str:
     one = records[0]
     seeds = sorted({record["seed"] for record in records})
     spreads = [
-        np.std([record[how][rank] for record in some])
-        for _, some in _grouped(records)
+        np.std([record[how][rank] for record in own])
+        for _, own in _grouped(records)
         for how in ("hamming", "asymmetric")
-        if some[0][how]
-        for rank in some[0][how]
+        if own[0][how]
+        for rank in own[0][how]
     ]
     return (
         f"\n{one['data']}: {one['base']:,} base points, {one['train']:,} training points, means "
@@ -560,20 +560,20 @@ def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _line(record: Record) -> str:
     shares = (_slashed(_means([record], how, RANKS)) for how in ("hamming", "asymmetric"))
-    told = " | ".join(share or "-" for share in shares)
-    return f"{record['method']}, {record['bits']} bits: {told} ({_seconds([record])} s)"
+    text = " | ".join(share or "-" for share in shares)
+    return f"{record['method']}, {record['bits']} bits: {text} ({_seconds([record])} s)"
 
 
 def _shown(records: Sequence[Record]) -> Table:
     """The means, and the ratio to ITQ's share among the first 100, by outputs against codes."""
     columns = ("bits", "method", "bytes", "Hamming", "outputs", "ratio to ITQ at 100", "CPU s")
     table = Table(*columns)
-    for (bits, method), some in _grouped(records):
+    for (bits, method), own_records in _grouped(records):
         itq = [r for r in records if r["bits"] == bits and r["method"] == "ITQ"]
         base = _means(itq, "asymmetric", (100,))
-        own = _means(some, "asymmetric", (100,))
+        own = _means(own_records, "asymmetric", (100,))
         ratio = f"{own[0] / base[0]:.2f}" if base and own else ""
-        shares = (_slashed(_means(some, how, RANKS)) for how in ("hamming", "asymmetric"))
-        seconds = _seconds(some)
-        table.add_row(str(bits), method, str(some[0]["bytes"]), *shares, ratio, seconds)
+        shares = (_slashed(_means(own_records, how, RANKS)) for how in ("hamming", "asymmetric"))
+        seconds = _seconds(own_records)
+        table.add_row(str(bits), method, str(own_records[0]["bytes"]), *shares, ratio, seconds)
     return table

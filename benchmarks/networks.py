@@ -60,14 +60,14 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
         for seed in range(asked.seeds):
             data: Dataset | None = None
             for method, bits in cells(name, asked.methods, asked.bits):
-                told = {"data": name, "method": method, "bits": bits, "seed": seed}
-                told |= {"train": _sizes(name, asked.quick)[0], "quick": asked.quick}
-                if _key(told) in done:
+                setup = {"data": name, "method": method, "bits": bits, "seed": seed}
+                setup |= {"train": _sizes(name, asked.quick)[0], "quick": asked.quick}
+                if _key(setup) in done:
                     continue
                 if data is None:
                     data = _load(name, seed, asked.quick)
-                made = hasher(method, bits, seed, len(data.train.X), asked.quick, asked.device)
-                record = {**told, "device": asked.device, **measure(data, made)}
+                model = hasher(method, bits, seed, len(data.train.X), asked.quick, asked.device)
+                record = {**setup, "device": asked.device, **measure(data, model)}
                 append(asked.results, record)
                 print(line(record), flush=True)
 
@@ -100,29 +100,29 @@ def hasher(
     return MACHash(bits, **settings)
 
 
-def measure(data: Dataset, made: MACHash) -> Record:
+def measure(data: Dataset, model: MACHash) -> Record:
     """Train, encode, and measure."""
     began = perf_counter()
-    made.fit(data.train.X, data.train.y)
+    model.fit(data.train.X, data.train.y)
     trained = perf_counter()
-    base, query = made.encode(data.base.X), made.encode(data.query.X)
+    base, query = model.encode(data.base.X), model.encode(data.query.X)
     encoded = perf_counter()
     codes = query, base, data.query.y, data.base.y
     ranks = [k for k in RANKS if k <= len(base)]
     return {
         "precision": [metrics.precision_at_k(*codes, k=k) for k in ranks],
         "map": metrics.mean_average_precision(*codes),
-        "loss": made.loss_,
+        "loss": model.loss_,
         "seconds": trained - began,
         "encode_us": 1e6 * (encoded - trained) / (len(base) + len(query)),
     }
 
 
 def line(record: Record) -> str:
-    found = "  ".join(f"{value:.3f}" for value in record["precision"])
-    told = f"{record['data']:14} {record['method']:13} {record['bits']:2} bits"
-    told += f"  seed {record['seed']}  {found}"
-    return f"{told}  mAP {record['map']:.3f}  {record['seconds']:.0f} s"
+    precision = "  ".join(f"{value:.3f}" for value in record["precision"])
+    text = f"{record['data']:14} {record['method']:13} {record['bits']:2} bits"
+    text += f"  seed {record['seed']}  {precision}"
+    return f"{text}  mAP {record['map']:.3f}  {record['seconds']:.0f} s"
 
 
 def table(records: Sequence[Record]) -> str:
@@ -135,19 +135,19 @@ def table(records: Sequence[Record]) -> str:
         for bits in sorted({record["bits"] for record in full}):
             for method in METHODS:
                 key = (name, bits, method)
-                some = [r for r in full if (r["data"], r["bits"], r["method"]) == key]
-                if some:
-                    rows.append(_row(some))
+                own = [r for r in full if (r["data"], r["bits"], r["method"]) == key]
+                if own:
+                    rows.append(_row(own))
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _row(some: Sequence[Record]) -> list[str]:
-    first = some[0]
-    precision = np.mean([record["precision"] for record in some], axis=0)
+def _row(records: Sequence[Record]) -> list[str]:
+    first = records[0]
+    precision = np.mean([record["precision"] for record in records], axis=0)
     shown = [f"{value:.3f}" for value in precision] + [""] * (len(RANKS) - len(precision))
-    means = [np.mean([record[name] for record in some]) for name in ("map", "seconds")]
-    told = [first["data"], f"{first['train']:,}", str(first["bits"]), first["method"]]
-    return [*told, *shown, f"{means[0]:.3f}", f"{means[1]:.0f}", str(len(some))]
+    means = [np.mean([record[name] for record in records]) for name in ("map", "seconds")]
+    first_cells = [first["data"], f"{first['train']:,}", str(first["bits"]), first["method"]]
+    return [*first_cells, *shown, f"{means[0]:.3f}", f"{means[1]:.0f}", str(len(records))]
 
 
 def _sizes(name: str, quick: bool) -> tuple[int, int | None, int]:
@@ -188,9 +188,9 @@ def _run_small() -> None:
     data = datasets.from_arrays(X[:220], X[220:], y=y[:220], query_y=y[220:], n_train=150)
     first = 0.0
     for method in METHODS:
-        made = hasher(method, 8, 0, len(data.train.X), quick=True)
-        made.set_params(n_similar=5, n_dissimilar=15, max_iter=2)
-        told = {"data": "made", "method": method, "bits": 8, "seed": 0}
-        record = {**told, **measure(data, made)}
+        model = hasher(method, 8, 0, len(data.train.X), quick=True)
+        model.set_params(n_similar=5, n_dissimilar=15, max_iter=2)
+        setup = {"data": "made", "method": method, "bits": 8, "seed": 0}
+        record = {**setup, **measure(data, model)}
         first = first or record["map"]
         print(line(record), f" ratio to linear {record['map'] / first:.2f}")

@@ -62,10 +62,10 @@ def main(small: bool = False) -> None:
     one, three = (0,), (0,) if small else (0, 1, 2)
     images = _images(small)
     bits = (8,) if small else (16, 32, 48)
-    some = bits[1:] or bits
+    longest = bits[1:] or bits
     show("Time, with a max-flow library", images, timed(), bits, one, small)
     show("Linear", images, linear(), bits, three, small)
-    show("Kernel", images, kernel(), some[:1], one, small)
+    show("Kernel", images, kernel(), longest[:1], one, small)
     if not small:
         for name in ("mnist", "infinite-mnist"):
             digits = datasets.load(name, n_train=4_000, n_base=50_000, n_query=2_000)
@@ -75,9 +75,9 @@ def main(small: bool = False) -> None:
     easy = images if small else datasets.load("digits", n_train=500)
     rbf, few = methods(hash_function="rbf"), (20, 100)
     show("Little left", easy, rbf, bits, three, small, loss="esplh", kappa=few)
-    show("eSPLH", images, methods(), some[:1], one, small, loss="esplh")
-    show("Pairs and no labels", images, methods(), some[:1], one, small, labels=False)
-    show("What else might help", images, tried(), some[:1], one, small)
+    show("eSPLH", images, methods(), longest[:1], one, small, loss="esplh")
+    show("Pairs and no labels", images, methods(), longest[:1], one, small, labels=False)
+    show("What else might help", images, tried(), longest[:1], one, small)
 
 
 def methods(**settings: Any) -> dict[str, Hasher]:
@@ -137,10 +137,10 @@ def show(
     if not labels:
         hashers = {name: PairsOnly(hasher) for name, hasher in hashers.items()}
     folder = None if small else "results"
-    found = compare(data, hashers, bits, seeds, RANKS, loss, *pairs, folder, verbose=0)
+    comparison = compare(data, hashers, bits, seeds, RANKS, loss, *pairs, folder, verbose=0)
     table = Table("method", "bits", "L(h)", "ratio", *(f"p@{k}" for k in RANKS), "s", "failed")
     for b in bits:
-        own = [row for row in found.rows if row["bits"] == b]
+        own = [row for row in comparison.rows if row["bits"] == b]
         base = np.mean([row["L(h)"] for row in own if row["method"] == "MACcut"])
         for name in hashers:
             rows = [row for row in own if row["method"] == name]

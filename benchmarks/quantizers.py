@@ -40,7 +40,7 @@ def product(
 def rotated(
     data: Dataset, bits: int, ranks: Sequence[int], seed: int, part_bits: int = 8
 ) -> Measured:
-    """The same after the rotation of optimised product quantisation (OPQ)."""
+    """Product quantisation after the rotation of optimised product quantisation (OPQ)."""
     m = bits // part_bits
     parts = [_padded(part.X, m) for part in _parts(data)]
     clock = process_time()
@@ -62,8 +62,8 @@ def rabitq(data: Dataset, bits: int, ranks: Sequence[int], seed: int) -> Measure
     index.train(train)
     seconds = process_time() - clock
     index.add(base)
-    found = index.search(query, min(max(ranks), len(base)))[1]
-    return Measured(recall.by_ids(found, _near(data), ranks), int(index.sa_code_size()), seconds)
+    ids = index.search(query, min(max(ranks), len(base)))[1]
+    return Measured(recall.by_ids(ids, _near(data), ranks), int(index.sa_code_size()), seconds)
 
 
 def _quantizer(train: Any, m: int, part_bits: int, seed: int, trained: bool = True) -> Any:

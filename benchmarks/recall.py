@@ -10,7 +10,7 @@ from auxhash.codes import unpack
 from auxhash.learn.hasher import Hasher
 from auxhash.search import metrics
 
-QUERIES = 64  # ranked at once
+QUERIES_PER_CHUNK = 64  # ranked at once
 
 Shares = NDArray[np.float64]
 
@@ -41,8 +41,8 @@ def by_distance(queries: Any, codes: Any, decoded: Any, near: Any, ranks: Sequen
     """
     wider = np.hstack([queries, np.ones((len(queries), 1))])
 
-    def columns(some: Any) -> Any:
-        x = decoded(some)
+    def columns(part: Any) -> Any:
+        x = decoded(part)
         return np.hstack([x, -np.square(x).sum(axis=1, keepdims=True) / 2])
 
     return by_scores(wider, codes, columns, near, ranks)
@@ -54,18 +54,18 @@ def by_scores(queries: Any, codes: Any, decoded: Any, near: Any, ranks: Sequence
     Each code is scored once, so that points of equal codes tie exactly. Of a neighbour with m
     points above it and t at its own score, a share (k - m) / t is expected among the first k.
     """
-    whole = np.ascontiguousarray(codes).view(f"V{codes.shape[1]}").ravel()
+    single = np.ascontiguousarray(codes).view(f"V{codes.shape[1]}").ravel()
     _, first, inverse, counts = np.unique(
-        whole, return_index=True, return_inverse=True, return_counts=True
+        single, return_index=True, return_inverse=True, return_counts=True
     )
     columns = np.asarray(decoded(codes[first]), np.float32).T
     weight = counts.astype(np.float32)  # sums stay exact below 2^24
     real = np.asarray(queries, np.float32)
     cuts = np.asarray(ranks)
     total = np.zeros(len(cuts))
-    for start in range(0, len(real), QUERIES):
-        scores = real[start : start + QUERIES] @ columns
-        for row, own in zip(scores, near[start : start + QUERIES], strict=True):
+    for start in range(0, len(real), QUERIES_PER_CHUNK):
+        scores = real[start : start + QUERIES_PER_CHUNK] @ columns
+        for row, own in zip(scores, near[start : start + QUERIES_PER_CHUNK], strict=True):
             mine = row[inverse[own]]
             above = np.array([(row > score).astype(np.float32) @ weight for score in mine])
             tied = np.array([(row == score).astype(np.float32) @ weight for score in mine])

@@ -11,7 +11,7 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured, run by run.
+    """A measurement, run by run.
 
     With a peer, run i of ours stands beside run i of theirs, and the aim is the least ratio
     theirs / ours. Without one, the aim is the most that ours may be; 0 is no aim.
@@ -30,8 +30,8 @@ class Row:
         return [b / a for a, b in zip(self.ours, self.theirs, strict=True)] if self.theirs else []
 
     @property
-    def held(self) -> bool | None:
-        """Whether the aim is met, by the median; None without an aim."""
+    def met(self) -> bool | None:
+        """True if the aim is met, by the median; None without an aim."""
         if not self.aim:
             return None
         return median(self.ratios) >= self.aim if self.theirs else median(self.ours) <= self.aim
@@ -53,7 +53,7 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        return {True: "held", False: "missed", None: ""}[self.held]
+        return {True: "held", False: "missed", None: ""}[self.met]
 
     def amount(self, values: Sequence[float]) -> str:
         """The median of some runs, with its unit."""
@@ -64,8 +64,8 @@ class Row:
             value, unit = 1000 * value, "ms"
         return f"{short(value)} {unit}".strip()
 
-    def told(self) -> tuple[str, ...]:
-        """The row's cells: what, ours, theirs, ratio, aim, verdict."""
+    def cells(self) -> tuple[str, ...]:
+        """Cells of the row: what, ours, theirs, ratio, aim, verdict."""
         theirs = f"{self.amount(self.theirs)}, {self.peer}" if self.theirs else self.peer
         what = f"{self.what}; {self.note}" if self.note else self.what
         return what, self.amount(self.ours), theirs, self.spread, self.aimed, self.verdict
@@ -81,10 +81,10 @@ def short(value: float) -> str:
 
 
 def table(rows: Sequence[Row], **options: Any) -> Table:
-    made = Table(*HEADINGS, **options)
+    drawn = Table(*HEADINGS, **options)
     for row in rows:
-        made.add_row(*row.told())
-    return made
+        drawn.add_row(*row.cells())
+    return drawn
 
 
 def turns(*sides: Callable[[], Any], runs: int, first: bool = True) -> list[tuple[float, ...]]:

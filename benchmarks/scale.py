@@ -1,4 +1,4 @@
-"""How time, memory and precision of a whole training grow: with points, bits and neighbours.
+"""Time, memory and precision of a training as it grows: with points, bits and neighbours.
 
 python -m benchmarks scale --data infinite-mnist --points 10000 30000 100000 300000 1000000
 python -m benchmarks scale --data cifar10-gist --points 58000 --bits 8 16 32 64 128 256
@@ -83,10 +83,10 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
             measure(asked, console)
         records = read(asked.results)
     series = all_series(records)
-    for some in series:
-        console.print(some.shown())
+    for one in series:
+        console.print(one.shown())
     if asked.tables:
-        text = "\n".join(some.markdown() for some in series)
+        text = "\n".join(one.markdown() for one in series)
         table = asked.results.with_suffix(".md")
         stored = asked.results.resolve().parent == RESULTS.parent.resolve()
         (TABLES / table.name if stored else table).write_text(text, "utf-8")
@@ -99,11 +99,11 @@ def measure(asked: argparse.Namespace, console: Console) -> None:
         cell = Cell(asked.data, points, bits, neighbors, asked.iterations, asked.seed, asked.jobs)
         if cell.name in measured:
             continue
-        told = json.dumps(asdict(cell))
-        command = [sys.executable, "-m", "benchmarks", "scale", "--one", told]
+        text = json.dumps(asdict(cell))
+        command = [sys.executable, "-m", "benchmarks", "scale", "--one", text]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode:
-            raise SystemExit(f"the training of {told} failed with exit status {done.returncode}")
+            raise SystemExit(f"the training of {text} failed with exit status {done.returncode}")
         record = {**asdict(cell), **json.loads(done.stdout.splitlines()[-1]), **where()}
         append(asked.results, record)
         console.print(_line(record))
@@ -164,18 +164,18 @@ def loaded(name: str, n: int) -> Dataset:
         base, query = Points(X[:n], y[:n]), Points(X[n:], y[n:])
         return Dataset("made", base, base, query, "made data")
     if name == "cifar10-sift":
-        whole = datasets.load(name, n_train=1_000, n_query=QUERIES, n_neighbors=0)
-        train, base = (Points(whole.base.X[:: len(whole.base) // k][:k]) for k in (n, BASE))
-        near = ground_truth(base.X, whole.query.X, RANK)
-        return Dataset(name, train, base, Points(whole.query.X, neighbors=near), whole.protocol)
+        full = datasets.load(name, n_train=1_000, n_query=QUERIES, n_neighbors=0)
+        train, base = (Points(full.base.X[:: len(full.base) // k][:k]) for k in (n, BASE))
+        near = ground_truth(base.X, full.query.X, RANK)
+        return Dataset(name, train, base, Points(full.query.X, neighbors=near), full.protocol)
     sizes = {"n_base": max(n, 1_000_000)} if name == "infinite-mnist" else {}
-    whole = datasets.load(name, n_train=1_000, n_query=QUERIES, **sizes)
-    if n > len(whole.base):
-        raise SystemExit(f"{name} has {len(whole.base)} points to learn from, not {n}")
-    assert whole.base.y is not None
-    train = Points(whole.base.X[:n], whole.base.y[:n])
-    base = Points(whole.base.X[:BASE], whole.base.y[:BASE])
-    return Dataset(name, train, base, whole.query, whole.protocol)
+    full = datasets.load(name, n_train=1_000, n_query=QUERIES, **sizes)
+    if n > len(full.base):
+        raise SystemExit(f"{name} has {len(full.base)} points to learn from, not {n}")
+    assert full.base.y is not None
+    train = Points(full.base.X[:n], full.base.y[:n])
+    base = Points(full.base.X[:BASE], full.base.y[:BASE])
+    return Dataset(name, train, base, full.query, full.protocol)
 
 
 class Series(NamedTuple):
@@ -203,32 +203,32 @@ def all_series(records: Sequence[Record]) -> list[Series]:
 
     A record that differs from no other has one of its own.
     """
-    found: list[Series] = []
+    every: list[Series] = []
     alone: dict[str, Record] = {_line(record): record for record in records}
     for varied in VARYING:
         fixed = [name for name in asdict(Cell("", 0, 0, "")) if name != varied]
 
         def key(record: Record, fixed: Sequence[str] = fixed) -> str:
-            told = ((name, record[name]) for name in fixed if record[name] is not None)
-            return ", ".join(f"{name} {value}" for name, value in told)
+            values = ((name, record[name]) for name in fixed if record[name] is not None)
+            return ", ".join(f"{name} {value}" for name, value in values)
 
-        for title, some in groupby(sorted(records, key=key), key):
-            rows = sorted(some, key=lambda record: _size(record, varied))
+        for title, own in groupby(sorted(records, key=key), key):
+            rows = sorted(own, key=lambda record: _size(record, varied))
             if len(rows) > 1:
-                found.append(_series(title, varied, rows))
+                every.append(_series(title, varied, rows))
                 for row in rows:
                     alone.pop(_line(row), None)
     for record in alone.values():
-        found.append(_series(record["data"], VARYING[0], [record]))
-    return found
+        every.append(_series(record["data"], VARYING[0], [record]))
+    return every
 
 
 def _series(title: str, varied: str, rows: Sequence[Record]) -> Series:
     first = rows[0]
-    told = []
+    cells = []
     for row in rows:
         grown = _size(row, varied) / _size(first, varied)
-        told.append(
+        cells.append(
             (
                 f"{row[varied]:,}" if isinstance(row[varied], int) else row[varied],
                 *(f"{row.get(name, 0.0):.1f}" for name in SECONDS),
@@ -246,7 +246,7 @@ def _series(title: str, varied: str, rows: Sequence[Record]) -> Series:
         exponents = (exponent(rows, varied, name) for name in ("seconds", "peak_bytes"))
         time, memory = (f"{value:.2f}" for value in exponents)
         caption = f"fitted exponents: time {time}, memory {memory}"
-    return Series(title, heads, told, caption)
+    return Series(title, heads, cells, caption)
 
 
 def exponent(rows: Sequence[Record], varied: str, name: str) -> float:
@@ -256,7 +256,7 @@ def exponent(rows: Sequence[Record], varied: str, name: str) -> float:
 
 
 def _size(record: Record, varied: str) -> int:
-    """What is varied, as a number: of neighbours, all that a point draws."""
+    """The varied value as a number: of neighbours, all that a point draws."""
     value = record[varied]
     return sum(map(int, value.split("/"))) if isinstance(value, str) else int(value)
 

@@ -126,8 +126,8 @@ def approximate(n: int, n_bits: int, jobs: int, runs: int) -> Table:
         ours, theirs = in_turn(
             lambda: lists.search(queries, 10), lambda: exact.search(queries, 10), runs=runs
         )
-        found = lists.search(queries, 10)[0]
-        recall = ((found >= 0) & (found <= limit)).mean()
+        distances = lists.search(queries, 10)[0]
+        recall = ((distances >= 0) & (distances <= limit)).mean()
         row(table, str(n_probe), len(queries), ours, theirs, f"{recall:.4f}")
     return table
 
@@ -151,8 +151,8 @@ def rows(n: int, runs: int) -> Iterator[Row]:
         np.testing.assert_array_equal(index.search(queries, k)[0], flat.search(queries, k)[0])
         each = [tuple(seconds / calls / count for seconds in side) for side in (ours, theirs)]
         asked = "one query" if count == 1 else f"{count} queries, per query"
-        what = f"{k:,} nearest of {size:,} codes, {asked}"
-        yield Row(what, each[0], 1, "faiss IndexBinaryFlat", each[1])
+        title = f"{k:,} nearest of {size:,} codes, {asked}"
+        yield Row(title, each[0], 1, "faiss IndexBinaryFlat", each[1])
     yield _beside_numpy(n, runs)
 
 

@@ -41,9 +41,9 @@ class Server:
         )
         try:
             assert self._process.stdout is not None
-            found = re.match(r"http://\S+:\d+", self._process.stdout.readline())
-            assert found is not None
-            self.place = urlsplit(found[0]).netloc
+            match = re.match(r"http://\S+:\d+", self._process.stdout.readline())
+            assert match is not None
+            self.place = urlsplit(match[0]).netloc
             line = HTTPConnection(self.place)
             while ask(line, "GET", "/readyz", None) != 200:
                 line.close()
@@ -54,13 +54,13 @@ class Server:
             raise
 
     def megabytes(self) -> float:
-        """Of memory that it holds; NaN where the system does not say."""
+        """Megabytes of memory that the server holds; NaN where the system does not say."""
         try:
             text = Path(f"/proc/{self._process.pid}/status").read_text()
         except OSError:
             return float("nan")
-        found = re.search(r"VmRSS:\s+(\d+) kB", text)
-        return int(found[1]) / 1024 if found else float("nan")
+        match = re.search(r"VmRSS:\s+(\d+) kB", text)
+        return int(match[1]) / 1024 if match else float("nan")
 
     def __enter__(self) -> "Server":
         return self
@@ -81,7 +81,7 @@ def ask(line: HTTPConnection, method: str, path: str, body: bytes | None) -> int
 def bodies(kind: str, n: int) -> list[bytes]:
     """Requests of one kind, each another."""
     rng = np.random.default_rng(SEED + 1)
-    made = []
+    contents = []
     for number in range(n):
         n_codes = 100 if kind == "100 queries" else 1
         codes = [row.tobytes().hex() for row in random_codes(n_codes, rng)]
@@ -89,8 +89,8 @@ def bodies(kind: str, n: int) -> list[bytes]:
             content: object = {"points": [{"id": number, "code": codes[0]}]}
         else:
             content = {"codes": codes, "k": K}
-        made.append(json.dumps(content).encode())
-    return made
+        contents.append(json.dumps(content).encode())
+    return contents
 
 
 def load(place: str, clients: int, kind: str, seconds: float) -> list[float]:
@@ -123,7 +123,7 @@ def random_codes(n: int, rng: np.random.Generator) -> NDArray[np.uint8]:
 
 
 def per_second(work: Callable[[], object], seconds: float) -> float:
-    """How often the work is done in a second."""
+    """Rate of the work, per second."""
     done = 0
     for _ in range(2):  # the first time, it may load or compile what it needs
         begun, done = time.perf_counter(), 0
@@ -197,9 +197,9 @@ def main(small: bool = False, seconds: float = 10.0) -> None:
         with stores.open(url, BITS) as store:
             store.upsert(np.arange(n), random_codes(n, rng))
         rows = measured(url, n, seconds, clients)
-    some = 2_000 if small else 300_000
-    plain, after = (f"{took:.1f}" for took in after_other_writer(some))
-    name = f"search of {some:,} codes"
+    n_codes = 2_000 if small else 300_000
+    plain, after = (f"{took:.1f}" for took in after_other_writer(n_codes))
+    name = f"search of {n_codes:,} codes"
     rows.append([name, "", "", plain, "", "", ""])
     rows.append([f"{name}, after another process's write", "", "", after, "", "", ""])
     table = Table(*HEADS, title=title)

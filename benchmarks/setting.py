@@ -1,4 +1,4 @@
-"""In which setting is MAC's gain over two-step hashing large? How cut makes its first codes.
+"""Settings in which MAC's gain over two-step hashing is large, and the first codes that cut makes.
 
 python -m benchmarks setting --train 10000 --bits 16 32 48 --functions linear rbf --seeds 0 1 2
                              [--apart | --ways NAME ...] [--results FILE] [--sweeps N] [--tables]
@@ -50,9 +50,9 @@ RESULTS = DOCS / "results" / "setting.jsonl"
 BITS, FUNCTIONS, KAPPA = (16, 32, 48), ("linear", "rbf"), (100, 500)
 RANKS = (100, 2000)
 MAX_ITER = 100
-TOLD = {"function": "hash function", "bits": "bits", "seed": "seed"}
+COLUMNS = {"function": "hash function", "bits": "bits", "seed": "seed"}
 BOTH = ("two_step", "mac")  # parts of a record that are compared
-FEW = 2_000  # points of the trials that take the matter apart
+TRIAL_POINTS = 2_000  # of the trials that take the matter apart
 
 Order = Literal["fixed", "random"]
 ORDERS: tuple[Order, ...] = ("fixed", "random")
@@ -188,7 +188,7 @@ def drawn(cell: Cell) -> Codes:
 
 
 def shaken(cell: Cell, share: float) -> Codes:
-    """Where MAC ends in fixed order, with this share of all bits flipped."""
+    """Codes at MAC's end in fixed order, with this share of all bits flipped."""
     end = cell.end("fixed")
     flip = np.random.default_rng(cell.seed).random(end.shape) < share
     return np.where(flip, -end, end).astype(np.int8)
@@ -201,7 +201,7 @@ def repeated(times: int) -> "Way":
 
 @dataclass(frozen=True)
 class Way:
-    """How MAC runs, and the codes that it starts from; without, it makes those of mu = 0."""
+    """Settings of MAC, and the codes that it starts from; without, it makes those of mu = 0."""
 
     algorithm: MAC
     codes: Callable[[Cell], Codes] | None = None
@@ -287,8 +287,8 @@ def measure(asked: argparse.Namespace, console: Console) -> None:
             for bits in asked.bits:
                 cell: Cell | None = None
                 for way in asked.ways:
-                    told = {"train": asked.train, "function": function, "bits": bits}
-                    record = {**told, "seed": seed, "way": way}
+                    setup = {"train": asked.train, "function": function, "bits": bits}
+                    record = {**setup, "seed": seed, "way": way}
                     if _key(record) in done:
                         continue
                     if pairs is None:
@@ -313,9 +313,9 @@ def sweep(asked: argparse.Namespace, console: Console) -> None:
         Z, rng = cell.training.Z, cell.rng
         for number in range(1, asked.sweeps + 1):
             Z = _free(cell.training.problem, Z, order, 1, rng)
-            told = {"train": asked.train, "bits": bits, "seed": seed, "order": order}
+            setup = {"train": asked.train, "bits": bits, "seed": seed, "order": order}
             loss = cell.training.problem.loss(Z)
-            record = {**told, "sweeps": number, "loss": loss, **likeness(Z, cell.classes)}
+            record = {**setup, "sweeps": number, "loss": loss, **likeness(Z, cell.classes)}
             append(path, record)
             console.print(json.dumps(record), soft_wrap=True)
 
@@ -327,14 +327,14 @@ def draw(data: Dataset, seed: int, kappa: tuple[int, int] = KAPPA) -> Affinity:
 
 
 def run(cell: Cell, way: str) -> Record:
-    """What a way leads to: free codes, two-step hashing, MAC at its lowest L(h) and at its end."""
-    taken = WAYS[way]
-    codes = taken.codes and taken.codes(cell)
+    """Results of a way: free codes, two-step hashing, MAC at its lowest L(h) and at its end."""
+    way_run = WAYS[way]
+    codes = way_run.codes and way_run.codes(cell)
     began = process_time()
-    steps = cell.mac(taken.algorithm, codes)
+    steps = cell.mac(way_run.algorithm, codes)
     seconds = process_time() - began
     (first, start), (_, best), (_, last) = steps[0], lowest(steps), steps[-1]
-    found = {
+    record = {
         "free": {"loss": first.free_loss, **likeness(start.Z, cell.classes)},
         "two_step": evaluated(cell, start.h, start.H),
         "mac": evaluated(cell, best.h, best.H),
@@ -345,31 +345,31 @@ def run(cell: Cell, way: str) -> Record:
         ],
         "cpu_s": round(seconds, 1),
     }
-    if taken.codes is None and taken.algorithm in (RANDOM, FIXED):
-        cell.ends[taken.algorithm.solver.order] = last.H
+    if way_run.codes is None and way_run.algorithm in (RANDOM, FIXED):
+        cell.ends[way_run.algorithm.solver.order] = last.H
     if way in PICTURED and cell.seed == 0:
         codes = {"free": start.Z, "two_step": start.H, "mac": best.H}
-        found["classes"] = {
+        record["classes"] = {
             name: np.rint(100 * by_class(Z, cell.classes)).astype(int).tolist()
             for name, Z in codes.items()
         }
-    return found
+    return record
 
 
 def evaluated(cell: Cell, h: HashFunction, H: Codes) -> Record:
     """L(h), precision over the base, and how alike the bits are."""
     data, ranks = cell.data, [rank for rank in RANKS if rank <= len(cell.data.base)]
     query, base = (_encoded(h, part.X) for part in (data.query, data.base))
-    found = metrics.precision_at_k(query, base, data.query.y, data.base.y, ranks, 1)
+    shares = metrics.precision_at_k(query, base, data.query.y, data.base.y, ranks, 1)
     precision = {
-        str(rank): round(float(share), 5) for rank, share in zip(ranks, found, strict=True)
+        str(rank): round(float(share), 5) for rank, share in zip(ranks, shares, strict=True)
     }
     loss = cell.training.problem.loss(H)
     return {"loss": loss, "precision": precision, **likeness(H, cell.classes)}
 
 
 def likeness(Z: Codes, classes: NDArray[np.int64]) -> Record:
-    """How alike the bits are.
+    """Measures of how alike the bits are.
 
     The mean |correlation| of two bits; the effective number of bits; in how many ways the bits
     split the classes, by majority; the fewest bits by which two classes differ, by majority; the
@@ -406,7 +406,7 @@ def _encoded(h: HashFunction, X: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def chosen(records: Iterable[Record], train: int) -> list[Record]:
-    """Those with so many training points, in the order of functions, bits and ways."""
+    """Records with so many training points, in the order of functions, bits and ways."""
     place = list(WAYS)
     return sorted(
         (record for record in records if record["train"] == train),
@@ -416,10 +416,10 @@ def chosen(records: Iterable[Record], train: int) -> list[Record]:
 
 def grouped(records: Iterable[Record]) -> dict[tuple[str, int, str], list[Record]]:
     """The seeds of each hash function, number of bits and way."""
-    found: dict[tuple[str, int, str], list[Record]] = {}
+    groups: dict[tuple[str, int, str], list[Record]] = {}
     for record in records:
-        found.setdefault((record["function"], record["bits"], record["way"]), []).append(record)
-    return found
+        groups.setdefault((record["function"], record["bits"], record["way"]), []).append(record)
+    return groups
 
 
 def tables(records: Sequence[Record]) -> dict[str, str]:
@@ -432,13 +432,13 @@ def tables(records: Sequence[Record]) -> dict[str, str]:
     """
     every = chosen(records, max(record["train"] for record in records))
     most = [one for one in every if one["seed"] == 0]
-    few = chosen(records, FEW)
+    few = chosen(records, TRIAL_POINTS)
     same = [one for one in few if (one["function"], one["bits"]) == ("linear", 32)]
     others = [
         one
-        for (function, bits, _), some in grouped(few).items()
-        for one in some
-        if (function, bits) != ("linear", 32) or len(some) > 1
+        for (function, bits, _), own in grouped(few).items()
+        for one in own
+        if (function, bits) != ("linear", 32) or len(own) > 1
     ]
     return {
         "setting.md": losses(most, ("function", "bits")),
@@ -464,9 +464,9 @@ def multipliers(records: Sequence[Record]) -> str:
     for order in ORDERS:
         for alpha in sorted({ALPHA, *(way.algorithm.alpha for way in ALPHAS.values())}):
             way = f"{order} order" + (f", mu times {alpha:g}" if alpha != ALPHA else "")
-            some = [record for record in records if record["way"] == way]
-            if some:
-                rows.append([f"{order} order", f"{alpha:g}", str(len(some)), *_run_of(some)])
+            own = [record for record in records if record["way"] == way]
+            if own:
+                rows.append([f"{order} order", f"{alpha:g}", str(len(own)), *_run_of(own)])
     head = ("blocks", "mu times", "seeds", "iterations", "of them without a change")
     return _markdown((*head, "MAC L(h)", "gain", *(f"precision at {k:,}" for k in RANKS)), rows)
 
@@ -485,10 +485,10 @@ def _run_of(records: Sequence[Record]) -> list[str]:
     ]
 
 
-def losses(records: Sequence[Record], told: Sequence[str]) -> str:
-    """Markdown: what the codes cost, and what MAC gains. `told` are names of the first columns."""
+def losses(records: Sequence[Record], columns: Sequence[str]) -> str:
+    """Markdown: what the codes cost, and what MAC gains, with these columns first."""
     head = (
-        *(TOLD[name] for name in told),
+        *(COLUMNS[name] for name in columns),
         *("codes of mu = 0", "L(Z)", "two-step L(h)", "MAC L(h)", "gain"),
         *(f"precision at {rank:,}" for rank in RANKS),
     )
@@ -499,7 +499,7 @@ def losses(records: Sequence[Record], told: Sequence[str]) -> str:
             _together(" → ", (_share(one[part]["precision"][str(rank)]) for part in BOTH))
             for rank in RANKS
         ]
-        first = [str(one[name]) for name in told]
+        first = [str(one[name]) for name in columns]
         costs = [_loss(one["free"]["loss"]), _loss(start), _loss(end)]
         rows.append([*first, one["way"], *costs, f"{100 * (1 - end / start):.1f}%", *precision])
     return _markdown(head, rows)
@@ -520,22 +520,20 @@ def alike(records: Sequence[Record]) -> str:
 
 
 def alike_of_seeds(records: Sequence[Record]) -> str:
-    """The same, every row the mean of several seeds."""
-    return _alike(
-        [(f"{f}, {bits}", way, some) for (f, bits, way), some in grouped(records).items()]
-    )
+    """Markdown: how alike the bits are, every row the mean of several seeds."""
+    return _alike([(f"{f}, {bits}", way, own) for (f, bits, way), own in grouped(records).items()])
 
 
 def _alike(rows: Sequence[tuple[str, str, Sequence[Record]]]) -> str:
-    told = [
-        [what, way]
+    cells = [
+        [title, way]
         + [
-            _together(" / ", (in_words(mean(some, part, name)) for part in ("free", *BOTH)))
+            _together(" / ", (in_words(mean(own, part, name)) for part in ("free", *BOTH)))
             for name, in_words in LIKENESS.values()
         ]
-        for what, way, some in rows
+        for title, way, own in rows
     ]
-    return _markdown(("hash function, bits", "codes of mu = 0", *LIKENESS), told)
+    return _markdown(("hash function, bits", "codes of mu = 0", *LIKENESS), cells)
 
 
 def dependence(records: Sequence[Record]) -> str:
@@ -547,17 +545,15 @@ def dependence(records: Sequence[Record]) -> str:
         "random order and fixed order alone": [r for r in records if r["way"] in PICTURED],
     }
     rows = []
-    for what, some in kinds.items():
-        gains = [1 - one["mac"]["loss"] / one["two_step"]["loss"] for one in some]
-        every = [
-            _correlation(gains, [one["free"][name] for one in some]) for name in names.values()
-        ]
-        rows.append([what, str(len(some)), *every])
+    for title, own in kinds.items():
+        gains = [1 - one["mac"]["loss"] / one["two_step"]["loss"] for one in own]
+        every = [_correlation(gains, [one["free"][name] for one in own]) for name in names.values()]
+        rows.append([title, str(len(own)), *every])
     return _markdown(("runs", "number", *names), rows)
 
 
 def _correlation(a: Sequence[float], b: Sequence[float]) -> str:
-    """In words; nothing where one of them is the same throughout."""
+    """A correlation in words; nothing where one side is the same throughout."""
     return f"{np.corrcoef(a, b)[0, 1]:+.2f}" if np.std(a) and np.std(b) else ""
 
 
@@ -595,18 +591,18 @@ def shown(records: Sequence[Record]) -> Table:
     """The means over the seeds, and the ratio of MAC's L(h) to that of two-step hashing."""
     columns = ("way", "L(Z)", "two-step", "MAC", "ratio", "last", "p@100", "|c|", "eff", "splits")
     table = Table("", "bits", *columns, "closest", "s")
-    for (function, bits, way), some in grouped(records).items():
-        free, start, best = (mean(some, part, "loss") for part in ("free", "two_step", "mac"))
-        rank = min(some[0]["mac"]["precision"], key=int)
+    for (function, bits, way), own in grouped(records).items():
+        free, start, best = (mean(own, part, "loss") for part in ("free", "two_step", "mac"))
+        rank = min(own[0]["mac"]["precision"], key=int)
         three = ("free", *BOTH)
         table.add_row(
             *(function, str(bits), way, _loss(free), _loss(start), _loss(best)),
-            *(f"{best / start:.3f}", _loss(mean(some, "last", "loss"))),
-            " > ".join(_share(mean(some, part, "precision", rank)) for part in BOTH),
-            " ".join(_share(mean(some, part, "correlation"), 2) for part in three),
-            " ".join(f"{mean(some, part, 'effective'):.1f}" for part in three),
-            *(" ".join(f"{mean(some, p, n):.0f}" for p in three) for n in ("splits", "closest")),
-            f"{mean(some, 'cpu_s'):.0f}",
+            *(f"{best / start:.3f}", _loss(mean(own, "last", "loss"))),
+            " > ".join(_share(mean(own, part, "precision", rank)) for part in BOTH),
+            " ".join(_share(mean(own, part, "correlation"), 2) for part in three),
+            " ".join(f"{mean(own, part, 'effective'):.1f}" for part in three),
+            *(" ".join(f"{mean(own, p, n):.0f}" for p in three) for n in ("splits", "closest")),
+            f"{mean(own, 'cpu_s'):.0f}",
         )
     return table
 
@@ -645,8 +641,8 @@ def _run_small() -> None:
     base, query = Points(X[:150], y[:150]), Points(X[150:], y[150:])
     data = Dataset("made", base, base, query, "made data")
     cell = Cell(data, draw(data, 0, (3, 9)), 4, "linear", 0)
-    told = {"train": FEW, "function": "linear", "bits": 4, "seed": 0}
-    records = [{**told, "way": way, **run(cell, way)} for way in WAYS]
+    setup = {"train": TRIAL_POINTS, "function": "linear", "bits": 4, "seed": 0}
+    records = [{**setup, "way": way, **run(cell, way)} for way in WAYS]
     Console(width=150).print(shown(records))
 
 

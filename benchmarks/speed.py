@@ -41,21 +41,21 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks speed")
     parser.add_argument("--quick", action="store_true", help="less than three minutes")
     parser.add_argument("--results", type=Path, help="folder for the rows")
-    given = parser.parse_args(list(options))
-    form = "small" if small else "quick" if given.quick else "full"
-    found = {"form": form, "commit": commit(), "machine": machine(), "rates": rates()}
+    asked = parser.parse_args(list(options))
+    form = "small" if small else "quick" if asked.quick else "full"
+    about = {"form": form, "commit": commit(), "machine": machine(), "rates": rates()}
     rows = list(measured(form))
     console = Console(width=170)
-    console.print(table(rows, title=title(found)))
-    missed = sum(row.held is False for row in rows)
-    console.print(f"{missed} of {sum(row.held is not None for row in rows)} aims missed.")
+    console.print(table(rows, title=title(about)))
+    missed = sum(row.met is False for row in rows)
+    console.print(f"{missed} of {sum(row.met is not None for row in rows)} aims missed.")
     if form != "full":
         console.print("The aims are for the full sizes: without --quick.")
-    folder = given.results or (RESULTS if form == "full" else None)
+    folder = asked.results or (RESULTS if form == "full" else None)
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{slug(found['machine'])}.json"
-        kept = found | {"rows": [asdict(row) for row in rows]}
+        path = folder / f"{slug(about['machine'])}.json"
+        kept = about | {"rows": [asdict(row) for row in rows]}
         path.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
         console.print(f"Stored as {path.name}.")
 
@@ -74,33 +74,33 @@ def measured(form: str) -> Iterator[Row]:
 
 def read(folder: Path = RESULTS) -> list[tuple[dict[str, Any], list[Row]]]:
     """The stored results of every machine: what it is, and the rows."""
-    found = []
+    results = []
     for path in sorted(folder.glob("*.json")):
         kept = json.loads(path.read_text("utf-8"))
         rows = [Row(**_tuples(row)) for row in kept.pop("rows")]
-        found.append((kept, rows))
-    return found
+        results.append((kept, rows))
+    return results
 
 
 def _tuples(row: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(v) if isinstance(v, list) else v for name, v in row.items()}
 
 
-def title(found: dict[str, Any]) -> str:
+def title(run: dict[str, Any]) -> str:
     """One line on the machine, the form and the commit."""
-    is_ = found["machine"]
+    is_ = run["machine"]
     about = f"{is_['architecture']}, {is_['processor']}, {is_['cores']} cores"
-    return f"{about}; {found['form']} form, {found['commit']}"
+    return f"{about}; {run['form']} form, {run['commit']}"
 
 
-def slug(found: dict[str, Any]) -> str:
+def slug(machine: dict[str, Any]) -> str:
     """The name of a machine's file."""
-    words = f"{found['architecture']} {found['processor']} {found['cores']} cores"
+    words = f"{machine['architecture']} {machine['processor']} {machine['cores']} cores"
     return re.sub(r"[^a-z0-9_]+", "-", words.lower()).strip("-")
 
 
 def machine() -> dict[str, Any]:
-    """What decides about speed: processor, cores, libraries, and how busy it was before."""
+    """Facts that decide about speed: processor, cores, libraries, and how busy it was before."""
     blas = {f"{each['internal_api']} {each['version']}" for each in _blas()}
     return {
         "architecture": platform.machine(),
@@ -121,10 +121,10 @@ def _blas() -> list[dict[str, Any]]:
 def _processor() -> str:
     """The processor's name, where the system tells it; else what the newest BLAS takes it for."""
     try:
-        told = Path("/proc/cpuinfo").read_text("utf-8")
+        text = Path("/proc/cpuinfo").read_text("utf-8")
     except OSError:
-        told = ""
-    named = re.search(r"^model name\s*:\s*(.+)$", told, re.MULTILINE)
+        text = ""
+    named = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
     name = named[1] if named else platform.processor()
     kinds = [
         ([int(part) for part in re.findall(r"\d+", each["version"])], each["architecture"].lower())
@@ -136,7 +136,7 @@ def _processor() -> str:
 
 
 def rates() -> dict[str, float]:
-    """What one core can do: the floors of everything that is measured here."""
+    """Rates of one core: the floors of everything that is measured here."""
     rng = np.random.default_rng(0)
     A, V = rng.normal(size=(1024, 1024)), np.ones(1 << 25)
     place = rng.integers(0, len(V), 1 << 20)

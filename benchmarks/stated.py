@@ -16,37 +16,37 @@ FLOOR = TABLE.with_name("floor.md")
 README = speed.ROOT / "README.md"
 BEGIN, END = "<!-- speeds: python -m benchmarks.stated -->", "<!-- end of speeds -->"
 
-Found = Sequence[tuple[dict[str, Any], list[Row]]]
+Results = Sequence[tuple[dict[str, Any], list[Row]]]
 
 
 def main() -> None:
-    found = speed.read()
-    TABLE.write_text(page(found), "utf-8")
-    FLOOR.write_text(floor(found), "utf-8")
-    README.write_text(readme(found, README.read_text("utf-8")), "utf-8")
+    results = speed.read()
+    TABLE.write_text(page(results), "utf-8")
+    FLOOR.write_text(floor(results), "utf-8")
+    README.write_text(readme(results, README.read_text("utf-8")), "utf-8")
 
 
-def page(found: Found) -> str:
+def page(results: Results) -> str:
     """Every machine with what it is, what its cores can do, and all rows."""
-    if not found:
+    if not results:
         return "No full run is stored yet: `make bench`.\n"
-    return "\n".join(_machine(about, rows, full=True) for about, rows in found)
+    return "\n".join(_machine(about, rows, full=True) for about, rows in results)
 
 
-def floor(found: Found) -> str:
-    """How far the parts of every machine are from their floors."""
+def floor(results: Results) -> str:
+    """Distance of the parts of every machine from their floors."""
     return "\n".join(
-        f"**{speed.title(about)}.**\n\n{floors.table(about, rows)}" for about, rows in found
+        f"**{speed.title(about)}.**\n\n{floors.table(about, rows)}" for about, rows in results
     )
 
 
-def readme(found: Found, text: str) -> str:
+def readme(results: Results, text: str) -> str:
     """The README's text with the tables between its marks made anew."""
-    if not found:
+    if not results:
         return text
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
-    tables = "\n".join(_machine(about, rows, full=False) for about, rows in found)
+    tables = "\n".join(_machine(about, rows, full=False) for about, rows in results)
     return f"{before}{BEGIN}\n{tables}\n{END}{after}"
 
 
@@ -60,7 +60,7 @@ def _machine(about: dict[str, Any], rows: Sequence[Row], full: bool) -> str:
         lines += [f"load before the run {is_['load']}. One core, {rates}.", ""]
     headings = HEADINGS if full else HEADINGS[:4]
     lines += [_line(headings), "|" + "---|" * len(headings)]
-    lines += [_line(row.told()[: len(headings)]) for row in rows]
+    lines += [_line(row.cells()[: len(headings)]) for row in rows]
     return "\n".join(lines) + "\n"
 
 

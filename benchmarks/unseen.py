@@ -109,8 +109,8 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
         for name in asked.methods:
             if (name, asked.bits, seed) in done:
                 continue
-            told = {"method": name, "bits": asked.bits, "seed": seed}
-            record = told | measured(methods()[name], data, asked.bits, seed)
+            setup = {"method": name, "bits": asked.bits, "seed": seed}
+            record = setup | measured(methods()[name], data, asked.bits, seed)
             append(asked.results, record)
             print(_line(record), flush=True)
 
@@ -136,15 +136,15 @@ def measured(hasher: Hasher, data: Dataset, bits: int, seed: int) -> Record:
 
 def _precision(hasher: Hasher, queries: Points, base: Any, labels: Any) -> dict[str, float]:
     codes, k = hasher.encode(queries.X), [min(k, len(base)) for k in RANKS]
-    found = metrics.precision_at_k(codes, base, queries.y, labels, k)
-    whole = metrics.mean_average_precision(codes, base, queries.y, labels)
-    named = zip(map(str, RANKS), np.asarray(found).tolist(), strict=True)
-    return {**dict(named), "mAP": float(whole)}
+    shares = metrics.precision_at_k(codes, base, queries.y, labels, k)
+    mean = metrics.mean_average_precision(codes, base, queries.y, labels)
+    named = zip(map(str, RANKS), np.asarray(shares).tolist(), strict=True)
+    return {**dict(named), "mAP": float(mean)}
 
 
 def table(records: Sequence[Record]) -> str:
     """Markdown: means over the seeds."""
-    kinds = [f"{part}, {what}" for part in ("unseen", "seen") for what in _columns()]
+    kinds = [f"{part}, {column}" for part in ("unseen", "seen") for column in _columns()]
     rows = [["method", "bits", *kinds, "s", "seeds"]]
     rows.append(["---"] * len(rows[0]))
     for name in methods():

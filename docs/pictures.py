@@ -92,8 +92,8 @@ def sketch() -> list[Plot]:
     """The first problem of `auxhash reproduce free-codes` in which all of the codes differ."""
     for seed in range(30):
         facts, arrays = Draw(seed).run()
-        found = [round(facts[name][1], 6) for name in ("two-step", "MAC", "nearest realizable")]
-        if found[1] < min(found[0], found[2]):
+        energies = [round(facts[name][1], 6) for name in ("two-step", "MAC", "nearest realizable")]
+        if energies[1] < min(energies[0], energies[2]):
             break
     return [space_plot(facts, arrays), plane_plot(arrays)]
 
@@ -136,21 +136,21 @@ ORDERS = {
 
 @cache
 def records(name: str) -> list[dict[str, Any]]:
-    """All that `python -m benchmarks setting` wrote to a file."""
+    """Records that `python -m benchmarks setting` wrote to a file."""
     return [json.loads(line) for line in (RESULTS / name).read_text("utf-8").splitlines()]
 
 
 def _of(way: str, train: int = 10_000, bits: int = 32, function: str = "linear") -> dict[str, Any]:
     """The record of a way, of seed 0."""
     wanted = {"way": way, "train": train, "bits": bits, "function": function, "seed": 0}
-    [found] = [one for one in records("setting.jsonl") if wanted.items() <= one.items()]
-    return found
+    [record] = [one for one in records("setting.jsonl") if wanted.items() <= one.items()]
+    return record
 
 
 def couples() -> list[Panel]:
     """The share of the free codes' bits in which two classes differ, in both orders."""
     panels: list[Panel] = []
-    for way, (told, _) in ORDERS.items():
+    for way, (words, _) in ORDERS.items():
         split = np.sign(np.array(_of(way)["classes"]["free"]) + 0.5)
         share = 100 * (split[:, None] != split[None]).mean(axis=2)
         texts = [
@@ -158,7 +158,7 @@ def couples() -> list[Panel]:
         ]
         # Half of the bits, or a little more, is what every two classes would have at best.
         shade = (np.where(np.eye(len(share)), 55, share) - 55) / 45
-        title = f"% of bits that differ, {told}"
+        title = f"% of bits that differ, {words}"
         panels.append(Grid(title, CLASSES, shade.tolist(), "the same classes", texts))
     return panels
 
@@ -166,13 +166,13 @@ def couples() -> list[Panel]:
 def codes() -> list[Panel]:
     """The mean code of each class in both orders, free and after MAC."""
     panels: list[Panel] = []
-    for way, (told, _) in ORDERS.items():
+    for way, (words, _) in ORDERS.items():
         for part, name in (("free", "free codes"), ("mac", "h(X) after MAC")):
             mean = np.array(_of(way)["classes"][part]) / 100
             # Bits of one sign or the other are the same bit: the first class is made +1.
             mean *= np.where(mean[0] < 0, -1, 1)
             mean = mean[:, np.lexsort(np.sign(mean)[::-1])]
-            panels.append(Grid(f"{name}, {told}", CLASSES, mean.tolist(), "bits, sorted"))
+            panels.append(Grid(f"{name}, {words}", CLASSES, mean.tolist(), "bits, sorted"))
     return panels
 
 
@@ -185,11 +185,11 @@ def sweeps() -> list[Panel]:
     }
     for name, (title, label) in named.items():
         series = []
-        for way, (told, line) in ORDERS.items():
+        for way, (words, line) in ORDERS.items():
             own = [r for r in records("setting-sweeps.jsonl") if way.startswith(r["order"])]
             scale = 100 if name == "in_turn" else 1
             values = [scale * one[name] for one in own]
-            series.append(Series(told, line, [one["sweeps"] for one in own], values))
+            series.append(Series(words, line, [one["sweeps"] for one in own], values))
         plots.append(Plot(title, "sweeps over the bits at mu = 0", label, series))
     return plots
 
@@ -199,10 +199,10 @@ def paths() -> list[Panel]:
     plots: list[Panel] = []
     for title, at in (("L(h)", 1), ("L(Z)", 2)):
         series = []
-        for way, (told, line) in ORDERS.items():
+        for way, (words, line) in ORDERS.items():
             steps = _of(way)["path"]
             mu = [step[0] or steps[1][0] / 1.4 for step in steps]
-            series.append(Series(told, line, mu, [step[at] for step in steps]))
+            series.append(Series(words, line, mu, [step[at] for step in steps]))
         plots.append(Plot(title, "mu; the first point is two-step", "loss", series, x_log=True))
     return plots
 
@@ -216,26 +216,26 @@ KINDS = {
 
 
 def ways(train: int = 2_000) -> list[Panel]:
-    """What MAC makes of poor and of good codes: L(h) after it, and precision."""
-    found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
+    """Draw what MAC makes of poor and of good codes: L(h) after it, and precision."""
+    by_kind: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
     for one in records("setting.jsonl"):
         own = (one["train"], one["function"], one["bits"], one["seed"]) == (train, "linear", 32, 0)
         if own and "mu times" not in one["way"]:
-            found[_kind(one["way"])].append(one)
+            by_kind[_kind(one["way"])].append(one)
     plots: list[Panel] = []
-    whole = _of("random order", train)["two_step"]["loss"] / 100
+    percent = _of("random order", train)["two_step"]["loss"] / 100
     for title, value in (
-        ("L(h), % of two-step in random order", lambda part: part["loss"] / whole),
+        ("L(h), % of two-step in random order", lambda part: part["loss"] / percent),
         ("Precision at 100", lambda part: part["precision"]["100"]),
     ):
         series = [
             Series(
                 kind,
                 KINDS[kind],
-                [value(one["two_step"]) for one in some],
-                [value(one["mac"]) for one in some],
+                [value(one["two_step"]) for one in members],
+                [value(one["mac"]) for one in members],
             )
-            for kind, some in found.items()
+            for kind, members in by_kind.items()
         ]
         plots.append(Plot(title, "two-step", "after MAC", series))
     return plots
@@ -296,25 +296,27 @@ def _label(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:
 def compared() -> list[Plot]:
     """Precision over the bits and over k, on CIFAR at the paper's size: means over the seeds."""
     text = (DOCS / "results" / "sup-comparison.json").read_text("utf-8")
-    found = [one for one in json.loads(text)["results"] if one["method"] in COMPARED]
-    by_bits = Plot("Precision at 100", "bits", "precision", _each(found, "bits", None, "100"))
-    by_k = Plot("32 bits", "k", "precision at k", _each(found, "k", 32, None), x_log=True)
+    results = [one for one in json.loads(text)["results"] if one["method"] in COMPARED]
+    by_bits = Plot("Precision at 100", "bits", "precision", _each(results, "bits", None, "100"))
+    by_k = Plot("32 bits", "k", "precision at k", _each(results, "k", 32, None), x_log=True)
     return [by_bits, by_k]
 
 
-def _each(found: list[dict[str, Any]], over: str, bits: int | None, k: str | None) -> list[Series]:
+def _each(
+    results: list[dict[str, Any]], over: str, bits: int | None, k: str | None
+) -> list[Series]:
     """One series per method over bits or over k, the other one fixed."""
     series = []
-    for method, told in COMPARED.items():
+    for method, words in COMPARED.items():
         points = [
             (one["bits"] if over == "bits" else int(rank), float(np.mean(precision)))
-            for one in found
+            for one in results
             if one["method"] == method and bits in (None, one["bits"])
             for rank, precision in one["precision"].items()
             if k in (None, rank)
         ]
         x, y = zip(*sorted(points), strict=True)
-        series.append(Series(told, style(method), x, y))
+        series.append(Series(words, style(method), x, y))
     return series
 
 

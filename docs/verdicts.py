@@ -1,4 +1,4 @@
-"""What held of the paper's claims: python docs/verdicts.py.
+"""Verdicts on the paper's claims: python docs/verdicts.py.
 
 Writes docs/results/FIGURE.md, a table for readers, for every figure: from docs/results/FIGURE.json,
 of runs with the blocks of cut in random order, and FIGURE-fixed.json, with the blocks in one order.
@@ -38,14 +38,14 @@ def tables() -> dict[Path, str]:
 
 def text(figure: Figure) -> str:
     """The table of a figure, and those of data sets that have files of their own."""
-    parts = [table(figure, found(figure, figure.name))]
+    parts = [table(figure, results_of(figure, figure.name))]
     for data in APART:
-        if results := found(figure, f"{figure.name}-{data}"):
+        if results := results_of(figure, f"{figure.name}-{data}"):
             parts.append(f"On {data}:\n\n{table(figure, results)}")
     return "\n".join(parts)
 
 
-def found(figure: Figure, name: str) -> Results:
+def results_of(figure: Figure, name: str) -> Results:
     """The results of a figure that there are, by the ending of their file."""
     results = {}
     for kind, ending in ENDINGS.items():
@@ -74,10 +74,10 @@ def together(
     groups = figure.groups(SCALE)
     alone = _records(groups, first)
     every = {record.key: record for record in [*alone, *_records(groups, later or EMPTY)]}
-    told = {verdict["claim"]: verdict for verdict in first["verdicts"]}
+    earlier = {verdict["claim"]: verdict for verdict in first["verdicts"]}
     verdicts = [
-        told[after.words]
-        if _stands(told.get(after.words), before, after)
+        earlier[after.words]
+        if _stands(earlier.get(after.words), before, after)
         else {"claim": after.words, "verdict": after.word, "numbers": after.numbers}
         for before, after in zip(
             claims.judge(figure.claims, alone),
@@ -93,18 +93,18 @@ def together(
     return first | {"verdicts": verdicts, "notes": notes, "command": command}
 
 
-def _stands(told: dict[str, Any] | None, before: claims.Verdict, after: claims.Verdict) -> bool:
-    """Whether what was told of a claim is still the word on it."""
-    if told is None or claims.UNTESTED[1] in told["numbers"]:
+def _stands(earlier: dict[str, Any] | None, before: claims.Verdict, after: claims.Verdict) -> bool:
+    """Return True if the earlier verdict on a claim still stands."""
+    if earlier is None or claims.UNTESTED[1] in earlier["numbers"]:
         return False
-    unchanged = (before.held, before.numbers) == (after.held, after.numbers)
-    return after.held is None or unchanged
+    unchanged = (before.holds, before.numbers) == (after.holds, after.numbers)
+    return after.holds is None or unchanged
 
 
 def _alike(records: Sequence[Record]) -> list[Record]:
-    """All with whole curves, or none: a claim about all radii is of all runs."""
-    whole = all(record.whole for record in records)
-    return [replace(record, whole=whole) for record in records]
+    """Mark all records as having all radii, or none: a claim about all radii is of all runs."""
+    all_radii = all(record.all_radii for record in records)
+    return [replace(record, all_radii=all_radii) for record in records]
 
 
 def _records(groups: Sequence[Group], result: dict[str, Any]) -> list[Record]:
@@ -117,7 +117,7 @@ def _records(groups: Sequence[Group], result: dict[str, Any]) -> list[Record]:
 
 
 def _missing(groups: Sequence[Group], records: Sequence[Record]) -> str:
-    """What has no record of the panels on the data sets that were run."""
+    """Runs without a record in the panels on the data sets that were run."""
     seeds = 1 + max(record.seed for record in records)
     names = {record.group for record in records}
     data = {group.data.name for group in groups if group.name in names}
@@ -140,22 +140,22 @@ def table(figure: Figure, results: Results) -> str:
         head = f"Not run at the paper's size: `auxhash reproduce {figure.name} --scale paper`.\n\n"
     else:
         commands = "\n".join(f"$ {result['command']}" for result in results.values())
-        told = "".join(f"{note}\n\n" for note in notes(results))
-        head = f"```text\n{commands}\n```\n\n{told}"
+        noted = "".join(f"{note}\n\n" for note in notes(results))
+        head = f"```text\n{commands}\n```\n\n{noted}"
     columns = ["claim", *(ORDERS[order] for order in ENDINGS)]
     lines = [_line(columns), "|---|---|---|", *map(_line, rows)]
     return head + "\n".join(lines) + "\n"
 
 
 def notes(results: Results) -> list[str]:
-    """What a reader has to know of the runs; each once, with its setting if only one has it."""
-    told: dict[str, list[str]] = {}
+    """Notes on the runs for the reader; each once, with its setting if only one has it."""
+    kinds_of: dict[str, list[str]] = {}
     for kind, result in results.items():
         for note in result["notes"]:
-            told.setdefault(note, []).append(kind)
+            kinds_of.setdefault(note, []).append(kind)
     return [
         note if len(kinds) == len(results) else f"{_named(kinds)}: {note}"
-        for note, kinds in told.items()
+        for note, kinds in kinds_of.items()
     ]
 
 
@@ -165,8 +165,8 @@ def _named(orders: list[str]) -> str:
 
 def _cell(results: Results, column: str, claim: str) -> str:
     verdicts = results.get(column, {"verdicts": []})["verdicts"]
-    found = next((verdict for verdict in verdicts if verdict["claim"] == claim), None)
-    return NOT_RUN if found is None else f"**{found['verdict']}**. {found['numbers']}"
+    known = next((verdict for verdict in verdicts if verdict["claim"] == claim), None)
+    return NOT_RUN if known is None else f"**{known['verdict']}**. {known['numbers']}"
 
 
 def _line(cells: list[str]) -> str:

@@ -16,7 +16,7 @@ ALONE = Row("a sweep", (0.05, 0.06, 0.07), 0.06)
 def test_a_ratio_is_the_median_over_the_runs_with_its_spread():
     assert BESIDE.ratios == [3.0, 1.5, 2.5]
     assert BESIDE.spread == "2.5 (1.5 to 3)"
-    assert BESIDE.told() == ("search", "1 s", "3 s, faiss", "2.5 (1.5 to 3)", "2 or more", "held")
+    assert BESIDE.cells() == ("search", "1 s", "3 s, faiss", "2.5 (1.5 to 3)", "2 or more", "held")
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_a_ratio_is_the_median_over_the_runs_with_its_spread():
     ],
 )
 def test_verdicts_fall_both_ways(row, held):
-    assert row.held is held
+    assert row.met is held
     assert row.verdict == {True: "held", False: "missed", None: ""}[held]
 
 

@@ -68,7 +68,7 @@ def pack(codes: ArrayLike) -> Packed:
 def pack_bits(bits: NDArray[np.bool_]) -> Packed:
     """Pack bits (n, b), True for +1, into uint8 (n, ceil(b / 8))."""
     if not devices.on_processor(bits):
-        there: Packed = _packed_there(bits)
+        there: Packed = _pack_on_gpu(bits)
         return there
     if bits.shape[1] % 8:
         return np.packbits(bits, axis=1, bitorder="little")
@@ -76,8 +76,8 @@ def pack_bits(bits: NDArray[np.bool_]) -> Packed:
     return packed.reshape(len(bits), bits.shape[1] // 8)
 
 
-def _packed_there(bits: Any) -> Any:
-    """The same on a GPU, by array operations that CuPy has."""
+def _pack_on_gpu(bits: Any) -> Any:
+    """Pack bits on a GPU, by array operations that CuPy has."""
     device, (n, b) = devices.of(bits), bits.shape
     wide = device.zeros((n, n_bytes(b) * 8), np.uint8)
     wide[:, :b] = bits
@@ -176,8 +176,8 @@ def common_bits(**sides: ArrayLike) -> int:
     plain = {name: a.shape[1] for name, a in arrays.items() if a.dtype != np.uint8}
     bits = plain or {name: 8 * a.shape[1] for name, a in arrays.items()}
     if len(set(bits.values())) > 1:
-        told = " and ".join(f"{name} of {b} bits" for name, b in bits.items())
-        raise ValueError(f"{told} cannot be compared")
+        sizes = " and ".join(f"{name} of {b} bits" for name, b in bits.items())
+        raise ValueError(f"{sizes} cannot be compared")
     return int(next(iter(bits.values())))
 
 

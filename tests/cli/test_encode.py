@@ -25,7 +25,7 @@ def test_encode_every_kind_of_file(here, run, model):
 
 
 def test_a_fault_in_the_middle_leaves_no_codes(here, run, model, monkeypatch):
-    monkeypatch.setattr("auxhash.files.rows.NUMBERS", 64 * 10)
+    monkeypatch.setattr("auxhash.files.rows.NUMBERS_PER_CHUNK", 64 * 10)
     X = np.load("features.npy")
     X[57, 3] = np.nan
     np.save("hole.npy", X)
@@ -172,6 +172,6 @@ def test_many_files_that_cannot_be_encoded(here, run, model, tmp_path, monkeypat
     assert "no column 'name' of ids" in error("parts/*.parquet", "--id", "name")
     assert "not for many" in error("parts/*.parquet", "--header")
     assert "not known" in error("nonsense://parts/*.parquet")
-    monkeypatch.setattr("auxhash.files.shards.fleet.CONNECT", 0.3)
+    monkeypatch.setattr("auxhash.files.shards.fleet.CONNECT_TIMEOUT", 0.3)
     said = error("parts/*.parquet", "--scheduler", "tcp://127.0.0.1:9")
     assert "Error: no scheduler answers at tcp://127.0.0.1:9 within 0.3 seconds" in said

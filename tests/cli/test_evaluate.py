@@ -74,9 +74,9 @@ def test_codes_need_base_and_labels(here, run, model):
 def test_codes_of_different_bits_are_not_compared(here, run):
     """10 and 12 bits are two bytes both, once they are packed."""
     codes = np.random.default_rng(0).choice(np.array([-1, 1], np.int8), (20, 12))
-    np.save("q.npy", codes[:, :10])
-    np.save("b.npy", codes)
+    np.save("ten.npy", codes[:, :10])
+    np.save("twelve.npy", codes)
     np.save("y.npy", np.arange(20) % 2)
     labels = ("--labels", "y.npy", "--base-labels", "y.npy")
-    told = run("evaluate", "q.npy", "b.npy", *labels, code=1).output
-    assert "q.npy holds codes of 10 bits, and b.npy of 12" in told
+    told = run("evaluate", "ten.npy", "twelve.npy", *labels, code=1).output
+    assert "ten.npy holds codes of 10 bits, and twelve.npy of 12" in told

@@ -243,11 +243,11 @@ def test_verdicts():
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=lambda figure: figure.name)
 def test_no_claim_speaks_without_records(figure):
     if isinstance(figure, GroupFigure):
-        assert {v.held for v in judge(figure.claims, [])} == {None}
+        assert {v.holds for v in judge(figure.claims, [])} == {None}
     words = [verdict.words for verdict in figure.claimed]
     assert all(words)
     assert len(set(words)) == len(words)  # tables find a claim by its words
-    assert {verdict.held for verdict in figure.claimed} == {None}
+    assert {verdict.holds for verdict in figure.claimed} == {None}
 
 
 def test_what_the_paper_shows_without_a_word_is_ours():

@@ -60,7 +60,7 @@ def test_records_come_back():
         assert after.precision == pytest.approx(before.precision, rel=1e-8)
         assert after.radius == [pytest.approx(point, rel=1e-8) for point in before.radius]
         assert (after.effective, after.seconds, after.points) == (before.effective, 6.5, 10_000)
-        assert after.whole
+        assert after.all_radii
         for step, told in zip(before.history, after.history, strict=True):
             step = {name: step[name] for name in step if name != "free_loss"}
             assert {name: told[name] for name in step} == step
@@ -97,15 +97,15 @@ def test_older_files():
     assert [step["seconds"] for step in found.history] == [3.0, 1.0, 1.25]
     assert [recall for recall, _ in found.radius] == pytest.approx([0.1 * i for i in range(1, 10)])
     assert found.radius[4][1] == pytest.approx(0.9 - 0.05 * 8)
-    assert (found.points, found.whole) == (0, False)
+    assert (found.points, found.all_radii) == (0, False)
 
 
 def test_claims_about_all_radii_are_not_judged_by_some():
     ends = [c for c in FIGURES["sup-nestederr"].claims if "very small and very large r" in c.words]
     records = [made("MACcut", 1.25), made("cut", 2.0)]
-    assert [v.held for v in judge(ends, stored(records))] == [False]
+    assert [v.holds for v in judge(ends, stored(records))] == [False]
     some = numbers.records(map(older, numbers.entries(records)))
-    assert [v.held for v in judge(ends, some)] == [None]
+    assert [v.holds for v in judge(ends, some)] == [None]
 
 
 def result(figure, records, **more):
@@ -175,6 +175,6 @@ def test_a_run_that_was_made_again_counts_once(verdicts):
 
 def test_later_runs_alone_are_an_error(verdicts, tmp_path, monkeypatch):
     (tmp_path / "run-time-later.json").write_text(json.dumps({"results": []}))
-    monkeypatch.setitem(verdicts["found"].__globals__, "RESULTS", tmp_path)
+    monkeypatch.setitem(verdicts["results_of"].__globals__, "RESULTS", tmp_path)
     with pytest.raises(ValueError, match=r"run-time-later\.json has nothing to be joined with"):
-        verdicts["found"](FIGURES["run-time"], "run-time")
+        verdicts["results_of"](FIGURES["run-time"], "run-time")

@@ -127,7 +127,7 @@ def test_only_the_tiny_scale_judges_nothing(tmp_path):
     )
     assert {verdict.word for verdict in first.verdicts} == {"not judged"}
     assert {verdict.word for verdict in second.verdicts} == {"held", "not held"}
-    assert [v.held for v in first.verdicts] == [v.held for v in second.verdicts]
+    assert [v.holds for v in first.verdicts] == [v.holds for v in second.verdicts]
     assert (first.notes, second.notes) == ([TINY.proves_nothing], ())
     assert not any(scale.proves_nothing for scale in SCALES.values() if scale is not TINY)
 

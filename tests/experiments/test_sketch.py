@@ -71,8 +71,8 @@ def problem(two_step, mac, optimal, nearest=9.0, lowest=1.0):
 
 
 def test_verdicts_both_ways():
-    good = [v.held for v in verdicts([problem(4.0, 3.0, 3.0)])]
+    good = [v.holds for v in verdicts([problem(4.0, 3.0, 3.0)])]
     assert good == [True] * 5
-    bad = [v.held for v in verdicts([problem(3.0, 4.0, 3.0, nearest=3.0, lowest=3.0)])]
+    bad = [v.holds for v in verdicts([problem(3.0, 4.0, 3.0, nearest=3.0, lowest=3.0)])]
     assert bad == [False] * 5
-    assert {v.held for v in verdicts([])} == {None}
+    assert {v.holds for v in verdicts([])} == {None}

@@ -6,7 +6,7 @@ import pytest
 
 from auxhash.experiments.svg import (
     LEFT,
-    MOST_MARKS,
+    MAX_MARKS,
     RIGHT,
     WIDTH,
     Arrow,
@@ -116,7 +116,7 @@ def test_a_single_place_is_in_the_middle(log):
 
 def test_a_long_line_has_few_markers_and_a_cloud_all():
     x = list(range(100))
-    assert 5 < len(places(Plot("t", "x", "y", [Series("a", LOOK, x, x)]))) <= MOST_MARKS
+    assert 5 < len(places(Plot("t", "x", "y", [Series("a", LOOK, x, x)]))) <= MAX_MARKS
     cloud = Style("blue", "circle", joined=False)
     assert len(places(Plot("t", "x", "y", [Series("a", cloud, x, x)]))) == 100
 

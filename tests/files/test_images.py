@@ -144,7 +144,7 @@ def test_transparency_is_left_out_and_the_first_frame_taken(tmp_path):
 def test_bombs_are_seen_in_the_header(tmp_path, monkeypatch):
     path = tmp_path / "a.png"
     Image.new("1", (300, 200)).save(path)
-    monkeypatch.setattr(images, "MOST_PIXELS", 50_000)
+    monkeypatch.setattr(images, "MAX_PIXELS", 50_000)
     monkeypatch.setattr(Image.Image, "load", None)  # nothing is decoded
     with pytest.raises(ValueError, match=r"at most 50,000 pixels are read: it has 300 x 200 pix"):
         images.read_image(path)
@@ -187,7 +187,7 @@ def test_few_pixels_are_held(tmp_path, monkeypatch):
     paths = [tmp_path / f"{i}.png" for i in range(9)]
     for i, path in enumerate(paths):
         Image.new("RGB", (10, 10 * (1 + 5 * (i == 4))), (i, i, i)).save(path)
-    monkeypatch.setattr(images, "HELD_PIXELS", 250)
+    monkeypatch.setattr(images, "MAX_CHUNK_PIXELS", 250)
     given = []
 
     def means(pictures):
@@ -205,7 +205,7 @@ def test_few_pixels_are_held(tmp_path, monkeypatch):
 
 
 def test_all_rows_of_one_s_own_feature_are_of_one_length(folder, monkeypatch):
-    monkeypatch.setattr(images, "CHUNK", 2)
+    monkeypatch.setattr(images, "PICTURES_PER_CHUNK", 2)
     paths = images.image_folder(folder).paths
     feature = images.ImageFeature("mine:odd", lambda pictures: np.ones((len(pictures),) * 2))
     with pytest.raises(ValueError, match=r"mine:odd returns must have as many columns.*2 at first"):

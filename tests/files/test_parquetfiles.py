@@ -41,7 +41,7 @@ def write(tmp_path):
 
 @pytest.mark.parametrize("kind", [*LISTS, "tensor"])
 def test_lists_are_the_features_whatever_stands_beside(write, kind, monkeypatch):
-    monkeypatch.setattr(rows, "BATCH", 3)
+    monkeypatch.setattr(rows, "PARQUET_ROWS", 3)
     lists = tensors(X) if kind == "tensor" else arrow.array(X.tolist(), LISTS[kind])
     columns = {"id": range(10), "score": X[:, 0], "embedding": lists, "note": ["a"] * 10}
     path = write(columns | {"y": range(10)}, row_group_size=4)
@@ -51,7 +51,7 @@ def test_lists_are_the_features_whatever_stands_beside(write, kind, monkeypatch)
     assert labels.tolist() == list(range(10))
     streamed = rows.of_file(path)
     np.testing.assert_array_equal(streamed.all(), X)
-    assert streamed.taken == (
+    assert streamed.summary == (
         f"{path}: 10 points of 3 features, float64; column embedding; labels: column y; "
         "passed over: id, score, note"
     )
@@ -92,7 +92,7 @@ def test_columns_of_numbers_but_no_ids(write):
     path = write(columns | {"__index_level_0__": range(10)})
     found = rows.of_file(path)
     np.testing.assert_array_equal(found.all(), X[:, :2])
-    assert found.taken.endswith("columns a, b; passed over: ID, name, __index_level_0__")
+    assert found.summary.endswith("columns a, b; passed over: ID, name, __index_level_0__")
 
 
 def test_the_index_of_a_frame_is_no_feature(write):
@@ -101,7 +101,7 @@ def test_the_index_of_a_frame_is_no_feature(write):
     note = {"index_columns": ["key"], "columns": []}
     found = rows.of_file(write(table.replace_schema_metadata({"pandas": json.dumps(note)})))
     np.testing.assert_array_equal(found.all(), X[:, :2])
-    assert found.taken.endswith("columns a, b; passed over: key")
+    assert found.summary.endswith("columns a, b; passed over: key")
     numbered = {"index_columns": [{"kind": "range", "start": 0, "stop": 10, "step": 1}]}
     for other in (json.dumps(numbered), "no JSON", "[]", '{"index_columns": 3}'):
         found = rows.of_file(write(table.replace_schema_metadata({"pandas": other})))
@@ -129,7 +129,7 @@ def test_the_index_of_a_frame_is_no_feature(write):
 def test_what_is_refused(write, columns, message, monkeypatch):
     path = write(columns)
     for batch in (1, 2, 100):
-        monkeypatch.setattr(rows, "BATCH", batch)
+        monkeypatch.setattr(rows, "PARQUET_ROWS", batch)
         with pytest.raises(ValueError, match=message):
             rows.of_file(path).all()
     with pytest.raises(ValueError, match=message):

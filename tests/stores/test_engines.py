@@ -368,7 +368,7 @@ def test_lancedb_tables_of_something_else(tmp_path):
 def test_more_than_milvus_gives_at_once(tmp_path, monkeypatch, tied):
     """Its limit, 16,384 here, is made small; `make soak` meets the real one with 100,000 ties."""
     check_installed("milvus")
-    monkeypatch.setattr(milvus, "MOST", 64)
+    monkeypatch.setattr(milvus, "MAX_RESULTS", 64)
     rng = np.random.default_rng(3)
     packed, queries = random_codes(rng, 600, 16, tied), random_codes(rng, 2, 16, tied)
     ids = rng.permutation(600)

@@ -11,8 +11,8 @@ import pytest
 from auxhash import stores
 from auxhash.codes import pack
 from auxhash.stores import StoreError
-from auxhash.stores.mirror import FOLD, Mirror
-from auxhash.stores.sqlite import CHANGES
+from auxhash.stores.mirror import MAX_CHANGES, Mirror
+from auxhash.stores.sqlite import MIN_LOGGED
 from tests.stores.test_contract import check, random_codes, truth
 
 
@@ -23,8 +23,8 @@ def test_a_mirror_follows_before_and_after_folding():
     mirror = Mirror.of(20, np.empty(0, np.int64), np.empty((0, 3), np.uint8), None)
     queries = random_codes(rng, 3, 20)
     for turn in range(60):
-        size = int(rng.choice([1, 30, FOLD + 1], p=[0.5, 0.45, 0.05]))
-        ids = np.sort(rng.choice(3 * FOLD, size, replace=False))
+        size = int(rng.choice([1, 30, MAX_CHANGES + 1], p=[0.5, 0.45, 0.05]))
+        ids = np.sort(rng.choice(3 * MAX_CHANGES, size, replace=False))
         if turn % 3 == 2:
             mirror = mirror.changed(ids, ids[:0], np.empty((0, 3), np.uint8))
             held = {name: code for name, code in held.items() if name not in set(ids.tolist())}
@@ -190,10 +190,10 @@ def test_who_is_too_far_behind_reads_all(tmp_path):
         store.upsert([3, 999_999], np.zeros((2, 2), np.uint8))
         with closing(sqlite3.connect(path)) as other, other:
             other.execute("DELETE FROM codes WHERE id = 3")
-            many = ((name, bytes([name % 256, 1])) for name in range(10, CHANGES + 2000))
+            many = ((name, bytes([name % 256, 1])) for name in range(10, MIN_LOGGED + 2000))
             other.executemany("INSERT INTO codes VALUES (?, ?)", many)
             (logged,) = other.execute('SELECT count(*) FROM "codes-changes"').fetchone()
-            assert CHANGES <= logged < CHANGES + 1024
+            assert MIN_LOGGED <= logged < MIN_LOGGED + 1024
         with reading_all(store, True):
             check_file(store, path, queries)
 

@@ -41,8 +41,8 @@ def main(debug: bool) -> None:
       auxhash encode photos.safetensors photos -o photos.npy
 
     Files are .npy, .npz, .csv, .parquet, .fvecs or .bvecs. Every command has a --help with
-    examples, and --json for results that machines read. Exit codes: 0 success, 1 a problem, told in
-    one line, 2 wrong use of the command line, 130 stopped by Ctrl-C.
+    examples, and --json for results that machines read. Exit codes: 0 success, 1 an error, reported
+    in one line, 2 wrong use of the command line, 130 stopped by Ctrl-C.
     """
 
 

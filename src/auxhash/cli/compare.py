@@ -1,7 +1,7 @@
 """compare, bench, demo: methods side by side, and how fast they are here."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -86,24 +86,24 @@ def compare(
     from auxhash.cli import inputs, kinds
     from auxhash.experiments.compare import compare
     from auxhash.experiments.comparepage import Compared, PageHead
-    from auxhash.experiments.demo import METHODS as FEW
+    from auxhash.experiments.demo import METHODS as DEFAULT_METHODS
     from auxhash.experiments.entries import METHODS
 
     if "all" in methods and len(methods) > 1:
         raise ValueError("-m all takes every method there is: leave out any other -m")
-    chosen = METHODS if "all" in methods else methods or FEW
+    chosen = METHODS if "all" in methods else methods or DEFAULT_METHODS
     page = inputs.output_path(html, kinds.PAGE, data, labels, force=force) if html else None
     dataset = _dataset(data, labels, n_train, own, label, header, seeds[0], jobs)
-    what, verbose = (dataset, chosen, bits, seeds, k, loss), progress_wanted(as_json)
+    arguments, verbose = (dataset, chosen, bits, seeds, k, loss), progress_wanted(as_json)
     if page is None:
-        found = compare(*what, folder=folder, n_jobs=jobs, verbose=verbose, device=device)
-        _show_comparison(found, as_json)
+        comparison = compare(*arguments, folder=folder, n_jobs=jobs, verbose=verbose, device=device)
+        _show_comparison(comparison, as_json)
     else:
         title = f"Methods compared on {dataset.name}"
         head = PageHead("auxhash compare", title, "", used_command(), COLUMNS)
-        found = Compared(*what).run(page, head, folder, jobs, verbose, device)
-        _show_comparison(found, as_json, f"The same with curves: {html}", page=str(html))
-    if all(row["failed"] for row in found.rows):
+        comparison = Compared(*arguments).run(page, head, folder, jobs, verbose, device)
+        _show_comparison(comparison, as_json, f"The same with curves: {html}", page=str(html))
+    if all(row["failed"] for row in comparison.rows):
         raise click.ClickException("every method failed")
 
 
@@ -155,15 +155,15 @@ def demo(bits: int, seed: int, output: str, force: bool, jobs: int | None, as_js
     from auxhash.experiments.demo import ABOUT, run
 
     path = inputs.output_path(output, kinds.PAGE, force=force)
-    found = run(bits, seed, path, jobs, verbose=progress_wanted(as_json))
-    told = f"The same with curves, and what each method retrieves, in pictures: {output}"
-    _show_comparison(found, as_json, ABOUT, told, page=output)
+    comparison = run(bits, seed, path, jobs, verbose=progress_wanted(as_json))
+    page_line = f"The same with curves, and what each method retrieves, in pictures: {output}"
+    _show_comparison(comparison, as_json, ABOUT, page_line, page=output)
 
 
-def _show_comparison(found: "Comparison", as_json: bool, *more: str, **facts: str) -> None:
-    protocol = "\n".join(f"{name}: {value}" for name, value in found.protocol.items())
-    result = {"protocol": found.protocol, "rows": found.rows, **facts}
-    show(result, as_json, protocol, found.table(), *more)
+def _show_comparison(comparison: "Comparison", as_json: bool, *more: str, **facts: str) -> None:
+    protocol = "\n".join(f"{name}: {value}" for name, value in comparison.protocol.items())
+    result = {"protocol": comparison.protocol, "rows": comparison.rows, **facts}
+    show(result, as_json, protocol, comparison.table(), *more)
 
 
 def _dataset(
@@ -180,8 +180,7 @@ def _dataset(
     from auxhash.experiments import datasets
 
     if not Path(data).exists() and not Path(data).suffix:
-        options: dict[str, Any] = {} if n_train is None else {"n_train": n_train}
-        return datasets.load(data, **options)
+        return datasets.load(data) if n_train is None else datasets.load(data, n_train=n_train)
     points = inputs.points(data, own, label, jobs, header)
     y = inputs.labels_to_learn(points, labels, label, "LABELS", header)
     return datasets.from_arrays(points.all(), y=y, n_train=n_train, seed=seed, name=data)

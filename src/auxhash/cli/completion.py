@@ -21,6 +21,6 @@ def completion(ctx: click.Context, shell: str) -> None:
     Example:
       auxhash completion bash
     """
-    found = get_completion_class(shell)
-    assert found is not None  # click has all of SHELLS
-    click.echo(found(ctx.find_root().command, {}, "auxhash", "_AUXHASH_COMPLETE").source())
+    shell_class = get_completion_class(shell)
+    assert shell_class is not None  # click has all of SHELLS
+    click.echo(shell_class(ctx.find_root().command, {}, "auxhash", "_AUXHASH_COMPLETE").source())

@@ -53,13 +53,13 @@ def get(name: str, as_json: bool) -> None:
     files = datasets.entry(name).files
     if files is not None:
         files.obtain(repair=True)
-    found = datasets.load(name)
+    dataset = datasets.load(name)
     paths = [] if files is None else [files.home / file.name for file in files.files]
     if not as_json and files is not None:
         for path, file in zip(paths, files.files, strict=True):
             click.echo(f"{path}  {file.checked_by} right")
-    result = {"name": name, "files": paths, "protocol": found.protocol}
-    show(result, as_json, found.protocol)
+    result = {"name": name, "files": paths, "protocol": dataset.protocol}
+    show(result, as_json, dataset.protocol)
 
 
 @data.command()
@@ -72,24 +72,24 @@ def verify(names: tuple[str, ...], as_json: bool) -> None:
 
     entries = {name: datasets.entry(name) for name in names or datasets.REGISTRY}
     collections = {entry.files.name: entry.files for entry in entries.values() if entry.files}
-    wrong, said = 0, {}
+    wrong, states = 0, {}
     for files in collections.values():
         if not names and not files.begun():
             continue
         faults = files.faults()
         wrong += len(faults)
         for file in files.files:
-            said[f"{files.name}/{file.name}"] = faults.get(file.name, "right")
+            states[f"{files.name}/{file.name}"] = faults.get(file.name, "right")
     for path in sorted(cache.folder().glob("*/*.npy")):  # made here: no sum, but it must be whole
         name = f"{path.parent.name}/{path.name}"
-        if name not in said and (not names or path.parent.name in names):
+        if name not in states and (not names or path.parent.name in names):
             fault = cache.fault(path)
             wrong += fault is not None
-            said[name] = fault or "whole"
+            states[name] = fault or "whole"
     show(
-        {"files": said, "wrong": wrong},
+        {"files": states, "wrong": wrong},
         as_json,
-        *(f"{name}: {state}" for name, state in said.items()),
+        *(f"{name}: {state}" for name, state in states.items()),
     )
     if wrong:
         raise click.ClickException(f"{wrong} wrong or missing; `auxhash data get NAME` mends files")

@@ -91,19 +91,19 @@ def encode(
     path = inputs.output_path(output, kinds.CODES, model, features, suffix=".npy", force=force)
     hasher = load(model)
     hasher.n_jobs = jobs
-    found = inputs.points_for(hasher, features, own, label, header)
-    shape = len(found), -(-hasher.n_bits // 8)
+    points = inputs.points_for(hasher, features, own, label, header)
+    shape = len(points), -(-hasher.n_bits // 8)
     clock = perf_counter()
-    write_npy(path, shape, (hasher.encode(chunk) for chunk in found.chunks()))
+    write_npy(path, shape, (hasher.encode(chunk) for chunk in points.chunks()))
     seconds = perf_counter() - clock
     result = {"codes": output, "points": shape[0], "bits": hasher.n_bits, "bytes": shape[1]}
-    said = (
+    message = (
         f"{output}: {count(shape[0], 'code')} of {count(hasher.n_bits, 'bit')} "
         f"({count(shape[1], 'byte')} each) in {number(seconds)} s"
     )
     if hasher.n_bits % 8:
-        said += f"; where they are read, --bits {hasher.n_bits} leaves out the padding"
-    show({**result, "seconds": seconds}, as_json, said)
+        message += f"; where they are read, --bits {hasher.n_bits} leaves out the padding"
+    show({**result, "seconds": seconds}, as_json, message)
 
 
 def encode_many(
@@ -138,16 +138,16 @@ def encode_many(
     seconds, width = perf_counter() - clock, -(-hasher.n_bits // 8)
     result = {"codes": output, "files": done.files, "encoded": done.encoded}
     result |= {"points": done.points, "bits": hasher.n_bits, "bytes": width}
-    said = (
+    message = (
         f"{output}: {count(done.points, 'code')} of {count(hasher.n_bits, 'bit')} in "
         f"{count(done.files, 'file')}, {done.encoded} of them encoded now, in {number(seconds)} s"
     )
-    show({**result, "seconds": seconds}, as_json, said)
+    show({**result, "seconds": seconds}, as_json, message)
 
 
 @contextmanager
 def _runner(scheduler: str | None, jobs: int | None) -> Iterator["Fleet | None"]:
-    """The workers of a cluster, if there is to be one; what is wrong with it is the user's."""
+    """The workers of a cluster, if one is asked for; its errors are the user's."""
     if scheduler is None:
         yield None
         return
@@ -182,5 +182,5 @@ def export(model: str, output: str, force: bool, as_json: bool) -> None:
     export_onnx(hasher, path)
     result = {"onnx": output, "features": hasher.n_features_in_, "bits": hasher.n_bits}
     bits = count(hasher.n_bits, "bit")
-    said = f"{output}: features (n, {hasher.n_features_in_}) to packed codes of {bits}"
-    show(result, as_json, said)
+    message = f"{output}: features (n, {hasher.n_features_in_}) to packed codes of {bits}"
+    show(result, as_json, message)

@@ -1,6 +1,6 @@
 """evaluate: how good codes are."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +16,12 @@ from auxhash.cli.output import (
     tell,
 )
 from auxhash.compute.words import count
+
+if TYPE_CHECKING:
+    from auxhash.codes import Packed
+    from auxhash.compute.arrays import AnyArray
+
+    Side = tuple[Packed, AnyArray]  # codes and labels
 
 
 @click.command()
@@ -49,7 +55,7 @@ def evaluate(
 
     Without --model, QUERIES and BASE are codes. With it they are points; if BASE is left out, the
     model's own training points are searched. Ties count by their expected value over all orders.
-    Where QUERIES and BASE are the same points, every one finds itself, which is told.
+    Where QUERIES and BASE are the same points, every one finds itself, and the command says so.
 
     \b
     Examples:
@@ -75,13 +81,16 @@ def evaluate(
     if np.array_equal(asked[0], searched[0]):
         protocol["overlap"] = "the base is the queries"
         other = "BASE" if base is not None else f"the training points of {model}"
-        tell(f"QUERIES and {other} are the same: each finds itself, which raises what is told")
+        tell(
+            f"QUERIES and {other} are the same: each finds itself, so the reported precision is "
+            "too high"
+        )
     if unmeasured := [str(rank) for rank in k if rank > len(searched[0])]:
         there = count(len(searched[0]), "code")
         if len(unmeasured) == len(k):
             raise ValueError(f"no k is left to measure: the base has {there}")
         tell(f"not measured: k = {', '.join(unmeasured)}: the base has {there}")
-    found = metrics.evaluate(
+    scores = metrics.evaluate(
         asked[0],
         searched[0],
         asked[1],
@@ -94,20 +103,23 @@ def evaluate(
     rows = [
         {"k": rank, "precision": precision, "recall": recall}
         for rank, precision, recall in zip(
-            found.k.tolist(), found.precision.tolist(), found.recall.tolist(), strict=True
+            scores.k.tolist(),
+            scores.precision.tolist(),
+            scores.recall.tolist(),
+            strict=True,
         )
     ]
-    told = found.protocol
-    said = (
-        f"{count(told['n_queries'], 'query')}, {count(told['n_base'], 'code')} of "
+    setup = scores.protocol
+    message = (
+        f"{count(setup['n_queries'], 'query')}, {count(setup['n_base'], 'code')} of "
         f"{count(n_bits, 'bit')}; relevant: "
-        f"{told['ground_truth']}; ties by their expected value"
+        f"{setup['ground_truth']}; ties by their expected value"
     )
     summary = (
-        f"mAP {found.mean_average_precision:.4f} over the whole base; {found.utilization:.2f} "
-        f"effective bits of at most {found.utilization_bound:.2f}"
+        f"mAP {scores.mean_average_precision:.4f} over the whole base; {scores.utilization:.2f} "
+        f"effective bits of at most {scores.utilization_bound:.2f}"
     )
-    show(found.to_dict(), as_json, said, *([table(rows)] if rows else []), summary)
+    show(scores.to_dict(), as_json, message, *([table(rows)] if rows else []), summary)
 
 
 def _codes_and_labels(
@@ -116,8 +128,8 @@ def _codes_and_labels(
     bits: int | None,
     label: str,
     header: bool | None,
-) -> Any:
-    """(codes, labels) of both sides, and how many bits they have."""
+) -> "tuple[Side, Side, int]":
+    """Codes and labels of both sides, and how many bits the codes have."""
     from auxhash.cli import inputs
 
     if searched[0] is None:
@@ -135,7 +147,7 @@ def _codes_and_labels(
             f"{asked[0]} holds codes of {count(widths[0], 'bit')}, and {searched[0]} of "
             f"{widths[1]}; if packed codes use fewer, give --bits"
         )
-    return *sides, n_bits
+    return sides[0], sides[1], n_bits
 
 
 def _encoded_and_labels(
@@ -146,7 +158,7 @@ def _encoded_and_labels(
     label: str,
     header: bool | None,
     jobs: int | None,
-) -> Any:
+) -> "tuple[Side, Side, int]":
     """`_codes_and_labels`, for points that a model encodes."""
     import numpy as np
 
@@ -165,4 +177,4 @@ def _encoded_and_labels(
         points = inputs.points_for(hasher, path, own, label, header)
         known = inputs.needed_labels(points, labels, label, option, header)
         sides.append((np.concatenate([hasher.encode(X) for X in points.chunks()]), known))
-    return *sides, hasher.n_bits
+    return sides[0], sides[1], hasher.n_bits

@@ -26,6 +26,10 @@ from auxhash.compute import clock
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from auxhash.compute.arrays import AnyArray
     from auxhash.files.rows import Rows
     from auxhash.learn.choose import Choice
     from auxhash.learn.estimators import MACHash
@@ -116,7 +120,7 @@ def fit(
     device: str,
     jobs: int | None,
     as_json: bool,
-    **given: Any,
+    **parameters: Any,
 ) -> None:
     """Learn a model from FEATURES and LABELS, or from FEATURES alone.
 
@@ -152,29 +156,29 @@ def fit(
     path = inputs.output_path(output, kinds.MODEL, features, labels, pairs, checkpoint, force=force)
     if auto_seconds is not None and not auto:
         raise click.UsageError("--auto-seconds is for --auto, which is not given")
-    settings = {name: None if v == "all" else v for name, v in given.items() if v is not None}
+    settings = {name: None if v == "all" else v for name, v in parameters.items() if v is not None}
     if refined is not None:
         settings["refine"] = "auto" if refined else None
-    hasher, found = _start(features, own, label, header, jobs, init, auto, settings)
-    y, known = _similarity(found, labels, pairs, label, header)
+    hasher, points = _start(features, own, label, header, jobs, init, auto, settings)
+    y, known = _similarity(points, labels, pairs, label, header)
     learnt_from: dict[str, Any] = {"y": y, "affinity": known}
     if y is None and known is None:
-        hasher, learnt_from = _neighbor_hash(found.name, init, settings), {}
+        hasher, learnt_from = _neighbor_hash(points.name, init, settings), {}
     elif "metric" in settings:
         raise ValueError("--metric is for points without labels and pairs")
-    X = found.all()
+    X = points.all()
     verbose = progress_wanted(as_json)
     choice = _choose(X, y, known, settings, seed, jobs, auto_seconds, verbose) if auto else None
     settings |= choice.settings if choice else {}
     hasher.set_params(**settings, random_state=seed, n_jobs=jobs, device=device)
     hasher.verbose = verbose
-    names = found.columns or getattr(hasher, "feature_names_in_", None)
+    names = points.columns or getattr(hasher, "feature_names_in_", None)
     began = clock.seconds()
-    warnings.simplefilter("ignore", TrainingInterrupted)  # the user is told below
+    warnings.simplefilter("ignore", TrainingInterrupted)  # reported below
     hasher.fit(X, **learnt_from, checkpoint=checkpoint)
     seconds = clock.seconds() - began
-    if found.feature is not None:
-        hasher.image_feature_ = found.feature
+    if points.feature is not None:
+        hasher.image_feature_ = points.feature
     if names is not None:
         hasher.feature_names_in_ = np.array(names, object)
     # How it was fitted is no part of the model: the file is the same on any number of threads.
@@ -229,8 +233,8 @@ def _start(
 
 
 def _similarity(
-    found: "Rows", labels: str | None, pairs: str | None, label: str, header: bool | None
-) -> "tuple[Any, Affinity | None]":
+    points: "Rows", labels: str | None, pairs: str | None, label: str, header: bool | None
+) -> "tuple[AnyArray | None, Affinity | None]":
     """Labels and None, or with `pairs` the labels, if any, and the affinity of the pairs.
 
     None and None for points of a file that has no labels, if none were asked for.
@@ -238,17 +242,17 @@ def _similarity(
     from auxhash.cli import inputs
     from auxhash.mac import affinity
 
-    asked = labels is not None or label != DEFAULT_LABEL or found.names is not None
-    if pairs is None and not asked and found.labels is None:
+    asked = labels is not None or label != DEFAULT_LABEL or points.names is not None
+    if pairs is None and not asked and points.labels is None:
         return None, None
     if pairs is None:
-        return inputs.labels_to_learn(found, labels, label, "LABELS or --pairs", header), None
+        return inputs.labels_to_learn(points, labels, label, "LABELS or --pairs", header), None
     i, j, y = inputs.pairs(pairs, header)
     try:
-        known = affinity.from_pairs(i, j, y, n_points=len(found))
+        known = affinity.from_pairs(i, j, y, n_points=len(points))
     except ValueError as error:
         raise ValueError(f"{pairs}: {error}") from error
-    return inputs.labels_of(found, labels, label, header), known
+    return inputs.labels_of(points, labels, label, header), known
 
 
 def _neighbor_hash(name: str, init: str | None, settings: dict[str, Any]) -> "NeighborHash":
@@ -269,8 +273,8 @@ def _neighbor_hash(name: str, init: str | None, settings: dict[str, Any]) -> "Ne
 
 
 def _choose(
-    X: Any,
-    y: Any,
+    X: "AnyArray",
+    y: "AnyArray | None",
     known: "Affinity | None",
     settings: dict[str, Any],
     seed: int,
@@ -304,22 +308,22 @@ def _show_fitted(
         "device": hasher.device_,
         "seconds": seconds,
     }
-    said = (
+    message = (
         f"{output}: {count(hasher.n_bits, 'bit')}, learnt from {count(result['points'], 'point')} "
         f"of {count(result['features'], 'feature')} in {number(seconds)} s and "
     )
     if hasher.device_ != "cpu":
-        said = said.replace(" s and ", " s on a GPU and ")
+        message = message.replace(" s and ", " s on a GPU and ")
     if "loss" in result:
-        said += f"{count(result['iterations'], 'iteration')}; L(h) {number(result['loss'])}"
+        message += f"{count(result['iterations'], 'iteration')}; L(h) {number(result['loss'])}"
     else:
-        said += (
+        message += (
             f"{count(result['steps'], 'step')}; a neighbour's rank is typically "
             f"{number(result['rank'])} of {hasher.n_learnt_:,}"
         )
     if "validation_precision" in result:
-        said += f"; validation precision {result['validation_precision']:.3f}"
-    shown: list[Any] = [said]
+        message += f"; validation precision {result['validation_precision']:.3f}"
+    shown: list[RenderableType] = [message]
     if choice is not None:
         result |= {"chosen": choice.settings, "tried": choice.rows, "protocol": choice.protocol}
         shown.insert(0, _tried(choice))
@@ -327,7 +331,7 @@ def _show_fitted(
 
 
 def _reached(hasher: "MACHash | NeighborHash") -> dict[str, Any]:
-    """How far the training came, in numbers."""
+    """Loss or rank at the end of the training, and the number of steps."""
     from auxhash.learn.neighborhash import NeighborHash
 
     if isinstance(hasher, NeighborHash):
@@ -340,7 +344,7 @@ def _reached(hasher: "MACHash | NeighborHash") -> dict[str, Any]:
     return reached
 
 
-def _tried(choice: "Choice") -> Any:
+def _tried(choice: "Choice") -> "Table":
     names = {
         "n_bits": "bits",
         "loss": "loss",
@@ -353,10 +357,12 @@ def _tried(choice: "Choice") -> Any:
         "recall": "of the 10 nearest, among the first 100",
         "seconds": "seconds",
     }
-    names = {name: told for name, told in names.items() if name in choice.rows[0]}
+    names = {name: names[name] for name in names if name in choice.rows[0]}
     rows = []
     for row in choice.rows:
-        shown = {h: "all" if row[name] is None else row[name] for name, h in names.items()}
+        shown = {
+            heading: "all" if row[name] is None else row[name] for name, heading in names.items()
+        }
         mark = "✓" if choice.settings.items() <= row.items() else ""
         rows.append({**shown, "chosen": mark})
     return table(rows, f"Tried: {choice.protocol}.")

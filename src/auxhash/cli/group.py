@@ -1,4 +1,4 @@
-"""What all commands share: problems told in one line, and help with names."""
+"""Behaviour that all commands share: errors in one line, and suggestions for misspelt names."""
 
 import errno
 import warnings
@@ -19,7 +19,7 @@ class Commands(click.Group):
     """A group of commands that suggests a command if a name is misspelt."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which they are needed, not by name."""
+        """List the commands in the order in which they are needed, not by name."""
         return list(self.commands)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -82,5 +82,5 @@ def _message(error: Exception) -> str:
     )
 
 
-def _note(message: Warning | str, *where: Any) -> None:
+def _note(message: Warning | str, *where: object) -> None:
     click.echo(f"Note: {str(message).splitlines()[0]}", err=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +13,7 @@ from auxhash.compute.words import count
 if TYPE_CHECKING:
     from auxhash.search.index.named import AnyIndex
 
-SHOWN = 10  # ids that were not there
+MISSING_SHOWN = 10
 
 ids_option = click.option(
     "--ids",
@@ -68,14 +68,14 @@ def index(
     packed, n_bits = inputs.codes(codes, bits)
     called = None if ids is None else inputs.ids(ids, header)
     empty = ApproximateIndex(n_bits) if approximate else HammingIndex(n_bits)
-    found: AnyIndex
+    filled: AnyIndex
     if called is not None and called.dtype.kind == "U":
-        found = NamedIndex(empty).add(packed, [str(name) for name in called.tolist()])
+        filled = NamedIndex(empty).add(packed, [str(name) for name in called.tolist()])
     else:
-        found = empty.add(packed, called)
-    found.save(path)
-    result = {"index": output, "codes": len(found), "bits": n_bits}
-    show(result, as_json, f"{output}: {count(len(found), 'code')} of {count(n_bits, 'bit')}")
+        filled = empty.add(packed, called)
+    filled.save(path)
+    result = {"index": output, "codes": len(filled), "bits": n_bits}
+    show(result, as_json, f"{output}: {count(len(filled), 'code')} of {count(n_bits, 'bit')}")
 
 
 @click.command()
@@ -109,21 +109,21 @@ def add(
     from auxhash.search.index import NamedIndex
 
     path = _target(index, output, force, codes, ids)
-    with _changing(index, path) as found:
-        packed, _ = inputs.codes(codes, found.n_bits)
-        if isinstance(found, NamedIndex):
+    with _changing(index, path) as changed:
+        packed, _ = inputs.codes(codes, changed.n_bits)
+        if isinstance(changed, NamedIndex):
             if ids is None:
                 raise ValueError(f"{index} calls its codes by names: give --ids for the new ones")
-            found.add(packed, inputs.text_ids(ids, header))
+            changed.add(packed, inputs.text_ids(ids, header))
         else:
             called = None if ids is None else inputs.ids(ids, header)
             if called is not None and called.dtype.kind == "U":
                 raise ValueError(f"{index} calls its codes by numbers, and {ids} holds text")
-            found.add(packed, called)
-        found.save(path)
+            changed.add(packed, called)
+        changed.save(path)
     name = output or index
-    result = {"index": name, "added": len(packed), "codes": len(found), "bits": found.n_bits}
-    show(result, as_json, f"{name}: {count(len(packed), 'code')} added, {len(found):,} in all")
+    result = {"index": name, "added": len(packed), "codes": len(changed), "bits": changed.n_bits}
+    show(result, as_json, f"{name}: {count(len(packed), 'code')} added, {len(changed):,} in all")
 
 
 @click.command()
@@ -145,7 +145,7 @@ def remove(
 ) -> None:
     """Remove the codes of IDS, numbers or names, from an INDEX.
 
-    The others keep their ids. Ids that are not in the index are told, and no error. INDEX is
+    The others keep their ids. Ids that are not in the index are listed, and are no error. INDEX is
     replaced only when all is written.
 
     \b
@@ -157,22 +157,22 @@ def remove(
     if not ids and file is None:
         raise click.UsageError("say which: IDS, or --ids FILE")
     path = _target(index, output, force, file)
-    with _changing(index, path) as found:
-        n_removed, missing = _removed(found, ids, file, header, index)
+    with _changing(index, path) as changed:
+        n_removed, missing = _removed(changed, ids, file, header, index)
         if n_removed or output is not None:
-            found.save(path)
+            changed.save(path)
     name = output or index
-    result = {"index": name, "removed": n_removed, "codes": len(found), "missing": missing}
-    said = f"{name}: {count(n_removed, 'code')} removed, {len(found):,} left"
+    result = {"index": name, "removed": n_removed, "codes": len(changed), "missing": missing}
+    message = f"{name}: {count(n_removed, 'code')} removed, {len(changed):,} left"
     if missing:
-        few = ", ".join(map(str, missing[:SHOWN]))
-        more = ", ..." if len(missing) > SHOWN else ""
-        said += f"; {count(len(missing), 'id')} not there: {few}{more}"
-    show(result, as_json, said)
+        few = ", ".join(map(str, missing[:MISSING_SHOWN]))
+        more = ", ..." if len(missing) > MISSING_SHOWN else ""
+        message += f"; {count(len(missing), 'id')} not there: {few}{more}"
+    show(result, as_json, message)
 
 
 def _target(index: str, output: str | None, force: bool, *made_from: str | None) -> Path:
-    """Where a changed index goes: to `output`, or else to where it was read from."""
+    """Path of the changed index: `output`, or else the file that it was read from."""
     from auxhash.cli import inputs, kinds
 
     if output is None:
@@ -182,7 +182,7 @@ def _target(index: str, output: str | None, force: bool, *made_from: str | None)
 
 @contextmanager
 def _changing(index: str, target: Path) -> "Iterator[AnyIndex]":
-    """The index, to be changed and written to `target`.
+    """Load the index, to be changed and written to `target`.
 
     Of several processes that change one file, each waits for the others, or it would undo what
     they do.
@@ -200,28 +200,28 @@ def _changing(index: str, target: Path) -> "Iterator[AnyIndex]":
 
 
 def _removed(
-    found: "AnyIndex", ids: Sequence[str], file: str | None, header: bool | None, index: str
-) -> tuple[int, list[Any]]:
-    """Remove what is there; how many that were, and the ids that are not there."""
+    changed: "AnyIndex", ids: Sequence[str], file: str | None, header: bool | None, index: str
+) -> tuple[int, list[str] | list[int]]:
+    """Remove the codes of these ids; return how many were there, and the ids that were not."""
     import numpy as np
 
     from auxhash.cli import inputs
     from auxhash.compute import checks
     from auxhash.search.index import NamedIndex
 
-    if isinstance(found, NamedIndex):
+    if isinstance(changed, NamedIndex):
         names = [*ids, *(() if file is None else inputs.text_ids(file, header))]
-        missing = [name for name in names if name not in found]
-        return found.remove(names), missing
-    given = [*ids, *(() if file is None else inputs.ids(file, header).tolist())]
-    numbers = checks.ids("ids", [_number(each, index) for each in given])
-    absent = numbers[~np.isin(numbers, found.ids)].tolist()
-    return found.remove(numbers), absent
+        missing = [name for name in names if name not in changed]
+        return changed.remove(names), missing
+    entries = [*ids, *(() if file is None else inputs.ids(file, header).tolist())]
+    numbers = checks.ids("ids", [_number(each, index) for each in entries])
+    absent = numbers[~np.isin(numbers, changed.ids)].tolist()
+    return changed.remove(numbers), absent
 
 
-def _number(given: Any, index: str) -> int:
-    if isinstance(given, str) and given.isascii() and given.isdigit():
-        return int(given)
-    if not isinstance(given, int):
-        raise ValueError(f"ids must be whole numbers, as those of {index} are, got {given!r}")
-    return given
+def _number(entry: object, index: str) -> int:
+    if isinstance(entry, str) and entry.isascii() and entry.isdigit():
+        return int(entry)
+    if not isinstance(entry, int):
+        raise ValueError(f"ids must be whole numbers, as those of {index} are, got {entry!r}")
+    return entry

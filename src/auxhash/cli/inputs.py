@@ -1,4 +1,4 @@
-"""What commands are given: points, labels, codes and pairs, in files and folders.
+"""Inputs of commands: points, labels, codes and pairs, in files and folders.
 
 Estimators and pictures are imported where they are needed: a command that reads codes starts
 without scikit-learn.
@@ -18,7 +18,7 @@ from auxhash.cli.output import tell
 from auxhash.codes import Packed, as_packed, common_bits
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.words import count
-from auxhash.files import rows, tables, taken
+from auxhash.files import report, rows, tables
 from auxhash.files.rows import Rows
 from auxhash.files.tables import HeaderChoice
 from auxhash.files.writing import destination
@@ -63,54 +63,54 @@ def points_for(
 
 def labels(path: str, label: str, header: HeaderChoice = None, what: str = "labels") -> AnyArray:
     """The labels in a file, or other values (`what`) of which there is one per point."""
-    found = tables.take_labels(path, label, what, header)
-    tell(taken.labels_line(path, found, what))
-    return found.values
+    part = tables.take_labels(path, label, what, header)
+    tell(report.labels_line(path, part, what))
+    return part.values
 
 
 def labels_of(
-    found: Rows, path: str | None, label: str, header: HeaderChoice = None
+    points: Rows, path: str | None, label: str, header: HeaderChoice = None
 ) -> AnyArray | None:
     """Labels from a file of their own, or else those that came with the points, if any."""
     if path is None:
-        return found.labels
-    if found.read_labels is not None:
-        tell(f"{found.name}: its own labels are not used")
+        return points.labels
+    if points.read_labels is not None:
+        tell(f"{points.name}: its own labels are not used")
     known = labels(path, label, header)
-    if len(known) != len(found):
+    if len(known) != len(points):
         hint = ""
-        if abs(len(known) - len(found)) == 1 and Path(path).suffix in (".csv", ".txt"):
+        if abs(len(known) - len(points)) == 1 and Path(path).suffix in (".csv", ".txt"):
             hint = " (does line 1 name the column? --header or --no-header says so)"
         raise ValueError(
-            f"{found.name} holds {count(len(found), 'point')}, but {path} "
+            f"{points.name} holds {count(len(points), 'point')}, but {path} "
             f"{count(len(known), 'label')}{hint}"
         )
     return known
 
 
 def needed_labels(
-    found: Rows, path: str | None, label: str, option: str, header: HeaderChoice = None
+    points: Rows, path: str | None, label: str, option: str, header: HeaderChoice = None
 ) -> AnyArray:
     """`labels_of`, but it raises if there are none; `option` says how to give them."""
-    labels = labels_of(found, path, label, header)
-    if labels is None and found.names is not None:
+    labels = labels_of(points, path, label, header)
+    if labels is None and points.names is not None:
         raise ValueError(
-            f"{found.name} holds {count(len(found), 'picture')}, such as {found.names[0]}, and no "
-            f"classes: put them into one folder per class, or give {option}"
+            f"{points.name} holds {count(len(points), 'picture')}, such as {points.names[0]}, and "
+            f"no classes: put them into one folder per class, or give {option}"
         )
     if labels is None:
-        raise ValueError(f"{found.name} holds no labels called {label!r}: give {option}")
+        raise ValueError(f"{points.name} holds no labels called {label!r}: give {option}")
     return labels
 
 
 def labels_to_learn(
-    found: Rows, path: str | None, label: str, option: str, header: HeaderChoice = None
+    points: Rows, path: str | None, label: str, option: str, header: HeaderChoice = None
 ) -> AnyArray:
     """`needed_labels`, but it raises if all pictures are in one folder, of one class."""
-    labels = needed_labels(found, path, label, option, header)
-    if path is None and found.names is not None and (labels == labels[0]).all():
+    labels = needed_labels(points, path, label, option, header)
+    if path is None and points.names is not None and (labels == labels[0]).all():
         raise ValueError(
-            f"{found.name} holds {count(len(found), 'picture')}, all in the folder {labels[0]}, "
+            f"{points.name} holds {count(len(points), 'picture')}, all in the folder {labels[0]}, "
             f"and two classes or more are needed: give the folder that holds one folder per class, "
             f"or {option}"
         )
@@ -137,15 +137,15 @@ def codes(path: str, n_bits: int | None, single: bool = False) -> tuple[Packed, 
 
 
 def ids(path: str, header: HeaderChoice = None) -> AnyArray:
-    """What codes are called by, numbers or text; for a folder, the names of its pictures."""
+    """Ids of codes, numbers or text; for a folder, the names of its pictures."""
     if Path(path).is_dir():
         return np.array(names(path))
-    found = labels(path, "id", header, "ids")
-    return np.char.decode(found, "utf-8") if found.dtype.kind == "S" else found
+    values = labels(path, "id", header, "ids")
+    return np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values
 
 
 def text_ids(path: str, header: HeaderChoice = None) -> list[str]:
-    """What codes are called by, as it stands in the file even where it could be numbers."""
+    """Ids of codes as text, even where they could be read as numbers."""
     return names(path, header, "id")
 
 
@@ -195,7 +195,7 @@ def vectors_by_id(
 
 
 def _joined(path: str, X: AnyArray, ids: AnyArray, index: "AnyIndex", numbers: AnyArray) -> "ById":
-    """The rows of the index's points, by what the ids of the rows are called."""
+    """Match the rows to the points of the index, by their ids."""
     from auxhash.search.index import NamedIndex
 
     called = index.called(numbers.tolist()) if isinstance(index, NamedIndex) else numbers.tolist()
@@ -216,21 +216,21 @@ class ById:
         self.X, self.numbers, self.rows = X, numbers, rows
 
     def __getitem__(self, numbers: AnyArray) -> AnyArray:
-        found: AnyArray = self.X[self.rows[np.searchsorted(self.numbers, numbers)]]
-        return found
+        vectors: AnyArray = self.X[self.rows[np.searchsorted(self.numbers, numbers)]]
+        return vectors
 
 
 def _vectors(
     path: str, header: HeaderChoice, names: list[str] | None
 ) -> tuple[AnyArray, list[str] | None, Callable[[], AnyArray] | None]:
     """Vectors, what their columns are called, and what reads their ids if there are any."""
-    found = tables.take_features(path, role="vectors", header=header)
-    X = tables.check_features(found.X, path)
-    tell(taken.features_line(path, len(X), X.shape[1], X.dtype, found.how))
-    if names is None or found.columns is None or names == found.columns:
-        return X, found.columns, found.read_ids
-    places = taken.places(names, found.columns, path, "the queries have")
-    return np.take(X, places, axis=1), names, found.read_ids
+    features = tables.take_features(path, role="vectors", header=header)
+    X = tables.check_features(features.X, path)
+    tell(report.features_line(path, len(X), X.shape[1], X.dtype, features.how))
+    if names is None or features.columns is None or names == features.columns:
+        return X, features.columns, features.read_ids
+    places = report.places(names, features.columns, path, "the queries have")
+    return np.take(X, places, axis=1), names, features.read_ids
 
 
 def output_path(
@@ -245,27 +245,27 @@ def output_path(
     What is there must be of the same `kind` (`kinds.MODEL`, ...) or empty, unless `force`; None
     leaves that to whoever reads it. Checked before an hour of work, not after.
     """
-    found = Path(path).expanduser()
+    target = Path(path).expanduser()
     real = os.path.realpath
-    if any(other and real(found) == real(Path(other).expanduser()) for other in made_from):
+    if any(other and real(target) == real(Path(other).expanduser()) for other in made_from):
         raise ValueError(f"{path} is what the file is made from, and would be lost")
-    if suffix is not None and found.suffix != suffix:
+    if suffix is not None and target.suffix != suffix:
         raise ValueError(f"{path} must end in {suffix}")
-    destination(found)
-    if kind is not None and not force and found.exists() and found.stat().st_size:
-        there = kinds.kind_of(found)
+    destination(target)
+    if kind is not None and not force and target.exists() and target.stat().st_size:
+        there = kinds.kind_of(target)
         if there != kind:
             raise ValueError(
                 f"{path} is {there}, and {kind} would take its place: give another name, or --force"
             )
-    return found
+    return target
 
 
 def pairs(path: str, header: HeaderChoice = None) -> tables.PairColumns:
     """Pairs of points, and how similar they are."""
-    found = tables.read_pairs(path, header)
-    tell(f"{path}: {count(len(found[0]), 'pair')}")
-    return found
+    columns = tables.read_pairs(path, header)
+    tell(f"{path}: {count(len(columns[0]), 'pair')}")
+    return columns
 
 
 def names(path: str, header: HeaderChoice = None, column: str = "name") -> list[str]:
@@ -274,16 +274,16 @@ def names(path: str, header: HeaderChoice = None, column: str = "name") -> list[
         from auxhash.files import images
 
         return images.image_folder(path).names
-    found = tables.read_names(path, header, column)
-    few = ", ".join(found[:2])
-    tell(f"{path}: {count(len(found), 'name')}: {few}{', ...' if len(found) > 2 else ''}")
-    return found
+    listed = tables.read_names(path, header, column)
+    few = ", ".join(listed[:2])
+    tell(f"{path}: {count(len(listed), 'name')}: {few}{', ...' if len(listed) > 2 else ''}")
+    return listed
 
 
 def comparable(asked: AnyArray, searched: AnyArray) -> None:
     """Raise if one side's labels are text and the other's numbers: none would be the same."""
     if (asked.dtype.kind in "US") != (searched.dtype.kind in "US"):
-        kinds = taken.kind(asked), taken.kind(searched)
+        kinds = report.kind(asked), report.kind(searched)
         raise ValueError(
             f"labels of queries are {kinds[0]} and those of the base {kinds[1]}: none are the same"
         )
@@ -297,16 +297,16 @@ def _in_file(path: str, own: str | None, label: str, header: HeaderChoice) -> Ro
     return rows.of_file(path, label, header=header)
 
 
-def _of_columns(found: Rows, hasher: "Encoder | Hasher") -> Rows:
+def _of_columns(points: Rows, hasher: "Encoder | Hasher") -> Rows:
     """The columns that the model was learnt from, by name where both have names."""
     names = getattr(hasher, "feature_names_in_", None)
     if names is None:
-        return found
+        return points
     names_are_checked_here()
-    if found.columns is None:
-        told = f"columns without names, taken for {taken.columns(names.tolist())} of the model"
-        return replace(found, taken=taken.joined(found.taken, told), columns=names.tolist())
-    return found.of_columns(names.tolist())
+    if points.columns is None:
+        note = f"columns without names, taken for {report.columns(names.tolist())} of the model"
+        return replace(points, summary=report.joined(points.summary, note), columns=names.tolist())
+    return points.of_columns(names.tolist())
 
 
 def names_are_checked_here() -> None:
@@ -314,6 +314,6 @@ def names_are_checked_here() -> None:
     warnings.filterwarnings("ignore", "X does not have valid feature names")
 
 
-def _announced(found: Rows, doubt: bool = True) -> Rows:
-    tell(taken.joined(found.taken, found.doubt if doubt else ""))
-    return found
+def _announced(points: Rows, doubt: bool = True) -> Rows:
+    tell(report.joined(points.summary, points.doubt if doubt else ""))
+    return points

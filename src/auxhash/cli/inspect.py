@@ -3,16 +3,19 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from auxhash.cli.output import bits_option, json_option, number, show
 from auxhash.compute.words import count
 
+if TYPE_CHECKING:
+    from auxhash.codes import Packed
+
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 8  # lines of a curve
-MOST_COLUMNS = 60
+MAX_COLUMNS = 60  # of a curve
 
 
 @click.command()
@@ -49,39 +52,39 @@ def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> No
 def _inspect_model(path: str, as_json: bool) -> None:
     from auxhash.learn.summary import summary
 
-    found = summary(path)
+    model = summary(path)
     parameters = {
         name: _describe(value)
-        for name, value in found.parameters.items()
+        for name, value in model.parameters.items()
         if name not in ("n_jobs", "verbose")
     }
-    bits = _about_bits(found.codes, found.n_bits)
+    bits = _about_bits(model.codes, model.n_bits)
     result = {
         "file": path,
-        "kind": found.kind,
-        "package": found.package,
-        "features": found.n_features,
-        "bits": found.n_bits,
-        "image_feature": found.image_feature,
-        "points": len(found.codes),
-        "fingerprint": found.fingerprint,
+        "kind": model.kind,
+        "package": model.package,
+        "features": model.n_features,
+        "bits": model.n_bits,
+        "image_feature": model.image_feature,
+        "points": len(model.codes),
+        "fingerprint": model.fingerprint,
         "parameters": parameters,
         "training_codes": bits,
-        "loss": found.loss,
-        "history": [_of_step(step) for step in found.history],
+        "loss": model.loss,
+        "history": [_of_step(step) for step in model.history],
     }
     facts = [
-        f"{path}: a model of {found.kind}, written by auxhash {found.package}",
-        f"{count(found.n_features, 'feature')} to {count(found.n_bits, 'bit')}, "
-        f"learnt from {count(len(found.codes), 'point')} (fingerprint {found.fingerprint[:12]})",
+        f"{path}: a model of {model.kind}, written by auxhash {model.package}",
+        f"{count(model.n_features, 'feature')} to {count(model.n_bits, 'bit')}, "
+        f"learnt from {count(len(model.codes), 'point')} (fingerprint {model.fingerprint[:12]})",
     ]
-    if found.image_feature:
-        facts.append(f"feature of pictures: {found.image_feature}")
+    if model.image_feature:
+        facts.append(f"feature of pictures: {model.image_feature}")
     facts.append(", ".join(f"{name}={value}" for name, value in parameters.items()))
     facts.append("")
     facts += ["codes of the training points", *_bit_lines(bits)]
-    if found.history:
-        facts += ["", *_history_lines(found.history)]
+    if model.history:
+        facts += ["", *_history_lines(model.history)]
     show(result, as_json, "\n".join(facts))
 
 
@@ -127,13 +130,13 @@ def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool
         hasher = load(model)
         bits = hasher.n_bits if bits is None else bits
     packed, n_bits = inputs.codes(path, bits)
-    found = _about_bits(packed, n_bits)
-    result = {"file": path, "kind": "codes", "codes": len(packed), "bits": n_bits, **found}
-    lines = [f"{path}: {count(len(packed), 'code')} of {count(n_bits, 'bit')}", *_bit_lines(found)]
+    now = _about_bits(packed, n_bits)
+    result = {"file": path, "kind": "codes", "codes": len(packed), "bits": n_bits, **now}
+    lines = [f"{path}: {count(len(packed), 'code')} of {count(n_bits, 'bit')}", *_bit_lines(now)]
     if hasher is not None:
         before = _about_bits(hasher.codes_, n_bits)
         result["training_codes"] = before
-        moved = [abs(a - b) for a, b in zip(found["balance"], before["balance"], strict=True)]
+        moved = [abs(a - b) for a, b in zip(now["balance"], before["balance"], strict=True)]
         most = max(range(n_bits), key=moved.__getitem__)
         lines += [
             "",
@@ -143,7 +146,7 @@ def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool
         ]
         lines.append(
             f"bit {most} changed most: +1 in {before['balance'][most]:.2f} of the codes then, "
-            f"in {found['balance'][most]:.2f} now"
+            f"in {now['balance'][most]:.2f} now"
         )
     show(result, as_json, "\n".join(lines))
 
@@ -151,9 +154,9 @@ def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool
 def _inspect_index(path: str, as_json: bool) -> None:
     from auxhash.search.index import HammingIndex, NamedIndex, load
 
-    found_in = load(path)
-    named = isinstance(found_in, NamedIndex)
-    index = found_in.index if isinstance(found_in, NamedIndex) else found_in
+    loaded = load(path)
+    named = isinstance(loaded, NamedIndex)
+    index = loaded.index if isinstance(loaded, NamedIndex) else loaded
     exact = isinstance(index, HammingIndex)
     result: dict[str, Any] = {"file": path, "kind": "index" if exact else "approximate index"}
     result |= {"codes": len(index), "bits": index.n_bits, "named": named}
@@ -162,13 +165,13 @@ def _inspect_index(path: str, as_json: bool) -> None:
         f"{count(index.n_bits, 'bit')}" + (", called by names" if named else "")
     ]
     if len(index) and isinstance(index, HammingIndex):
-        found = _about_bits(index.packed, index.n_bits)
-        result |= found
-        lines += _bit_lines(found)
+        bits = _about_bits(index.packed, index.n_bits)
+        result |= bits
+        lines += _bit_lines(bits)
     show(result, as_json, "\n".join(lines))
 
 
-def _about_bits(packed: Any, n_bits: int) -> dict[str, Any]:
+def _about_bits(packed: "Packed", n_bits: int) -> dict[str, Any]:
     from auxhash.search import metrics
 
     return {
@@ -182,10 +185,10 @@ def _bit_lines(bits: dict[str, Any]) -> list[str]:
     balance = bits["balance"]
     bars = "".join(BLOCKS[round(share * 8)] for share in balance)
     constant = sum(share in (0, 1) for share in balance)
-    told = f", {constant} of them constant" if constant else ""
+    constant_bits = f", {constant} of them constant" if constant else ""
     return [
         f"  {bits['utilization']:.2f} effective bits of at most {bits['utilization_bound']:.2f}",
-        f"  +1 in {min(balance):.2f} to {max(balance):.2f} of the codes{told}",
+        f"  +1 in {min(balance):.2f} to {max(balance):.2f} of the codes{constant_bits}",
         *(f"  {bars[at : at + 64]}" for at in range(0, len(bars), 64)),
     ]
 
@@ -193,7 +196,7 @@ def _bit_lines(bits: dict[str, Any]) -> list[str]:
 def curve(values: Sequence[float]) -> list[str]:
     """Bars in eighths of a line, with an axis; one column per value, or several values if many."""
     shown = [value for value in values if math.isfinite(value)]
-    step = -(-len(shown) // MOST_COLUMNS)
+    step = -(-len(shown) // MAX_COLUMNS)
     shown = [min(shown[at : at + step]) for at in range(0, len(shown), step)]
     low, high = min(shown), max(shown)
     eighths = 8 * HEIGHT - 1

@@ -17,7 +17,7 @@ OTHERS = {b"PAR1": "a .parquet file", b"SQLite format 3\0": "a database"}
 
 
 def kind_of(path: Path) -> str:
-    """What a file is, in words: one of the kinds above, or of those that commands read."""
+    """Describe a file by its content: one of the kinds above, or of those that commands read."""
     from auxhash.search.index.named import is_index
 
     with path.open("rb") as file:
@@ -47,12 +47,12 @@ def _array(path: Path) -> str:
     from auxhash.files.npyfiles import map_npy
 
     try:
-        found = map_npy(path)
+        array = map_npy(path)
     except ValueError:
         return "a damaged .npy file"
-    if found.ndim == 2 and found.dtype == "uint8":
+    if array.ndim == 2 and array.dtype == "uint8":
         return CODES
-    return f"an array of {found.dtype} of shape {found.shape}"
+    return f"an array of {array.dtype} of shape {array.shape}"
 
 
 def _archive(path: Path) -> str:

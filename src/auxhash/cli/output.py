@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-TOLD = "auxhash.told"  # where click's context keeps what was told
+MESSAGES = "auxhash.messages"  # where click's context keeps the lines of `tell`
 WIDE = 160  # columns, if the output is no terminal
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
@@ -63,9 +63,11 @@ def show(result: Mapping[str, Any], as_json: bool, *shown: "RenderableType") -> 
     """Print `result` as JSON, with the lines of `tell`; or else print `shown`."""
     if as_json:
         context = click.get_current_context(silent=True)
-        told = context.meta.get(TOLD) if context else None
+        messages = context.meta.get(MESSAGES) if context else None
         click.echo(
-            json.dumps(_plain({**result, "read": told} if told else result), allow_nan=False)
+            json.dumps(
+                _plain({**result, "read": messages} if messages else result), allow_nan=False
+            )
         )
         return
     from rich.console import Console
@@ -81,21 +83,21 @@ def tell(line: str) -> None:
     """Say on stderr, at once, what was read; with --json, `show` prints it later, as "read"."""
     context = click.get_current_context(silent=True)
     if context is not None and context.params.get("as_json"):
-        context.meta.setdefault(TOLD, []).append(line)
+        context.meta.setdefault(MESSAGES, []).append(line)
     else:
         click.echo(line, err=True)
 
 
 def used_command() -> str:
-    """The command line that is being run, as it could be typed again."""
+    """The current command line, quoted so that it can be typed again."""
     context = click.get_current_context()
     words = ["auxhash", str(context.info_name)]
     for parameter in context.command.params:
         name = parameter.name or ""
         if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
             continue
-        given = context.params[name]
-        values = given if parameter.multiple else [given]
+        entered = context.params[name]
+        values = entered if parameter.multiple else [entered]
         for value in values:
             option = parameter.opts[-1] if isinstance(parameter, click.Option) else ""
             if value is False:
@@ -113,13 +115,13 @@ def table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> "Table
     """A table of rows with the same keys, which are its headings; numbers to the right."""
     from rich.table import Table
 
-    found = Table(title=title, title_justify="left")
+    drawn = Table(title=title, title_justify="left")
     for name in rows[0]:
         numbers = all(isinstance(row[name], (int, float)) for row in rows)
-        found.add_column(name, justify="right" if numbers else "left")
+        drawn.add_column(name, justify="right" if numbers else "left")
     for row in rows:
-        found.add_row(*(number(value) for value in row.values()))
-    return found
+        drawn.add_row(*(number(value) for value in row.values()))
+    return drawn
 
 
 def number(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Queries and what they found: what searching an index and searching a store share."""
+"""Queries and their hits: code that searching an index and searching a store share."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,16 @@ from auxhash.cli.output import number, show, table
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
     from auxhash.codes import Packed
     from auxhash.compute.arrays import AnyArray
 
-Called = Callable[[Iterable[int]], list[str]]  # from ids to names
+NamesOf = Callable[[Iterable[int]], list[str]]  # from ids to names
 
-SHOWN = 10  # queries and neighbours, on the terminal
-K = 10
+MAX_SHOWN = 10  # queries, and neighbours of each, on the terminal
+DEFAULT_K = 10
 OUTPUTS = "outputs"
 
 
@@ -26,21 +29,21 @@ class Searched(Protocol):
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchHits:
     """Distances and ids of each query's codes: arrays (n_queries, k), or a list of arrays."""
 
     distances: Any
     ids: Any
-    told: str  # what was sought, in words
+    description: str  # of the search, in words
 
     def plain(self) -> tuple[list[list[Any]], list[list[int]]]:
-        """As lists. An id of -1, where an approximate index found fewer than k, is left out."""
+        """Convert to lists, without the ids of -1 that stand for hits an index did not find."""
         which = [ids[ids >= 0].tolist() for ids in self.ids]
         both = zip(self.distances, self.ids, strict=True)
         return [near[ids >= 0].tolist() for near, ids in both], which
 
-    def write(self, path: Path, called: "Called | None") -> None:
-        """As arrays; those of a list one after the other, and `stops`."""
+    def write(self, path: Path, called: "NamesOf | None") -> None:
+        """Write arrays to a .npz file; those of a list are joined, with `stops` between them."""
         import numpy as np
 
         from auxhash.files.writing import writing
@@ -60,8 +63,8 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Queries: their codes, and what else was needed of them."""
+class EncodedQueries:
+    """Codes of queries, and what else a search needs of them."""
 
     codes: "Packed"
     names: list[str] | None = None  # of pictures
@@ -90,7 +93,7 @@ def encoded(
     jobs: int | None,
     index: Searched,
     also: str | None,
-) -> Asked:
+) -> EncodedQueries:
     """The queries' codes, names if they are pictures, and `also` their vectors or outputs."""
     import numpy as np
 
@@ -102,28 +105,28 @@ def encoded(
     hasher = load(model)
     hasher.n_jobs = jobs
     if hasher.n_bits != index.n_bits:  # an index of whole bytes fits if its padding is zeros
-        told = (
+        message = (
             f"the index holds codes of {count(index.n_bits, 'bit')}, and {model} makes codes of "
             f"{hasher.n_bits}: give the model that its codes were made with, or, if that is it, "
             f"make it by `auxhash index --bits {hasher.n_bits}`"
         )
         if also == OUTPUTS or not isinstance(index, HammingIndex):
-            raise ValueError(told)
+            raise ValueError(message)
         try:
             as_packed(index.packed, n_bits=hasher.n_bits)
         except ValueError as error:
-            raise ValueError(told) from error
+            raise ValueError(message) from error
     points = inputs.points_for(hasher, queries, own, label, header)
     metric = getattr(hasher, "metric", None)
     if also == OUTPUTS:
         outputs = np.concatenate([hasher.decision_function(chunk) for chunk in points.chunks()])
-        return Asked(pack(sign(outputs)), points.names, outputs=outputs)
+        return EncodedQueries(pack(sign(outputs)), points.names, outputs=outputs)
     if also == "vectors":
         vectors = points.all()
         codes = hasher.encode(vectors)
-        return Asked(codes, points.names, vectors, metric, columns=points.columns)
+        return EncodedQueries(codes, points.names, vectors, metric, columns=points.columns)
     codes = np.concatenate([hasher.encode(chunk) for chunk in points.chunks()])
-    return Asked(codes, points.names, metric=metric)
+    return EncodedQueries(codes, points.names, metric=metric)
 
 
 def hits_path(output: str | None, force: bool, *made_from: str) -> Path | None:
@@ -136,37 +139,37 @@ def hits_path(output: str | None, force: bool, *made_from: str) -> Path | None:
 
 
 def answer(
-    what: Found,
-    asked: Asked,
+    hits: SearchHits,
+    asked: EncodedQueries,
     result: dict[str, Any],
-    said: str,
+    message: str,
     output: Path | None = None,
-    called: "Called | None" = None,
+    called: "NamesOf | None" = None,
     as_json: bool = False,
 ) -> None:
-    """Write what was found to `output`, or else show it, with `result` and `said` before it."""
+    """Write the hits to `output`, or else show them, with `result` and `message` before them."""
     if output is not None:
-        what.write(output, called)
-        show(result, as_json, f"{result['output']}: {said}")
+        hits.write(output, called)
+        show(result, as_json, f"{result['output']}: {message}")
         return
-    near, which = what.plain()
+    near, which = hits.plain()
     result = {**result, "distances": near, "ids": which}
     if called is not None:
         result["names"] = [called(row) for row in which]
     if asked.names is not None:
         result["query_names"] = asked.names
-    shown: list[Any] = [said, _nearest(near, result.get("names", which), asked.names)]
-    if len(near) > SHOWN or max(map(len, near)) > SHOWN:
-        shown.append(f"At most {SHOWN} are shown of each; -o or --json gives all.")
+    shown: list[RenderableType] = [message, _nearest(near, result.get("names", which), asked.names)]
+    if len(near) > MAX_SHOWN or max(map(len, near)) > MAX_SHOWN:
+        shown.append(f"At most {MAX_SHOWN} are shown of each; -o or --json gives all.")
     show(result, as_json, *shown)
 
 
-def _nearest(near: Sequence[Any], called: Sequence[Any], asking: list[str] | None) -> Any:
+def _nearest(near: Sequence[Any], called: Sequence[Any], asking: list[str] | None) -> "Table":
     rows = []
-    for query in range(min(SHOWN, len(near))):
-        pairs = list(zip(called[query], near[query], strict=True))[:SHOWN]
-        told = "  ".join(f"{name} ({number(distance)})" for name, distance in pairs)
+    for query in range(min(MAX_SHOWN, len(near))):
+        pairs = list(zip(called[query], near[query], strict=True))[:MAX_SHOWN]
+        nearest = "  ".join(f"{name} ({number(distance)})" for name, distance in pairs)
         rows.append(
-            {"query": asking[query] if asking else query, "nearest, with their distances": told}
+            {"query": asking[query] if asking else query, "nearest, with their distances": nearest}
         )
     return table(rows)

@@ -15,19 +15,30 @@ from auxhash.cli.output import (
     own_feature_option,
     tell,
 )
-from auxhash.cli.queries import OUTPUTS, Asked, Called, Found, K, answer, codes, encoded, hits_path
+from auxhash.cli.queries import (
+    DEFAULT_K,
+    OUTPUTS,
+    EncodedQueries,
+    NamesOf,
+    SearchHits,
+    answer,
+    codes,
+    encoded,
+    hits_path,
+)
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
+    from auxhash.compute.arrays import AnyArray
     from auxhash.search.index.named import AnyIndex, NumberedIndex
 
-MORE = 10  # candidates to re-rank, per neighbour that is wanted
+CANDIDATES_PER_HIT = 10  # to re-rank
 
 
 @click.command()
 @click.argument("index")
 @click.argument("queries")
-@click.option("-k", type=int, help=f"How many neighbours of each query; {K} by default.")
+@click.option("-k", type=int, help=f"How many neighbours of each query; {DEFAULT_K} by default.")
 @click.option("-r", "--radius", type=int, help="All codes at this distance or less, in place of k.")
 @click.option("--model", help="The model that encodes QUERIES, where they are no codes.")
 @click.option("--names", metavar="FILE", help="What to call the ids: a folder of pictures, a list.")
@@ -42,7 +53,9 @@ MORE = 10  # candidates to re-rank, per neighbour that is wanted
     metavar="FILE",
     help="The vectors of QUERIES that are codes, for --rerank.",
 )
-@click.option("--candidates", type=int, help=f"How many to re-rank; {MORE} k by default.")
+@click.option(
+    "--candidates", type=int, help=f"How many to re-rank; {CANDIDATES_PER_HIT} k by default."
+)
 @click.option(
     "--metric",
     type=click.Choice(["euclidean", "cosine"]),
@@ -107,13 +120,13 @@ def search(
     finer = _Rerank(rerank, query_vectors, candidates, metric)
     finer.check_use(k, radius, model)
     path = hits_path(output, force, index, queries)
-    found = load(index, n_probe=16 if probe is None else probe, n_jobs=jobs)
-    inner = found.index if isinstance(found, NamedIndex) else found
+    loaded = load(index, n_probe=16 if probe is None else probe, n_jobs=jobs)
+    inner = loaded.index if isinstance(loaded, NamedIndex) else loaded
     if probe is not None and not isinstance(inner, ApproximateIndex):
         raise ValueError(f"--probe is for approximate indexes, and {index} is exact")
-    called = _names(names, header, found)
+    called = _names(names, header, loaded)
     if model is None:
-        asked = Asked(codes(queries, found.n_bits))
+        asked = EncodedQueries(codes(queries, loaded.n_bits))
     else:
         asked = encoded(model, queries, own, label, header, jobs, inner, finer.by_points)
     if chance.by_chance(inner, asked.codes):
@@ -123,23 +136,25 @@ def search(
         )
     if radius is None:
         finer = finer.for_model(asked.metric)
-        what = finer.search(found, inner, asked, K if k is None else k, header)
+        hits = finer.search(loaded, inner, asked, DEFAULT_K if k is None else k, header)
     else:
-        what = Found(
+        hits = SearchHits(
             *inner.radius_search(asked.codes, radius), f"all within {count(radius, 'bit')}"
         )
     result: dict[str, Any] = {"index": index, "queries": len(asked.codes)}
-    result |= {"k": what.ids.shape[1]} if radius is None else {"radius": radius}
+    result |= {"k": hits.ids.shape[1]} if radius is None else {"radius": radius}
     result |= {} if finer.metric is None else {"metric": finer.metric}
-    said = f"{count(len(asked.codes), 'query')}, {what.told} of {count(len(found), 'code')}"
+    message = (
+        f"{count(len(asked.codes), 'query')}, {hits.description} of {count(len(loaded), 'code')}"
+    )
     if output is not None:
         result["output"] = output
-    answer(what, asked, result, said, path, called, as_json)
+    answer(hits, asked, result, message, path, called, as_json)
 
 
 @dataclass(frozen=True)
 class _Rerank:
-    """How candidates are ordered anew, if at all."""
+    """Options of --rerank: how the candidates of a search are ordered anew."""
 
     by: str | None  # "outputs", or a file of vectors
     query_vectors: str | None
@@ -148,13 +163,13 @@ class _Rerank:
 
     @property
     def by_points(self) -> str | None:
-        """What re-ranking needs of queries that are encoded here."""
+        """The part of encoded queries that re-ranking needs: "outputs", "vectors" or None."""
         if self.by is None or self.by == OUTPUTS:
             return self.by
         return "vectors" if self.query_vectors is None else None
 
     def for_model(self, metric: str | None) -> "_Rerank":
-        """This with a metric, where vectors are compared: as asked for, or as the model has it."""
+        """Return a copy with a metric for vectors: the one asked for, or else the model's."""
         if self.by in (None, OUTPUTS):
             return self
         return replace(self, metric=self.metric or metric or "euclidean")
@@ -180,38 +195,38 @@ class _Rerank:
 
     def search(
         self,
-        whole: "AnyIndex",
+        outer: "AnyIndex",
         index: "NumberedIndex",
-        asked: Asked,
+        asked: EncodedQueries,
         k: int,
         header: bool | None,
-    ) -> Found:
-        """The k nearest; `index` is the one of numbers in the `whole`, which may have names."""
+    ) -> SearchHits:
+        """Find the k nearest; `index` is the numbered index in `outer`, which may have names."""
         from auxhash.compute import checks
 
         k = checks.whole("k", k, 1)
         if self.by is None:
             distances, ids = index.search(asked.codes, k)
         else:
-            few = MORE * k if self.candidates is None else self.candidates
+            few = CANDIDATES_PER_HIT * k if self.candidates is None else self.candidates
             few = checks.whole("candidates", few, k)
-            distances, ids = self._ordered(whole, index, asked, few, k, header)
+            distances, ids = self._ordered(outer, index, asked, few, k, header)
         there = ids.shape[1]
-        told = f"{there} nearest" if there == k else f"{there} nearest (all there are, not {k})"
+        message = f"{there} nearest" if there == k else f"{there} nearest (all there are, not {k})"
         if self.by is not None:
             finer = self.by if self.metric is None else f"{self.metric} distance"
-            told += f", re-ranked by {finer},"
-        return Found(distances, ids, told)
+            message += f", re-ranked by {finer},"
+        return SearchHits(distances, ids, message)
 
     def _ordered(
         self,
-        whole: "AnyIndex",
+        outer: "AnyIndex",
         index: "NumberedIndex",
-        asked: Asked,
+        asked: EncodedQueries,
         few: int,
         k: int,
         header: bool | None,
-    ) -> Any:
+    ) -> "tuple[AnyArray, AnyArray]":
         """Distances and ids of the k best of `few` candidates."""
         from auxhash.cli import inputs
         from auxhash.search.index import rerank
@@ -223,13 +238,13 @@ class _Rerank:
         if self.query_vectors is not None:
             points, columns = inputs.vectors(self.query_vectors, header, None)
         assert points is not None  # `check_use` has seen to it
-        base = inputs.vectors_by_id(str(self.by), header, columns, whole)
+        base = inputs.vectors_by_id(str(self.by), header, columns, outer)
         metric: Any = self.metric
         return rerank.by_vectors(ids, points, base, k, metric)
 
 
-def _names(path: str | None, header: bool | None, index: "AnyIndex") -> Called | None:
-    """What gives ids their names: the index itself, or a file with the names of 0, 1, ..."""
+def _names(path: str | None, header: bool | None, index: "AnyIndex") -> NamesOf | None:
+    """The function from ids to names: the index's own, or of a file with the names of 0, 1, ..."""
     from auxhash.cli import inputs
     from auxhash.search.index import NamedIndex
 

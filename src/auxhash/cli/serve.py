@@ -9,11 +9,13 @@ import click
 from auxhash.cli.output import jobs_option, json_option, own_feature_option, show
 
 if TYPE_CHECKING:
+    from auxhash.experiments.demonstration.show import Show
     from auxhash.serve.limits import Limits
+    from auxhash.serve.service import Service
 
-TOKEN = "AUXHASH_TOKEN"
+TOKEN_NAME = "AUXHASH_TOKEN"
 SHORTEST = 16  # characters of a token
-NEEDS = ("fastapi", "uvicorn", "prometheus_client", "PIL")
+REQUIRED_MODULES = ("fastapi", "uvicorn", "prometheus_client", "PIL")
 
 
 @click.command()
@@ -24,7 +26,7 @@ NEEDS = ("fastapi", "uvicorn", "prometheus_client", "PIL")
 @click.option(
     "--token-file",
     metavar="FILE",
-    help=f"A file with the token that clients must send; or the variable {TOKEN}.",
+    help=f"A file with the token that clients must send; or the variable {TOKEN_NAME}.",
 )
 @click.option("--open/--no-open", "browse", default=None, help="Whether to open the page.")
 @click.option("--batch", type=int, help="Points or queries in one request, at most.")
@@ -74,12 +76,12 @@ def serve(
     token = _token(token_file)
     if token is None and not server.is_loopback(host):
         raise ValueError(
-            f"--host {host} can be reached from other machines: give --token-file or {TOKEN}"
+            f"--host {host} can be reached from other machines: give --token-file or {TOKEN_NAME}"
         )
     from auxhash.experiments.demonstration.show import router
 
     page = router(_show() if store is None else None)
-    made, work = app.make(lambda: _opened(store, model, most, jobs, own), most, token, page)
+    application, work = app.make(lambda: _opened(store, model, most, jobs, own), most, token, page)
     with server.listen(host, port) as at:
         place, number = at.getsockname()[:2]
         url = f"http://{f'[{place}]' if ':' in place else place}:{number}/"
@@ -87,12 +89,12 @@ def serve(
         show(result, as_json, f"{url} (Ctrl-C stops it)")
         if browse or (browse is None and store is None and _watched(as_json)):
             click.launch(url)
-        server.run(made, work, at, most, proxies, log_requests)
+        server.run(application, work, at, most, proxies, log_requests)
 
 
 def _opened(
     store: str | None, model: str | None, limits: "Limits", jobs: int | None, own: str | None
-) -> Any:
+) -> "Service":
     if store is None:
         from auxhash.experiments.demonstration import digits
 
@@ -102,7 +104,7 @@ def _opened(
     return start.service(store, model, limits, jobs, own)
 
 
-def _show() -> Any:
+def _show() -> "Show":
     """Learn what the page shows of the digits, once; it is kept."""
     from auxhash.experiments.demonstration.show import Show
 
@@ -116,19 +118,19 @@ def _watched(as_json: bool) -> bool:
     return not as_json and sys.stdout.isatty()
 
 
-def _limits(given: dict[str, Any]) -> "Limits":
+def _limits(options: dict[str, Any]) -> "Limits":
     from auxhash.serve.limits import Limits
 
-    given["k"] = given.pop("most_k")
-    return Limits(**{name: value for name, value in given.items() if value is not None})
+    options["k"] = options.pop("most_k")
+    return Limits(**{name: value for name, value in options.items() if value is not None})
 
 
 def _token(path: str | None) -> str | None:
     """The token from the file or the environment; its value is in no message."""
-    token = os.environ.get(TOKEN) if path is None else Path(path).read_text("utf-8")
+    token = os.environ.get(TOKEN_NAME) if path is None else Path(path).read_text("utf-8")
     if token is None:
         return None
-    token, source = token.strip(), path or TOKEN
+    token, source = token.strip(), path or TOKEN_NAME
     if len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
         raise ValueError(
             f"the token in {source} must be at least {SHORTEST} characters of ASCII without spaces"
@@ -137,12 +139,12 @@ def _token(path: str | None) -> str | None:
 
 
 def _check_installed() -> None:
-    missing = [name for name in NEEDS if not _found(name)]
+    missing = [name for name in REQUIRED_MODULES if not _is_installed(name)]
     if missing:
         raise ImportError(f"serve needs {missing[0]}: pip install 'auxhash[serve]'")
 
 
-def _found(name: str) -> bool:
+def _is_installed(name: str) -> bool:
     from importlib.util import find_spec
 
     try:

@@ -17,7 +17,15 @@ from auxhash.cli.output import (
     seed_option,
     show,
 )
-from auxhash.cli.queries import Asked, Found, K, answer, codes, encoded, hits_path
+from auxhash.cli.queries import (
+    DEFAULT_K,
+    EncodedQueries,
+    SearchHits,
+    answer,
+    codes,
+    encoded,
+    hits_path,
+)
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
@@ -86,23 +94,23 @@ def push(
             pass
     packed, n_bits = inputs.codes(codes, n_bits)
     names = _ids(ids, header, len(packed))
-    with open_store(url, n_bits) as found:
-        if ids is None and len(found):
+    with open_store(url, n_bits) as opened:
+        if ids is None and len(opened):
             raise ValueError(
-                f"{found.url} holds {count(len(found), 'code')} already: give the --ids of the "
+                f"{opened.url} holds {count(len(opened), 'code')} already: give the --ids of the "
                 "new ones"
             )
         for rows in _parts(len(packed)):
-            found.upsert(names[rows], packed[rows])
-        result = {"store": found.url, "pushed": len(packed), "codes": len(found), "bits": n_bits}
-    said = f"{count(len(packed), 'code')} of {count(n_bits, 'bit')} pushed"
-    show(result, as_json, f"{result['store']}: {said}, {result['codes']:,} in all")
+            opened.upsert(names[rows], packed[rows])
+        result = {"store": opened.url, "pushed": len(packed), "codes": len(opened), "bits": n_bits}
+    message = f"{count(len(packed), 'code')} of {count(n_bits, 'bit')} pushed"
+    show(result, as_json, f"{result['store']}: {message}, {result['codes']:,} in all")
 
 
 @store.command()
 @click.argument("url")
 @click.argument("queries")
-@click.option("-k", type=int, help=f"How many neighbours of each query; {K} by default.")
+@click.option("-k", type=int, help=f"How many neighbours of each query; {DEFAULT_K} by default.")
 @click.option("-r", "--radius", type=int, help="All codes at this distance or less, in place of k.")
 @click.option("--model", help="The model that encodes QUERIES, where they are no codes.")
 @click.option("-o", "--output", metavar="FILE", help="Write distances and ids to this .npz file.")
@@ -142,23 +150,24 @@ def search(
     if k is not None and radius is not None:
         raise click.UsageError("--radius finds all codes within it: leave out -k")
     path = hits_path(output, force, queries)
-    with open_store(url, n_jobs=jobs) as found:
+    with open_store(url, n_jobs=jobs) as opened:
         if model is None:
-            asked = Asked(codes(queries, found.n_bits))
+            asked = EncodedQueries(codes(queries, opened.n_bits))
         else:
-            asked = encoded(model, queries, own, label, header, jobs, found, None)
+            asked = encoded(model, queries, own, label, header, jobs, opened, None)
         if radius is None:
-            near, ids = found.search(asked.codes, K if k is None else k)
-            what = Found(near, ids, f"{ids.shape[1]} nearest")
+            near, ids = opened.search(asked.codes, DEFAULT_K if k is None else k)
+            hits = SearchHits(near, ids, f"{ids.shape[1]} nearest")
         else:
-            told = f"all within {count(radius, 'bit')}"
-            what = Found(*found.search_radius(asked.codes, radius), told)
-        result: dict[str, Any] = {"store": found.url, "queries": len(asked.codes)}
-        said = f"{count(len(asked.codes), 'query')}, {what.told} of {count(len(found), 'code')}"
-    result |= {"k": what.ids.shape[1]} if radius is None else {"radius": radius}
+            description = f"all within {count(radius, 'bit')}"
+            hits = SearchHits(*opened.search_radius(asked.codes, radius), description)
+        result: dict[str, Any] = {"store": opened.url, "queries": len(asked.codes)}
+        message = f"{count(len(asked.codes), 'query')}, {hits.description} of "
+        message += count(len(opened), "code")
+    result |= {"k": hits.ids.shape[1]} if radius is None else {"radius": radius}
     if output is not None:
         result["output"] = output
-    answer(what, asked, result, said, path, as_json=as_json)
+    answer(hits, asked, result, message, path, as_json=as_json)
 
 
 @store.command()
@@ -204,20 +213,20 @@ def verify(
 
     if ids is not None and codes is None:
         raise click.UsageError("--ids are those of CODES: give both")
-    with open_store(url, n_jobs=jobs) as found:
-        index = HammingIndex(found.n_bits, jobs)
-        for names, packed in found.batches():  # by id, so that our ties are the store's
+    with open_store(url, n_jobs=jobs) as opened:
+        index = HammingIndex(opened.n_bits, jobs)
+        for names, packed in opened.batches():  # by id, so that our ties are the store's
             index.add(packed, names)
         checked = "read"
         if codes is not None:
-            expected, _ = inputs.codes(codes, found.n_bits)
-            _check_content(index, _ids(ids, header, len(expected)), expected, found.url, codes)
+            expected, _ = inputs.codes(codes, opened.n_bits)
+            _check_content(index, _ids(ids, header, len(expected)), expected, opened.url, codes)
             checked = f"as in {codes}"
-        n_asked = _check_searches(found, index, queries, seed)
-        result = {"store": found.url, "codes": len(index), "bits": found.n_bits}
+        n_asked = _check_searches(opened, index, queries, seed)
+        result = {"store": opened.url, "codes": len(index), "bits": opened.n_bits}
     result |= {"compared": codes is not None, "queries": n_asked}
-    said = f"{count(len(index), 'code')} {checked}, {count(n_asked, 'query')} found the same"
-    show(result, as_json, f"{result['store']}: {said}")
+    message = f"{count(len(index), 'code')} {checked}, {count(n_asked, 'query')} found the same"
+    show(result, as_json, f"{result['store']}: {message}")
 
 
 def _ids(path: str | None, header: bool | None, n: int) -> "Ids":
@@ -229,19 +238,19 @@ def _ids(path: str | None, header: bool | None, n: int) -> "Ids":
 
     if path is None:
         return np.arange(n)
-    given = inputs.ids(path, header)
-    if given.dtype.kind == "U":
+    values = inputs.ids(path, header)
+    if values.dtype.kind == "U":
         raise ValueError(f"{path} holds text, and the ids of a store are whole numbers")
-    found = checks.ids(path, given)
-    if len(found) != n:
-        raise ValueError(f"{path} holds {count(len(found), 'id')}, and there are {n:,} codes")
-    return found
+    numbers = checks.ids(path, values)
+    if len(numbers) != n:
+        raise ValueError(f"{path} holds {count(len(numbers), 'id')}, and there are {n:,} codes")
+    return numbers
 
 
 def _parts(n: int) -> Iterator[slice]:
-    from auxhash.stores.store import BATCH
+    from auxhash.stores.store import CODES_PER_BATCH
 
-    return (slice(start, start + BATCH) for start in range(0, n, BATCH))
+    return (slice(start, start + CODES_PER_BATCH) for start in range(0, n, CODES_PER_BATCH))
 
 
 def _check_content(
@@ -255,11 +264,11 @@ def _check_content(
     twice = first_twice(ids)
     if twice is not None:
         raise ValueError(f"ids must not name a code twice, {twice} does")
-    held = index.ids
-    missing, more = np.setdiff1d(ids, held), np.setdiff1d(held, ids)
-    for which, told in ((missing, f"missing from {url}"), (more, f"not in {path}")):
+    stored = index.ids
+    missing, more = np.setdiff1d(ids, stored), np.setdiff1d(stored, ids)
+    for which, problem in ((missing, f"missing from {url}"), (more, f"not in {path}")):
         if len(which):
-            raise ValueError(f"{count(len(which), 'id')} {told}, the first is {which[0]}")
+            raise ValueError(f"{count(len(which), 'id')} {problem}, the first is {which[0]}")
     other = (index.codes(ids) != packed).any(axis=1)
     if other.any():
         first = ids[other].min()
@@ -268,8 +277,8 @@ def _check_content(
         )
 
 
-def _check_searches(found: "Store", index: "HammingIndex", n: int, seed: int) -> int:
-    """Raise ValueError where the store finds other codes than our index; how many were asked."""
+def _check_searches(opened: "Store", index: "HammingIndex", n: int, seed: int) -> int:
+    """Raise ValueError if the store finds other codes than our index; return the number asked."""
     import numpy as np
 
     if not len(index):
@@ -278,13 +287,13 @@ def _check_searches(found: "Store", index: "HammingIndex", n: int, seed: int) ->
     chosen = index.packed[rng.integers(0, len(index), n)]
     # Beside codes that are there, some that most likely are not: another first bit.
     chosen[n // 2 :, 0] ^= 1
-    near, ids = index.search(chosen, K)
-    theirs = found.search(chosen, K)
+    near, ids = index.search(chosen, DEFAULT_K)
+    theirs = opened.search(chosen, DEFAULT_K)
     if not (np.array_equal(near, theirs[0]) and np.array_equal(ids, theirs[1])):
-        raise ValueError(f"{found.url} finds other neighbours than our own index does")
+        raise ValueError(f"{opened.url} finds other neighbours than our own index does")
     radius = int(near[:, -1].min())
-    ours, there = index.radius_search(chosen, radius), found.search_radius(chosen, radius)
+    ours, there = index.radius_search(chosen, radius), opened.search_radius(chosen, radius)
     for q in range(n):
         if not all(np.array_equal(ours[i][q], there[i][q]) for i in (0, 1)):
-            raise ValueError(f"{found.url} finds others within {radius} bits than our own index")
+            raise ValueError(f"{opened.url} finds others within {radius} bits than our own index")
     return n

@@ -60,7 +60,7 @@ def bench(
     return rows
 
 
-def _median(job: Callable[[], Any]) -> float:
+def _median(job: Callable[[], object]) -> float:
     job()  # compiles
     taken = []
     for _ in range(RUNS):
@@ -70,6 +70,6 @@ def _median(job: Callable[[], Any]) -> float:
     return float(np.median(taken))
 
 
-def _row(what: str, much: str, seconds: float, n: int = 1, unit: str = "") -> dict[str, Any]:
+def _row(job: str, much: str, seconds: float, n: int = 1, unit: str = "") -> dict[str, Any]:
     rate = {"rate": n / seconds, "unit": f"{unit}/s"} if unit else {"rate": None, "unit": ""}
-    return {"job": what, "of": much, "seconds": seconds, **rate}
+    return {"job": job, "of": much, "seconds": seconds, **rate}

@@ -27,7 +27,7 @@ class Cells:
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise NotADirectoryError(f"folder must be a folder, and {self.folder} is a file")
-        self._looked_at: dict[Path, tuple[int, int, bool]] = {}  # time, size, whether it is whole
+        self._looked_at: dict[Path, tuple[int, int, bool]] = {}  # time, size, completeness
 
     def path(self, configuration: Configuration) -> Path:
         return self.folder / f"{hashlib.sha256(text(configuration).encode()).hexdigest()[:24]}.npz"
@@ -39,7 +39,7 @@ class Cells:
         now = path.stat()
         seen = self._looked_at.get(path)
         if seen is None or seen[:2] != (now.st_mtime_ns, now.st_size):
-            seen = now.st_mtime_ns, now.st_size, self._whole(configuration)
+            seen = now.st_mtime_ns, now.st_size, self._is_complete(configuration)
             self._looked_at[path] = seen
         return seen[2]
 
@@ -63,7 +63,7 @@ class Cells:
         except Exception as error:  # damage shows in many ways: zip's, NumPy's, JSON's, memory's
             raise ValueError(f"{path} is no result of a run ({error}); delete it") from error
 
-    def _whole(self, configuration: Configuration) -> bool:
+    def _is_complete(self, configuration: Configuration) -> bool:
         try:
             self.read(configuration)
         except ValueError as error:

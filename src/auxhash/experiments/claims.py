@@ -1,6 +1,6 @@
-"""The paper's claims as functions of what was measured: held, not held, or not tested.
+"""The paper's claims as functions of measurements: each holds, does not hold, or is not tested.
 
-A test takes records and gives (held, the numbers in a sentence); held is None if the records
+A test takes records and gives (holds, the numbers in a sentence); holds is None if the records
 cannot tell. A case is one (group, hash function, bits); two methods are compared by their means
 over the seeds that both were run with.
 """
@@ -17,7 +17,7 @@ Outcome = tuple[bool | None, str]
 Test = Callable[[Sequence[Record]], Outcome]
 Value = Callable[[Record], float]
 
-# What the paper's words are taken to mean: the share of the cases that has to agree.
+# The paper's words as numbers: the share of the cases that has to agree.
 ALWAYS, NEARLY_ALWAYS, USUALLY, OFTEN = 1.0, 0.9, 2 / 3, 1 / 3
 WORDS = {ALWAYS: "all", NEARLY_ALWAYS: "nine tenths", USUALLY: "two thirds", OFTEN: "a third"}
 
@@ -26,7 +26,7 @@ UNTESTED: Outcome = (None, "This run has no numbers for it.")
 
 @dataclass(frozen=True)
 class Claim:
-    """What is claimed, and how it is tested; `ours` if the claim is not from the paper."""
+    """A claim in words, and its test; `ours` if the claim is not from the paper."""
 
     words: str
     test: Test
@@ -34,7 +34,7 @@ class Claim:
 
     @property
     def as_ours(self) -> "Claim":
-        """The same where the paper shows a figure and says nothing about it."""
+        """The claim marked as ours, where the paper shows a figure and says nothing about it."""
         return replace(self, ours=True)
 
 
@@ -44,15 +44,15 @@ class Verdict:
 
     words: str
     ours: bool
-    held: bool | None
+    holds: bool | None
     numbers: str
     judged: bool = True  # False where the runs are too small to prove anything
 
     @property
     def word(self) -> str:
-        if self.held is not None and not self.judged:
+        if self.holds is not None and not self.judged:
             return "not judged"
-        return {True: "held", False: "not held", None: "not tested"}[self.held]
+        return {True: "held", False: "not held", None: "not tested"}[self.holds]
 
 
 class Pair(NamedTuple):
@@ -75,16 +75,16 @@ def among(groups: str | Sequence[str], test: Test) -> Test:
 
 
 def every(*tests: Test) -> Test:
-    """Held where all tests hold, not held where one does not, whatever the others say."""
+    """Combine tests: the claim holds if all hold, and fails if one fails."""
 
     def test(records: Sequence[Record]) -> Outcome:
-        found = [one(records) for one in tests]
-        outcomes = [held for held, _ in found]
-        held = False if False in outcomes else None if None in outcomes else True
-        tested = [told for outcome, told in found if outcome is not None]
+        results = [one(records) for one in tests]
+        outcomes = [holds for holds, _ in results]
+        holds = False if False in outcomes else None if None in outcomes else True
+        tested = [numbers for outcome, numbers in results if outcome is not None]
         if tested and None in outcomes:
             tested.append("The rest of the claim was not run.")
-        return held, " ".join(dict.fromkeys(tested or [UNTESTED[1]]))
+        return holds, " ".join(dict.fromkeys(tested or [UNTESTED[1]]))
 
     return test
 
@@ -92,16 +92,16 @@ def every(*tests: Test) -> Test:
 def by_construction(test: Test) -> Test:
     """The test of MAC against its start, with the word that it can hardly fail."""
 
-    def told(records: Sequence[Record]) -> Outcome:
-        held, numbers = test(records)
-        if held is None:
-            return held, numbers
-        return held, (
+    def extended(records: Sequence[Record]) -> Outcome:
+        holds, numbers = test(records)
+        if holds is None:
+            return holds, numbers
+        return holds, (
             f"{numbers} Over the pairs that MAC learns from it holds by construction: of its "
             "iterates it returns that of the lowest L(h), and its start is one of them."
         )
 
-    return told
+    return extended
 
 
 def lower_loss(a: str, b: str, share: float = ALWAYS) -> Test:
@@ -212,9 +212,9 @@ def better_retrieval(a: str, b: str, share: float = NEARLY_ALWAYS) -> Test:
 
 
 def drops_at_both_ends(records: Sequence[Record]) -> Outcome:
-    """In most precision/recall curves, r = 0 and r = b have less than half the best precision."""
-    whole = [record.radius for record in records if record.whole and len(record.radius) > 2]
-    curves = [[precision for _, precision in radius] for radius in whole]
+    """Test that in most precision/recall curves r = 0 and r = b have less than half the best."""
+    complete = [record.radius for record in records if record.all_radii and len(record.radius) > 2]
+    curves = [[precision for _, precision in radius] for radius in complete]
     if not curves:
         return UNTESTED
     low = [sum(curve[end] < max(curve) / 2 for curve in curves) for end in (0, -1)]
@@ -276,33 +276,33 @@ def beats_all(
         if not total:
             return UNTESTED
         worst = [f"{name} {n}" for name, n in sorted(losers.items(), key=lambda i: -i[1]) if n]
-        told = f"; ahead of it: {', '.join(worst)}" if worst else ""
+        ahead = f"; ahead of it: {', '.join(worst)}" if worst else ""
         return enough(won, total, share), (
             f"The better of {' and '.join(ours)} is ahead of all others in {won} of {total} cases, "
-            f"{step}{needed(share)}{told}."
+            f"{step}{needed(share)}{ahead}."
         )
 
     return test
 
 
 def only_ones_ahead(ours: Sequence[str], others: Sequence[str], of: str) -> Test:
-    """With the most bits, in every group: ours, and no others, above `of` in mean precision."""
+    """Test that with the most bits ours, and no others, exceed `of` in mean precision."""
 
     def test(records: Sequence[Record]) -> Outcome:
         every = _most_bits(records)
-        held, told = [], []
+        holds, lines = [], []
         for group in dict.fromkeys(r.group for r in every):
             (means,) = _means([r for r in every if r.group == group], _mean_precision).values()
             gains = {name: value - means[of] for name, value in means.items() if of in means}
             mine = {name: gains[name] for name in ours if name in gains}
             rest = {name: gains[name] for name in others if name in gains}
             if mine:
-                held.append(min(mine.values()) > 0 and max(rest.values(), default=0.0) <= 0)
+                holds.append(min(mine.values()) > 0 and max(rest.values(), default=0.0) <= 0)
                 listed = (f"{name} {gain:+.3f}" for name, gain in {**mine, **rest}.items())
-                told.append(f"{group}, {every[0].bits} bits: {', '.join(listed)}")
-        if not held:
+                lines.append(f"{group}, {every[0].bits} bits: {', '.join(listed)}")
+        if not holds:
             return UNTESTED
-        return all(held), f"Mean precision against {of}. {'; '.join(told)}."
+        return all(holds), f"Mean precision against {of}. {'; '.join(lines)}."
 
     return test
 
@@ -320,8 +320,8 @@ def end_up_similar(records: Sequence[Record]) -> Outcome:
     after = [abs(pair.a / pair.b - 1) for pair in ends]
     before = [abs(starts[pair.case].a / starts[pair.case].b - 1) for pair in ends]
     nearer = sum(x < y for x, y in zip(after, before, strict=True))
-    held = bool(enough(nearer, len(ends), USUALLY) and max(after) <= SIMILAR)
-    return held, (
+    holds = bool(enough(nearer, len(ends), USUALLY) and max(after) <= SIMILAR)
+    return holds, (
         f"L of the two differs by {np.mean(after):.1%} on average and {max(after):.1%} at most "
         f"(needed: {SIMILAR:.0%}), after {np.mean(before):.1%} between quad and cut; nearer than "
         f"those in {nearer} of {len(ends)} cases{needed(USUALLY)}."
@@ -387,12 +387,12 @@ def largest_effective(method: str, share: float = USUALLY) -> Test:
         if not means:
             return UNTESTED
         won = sum(of[method] >= max(of.values()) for of in means.values())
-        told = []
+        lines = []
         for bits, of in means.items():
             best = max((name for name in of if name != method), key=lambda name: of[name])
-            told.append(f"{bits} bits: {of[method]:.2f}, best other {of[best]:.2f} ({best})")
+            lines.append(f"{bits} bits: {of[method]:.2f}, best other {of[best]:.2f} ({best})")
         return enough(won, len(means), share), (
-            f"{method} is first in {won} of {len(means)} cases{needed(share)}; {'; '.join(told)}."
+            f"{method} is first in {won} of {len(means)} cases{needed(share)}; {'; '.join(lines)}."
         )
 
     return test
@@ -411,8 +411,8 @@ def low_precision(method: str) -> Test:
         if not ranks:
             return UNTESTED
         low = sum(rank > count / 2 for rank, count in ranks.values())
-        told = ", ".join(f"{r} of {n} at {bits} bits" for bits, (r, n) in ranks.items())
-        return enough(low, len(ranks), USUALLY), f"{method}'s place in precision: {told}."
+        places = ", ".join(f"{r} of {n} at {bits} bits" for bits, (r, n) in ranks.items())
+        return enough(low, len(ranks), USUALLY), f"{method}'s place in precision: {places}."
 
     return test
 
@@ -435,14 +435,14 @@ def more_effective(a: str, b: str, share: float = USUALLY) -> Test:
     return test
 
 
-SOME = 0.2  # the least rank correlation that counts
+MIN_CORRELATION = 0.2  # of ranks, that counts
 
 
 def utilization_goes_with_precision(records: Sequence[Record]) -> Outcome:
     """Rank correlation of effective bits and precision over the methods, on average, >= SOME."""
     effective = _means(records, lambda r: r.effective.get("base", float("nan")))
     precision = _means(records, _mean_precision)
-    found = {}
+    correlations = {}
     for bits, of in effective.items():
         names = sorted(of)
         if len(names) > 2:
@@ -450,12 +450,12 @@ def utilization_goes_with_precision(records: Sequence[Record]) -> Outcome:
                 np.argsort(np.argsort([part[bits][n] for n in names])) - (len(names) - 1) / 2
                 for part in (effective, precision)
             ]
-            found[bits] = float(ranks[0] @ ranks[1] / (ranks[0] @ ranks[0]))
-    if not found:
+            correlations[bits] = float(ranks[0] @ ranks[1] / (ranks[0] @ ranks[0]))
+    if not correlations:
         return UNTESTED
-    told = ", ".join(f"{value:+.2f} at {bits} bits" for bits, value in found.items())
-    return bool(np.mean(list(found.values())) >= SOME), (
-        f"Rank correlation over the methods: {told} (needed: {SOME} on average)."
+    listed = ", ".join(f"{value:+.2f} at {bits} bits" for bits, value in correlations.items())
+    return bool(np.mean(list(correlations.values())) >= MIN_CORRELATION), (
+        f"Rank correlation over the methods: {listed} (needed: {MIN_CORRELATION} on average)."
     )
 
 
@@ -465,18 +465,18 @@ def _mean_precision(record: Record) -> float:
 
 def _means(records: Sequence[Record], value: Value) -> dict[int, dict[str, float]]:
     """The mean of each method over groups and seeds, by number of bits."""
-    found: dict[int, dict[str, list[float]]] = {}
+    values_of: dict[int, dict[str, list[float]]] = {}
     for record in records:
-        found.setdefault(record.bits, {}).setdefault(record.method, []).append(value(record))
+        values_of.setdefault(record.bits, {}).setdefault(record.method, []).append(value(record))
     return {
         bits: {name: float(np.mean(values)) for name, values in of.items()}
-        for bits, of in found.items()
+        for bits, of in values_of.items()
     }
 
 
 def paired(records: Sequence[Record], a: str, b: str, value: Value) -> list[Pair]:
     """Both methods in every case that both were run in; one of a fixed hash function fits any."""
-    found = []
+    pairs = []
     kinds = dict.fromkeys(r.hash_function for r in records if r.method in (a, b))
     groups = dict.fromkeys((r.group, r.bits) for r in records)
     for group, bits in groups:
@@ -494,28 +494,28 @@ def paired(records: Sequence[Record], a: str, b: str, value: Value) -> list[Pair
             if seeds:
                 means = (float(np.mean([part[seed] for seed in seeds])) for part in of)
                 case = ", ".join(filter(None, (group, kind, f"{bits} bits")))
-                found.append(Pair(case, *means))
-    return found
+                pairs.append(Pair(case, *means))
+    return pairs
 
 
 def at_ranks(records: Sequence[Record], a: str, b: str) -> list[Pair]:
     """`paired`, for the precision at every k."""
-    found = []
+    compared = []
     for k in sorted({k for record in records for k in record.precision}):
         having = [record for record in records if k in record.precision]
         pairs = paired(having, a, b, lambda record: record.precision[k])  # noqa: B023
-        found += [Pair(f"{pair.case}, k = {k}", pair.a, pair.b) for pair in pairs]
-    return found
+        compared += [Pair(f"{pair.case}, k = {k}", pair.a, pair.b) for pair in pairs]
+    return compared
 
 
 def _at_recalls(records: Sequence[Record], a: str, b: str) -> list[Pair]:
     """`paired`, for the precision at each of RECALLS."""
     having = [record for record in records if record.radius]
-    found = []
+    compared = []
     for recall in RECALLS:
         pairs = paired(having, a, b, lambda r: precision_at_recall(r, recall))  # noqa: B023
-        found += [Pair(f"{pair.case}, recall {recall:g}", pair.a, pair.b) for pair in pairs]
-    return found
+        compared += [Pair(f"{pair.case}, recall {recall:g}", pair.a, pair.b) for pair in pairs]
+    return compared
 
 
 def enough(won: int, total: int, share: float) -> bool:
@@ -542,7 +542,7 @@ def _by_case_and_rank(records: Sequence[Record]) -> list[dict[str, float]]:
 
 
 def _by_case_and_recall(records: Sequence[Record]) -> list[dict[str, float]]:
-    """The same for each group, number of bits and recall."""
+    """Mean precision of each method, for each group, number of bits and recall."""
     having = [record for record in records if record.radius]
     return _by_case(having, lambda r: {at: precision_at_recall(r, at) for at in RECALLS})
 
@@ -550,9 +550,9 @@ def _by_case_and_recall(records: Sequence[Record]) -> list[dict[str, float]]:
 def _by_case(
     records: Sequence[Record], values: Callable[[Record], Mapping[Any, float]]
 ) -> list[dict[str, float]]:
-    found: dict[tuple[str, int, Any], dict[str, list[float]]] = {}
+    cases: dict[tuple[str, int, Any], dict[str, list[float]]] = {}
     for record in records:
         for at, value in values(record).items():
-            case = found.setdefault((record.group, record.bits, at), {})
+            case = cases.setdefault((record.group, record.bits, at), {})
             case.setdefault(record.method, []).append(value)
-    return [{name: float(np.mean(v)) for name, v in case.items()} for case in found.values()]
+    return [{name: float(np.mean(v)) for name, v in case.items()} for case in cases.values()]

@@ -66,7 +66,7 @@ class Comparison:
         return ["method", "bits", *owned, *measures, *failed], rows
 
     def table(self) -> Table:
-        """The same as a table for the terminal."""
+        """The means over the seeds as a table for the terminal."""
         columns, rows = self.texts()
         table = Table()
         for name in columns:
@@ -77,7 +77,7 @@ class Comparison:
         return table
 
     def at(self, k: Iterable[int]) -> "Comparison":
-        """The same with precision at these ranks alone."""
+        """The comparison with precision at these ranks alone."""
         wanted = {f"p@{rank}" for rank in k}
         rows = [
             {name: value for name, value in row.items() if name in wanted or name[:2] != "p@"}
@@ -150,8 +150,8 @@ def compare(
     mark = runs.data_identity(data)
     rows = []
     jobs = [(seed, b, entry) for seed in every_seed for b in lengths for entry in chosen]
-    told = TextColumn("{task.description}", markup=False)
-    columns = SpinnerColumn(), MofNCompleteColumn(), told, TimeElapsedColumn()
+    description = TextColumn("{task.description}", markup=False)
+    columns = SpinnerColumn(), MofNCompleteColumn(), description, TimeElapsedColumn()
     with Progress(*columns, disable=not verbose) as bar:
         task = bar.add_task("", total=len(jobs))
         drawn = _Drawn(data, shared.pairs, n_jobs)
@@ -190,7 +190,7 @@ class _Drawn:
 
 @dataclass(frozen=True)
 class _Job:
-    """What makes one row: a method with a number of bits and a seed."""
+    """One row of a comparison: a method with a number of bits and a seed."""
 
     entry: Entry
     n_bits: int
@@ -230,13 +230,13 @@ class _Job:
     def _measured(self, facts: runs.Facts, codes: Arrays, pairs: Affinity) -> dict[str, Any]:
         within = [rank for rank in self.ranks if rank <= len(self.data.base)]
         on: devices.DeviceName = "cpu" if self.device == "cpu" else "auto"  # the numbers are equal
-        found = runs.measure(codes, self.n_bits, self.data, within or [1], self.n_jobs, on)
-        at = dict(zip(found.k.tolist(), found.precision.tolist(), strict=True))
+        scores = runs.measure(codes, self.n_bits, self.data, within or [1], self.n_jobs, on)
+        at = dict(zip(scores.k.tolist(), scores.precision.tolist(), strict=True))
         return {
             "L(h)": runs.training_loss(codes, self.n_bits, pairs, self.loss),
             **{f"p@{rank}": at[rank] if rank in within else float("nan") for rank in self.ranks},
-            "mAP": found.mean_average_precision,
-            "b_eff": found.utilization,
+            "mAP": scores.mean_average_precision,
+            "b_eff": scores.utilization,
             "train s": facts["seconds"],
             "codes/s": facts["codes_per_second"],
             "model bytes": facts["bytes"],
@@ -251,7 +251,7 @@ def _protocol(
     seeds: Sequence[int],
     k: Sequence[int],
 ) -> dict[str, Any]:
-    """What a reader must know; methods with a loss or pairs of their own are named."""
+    """Facts that a reader must know; methods with a loss or pairs of their own are named."""
     pairs = f"{_numbers(shared.pairs)} for each training point"
     pairs += ", the same for all methods that learn from pairs"
     for entry in chosen:
@@ -292,21 +292,21 @@ def _numbers(pairs: PairNumbers) -> str:
     return f"{similar} similar and {dissimilar} dissimilar"
 
 
-def _several(name: str, values: Any, least: int, most: int | None = None) -> tuple[int, ...]:
+def _several(name: str, values: object, least: int, most: int | None = None) -> tuple[int, ...]:
     """One whole number or several that differ, as a tuple."""
     items = (
         list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
     )
-    found = tuple(whole(name, item, least, most) for item in items)
-    if not found:
+    numbers = tuple(whole(name, item, least, most) for item in items)
+    if not numbers:
         raise ArgumentError(f"{name} must be a whole number or several, got none")
-    if twice := [value for at, value in enumerate(found) if value in found[:at]]:
+    if twice := [value for at, value in enumerate(numbers) if value in numbers[:at]]:
         raise ArgumentError(f"{name} must be given once each, got {twice[0]} twice")
-    return found
+    return numbers
 
 
 def _why(rows: Sequence[dict[str, Any]]) -> str:
-    """Why the first run that failed did, and with which seed unless all failed."""
+    """Reason why the first run that failed did, and its seed unless all failed."""
     failed = [row for row in rows if row["failed"]]
     if not failed:
         return ""

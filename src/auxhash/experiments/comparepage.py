@@ -22,13 +22,13 @@ from auxhash.experiments.page import page
 from auxhash.experiments.svg import Plot, Series
 from auxhash.files.writing import writing
 
-CURVE = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)  # ranks of the curves
-USUAL = 100  # where the curves end, unless a larger rank is asked for
+CURVE_RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
+LAST_RANK = 100  # of the curves, unless a larger one is asked for
 
 
 @dataclass(frozen=True)
 class PageHead:
-    """What a page says about itself; `command` is what made it."""
+    """Title and introduction of a page; `command` is what made it."""
 
     name: str
     title: str
@@ -39,7 +39,7 @@ class PageHead:
 
 @dataclass(frozen=True)
 class Compared:
-    """What is compared, as `compare` takes it."""
+    """Arguments of a comparison, as `compare` takes them."""
 
     data: Dataset
     methods: Methods
@@ -76,23 +76,23 @@ class Compared:
                 device,
             )
             galleries = self._galleries(Cells(kept), devices.get(device).name)
-        found = every.at(self.k)
+        comparison = every.at(self.k)
         content = FigureContent(
             (),
-            [_table(found, head.note), *self._curves(every)],
-            [(name, _told(value)) for name, value in found.protocol.items()],
-            found.rows,
+            [_table(comparison, head.note), *self._curves(every)],
+            [(name, _in_words(value)) for name, value in comparison.protocol.items()],
+            comparison.rows,
             galleries,
         )
         with writing(output) as temporary:
             text = page(head.name, head.title, head.about, content, head.command)
             temporary.write_text(text, "utf-8")
-        return found
+        return comparison
 
     def _ranks(self) -> list[int]:
         """Ranks of the curves: up to the largest asked for, within the base."""
-        last = min(max(USUAL, *self.k), len(self.data.base))
-        return [k for k in CURVE if k <= last]
+        last = min(max(LAST_RANK, *self.k), len(self.data.base))
+        return [k for k in CURVE_RANKS if k <= last]
 
     def _curves(self, every: Comparison) -> list[Section]:
         """Precision over k for each number of bits; over bits, if there are several."""
@@ -121,16 +121,16 @@ class Compared:
         return sections
 
     def _galleries(self, cells: Cells, device: Any) -> list[Gallery]:
-        """What each method retrieves with the most bits, if the data set has pictures."""
+        """Pictures that each method retrieves with the most bits, if the data set has pictures."""
         if self.data.query.images is None:
             return []
         b, seed, mark = max(self.bits), self.seeds[0], runs.data_identity(self.data)
         shared = Shared(self.loss, self.n_similar, self.n_dissimilar)
-        made = {
+        configurations = {
             entry.name: entry.configuration(mark, b, seed, device)
             for entry in entries(self.methods, shared)
         }
-        codes = {name: cells.read(one)[1] for name, one in made.items() if one in cells}
+        codes = {name: cells.read(one)[1] for name, one in configurations.items() if one in cells}
         return [pictures(count(b, "bit"), self.data, codes, b)] if codes else []
 
 
@@ -144,8 +144,8 @@ def _kept(folder: str | Path | None) -> Iterator[str | Path]:
         yield temporary
 
 
-def _table(found: Comparison, note: str) -> Section:
-    columns, rows = found.texts()
+def _table(comparison: Comparison, note: str) -> Section:
+    columns, rows = comparison.texts()
     return Section("The methods", table=Table(columns, rows), note=note)
 
 
@@ -154,15 +154,15 @@ def _series(points: Iterable[tuple[str, int, float]]) -> list[Series]:
     by_method: dict[str, dict[int, list[float]]] = {}
     for method, x, y in points:
         by_method.setdefault(method, {}).setdefault(x, []).append(y)
-    found = []
+    series = []
     for method, values in by_method.items():
         every = [values[x] for x in sorted(values)]
         several = any(len(seeds) > 1 for seeds in every)
         spread = ([min(s) for s in every], [max(s) for s in every]) if several else ((), ())
         means = [sum(seeds) / len(seeds) for seeds in every]
-        found.append(Series(method, style(method), sorted(values), means, *spread))
-    return found
+        series.append(Series(method, style(method), sorted(values), means, *spread))
+    return series
 
 
-def _told(value: Any) -> str:
+def _in_words(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -39,7 +39,7 @@ METHODS = (*OURS, *baselines.__all__)
 BY_NAME = ("NeighborHash",)  # not among all: it learns from no labels, and takes minutes
 SET = ("n_bits", "random_state", *PARAMETERS_WITHOUT_EFFECT)
 UNUSED = SET[:2]  # of a hasher's own, which the comparison says it does not use
-LONGEST = 40  # characters shown of a parameter's value
+MAX_SHOWN = 40  # characters shown of a parameter's value
 
 MethodLike = str | Hasher
 Methods = MethodLike | Iterable[MethodLike] | Mapping[str, MethodLike]
@@ -47,7 +47,7 @@ Methods = MethodLike | Iterable[MethodLike] | Mapping[str, MethodLike]
 
 @dataclass(frozen=True)
 class Shared:
-    """What all methods of a comparison have in common, unless they have their own."""
+    """Settings that all methods of a comparison share, unless they have their own."""
 
     loss: Any = "ksh"
     n_similar: int | None = 100
@@ -78,7 +78,7 @@ class Entry:
     def configuration(
         self, mark: str, n_bits: int, seed: int, device: DeviceName = "cpu"
     ) -> Configuration:
-        """All that the result depends on."""
+        """Everything that the result depends on."""
         fresh = self.prepared(n_bits, seed, None, device)
         return runs.configuration(mark, fresh, self.pairs, seed)
 
@@ -102,15 +102,15 @@ def entries(methods: Methods, shared: Shared) -> list[Entry]:
     if isinstance(methods, Mapping):
         if wrong := [name for name in methods if not (isinstance(name, str) and name)]:
             raise ArgumentError(f"methods must have names for keys, got {wrong[0]!r}")
-        found = [_entry(method, shared, name) for name, method in methods.items()]
+        chosen = [_entry(method, shared, name) for name, method in methods.items()]
     else:
-        found = _told_apart([(method, _entry(method, shared)) for method in methods])
-    if not found:
+        chosen = _named_apart([(method, _entry(method, shared)) for method in methods])
+    if not chosen:
         raise ArgumentError("methods must hold at least one name or hasher, got none")
-    return found
+    return chosen
 
 
-def _entry(method: Any, shared: Shared, name: str = "") -> Entry:
+def _entry(method: object, shared: Shared, name: str = "") -> Entry:
     if isinstance(method, str):
         hasher = known(method)
         hasher = runs.prepared(hasher, hasher.n_bits, **vars(shared))
@@ -136,13 +136,13 @@ def _entry(method: Any, shared: Shared, name: str = "") -> Entry:
     pairs = shared.pairs
     if runs.learns_from_pairs(hasher):
         pairs = parameters.get("n_similar", pairs[0]), parameters.get("n_dissimilar", pairs[1])
-    given = _given(hasher, shared)
-    own = {name: value for name, value in given.items() if name not in SET}
-    unused = {name: given[name] for name in given if name in UNUSED}
+    changed = _changed(hasher, shared)
+    own = {name: value for name, value in changed.items() if name not in SET}
+    unused = {name: changed[name] for name in changed if name in UNUSED}
     return Entry(named, hasher, own, pairs, unused)
 
 
-def _given(hasher: Hasher, shared: Shared) -> dict[str, Any]:
+def _changed(hasher: Hasher, shared: Shared) -> dict[str, Any]:
     """Parameters other than the defaults and what is shared, in the order of the signature."""
     values = hasher.get_params(deep=False)
     signature = inspect.signature(type(hasher)).parameters
@@ -154,22 +154,22 @@ def _given(hasher: Hasher, shared: Shared) -> dict[str, Any]:
     }
 
 
-def _told_apart(found: list[tuple[MethodLike, Entry]]) -> list[Entry]:
+def _named_apart(methods: list[tuple[MethodLike, Entry]]) -> list[Entry]:
     """The entries under distinct names: with parameters that differ and, if needed, a number."""
-    texts = Counter(method for method, _ in found if isinstance(method, str))
+    texts = Counter(method for method, _ in methods if isinstance(method, str))
     if twice := [name for name, times in texts.items() if times > 1]:
         raise ArgumentError(f"methods must be named once each, got {twice[0]!r} twice")
     alike: dict[str, list[Entry]] = {}
-    for _, entry in found:
+    for _, entry in methods:
         alike.setdefault(entry.name, []).append(entry)
     taken = set(texts)
     apart = []
-    for method, entry in found:
+    for method, entry in methods:
         name = entry.name
         if not isinstance(method, str):
             if special := _special(entry, alike[name]):
                 name = f"{name}({in_short(special)})"
-            numbers = (f"{name} #{number}" for number in range(2, len(found) + 2))
+            numbers = (f"{name} #{number}" for number in range(2, len(methods) + 2))
             name = name if name not in taken else next(n for n in numbers if n not in taken)
             taken.add(name)
         apart.append(replace(entry, name=name))
@@ -214,4 +214,4 @@ def shown(value: Any) -> str:
         text = f"{type(value).__name__}()"
     else:
         text = " ".join(repr(value).split())
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."

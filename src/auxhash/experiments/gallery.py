@@ -1,4 +1,4 @@
-"""Some queries and what each method retrieves first for them: what is right and what is wrong."""
+"""Galleries: some queries, and the points that each method retrieves first for them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Strip:
 
 @dataclass(frozen=True)
 class Gallery:
-    """For each query its own picture and one strip per method; or why there are no pictures."""
+    """Pictures of queries with one strip per method each, or the reason why there are none."""
 
     title: str
     queries: Sequence[tuple[Strip, Sequence[Strip]]] = ()
@@ -40,7 +40,7 @@ def gallery(group: Group, cells: Cells) -> Gallery | None:
     """A gallery at the group's middle number of bits; None if nothing was trained."""
     bits = group.bits[len(group.bits) // 2]
     codes = {method: group.codes(method, bits, cells) for method in group.methods}
-    trained = {method: found for method, found in codes.items() if found is not None}
+    trained = {method: own for method, own in codes.items() if own is not None}
     if not trained:
         return None
     title = f"{group.name}, {count(bits, 'bit')}, {group.hash_functions[0]} hash function"
@@ -52,13 +52,13 @@ def pictures(title: str, data: Dataset, codes: Mapping[str, Arrays], bits: int) 
     if data.query.images is None or data.base.images is None:
         return Gallery(title, why_none=f"{data.name} holds descriptors, not images to be shown.")
     chosen = _chosen(data)
-    found = {method: _search(some, chosen, bits) for method, some in codes.items()}
+    retrieved = {method: _search(own, chosen, bits) for method, own in codes.items()}
     shown = [
         (
             _strip("query", data.query, np.array([q]), [True]),
             [
                 _strip(name, data.base, rows[at], _right(data, q, rows[at]))
-                for name, rows in found.items()
+                for name, rows in retrieved.items()
             ],
         )
         for at, q in enumerate(chosen)

@@ -31,9 +31,9 @@ MU_FOUND = "MACcut, mu found"  # with mu_1 by search, in place of the paper's
 PAPERS = ("MACcut", "MACquad", MU_FOUND)
 WITH_KINDS = (*OURS, *PAPERS, "KSH")  # methods that can have several hash functions
 MANY_CENTRES, LIBSVM = "many centres", "LIBSVM"  # hash functions, beside "linear" and "rbf"
-FACTOR = 4  # on the number of centres of "rbf"
+CENTRES_FACTOR = 4  # on the number of centres of "rbf"
 RANKS = (10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000)
-DEEPEST = 5  # ranks go up to 1/5 of the base: beyond, every method retrieves by chance
+BASE_PER_RANK = 5  # ranks go up to 1/5 of the base: beyond, every method retrieves by chance
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class PlannedRun:
         """The hash function of that name, for the parameter of a method."""
         if self.hash_function == MANY_CENTRES:
             usual = hashfunctions.RadialBasis().n_centers
-            return hashfunctions.rbf(n_centers=FACTOR * usual)
+            return hashfunctions.rbf(n_centers=CENTRES_FACTOR * usual)
         if self.hash_function == LIBSVM:
             return _libsvm(self.data)
         return self.hash_function
@@ -96,7 +96,7 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Record:
-    """What was measured of one method with one seed: all that a claim looks at."""
+    """Measurements of one method with one seed: all that a claim looks at."""
 
     group: str
     method: str
@@ -111,11 +111,11 @@ class Record:
     history: list[dict[str, Any]] = field(default_factory=list)  # MAC's steps, as `mac.Step`
     seconds: float = float("nan")  # of training
     points: int = 0  # trained on
-    whole: bool = True  # whether `radius` has every radius, 0 to b
+    all_radii: bool = True  # whether `radius` has every radius, 0 to b
 
     @property
     def key(self) -> tuple[str, str, str, int, int]:
-        """What was measured: once in each figure."""
+        """Identity of a measurement: once in each figure."""
         return self.group, self.method, self.hash_function, self.bits, self.seed
 
 
@@ -141,7 +141,7 @@ class Group:
         return list(dict.fromkeys(training for _, training in self._members()))
 
     def records(self, cells: Cells) -> list[Record]:
-        """What was measured, of the runs that have been trained."""
+        """Records of the runs that have been trained."""
         members = [pair for pair in self._members() if pair[1].configuration() in cells]
         return [self._record(method, training, cells) for method, training in members]
 
@@ -188,8 +188,8 @@ class Group:
         facts, arrays = cells.read(training.configuration())
         codes = _codes(method, arrays)
         data, b = self.data.judged(self.n_jobs), training.n_bits
-        ranks = [k for k in RANKS if k <= len(data.base) // DEEPEST]
-        found = runs.measure(codes, b, data, ranks, self.n_jobs)
+        ranks = [k for k in RANKS if k <= len(data.base) // BASE_PER_RANK]
+        scores = runs.measure(codes, b, data, ranks, self.n_jobs)
         pairs = drawn(self.data, self.pairs, training.seed, self.n_jobs)
         history = facts["history"]
         if len(history) > 1:
@@ -202,9 +202,9 @@ class Group:
             b,
             training.seed,
             runs.training_loss(codes, b, pairs, self.loss),
-            dict(zip(found.k.tolist(), found.precision.tolist(), strict=True)),
-            list(zip(found.radius_recall.tolist(), found.radius_precision.tolist(), strict=True)),
-            found.mean_average_precision,
+            dict(zip(scores.k.tolist(), scores.precision.tolist(), strict=True)),
+            list(zip(scores.radius_recall.tolist(), scores.radius_precision.tolist(), strict=True)),
+            scores.mean_average_precision,
             {name: metrics.code_utilization(codes[name]) for name in ("base", "query")},
             history,
             facts["history"][0]["seconds"] if method in TWO_STEP_OF else facts["seconds"],

@@ -25,10 +25,10 @@ from auxhash.experiments.runs import Facts
 
 def losses(record: Record) -> list[float]:
     """L(h) of the iterates, one for each step: an ignored step leaves it as it was."""
-    found: list[float] = []
+    values: list[float] = []
     for step in record.history:
-        found.append(step["loss"] if step.get("accepted", True) or not found else found[-1])
-    return found
+        values.append(step["loss"] if step.get("accepted", True) or not values else values[-1])
+    return values
 
 
 def iterations(low: int, high: int) -> Test:
@@ -40,8 +40,8 @@ def iterations(low: int, high: int) -> Test:
             return UNTESTED
         counts = [len(record.history) - 1 for record in macs]
         stopped = sum(record.history[-1]["violations"] == 0 for record in macs)
-        held = all(low <= n <= high for n in counts) and stopped == len(macs)
-        return held, (
+        holds = all(low <= n <= high for n in counts) and stopped == len(macs)
+        return holds, (
             f"{min(counts)} to {max(counts)} iterations, {np.mean(counts):.1f} on average; "
             f"{stopped} of {len(macs)} runs ended with Z = h(X)."
         )
@@ -87,7 +87,7 @@ def progress_at_the_beginning(records: Sequence[Record]) -> Outcome:
 
 def _validated(records: Sequence[Record]) -> list[Record]:
     scores = [(r, [step.get("score", np.nan) for step in r.history]) for r in mac_runs(records)]
-    return [record for record, found in scores if found and np.isfinite(found).all()]
+    return [record for record, values in scores if values and np.isfinite(values).all()]
 
 
 def never_below_the_start(records: Sequence[Record]) -> Outcome:
@@ -161,7 +161,7 @@ def raises_near_the_end(method: str, share: float = USUALLY) -> Test:
 
 
 def never_raises(method: str) -> Test:
-    """No bit update of the method had to be skipped because it would raise L_P."""
+    """Test that no bit update of the method had to be skipped because it would raise L_P."""
 
     def test(records: Sequence[Record]) -> Outcome:
         runs = [r for r in mac_runs(records) if r.method == method]
@@ -211,8 +211,8 @@ def iterations_like_a_two_step(records: Sequence[Record]) -> Outcome:
     if not times:
         return UNTESTED
     ratios = [later / first for first, later in times]
-    held = all(1 / COMPARABLE <= ratio <= COMPARABLE for ratio in ratios)
-    return held, (
+    holds = all(1 / COMPARABLE <= ratio <= COMPARABLE for ratio in ratios)
+    return holds, (
         f"An iteration takes {min(ratios):.2f} to {max(ratios):.2f} times as long as the two-step "
         f"solution, {np.mean(ratios):.2f} on average (needed: 1/{COMPARABLE} to {COMPARABLE})."
     )
@@ -225,7 +225,7 @@ def _first_and_later(records: Sequence[Record]) -> list[tuple[float, float]]:
 
 
 def z_step_dominates(records: Sequence[Record]) -> Outcome:
-    """More than half of the time of Z and h steps is spent in the Z step, in every run."""
+    """Test that the Z step takes more than half of the time of Z and h steps, in every run."""
     runs = [r for r in mac_runs(records) if np.isfinite(r.history[0].get("z_seconds", np.nan))]
     if not runs:
         return UNTESTED
@@ -233,11 +233,11 @@ def z_step_dominates(records: Sequence[Record]) -> Outcome:
     for record in runs:
         z, h = (sum(s[name] for s in record.history) for name in ("z_seconds", "h_seconds"))
         shares.setdefault((record.method, record.hash_function), []).append(z / (z + h))
-    every = [share for found in shares.values() for share in found]
-    told = ", ".join(
-        f"{method} {kind} {np.mean(found):.0%}" for (method, kind), found in shares.items()
+    every = [share for own in shares.values() for share in own]
+    listed = ", ".join(
+        f"{method} {kind} {np.mean(own):.0%}" for (method, kind), own in shares.items()
     )
-    return min(every) > 0.5, f"The Z step's share of the time: {told}."
+    return min(every) > 0.5, f"The Z step's share of the time: {listed}."
 
 
 MINUTES = 2  # the paper's time for an iteration, on a laptop of its day
@@ -253,8 +253,8 @@ def iteration_in_time(records: Sequence[Record]) -> Outcome:
         name: float(np.mean([s["seconds"] for r in macs if r.method == name for s in r.history]))
         for name in dict.fromkeys(r.method for r in macs)
     }
-    told = ", ".join(f"{name} {value:.1f} s" for name, value in means.items())
-    return max(means.values()) <= 60 * MINUTES, f"An iteration takes {told} on average."
+    listed = ", ".join(f"{name} {value:.1f} s" for name, value in means.items())
+    return max(means.values()) <= 60 * MINUTES, f"An iteration takes {listed} on average."
 
 
 FEW_TIMES = 10
@@ -272,11 +272,11 @@ def few_two_steps(records: Sequence[Record]) -> Outcome:
     )
 
 
-FEW = 5  # iterations
+MAX_ITERATIONS = 5  # that finding mu_1 may take
 
 
 def mu_in_a_few_iterations(method: str) -> Test:
-    """To find mu_1 takes no longer than FEW iterations, in every run of a method that does."""
+    """Test that finding mu_1 takes at most MAX_ITERATIONS, in every run of a method that does."""
 
     def test(records: Sequence[Record]) -> Outcome:
         runs = [r.history for r in records if r.method == method and len(r.history) > 2]
@@ -289,9 +289,9 @@ def mu_in_a_few_iterations(method: str) -> Test:
             # The first step has the search beside what each of the others has.
             search = max(0.0, rest[0] - float(np.mean(rest[1:])))
             ratios.append(search / float(np.mean([s["seconds"] for s in history[2:]])))
-        return max(ratios) <= FEW, (
+        return max(ratios) <= MAX_ITERATIONS, (
             f"The search for mu_1 took as long as {np.mean(ratios):.1f} iterations on average, "
-            f"{max(ratios):.1f} at most (needed: {FEW})."
+            f"{max(ratios):.1f} at most (needed: {MAX_ITERATIONS})."
         )
 
     return test

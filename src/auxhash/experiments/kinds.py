@@ -86,7 +86,7 @@ def free_codes_far_below(records: Sequence[Record]) -> Outcome:
 def kernel_nearer_than_linear(records: Sequence[Record]) -> Outcome:
     """L(h) is lower with kernel than with linear hash functions, for cut and MACcut."""
     linear, kernel = ([r for r in records if r.hash_function == kind] for kind in ("linear", "rbf"))
-    told, won, total = [], 0, 0
+    lines, won, total = [], 0, 0
     for method in ("cut", "MACcut"):
         values = [
             {(r.group, r.bits, r.seed): r.loss for r in part if r.method == method}
@@ -97,11 +97,11 @@ def kernel_nearer_than_linear(records: Sequence[Record]) -> Outcome:
         won += sum(values[1][case] < values[0][case] for case in common)
         if common:
             ratio = np.mean([values[1][case] / values[0][case] for case in common])
-            told.append(f"{method} {100 * (1 - ratio):.1f}%")
+            lines.append(f"{method} {100 * (1 - ratio):.1f}%")
     if not total:
         return UNTESTED
     return won == total, (
-        f"L lower with a kernel in {won} of {total} runs, by {', '.join(told)} on average."
+        f"L lower with a kernel in {won} of {total} runs, by {', '.join(lines)} on average."
     )
 
 
@@ -178,7 +178,7 @@ def _kinds_compared(
     records: Sequence[Record], method: str, one: str, other: str, value: Value
 ) -> list[tuple[float, float]]:
     """A method's values with two kinds of hash function, for every group, bits and seed."""
-    found = [
+    values = [
         {
             (r.group, r.bits, r.seed): value(r)
             for r in records
@@ -186,7 +186,7 @@ def _kinds_compared(
         }
         for kind in (one, other)
     ]
-    return [(found[0][case], found[1][case]) for case in found[0] if case in found[1]]
+    return [(values[0][case], values[1][case]) for case in values[0] if case in values[1]]
 
 
 def _values(records: Sequence[Record], method: str, kind: str) -> dict[Case, float]:

@@ -39,7 +39,7 @@ def entries(records: Sequence[Record]) -> list[Written]:
 
 
 def _entry(own: Sequence[Record]) -> Written:
-    """What the records of several seeds hold."""
+    """Values of the records of several seeds."""
     one = own[0]
     entry: Written = {"group": one.group, "method": one.method, "hash_function": one.hash_function}
     entry |= {"bits": one.bits, "points": one.points, "seeds": [r.seed for r in own]}
@@ -58,13 +58,13 @@ def _entry(own: Sequence[Record]) -> Written:
     if one.history and one.method not in TWO_STEP_OF:
         entry["history"] = [[_round(s["loss"]) for s in r.history] for r in own]
         entry["free loss"] = [_round(r.history[0]["free_loss"]) for r in own]
-        every = {told: _steps(own, name) for told, name in STEPS.items()}
-        entry |= {told: values for told, values in every.items() if values is not None}
+        every = {key: _steps(own, name) for key, name in STEPS.items()}
+        entry |= {key: values for key, values in every.items() if values is not None}
     return entry
 
 
 def _steps(records: Sequence[Record], name: str) -> list[list[float | None]] | None:
-    """Something of every step; None if it was not measured."""
+    """One value of every step; None if it was not measured."""
     if any(name not in step for record in records for step in record.history):
         return None
     return [[_round(float(step[name])) for step in record.history] for record in records]
@@ -83,12 +83,12 @@ def records(numbers: Iterable[Written]) -> list[Record]:
 
 
 def _record(entry: Written, at: int) -> Record:
-    """That of one seed."""
+    """Record of one seed."""
     history, seconds = _history(entry, at), entry["seconds"][at]
     if isinstance(seconds, list):
         history = [step | {"seconds": s} for step, s in zip(history, seconds, strict=True)]
         seconds = sum(seconds)
-    whole = "recall at radius" in entry
+    all_radii = "recall at radius" in entry
     return Record(
         entry["group"],
         entry["method"],
@@ -103,7 +103,7 @@ def _record(entry: Written, at: int) -> Record:
         history,
         _number(seconds),
         entry.get("points", 0),
-        whole=whole,
+        all_radii=all_radii,
     )
 
 
@@ -117,12 +117,13 @@ def _curve(entry: Written, at: int) -> list[tuple[float, float]]:
 
 
 def _history(entry: Written, at: int) -> list[dict[str, Any]]:
-    """The steps of MAC; the loss of the free codes is told of the first alone."""
+    """The steps of MAC; only the first has the loss of the free codes."""
     if "history" not in entry:
         return []
-    told = {name: entry[told][at] for told, name in STEPS.items() if told in entry}
+    by_name = {name: entry[key][at] for key, name in STEPS.items() if key in entry}
     steps = [
-        {"iteration": i, "loss": _number(loss)} | {name: _number(told[name][i]) for name in told}
+        {"iteration": i, "loss": _number(loss)}
+        | {name: _number(by_name[name][i]) for name in by_name}
         for i, loss in enumerate(entry["history"][at])
     ]
     steps[0]["free_loss"] = _number(entry["free loss"][at])

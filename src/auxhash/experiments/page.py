@@ -24,7 +24,7 @@ NUMBER = re.compile(r"[-+]?[\d.,]+%?|-|")
 
 
 def page(name: str, title: str, about: str, content: FigureContent, command: str) -> str:
-    """The whole page; `command` is what made it."""
+    """The complete page; `command` is what made it."""
     body = [
         f"<header><h1>{escape(title)}</h1>",
         f'<p class="about">{escape(about)} Made by <code>{escape(command)}</code></p></header>',
@@ -137,8 +137,7 @@ def _table(table: Table) -> str:
 
     rows = "".join(f"<tr>{cells('td', row)}</tr>" for row in table.rows)
     head = f"<thead><tr>{cells('th', table.columns)}</tr></thead>"
-    whole = f"<table>{head}<tbody>{rows}</tbody></table>"
-    return f'<div class="wide">{whole}</div>'
+    return f'<div class="wide"><table>{head}<tbody>{rows}</tbody></table></div>'
 
 
 def _gallery(shown: Gallery) -> str:
@@ -156,8 +155,8 @@ def _gallery(shown: Gallery) -> str:
             f'<div class="query"><div class="asked-for">{_strip(query, marked=False)}'
             f"<div>query</div></div><table>{rows}</table></div>"
         )
-    told = "The first ten retrieved, nearest first; the bar below a picture says right or wrong."
-    return f'{head}<p class="note">{told}</p><div class="queries">{"".join(blocks)}</div></section>'
+    note = "The first ten retrieved, nearest first; the bar below a picture says right or wrong."
+    return f'{head}<p class="note">{note}</p><div class="queries">{"".join(blocks)}</div></section>'
 
 
 def _strip(strip: Strip, marked: bool = True) -> str:

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from auxhash.compute.version import __version__
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.figures import FIGURES, get
-from auxhash.experiments.figures.figure import WHOLE, Figure, FigureContent, Part
+from auxhash.experiments.figures.figure import ALL, Figure, FigureContent, Part
 from auxhash.experiments.page import page
 from auxhash.experiments.scales import ORDERS, SCALES, Scale, resolved
 from auxhash.files.writing import writing
@@ -27,7 +27,7 @@ class Reproduction:
     figure: Figure
     scale: Scale
     cells: Cells
-    part: Part = WHOLE
+    part: Part = ALL
     n_jobs: int | None = None
 
     @property
@@ -71,7 +71,7 @@ class Reproduction:
         about = f"{one.about} Setting: {ORDERS[self.scale.order]}."
         _write(output, page(one.name, one.title, about, content, self.command))
         if numbers is not None:
-            found = {
+            result = {
                 "figure": self.figure.name,
                 "command": self.command,
                 "order": self.scale.order,
@@ -84,11 +84,11 @@ class Reproduction:
                 ],
                 "results": content.numbers,
             }
-            _write(numbers, _compact(found))
+            _write(numbers, _compact(result))
         return content
 
     def _content(self) -> FigureContent:
-        """What the runs can tell; at a scale that proves nothing, with no claim judged."""
+        """Content from the runs; at a scale that proves nothing, with no claim judged."""
         content = self.figure.content(self.scale, self.cells, self.n_jobs, self.part)
         if not self.scale.proves_nothing:
             return content
@@ -98,10 +98,10 @@ class Reproduction:
         )
 
 
-def _compact(found: dict[str, Any]) -> str:
+def _compact(content: dict[str, Any]) -> str:
     """JSON with one line per result: short, and one changed number changes one line."""
-    head = json.dumps({k: v for k, v in found.items() if k != "results"}, indent=1)
-    results = ",\n  ".join(json.dumps(result, allow_nan=False) for result in found["results"])
+    head = json.dumps({k: v for k, v in content.items() if k != "results"}, indent=1)
+    results = ",\n  ".join(json.dumps(result, allow_nan=False) for result in content["results"])
     return f'{head.removesuffix("}").rstrip()},\n "results": [\n  {results}\n ]\n}}\n'
 
 
@@ -158,10 +158,10 @@ def main(
         if not run_only:
             page_path = Path(output or Path(folder) / _page_name(one, size))
             content = reproduction.report(page_path, Path(numbers) if numbers else None)
-            told = [
+            verdicts = [
                 {"verdict": verdict.word, "claim": verdict.words, "numbers": verdict.numbers}
                 for verdict in content.verdicts
             ]
             report = {"figure": one.name, "page": str(page_path), "notes": list(content.notes)}
-            reports.append({**report, "verdicts": told})
+            reports.append({**report, "verdicts": verdicts})
     return reports

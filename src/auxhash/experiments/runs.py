@@ -71,12 +71,12 @@ def on_device(hasher: Hasher, device: DeviceName) -> Hasher:
 
 
 def learns_from_pairs(hasher: Hasher) -> bool:
-    """Whether the hasher can be given the pairs to learn from."""
+    """Return True if the hasher can be given the pairs to learn from."""
     return bool(has_fit_parameter(hasher, "affinity"))
 
 
 def configuration(mark: str, hasher: Hasher, pairs: PairNumbers, seed: int) -> Configuration:
-    """All that a run's result depends on, so neither threads nor progress bars."""
+    """Everything that a run's result depends on, so neither threads nor progress bars."""
     every = hasher.get_params(deep=False)
     elsewhere = every.get("device", "cpu") != "cpu"  # which gives other codes
     return {
@@ -160,7 +160,7 @@ def training_loss(codes: Arrays, n_bits: int, pairs: Affinity, loss: Any) -> flo
 
 
 def machine() -> str:
-    """Where a run was made, as far as its times depend on it."""
+    """The machine of a run, as far as its times depend on it."""
     return (
         f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}, "
         f"Python {platform.python_version()}, NumPy {np.__version__}, auxhash {__version__}"

@@ -26,11 +26,11 @@ class Data:
 
     @property
     def stands_in(self) -> bool:
-        """Whether this takes the place of SIFT1M, whose files are not here."""
+        """Return True if this takes the place of SIFT1M, whose files are not here."""
         return self.name == STAND_IN
 
     def in_place_of(self, place: str) -> str:
-        """What a panel is called: the paper's data set, or what was taken in its place."""
+        """Title of a panel: the paper's data set, or the one taken in its place."""
         return place if self.name in PAPERS else f"{self.name} in the place of {place}"
 
     def load(self) -> Dataset:
@@ -38,7 +38,7 @@ class Data:
         return _load(replace(self, n_true=0))
 
     def judged(self, n_jobs: int | None = None) -> Dataset:
-        """The same with ground truth."""
+        """Points with ground truth."""
         return _judged(self, n_jobs)
 
 
@@ -49,23 +49,25 @@ def _load(data: Data) -> Dataset:
         sizes["n_base"] = data.n_base
     if data.stands_in:
         sizes["n_neighbors"] = 0
-    found = datasets.load(data.name, **sizes)
+    dataset = datasets.load(data.name, **sizes)
     if not data.labelled:
-        train, base, query = (Points(part.X) for part in (found.train, found.base, found.query))
-        protocol = found.protocol.partition(" Ground truth:")[0]
-        found = Dataset(found.name, train, base, query, protocol)
-    return found.cosine() if data.cosine else found
+        train, base, query = (
+            Points(part.X) for part in (dataset.train, dataset.base, dataset.query)
+        )
+        protocol = dataset.protocol.partition(" Ground truth:")[0]
+        dataset = Dataset(dataset.name, train, base, query, protocol)
+    return dataset.cosine() if data.cosine else dataset
 
 
 @lru_cache(maxsize=2)
 def _judged(data: Data, n_jobs: int | None) -> Dataset:
-    found = data.load()
+    dataset = data.load()
     if data.labelled:
-        return found
-    truth = ground_truth(found.base.X, found.query.X, data.n_true, n_jobs)
-    told = f" Ground truth: the {truth.shape[1]} nearest base points."
-    query = replace(found.query, neighbors=truth)
-    return replace(found, query=query, protocol=found.protocol + told)
+        return dataset
+    truth = ground_truth(dataset.base.X, dataset.query.X, data.n_true, n_jobs)
+    line = f" Ground truth: the {truth.shape[1]} nearest base points."
+    query = replace(dataset.query, neighbors=truth)
+    return replace(dataset, query=query, protocol=dataset.protocol + line)
 
 
 @dataclass(frozen=True)

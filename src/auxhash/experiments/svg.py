@@ -15,12 +15,12 @@ WIDER = {1: 560, 2: 400}  # of plots that are alone in their row, or two
 LEFT, RIGHT, TOP, BOTTOM = 48, 14, 24, 36  # margins
 HEAD = 5  # pixels of an arrow's head
 MARK = 3.2  # radius of a marker
-MOST_MARKS = 14  # along a line; more would hide it
+MAX_MARKS = 14  # along a line; more would hide it
 
 
 @dataclass(frozen=True)
 class Style:
-    """How a method looks in every plot."""
+    """Look of a method in every plot."""
 
     colour: str  # name of a CSS variable of the page
     marker: str = ""
@@ -43,7 +43,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Arrow:
-    """From one value to a better one, at x."""
+    """An arrow from one value to a better one, at x."""
 
     x: float
     start: float
@@ -177,7 +177,7 @@ def _line(series: Series, across: Axis, up: Axis, only: int | None = None) -> st
     places = _places(series.x, series.y, across, up)
     dashes = f' stroke-dasharray="{series.style.dashes}"' if series.style.dashes else ""
     d = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-    apart = math.ceil(len(places) / MOST_MARKS) if series.style.joined else 1
+    apart = math.ceil(len(places) / MAX_MARKS) if series.style.joined else 1
     marked = places[::apart] if only is None else places[only : only + 1]
     marks = "".join(_marker(series.style.marker, x, y) for x, y in marked)
     name = f"<title>{escape(series.label)}</title>" if series.label else ""

@@ -15,7 +15,7 @@ from auxhash.files.writing import destination, writing
 
 
 def from_chunks(chunks: Iterable[ArrayLike], path: str | os.PathLike[str]) -> AnyArray:
-    """All chunks, one below the other, as a memory map of the .npy file `path`, which is written.
+    """Write all chunks, one below the other, to the .npy file `path`; return its memory map.
 
     Chunks are arrays (n, D) of features, or (n,) of labels, in any number, and all of one kind of
     numbers; one of them is held at a time. An iterator over a database, or over files, will do. The
@@ -26,7 +26,7 @@ def from_chunks(chunks: Iterable[ArrayLike], path: str | os.PathLike[str]) -> An
     if isinstance(chunks, np.ndarray) and chunks.ndim < 3:  # its rows would count as chunks
         raise ValueError("chunks must be several arrays, got one: put it into a list")
     target = destination(Path(path))
-    with writing(target) as made, made.open("wb") as file:
+    with writing(target) as temporary, temporary.open("wb") as file:
         _write(file, chunks)
     return map_npy(target)
 
@@ -34,23 +34,23 @@ def from_chunks(chunks: Iterable[ArrayLike], path: str | os.PathLike[str]) -> An
 def _write(file: IO[bytes], chunks: Iterable[ArrayLike]) -> None:
     n, first = 0, np.empty(0)
     for number, chunk in enumerate(chunks):
-        some = np.asarray(unmasked(f"chunk {number}", chunk))
+        rows = np.asarray(unmasked(f"chunk {number}", chunk))
         if not number:
-            if some.ndim not in (1, 2) or some.dtype.hasobject:
+            if rows.ndim not in (1, 2) or rows.dtype.hasobject:
                 raise ValueError(
                     "chunks must be arrays of numbers of one axis or two, got one of "
-                    f"{some.dtype} and shape {some.shape}"
+                    f"{rows.dtype} and shape {rows.shape}"
                 )
-            first = some[:0]
+            first = rows[:0]
             _write_header(file, first, 0)
-        if (some.dtype, some.shape[1:]) != (first.dtype, first.shape[1:]):
+        if (rows.dtype, rows.shape[1:]) != (first.dtype, first.shape[1:]):
             like = "".join(map(str, first.shape[1:])) or "no"
             raise ValueError(
-                f"chunk {number} is of {some.dtype} and shape {some.shape}, which does not go "
+                f"chunk {number} is of {rows.dtype} and shape {rows.shape}, which does not go "
                 f"below the first one, of {first.dtype} and {like} columns"
             )
-        file.write(np.ascontiguousarray(some).data)
-        n += len(some)
+        file.write(np.ascontiguousarray(rows).data)
+        n += len(rows)
     if not n:
         raise ValueError("chunks must hold at least one point")
     file.seek(0)
@@ -58,7 +58,7 @@ def _write(file: IO[bytes], chunks: Iterable[ArrayLike]) -> None:
 
 
 def _write_header(file: IO[bytes], like: AnyArray, n: int) -> None:
-    """The header for n rows: as long for any n, since NumPy leaves room for the first axis."""
+    """Write the header for n rows: as long for any n, since NumPy leaves room for the number."""
     header = np.lib.format.header_data_from_array_1_0(like) | {
         "shape": (n, *like.shape[1:]),
         "fortran_order": False,

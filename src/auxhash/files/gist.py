@@ -55,15 +55,15 @@ def gist(
     pad = side // 2
     filters = gabor_bank(side + 2 * pad, orientations)
     cells = _cells(side, grid)
-    found = np.empty((len(pictures), len(filters) * grid**2), np.float32)
+    features = np.empty((len(pictures), len(filters) * grid**2), np.float32)
 
     def describe(rows: slice) -> None:
         even = even_contrast(np.log1p(pictures[rows].astype(np.float32)))
-        found[rows] = _mean_responses(even, pad, filters, cells)
+        features[rows] = _mean_responses(even, pad, filters, cells)
 
     with context.using(n_jobs=n_jobs), threads.pool() as run:
         run(describe, threads.chunks(len(pictures), max(1, CHUNK_PIXELS // side**2)))
-    return found
+    return features
 
 
 def gabor_bank(side: int, orientations: Sequence[int]) -> Single:
@@ -109,13 +109,13 @@ def _mean_responses(pictures: Single, pad: int, filters: Single, cells: Single) 
     """Mean magnitude of each filter's response in each cell: (n, filters x cells)."""
     spectrum = scipy.fft.fft2(_padded(pictures, pad))
     inside = slice(pad, spectrum.shape[1] - pad)
-    found = []
+    responses = []
     for transfer in filters:
         # Invert one axis and cut off its padding, then invert the other.
         columns = scipy.fft.ifft(spectrum * transfer, axis=1)[:, inside]
         size = np.abs(scipy.fft.ifft(columns, axis=2)[:, :, inside])
-        found.append((cells @ size @ cells.T).reshape(len(pictures), -1))
-    return np.hstack(found)
+        responses.append((cells @ size @ cells.T).reshape(len(pictures), -1))
+    return np.hstack(responses)
 
 
 def _padded(pictures: Single, pad: int) -> Single:

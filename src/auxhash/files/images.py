@@ -1,7 +1,7 @@
 """A folder of pictures by class, and the features of its pictures: GIST, or the user's own.
 
 Pictures are from anyone: only the kinds in `FORMATS` are decoded, whatever a file is called, and
-none that states more than `MOST_PIXELS`.
+none that states more than `MAX_PIXELS`.
 """
 
 import os
@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from auxhash.compute import threads
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.words import count
 from auxhash.files.feature import GIST_SIDES
 from auxhash.files.gist import gist
@@ -30,13 +31,13 @@ PictureSource = Path | IO[bytes]  # of a picture; errors call it by its text
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP")
 GIST = "gist"
-LOOKED_AT = 100  # pictures, to choose that side
-CHUNK = 256  # pictures given to a feature at a time
-HELD_PIXELS = 64 * 10**6  # in such a chunk, if pictures are held whole; one picture may have more
-MOST_PIXELS = 100 * 10**6  # of a picture that is read
-ENOUGH = 4  # times the side of GIST's square: a JPEG is decoded no larger than it need be
-SIXTEEN = ("I;16", "I;16L", "I;16B", "I;16N")  # Pillow's names for 16 bits of grey
-SHOWN = 6  # classes, where a folder is described
+SAMPLED_PICTURES = 100  # whose size is read, to choose the side of GIST's squares
+PICTURES_PER_CHUNK = 256  # given to a feature at a time
+MAX_CHUNK_PIXELS = 64 * 10**6  # of pictures at full size; a single picture may have more
+MAX_PIXELS = 100 * 10**6  # of a picture that is read
+DECODED_SIDES = 4  # sides of GIST's square: a JPEG is decoded no larger than it need be
+GREY16_MODES = ("I;16", "I;16L", "I;16B", "I;16N")  # Pillow's names for 16 bits of grey
+CLASSES_SHOWN = 6  # where a folder is described
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +52,14 @@ class ImageFolder:
         return len(self.paths)
 
     def __str__(self) -> str:
-        """What was found: the classes with their sizes."""
-        found = f"{self.root}: {count(len(self), 'picture')}"
+        """Describe the folder: its classes with their sizes."""
+        start = f"{self.root}: {count(len(self), 'picture')}"
         if self.labels is None:
-            return f"{found}, without classes"
+            return f"{start}, without classes"
         sizes = Counter(self.labels.tolist())
-        few = ", ".join(f"{name} ({size:,})" for name, size in list(sizes.items())[:SHOWN])
-        more = f" and {len(sizes) - SHOWN:,} more" if len(sizes) > SHOWN else ""
-        return f"{found} of {count(len(sizes), 'class')}: {few}{more}"
+        few = ", ".join(f"{name} ({size:,})" for name, size in list(sizes.items())[:CLASSES_SHOWN])
+        more = f" and {len(sizes) - CLASSES_SHOWN:,} more" if len(sizes) > CLASSES_SHOWN else ""
+        return f"{start} of {count(len(sizes), 'class')}: {few}{more}"
 
     def classes(self) -> NDArray[np.str_]:
         """The labels, where there are any; ValueError if the classes lie deeper than one folder."""
@@ -81,21 +82,21 @@ class ImageFeature:
     """A function of a list of pictures, with the name that a model remembers it by.
 
     `reduced`, where there is one, reads what the function needs of a picture, and nothing else is
-    held; without it, the function is given whole pictures, few at a time if they are large.
+    held; without it, the function is given pictures at full size, few at a time if they are large.
     """
 
     name: str
-    function: Callable[[list[Picture]], Any]
+    function: Callable[[list[Picture]], ArrayLike]
     reduced: Callable[[PictureSource], Picture] | None = None
 
-    def of(self, paths: Sequence[PictureSource]) -> NDArray[Any]:
+    def of(self, paths: Sequence[PictureSource]) -> AnyArray:
         """Features (n, D) of pictures in files."""
         return np.concatenate(list(self.chunks(paths)))
 
-    def chunks(self, paths: Sequence[PictureSource]) -> Iterator[NDArray[Any]]:
-        """The same, some pictures at a time."""
+    def chunks(self, paths: Sequence[PictureSource]) -> Iterator[AnyArray]:
+        """Features of pictures in files, some pictures at a time."""
         width = None
-        for batch in _batches(paths, whole=self.reduced is None):
+        for batch in _batches(paths, full_size=self.reduced is None):
             X = self._of_batch(batch)
             if width is not None and X.shape[1] != width:
                 raise ValueError(
@@ -105,7 +106,7 @@ class ImageFeature:
             width = X.shape[1]
             yield X
 
-    def _of_batch(self, paths: Sequence[PictureSource]) -> NDArray[Any]:
+    def _of_batch(self, paths: Sequence[PictureSource]) -> AnyArray:
         pictures = [(self.reduced or read_image)(path) for path in paths]
         try:
             X = np.asarray(self.function(pictures))
@@ -129,26 +130,26 @@ def image_folder(root: str | Path) -> ImageFolder:
     root = Path(root).expanduser()
     if not root.is_dir():
         raise NotADirectoryError(f"{root} is no folder")
-    found = sorted(
+    pictures = sorted(
         path
         for path in root.rglob("*")
         if path.suffix.lower() in SUFFIXES
         and path.is_file()
         and not any(part.startswith(".") for part in path.relative_to(root).parts)
     )
-    if not found:
+    if not pictures:
         raise ValueError(f"{root} holds no pictures ({', '.join(SUFFIXES)})")
-    inside = [path.parent != root for path in found]
+    inside = [path.parent != root for path in pictures]
     if not any(inside):
-        return ImageFolder(root, found, None)
+        return ImageFolder(root, pictures, None)
     if not all(inside):
-        outside = found[inside.index(False)].name
+        outside = pictures[inside.index(False)].name
         raise ValueError(
             f"{root} holds both pictures, such as {outside}, and folders of pictures; "
             "pictures by class are all in folders, one folder per class"
         )
-    classes = [path.relative_to(root).parts[0] for path in found]
-    return ImageFolder(root, found, np.array(classes))
+    classes = [path.relative_to(root).parts[0] for path in pictures]
+    return ImageFolder(root, pictures, np.array(classes))
 
 
 def read_image(path: PictureSource) -> Picture:
@@ -168,7 +169,7 @@ def feature_for(
     """GIST, on squares about as large as the folder's pictures; or the user's module:function."""
     if own is not None:
         return own_feature(own)
-    step = max(1, len(folder) // LOOKED_AT)
+    step = max(1, len(folder) // SAMPLED_PICTURES)
     sides = [min(image_size(path)) for path in folder.paths[::step]]
     return gist_feature(int(np.clip(np.median(sides), GIST_SIDES[0], GIST_SIDES[-1])), n_jobs)
 
@@ -195,8 +196,8 @@ def remembered(name: str, own: str | None = None, n_jobs: int | None = None) -> 
 def gist_feature(side: int, n_jobs: int | None = None) -> ImageFeature:
     """GIST of the largest centred square, in grey, scaled to `side` pixels.
 
-    A JPEG of more than `ENOUGH` times the side is decoded at a half, a quarter or an eighth of its
-    size, as long as that is no less than `ENOUGH` times the side.
+    A JPEG of more than `DECODED_SIDES` times the side is decoded at a half, a quarter or an
+    eighth of its size, as long as that is no less than `DECODED_SIDES` times the side.
     """
 
     def function(squares: list[Picture]) -> NDArray[np.float32]:
@@ -213,7 +214,7 @@ def own_feature(name: str) -> ImageFeature:
     if os.getcwd() not in sys.path:  # where the module is likely to be
         sys.path.insert(0, os.getcwd())
     try:
-        found = getattr(import_module(module), function)
+        loaded = getattr(import_module(module), function)
     except ImportError:
         raise
     except (Exception, SystemExit) as error:  # the module is the user's, and so is the fault
@@ -221,16 +222,17 @@ def own_feature(name: str) -> ImageFeature:
             raise ValueError(f"module {module} has no function {function!r}") from error
         why = f"{type(error).__name__}: {error}"
         raise ValueError(f"module {module} cannot be imported: {why}") from error
-    if not callable(found):
+    if not callable(loaded):
         raise ValueError(f"{name} is no function")
-    return ImageFeature(name, found)
+    return ImageFeature(name, loaded)
 
 
 def grey_square(path: PictureSource, side: int) -> NDArray[np.uint8]:
     """The largest centred square of a picture, in grey, scaled to (side, side)."""
     image_module, operations = _pillow()
     with _opened(path) as image:
-        image.draft("RGB", (ENOUGH * side, ENOUGH * side))  # does nothing to what is no JPEG
+        decoded = DECODED_SIDES * side
+        image.draft("RGB", (decoded, decoded))  # does nothing to what is no JPEG
         picture = _pixels(image)
     grey = image_module.fromarray(picture).convert("L")
     square = operations.fit(grey, (side, side), image_module.Resampling.BILINEAR)
@@ -255,14 +257,14 @@ def _opened(path: PictureSource) -> Iterator[Any]:
             image = image_module.open(path, formats=FORMATS)
         with image:
             width, height = image.size
-            if width * height > MOST_PIXELS:
+            if width * height > MAX_PIXELS:
                 raise bomb(f"it has {width:,} x {height:,} pixels")
             yield image
     except PermissionError:
         raise
     except bomb as error:
         raise ValueError(
-            f"{path} is too large a picture, at most {MOST_PIXELS:,} pixels are read: {error}"
+            f"{path} is too large a picture, at most {MAX_PIXELS:,} pixels are read: {error}"
         ) from error
     except (OSError, ValueError, SyntaxError, MemoryError) as error:  # a part that states 2 GB
         why = str(error) or "it takes too much memory"
@@ -272,7 +274,7 @@ def _opened(path: PictureSource) -> Iterator[Any]:
 def _pixels(image: Any) -> Picture:
     """The pixels of an open picture as uint8 (height, width, 3)."""
     image_module, operations = _pillow()
-    grey16 = image.mode in SIXTEEN or (image.mode == "I" and image.format == "PNG")
+    grey16 = image.mode in GREY16_MODES or (image.mode == "I" and image.format == "PNG")
     if image.mode in ("I", "F") and not grey16:
         raise ValueError("it has 32 bits per channel, and 8 or 16 are needed")
     upright = operations.exif_transpose(image)
@@ -281,20 +283,22 @@ def _pixels(image: Any) -> Picture:
     return np.asarray(upright.convert("RGB"))
 
 
-def _batches(paths: Sequence[PictureSource], whole: bool) -> Iterator[Sequence[PictureSource]]:
-    """At most `CHUNK` pictures at a time and, if they are held whole, `HELD_PIXELS` in all."""
-    if not whole:
-        yield from (paths[rows] for rows in threads.chunks(len(paths), CHUNK))
+def _batches(paths: Sequence[PictureSource], full_size: bool) -> Iterator[Sequence[PictureSource]]:
+    """Cut the paths into batches; at full size, of at most `MAX_CHUNK_PIXELS` each."""
+    if not full_size:
+        yield from (paths[rows] for rows in threads.chunks(len(paths), PICTURES_PER_CHUNK))
         return
     batch: list[PictureSource] = []
-    held = 0
+    pixels = 0
     for path in paths:
         width, height = image_size(path)
-        if batch and (len(batch) == CHUNK or held + width * height > HELD_PIXELS):
+        if batch and (
+            len(batch) == PICTURES_PER_CHUNK or pixels + width * height > MAX_CHUNK_PIXELS
+        ):
             yield batch
-            batch, held = [], 0
+            batch, pixels = [], 0
         batch.append(path)
-        held += width * height
+        pixels += width * height
     yield batch
 
 

@@ -33,21 +33,21 @@ class Archive:
         self.path = path
         try:
             with zipfile.ZipFile(path) as archive:
-                found = archive.infolist()
+                members = archive.infolist()
         except (zipfile.BadZipFile, ValueError, EOFError, NotImplementedError) as error:
             raise ValueError(f"{path} is not a whole .npz file of arrays: {error}") from error
-        arrays = [info for info in found if info.filename.endswith(".npy")]
+        arrays = [info for info in members if info.filename.endswith(".npy")]
         self.members = {info.filename.removesuffix(".npy"): info for info in arrays}
         if len(self.members) < len(arrays):
             raise ValueError(f"{path} holds two arrays of one name")
 
     @property
     def names(self) -> list[str]:
-        """What the arrays are called, in their order."""
+        """Names of the arrays, in their order."""
         return list(self.members)
 
     def read(self, name: str) -> AnyArray:
-        """One array; its size is looked at before anything is unpacked."""
+        """Read one array; its size is checked before anything is unpacked."""
         info = self.members[name]
         fault = f"{self.path} is not a whole .npz file of arrays"
         if info.file_size > (memory := _memory()):
@@ -92,10 +92,10 @@ def checked_header(
         )
     if dtype.kind == "V":
         raise ValueError(f"{name} holds records of {dtype}, and one array of numbers is needed")
-    stated, held = math.prod(shape) * dtype.itemsize, size - file.tell()
-    if stated != held or min(shape, default=0) < 0:
+    stated, present = math.prod(shape) * dtype.itemsize, size - file.tell()
+    if stated != present or min(shape, default=0) < 0:
         raise ValueError(
-            f"{fault}: it states an array of shape {shape}, {stated:,} bytes, and holds {held:,}"
+            f"{fault}: it states an array of shape {shape}, {stated:,} bytes, and holds {present:,}"
         )
     return shape, by_columns, dtype
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from auxhash.compute.arrays import AnyArray
-from auxhash.files import taken
+from auxhash.files import report
 
-INDEX = "__index_level_"  # what pandas calls row numbers that have no name
+INDEX = "__index_level_"  # pandas' name for row numbers without one
 LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
 
 
@@ -35,19 +35,19 @@ class Chosen:
 
     @property
     def columns(self) -> list[str] | None:
-        """What the features are called; in lists they have no names."""
+        """Names of the features; in lists they have none."""
         return None if self.are_lists else self.features
 
     @property
     def how(self) -> str:
-        """What the user is told about it."""
+        """The columns that are used and those that are not, in words."""
         labels = "" if self.label is None else f"labels: column {self.label}"
-        return taken.joined(taken.columns(self.features), labels, taken.passed_over(self.passed))
+        return report.joined(report.columns(self.features), labels, report.passed_over(self.passed))
 
     @property
     def doubt(self) -> str:
-        """Whether all of the features are meant, in words."""
-        return taken.doubtful(self.columns or (), self.label is not None)
+        """Hints for the user, where a column may not be meant as a feature."""
+        return report.doubtful(self.columns or (), self.label is not None)
 
 
 class Parquet:
@@ -60,7 +60,7 @@ class Parquet:
             why = "reading .parquet needs pyarrow: pip install 'auxhash[data]'"
             raise ImportError(why) from error
         self.path = path
-        with whole(path):
+        with arrow_errors(path):
             self._file = parquet.ParquetFile(path, **STREAMED)
             self.schema = self._file.schema_arrow
         self.names: list[str] = self.schema.names
@@ -71,12 +71,12 @@ class Parquet:
         return int(self._file.metadata.num_rows)
 
     def chosen(self, label: str) -> Chosen:
-        """Which columns are the features."""
+        """Choose the columns of features."""
         return choose(self.schema, self.path, label)
 
     def read(self, names: list[str]) -> Any:
-        """These columns, as Arrow's table."""
-        with whole(self.path):
+        """Read these columns, as Arrow's table."""
+        with arrow_errors(self.path):
             return self._file.read(columns=names)
 
     def labels(self, name: str) -> AnyArray:
@@ -93,7 +93,7 @@ class Parquet:
     def chunks(self, chosen: Chosen, size: int) -> Iterator[AnyArray]:
         """The features, `size` rows at a time."""
         first, width = 0, 0
-        with whole(self.path):
+        with arrow_errors(self.path):
             for batch in self._file.iter_batches(size, columns=chosen.features):
                 if not len(batch):
                     continue
@@ -121,7 +121,7 @@ def choose(schema: Any, path: Path | str, label: str) -> Chosen:
         name, kind = field.name, field.type
         if name == label:
             continue
-        if taken.is_id(name) or name.startswith(INDEX) or name in index:
+        if report.is_id(name) or name.startswith(INDEX) or name in index:
             passed.append(name)
         elif _is_list(kind) and _is_number(_storage(kind).value_type):
             lists.append(name)
@@ -228,7 +228,7 @@ def check_nulls(column: Any, path: Path | str, name: str, first: int, width: int
 
 
 def _storage(kind: Any) -> Any:
-    """What a tensor is stored as, or else the type itself."""
+    """The type that a tensor is stored as, or else the type itself."""
     import pyarrow as arrow
 
     return kind.storage_type if isinstance(kind, arrow.FixedShapeTensorType) else kind
@@ -249,7 +249,7 @@ def _is_number(kind: Any) -> bool:
 
 
 def is_text(kind: Any) -> bool:
-    """Whether Arrow's type is one of text, stored in any way."""
+    """Return True if Arrow's type is one of text, stored in any way."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
@@ -264,7 +264,7 @@ def _is_date(kind: Any) -> bool:
 
 
 @contextmanager
-def whole(path: Path | str) -> Iterator[None]:
+def arrow_errors(path: Path | str) -> Iterator[None]:
     """Turn Arrow's errors into a ValueError that says what is wrong with the file."""
     import pyarrow as arrow
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from auxhash.compute import checks, threads
 from auxhash.compute.arrays import AnyArray
-from auxhash.files import taken
+from auxhash.files import report
 from auxhash.files.parquetfiles import Parquet
 from auxhash.files.tables import (
     FEATURES,
@@ -32,8 +32,8 @@ from auxhash.files.writing import writing
 if TYPE_CHECKING:
     from auxhash.files.images import ImageFeature, ImageFolder
 
-NUMBERS = 1 << 20  # per chunk
-BATCH = 4096  # rows of a .parquet file read at once
+NUMBERS_PER_CHUNK = 1 << 20
+PARQUET_ROWS = 4096  # of a .parquet file, read at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +46,9 @@ class Rows:
     read_labels: Callable[[], AnyArray] | None = None  # if they came with the points
     names: list[str] | None = None  # of pictures
     feature: str | None = None  # computed from the pictures
-    taken: str = ""  # what was taken from the file, in words
-    columns: list[str] | None = None  # what the features are called, where they have names
-    doubt: str = ""  # whether all of these are meant, in words
+    summary: str = ""  # of what was read from the file, in words
+    columns: list[str] | None = None  # names of the features, where they have names
+    doubt: str = ""  # hints for the user, where a column may not be meant as a feature
     array: AnyArray | None = None  # all rows, in memory or mapped, where the file holds them as one
 
     def __len__(self) -> int:
@@ -81,22 +81,22 @@ class Rows:
         return X
 
     def of_columns(self, names: Sequence[str]) -> "Rows":
-        """These rows with the columns of these names, in this order; all must be there.
+        """Rows with the columns of these names, in this order; all must be there.
 
         Features without names stay as they are.
         """
         if self.columns is None or self.columns == list(names):
             return self
-        at = taken.places(names, self.columns, self.name)
+        at = report.places(names, self.columns, self.name)
         known = set(names)
         left = [name for name in self.columns if name not in known]
-        told = "columns are taken in the order that the model was learnt from"
-        told += f", without {taken.columns(left)}" if left else ""
-        line = taken.joined(self.taken, told)
+        note = "columns are taken in the order that the model was learnt from"
+        note += f", without {report.columns(left)}" if left else ""
+        line = report.joined(self.summary, note)
         return replace(
             self,
             read=lambda: (np.take(chunk, at, axis=1) for chunk in self.read()),
-            taken=line,
+            summary=line,
             columns=list(names),
             array=None,
         )
@@ -111,19 +111,19 @@ def of_file(
         return _of_vectors(path)
     if path.suffix == ".parquet":
         return _of_parquet(path, label)
-    found = take_features(path, label, role, header)
-    X = check_features(found.X, str(path))
+    features = take_features(path, label, role, header)
+    X = check_features(features.X, str(path))
     n, d = X.shape
-    line = taken.features_line(path, n, d, X.dtype, found.how)
+    line = report.features_line(path, n, d, X.dtype, features.how)
     read = partial(_mapped, path) if path.suffix == ".npy" else X.__getitem__
     return Rows(
         str(path),
         n,
         lambda: _slices(n, d, read),
-        found.read_labels,
-        taken=line,
-        columns=found.columns,
-        doubt=found.doubt,
+        features.read_labels,
+        summary=line,
+        columns=features.columns,
+        doubt=features.doubt,
         array=X,
     )
 
@@ -154,7 +154,7 @@ def write_npy(
 
 
 def _slices(n: int, d: int, read: Callable[[slice], AnyArray]) -> Iterator[AnyArray]:
-    for rows in threads.chunks(n, max(1, NUMBERS // d)):
+    for rows in threads.chunks(n, max(1, NUMBERS_PER_CHUNK // d)):
         yield read(rows)
 
 
@@ -170,8 +170,8 @@ def _of_vectors(path: Path) -> Rows:
 
     vectors = map_vectors(path)["vector"]
     n, d = vectors.shape
-    line = taken.features_line(path, n, d, vectors.dtype, "")
-    return Rows(str(path), n, lambda: _slices(n, d, read), taken=line, array=vectors)
+    line = report.features_line(path, n, d, vectors.dtype, "")
+    return Rows(str(path), n, lambda: _slices(n, d, read), summary=line, array=vectors)
 
 
 def _of_parquet(path: Path, label: str) -> Rows:
@@ -181,18 +181,18 @@ def _of_parquet(path: Path, label: str) -> Rows:
         raise ValueError(f"{path} holds no rows")
 
     def read() -> Iterator[AnyArray]:
-        for X in Parquet(path).chunks(chosen, BATCH):
+        for X in Parquet(path).chunks(chosen, PARQUET_ROWS):
             yield check_features(X, str(path))
 
     X = check_features(next(file.chunks(chosen, 1)), str(path))
-    line = taken.features_line(path, len(file), X.shape[1], X.dtype, chosen.how)
+    line = report.features_line(path, len(file), X.shape[1], X.dtype, chosen.how)
     labels = None if chosen.label is None else partial(file.labels, chosen.label)
     return Rows(
         str(path),
         len(file),
         read,
         labels,
-        taken=line,
+        summary=line,
         columns=chosen.columns,
         doubt=chosen.doubt,
     )

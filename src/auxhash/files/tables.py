@@ -5,27 +5,26 @@ whatever paths they name. `read_...` gives the values; `take_...` also says wher
 file they were, for the user to see.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from auxhash.compute import checks
 from auxhash.compute.arrays import AnyArray
-from auxhash.files import taken, textfiles
+from auxhash.files import report, textfiles
 from auxhash.files.npyfiles import Archive, map_npy
 from auxhash.files.parquetfiles import Parquet, features_of
-from auxhash.files.taken import Features, Labels
+from auxhash.files.report import Features, Labels
 from auxhash.files.vectors import TYPES, check_dimensions, map_vectors, read_vectors
 
 HeaderChoice = bool | None  # whether line 1 of a text holds names; None decides by its cells
 PairColumns = tuple[AnyArray, AnyArray, AnyArray]
 
-LABEL = "y"  # what labels are called inside a file
+LABEL = "y"  # name of the labels inside a file
 PAIR = ("i", "j", "y")
-EXACT = 2**53  # whole numbers up to it are exact as floats
+MAX_EXACT = 2**53  # whole numbers up to it are exact as floats
 
 
 def read_features(
@@ -40,9 +39,9 @@ def read_features(
 
     Raises FileNotFoundError, ImportError without pyarrow, and ValueError for what is no such file.
     """
-    found = take_features(path, label, role, header)
-    labels = found.labels
-    return found.X, None if labels is None else checks.labels(f"labels in {path}", labels)
+    features = take_features(path, label, role, header)
+    labels = features.labels
+    return features.X, None if labels is None else checks.labels(f"labels in {path}", labels)
 
 
 def read_labels(
@@ -63,7 +62,7 @@ def read_pairs(path: str | Path, header: HeaderChoice = None) -> PairColumns:
     if missing := [name for name in PAIR if name not in columns]:
         raise ValueError(f"{path} must hold i, j and y; {', '.join(missing)} is missing")
     i, j, y = (np.asarray(columns[name]) for name in PAIR)
-    return _whole(path, "i", i), _whole(path, "j", j), y
+    return _row_numbers(path, "i", i), _row_numbers(path, "j", j), y
 
 
 def read_names(path: str | Path, header: HeaderChoice = None, column: str = "name") -> list[str]:
@@ -96,8 +95,8 @@ def take_labels(
 ) -> Labels:
     """`read_labels`, with the words on where in the file they were."""
     path = checked_path(path, role, LABELS)
-    found = LABELS[path.suffix](path, label, header)
-    return Labels(checks.labels(f"{role} in {path}", found.values), found.how)
+    labels = LABELS[path.suffix](path, label, header)
+    return Labels(checks.labels(f"{role} in {path}", labels.values), labels.how)
 
 
 def check_features(X: AnyArray, role: str) -> AnyArray:
@@ -119,7 +118,7 @@ def check_finite(X: AnyArray, role: str, first: int = 0) -> AnyArray:
     return X
 
 
-def checked_path(path: str | Path, role: str, suffixes: Sequence[str] | dict[str, Any]) -> Path:
+def checked_path(path: str | Path, role: str, suffixes: Collection[str]) -> Path:
     """The path, if it is a file with one of these endings."""
     path = Path(path).expanduser()
     if path.is_dir():
@@ -139,17 +138,17 @@ def _features_of_npy(path: Path, label: str, header: HeaderChoice) -> Features:
 
 
 def _features_of_npz(path: Path, label: str, header: HeaderChoice) -> Features:
-    held = Archive(path)
-    names = [name for name in held.names if name != label]
+    archive = Archive(path)
+    names = [name for name in archive.names if name != label]
     if "X" not in names and len(names) != 1:
-        every = ", ".join(held.names) or "nothing"
+        every = ", ".join(archive.names) or "nothing"
         raise ValueError(f"{path} must hold an array X; it holds {every}")
     name = "X" if "X" in names else names[0]
-    labels, said = None, ""
-    if label in held.names:
-        labels, said = partial(held.read, label), f"labels: array {label}"
-    rest = taken.passed_over([other for other in names if other != name])
-    return Features(held.read(name), labels, taken.joined(f"array {name}", said, rest))
+    labels, labels_note = None, ""
+    if label in archive.names:
+        labels, labels_note = partial(archive.read, label), f"labels: array {label}"
+    rest = report.passed_over([other for other in names if other != name])
+    return Features(archive.read(name), labels, report.joined(f"array {name}", labels_note, rest))
 
 
 def _features_of_parquet(path: Path, label: str, header: HeaderChoice) -> Features:
@@ -159,7 +158,7 @@ def _features_of_parquet(path: Path, label: str, header: HeaderChoice) -> Featur
         raise ValueError(f"{path} holds no rows")
     X = features_of(file.read(chosen.features), chosen, path)
     labels = None if chosen.label is None else partial(file.labels, label)
-    name = next((name for name in file.names if taken.is_id(name)), None)
+    name = next((name for name in file.names if report.is_id(name)), None)
     ids = None if name is None else partial(file.labels, name)
     return Features(X, labels, chosen.how, chosen.columns, chosen.doubt, ids)
 
@@ -178,9 +177,9 @@ def _labels_of_npy(path: Path, label: str, header: HeaderChoice) -> Labels:
 
 
 def _labels_of_npz(path: Path, label: str, header: HeaderChoice) -> Labels:
-    held = Archive(path)
-    name = _only(path, label, held.names)
-    return Labels(held.read(name), f"array {name}")
+    archive = Archive(path)
+    name = _only(path, label, archive.names)
+    return Labels(archive.read(name), f"array {name}")
 
 
 def _labels_of_parquet(path: Path, label: str, header: HeaderChoice) -> Labels:
@@ -193,7 +192,7 @@ def _labels_of_text(path: Path, label: str, header: HeaderChoice) -> Labels:
     text = textfiles.read_text(path, label, header, only=True)
     name = _only(path, label, text.names)
     of = f"column {name}" if text.header else ""
-    return Labels(text.values(text.names.index(name)), taken.joined(of, text.how))
+    return Labels(text.values(text.names.index(name)), report.joined(of, text.how))
 
 
 def _labels_of_vectors(path: Path, label: str, header: HeaderChoice) -> Labels:
@@ -202,13 +201,13 @@ def _labels_of_vectors(path: Path, label: str, header: HeaderChoice) -> Labels:
 
 def _only(path: Path, label: str, names: Iterable[str]) -> str:
     """`label`, if it is among the names, or else the only one."""
-    found = list(names)
-    if label in found:
+    listed = list(names)
+    if label in listed:
         return label
-    if len(found) != 1:
-        every = ", ".join(found) or "nothing"
+    if len(listed) != 1:
+        every = ", ".join(listed) or "nothing"
         raise ValueError(f"{path} holds nothing called {label!r}, but {every}")
-    return found[0]
+    return listed[0]
 
 
 # Pairs.
@@ -219,8 +218,8 @@ def _pairs_of_npy(path: Path, header: HeaderChoice) -> dict[str, AnyArray]:
 
 
 def _pairs_of_npz(path: Path, header: HeaderChoice) -> dict[str, AnyArray]:
-    held = Archive(path)
-    return {name: held.read(name) for name in PAIR if name in held.names}
+    archive = Archive(path)
+    return {name: archive.read(name) for name in PAIR if name in archive.names}
 
 
 def _pairs_of_parquet(path: Path, header: HeaderChoice) -> dict[str, AnyArray]:
@@ -249,12 +248,12 @@ def _three(path: Path, pairs: AnyArray) -> AnyArray:
     return pairs.T
 
 
-def _whole(path: Path, name: str, values: AnyArray) -> AnyArray:
+def _row_numbers(path: Path, name: str, values: AnyArray) -> AnyArray:
     """Row numbers of points, as integers: with y in the same table, they may be floats."""
     if values.dtype.kind in "iu":
         return values
     fine = values.dtype.kind == "f" and (values == np.rint(values)).all()
-    if not fine or (np.abs(values) > EXACT).any():
+    if not fine or (np.abs(values) > MAX_EXACT).any():
         raise ValueError(f"{path}: {name} must be whole numbers, the rows of the two points")
     return values.astype(np.int64)
 

@@ -18,16 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute.arrays import AnyArray
-from auxhash.files import taken
+from auxhash.files import report
 
 DELIMITERS = ",;\t"
 ENCODING = "utf-8-sig"  # with or without a byte order mark
 NUMERAL = frozenset("0123456789+-.eE")  # what else float() accepts is no number here
 MISSING = frozenset(("", "na", "n/a", "nan", "-nan", "null", "none", "inf", "-inf"))
-WHOLE = re.compile(r"0|-?[1-9][0-9]*")  # as str() writes it
+INTEGER = re.compile(r"0|-?[1-9][0-9]*")  # as str() writes it
 ROW = re.compile(r"([+-]?[0-9]{1,18})(\.0*)?")  # the number of a point, perhaps written as a float
-EXACT = 2**53  # whole numbers up to it are exact as floats
-COUNTED = 3  # from so many columns on, a first line 0, 1, 2, ... is likely to be names
+MAX_EXACT = 2**53  # whole numbers up to it are exact as floats
+MIN_COUNTED = 3  # columns from which on a first line 0, 1, 2, ... is likely to be names
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Text:
 
     @property
     def how(self) -> str:
-        """What the user is told about the first line."""
+        """The first line, in words: names of the columns, or none."""
         return "line 1 names the columns" if self.header else "no line of names"
 
     def numbers(self, columns: Sequence[int]) -> NDArray[np.float64]:
@@ -71,8 +71,8 @@ class Text:
         """A column of whole numbers, exactly."""
 
         def point(line: int, cell: str) -> int:
-            if found := ROW.fullmatch(cell):
-                return int(found[1])
+            if match := ROW.fullmatch(cell):
+                return int(match[1])
             raise ValueError(
                 f"{self.path}: {self.names[column]} must be whole numbers, the rows of the two "
                 f"points; line {line} has {cell!r}"
@@ -82,12 +82,12 @@ class Text:
 
     def text(self, column: int) -> list[str]:
         """A column as it stands; no cell of it may be empty."""
-        found = []
+        cells = []
         for line, cell in self._cells(column):
             if not cell:
                 raise ValueError(f"{self._place(line, column)} is empty")
-            found.append(cell)
-        return found
+            cells.append(cell)
+        return cells
 
     def values(self, column: int) -> AnyArray:
         """A column of labels: int64 or float64 where these print as the cells do, or else text."""
@@ -99,7 +99,7 @@ class Text:
             return np.array([float(cell) for cell in cells], np.float64)
         missing = {cell for cell in kinds if cell.lower() in MISSING}
         if missing and len(missing) < len(kinds) and all(map(is_number, kinds - missing)):
-            line, cell = next(found for found in self._cells(column) if found[1] in missing)
+            line, cell = next(row for row in self._cells(column) if row[1] in missing)
             place = self._place(line, column)
             raise ValueError(f"{place}: {cell!r} is no label{self._doubt(line)}")
         return np.array(cells)
@@ -170,28 +170,31 @@ def read_text(path: Path, label: str | None, header: bool | None, only: bool = F
     return Text(path, delimiter, names, n - 1, second, True, sure)
 
 
-def read_features(path: Path, label: str, header: bool | None) -> taken.Features:
+def read_features(path: Path, label: str, header: bool | None) -> report.Features:
     """All columns but `label` and id; they must be of numbers."""
     text = read_text(path, label, header)
-    passed = [name for name in text.names if taken.is_id(name) and name != label]
+    passed = [name for name in text.names if report.is_id(name) and name != label]
     kept = [at for at, name in enumerate(text.names) if name != label and name not in passed]
     if not kept:
         raise ValueError(f"{path} holds no features, but only {', '.join(text.names)}")
     X = text.numbers(kept)
-    labels, said = None, ""
+    labels, labels_note = None, ""
     if label in text.names:
-        labels, said = partial(text.values, text.names.index(label)), f"labels: column {label}"
+        labels, labels_note = (
+            partial(text.values, text.names.index(label)),
+            f"labels: column {label}",
+        )
     used = [text.names[at] for at in kept]
-    of = taken.columns(used) if text.header else ""
-    how = taken.joined(of, said, taken.passed_over(passed), text.how)
+    of = report.columns(used) if text.header else ""
+    how = report.joined(of, labels_note, report.passed_over(passed), text.how)
     columns = used if text.header else None
-    doubt = taken.doubtful(used, bool(said))
+    doubt = report.doubtful(used, bool(labels_note))
     ids = partial(text.values, text.names.index(passed[0])) if passed else None
-    return taken.Features(X, labels, how, columns, doubt, ids)
+    return report.Features(X, labels, how, columns, doubt, ids)
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is a finite decimal number, written with a point."""
+    """Return True if a cell is a finite decimal number, written with a point."""
     try:
         return NUMERAL.issuperset(cell) and bool(np.isfinite(float(cell)))
     except ValueError:
@@ -199,22 +202,22 @@ def is_number(cell: str) -> bool:
 
 
 def _is_int64(cell: str) -> bool:
-    return bool(WHOLE.fullmatch(cell)) and len(cell) < 21 and -(2**63) <= int(cell) < 2**63
+    return bool(INTEGER.fullmatch(cell)) and len(cell) < 21 and -(2**63) <= int(cell) < 2**63
 
 
 def _is_float64(cell: str) -> bool:
     if _is_int64(cell):
-        return abs(int(cell)) <= EXACT
+        return abs(int(cell)) <= MAX_EXACT
     return is_number(cell) and repr(float(cell)) == cell
 
 
 def _are_names(path: Path, first: list[str], label: str | None, only: bool) -> bool:
-    """Whether a first line holds the columns' names."""
+    """Return True if the first line holds the columns' names."""
     if label and label in first and not is_number(label):
         return True
     if only and len(first) == 1:  # several columns need names, a single one does not
         return False
-    if len(first) >= COUNTED and first == [str(column) for column in range(len(first))]:
+    if len(first) >= MIN_COUNTED and first == [str(column) for column in range(len(first))]:
         raise ValueError(
             f"{path}: line 1 counts 0, 1, 2, ...: say whether these are names of columns or "
             "numbers (--header or --no-header)"
@@ -268,7 +271,7 @@ def _without_nul(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _delimiter(path: Path) -> str:
-    """What cuts line 1 into the most cells; in a tie, what cuts all lines into equally many."""
+    """Choose the delimiter with most cells in line 1; in a tie, one with as many in all lines."""
     widths = {mark: _width(path, mark) for mark in DELIMITERS}
     most = max(widths.values())
     if most < 2:

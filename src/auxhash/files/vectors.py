@@ -79,15 +79,15 @@ def write_vectors(path: str | Path, vectors: NDArray[Any]) -> None:
     if path.suffix not in TYPES:
         raise ValueError(f"{path.name} must end in {', '.join(TYPES)}")
     kind = TYPES[path.suffix]
-    given = np.asarray(vectors)
-    if given.ndim != 2 or not given.size:
-        raise ValueError(f"vectors must be of shape (n, d), got shape {given.shape}")
+    values = np.asarray(vectors)
+    if values.ndim != 2 or not values.size:
+        raise ValueError(f"vectors must be of shape (n, d), got shape {values.shape}")
     if kind.kind in "iu":
         info = np.iinfo(kind)
-        if not ((given >= info.min) & (given <= info.max) & (given == np.floor(given))).all():
+        if not ((values >= info.min) & (values <= info.max) & (values == np.floor(values))).all():
             raise ValueError(
                 f"{path.suffix} holds whole numbers from {info.min} to {info.max} alone"
             )
-    content = np.ascontiguousarray(given, kind)
+    content = np.ascontiguousarray(values, kind)
     header = np.full((len(content), 1), content.shape[1], "<i4").view(np.uint8)
     np.hstack([header, content.view(np.uint8)]).tofile(path)

@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all, and locks between processes."""
+"""Write a file completely or not at all, and lock files between processes."""
 
 import errno
 import os
@@ -16,9 +16,9 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-SHOWN = 50  # characters of a file's name in the name of its temporary file: names have a limit
-PAUSE = 0.1  # seconds between two attempts to take a lock
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors that only writing raises
+NAME_LENGTH = 50  # characters of a file's name that its temporary file keeps: names have a limit
+LOCK_PAUSE = 0.1  # seconds between two attempts to take a lock
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors that only writing raises
 
 
 class LockedError(BlockingIOError):
@@ -34,7 +34,7 @@ def writing(path: Path) -> Iterator[Path]:
     """
     target = destination(path)
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
-    temporary = target.with_name(f".{target.name[:SHOWN]}.{secrets.token_hex(4)}")
+    temporary = target.with_name(f".{target.name[:NAME_LENGTH]}.{secrets.token_hex(4)}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         # The system applies the umask; nobody else may read what replaces a private file.
@@ -48,7 +48,7 @@ def writing(path: Path) -> Iterator[Path]:
         os.replace(temporary, target)
         _sync_folder(target.parent)
     except OSError as error:
-        if error.filename in (str(temporary), temporary) or error.errno in FULL:
+        if error.filename in (str(temporary), temporary) or error.errno in DISK_FULL:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     finally:
@@ -103,7 +103,7 @@ def locked(path: Path, wait: bool = False) -> Iterator[None]:
             while not _hold(lock):
                 if not wait:
                     raise LockedError(errno.EAGAIN, "in use by another process", str(path))
-                time.sleep(PAUSE)
+                time.sleep(LOCK_PAUSE)
             if not _still_there(lock, path):
                 continue  # its last holder has removed it
             try:

@@ -22,7 +22,7 @@ from pydantic import (
 
 from auxhash.compute.checks import LARGEST_ID
 from auxhash.serve.limits import Limits
-from auxhash.stores.points import LONGEST
+from auxhash.stores.points import MAX_TEXT
 
 EXACT = 2**53 - 1  # whole numbers up to it are exact in JavaScript
 LARGEST_NUMBER = 1e100  # of a vector; squares stay finite
@@ -65,7 +65,7 @@ Code = Annotated[
 ]
 ImageFile = Annotated[str, Field(min_length=1, description="A PNG or JPEG file in base64.")]
 Sought = (
-    Annotated[str, Field(strict=True, max_length=LONGEST)]
+    Annotated[str, Field(strict=True, max_length=MAX_TEXT)]
     | Annotated[bool, Field(strict=True)]
     | Annotated[int, Field(strict=True, ge=-LARGEST_ID, le=LARGEST_ID)]
 )

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
 
 from auxhash.codes import MOST_BITS
 from auxhash.compute import checks
@@ -12,7 +11,7 @@ from auxhash.stores.store import NoStoreError, Store, StoreError
 
 __all__ = ["SCHEMES", "Having", "NoStoreError", "Point", "Store", "StoreError", "file_url", "open"]
 
-# What a URL begins with, and where its store is; loaded when one is opened.
+# Scheme of a URL, and the class of its store; loaded when one is opened.
 SCHEMES = {
     "sqlite": "sqlite.SqliteStore",
     "postgresql": "postgresql.PostgresqlStore",
@@ -49,7 +48,6 @@ def open(url: str, n_bits: int | None = None, n_jobs: int | None = None) -> Stor
         every = ", ".join(f"{scheme}://" for scheme in SCHEMES)
         raise checks.ArgumentError(f"url must begin with one of {every}; got {str(address)!r}")
     module, name = known.split(".")
-    made: Callable[[Address, int | None, int | None], Any]
-    made = getattr(import_module(f"auxhash.stores.{module}"), name)
-    store: Store = made(address, n_bits, n_jobs)
-    return store
+    store_class: Callable[[Address, int | None, int | None], Store]
+    store_class = getattr(import_module(f"auxhash.stores.{module}"), name)
+    return store_class(address, n_bits, n_jobs)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from auxhash.compute.checks import ArgumentError
@@ -29,7 +28,7 @@ class Address:
     options: tuple[tuple[str, str], ...]  # all but the table
 
     @classmethod
-    def of(cls, url: Any) -> "Address":
+    def of(cls, url: object) -> "Address":
         """Read a URL; ArgumentError where it is none, without a word of its password."""
         if not isinstance(url, str):
             raise ArgumentError(f"url must be text, such as sqlite:///codes.db, got {url!r}")
@@ -45,18 +44,18 @@ class Address:
                 "port in url must be a whole number up to 65535; in a user or password / is %2F, "
                 "? is %3F and @ is %40"
             ) from None
-        given = _options(parts.query) if "?" in url else []
-        tables = [value for key, value in given if key == "table"]
+        options = _options(parts.query) if "?" in url else []
+        tables = [value for key, value in options if key == "table"]
         table = tables[-1] if tables else TABLE
         if not NAME.fullmatch(table):
             raise ArgumentError(
                 "table in url must be a name of up to 48 letters, digits and _, and not begin "
                 f"with a digit; got {table!r}"
             )
-        return cls(parts, table, tuple(pair for pair in given if pair[0] != "table"))
+        return cls(parts, table, tuple(pair for pair in options if pair[0] != "table"))
 
     def __str__(self) -> str:
-        """The URL, to be told: the password is left out."""
+        """The URL without its password, for messages."""
         place = self.parts.netloc
         if self.parts.password is not None:
             user, _, host = place.rpartition("@")

@@ -8,7 +8,7 @@ import os
 import socket
 import ssl
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -47,37 +47,37 @@ class Connection:
         from pg8000 import native
 
         self._url, self.lost = str(address), False
-        given = settings(address)
-        host, port = given.pop("host"), given.pop("port")
+        arguments = settings(address)
+        host, port = arguments.pop("host"), arguments.pop("port")
         try:
-            line = _socket(host, port, given.pop("connect_timeout"))
+            line = _socket(host, port, arguments.pop("connect_timeout"))
         except OSError as error:
             place = _path(host, port) if host.startswith("/") else f"{host}:{port}"
-            raise self._told(f"connection to {place} failed: {_of_system(error)}") from error
+            raise self._error(f"connection to {place} failed: {_of_system(error)}") from error
         handled = sys.exc_info()[1]
         try:
-            self._server = native.Connection(**given, host=host, sock=line)
+            self._server = native.Connection(**arguments, host=host, sock=line)
         except BaseException as error:
             line.close()
             if not isinstance(error, Exception):
                 raise
             # Whatever it is: pg8000 reads the answer of something else as all kinds of errors.
-            raise self._told(f"connection failed: {_why(_first(error, handled))}") from error
+            raise self._error(f"connection failed: {_why(_first(error, handled))}") from error
 
-    def run(self, statement: str, **given: Any) -> list[Any]:
+    def run(self, statement: str, **parameters: Any) -> list[Any]:
         """The rows that a statement returns; `:name` stands for a parameter."""
-        return self._guarded(self._server.run, statement, **given) or []
+        return self._guarded(self._server.run, statement, **parameters) or []
 
-    def run_each(self, statement: str, given: list[dict[str, Any]]) -> list[list[Any]]:
+    def run_each(self, statement: str, parameters: list[dict[str, Any]]) -> list[list[Any]]:
         """The rows for each set of parameters; the server reads the statement once."""
         prepared = self._guarded(self._server.prepare, statement)
-        found = [self._guarded(prepared.run, **each) or [] for each in deadline.each(given)]
+        results = [self._guarded(prepared.run, **each) or [] for each in deadline.each(parameters)]
         self._guarded(prepared.close)
-        return found
+        return results
 
     @property
     def row_count(self) -> int:
-        """How many rows the last `run` has changed."""
+        """Number of rows that the last `run` has changed."""
         return int(self._server.row_count)
 
     @contextmanager
@@ -103,49 +103,49 @@ class Connection:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _guarded(self, work: Any, *args: Any, **given: Any) -> Any:
+    def _guarded(self, work: Callable[..., Any], *args: object, **parameters: object) -> Any:
         from pg8000.exceptions import Error
 
         if self.lost:
-            raise self._told("the connection is closed")
+            raise self._error("the connection is closed")
         try:
-            return work(*args, **given)
+            return work(*args, **parameters)
         except BaseException as error:  # an interrupt too leaves an answer unread
             self.close()
             if isinstance(error, (Error, OSError)):
-                raise self._told(_why(error)) from error
+                raise self._error(_why(error)) from error
             raise
 
-    def _told(self, why: str) -> StoreError:
+    def _error(self, why: str) -> StoreError:
         return StoreError(f"{self._url}: {' '.join(why.split())}")
 
 
 def settings(address: Address) -> dict[str, Any]:
-    """What a URL says, as the arguments of pg8000; ArgumentError for an option we do not know."""
+    """Arguments of pg8000 from a URL; ArgumentError for an option we do not know."""
     for key, _ in address.options:
         if key not in OPTIONS:
             raise ArgumentError(
                 f"the options of a postgresql URL are table, {', '.join(OPTIONS)}; got {key!r}"
             )
-    given = {key: value for key, value in address.options if value}
+    options = {key: value for key, value in address.options if value}
     parts = address.parts
     place = parts.netloc.rpartition("@")[2]  # parts.hostname has lost its capital letters
     named = place[1:].partition("]")[0] if place[:1] == "[" else place.partition(":")[0]
-    port = _whole("port", given.get("port", parts.port or 5432), 65_535)
-    host = given.get("host") or unquote(named) or _usual_host(port)
-    user = given.get("user") or unquote(parts.username or "") or _own_name()
-    password = given.get("password") or unquote(parts.password or "")
-    timeout = _whole("connect_timeout", given.get("connect_timeout", 0), 10**6)
+    port = _number("port", options.get("port", parts.port or 5432), 65_535)
+    host = options.get("host") or unquote(named) or _usual_host(port)
+    user = options.get("user") or unquote(parts.username or "") or _own_name()
+    password = options.get("password") or unquote(parts.password or "")
+    timeout = _number("connect_timeout", options.get("connect_timeout", 0), 10**6)
     return {
         "host": host,
         "port": port,
         "user": user,
         "password": password or os.environ.get("PGPASSWORD", ""),
-        "database": given.get("dbname") or unquote(parts.path[1:]) or user,
-        "application_name": given.get("application_name"),
-        "startup_params": {"options": given["options"]} if "options" in given else None,
+        "database": options.get("dbname") or unquote(parts.path[1:]) or user,
+        "application_name": options.get("application_name"),
+        "startup_params": {"options": options["options"]} if "options" in options else None,
         "connect_timeout": timeout or None,
-        "ssl_context": False if host.startswith("/") else _ssl(given),
+        "ssl_context": False if host.startswith("/") else _ssl(options),
     }
 
 
@@ -156,7 +156,7 @@ def _own_name() -> str:
         raise ArgumentError("url must name a user: postgresql://user@host/database") from error
 
 
-def _whole(name: str, value: Any, most: int) -> int:
+def _number(name: str, value: str | int, most: int) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value)
     return checks.whole(f"{name} in url", value, 0, most)
@@ -170,9 +170,9 @@ def _path(folder: str, port: int) -> str:
     return f"{folder}/.s.PGSQL.{port}"
 
 
-def _ssl(given: dict[str, str]) -> Any:
-    """What pg8000 takes: False is never, None where the server can, True or a context always."""
-    mode, root = given.get("sslmode", "prefer"), given.get("sslrootcert")
+def _ssl(options: dict[str, str]) -> bool | ssl.SSLContext | None:
+    """The `ssl_context` of pg8000: False for never, None if the server can, True or a context."""
+    mode, root = options.get("sslmode", "prefer"), options.get("sslrootcert")
     if mode not in SSL_MODES:
         raise ArgumentError(f"sslmode in url must be one of {', '.join(SSL_MODES)}; got {mode!r}")
     if mode == "require" and root:
@@ -188,7 +188,7 @@ def _ssl(given: dict[str, str]) -> Any:
 
 
 def _socket(host: str, port: int, timeout: int | None) -> socket.socket:
-    """Our own, as pg8000 would apply the timeout to each statement too, and hide what failed."""
+    """Connect a socket; pg8000 would apply the timeout to each statement, and hide the cause."""
     if not host.startswith("/"):
         line = socket.create_connection((host, port), timeout)
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # pg8000 sends small parts
@@ -206,7 +206,7 @@ def _socket(host: str, port: int, timeout: int | None) -> socket.socket:
 
 
 def _first(error: BaseException, handled: BaseException | None) -> BaseException:
-    """What the server said, if pg8000 has failed once more as it took its leave of it.
+    """The server's error, if pg8000 has failed once more as it closed the connection.
 
     `handled` is an error that was being handled before, and has nothing to do with it.
     """

@@ -12,12 +12,13 @@ import numpy as np
 
 from auxhash.codes import Packed, n_bytes, to_words
 from auxhash.compute import deadline
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.checks import LARGEST_ID
 from auxhash.search.index.held import Ids
 from auxhash.stores.address import Address, engine
-from auxhash.stores.points import Beside, HeldPoints
+from auxhash.stores.points import Beside, StoredPoints
 from auxhash.stores.pool import Pool
-from auxhash.stores.store import Near, NoStoreError, Store, agreed_bits, no_store, told
+from auxhash.stores.store import Near, NoStoreError, Store, agreed_bits, no_store, store_errors
 
 NEW = "auxhash_new"  # arrays of ours, as a table
 
@@ -31,7 +32,7 @@ class DuckdbStore(Store):
         path = address.file()
         if n_bits is None and not path.exists():
             raise NoStoreError(f"{address} holds no store; give n_bits to make one")
-        with told(str(address), self.errors):
+        with store_errors(str(address), self.errors):
             self._database = duckdb.connect(str(path))
             # A cursor is a connection of its own to the same database.
             self._pool: Pool[Any] = Pool(
@@ -58,8 +59,8 @@ class DuckdbStore(Store):
         there = {name for (name,) in run("SELECT table_name FROM duckdb_tables()").fetchall()}
         row = None
         if "auxhash_stores" in there:
-            found = run("SELECT n_bits FROM auxhash_stores WHERE name = ?", [table]).fetchall()
-            row = found[0] if found else None
+            rows = run("SELECT n_bits FROM auxhash_stores WHERE name = ?", [table]).fetchall()
+            row = rows[0] if rows else None
         if (row is None) != (table not in there):
             raise no_store(str(address), table, "auxhash_stores does not agree")
         super().__init__(
@@ -93,8 +94,8 @@ class DuckdbStore(Store):
             raise
 
     @contextmanager
-    def _given(self, **columns: Any) -> Iterator[None]:
-        """Arrays of ours, as the table NEW, in a transaction."""
+    def _registered(self, **columns: AnyArray) -> Iterator[None]:
+        """Register arrays as the table NEW, in a transaction."""
         self._connection.register(NEW, columns)
         try:
             with self._transaction():
@@ -107,24 +108,24 @@ class DuckdbStore(Store):
         columns = {w: np.ascontiguousarray(words[:, i]) for i, w in enumerate(self._words)}
         replaced = ", ".join(f"{w} = excluded.{w}" for w in self._words)
         names = ", ".join(["id", *self._words])
-        with self._given(id=ids, **columns):
+        with self._registered(id=ids, **columns):
             self._connection.execute(
                 f"INSERT INTO {self._table} ({names}) SELECT {names} FROM {NEW} "
                 f"ON CONFLICT (id) DO UPDATE SET {replaced}"
             )
 
     def _delete(self, ids: Ids) -> int:
-        with self._given(id=ids):
+        with self._registered(id=ids):
             gone = f"DELETE FROM {self._table} WHERE id IN (SELECT id FROM {NEW})"
             return self._number(gone)
 
     def _nearest(self, queries: Packed, k: int) -> list[Near]:
-        return self._found(queries, f"ORDER BY distance, id LIMIT {min(k, LARGEST_ID)}")
+        return self._search_each(queries, f"ORDER BY distance, id LIMIT {min(k, LARGEST_ID)}")
 
     def _within(self, queries: Packed, r: int) -> list[Near]:
-        return self._found(queries, f"WHERE distance <= {r} ORDER BY distance, id")
+        return self._search_each(queries, f"WHERE distance <= {r} ORDER BY distance, id")
 
-    def _found(self, queries: Packed, which: str) -> list[Near]:
+    def _search_each(self, queries: Packed, which: str) -> list[Near]:
         statement = (
             f"SELECT distance, id FROM (SELECT id, {self._distance} AS distance "
             f"FROM {self._table}) {which}"
@@ -134,8 +135,8 @@ class DuckdbStore(Store):
             return [self._answer(statement, words) for words in every]
 
     def _answer(self, statement: str, words: list[int]) -> Near:
-        found = self._connection.execute(statement, words).fetchnumpy()
-        return np.asarray(found["distance"], np.int32), np.asarray(found["id"], np.int64)
+        columns = self._connection.execute(statement, words).fetchnumpy()
+        return np.asarray(columns["distance"], np.int32), np.asarray(columns["id"], np.int64)
 
     def _count(self) -> int:
         return self._number(f"SELECT count(*) FROM {self._table}")
@@ -146,17 +147,17 @@ class DuckdbStore(Store):
         return int(number)
 
     def _page(self, after: int, size: int) -> tuple[Ids, Packed]:
-        some = f"SELECT * FROM {self._table} WHERE id > ? ORDER BY id LIMIT ?"
-        return self._arrays(self._connection.execute(some, [after, size]).fetchnumpy())
+        statement = f"SELECT * FROM {self._table} WHERE id > ? ORDER BY id LIMIT ?"
+        return self._arrays(self._connection.execute(statement, [after, size]).fetchnumpy())
 
-    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
-        some = f"SELECT * FROM {self._table} WHERE id IN (SELECT id FROM {NEW})"
-        with self._given(id=ids):
-            return HeldPoints(*self._arrays(self._connection.execute(some).fetchnumpy()))
+    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> StoredPoints:
+        statement = f"SELECT * FROM {self._table} WHERE id IN (SELECT id FROM {NEW})"
+        with self._registered(id=ids):
+            return StoredPoints(*self._arrays(self._connection.execute(statement).fetchnumpy()))
 
-    def _arrays(self, found: Any) -> tuple[Ids, Packed]:
-        ids = np.asarray(found["id"], np.int64)
-        words = np.stack([np.asarray(found[w], "<u8") for w in self._words], axis=1)
+    def _arrays(self, columns: dict[str, AnyArray]) -> tuple[Ids, Packed]:
+        ids = np.asarray(columns["id"], np.int64)
+        words = np.stack([np.asarray(columns[w], "<u8") for w in self._words], axis=1)
         return ids, words.view(np.uint8)[:, : n_bytes(self.n_bits)].copy()
 
     def _close(self) -> None:

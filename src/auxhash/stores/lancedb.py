@@ -15,7 +15,7 @@ from auxhash.compute import deadline
 from auxhash.files.writing import locked
 from auxhash.search.index.held import Ids
 from auxhash.stores.address import Address, engine
-from auxhash.stores.points import Beside, HeldPoints
+from auxhash.stores.points import Beside, StoredPoints
 from auxhash.stores.pool import Pool
 from auxhash.stores.store import (
     Near,
@@ -25,11 +25,11 @@ from auxhash.stores.store import (
     empty,
     no_store,
     ordered,
-    told,
+    store_errors,
 )
 
 BITS = b"auxhash.n_bits"  # in the metadata of the schema
-MANY = 1000  # ids in one condition
+IDS_PER_CONDITION = 1000
 
 
 class LancedbStore(Store):
@@ -42,25 +42,25 @@ class LancedbStore(Store):
         folder = address.file()
         if n_bits is None and not folder.is_dir():
             raise NoStoreError(f"{address} holds no store; give n_bits to make one")
-        with told(str(address), self.errors):
+        with store_errors(str(address), self.errors):
             database = lancedb.connect(folder)
-            found = None
+            stored_bits = None
             if address.table in database.list_tables().tables:
                 table = database.open_table(address.table)
-                found = _bits_of(table, address)
-        super().__init__(address, agreed_bits(str(address), found, n_bits))
-        with told(str(address), self.errors):
-            if found is None:
+                stored_bits = _bits_of(table, address)
+        super().__init__(address, agreed_bits(str(address), stored_bits, n_bits))
+        with store_errors(str(address), self.errors):
+            if stored_bits is None:
                 table = database.create_table(address.table, schema=self._schema(), exist_ok=True)
         # Each is at a version of its own: what one thread reads does not change under it.
         self._pool: Pool[Any] = Pool(str(address), lambda: self._opened(database, address))
         self._listed: tuple[int, Ids, NDArray[np.uint64]] | None = None
         self._lock = folder / f".{address.table}.lock"
-        if found is None:  # another process may have been quicker
+        if stored_bits is None:  # another process may have been quicker
             agreed_bits(str(address), _bits_of(table, address), n_bits)
 
     def _opened(self, database: Any, address: Address) -> Any:
-        with told(self.url, self.errors):
+        with store_errors(self.url, self.errors):
             return database.open_table(address.table)
 
     def _session(self, write: bool) -> AbstractContextManager[None]:
@@ -102,7 +102,7 @@ class LancedbStore(Store):
         n = table.count_rows()
         return [self._first(table, query, min(k, n), n) for query in deadline.each(queries)]
 
-    def _first(self, table: Any, query: Any, k: int, n: int) -> Near:
+    def _first(self, table: Any, query: Packed, k: int, n: int) -> Near:
         """The k nearest of n. Of those at the same distance LanceDB returns any, not the first."""
         if not k:
             return ordered([], [])
@@ -116,18 +116,18 @@ class LancedbStore(Store):
         n = table.count_rows()
         return [self._all_within(table, query, r, n) for query in queries]
 
-    def _all_within(self, table: Any, query: Any, r: int, n: int, k: int | None = None) -> Near:
+    def _all_within(self, table: Any, query: Packed, r: int, n: int, k: int | None = None) -> Near:
         return self._asked(table, query, n, r, k) if n else ordered([], [])
 
     def _asked(
-        self, table: Any, query: Any, limit: int, r: int | None = None, k: int | None = None
+        self, table: Any, query: Packed, limit: int, r: int | None = None, k: int | None = None
     ) -> Near:
         search = table.search(query, vector_column_name="code").distance_type("hamming")
         search = search.bypass_vector_index()  # which others may have made, and is not exact
         if r is not None:
             search = search.distance_range(upper_bound=r + 1)  # exclusive
-        found = search.select(["id", "_distance"]).limit(limit).to_arrow()
-        return ordered(found["_distance"].to_numpy(), found["id"].to_numpy(), k)
+        hits = search.select(["id", "_distance"]).limit(limit).to_arrow()
+        return ordered(hits["_distance"].to_numpy(), hits["id"].to_numpy(), k)
 
     def _count(self) -> int:
         return int(self._newest().count_rows())
@@ -147,25 +147,25 @@ class LancedbStore(Store):
         """All ids, rising, and their rows; read once for the pages of a version."""
         listed = self._listed
         if listed is None or listed[0] != table.version:
-            some = table.search().select(["id"]).with_row_id(True).limit(None).to_arrow()
-            order = np.argsort(some["id"].to_numpy())
-            ids, rows = (some[name].to_numpy()[order] for name in ("id", "_rowid"))
+            columns = table.search().select(["id"]).with_row_id(True).limit(None).to_arrow()
+            order = np.argsort(columns["id"].to_numpy())
+            ids, rows = (columns[name].to_numpy()[order] for name in ("id", "_rowid"))
             self._listed = listed = table.version, ids, rows
         return listed[1:]
 
-    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
+    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> StoredPoints:
         table = self._newest()
         parts = [self._where(table, which) for which in _conditions(ids)]
         names, codes = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return HeldPoints(names, codes)
+        return StoredPoints(names, codes)
 
     def _where(self, table: Any, which: str) -> tuple[Ids, Packed]:
         return self._arrays(table.search().where(which).limit(None))
 
     def _arrays(self, query: Any) -> tuple[Ids, Packed]:
-        some = query.to_arrow()
-        codes = some["code"].combine_chunks().flatten().to_numpy()
-        return some["id"].to_numpy(), codes.reshape(len(some), n_bytes(self.n_bits))
+        columns = query.to_arrow()
+        codes = columns["code"].combine_chunks().flatten().to_numpy()
+        return columns["id"].to_numpy(), codes.reshape(len(columns), n_bytes(self.n_bits))
 
     def _newest(self) -> Any:
         """The table with what other processes have written."""
@@ -178,8 +178,11 @@ class LancedbStore(Store):
 
 
 def _conditions(ids: Ids) -> list[str]:
-    """That an id is one of these, in parts that are not too long."""
-    parts = (ids[start : start + MANY].tolist() for start in range(0, len(ids), MANY))
+    """Conditions that an id is one of these, in parts that are not too long."""
+    parts = (
+        ids[start : start + IDS_PER_CONDITION].tolist()
+        for start in range(0, len(ids), IDS_PER_CONDITION)
+    )
     return [f"id IN ({', '.join(map(str, part))})" for part in parts]
 
 

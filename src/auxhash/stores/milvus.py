@@ -18,7 +18,7 @@ from auxhash.compute import checks, deadline
 from auxhash.compute.checks import ArgumentError
 from auxhash.search.index.held import Ids
 from auxhash.stores.address import Address, engine
-from auxhash.stores.points import Beside, HeldPoints
+from auxhash.stores.points import Beside, StoredPoints
 from auxhash.stores.pool import Pool
 from auxhash.stores.store import (
     Near,
@@ -29,12 +29,12 @@ from auxhash.stores.store import (
     empty,
     no_store,
     ordered,
-    told,
+    store_errors,
 )
 
-MOST = 16_384  # results that Milvus gives for one query
-MANY = 1000  # ids in one condition
-WRITTEN = 5_000  # codes in one message, which has a limit of bytes
+MAX_RESULTS = 16_384  # that Milvus gives for one query
+IDS_PER_CONDITION = 1000
+CODES_PER_MESSAGE = 5_000  # a message has a limit of bytes
 METRIC = "HAMMING"
 LITE = re.compile(r"[A-Za-z0-9._-]+\.db")  # names of files that it takes
 
@@ -46,7 +46,7 @@ class MilvusStore(Store):
         pymilvus: Any = engine("pymilvus", "milvus")
         # What it raises for a wrong file of Milvus Lite is of no class of its own.
         self.errors = (pymilvus.MilvusException, OSError, RuntimeError)
-        with told(str(address), self.errors):
+        with store_errors(str(address), self.errors):
             self._client = pymilvus.MilvusClient(**_connection(address, n_bits))
             self._pool: Pool[Any] = Pool(str(address), lambda: self._client)  # of any threads
             try:
@@ -58,18 +58,18 @@ class MilvusStore(Store):
     def _prepare(self, address: Address, n_bits: int | None, types: Any) -> None:
         """Make the collection, or check the one that is there."""
         self._name = address.table
-        found = None
+        stored_bits = None
         if self._client.has_collection(self._name):
-            said = str(self._client.describe_collection(self._name).get("description"))
-            bits = re.fullmatch(r"auxhash n_bits=(\d+)", said)
+            description = str(self._client.describe_collection(self._name).get("description"))
+            bits = re.fullmatch(r"auxhash n_bits=(\d+)", description)
             if bits is None:
                 raise no_store(str(address), self._name, "its description names no n_bits")
-            found = int(bits[1])
-        super().__init__(address, agreed_bits(str(address), found, n_bits))
-        if found is None:
-            said = f"auxhash n_bits={self.n_bits}"
+            stored_bits = int(bits[1])
+        super().__init__(address, agreed_bits(str(address), stored_bits, n_bits))
+        if stored_bits is None:
+            description = f"auxhash n_bits={self.n_bits}"
             schema = self._client.create_schema(
-                auto_id=False, enable_dynamic_field=False, description=said
+                auto_id=False, enable_dynamic_field=False, description=description
             )
             schema.add_field("id", types.INT64, is_primary=True)
             schema.add_field("code", types.BINARY_VECTOR, dim=8 * n_bytes(self.n_bits))
@@ -85,16 +85,16 @@ class MilvusStore(Store):
         return self._pool.alone() if write else self._pool.lent()
 
     def _upsert(self, ids: Ids, packed: Packed, beside: Beside | None) -> None:
-        for start in range(0, len(ids), WRITTEN):
-            some = slice(start, start + WRITTEN)
-            pairs = zip(ids[some].tolist(), packed[some], strict=True)
+        for start in range(0, len(ids), CODES_PER_MESSAGE):
+            part = slice(start, start + CODES_PER_MESSAGE)
+            pairs = zip(ids[part].tolist(), packed[part], strict=True)
             rows = [{"id": name, "code": code.tobytes()} for name, code in pairs]
             self._client.upsert(self._name, rows)
 
     def _delete(self, ids: Ids) -> int:
         count = 0
-        for start in range(0, len(ids), MANY):
-            listed = ", ".join(map(str, ids[start : start + MANY].tolist()))
+        for start in range(0, len(ids), IDS_PER_CONDITION):
+            listed = ", ".join(map(str, ids[start : start + IDS_PER_CONDITION].tolist()))
             rows = self._client.query(self._name, f"id in [{listed}]", output_fields=["id"])
             known = [row["id"] for row in rows]
             if known:
@@ -105,10 +105,10 @@ class MilvusStore(Store):
     def _nearest(self, queries: Packed, k: int) -> list[Near]:
         return [self._first(query, k) for query in deadline.each(queries)]
 
-    def _first(self, query: Any, k: int) -> Near:
+    def _first(self, query: Packed, k: int) -> Near:
         """The k nearest. Of those at the same distance Milvus returns any, not the first."""
-        near, ids = self._asked(query, min(k + 1, MOST))
-        if len(near) <= k and len(near) < MOST:
+        near, ids = self._asked(query, min(k + 1, MAX_RESULTS))
+        if len(near) <= k and len(near) < MAX_RESULTS:
             return near, ids  # all there are
         if len(near) > k and near[k] > near[k - 1]:
             return near[:k], ids[:k]
@@ -116,8 +116,8 @@ class MilvusStore(Store):
             last = near[k - 1]
             before = int((near < last).sum())
             tied: list[int] = []
-            for some, names in self._ranges(query, int(last)):
-                tied += names[some == last].tolist()
+            for distances, names in self._ranges(query, int(last)):
+                tied += names[distances == last].tolist()
                 if before + len(tied) >= k:
                     break
             all_near = np.concatenate([near[:before], np.full(len(tied), last, np.int32)])
@@ -127,24 +127,24 @@ class MilvusStore(Store):
     def _within(self, queries: Packed, r: int) -> list[Near]:
         return [self._collected(query, r) for query in queries]
 
-    def _collected(self, query: Any, r: int, k: int | None = None) -> Near:
+    def _collected(self, query: Packed, r: int, k: int | None = None) -> Near:
         parts = list(self._ranges(query, r))
-        near = np.concatenate([some for some, _ in parts])
+        near = np.concatenate([distances for distances, _ in parts])
         return ordered(near, np.concatenate([names for _, names in parts]), k)
 
-    def _ranges(self, query: Any, r: int) -> Iterator[Near]:
+    def _ranges(self, query: Packed, r: int) -> Iterator[Near]:
         """All within r, in ranges of ids from the smallest up, each no larger than Milvus gives."""
         ranges = [(0, checks.LARGEST_ID)]
         while ranges:
             low, high = ranges.pop()
-            near, ids = self._asked(query, MOST, f"id >= {low} and id <= {high}", r)
-            if len(ids) < MOST:
+            near, ids = self._asked(query, MAX_RESULTS, f"id >= {low} and id <= {high}", r)
+            if len(ids) < MAX_RESULTS:
                 yield near, ids
                 continue
-            middle = int(np.sort(ids)[MOST // 2])  # some of the ids found are on either side
+            middle = int(np.sort(ids)[MAX_RESULTS // 2])  # some of the ids found are on either side
             ranges += [(middle, high), (low, middle - 1)]
 
-    def _asked(self, query: Any, limit: int, which: str = "", r: int | None = None) -> Near:
+    def _asked(self, query: Packed, limit: int, which: str = "", r: int | None = None) -> Near:
         inner = {} if r is None else {"radius": r + 1}  # exclusive
         [hits] = self._client.search(
             self._name,
@@ -159,9 +159,9 @@ class MilvusStore(Store):
         [row] = self._client.query(self._name, output_fields=["count(*)"])
         return int(row["count(*)"])
 
-    def batches(self, size: int = MOST) -> Iterator[tuple[Ids, Packed]]:
-        """As `Store.batches`, of at most 16,384."""
-        return super().batches(min(checks.whole("size", size, 1), MOST))
+    def batches(self, size: int = MAX_RESULTS) -> Iterator[tuple[Ids, Packed]]:
+        """All ids and codes in the order of the ids, at most 16,384 at a time."""
+        return super().batches(min(checks.whole("size", size, 1), MAX_RESULTS))
 
     def _page(self, after: int, size: int) -> tuple[Ids, Packed]:
         if after == checks.LARGEST_ID:
@@ -170,24 +170,24 @@ class MilvusStore(Store):
             self._name, filter=f"id > {after}", batch_size=size, output_fields=["id", "code"]
         )
         try:
-            found = rows.next()
+            page = rows.next()
         finally:
             rows.close()
-        return self._arrays(found)
+        return self._arrays(page)
 
-    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
-        found: list[Any] = []
-        for start in range(0, len(ids), MANY):
-            listed = ", ".join(map(str, ids[start : start + MANY].tolist()))
+    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> StoredPoints:
+        rows: list[dict[str, Any]] = []
+        for start in range(0, len(ids), IDS_PER_CONDITION):
+            listed = ", ".join(map(str, ids[start : start + IDS_PER_CONDITION].tolist()))
             fields = ["id", "code"]
-            found += self._client.query(self._name, f"id in [{listed}]", output_fields=fields)
-        return HeldPoints(*self._arrays(found))
+            rows += self._client.query(self._name, f"id in [{listed}]", output_fields=fields)
+        return StoredPoints(*self._arrays(rows))
 
-    def _arrays(self, found: list[Any]) -> tuple[Ids, Packed]:
-        if not found:
+    def _arrays(self, rows: list[dict[str, Any]]) -> tuple[Ids, Packed]:
+        if not rows:
             return empty(self.n_bits)
-        ids = np.array([row["id"] for row in found], np.int64)
-        codes = np.frombuffer(b"".join(_bytes(row["code"]) for row in found), np.uint8)
+        ids = np.array([row["id"] for row in rows], np.int64)
+        codes = np.frombuffer(b"".join(_bytes(row["code"]) for row in rows), np.uint8)
         return ids, codes.reshape(len(ids), -1).copy()
 
     def _close(self) -> None:
@@ -195,8 +195,8 @@ class MilvusStore(Store):
         self._client.close()
 
 
-def _connection(address: Address, n_bits: int | None) -> dict[str, Any]:
-    """What MilvusClient needs for milvus:///file.db or milvus+http://user:password@host:port/db."""
+def _connection(address: Address, n_bits: int | None) -> dict[str, str]:
+    """Arguments of MilvusClient for milvus:///file.db or milvus+http://user:password@host:port/db."""
     if address.parts.scheme == "milvus":
         path = address.file()
         if not LITE.fullmatch(path.name):
@@ -216,15 +216,15 @@ def _connection(address: Address, n_bits: int | None) -> dict[str, Any]:
     if parts.hostname is None:
         raise ArgumentError(f"url must be {parts.scheme}://host:port; got {address}")
     place = parts.netloc.rpartition("@")[2]
-    given = {"uri": f"{parts.scheme.removeprefix('milvus+')}://{place}"}
+    arguments = {"uri": f"{parts.scheme.removeprefix('milvus+')}://{place}"}
     if parts.username is not None:
-        given |= {"user": unquote(parts.username), "password": unquote(parts.password or "")}
+        arguments |= {"user": unquote(parts.username), "password": unquote(parts.password or "")}
     if parts.path.strip("/"):
-        given["db_name"] = unquote(parts.path.strip("/"))
-    return given
+        arguments["db_name"] = unquote(parts.path.strip("/"))
+    return arguments
 
 
-def _bytes(code: Any) -> bytes:
+def _bytes(code: object) -> bytes:
     """A code as Milvus gives it: bytes, or a list of one such."""
     plain = code[0] if isinstance(code, list) else code
     if not isinstance(plain, bytes):

@@ -9,15 +9,15 @@ from auxhash.search.index.held import Ids
 from auxhash.search.index.scan import Distances
 from auxhash.stores.store import Near, ordered
 
-FOLD = 1024  # changes beside the large index before it is made anew
-FAR = np.iinfo(np.int32).max  # distance of codes that are gone
+MAX_CHANGES = 1024  # beside the large index, before it is made anew
+GONE_DISTANCE = np.iinfo(np.int32).max  # of codes that were deleted or replaced
 
 
 class Mirror:
     """Codes in the order of their ids, so that equal distances come by id. It never changes.
 
     A change gives another Mirror. Both share the large index, in which codes that are deleted or
-    replaced stay as `gone`; new ones are in a small index, and after FOLD changes the two become
+    replaced stay as `gone`; new ones are in a small index, and after MAX_CHANGES the two become
     one. A single change of a million codes so costs next to nothing.
     """
 
@@ -36,7 +36,7 @@ class Mirror:
         return len(self._main) - len(self._gone) + len(self._recent)
 
     def changed(self, old: Ids, ids: Ids, packed: Packed) -> "Mirror":
-        """Without the codes of the ids `old`, and with these, whose ids are among them."""
+        """A mirror without the codes of the ids `old`, and with these, whose ids are among them."""
         kept = ~np.isin(self._recent.ids, old)
         recent = np.concatenate([self._recent.ids[kept], ids])
         order = np.argsort(recent)
@@ -44,7 +44,7 @@ class Mirror:
         codes = np.concatenate([self._recent.packed[kept], packed])[order]
         gone = np.union1d(self._gone, old[_among(old, self._ids)])
         n_bits, n_jobs = self._main.n_bits, self._main.n_jobs
-        if len(recent) + len(gone) <= FOLD:
+        if len(recent) + len(gone) <= MAX_CHANGES:
             small = HammingIndex(n_bits, n_jobs).add(codes, recent)
             return Mirror(self._main, self._ids, small, gone)
         left = ~_among(self._ids, gone)
@@ -54,7 +54,7 @@ class Mirror:
         return Mirror.of(n_bits, names[order], codes[order], n_jobs)
 
     def only(self, ids: Ids) -> "Mirror":
-        """Of these ids alone, those that are there; they are rising."""
+        """A mirror of the codes of these ids, which are rising, as far as they are there."""
         main = ids[_among(ids, self._ids) & ~_among(ids, self._gone)]
         recent = ids[_among(ids, self._recent.ids)]
         names = np.concatenate([main, recent])
@@ -63,13 +63,13 @@ class Mirror:
         return Mirror.of(self._main.n_bits, names[order], codes[order], self._main.n_jobs)
 
     def search(self, queries: Packed, k: int) -> Near:
-        """As `Store.search`."""
+        """Distances and ids of the k nearest codes; see `Store.search`."""
         k = min(k, len(self))
         if not k:
             return np.empty((len(queries), 0), np.int32), np.empty((len(queries), 0), np.int64)
         distances, ids = _nearest(self._main, queries, k + len(self._gone))
         if len(self._gone):
-            distances = np.where(np.isin(ids, self._gone), FAR, distances)
+            distances = np.where(np.isin(ids, self._gone), GONE_DISTANCE, distances)
         if not len(self._gone) and not len(self._recent):
             return distances, ids
         more = _nearest(self._recent, queries, k)
@@ -79,15 +79,15 @@ class Mirror:
         return np.take_along_axis(distances, order, 1), np.take_along_axis(ids, order, 1)
 
     def search_radius(self, queries: Packed, r: int) -> tuple[list[Distances], list[Ids]]:
-        """As `Store.search_radius`."""
+        """Distances and ids of all codes within r; see `Store.search_radius`."""
         parts = [index for index in (self._main, self._recent) if len(index)]
-        found = [index.radius_search(queries, r) for index in parts]
+        by_part = [index.radius_search(queries, r) for index in parts]
         all_near, all_ids = [], []
         for q in range(len(queries)):
-            near = np.concatenate([[], *(distances[q] for distances, _ in found)])
-            ids = np.concatenate([np.empty(0, np.int64), *(names[q] for _, names in found)])
+            near = np.concatenate([[], *(distances[q] for distances, _ in by_part)])
+            ids = np.concatenate([np.empty(0, np.int64), *(names[q] for _, names in by_part)])
             # What was replaced is gone from the large index only.
-            stop = len(found[0][1][q]) if len(self._main) else 0
+            stop = len(by_part[0][1][q]) if len(self._main) else 0
             kept = np.ones(len(ids), bool)
             kept[:stop] = ~np.isin(ids[:stop], self._gone)
             near, ids = ordered(near[kept], ids[kept])
@@ -97,11 +97,13 @@ class Mirror:
 
 
 def _among(ids: Ids, rising: Ids) -> NDArray[np.bool_]:
-    """Which of the ids are in an array of rising ids."""
+    """Mark the ids that are in an array of rising ids."""
     if not len(rising):
         return np.zeros(len(ids), bool)
-    found: NDArray[np.bool_] = rising[np.searchsorted(rising, ids).clip(max=len(rising) - 1)] == ids
-    return found
+    marked: NDArray[np.bool_] = (
+        rising[np.searchsorted(rising, ids).clip(max=len(rising) - 1)] == ids
+    )
+    return marked
 
 
 def _nearest(index: HammingIndex, queries: Packed, k: int) -> Near:

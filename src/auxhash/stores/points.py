@@ -1,4 +1,4 @@
-"""What may stand beside a code: its vector, for re-ranking, and a payload, for filtering."""
+"""Data beside a code: its vector, for re-ranking, and a payload, for filtering."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,15 +15,15 @@ from auxhash.search.index.held import Ids
 
 Payload = Mapping[str, Any]
 
-NUMBER = "<f8"  # of a vector, as bytes
-DEEPEST = 32  # objects and lists of a payload within each other
-LONGEST = 256  # characters of a text that a search can ask for
-LARGEST = 2**63 - 1  # of a number that a search can ask for
+VECTOR_TYPE = "<f8"  # of the bytes of a vector
+MAX_DEPTH = 32  # of objects and lists of a payload within each other
+MAX_TEXT = 256  # characters of a text that a search can ask for
+MAX_NUMBER = 2**63 - 1  # of a number that a search can ask for
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """What a store holds under one id."""
+    """A code with its vector and payload, as stored under one id."""
 
     code: Packed  # (n_bytes,)
     vector: Array | None
@@ -53,22 +53,22 @@ class Having:
                 )
             if isinstance(value, str):
                 _check_text(value, "values")
-            if isinstance(value, str) and len(value) > LONGEST:
+            if isinstance(value, str) and len(value) > MAX_TEXT:
                 raise ArgumentError(
-                    f"values must be of at most {LONGEST} characters, got {len(value)}"
+                    f"values must be of at most {MAX_TEXT} characters, got {len(value)}"
                 )
-            if not isinstance(value, str) and not -LARGEST <= value <= LARGEST:
+            if not isinstance(value, str) and not -MAX_NUMBER <= value <= MAX_NUMBER:
                 raise ArgumentError(f"values must lie within 2^63 - 1, got {value}")
 
     def holds(self, payload: Payload | None) -> bool:
-        """Whether a payload is of this kind."""
+        """Return True if a payload is of this kind."""
         if payload is None or self.field not in payload:
             return False
-        found = payload[self.field]
-        if not isinstance(found, (str, int, float)):
+        present = payload[self.field]
+        if not isinstance(present, (str, int, float)):
             return False
         return any(
-            isinstance(found, bool) == isinstance(value, bool) and found == value
+            isinstance(present, bool) == isinstance(value, bool) and present == value
             for value in self.values
         )
 
@@ -82,7 +82,7 @@ class Beside:
 
 
 @dataclass(frozen=True)
-class HeldPoints:
+class StoredPoints:
     """Points as a database gives them, in any order."""
 
     ids: Ids
@@ -90,7 +90,7 @@ class HeldPoints:
     beside: Beside | None = None
 
     def points(self) -> dict[int, Point]:
-        """By id; ValueError where the database holds a payload that is none."""
+        """Points by id; ValueError where the database holds a payload that is no JSON object."""
         n = len(self.ids)
         more = self.beside or Beside([None] * n, [None] * n)
         both = zip(more.vectors, more.payloads, strict=True)
@@ -107,7 +107,7 @@ def as_vectors(vectors: Any, n: int) -> list[bytes | None]:
     return [None if vector is None else _bytes(vector, i) for i, vector in enumerate(vectors)]
 
 
-def as_payloads(payloads: Any, n: int) -> list[str | None]:
+def as_payloads(payloads: object, n: int) -> list[str | None]:
     """n payloads, dictionaries of what JSON knows, as JSON; None where there is none."""
     if payloads is None:
         return [None] * n
@@ -125,10 +125,10 @@ def _bytes(vector: ArrayLike, at: int) -> bytes:
         raise ArgumentError(f"vectors[{at}] must be of shape (D,), got {array.shape}")
     if not np.isfinite(array).all():
         raise ArgumentError(f"vectors[{at}] must be finite, and holds NaN or infinity")
-    return array.astype(NUMBER).tobytes()
+    return array.astype(VECTOR_TYPE).tobytes()
 
 
-def _json(payload: Any, at: int) -> str:
+def _json(payload: object, at: int) -> str:
     if not isinstance(payload, dict):
         kind = type(payload).__name__
         raise ArgumentError(f"payloads[{at}] must be a dictionary or None, got {kind}")
@@ -139,11 +139,11 @@ def _json(payload: Any, at: int) -> str:
         raise ArgumentError(f"payloads[{at}] must be JSON: {error}") from error
 
 
-def _check_parts(payload: dict[Any, Any], at: int) -> None:
+def _check_parts(payload: dict[object, object], at: int) -> None:
     """Refuse what databases would not give back as it was, and too deep a payload."""
-    level: list[Any] = [payload]
-    for _ in range(DEEPEST):
-        below: list[Any] = []
+    level: list[object] = [payload]
+    for _ in range(MAX_DEPTH):
+        below: list[object] = []
         for part in level:
             texts = [part] if isinstance(part, str) else []
             if isinstance(part, dict):
@@ -158,7 +158,7 @@ def _check_parts(payload: dict[Any, Any], at: int) -> None:
         if not below:
             return
         level = below
-    raise ArgumentError(f"payloads[{at}] must be of at most {DEEPEST} levels")
+    raise ArgumentError(f"payloads[{at}] must be of at most {MAX_DEPTH} levels")
 
 
 def _check_text(text: str, name: str) -> None:
@@ -169,11 +169,11 @@ def _check_text(text: str, name: str) -> None:
 
 
 def _vector(data: bytes | None) -> Array | None:
-    return None if data is None else np.frombuffer(data, NUMBER).astype(np.float64)
+    return None if data is None else np.frombuffer(data, VECTOR_TYPE).astype(np.float64)
 
 
 def _payload(text: str | None) -> dict[str, Any] | None:
-    found = {} if text is None else json.loads(text)
-    if not isinstance(found, dict):
+    payload = {} if text is None else json.loads(text)
+    if not isinstance(payload, dict):
         raise ValueError("a payload is no JSON object")
-    return None if text is None else found
+    return None if text is None else payload

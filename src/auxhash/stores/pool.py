@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Generic, TypeVar
 
-MOST = 8  # connections of one store; the service has as many workers
+MAX_CONNECTIONS = 8  # of one store; the service has as many workers
 
 Link = TypeVar("Link")
 
 
 class Pool(Generic[Link]):
-    """At most MOST connections, made when they are needed, each lent to one thread at a time.
+    """At most MAX_CONNECTIONS connections, made when needed, each lent to one thread at a time.
 
     Where one comes back `lost`, the idle ones are dropped too: the server may have gone.
     """
@@ -24,7 +24,7 @@ class Pool(Generic[Link]):
         lost: Callable[[Link], bool] = lambda _: False,
     ) -> None:
         self._url, self._make, self._drop, self._lost = url, make, drop, lost
-        self._places = threading.Semaphore(MOST)
+        self._places = threading.Semaphore(MAX_CONNECTIONS)
         self._idle: list[Link] = []
         self._own = threading.local()
         self._closed = False
@@ -55,7 +55,7 @@ class Pool(Generic[Link]):
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Wait until none is lent, and let none be; for one thread at a time."""
-        with self._taking(MOST):
+        with self._taking(MAX_CONNECTIONS):
             yield
 
     def close(self) -> None:

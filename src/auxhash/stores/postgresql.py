@@ -13,6 +13,7 @@ docs/stores.md); but if the column has one of pgvector's indexes, PostgreSQL use
 import base64
 import json
 import re
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -23,11 +24,19 @@ from auxhash.compute.checks import LARGEST_ID
 from auxhash.search.index.held import Ids
 from auxhash.stores.address import Address
 from auxhash.stores.connection import Connection
-from auxhash.stores.points import Beside, Having, HeldPoints
+from auxhash.stores.points import Beside, Having, StoredPoints
 from auxhash.stores.pool import Pool
-from auxhash.stores.store import BATCH, Near, Store, StoreError, agreed_bits, empty, no_store
+from auxhash.stores.store import (
+    CODES_PER_BATCH,
+    Near,
+    Store,
+    StoreError,
+    agreed_bits,
+    empty,
+    no_store,
+)
 
-OLDEST = 14  # has bit_count
+MIN_VERSION = 14  # of PostgreSQL: it has bit_count
 
 
 class PostgresqlStore(Store):
@@ -56,22 +65,24 @@ class PostgresqlStore(Store):
     def _prepare(self, address: Address, n_bits: int | None) -> None:
         """Make the table, or check the one that is there."""
         [[version]] = self._connection.run("SHOW server_version_num")
-        if int(version) < OLDEST * 10_000:
-            raise StoreError(f"{address}: PostgreSQL {OLDEST} or later is needed, not {version}")
+        if int(version) < MIN_VERSION * 10_000:
+            raise StoreError(
+                f"{address}: PostgreSQL {MIN_VERSION} or later is needed, not {version}"
+            )
         self._table, self._points = f'"{address.table}"', f'"{address.table}_points"'
         with self._connection.transaction():
             # One process at a time, so that two do not make the table at once.
             self._connection.run("SELECT pg_advisory_xact_lock(hashtext('auxhash.stores'))")
-            found = self._found_bits(address)
-            super().__init__(address, agreed_bits(str(address), found, n_bits))
-            if found is None:
+            stored_bits = self._stored_bits(address)
+            super().__init__(address, agreed_bits(str(address), stored_bits, n_bits))
+            if stored_bits is None:
                 self._connection.run(
                     f"CREATE TABLE {self._table} (id bigint PRIMARY KEY CHECK (id >= 0), "
                     f"code bit({self.n_bits}) NOT NULL)"
                 )
         self._distance = f"bit_count(code # :query::bit({self.n_bits}))::integer"
 
-    def _found_bits(self, address: Address) -> int | None:
+    def _stored_bits(self, address: Address) -> int | None:
         rows = self._connection.run(
             "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
             "WHERE attrelid = to_regclass(:name) AND attnum > 0",
@@ -96,10 +107,10 @@ class PostgresqlStore(Store):
             if beside is not None and not self._has_points():
                 self._make_points()
             has_points = self._has_points()
-            for start in range(0, len(ids), BATCH):
-                some = order[start : start + BATCH]
-                names = array(ids[some].tolist())
-                codes = array(bit_strings(packed[some], self.n_bits))
+            for start in range(0, len(ids), CODES_PER_BATCH):
+                rows = order[start : start + CODES_PER_BATCH]
+                names = array(ids[rows].tolist())
+                codes = array(bit_strings(packed[rows], self.n_bits))
                 self._connection.run(statement, ids=names, codes=codes)
                 if has_points:
                     gone = f"DELETE FROM {self._points} WHERE id = ANY(:ids::bigint[])"
@@ -109,7 +120,7 @@ class PostgresqlStore(Store):
                         f"INSERT INTO {self._points} SELECT id, decode(vector, 'base64'), payload "
                         "FROM json_to_recordset(:rows::json) "
                         "AS rows (id bigint, vector text, payload json)",
-                        rows=_records(ids, beside, some.tolist()),
+                        rows=_records(ids, beside, rows.tolist()),
                     )
 
     def _has_points(self) -> bool:
@@ -131,7 +142,7 @@ class PostgresqlStore(Store):
             f"CREATE INDEX ON {self._points} USING gin ((payload::jsonb) jsonb_path_ops)"
         )
 
-    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
+    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> StoredPoints:
         which = "WHERE codes.id = ANY(:ids::bigint[]) AND code IS NOT NULL"
         more, joined = "NULL, NULL", ""
         if self._has_points():
@@ -142,7 +153,7 @@ class PostgresqlStore(Store):
             ids=array(ids.tolist()),
         )
         beside = Beside([row[2] for row in rows], [row[3] for row in rows])
-        return HeldPoints(*self._arrays([row[:2] for row in rows]), beside)
+        return StoredPoints(*self._arrays([row[:2] for row in rows]), beside)
 
     def _sizes(self, ids: Ids, vectors: bool, payloads: bool) -> dict[int, int]:
         if not self._has_points():
@@ -174,57 +185,64 @@ class PostgresqlStore(Store):
         return self._all_within(queries, r, *self._condition(among))
 
     def _condition(self, among: Ids | Having) -> tuple[str, dict[str, str]]:
-        """Which rows to look at, and the parameters of that."""
+        """Condition on the rows to search, and its parameters."""
         if not isinstance(among, Having):
             return "id = ANY(:among::bigint[])", {"among": array(among.tolist())}
         if not self._has_points():
             return "false", {}
-        given, parts = {"field": among.field}, []
+        parameters, parts = {"field": among.field}, []
         for i, value in enumerate(among.values):
-            given |= {f"part{i}": json.dumps({among.field: value}), f"value{i}": json.dumps(value)}
+            parameters |= {
+                f"part{i}": json.dumps({among.field: value}),
+                f"value{i}": json.dumps(value),
+            }
             # The first is answered from the index; in it, lists contain their elements.
             parts.append(
                 f"(payload::jsonb @> :part{i}::jsonb "
                 f"AND payload::jsonb -> :field::text = :value{i}::jsonb)"
             )
-        return f"id IN (SELECT id FROM {self._points} WHERE {' OR '.join(parts)})", given
+        return f"id IN (SELECT id FROM {self._points} WHERE {' OR '.join(parts)})", parameters
 
-    def _first(self, queries: Packed, k: int, which: str, given: dict[str, str]) -> list[Near]:
+    def _first(self, queries: Packed, k: int, which: str, parameters: dict[str, str]) -> list[Near]:
         statement = (
             f"SELECT {self._distance} AS distance, id FROM {self._table} "
             f"WHERE code IS NOT NULL AND {which} ORDER BY distance, id LIMIT {min(k, LARGEST_ID)}"
         )
-        return self._found(queries, statement, given)
+        return self._search_each(queries, statement, parameters)
 
-    def _all_within(self, queries: Packed, r: int, which: str, given: dict[str, str]) -> list[Near]:
+    def _all_within(
+        self, queries: Packed, r: int, which: str, parameters: dict[str, str]
+    ) -> list[Near]:
         statement = (
             f"SELECT distance, id FROM (SELECT {self._distance} AS distance, id "
             f"FROM {self._table} WHERE {which}) AS all_of_them "
             f"WHERE distance <= {r} ORDER BY distance, id"
         )
-        return self._found(queries, statement, given)
+        return self._search_each(queries, statement, parameters)
 
-    def _found(self, queries: Packed, statement: str, more: dict[str, str]) -> list[Near]:
-        found = []
-        given = [{"query": text, **more} for text in bit_strings(queries, self.n_bits)]
+    def _search_each(self, queries: Packed, statement: str, more: dict[str, str]) -> list[Near]:
+        results = []
+        parameters = [{"query": text, **more} for text in bit_strings(queries, self.n_bits)]
         # All queries see the table at one moment.
         with self._connection.transaction("ISOLATION LEVEL REPEATABLE READ, READ ONLY"):
-            answers = self._connection.run_each(statement, given)
+            answers = self._connection.run_each(statement, parameters)
         for rows in answers:
             near = np.array([distance for distance, _ in rows], np.int32)
-            found.append((near, np.array([name for _, name in rows], np.int64)))
-        return found
+            results.append((near, np.array([name for _, name in rows], np.int64)))
+        return results
 
     def _count(self) -> int:
         counted = f"SELECT count(*) FROM {self._table} WHERE code IS NOT NULL"
         return int(self._connection.run(counted)[0][0])
 
     def _page(self, after: int, size: int) -> tuple[Ids, Packed]:
-        some = (
+        statement = (
             f"SELECT id, code::text FROM {self._table} "
             "WHERE id > :after AND code IS NOT NULL ORDER BY id LIMIT :size"
         )
-        return self._arrays(self._connection.run(some, after=after, size=min(size, LARGEST_ID)))
+        return self._arrays(
+            self._connection.run(statement, after=after, size=min(size, LARGEST_ID))
+        )
 
     def _arrays(self, rows: list[Any]) -> tuple[Ids, Packed]:
         if not rows:
@@ -236,7 +254,7 @@ class PostgresqlStore(Store):
         self._pool.close()
 
 
-def array(values: list[Any]) -> str:
+def array(values: Sequence[object]) -> str:
     """Numbers or bit strings as an array's text, which pg8000 would make one sign at a time."""
     return f"{{{','.join(map(str, values))}}}"
 

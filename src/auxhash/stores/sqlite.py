@@ -8,7 +8,7 @@ are read without them; `codes_fields` finds payloads by their fields. Triggers e
 program writes a code, so that no vector is ever that of another code.
 
 Triggers also write the id of each code that any program inserts, replaces or deletes into a table
-`codes-changes`, which keeps the last CHANGES: a search takes up what others have changed since.
+`codes-changes`, which keeps the last MIN_LOGGED: a search takes up what others have changed since.
 """
 
 import json
@@ -27,7 +27,7 @@ from auxhash.search.index.held import Ids
 from auxhash.search.index.scan import Distances
 from auxhash.stores.address import Address
 from auxhash.stores.mirror import Mirror
-from auxhash.stores.points import LONGEST, Beside, Having, HeldPoints
+from auxhash.stores.points import MAX_TEXT, Beside, Having, StoredPoints
 from auxhash.stores.store import (
     Among,
     Near,
@@ -37,16 +37,16 @@ from auxhash.stores.store import (
     agreed_bits,
     empty,
     no_store,
-    told,
+    store_errors,
 )
 
-# What a search can ask for in a payload. True and 1 are one number in SQLite, and two kinds here.
+# Values of a payload that a search can ask for. SQLite takes True and 1 for one number, we do not.
 SEARCHED = f"""
     SELECT key, CASE WHEN type IN ('true', 'false') THEN 'flag' WHEN type = 'text' THEN 'text'
         ELSE 'number' END, atom, {{row}}.id
     FROM json_each({{row}}.payload)
     WHERE type IN ('true', 'false', 'integer', 'real')
-        OR (type = 'text' AND length(atom) <= {LONGEST})
+        OR (type = 'text' AND length(atom) <= {MAX_TEXT})
 """
 BESIDE = (
     "CREATE TABLE {t}_points (id INTEGER PRIMARY KEY, vector BLOB, payload TEXT)",
@@ -67,7 +67,7 @@ BESIDE = (
     "SELECT RAISE(ABORT, 'points are replaced, not changed: delete and insert them'); END",
 )
 
-CHANGES = 65_536  # in the log, at least; who is further behind reads all codes
+MIN_LOGGED = 65_536  # changes in the log, at least; who is further behind reads all codes
 LOGGED = 'BEGIN INSERT INTO "{t}-changes" (id) VALUES '
 LOG = (  # no table of a store can have such names
     ("TABLE", '"{t}-changes"', "(number INTEGER PRIMARY KEY, id INTEGER NOT NULL)"),
@@ -83,12 +83,12 @@ LOG = (  # no table of a store can have such names
         "TRIGGER",
         '"{t}-trimmed"',
         'AFTER INSERT ON "{t}-changes" WHEN new.number % 1024 = 0 '
-        f'BEGIN DELETE FROM "{{t}}-changes" WHERE number <= new.number - {CHANGES}; END',
+        f'BEGIN DELETE FROM "{{t}}-changes" WHERE number <= new.number - {MIN_LOGGED}; END',
     ),
 )
 
-WAIT = 30.0  # seconds for another process to finish its write
-UNKNOWN = -1  # no data_version of SQLite's
+LOCK_TIMEOUT = 30.0  # seconds for another process to finish its write
+UNKNOWN = -1  # sentinel: no data_version of SQLite is negative
 
 
 class SqliteStore(Store):
@@ -105,9 +105,9 @@ class SqliteStore(Store):
         path = address.file()
         if n_bits is None and not path.exists():
             raise NoStoreError(f"{address} holds no store; give n_bits to make one")
-        with told(str(address), self.errors):
+        with store_errors(str(address), self.errors):
             self._connection = sqlite3.connect(
-                path, timeout=WAIT, isolation_level=None, check_same_thread=False
+                path, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
             )
             try:
                 self._prepare(address, n_bits)
@@ -128,10 +128,10 @@ class SqliteStore(Store):
         """Make the table, or check the one that is there."""
         run = self._connection.execute
         run("PRAGMA synchronous = FULL")  # a commit is on the disk, even if the power fails
-        found = self._found_bits(address)
-        super().__init__(address, agreed_bits(str(address), found, n_bits))
+        stored_bits = self._stored_bits(address)
+        super().__init__(address, agreed_bits(str(address), stored_bits, n_bits))
         self._table, self._beside = address.table, False
-        if found is not None:
+        if stored_bits is not None:
             if not self._has_log():  # made by an earlier version of this package
                 with _where_possible(), self._transaction():
                     self._make_log()
@@ -139,7 +139,7 @@ class SqliteStore(Store):
         run("PRAGMA journal_mode = WAL")
         with self._transaction():
             # Another process may have been quicker.
-            if self._found_bits(address) is None:
+            if self._stored_bits(address) is None:
                 run(
                     "CREATE TABLE IF NOT EXISTS auxhash_stores "
                     "(name TEXT PRIMARY KEY, n_bits INTEGER NOT NULL)"
@@ -150,9 +150,9 @@ class SqliteStore(Store):
                 )
                 run("INSERT INTO auxhash_stores VALUES (?, ?)", (self._table, self.n_bits))
                 self._make_log()
-            agreed_bits(str(address), self._found_bits(address), self.n_bits)
+            agreed_bits(str(address), self._stored_bits(address), self.n_bits)
 
-    def _found_bits(self, address: Address) -> int | None:
+    def _stored_bits(self, address: Address) -> int | None:
         names = "SELECT name FROM sqlite_master WHERE name IN ('auxhash_stores', ?)"
         there = {name for (name,) in self._connection.execute(names, (address.table,))}
         row = None
@@ -181,7 +181,7 @@ class SqliteStore(Store):
         return self._view(among).search_radius(asked, min(r, self.n_bits))
 
     def _view(self, among: Among) -> Mirror:
-        """What a search looks at; it does not change, so that a search needs no lock."""
+        """The codes that a search looks at; they do not change, so that a search needs no lock."""
         chosen = self._chosen(among)
         with self._talking():
             mirror = self._current()
@@ -191,28 +191,32 @@ class SqliteStore(Store):
     def _having(self, chosen: Having) -> Ids:
         if not self._has_points():
             return np.empty(0, np.int64)
-        some = f"SELECT id FROM {self._table}_fields WHERE field = ? AND kind = ? AND value = ?"
-        found = []
+        statement = (
+            f"SELECT id FROM {self._table}_fields WHERE field = ? AND kind = ? AND value = ?"
+        )
+        ids = []
         wanted = {(_kind(value), value) for value in chosen.values}  # a value may come twice
         for kind, value in deadline.each(wanted):
-            rows = self._connection.execute(some, (chosen.field, kind, value))
-            found.append(np.fromiter((name for (name,) in rows), np.int64))
-        return np.unique(np.concatenate(found))
+            rows = self._connection.execute(statement, (chosen.field, kind, value))
+            ids.append(np.fromiter((name for (name,) in rows), np.int64))
+        return np.unique(np.concatenate(ids))
 
     def _has_points(self) -> bool:
-        """Whether anything stands beside the codes; once made, the table stays."""
+        """Return True if anything stands beside the codes; once made, the table stays."""
         if not self._beside:
             there = "SELECT count(*) FROM sqlite_master WHERE name = ?"  # no table of others has it
             [number] = self._connection.execute(there, (f"{self._table}_points_added",)).fetchone()
             self._beside = bool(number)
         return self._beside
 
-    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
+    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> StoredPoints:
         which = "WHERE codes.id IN (SELECT value FROM json_each(?))"
         wanted = [json.dumps(ids.tolist())]
         if not self._has_points():
-            some = f"SELECT id, code FROM {self._table} AS codes {which}"
-            return HeldPoints(*self._arrays(self._connection.execute(some, wanted).fetchall()))
+            statement = f"SELECT id, code FROM {self._table} AS codes {which}"
+            return StoredPoints(
+                *self._arrays(self._connection.execute(statement, wanted).fetchall())
+            )
         more = f"{'vector' if vectors else 'NULL'}, {'payload' if payloads else 'NULL'}"
         rows = self._connection.execute(
             f"SELECT codes.id, code, {more} FROM {self._table} AS codes "
@@ -220,7 +224,7 @@ class SqliteStore(Store):
             wanted,
         ).fetchall()
         beside = Beside([row[2] for row in rows], [row[3] for row in rows])
-        return HeldPoints(*self._arrays([row[:2] for row in rows]), beside)
+        return StoredPoints(*self._arrays([row[:2] for row in rows]), beside)
 
     def _sizes(self, ids: Ids, vectors: bool, payloads: bool) -> dict[int, int]:
         if not self._has_points():
@@ -241,7 +245,7 @@ class SqliteStore(Store):
         return list(zip(*self._current().search_radius(queries, r), strict=True))
 
     def _current(self) -> Mirror:
-        """What the file holds."""
+        """Mirror of the codes that the file holds now."""
         # It changes when another connection has committed; our own writes are in the mirror.
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         if version != self._version:
@@ -267,8 +271,8 @@ class SqliteStore(Store):
             self._mirror = Mirror.of(self.n_bits, *all_codes, self._n_jobs)
         self._schema, self._seen, self._version = schema, newest, version
 
-    def _checked(self, codes: str, given: tuple[int, ...] = ()) -> tuple[Ids, Packed]:
-        rows = self._connection.execute(f"{codes} ORDER BY id", given).fetchall()
+    def _checked(self, codes: str, parameters: tuple[int, ...] = ()) -> tuple[Ids, Packed]:
+        rows = self._connection.execute(f"{codes} ORDER BY id", parameters).fetchall()
         ids, packed = self._arrays(rows)
         if len(ids):
             self._check_read(ids, packed)
@@ -276,8 +280,8 @@ class SqliteStore(Store):
 
     def _logged(self) -> tuple[int, int]:
         """The numbers of the oldest and the newest change in the log."""
-        some = f'(SELECT {{}}(number) FROM "{self._table}-changes")'
-        both = f"SELECT ifnull({some.format('min')}, 1), ifnull({some.format('max')}, 0)"
+        extreme = f'(SELECT {{}}(number) FROM "{self._table}-changes")'
+        both = f"SELECT ifnull({extreme.format('min')}, 1), ifnull({extreme.format('max')}, 0)"
         oldest, newest = self._connection.execute(both).fetchone()
         return oldest, newest
 
@@ -340,7 +344,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def _transaction(self, how: str = "IMMEDIATE") -> Iterator[None]:
-        """All of it is committed, or nothing."""
+        """Commit all of it, or nothing."""
         self._connection.execute(f"BEGIN {how}")
         try:
             yield
@@ -357,8 +361,8 @@ class SqliteStore(Store):
         return len(self._current())
 
     def _page(self, after: int, size: int) -> tuple[Ids, Packed]:
-        some = f"SELECT id, code FROM {self._table} WHERE id > ? ORDER BY id LIMIT ?"
-        return self._arrays(self._connection.execute(some, (after, size)).fetchall())
+        statement = f"SELECT id, code FROM {self._table} WHERE id > ? ORDER BY id LIMIT ?"
+        return self._arrays(self._connection.execute(statement, (after, size)).fetchall())
 
     def _arrays(self, rows: list[tuple[int, bytes]]) -> tuple[Ids, Packed]:
         ids = np.array([name for name, _ in rows], np.int64)

@@ -1,4 +1,4 @@
-"""Store: what every store of codes offers, and the checks of what it is given."""
+"""Store: the methods that every store of codes offers, and the checks of their arguments."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -19,17 +19,17 @@ from auxhash.stores.address import Address
 from auxhash.stores.points import (
     Beside,
     Having,
-    HeldPoints,
     Payload,
     Point,
+    StoredPoints,
     as_payloads,
     as_vectors,
 )
 
-BATCH = 10_000  # codes
-ROOM = 4 << 20  # bytes of vectors and payloads that are read at once
+CODES_PER_BATCH = 10_000
+BYTES_PER_READ = 4 << 20  # of vectors and payloads
 
-Near = tuple[Distances, Ids]  # what one query has found, nearest first
+Near = tuple[Distances, Ids]  # hits of one query, nearest first
 Among = ArrayLike | Having | None  # which codes a search looks at: ids, points by payload, or all
 
 
@@ -38,7 +38,7 @@ class StoreError(OSError):
 
 
 class NoStoreError(StoreError):
-    """No store where one was to be opened."""
+    """A URL at which there is no store to open."""
 
 
 class Store(ABC):
@@ -53,7 +53,7 @@ class Store(ABC):
     manager, which closes it.
     """
 
-    errors: tuple[type[Exception], ...] = ()  # what the engine raises
+    errors: tuple[type[Exception], ...] = ()  # of the engine
     keeps_points = False  # whether vectors and payloads can stand beside the codes
 
     def __init__(self, address: Address, n_bits: int) -> None:
@@ -139,13 +139,13 @@ class Store(ABC):
         chosen = self._chosen(among)
         with self._talking():
             if chosen is None:
-                found = self._within(asked, r)
+                hits = self._within(asked, r)
             else:
-                found = self._within_among(asked, r, chosen)
-        return [near for near, _ in found], [ids for _, ids in found]
+                hits = self._within_among(asked, r, chosen)
+        return [near for near, _ in hits], [ids for _, ids in hits]
 
     def read(self, ids: ArrayLike, vectors: bool = True, payloads: bool = True) -> dict[int, Point]:
-        """What is held under these ids, by id; unknown ids are left out.
+        """Points stored under these ids, by id; unknown ids are left out.
 
         `vectors` and `payloads` say whether they are wanted; a store of codes only has none.
         """
@@ -161,7 +161,11 @@ class Store(ABC):
             raise StoreError(f"{self.url} holds points that are damaged: {error}") from error
 
     def parts(
-        self, ids: ArrayLike, vectors: bool = True, payloads: bool = True, room: int = ROOM
+        self,
+        ids: ArrayLike,
+        vectors: bool = True,
+        payloads: bool = True,
+        room: int = BYTES_PER_READ,
     ) -> list[Ids]:
         """Cut ids, rising and none twice, into parts that `read` takes `room` bytes for, or one id.
 
@@ -182,11 +186,11 @@ class Store(ABC):
         return [part for part in np.split(names, stops) if len(part)]
 
     def count(self) -> int:
-        """How many codes there are; `len` says the same."""
+        """Number of codes, as `len` gives it."""
         with self._talking():
             return self._count()
 
-    def batches(self, size: int = BATCH) -> Iterator[tuple[Ids, Packed]]:
+    def batches(self, size: int = CODES_PER_BATCH) -> Iterator[tuple[Ids, Packed]]:
         """All ids and codes in the order of the ids, at most `size` at a time.
 
         What other threads and programs change meanwhile is seen from the next batch on.
@@ -212,7 +216,7 @@ class Store(ABC):
     @contextmanager
     def _talking(self, write: bool = False) -> Iterator[None]:
         """Talk to the engine, whose errors become StoreErrors."""
-        with self._session(write), told(self.url, self.errors):
+        with self._session(write), store_errors(self.url, self.errors):
             yield
 
     @contextmanager
@@ -229,22 +233,22 @@ class Store(ABC):
             )
 
     def _chosen(self, among: Among) -> Ids | Having | None:
-        """Which codes to look at: rising ids, none twice, or by payload."""
+        """Normalise `among`: rising ids, none twice, or a condition on payloads."""
         if isinstance(among, Having):
             self._check_keeps("payloads")
             return among
         return None if among is None else np.unique(checks.ids("among", among))
 
     def _nearest_among(self, queries: Packed, k: int, among: Ids | Having) -> list[Near]:
-        """As `_nearest`, of some codes; where the engine does not, they are searched here."""
-        index = self._some(among)
+        """The k nearest among some codes, searched here unless the engine can."""
+        index = self._index_of(among)
         return _apart(*index.search(queries, k)) if len(index) else _nothing(queries)
 
     def _within_among(self, queries: Packed, r: int, among: Ids | Having) -> list[Near]:
-        index = self._some(among)
+        index = self._index_of(among)
         return _apart(*index.radius_search(queries, r)) if len(index) else _nothing(queries)
 
-    def _some(self, among: Ids | Having) -> HammingIndex:
+    def _index_of(self, among: Ids | Having) -> HammingIndex:
         """An index of the codes of these ids, in their order: equal distances come by id."""
         assert not isinstance(among, Having)  # stores that keep payloads choose by themselves
         index = HammingIndex(self.n_bits)
@@ -265,15 +269,15 @@ class Store(ABC):
 
     @abstractmethod
     def _session(self, write: bool) -> AbstractContextManager[None]:
-        """What a thread holds while it talks to the engine; ValueError if the store is closed."""
+        """The lock or connection with which a thread talks to the engine; ValueError if closed."""
 
     @abstractmethod
     def _upsert(self, ids: Ids, packed: Packed, beside: Beside | None) -> None:
         """Commit at least one code; no id comes twice. `beside` is None if codes are all."""
 
     @abstractmethod
-    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> HeldPoints:
-        """Those of at least one id that are there; no id comes twice."""
+    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> StoredPoints:
+        """Points of those ids that are there; there is at least one id, and none comes twice."""
 
     def _sizes(self, ids: Ids, vectors: bool, payloads: bool) -> dict[int, int]:
         """Bytes of what stands beside the codes, by id; ids without any may be left out."""
@@ -303,7 +307,7 @@ class Store(ABC):
 
 
 @contextmanager
-def told(url: str, errors: tuple[type[Exception], ...]) -> Iterator[None]:
+def store_errors(url: str, errors: tuple[type[Exception], ...]) -> Iterator[None]:
     """Turn an engine's errors into StoreErrors of one line."""
     try:
         yield
@@ -314,17 +318,17 @@ def told(url: str, errors: tuple[type[Exception], ...]) -> Iterator[None]:
         raise StoreError(f"{url}: {lines[0]}") from error
 
 
-def agreed_bits(url: str, found: int | None, wanted: int | None) -> int:
-    """The number of bits of a store: as found there, or as wanted for a new one."""
+def agreed_bits(url: str, stored: int | None, wanted: int | None) -> int:
+    """Number of bits of a store: those stored, or those wanted for a new one."""
     if wanted is not None:
         wanted = checks.whole("n_bits", wanted, 1, MOST_BITS)
-    if found is None:
+    if stored is None:
         if wanted is None:
             raise NoStoreError(f"{url} holds no store; give n_bits to make one")
         return wanted
-    if wanted not in (None, found):
-        raise ArgumentError(f"n_bits must be {found}, as of the codes in {url}; got {wanted}")
-    return found
+    if wanted not in (None, stored):
+        raise ArgumentError(f"n_bits must be {stored}, as of the codes in {url}; got {wanted}")
+    return stored
 
 
 def no_store(url: str, table: str, why: str) -> StoreError:
@@ -332,7 +336,7 @@ def no_store(url: str, table: str, why: str) -> StoreError:
     return StoreError(f"{url}: the table {table} is no store: {why}; ?table=NAME names another")
 
 
-def ordered(distances: Any, ids: Any, k: int | None = None) -> Near:
+def ordered(distances: ArrayLike, ids: ArrayLike, k: int | None = None) -> Near:
     """Distances and ids by distance and then id, the first k of them."""
     near, names = np.asarray(distances, np.int32), np.asarray(ids, np.int64)
     order = np.lexsort((names, near))[:k]
@@ -340,7 +344,7 @@ def ordered(distances: Any, ids: Any, k: int | None = None) -> Near:
 
 
 def empty(n_bits: int) -> tuple[Ids, Packed]:
-    """No ids and no codes."""
+    """Empty arrays of ids and codes."""
     return np.empty(0, np.int64), np.empty((0, n_bytes(n_bits)), np.uint8)
 
 
@@ -352,10 +356,10 @@ def _nothing(queries: Packed) -> list[Near]:
     return [ordered([], []) for _ in queries]
 
 
-def _stacked(found: list[Near]) -> Near:
-    width = {len(ids) for _, ids in found} or {0}
+def _stacked(hits: list[Near]) -> Near:
+    width = {len(ids) for _, ids in hits} or {0}
     if len(width) > 1:
         raise StoreError("the store was changed during the search: search again")
-    shape = len(found), width.pop()
-    distances = np.array([near for near, _ in found], np.int32).reshape(shape)
-    return distances, np.array([ids for _, ids in found], np.int64).reshape(shape)
+    shape = len(hits), width.pop()
+    distances = np.array([near for near, _ in hits], np.int32).reshape(shape)
+    return distances, np.array([ids for _, ids in hits], np.int64).reshape(shape)

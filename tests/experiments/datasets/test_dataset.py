@@ -81,7 +81,7 @@ def test_a_large_base_on_disk_stays_there(folder, tmp_path, monkeypatch):
 def test_ground_truth_that_takes_long_is_kept(folder, monkeypatch):
     data = some()
     monkeypatch.setattr(dataset, "WORTH_KEEPING", 1)
-    monkeypatch.setattr(dataset, "TRUTH_CHUNK", 2)  # fewer than there are queries
+    monkeypatch.setattr(dataset, "QUERIES_PER_CHUNK", 2)  # fewer than there are queries
     found = ground_truth(data.base.X, data.query.X, 4)
     assert isinstance(found, np.memmap)
     np.testing.assert_array_equal(found, data.query.neighbors)

@@ -112,7 +112,7 @@ def test_json_is_read_once_whatever_the_block(folder, tmp_path, monkeypatch):
         (None, 1),
         (np.random.default_rng(0).permutation(len(WORDS)).tolist(), 50),
     ):
-        monkeypatch.setattr(glove, "BLOCK", block)
+        monkeypatch.setattr(glove, "BLOCK_CHARACTERS", block)
         glove.from_json(io.StringIO(json_of(WORDS, rows, order)), tmp_path / "made.npy")
         np.testing.assert_array_equal(np.load(tmp_path / "made.npy"), rows)
 

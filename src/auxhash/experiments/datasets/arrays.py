@@ -8,23 +8,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from auxhash.compute import checks
 from auxhash.experiments.datasets.dataset import Dataset, Points, describe, draw, split, within
+from auxhash.files.report import Features
 from auxhash.files.tables import LABEL, check_features, read_features, read_labels, take_features
-from auxhash.files.taken import Features
 
-Given = ArrayLike | str | Path
+ArrayOrFile = ArrayLike | str | Path
 
 MOST_QUERIES = 2_000
 
 
 def from_arrays(
-    base: Given,
-    query: Given | None = None,
-    train: Given | None = None,
+    base: ArrayOrFile,
+    query: ArrayOrFile | None = None,
+    train: ArrayOrFile | None = None,
     *,
-    y: Given | None = None,
-    query_y: Given | None = None,
-    train_y: Given | None = None,
-    neighbors: Given | None = None,
+    y: ArrayOrFile | None = None,
+    query_y: ArrayOrFile | None = None,
+    train_y: ArrayOrFile | None = None,
+    neighbors: ArrayOrFile | None = None,
     label: str = LABEL,
     n_train: int | None = None,
     n_query: int | None = None,
@@ -73,20 +73,20 @@ def from_arrays(
         if part.X.shape[1] != points.X.shape[1]:
             raise ValueError(f"{role} has {part.X.shape[1]} features, base has {points.X.shape[1]}")
     protocol = describe(name, "own data", learnt, points, queries, overlap, seed, origin)
-    found = Dataset(name, learnt, points, queries, protocol)
-    return found.cosine() if cosine else found
+    dataset = Dataset(name, learnt, points, queries, protocol)
+    return dataset.cosine() if cosine else dataset
 
 
-def _points(role: str, given: Given, y: Given | None, label: str) -> Points:
+def _points(role: str, source: ArrayOrFile, y: ArrayOrFile | None, label: str) -> Points:
     of_role = f"labels of {role}"
-    found = (
-        take_features(given, label, role)
-        if isinstance(given, (str, Path))
-        else Features(np.asarray(given))
+    features = (
+        take_features(source, label, role)
+        if isinstance(source, (str, Path))
+        else Features(np.asarray(source))
     )
-    X = check_features(found.X, role)
+    X = check_features(features.X, role)
     if y is None:
-        inside = found.labels
+        inside = features.labels
         return Points(X, None if inside is None else checks.labels(of_role, inside))
     labels = read_labels(y, label, of_role) if isinstance(y, (str, Path)) else y
     labels = checks.labels(of_role, labels)
@@ -95,13 +95,13 @@ def _points(role: str, given: Given, y: Given | None, label: str) -> Points:
     return Points(X, labels)
 
 
-def _neighbors(given: Given, n_base: int) -> NDArray[np.int64]:
-    if isinstance(given, (str, Path)):
-        found = read_features(given, "", "neighbors")[0]
+def _neighbors(source: ArrayOrFile, n_base: int) -> NDArray[np.int64]:
+    if isinstance(source, (str, Path)):
+        neighbors = read_features(source, "", "neighbors")[0]
     else:
-        found = np.asarray(given)
-    if found.ndim != 2 or not np.issubdtype(found.dtype, np.integer):
+        neighbors = np.asarray(source)
+    if neighbors.ndim != 2 or not np.issubdtype(neighbors.dtype, np.integer):
         raise ValueError("neighbors must be whole numbers of shape (queries, k)")
-    if found.size and not (found.min() >= 0 and found.max() < n_base):
+    if neighbors.size and not (neighbors.min() >= 0 and neighbors.max() < n_base):
         raise ValueError(f"neighbors must lie in 0..{n_base - 1}, the base points")
-    return found.astype(np.int64)
+    return neighbors.astype(np.int64)

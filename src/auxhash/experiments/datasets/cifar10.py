@@ -9,11 +9,11 @@ import json
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.compute.arrays import AnyArray
 from auxhash.experiments.datasets.dataset import Dataset, Points, describe, split, within
 from auxhash.experiments.datasets.fetch import archives
 from auxhash.experiments.datasets.fetch.archives import Member
@@ -77,8 +77,8 @@ def load(
     pixels, labels = read()
     rows = split(len(pixels), n_train, n_base, n_query, seed)
     train, base, query = (_points(pixels[part], labels[part]) for part in rows)
-    what = "raw pixels, queries drawn at random from all 60,000 images"
-    protocol = describe("cifar10", what, train, base, query, within(train, base), seed)
+    about = "raw pixels, queries drawn at random from all 60,000 images"
+    protocol = describe("cifar10", about, train, base, query, within(train, base), seed)
     return Dataset("cifar10", train, base, query, protocol)
 
 
@@ -90,7 +90,7 @@ def read() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     return np.ascontiguousarray(records[:, 1:]), records[:, 0].astype(np.int64)
 
 
-def as_images(pixels: NDArray[Any]) -> NDArray[Any]:
+def as_images(pixels: AnyArray) -> AnyArray:
     """Planes (n, 3072) seen as images (n, 32, 32, 3), without a copy."""
     return pixels.reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1)
 

@@ -20,20 +20,20 @@ def load(
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> Dataset:
-    """The same split as `cifar10` for the same seed, in GIST features and with the images."""
+    """The split of `cifar10` for the same seed, in GIST features and with the images."""
     pixels, labels = cifar10.read()
 
     def make(path: Path) -> None:
         with path.open("wb") as out:
             np.save(out, gist(cifar10.as_grey(pixels), n_jobs=n_jobs))
 
-    features = cache.made(cache.folder() / "cifar10-gist" / FEATURES, make)
+    features = cache.obtain(cache.folder() / "cifar10-gist" / FEATURES, make)
     if features.shape != (len(pixels), 320):
         raise ValueError(f"{FEATURES} in the cache has shape {features.shape}; delete it")
     rows = split(len(pixels), n_train, n_base, n_query, seed)
     train, base, query = (
         Points(features[part], labels[part], cifar10.as_images(pixels[part])) for part in rows
     )
-    what = "GIST of grey images (8 + 8 + 4 orientations, 4 x 4 grid), queries drawn at random"
-    protocol = describe("cifar10-gist", what, train, base, query, within(train, base), seed)
+    about = "GIST of grey images (8 + 8 + 4 orientations, 4 x 4 grid), queries drawn at random"
+    protocol = describe("cifar10-gist", about, train, base, query, within(train, base), seed)
     return Dataset("cifar10-gist", train, base, query, protocol)

@@ -32,7 +32,7 @@ DIMENSION = 128
 ENLARGED = 2  # factor on an image before keypoints are sought: at 32 pixels there are too few
 GRID = 5  # points along a side, where keypoints run out
 GRID_SIZE = 16.0  # diameter in pixels that a grid point describes
-CHUNK = 500  # images
+IMAGES_PER_CHUNK = 500
 
 
 def load(
@@ -47,9 +47,9 @@ def load(
 
     The ground truth is the `n_neighbors` nearest base points of each query; 0 leaves it out.
     """
-    found = descriptors(n_jobs)
+    vectors = descriptors(n_jobs)
     split = TRAINING_IMAGES * PER_IMAGE
-    pool, tests = found[:split], found[split:]
+    pool, tests = vectors[:split], vectors[split:]
     base = Points(pool if n_base is None else pool[draw(split, n_base, seed, "n_base")])
     train = base.take(draw(len(base), n_train, seed, "n_train"))
     images = draw(len(tests) // PER_IMAGE, n_query, seed, "n_query")
@@ -57,11 +57,11 @@ def load(
     X = np.asarray(tests[images * PER_IMAGE + chosen[images]])
     truth = ground_truth(base.X, X, n_neighbors, n_jobs) if n_neighbors else None
     query = Points(X, neighbors=truth)
-    what = (
+    about = (
         f"SIFT, {PER_IMAGE} descriptors of each of CIFAR-10's 50,000 training images, "
         "queries one of each test image"
     )
-    protocol = describe("cifar10-sift", what, train, base, query, within(train, base), seed)
+    protocol = describe("cifar10-sift", about, train, base, query, within(train, base), seed)
     return Dataset("cifar10-sift", train, base, query, protocol)
 
 
@@ -71,12 +71,12 @@ def descriptors(n_jobs: int | None = None) -> NDArray[np.uint8]:
     def make(path: Path) -> None:
         _opencv()  # before the images are fetched
         grey = cifar10.as_grey(cifar10.read()[0])
-        found = sift(np.rint(grey).astype(np.uint8), PER_IMAGE, n_jobs)
+        vectors = sift(np.rint(grey).astype(np.uint8), PER_IMAGE, n_jobs)
         with path.open("wb") as out:
-            np.save(out, found.reshape(-1, DIMENSION))
+            np.save(out, vectors.reshape(-1, DIMENSION))
 
     path = cache.folder() / "cifar10-sift" / f"sift-{PER_IMAGE}-v1.npy"
-    return cache.made(path, make)
+    return cache.obtain(path, make)
 
 
 def sift(
@@ -86,21 +86,21 @@ def sift(
     if not 1 <= per_image <= GRID**2:
         raise ValueError(f"per_image must be from 1 to {GRID**2}, got {per_image}")
     cv2 = _opencv()
-    found = np.empty((len(images), per_image, DIMENSION), np.uint8)
+    vectors = np.empty((len(images), per_image, DIMENSION), np.uint8)
 
     def describe_chunk(rows: slice) -> None:
         # No threshold on contrast or edges: weak keypoints are better than none.
         extractor = cv2.SIFT_create(contrastThreshold=0.0, edgeThreshold=1e6)
         for n in range(rows.start, rows.stop):
-            found[n] = _strongest(cv2, extractor, images[n], per_image)
+            vectors[n] = _strongest(cv2, extractor, images[n], per_image)
 
     _single_threaded(cv2, lambda: _run(describe_chunk, len(images), n_jobs))
-    return found
+    return vectors
 
 
 def _run(work: Callable[[slice], None], n: int, n_jobs: int | None) -> None:
     with context.using(n_jobs=n_jobs), threads.pool() as run:
-        run(work, threads.chunks(n, CHUNK))
+        run(work, threads.chunks(n, IMAGES_PER_CHUNK))
 
 
 def _single_threaded(cv2: Any, work: Callable[[], None]) -> None:
@@ -128,8 +128,8 @@ def _strongest(
         row, column = divmod(cell, GRID)
         at = ((column + 0.5) * step, (row + 0.5) * step)
         keypoints.append(cv2.KeyPoint(*at, GRID_SIZE, 0.0))
-    _, found = extractor.compute(large, keypoints)
-    vectors: NDArray[np.float32] = found
+    _, computed = extractor.compute(large, keypoints)
+    vectors: NDArray[np.float32] = computed
     return vectors
 
 

@@ -1,4 +1,4 @@
-"""What a data set is: training points, a base to search, queries, and the protocol in words."""
+"""Data sets: training points, a base to search, queries, and the protocol in words."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -11,9 +11,9 @@ from auxhash.compute import context, neighbors, threads
 from auxhash.compute.arrays import AnyArray, Numbers
 from auxhash.experiments.datasets.fetch import cache
 
-CHUNK = 8192  # rows worked on at once
+ROWS_PER_CHUNK = 8192
 WORTH_KEEPING = 10**8  # distances; ground truth that takes more is kept on disk
-TRUTH_CHUNK = 1024  # queries whose neighbours are found at once: up to 20,000 of each
+QUERIES_PER_CHUNK = 1024  # whose neighbours are found at once: up to 20,000 of each
 LARGE = 10**8  # numbers; what is derived from a larger array on disk goes to disk, too
 
 
@@ -45,7 +45,7 @@ class Points:
         return f"Points({n} x {d} {self.X.dtype}{''.join(', ' + name for name in extra)})"
 
     def take(self, rows: AnyArray) -> "Points":
-        """These rows, in this order."""
+        """The points of these rows, in this order."""
         parts = (self.y, self.images, self.neighbors)
         return Points(self.X[rows], *(None if part is None else part[rows] for part in parts))
 
@@ -115,7 +115,7 @@ def split(
 
 def describe(
     name: str,
-    what: str,
+    about: str,
     train: Points,
     base: Points,
     query: Points,
@@ -125,7 +125,7 @@ def describe(
 ) -> str:
     """The protocol in words: sizes, how the split was made, overlap, ground truth, seed."""
     text = (
-        f"{name}: {what}. {len(base)} base points, {len(train)} training points ({overlap}), "
+        f"{name}: {about}. {len(base)} base points, {len(train)} training points ({overlap}), "
         f"{len(query)} queries ({queries}), {base.X.shape[1]} features."
     )
     if query.neighbors is not None:
@@ -136,7 +136,7 @@ def describe(
 
 
 def within(train: Points, base: Points) -> str:
-    """How training points that were drawn from the base overlap with it."""
+    """Describe how training points that were drawn from the base overlap with it."""
     return "the whole base" if len(train) == len(base) else "a random part of the base"
 
 
@@ -154,19 +154,19 @@ def ground_truth(base: AnyArray, query: AnyArray, k: int, n_jobs: int | None = N
     def make(path: Path) -> None:
         out = np.lib.format.open_memmap(path, "w+", np.int32, (len(query), k))
         with context.using(n_jobs=n_jobs):
-            for rows in threads.chunks(len(query), TRUTH_CHUNK):
+            for rows in threads.chunks(len(query), QUERIES_PER_CHUNK):
                 out[rows] = neighbors.nearest(base, query[rows], k)[0]
         out.flush()
 
     path = cache.folder() / "ground-truth" / f"{_fingerprint(base, query)}-{k}.npy"
-    return cache.made(path, make)
+    return cache.obtain(path, make)
 
 
 def _directions(X: AnyArray, mean: NDArray[np.float64]) -> AnyArray:
     """X minus mean, rows scaled to length 1, float32; on disk if X is on disk and large."""
 
     def fill(out: AnyArray) -> None:
-        for rows in threads.chunks(len(X), CHUNK):
+        for rows in threads.chunks(len(X), ROWS_PER_CHUNK):
             out[rows] = neighbors.normalized(X[rows] - mean)
 
     def make(path: Path) -> None:
@@ -175,10 +175,10 @@ def _directions(X: AnyArray, mean: NDArray[np.float64]) -> AnyArray:
         out.flush()
 
     if isinstance(X, np.memmap) and X.size > LARGE:
-        return cache.made(cache.folder() / "cosine" / f"{_fingerprint(X, mean)}.npy", make)
-    found = np.empty(X.shape, np.float32)
-    fill(found)
-    return found
+        return cache.obtain(cache.folder() / "cosine" / f"{_fingerprint(X, mean)}.npy", make)
+    unit = np.empty(X.shape, np.float32)
+    fill(unit)
+    return unit
 
 
 def _fingerprint(*arrays: AnyArray) -> str:
@@ -186,6 +186,6 @@ def _fingerprint(*arrays: AnyArray) -> str:
     total = hashlib.md5(usedforsecurity=False)
     for array in arrays:
         total.update(f"{array.dtype} {array.shape}".encode())
-        for rows in threads.chunks(len(array), CHUNK):
+        for rows in threads.chunks(len(array), ROWS_PER_CHUNK):
             total.update(np.ascontiguousarray(array[rows]).data)
     return total.hexdigest()

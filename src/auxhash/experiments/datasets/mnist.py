@@ -47,8 +47,8 @@ def in_idx_files(
     base = pool.take(draw(len(pool), n_base, seed, "n_base"))
     train = base.take(draw(len(base), n_train, seed, "n_train"))
     query = tests.take(draw(len(tests), n_query, seed, "n_query"))
-    what = "raw pixels, base drawn from the 60,000 training images, queries from the 10,000 tests"
-    protocol = describe(name, what, train, base, query, within(train, base), seed)
+    about = "raw pixels, base drawn from the 60,000 training images, queries from the 10,000 tests"
+    protocol = describe(name, about, train, base, query, within(train, base), seed)
     return Dataset(name, train, base, query, protocol)
 
 

@@ -84,10 +84,10 @@ def corpus(
     queries = queries.take(draw(len(queries), n_query, seed, "n_query"))
     points = Points(base[draw(len(base), n_base, seed, "n_base")])
     if len(points) < len(base):
-        found = ground_truth(points.X, queries.X, truth.shape[1])
-        queries = replace(queries, neighbors=found)
+        neighbors = ground_truth(points.X, queries.X, truth.shape[1])
+        queries = replace(queries, neighbors=neighbors)
     train = points.take(draw(len(points), n_train, seed, "n_train"))
     random = seed if (n_train, n_base, n_query) != (None,) * 3 else None
-    what = "SIFT descriptors, base and queries as in the official corpus"
-    protocol = describe(files.name, what, train, points, queries, within(train, points), random)
+    about = "SIFT descriptors, base and queries as in the official corpus"
+    protocol = describe(files.name, about, train, points, queries, within(train, points), random)
     return Dataset(files.name, train, points, queries, protocol)

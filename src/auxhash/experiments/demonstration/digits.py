@@ -28,18 +28,18 @@ SIDE, WHITE = 8, 16  # of a digit: pixels, and the brightest of them
 def service(limits: Limits | None = None, n_jobs: int | None = None) -> Service:
     """Open the digits' model and store, both in the data folder; learn and fill them once."""
     folder = cache.folder() / "serve"
-    found = _digits_model(folder, n_jobs)
+    model = _digits_model(folder, n_jobs)
     # Codes belong to the model that made them.
-    url = stores.file_url("sqlite", folder / f"digits-{found.fingerprint_[:12]}.db")
-    made = checked(url, found, Pictures(ImageFeature("digits", ink)), limits, n_jobs)
-    if not len(made.store):
+    url = stores.file_url("sqlite", folder / f"digits-{model.fingerprint_[:12]}.db")
+    opened = checked(url, model, Pictures(ImageFeature("digits", ink)), limits, n_jobs)
+    if not len(opened.store):
         base = datasets.load("digits", seed=SEED).base
         assert base.X is not None
         assert base.y is not None
         payloads = [{"digit": int(digit)} for digit in base.y]
         X = base.X.astype(np.float64)
-        made.store.upsert(np.arange(len(X)), found.encode(X), X, payloads)
-    return made
+        opened.store.upsert(np.arange(len(X)), model.encode(X), X, payloads)
+    return opened
 
 
 def ink(pictures: list[Picture]) -> NDArray[np.float64]:
@@ -61,7 +61,7 @@ def _digits_model(folder: Path, n_jobs: int | None) -> Hasher:
         return loading.load(path)
     except (FileNotFoundError, ModelFileError):
         pass
-    made = MACHash(n_bits=BITS, random_state=SEED, n_jobs=n_jobs).fit(train.X, train.y)
+    model = MACHash(n_bits=BITS, random_state=SEED, n_jobs=n_jobs).fit(train.X, train.y)
     path.parent.mkdir(parents=True, exist_ok=True)
-    made.save(path)
-    return made
+    model.save(path)
+    return model

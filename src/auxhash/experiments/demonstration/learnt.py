@@ -1,4 +1,4 @@
-"""What the page shows of the handwritten digits, learnt once and kept in a file.
+"""Models and maps of the handwritten digits that the page shows, learnt once and kept in a file.
 
 One run gives three linear hash functions: the two-step solution, where it starts; MAC's, before the
 refinement; and the refined one. All its steps are kept, with Z and h(X), so that the page can show
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from auxhash.codes import Packed, n_bytes, pack, sign
 from auxhash.compute import context, threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import generator
 from auxhash.compute.version import __version__
 from auxhash.experiments.datasets.dataset import Dataset
@@ -58,7 +58,7 @@ class Learnt:
     def check(self, data: Dataset) -> None:
         """Raise ValueError unless the parts are of the shapes that this data set gives."""
         n, q, width = len(data.base), len(data.query), n_bytes(N_BITS)
-        wanted: dict[str, tuple[NDArray[Any], tuple[int, ...]]] = {
+        wanted: dict[str, tuple[AnyArray, tuple[int, ...]]] = {
             "Z": (self.Z, (len(self.steps), n, width)),
             "H": (self.H, (len(self.steps), n, width)),
             "queries": (self.queries, (len(self.steps), q, width)),
@@ -72,7 +72,7 @@ class Learnt:
 
 
 def kept(data: Dataset, seed: int, folder: Path, n_jobs: int | None = None) -> Learnt:
-    """What was learnt of a data set before, from a file in the folder; else learnt, and written.
+    """Result for a data set, read from a file in the folder; if there is none, learnt and written.
 
     A file of other settings is replaced, and so is a damaged one, with a warning. Where no file can
     be written, a warning says so.
@@ -83,35 +83,35 @@ def kept(data: Dataset, seed: int, folder: Path, n_jobs: int | None = None) -> L
     if before is not None:
         return before
     with context.using(n_jobs=n_jobs):
-        found = learn(data, seed)
-    coded, arrays = encode({"identity": identity, **vars(found)}, KIND)
+        learnt = learn(data, seed)
+    coded, arrays = encode({"identity": identity, **vars(learnt)}, KIND)
     try:
         destination(path)
         modelfile.write(path, StoredModel(KIND, coded, arrays))
     except OSError as error:
         warnings.warn(f"what was learnt is not kept: {error}", stacklevel=2)
-    return found
+    return learnt
 
 
 def _read(path: Path, identity: str, data: Dataset) -> Learnt | None:
-    """What a file holds; None if there is none, or it is of other data, settings or version."""
+    """Result in a file; None if there is none, or it is of other data, settings or version."""
     try:
         stored = modelfile.read(path)
         content = decode(stored.content, stored.arrays)
         if content.pop("identity") != identity:
             return None
-        found = Learnt(**content)
-        found.check(data)
+        learnt = Learnt(**content)
+        learnt.check(data)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, AttributeError, KeyError, TypeError, ValueError) as error:
         warnings.warn(f"{path} cannot be used, and is made again: {error}", stacklevel=3)
         return None
-    return found
+    return learnt
 
 
 def _identity(data: Dataset, seed: int) -> str:
-    """All that the result depends on."""
+    """Everything that the result depends on."""
     points = [data.name, data.base.X, data.base.y, data.query.X]
     return in_words([points, seed, N_BITS, PAIRS, FREE, SHORT, NAMES, MAP_STEPS, __version__])
 
@@ -139,16 +139,16 @@ def learn(data: Dataset, seed: int) -> Learnt:
     )
 
 
-def codes_of(h: HashFunction, X: NDArray[Any]) -> Packed:
+def codes_of(h: HashFunction, X: AnyArray) -> Packed:
     """The packed codes (n, n_bytes) of raw points X (n, D), as an estimator with h gives them."""
 
-    def outputs(chunk: NDArray[Any]) -> Array:
+    def outputs(chunk: AnyArray) -> Array:
         return hashfunctions.outputs(h, chunk)
 
     return pack(sign(hashfunctions.decided(outputs, np.asarray(X, np.float64))))
 
 
-def _path(X: NDArray[np.float64], y: NDArray[Any], seed: int) -> list[tuple[Step, State]]:
+def _path(X: NDArray[np.float64], y: AnyArray, seed: int) -> list[tuple[Step, State]]:
     """The steps of MACHash(N_BITS, **PAIRS, **FREE), which is linear, each with its state."""
     settings = Settings(
         N_BITS,
@@ -170,5 +170,5 @@ def _places(X: NDArray[np.float64], seed: int) -> NDArray[np.float32]:
 
     with threadpool_limits(1):  # its sums depend on the number of threads
         tsne = TSNE(init="pca", max_iter=MAP_STEPS, random_state=seed, n_jobs=1)
-        found: NDArray[np.float32] = tsne.fit_transform(X)
-    return found
+        places: NDArray[np.float32] = tsne.fit_transform(X)
+    return places

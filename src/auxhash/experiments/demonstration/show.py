@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from auxhash.codes import Packed, hamming, unpack
 from auxhash.compute import checks, context
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.neighbors import nearest
 from auxhash.experiments import datasets
@@ -30,13 +31,13 @@ from auxhash.search.index import HammingIndex
 
 JsonObject = dict[str, Any]
 
-MOST_K = 200  # neighbours that a search gives, and ranks of the curves
-STEP_K = 100  # rank of the precision that is told of every step of MAC
+MAX_K = 200  # neighbours that a search gives, and ranks of the curves
+STEP_K = 100  # rank of the precision of every step of MAC
 HARD_K = 20  # rank by which a query is hard
-EACH = 3  # pictures of each digit, in the gallery and of the path
+PER_DIGIT = 3  # pictures of each digit, in the gallery and of the path
 LEVELS = 16  # of grey, without white
 MAP_SIDE = 1000  # of the map, in whole numbers
-MOST_BODY = 1 << 14  # bytes of a search
+MAX_BODY = 1 << 14  # bytes of a search
 LETTERS = "abcdefghijklmnopq"  # pixels 0..16 in the pictures that the page gets
 
 TITLES = {
@@ -102,7 +103,7 @@ class Show:
         """A data set of pictures of 8 x 8 pixels, 0 to 16, whose training set is the base."""
         return cls(data, seed, kept(data, seed, Path(folder or datacache.folder())))
 
-    def encode(self, name: str, X: NDArray[Any]) -> Packed:
+    def encode(self, name: str, X: AnyArray) -> Packed:
         """Packed codes of pictures (n, 64) under a model."""
         return codes_of(self.learnt.functions[name], X)
 
@@ -119,7 +120,7 @@ class Show:
             "protocol": self.data.protocol,
             "call": f"MACHash({N_BITS}, {settings}, random_state={self.seed})",
             "n_bits": N_BITS,
-            "most_k": self._most_k,
+            "most_k": self._max_k,
             "base": _pictures(self.data.base),
             "queries": _pictures(self.data.query),
             "gallery": self.gallery,
@@ -128,23 +129,23 @@ class Show:
         }
 
     @property
-    def _most_k(self) -> int:
-        return min(MOST_K, len(self.data.base))
+    def _max_k(self) -> int:
+        return min(MAX_K, len(self.data.base))
 
     def _model(self, name: str) -> JsonObject:
         """A model's name, and precision and recall over all queries, ties by expectation."""
         model, truth = self.models[name], (self.data.query.y, self.data.base.y)
-        ranks = np.arange(1, self._most_k + 1)
-        found = metrics.evaluate(model.queries, model.base, *truth, k=ranks, n_bits=N_BITS)
-        title, what = TITLES[name]
+        ranks = np.arange(1, self._max_k + 1)
+        scores = metrics.evaluate(model.queries, model.base, *truth, k=ranks, n_bits=N_BITS)
+        title, about = TITLES[name]
         return {
             "name": name,
             "title": title,
-            "about": what,
-            "precision": _rounded(found.precision),
-            "recall": _rounded(found.recall),
-            "radius_precision": _rounded(found.radius_precision),
-            "radius_recall": _rounded(found.radius_recall),
+            "about": about,
+            "precision": _rounded(scores.precision),
+            "recall": _rounded(scores.recall),
+            "radius_precision": _rounded(scores.radius_precision),
+            "radius_recall": _rounded(scores.radius_recall),
         }
 
     @cached_property
@@ -155,7 +156,7 @@ class Show:
         for label in np.unique(labels):
             these = np.flatnonzero(labels == label)
             hardest = these[1:][np.argsort(right[these[1:]], kind="stable")]
-            rows += [these[0], *hardest[: EACH - 1]]
+            rows += [these[0], *hardest[: PER_DIGIT - 1]]
         return [int(row) for row in rows]
 
     @cached_property
@@ -165,17 +166,20 @@ class Show:
         return max(self.gallery, key=lambda row: (gain[row], -row))
 
     def _right(self, name: str) -> NDArray[np.float64]:
-        """Of each query, the share of its HARD_K nearest that are the same digit."""
+        """Share of the HARD_K nearest of each query that are the same digit."""
         model, labels = self.models[name], np.asarray(self.data.base.y)
-        found = labels[model.index.search(model.queries, HARD_K)[1]]
-        share: NDArray[np.float64] = (found == np.asarray(self.data.query.y)[:, None]).mean(axis=1)
+        neighbors = labels[model.index.search(model.queries, HARD_K)[1]]
+        right = neighbors == np.asarray(self.data.query.y)[:, None]
+        share: NDArray[np.float64] = right.mean(axis=1)
         return share
 
     @cached_property
     def path(self) -> JsonObject:
         """The numbers of every step, and Z and h(X) of a few pictures of each digit."""
         labels = np.asarray(self.data.base.y)
-        rows = [int(row) for y in np.unique(labels) for row in np.flatnonzero(labels == y)[:EACH]]
+        rows = [
+            int(row) for y in np.unique(labels) for row in np.flatnonzero(labels == y)[:PER_DIGIT]
+        ]
         truth = self.data.query.y, self.data.base.y
         steps = []
         for at, step in enumerate(self.learnt.steps):
@@ -207,7 +211,7 @@ class Show:
         """Z and h(X) of one base point after each step."""
         row = checks.whole("row", row, 0, len(self.data.base) - 1)
         both = self.learnt.Z[:, row], self.learnt.H[:, row]
-        return {"row": row, **dict(zip("ZH", map(_whole_numbers, both), strict=True))}
+        return {"row": row, **dict(zip("ZH", map(_integers, both), strict=True))}
 
     @cached_property
     def map(self) -> JsonObject:
@@ -223,15 +227,15 @@ class Show:
     def _places(self) -> NDArray[np.int64]:
         places = self.learnt.places.astype(np.float64)
         low, high = places.min(axis=0), places.max(axis=0)
-        whole: NDArray[np.int64] = np.rint((places - low) / (high - low) * MAP_SIDE).astype(int)
-        return whole
+        rounded: NDArray[np.int64] = np.rint((places - low) / (high - low) * MAP_SIDE).astype(int)
+        return rounded
 
     def codes(self, name: str) -> JsonObject:
         """A model's codes of the base, and a colour for each code: alike codes, alike colours."""
         packed = self.models[checks.one_of("model", name, self.models)].base
-        return {"codes": _whole_numbers(packed), "colours": colours(packed, N_BITS)}
+        return {"codes": _integers(packed), "colours": colours(packed, N_BITS)}
 
-    def search(self, asked: Any) -> JsonObject:
+    def search(self, asked: object) -> JsonObject:
         """The answer to a search.
 
         It is for {"query": row}, {"base": row} or {"pixels": [64 numbers of 0 to 16], "label":
@@ -251,10 +255,10 @@ class Show:
         return {
             "label": label,
             "place": place,
-            "found": [{"model": name, **self._found(name, X, label)} for name in every],
+            "found": [{"model": name, **self._hits(name, X, label)} for name in every],
         }
 
-    def _asked(self, asked: Mapping[str, Any]) -> tuple[NDArray[Any], int | None, list[int]]:
+    def _asked(self, asked: Mapping[str, Any]) -> tuple[AnyArray, int | None, list[int]]:
         """The picture (1, 64) that a search is for, its label and its place on the map."""
         n = len(self.data.base)
         for name, points, start in (("query", self.data.query, n), ("base", self.data.base, 0)):
@@ -272,26 +276,26 @@ class Show:
             alike = nearest(self.data.base.X.astype(np.float64), X, 1)[0][0, 0]
         return X, label, self._places[alike].tolist()
 
-    def _found(self, name: str, X: NDArray[Any], label: int | None) -> JsonObject:
+    def _hits(self, name: str, X: AnyArray, label: int | None) -> JsonObject:
         model, labels = self.models[name], self.data.base.y
         code = self.encode(name, X)
-        distances, rows = model.index.search(code, self._most_k)
+        distances, rows = model.index.search(code, self._max_k)
         counts = np.bincount(hamming(code, model.base)[0], minlength=N_BITS + 1)
-        found = {
-            "code": _whole_numbers(code)[0],
+        result = {
+            "code": _integers(code)[0],
             "rows": rows[0].tolist(),
-            "codes": _whole_numbers(model.base[rows[0]]),
+            "codes": _integers(model.base[rows[0]]),
             "distances": distances[0].tolist(),
             "within": np.cumsum(counts).tolist(),
         }
         if label is None:
-            return found
+            return result
         right = np.asarray(labels) == label
         hits = np.cumsum(right[rows[0]])
         by_radius = metrics.precision_recall_by_radius(
             code, model.base, [label], labels, n_bits=N_BITS
         )
-        return found | {
+        return result | {
             "precision": _rounded(hits / np.arange(1, len(hits) + 1)),
             "recall": _rounded(hits / max(1, right.sum())),
             "radius_precision": _rounded(by_radius[0]),
@@ -322,15 +326,15 @@ def colours(packed: Packed, n_bits: int) -> list[str]:
     return [f"#{r:02x}{g:02x}{b:02x}" for r, g, b in np.rint(255 * light).astype(int).T]
 
 
-def _pixels(given: Any, n: int) -> NDArray[np.float64]:
+def _pixels(values: object, n: int) -> NDArray[np.float64]:
     """Pixels as a point (1, n)."""
-    if not isinstance(given, list) or len(given) != n:
-        told = f"a list of {len(given)}" if isinstance(given, list) else type(given).__name__
-        raise ArgumentError(f"pixels must be a list of {n} numbers, got {told}")
-    values = [checks.number("pixels", value, 0) for value in given]
-    if max(values) > LEVELS:
-        raise ArgumentError(f"pixels must be numbers from 0 to {LEVELS}, got {max(values)}")
-    return np.array([values])
+    if not isinstance(values, list) or len(values) != n:
+        kind = f"a list of {len(values)}" if isinstance(values, list) else type(values).__name__
+        raise ArgumentError(f"pixels must be a list of {n} numbers, got {kind}")
+    numbers = [checks.number("pixels", value, 0) for value in values]
+    if max(numbers) > LEVELS:
+        raise ArgumentError(f"pixels must be numbers from 0 to {LEVELS}, got {max(numbers)}")
+    return np.array([numbers])
 
 
 def _pictures(points: Points) -> JsonObject:
@@ -340,7 +344,7 @@ def _pictures(points: Points) -> JsonObject:
     return {"labels": np.asarray(points.y).tolist(), "pixels": letters.tobytes().decode()}
 
 
-def _whole_numbers(packed: Packed) -> list[int]:
+def _integers(packed: Packed) -> list[int]:
     """Codes as whole numbers whose bit k is the code's bit k."""
     return [int.from_bytes(code.tobytes(), "little") for code in packed]
 
@@ -355,8 +359,8 @@ async def _body(request: Request) -> Any:
     body = b""
     async for part in request.stream():
         body += part
-        if len(body) > MOST_BODY:
-            raise HTTPException(413, f"a search takes at most {MOST_BODY} bytes")
+        if len(body) > MAX_BODY:
+            raise HTTPException(413, f"a search takes at most {MAX_BODY} bytes")
     try:
         return json.loads(body, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:

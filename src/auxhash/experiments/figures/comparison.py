@@ -83,20 +83,20 @@ def _group(
 
 
 def sections(groups: Sequence[Group], records: Sequence[Record]) -> list[Section]:
-    found = []
+    sections = []
     for group in groups:
         own = {b: of(records, group=group.name, bits=b) for b in group.bits}
-        own = {b: some for b, some in own.items() if some}
-        nearest = [precision_plot(f"b = {b}", some, kinds=False) for b, some in own.items()]
-        within = [recall_plot(f"b = {b}", some, kinds=False) for b, some in own.items()]
-        found.append(
+        own = {b: panel for b, panel in own.items() if panel}
+        nearest = [precision_plot(f"b = {b}", panel, kinds=False) for b, panel in own.items()]
+        within = [recall_plot(f"b = {b}", panel, kinds=False) for b, panel in own.items()]
+        sections.append(
             Section(
                 group.name,
                 rows=[nearest, within],
                 note=f"{NEAREST} {WITHIN} Our methods and KSH have linear hash functions here.",
             )
         )
-    return found
+    return sections
 
 
 SUPERVISED_CLAIMS = (

@@ -37,11 +37,11 @@ def _plot(group: Group, records: Sequence[Record]) -> Plot:
         look = replace(test.style, dashes=DASHES["linear"])
         series.append(replace(test, label=f"{test.label}, test set", style=look, keyed=False))
     data = group.data.load()
-    for name, what in SETS.items():
+    for name, words in SETS.items():
         n = len(getattr(data, name))
         most = [metrics.utilization_bound(b, n) for b in group.bits]
         look = Style("ink", dashes=DASHES["bound"])
-        series.append(Series(f"bound, {what}", look, group.bits, most, keyed=False))
+        series.append(Series(f"bound, {words}", look, group.bits, most, keyed=False))
     return Plot(group.name, "number of bits b", "effective bits", series)
 
 

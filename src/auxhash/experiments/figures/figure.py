@@ -1,4 +1,4 @@
-"""What a figure is made of, and the figures that compare groups of methods."""
+"""Parts of a figure, and the figures that compare groups of methods."""
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -60,7 +60,7 @@ class Section:
 
 @dataclass(frozen=True)
 class FigureContent:
-    """All that a page shows, and the numbers for a file."""
+    """Content of a page, and the numbers for a file."""
 
     verdicts: Sequence[Verdict]
     sections: Sequence[Section]
@@ -72,7 +72,7 @@ class FigureContent:
 
 @dataclass(frozen=True)
 class Part:
-    """Which part of a figure is wanted; nothing given is all of it."""
+    """A part of a figure; without any restriction, all of it."""
 
     data: str | None = None  # only the panels on this data set
     bits: tuple[int, ...] = ()
@@ -83,7 +83,7 @@ class Part:
         return bool(self.data or self.bits or self.methods or self.without)
 
     def __str__(self) -> str:
-        """As options of the command."""
+        """The part as options of the command."""
         words = [f" --data {self.data}"] if self.data else []
         words += [f" --bits {b}" for b in self.bits]
         words += [f" --method {shlex.quote(name)}" for name in self.methods]
@@ -91,13 +91,13 @@ class Part:
         return "".join(words)
 
     def of(self, figure: str, groups: Sequence[Group]) -> list[Group]:
-        """What of the groups is wanted; raises for what none of them has."""
-        have: dict[str, list[Any]] = {
+        """The groups of this part; raises for what none of them has."""
+        have: dict[str, list[str] | list[int]] = {
             "data": [group.data.name for group in groups],
             "bits": [b for group in groups for b in group.bits],
             "method": [name for group in groups for name in group.methods],
         }
-        asked: dict[str, Sequence[Any]] = {
+        asked: dict[str, Sequence[str | int]] = {
             "data": [self.data] if self.data else [],
             "bits": self.bits,
             "method": (*self.methods, *self.without),
@@ -107,11 +107,11 @@ class Part:
                 if value not in have[name]:
                     every = ", ".join(map(str, dict.fromkeys(have[name])))
                     raise ValueError(f"{figure} has no {name} {value}; it has {every}")
-        found = [self._of(group) for group in groups if self.data in (None, group.data.name)]
-        found = [group for group in found if group.bits and group.methods]
-        if not found:
+        chosen = [self._of(group) for group in groups if self.data in (None, group.data.name)]
+        chosen = [group for group in chosen if group.bits and group.methods]
+        if not chosen:
             raise ValueError(f"nothing of {figure} is left with{self}")
-        return found
+        return chosen
 
     def _of(self, group: Group) -> Group:
         bits = tuple(b for b in group.bits if not self.bits or b in self.bits)
@@ -124,11 +124,11 @@ class Part:
         return replace(group, bits=bits, methods=methods)
 
 
-WHOLE = Part()
+ALL = Part()
 
 
 class Figure(Protocol):
-    """What `reproduce` needs of a figure."""
+    """A figure as `reproduce` needs it."""
 
     @property
     def name(self) -> str: ...
@@ -141,15 +141,15 @@ class Figure(Protocol):
 
     @property
     def claimed(self) -> Sequence[Verdict]:
-        """Its claims, none of them tested yet."""
+        """The claims of the figure, none of them tested yet."""
 
-    def jobs(self, scale: Scale, n_jobs: int | None, part: Part = WHOLE) -> Sequence[Job]:
-        """What has to be run for the part that is wanted."""
+    def jobs(self, scale: Scale, n_jobs: int | None, part: Part = ALL) -> Sequence[Job]:
+        """Runs that the part needs."""
 
     def content(
-        self, scale: Scale, cells: Cells, n_jobs: int | None, part: Part = WHOLE
+        self, scale: Scale, cells: Cells, n_jobs: int | None, part: Part = ALL
     ) -> FigureContent:
-        """What the existing cells can tell; nothing is trained."""
+        """Content from the existing cells; nothing is trained."""
 
 
 @dataclass(frozen=True)
@@ -168,19 +168,19 @@ class GroupFigure:
     def claimed(self) -> Sequence[Verdict]:
         return claims.judge(self.claims, [])
 
-    def jobs(self, scale: Scale, n_jobs: int | None, part: Part = WHOLE) -> Sequence[Job]:
+    def jobs(self, scale: Scale, n_jobs: int | None, part: Part = ALL) -> Sequence[Job]:
         groups = self._groups(scale, n_jobs, part)
         # Seed by seed, so that pairs are drawn once; seed 0 of all runs comes first.
         trainings = dict.fromkeys(t for group in groups for t in group.trainings())
         return sorted(trainings, key=lambda training: training.seed)
 
     def content(
-        self, scale: Scale, cells: Cells, n_jobs: int | None, part: Part = WHOLE
+        self, scale: Scale, cells: Cells, n_jobs: int | None, part: Part = ALL
     ) -> FigureContent:
         groups = self._groups(scale, n_jobs, part)
         records = [record for group in groups for record in group.records(cells)]
         galleries = [gallery(group, cells) for group in groups] if self.pictures else []
-        shown = {found.why_none or found.title: found for found in galleries if found is not None}
+        shown = {one.why_none or one.title: one for one in galleries if one is not None}
         return FigureContent(
             claims.judge(self.claims, records),
             self.sections(groups, records),
@@ -204,26 +204,26 @@ def curves(
     kinds: bool = True,
 ) -> list[Series]:
     """One series per method and hash function, from the curve of each record."""
-    found = []
+    series = []
     for method, kind in dict.fromkeys((r.method, r.hash_function) for r in records):
         own = [points(record) for record in of(records, method=method, hash_function=kind)]
         shown = kind if kinds else ""
-        found.append(average(label(method, shown), style(method, shown), own))
-    return found
+        series.append(average(label(method, shown), style(method, shown), own))
+    return series
 
 
 def over_bits(
     records: Sequence[Record], value: Callable[[Record], float], kinds: bool = True
 ) -> list[Series]:
     """One series per method and hash function, with one value per number of bits."""
-    found = []
+    series = []
     for method, kind in dict.fromkeys((r.method, r.hash_function) for r in records):
         own = of(records, method=method, hash_function=kind)
         seeds = dict.fromkeys(record.seed for record in own)
         every = [sorted((r.bits, value(r)) for r in of(own, seed=seed)) for seed in seeds]
         shown = kind if kinds else ""
-        found.append(average(label(method, shown), style(method, shown), every))
-    return found
+        series.append(average(label(method, shown), style(method, shown), every))
+    return series
 
 
 def average(name: str, look: Style, every: Sequence[Curve]) -> Series:
@@ -241,7 +241,7 @@ def average(name: str, look: Style, every: Sequence[Curve]) -> Series:
 
 def arrows(records: Sequence[Record], value: Callable[[Record], float], x: float) -> list[Arrow]:
     """Arrows at about x from each two-step method to the MAC that started from it."""
-    found = []
+    arrows = []
     kinds = dict.fromkeys(r.hash_function for r in records if r.method in TWO_STEP_OF)
     for at, (kind, two_step) in enumerate(product(kinds, TWO_STEP_OF)):
         ends = [
@@ -251,8 +251,8 @@ def arrows(records: Sequence[Record], value: Callable[[Record], float], x: float
         if all(ends):
             start, end = (float(np.mean(values)) for values in ends)
             colour = style(TWO_STEP_OF[two_step]).colour
-            found.append(Arrow(x * (1 - APART * at), start, end, colour))
-    return found
+            arrows.append(Arrow(x * (1 - APART * at), start, end, colour))
+    return arrows
 
 
 def precision_plot(title: str, records: Sequence[Record], kinds: bool = True) -> Plot:
@@ -270,7 +270,7 @@ def recall_plot(title: str, records: Sequence[Record], kinds: bool = True) -> Pl
     return Plot(title, "recall", "precision", series)
 
 
-def of(records: Iterable[Record], **wanted: Any) -> list[Record]:
+def of(records: Iterable[Record], **wanted: object) -> list[Record]:
     """The records whose fields have these values."""
     return [r for r in records if all(getattr(r, name) == v for name, v in wanted.items())]
 
@@ -299,7 +299,7 @@ def _protocol(groups: Sequence[Group], cells: Cells) -> Iterable[tuple[str, str]
 
 
 def _schedule(group: Group) -> str:
-    """How MAC runs, in the words of the settings that it has."""
+    """Describe how MAC runs, by the settings that it has."""
     hashers = {t.method: t.hasher().get_params(deep=False) for t in group.trainings()}
     macs = {name: own for name, own in hashers.items() if name in PAPERS}
     if not macs:
@@ -309,11 +309,11 @@ def _schedule(group: Group) -> str:
     }
     mu = " and ".join(f"{first} ({name})" for name, first in firsts.items())
     one = next(iter(macs.values()))
-    held = one["validation"]
+    share = one["validation"]
     validation = "no validation set, so that every step of MAC counts"
-    if held is not None:
+    if share is not None:
         validation = (
-            f"{held:.0%} of the training points are held out for validation, in the two-step "
+            f"{share:.0%} of the training points are held out for validation, in the two-step "
             "solutions as well, and a step that lowers their precision is ignored; L(h) is told "
             "over all training pairs"
         )
@@ -326,19 +326,19 @@ def _schedule(group: Group) -> str:
 def _notes(scale: Scale, groups: Sequence[Group], records: Sequence[Record]) -> Iterable[str]:
     seeds = [group.seeds for group in groups]
     if seeds and max(seeds) < SCALES[scale.name].seeds:
-        told = "one seed" if max(seeds) == 1 else f"{max(seeds)} seeds"
-        yield f"Run with {told} in place of {SCALES[scale.name].seeds}."
+        note = "one seed" if max(seeds) == 1 else f"{max(seeds)} seeds"
+        yield f"Run with {note} in place of {SCALES[scale.name].seeds}."
     if any(group.data.stands_in for group in groups):
         yield (
             "SIFT1M was not to be had. cifar10-sift stands in for it: a million real SIFT "
             "descriptors of CIFAR-10's images. The paper's numbers are not to be expected."
         )
-    if told := missing(groups, records):
-        yield told
+    if note := missing(groups, records):
+        yield note
 
 
 def missing(groups: Sequence[Group], records: Sequence[Record]) -> str:
-    """What was not run, in a sentence; nothing if all was."""
+    """The runs that are missing, in a sentence; empty if there are none."""
     trainings = dict.fromkeys(t for group in groups for t in group.trainings())
     without = list(dict.fromkeys(t for group in groups for t in group.without(records)))
     if not without:

@@ -1,4 +1,4 @@
-"""How far the free codes are from what a hash function can produce."""
+"""Distance of the free codes from those that a hash function can produce."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -102,16 +102,16 @@ def far_apart(scale: Scale) -> list[Group]:
 
 
 def sections(groups: Sequence[Group], records: Sequence[Record]) -> list[Section]:
-    found = []
+    sections = []
     for group in groups:
         own = {b: of(records, group=group.name, bits=b) for b in group.bits}
-        own = {b: some for b, some in own.items() if some}
+        own = {b: panel for b, panel in own.items() if panel}
         rows = [
-            [plot(f"b = {b}", some) for b, some in own.items()]
+            [plot(f"b = {b}", panel) for b, panel in own.items()]
             for plot in (loss_plot, precision_plot, recall_plot)
         ]
-        found.append(Section(f"{group.name} loss", rows=rows, note=f"{LOSS} {NEAREST} {WITHIN}"))
-    return found
+        sections.append(Section(f"{group.name} loss", rows=rows, note=f"{LOSS} {NEAREST} {WITHIN}"))
+    return sections
 
 
 def loss_plot(title: str, records: Sequence[Record]) -> Plot:
@@ -128,7 +128,7 @@ def loss_plot(title: str, records: Sequence[Record]) -> Plot:
 
 
 def _lower(mac: str, two_step: str) -> tuple[Claim, Claim]:
-    """Whether MAC is below its start: its best iterate, and its last, which can be above."""
+    """Claims that MAC is below its start: its best iterate, and its last, which can be above."""
     words = f"{mac} reduces the loss more than {two_step}, in all cases"
     return (
         Claim(words, by_construction(lower_loss(mac, two_step))),

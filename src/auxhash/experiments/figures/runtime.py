@@ -88,8 +88,8 @@ def _row(records: Sequence[Record]) -> list[str]:
         for name in ("z_seconds", "h_seconds")
     ]
     numbers = [f"{count:.1f}", f"{first:.2f}", f"{later:.2f}", *of_steps, f"{every:.1f}"]
-    made = [one.method, KINDS[one.hash_function], f"{one.points:,}", str(one.bits)]
-    return [*made, *numbers]
+    columns = [one.method, KINDS[one.hash_function], f"{one.points:,}", str(one.bits)]
+    return [*columns, *numbers]
 
 
 RUN_TIME = GroupFigure(

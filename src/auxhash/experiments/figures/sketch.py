@@ -20,7 +20,7 @@ from auxhash.compute.version import __version__
 from auxhash.experiments import claims, datasets, runs
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.claims import Verdict
-from auxhash.experiments.figures.figure import WHOLE, FigureContent, Part, Section
+from auxhash.experiments.figures.figure import ALL, FigureContent, Part, Section
 from auxhash.experiments.figures.styles import DASHES
 from auxhash.experiments.scales import ORDERS, Scale
 from auxhash.experiments.svg import Plot, Series, Style
@@ -125,11 +125,16 @@ class Draw:
         return f"problem {self.seed}"
 
     def configuration(self) -> dict[str, Any]:
-        what = {"classes": CLASSES, "per class": PER_CLASS, "seed": self.seed, "order": self.order}
-        return {"figure": "free-codes", "version": __version__, **what}
+        problem = {
+            "classes": CLASSES,
+            "per class": PER_CLASS,
+            "seed": self.seed,
+            "order": self.order,
+        }
+        return {"figure": "free-codes", "version": __version__, **problem}
 
     def run(self) -> tuple[runs.Facts, Arrays]:
-        """Where all these codes are: distance from the free codes found, and E(Z)."""
+        """Positions of all these codes: distance from the free codes found, and E(Z)."""
         X, y = points(self.seed)
         pairs = affinity.from_labels(y, None, None)
         two_step, best = _solve(X, pairs, self.seed, self.order)
@@ -166,7 +171,7 @@ class Draw:
 
 
 def _solve(X: Array, pairs: Affinity, seed: int, order: Order) -> tuple[loop.State, loop.State]:
-    """Where MAC starts, with the free codes as Z, and where it ends."""
+    """Start of MAC, with the free codes as Z, and its end."""
     centres, start, solving = np.random.default_rng(seed).spawn(3)
     h = hashfunctions.get("linear", 100.0).prepare(X, centres)
     Z = (2 * start.integers(0, 2, (len(X), BITS)) - 1).astype(np.int8)
@@ -233,9 +238,9 @@ def plane_plot(arrays: Arrays) -> Plot:
 def clipped(line: Array, box: Array) -> Array:
     """The two points where a line leaves the box, or none if it misses the box."""
     a, b, c = line
-    found = [(x, -(a * x + c) / b) for x in box[:, 0] if b]
-    found += [(-(b * y + c) / a, y) for y in box[:, 1] if a]
-    inside = [p for p in found if np.all(p >= box[0] - 1e-9) and np.all(p <= box[1] + 1e-9)]
+    crossings = [(x, -(a * x + c) / b) for x in box[:, 0] if b]
+    crossings += [(-(b * y + c) / a, y) for y in box[:, 1] if a]
+    inside = [p for p in crossings if np.all(p >= box[0] - 1e-9) and np.all(p <= box[1] + 1e-9)]
     return np.array(inside[:2])
 
 
@@ -248,10 +253,10 @@ def verdicts(every: Sequence[runs.Facts]) -> list[Verdict]:
     }
     lowest = np.array([facts[LOWEST] for facts in every])
 
-    def verdict(words: str, count: int, needed: float, told: str, ours: bool = False) -> Verdict:
-        held = claims.enough(count, n, needed) if n else None
-        numbers = f"In {count} of {n} problems. {told}" if n else claims.UNTESTED[1]
-        return Verdict(words, ours, held, numbers)
+    def verdict(words: str, count: int, needed: float, detail: str, ours: bool = False) -> Verdict:
+        holds = claims.enough(count, n, needed) if n else None
+        numbers = f"In {count} of {n} problems. {detail}" if n else claims.UNTESTED[1]
+        return Verdict(words, ours, holds, numbers)
 
     def excess(name: str) -> str:
         above = np.mean(E[name] / E["optimal"] - 1) if n else 0.0
@@ -306,24 +311,24 @@ class Sketch:
     def claimed(self) -> Sequence[Verdict]:
         return verdicts([])
 
-    def jobs(self, scale: Scale, n_jobs: int | None, part: Part = WHOLE) -> Sequence[Draw]:
+    def jobs(self, scale: Scale, n_jobs: int | None, part: Part = ALL) -> Sequence[Draw]:
         if part:
             raise ValueError(f"{self.name} has no parts: leave out{part}")
         return [Draw(seed, scale.order) for seed in range(scale.sketches)]
 
     def content(
-        self, scale: Scale, cells: Cells, n_jobs: int | None, part: Part = WHOLE
+        self, scale: Scale, cells: Cells, n_jobs: int | None, part: Part = ALL
     ) -> FigureContent:
         draws = [draw for draw in self.jobs(scale, n_jobs, part) if draw.configuration() in cells]
         every = [cells.read(draw.configuration()) for draw in draws]
-        facts = [found for found, _ in every]
+        facts = [fact for fact, _ in every]
         return FigureContent(
             verdicts(facts),
             [_section(every)] if every else [],
             _protocol(facts, scale),
             [
-                {"seed": draw.seed, **{name: found[name] for name in (*LOOKS, LOWEST)}}
-                for draw, found in zip(draws, facts, strict=True)
+                {"seed": draw.seed, **{name: fact[name] for name in (*LOOKS, LOWEST)}}
+                for draw, fact in zip(draws, facts, strict=True)
             ],
         )
 

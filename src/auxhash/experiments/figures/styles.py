@@ -65,8 +65,8 @@ KINDS = {
 
 def style(method: str, kind: str = "") -> Style:
     """A method's look; where the figure shows several hash functions, `kind` makes the dashes."""
-    found = STYLES.get(method, OTHERWISE)
-    return replace(found, dashes=DASHES[kind]) if kind else found
+    known = STYLES.get(method, OTHERWISE)
+    return replace(known, dashes=DASHES[kind]) if kind else known
 
 
 def label(method: str, kind: str = "") -> str:

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from auxhash.codes import Packed, n_bytes
 from auxhash.compute.arrays import AnyArray
-from auxhash.files.parquetfiles import whole
+from auxhash.files.parquetfiles import arrow_errors
 from auxhash.files.shards.places import FileAt
 from auxhash.files.shards.reading import Columns, chunks
 
 KEY = b"auxhash"  # of the file's metadata, which say what the codes were made of
-ROWS = 1 << 16  # codes written at once
+CODES_PER_WRITE = 1 << 16
 
 Origin = dict[str, Any]
 
@@ -41,7 +41,7 @@ class Coding:
 
 
 def coded(coding: Coding, model: Encodes, tell: Callable[[int], None]) -> int:
-    """Write the codes of a file, whole or not at all; returns how many.
+    """Write the codes of a file, completely or not at all; return how many.
 
     `tell` is called with the number of points that were encoded, from time to time.
     """
@@ -50,22 +50,22 @@ def coded(coding: Coding, model: Encodes, tell: Callable[[int], None]) -> int:
 
     width, rows = n_bytes(model.n_bits), 0
     metadata = {KEY: json.dumps(coding.origin).encode()}
-    writer, held = None, []
+    writer, batches = None, []
     with coding.target.writing() as out:
         try:
             for X, ids in chunks(coding.source, coding.columns, coding.first_id):
                 codes = _column(model.encode(X), width)
-                held.append(arrow.record_batch([ids, codes], ["id", "code"]))
+                batches.append(arrow.record_batch([ids, codes], ["id", "code"]))
                 rows += len(X)
                 if writer is None:
-                    schema = held[0].schema.with_metadata(metadata)
+                    schema = batches[0].schema.with_metadata(metadata)
                     writer = parquet.ParquetWriter(out, schema)
-                if sum(map(len, held)) >= ROWS:
-                    writer.write_table(_table(held, schema))
-                    held.clear()
+                if sum(map(len, batches)) >= CODES_PER_WRITE:
+                    writer.write_table(_table(batches, schema))
+                    batches.clear()
                 tell(len(X))
-            if held and writer is not None:
-                writer.write_table(_table(held, schema))
+            if batches and writer is not None:
+                writer.write_table(_table(batches, schema))
         finally:
             if writer is not None:
                 writer.close()
@@ -77,13 +77,13 @@ def coded(coding: Coding, model: Encodes, tell: Callable[[int], None]) -> int:
 
 
 def origin_of(place: FileAt) -> Origin:
-    """What the codes of a file were made of; ValueError if it is no file of codes."""
+    """Origin of the codes of a file, as it states; ValueError if it is no file of codes."""
     from pyarrow import parquet
 
     try:
-        with whole(str(place)), place.open() as opened:
-            found = (parquet.ParquetFile(opened).schema_arrow.metadata or {}).get(KEY, b"")
-        origin: Origin = json.loads(found)
+        with arrow_errors(str(place)), place.open() as opened:
+            stated = (parquet.ParquetFile(opened).schema_arrow.metadata or {}).get(KEY, b"")
+        origin: Origin = json.loads(stated)
     except (ValueError, TypeError):
         raise ValueError(
             f"{place} is no file of codes that auxhash wrote, and would be replaced: give another "

@@ -11,9 +11,9 @@ from auxhash.compute.cluster import NO_WORKERS, POLL, Cluster, ClusterError
 from auxhash.compute.words import count
 
 LOCAL = "local"
-CONNECT = 20.0  # seconds that a scheduler may take to answer
-LIMIT = 3600.0  # seconds without a file that is done
-AHEAD = 4  # files given out per thread of the cluster, before the first of them is done
+CONNECT_TIMEOUT = 20.0  # seconds
+FILE_TIMEOUT = 3600.0  # seconds in which no file is done
+FILES_PER_THREAD = 4  # of the cluster, given out before the first of them is done
 
 
 class Fleet:
@@ -36,14 +36,14 @@ class Fleet:
         """See `shards.folder.Runner`."""
         client = self.cluster.client
         # A task, not `scatter`: Dask can give it again if the worker that holds it is lost.
-        held = client.submit(_given, shared, pure=False)
+        shared_task = client.submit(_identity, shared, pure=False)
         waiting: dict[Any, int] = {}
         left = iter(enumerate(items))
         last = time.monotonic()
         empty: float | None = None
         while True:
-            for number, item in _up_to(left, self._most() - len(waiting)):
-                waiting[client.submit(_worked, work, item, held, pure=False)] = number
+            for number, item in _up_to(left, self._limit() - len(waiting)):
+                waiting[client.submit(_worked, work, item, shared_task, pure=False)] = number
             if not waiting:
                 return
             try:
@@ -54,11 +54,11 @@ class Fleet:
                 now = time.monotonic()
                 empty = None if self.cluster.workers() else empty or now
                 if empty is not None and now - empty > NO_WORKERS:
-                    told = f"there have been no workers for {NO_WORKERS:g} seconds"
-                    raise ClusterError(f"{count(len(items), 'file')} wait: {told}") from None
+                    message = f"there have been no workers for {NO_WORKERS:g} seconds"
+                    raise ClusterError(f"{count(len(items), 'file')} wait: {message}") from None
                 if now - last > self.cluster.timeout:
-                    told = f"no file was done within {self.cluster.timeout:g} seconds"
-                    raise TimeoutError(told) from None
+                    message = f"no file was done within {self.cluster.timeout:g} seconds"
+                    raise TimeoutError(message) from None
                 continue
             except Exception as error:
                 self.cluster.workers()  # raises if the scheduler is gone
@@ -82,9 +82,9 @@ class Fleet:
             self.cluster.workers()  # raises if the scheduler is gone
             raise
 
-    def _most(self) -> int:
-        """How many files to give out: a worker that joins late gets its share of the rest."""
-        return AHEAD * max(1, sum(self.cluster.workers().values()))
+    def _limit(self) -> int:
+        """Number of files to give out; a worker that joins late gets its share of the rest."""
+        return FILES_PER_THREAD * max(1, sum(self.cluster.workers().values()))
 
 
 @contextmanager
@@ -97,28 +97,28 @@ def fleet_at(address: str, n_workers: int | None) -> Iterator[Fleet]:
             ) as cluster,
             distributed.Client(cluster) as client,
         ):
-            yield Fleet(Cluster(client, LIMIT))
+            yield Fleet(Cluster(client, FILE_TIMEOUT))
         return
     try:
-        client = distributed.Client(address, timeout=CONNECT)
+        client = distributed.Client(address, timeout=CONNECT_TIMEOUT)
     except (OSError, ValueError) as error:
         raise ClusterError(
-            f"no scheduler answers at {address} within {CONNECT:g} seconds ({error}): start one "
-            "with `dask scheduler`, which says its address"
+            f"no scheduler answers at {address} within {CONNECT_TIMEOUT:g} seconds ({error}): "
+            "start one with `dask scheduler`, which says its address"
         ) from None
     with client:
-        yield Fleet(Cluster(client, LIMIT))
+        yield Fleet(Cluster(client, FILE_TIMEOUT))
 
 
 def _up_to(left: Iterator[Any], n: int) -> list[Any]:
     return [item for _, item in zip(range(n), left, strict=False)]
 
 
-def _given(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
 def _worked(work: Callable[..., Any], item: Any, shared: Any) -> tuple[Any, int]:
-    """The result of the work, and how many points it told of."""
-    told: list[int] = []
-    return work(item, shared, told.append), sum(told)
+    """Result of the work, and the number of points that it reported."""
+    counts: list[int] = []
+    return work(item, shared, counts.append), sum(counts)

@@ -11,17 +11,17 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from auxhash.compute.words import count
+from auxhash.files.report import columns
 from auxhash.files.shards import coding, places, reading
 from auxhash.files.shards.coding import Coding, Encodes, Origin
 from auxhash.files.shards.places import FileAt
 from auxhash.files.shards.reading import Columns, Look
-from auxhash.files.taken import columns
 
-SAID = 3  # files that a message names
+MAX_NAMED = 3  # files or columns that a message names
 
 
 class Done(NamedTuple):
-    """What there is at the end."""
+    """Numbers of files and points at the end."""
 
     files: int
     encoded: int  # of them, this time
@@ -29,7 +29,7 @@ class Done(NamedTuple):
 
 
 class Runner(Protocol):
-    """Who does the work: this process, or the workers of a cluster."""
+    """A way to do the work: in this process, or on the workers of a cluster."""
 
     def each(
         self,
@@ -38,14 +38,14 @@ class Runner(Protocol):
         shared: Any,
         tell: Callable[[int], None],
     ) -> Iterator[tuple[int, Any]]:
-        """work(item, shared, tell) for all items, as they are done: the item's number, the result.
+        """Run work(item, shared, tell) for all items; yield each item's number and its result.
 
         `tell` is called with the numbers of points that were encoded; on a cluster, file by file.
         """
 
 
 class Here:
-    """This process, one file after the other."""
+    """A runner in this process, one file after the other."""
 
     def each(
         self,
@@ -92,15 +92,15 @@ class Folder:
         left = [one for one, old in zip(codings, before, strict=True) if one.origin != old]
         points = sum(one.n for one in looks)
         started(points, points - sum(one.origin["points"] for one in left))
-        for number, made in runner.each(coding.coded, left, self.model, tell):
-            if made != left[number].origin["points"]:
+        for number, encoded in runner.each(coding.coded, left, self.model, tell):
+            if encoded != left[number].origin["points"]:
                 raise ValueError(f"{left[number].source} changed while it was encoded")
         places.remove_leftovers(places.folder_of(self.output), targets)
         return Done(len(codings), len(left), points)
 
     def _places(self) -> tuple[list[FileAt], list[FileAt]]:
         """The files of points, and the files of codes, which are others."""
-        root, sources = places.found(self.pattern)
+        root, sources = places.match(self.pattern)
         output = places.folder_of(self.output)
         first, *others = sources
         if first.suffix not in reading.KINDS:
@@ -124,8 +124,8 @@ class Folder:
     def _looks(self, runner: Runner, sources: list[FileAt]) -> list[Look]:
         """Look at all files; ValueError unless they are alike, and fit the model."""
         work = partial(_look, columns=self.columns)
-        found = dict(runner.each(work, sources, None, lambda points: None))
-        looks = [found[number] for number in range(len(sources))]
+        by_number = dict(runner.each(work, sources, None, lambda points: None))
+        looks = [by_number[number] for number in range(len(sources))]
         first, width = looks[0], self.model.n_features_in_
         if first.width != width:
             raise ValueError(
@@ -141,25 +141,27 @@ class Folder:
         for place, one in zip(sources, looks, strict=True):
             if one.kind != first.kind:
                 raise ValueError(
-                    f"columns differ between files: {_said(one, place)}, but "
-                    f"{_said(first, sources[0])}"
+                    f"columns differ between files: {_describe(one, place)}, but "
+                    f"{_describe(first, sources[0])}"
                 )
         return looks
 
     def _before(self, runner: Runner, targets: list[FileAt]) -> list[Origin | None]:
-        """What each file of codes was made of that is there already."""
+        """Origin of each file of codes that is there already."""
         there = set(places.inside(places.folder_of(self.output)))
         known = [target for target in targets if target in there]
         foreign = sorted(place.name for place in there - set(targets) if place.suffix == ".parquet")
         if foreign:
-            told = ", ".join(foreign[:SAID]) + (", ..." if len(foreign) > SAID else "")
+            examples = ", ".join(foreign[:MAX_NAMED]) + (
+                ", ..." if len(foreign) > MAX_NAMED else ""
+            )
             warnings.warn(
                 f"{self.output} holds {count(len(foreign), 'file')} of no file that matches "
-                f"{self.pattern} ({told}): whoever reads the folder reads them, too",
+                f"{self.pattern} ({examples}): whoever reads the folder reads them, too",
                 stacklevel=2,
             )
-        found = dict(runner.each(_origin, known, None, lambda points: None))
-        origins = {known[number]: origin for number, origin in found.items()}
+        by_number = dict(runner.each(_origin, known, None, lambda points: None))
+        origins = {known[number]: origin for number, origin in by_number.items()}
         for place, origin in origins.items():
             if origin.get("model") != self.identity:
                 raise ValueError(
@@ -171,7 +173,7 @@ class Folder:
     def _codings(
         self, sources: list[FileAt], targets: list[FileAt], looks: list[Look]
     ) -> list[Coding]:
-        found, first = [], 0
+        codings, first = [], 0
         for source, target, one in zip(sources, targets, looks, strict=True):
             first_id = first if one.ids == reading.NUMBERED else 0
             origin = {
@@ -184,21 +186,21 @@ class Folder:
                 "ids": self.columns.id if one.features else one.ids,
                 "first": first_id,
             }
-            found.append(Coding(source, target, self.columns, first_id, origin))
+            codings.append(Coding(source, target, self.columns, first_id, origin))
             first += one.n
-        return found
+        return codings
 
 
-def _look(place: FileAt, shared: None, tell: Any, columns: Columns) -> Look:
+def _look(place: FileAt, shared: None, tell: Callable[[int], None], columns: Columns) -> Look:
     return reading.look(place, columns)
 
 
-def _origin(place: FileAt, shared: None, tell: Any) -> Origin:
+def _origin(place: FileAt, shared: None, tell: Callable[[int], None]) -> Origin:
     return coding.origin_of(place)
 
 
-def _said(one: Look, place: FileAt) -> str:
-    names = one.features[:SAID]
-    more = f", ... ({len(one.features)})" if len(one.features) > SAID else ""
-    what = f" in {', '.join(names)}{more}" if names else ""
-    return f"{place} has {count(one.width, 'feature')}{what}, ids of {one.ids}"
+def _describe(one: Look, place: FileAt) -> str:
+    names = one.features[:MAX_NAMED]
+    more = f", ... ({len(one.features)})" if len(one.features) > MAX_NAMED else ""
+    features = f" in {', '.join(names)}{more}" if names else ""
+    return f"{place} has {count(one.width, 'feature')}{features}, ids of {one.ids}"

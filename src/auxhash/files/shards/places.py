@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from auxhash.files.writing import writing
 
 WILD = re.compile(r"[*?\[]")
-# Of all that file systems say of a file, what is another once its content is.
+# Facts that file systems state of a file, and that change with its content.
 CHANGING = ("size", "mtime", "ETag", "etag", "md5Hash", "checksum", "LastModified", "created")
 TEMPORARY = re.compile(r"\.(.{1,50})\.[0-9a-f]{8}")
 
@@ -35,7 +35,7 @@ class FileAt(NamedTuple):
         return Path(self.name).suffix
 
     def mark(self) -> str:
-        """What tells the file's content from others, as its file system knows it now."""
+        """A mark of the file's content, from what its file system states of it now."""
         self.system.invalidate_cache()
         info = self.system.info(self.path)
         return repr([(name, str(info[name])) for name in CHANGING if name in info])
@@ -46,7 +46,7 @@ class FileAt(NamedTuple):
 
     @contextmanager
     def writing(self) -> Iterator[Any]:
-        """A file to write bytes to; it appears in this place whole, and only on success."""
+        """A file to write bytes to; it appears in this place complete, and only on success."""
         if is_local(self.system):
             with writing(Path(self.path)) as temporary, temporary.open("wb") as out:
                 yield out
@@ -64,12 +64,12 @@ class FileAt(NamedTuple):
 
 
 def is_pattern(address: str) -> bool:
-    """Whether an address is one of many files, or not of this machine's."""
+    """Return True if an address is that of many files, or of another machine."""
     return "://" in address or (bool(WILD.search(address)) and not Path(address).exists())
 
 
-def found(pattern: str) -> tuple[str, list[FileAt]]:
-    """The folder of a pattern, and all files that match, by name."""
+def match(pattern: str) -> tuple[str, list[FileAt]]:
+    """Find the folder of a pattern, and all files that match, by name."""
     system, path = _system(pattern)
     if system.isdir(path):
         raise ValueError(f"{pattern} is a folder: give a pattern of files, as {pattern}/*.parquet")

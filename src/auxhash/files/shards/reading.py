@@ -12,31 +12,31 @@ from auxhash.files.npyfiles import checked_header
 from auxhash.files.parquetfiles import (
     STREAMED,
     Chosen,
+    arrow_errors,
     check_nulls,
     choose,
     features_of,
     is_text,
-    whole,
 )
 from auxhash.files.shards.places import FileAt
 from auxhash.files.tables import check_features, check_finite
 
 KINDS = (".parquet", ".npy")
-NUMBERS = 1 << 20  # read at once, about
-ROWS = 4096  # at once, at most
+NUMBERS_PER_CHUNK = 1 << 20  # about
+MAX_ROWS = 4096  # per chunk
 NUMBERED = "row numbers"  # the ids of .npy files
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What the user calls the columns of .parquet files that hold no features."""
+    """Names of the columns of .parquet files that hold no features."""
 
     id: str = "id"
     label: str = "y"
 
 
 class Look(NamedTuple):
-    """What a file holds."""
+    """Size, columns and types of a file."""
 
     n: int
     mark: str  # of its content, before anything of it was read
@@ -46,8 +46,8 @@ class Look(NamedTuple):
     named: bool  # whether each feature is a column, which has a name
 
     @property
-    def kind(self) -> tuple[Any, ...]:
-        """What must be the same in all files."""
+    def kind(self) -> tuple[tuple[str, ...], int, str]:
+        """The part that must be the same in all files."""
         return self.features, self.width, self.ids
 
 
@@ -122,7 +122,7 @@ def _of_parquet(place: FileAt, columns: Columns) -> Iterator[tuple[AnyArray, Any
 
 
 def _width(file: Any, chosen: Chosen, place: FileAt) -> int:
-    """How many numbers a row has; of lists, the first row."""
+    """Number of columns of the features; of lists, the length of the first."""
     if not chosen.are_lists:
         return len(chosen.features)
     for batch in file.iter_batches(1, columns=list(chosen.features)):
@@ -132,8 +132,8 @@ def _width(file: Any, chosen: Chosen, place: FileAt) -> int:
 
 
 def rows_at_once(width: int) -> int:
-    """How many rows of so many numbers are read at once."""
-    return max(1, min(ROWS, NUMBERS // max(1, width)))
+    """Number of rows of this width that are read at once."""
+    return max(1, min(MAX_ROWS, NUMBERS_PER_CHUNK // max(1, width)))
 
 
 def _header(place: FileAt, file: Any) -> tuple[tuple[int, int], np.dtype[Any]]:
@@ -176,7 +176,7 @@ def _parquet(place: FileAt) -> Iterator[Any]:
         from pyarrow import parquet
     except ImportError:
         raise ImportError("reading .parquet needs pyarrow: pip install 'auxhash[data]'") from None
-    with whole(str(place)), place.open() as opened:
+    with arrow_errors(str(place)), place.open() as opened:
         file = parquet.ParquetFile(opened, **STREAMED)
         names = file.schema_arrow.names
         if twice := [name for name in names if names.count(name) > 1]:

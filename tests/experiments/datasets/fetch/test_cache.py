@@ -29,7 +29,7 @@ def test_made_is_made_once_and_mapped(tmp_path):
             np.save(out, np.arange(6))
 
     for _ in range(2):
-        found = cache.made(tmp_path / "six.npy", make)
+        found = cache.obtain(tmp_path / "six.npy", make)
     assert len(calls) == 1
     assert isinstance(found, np.memmap)
     np.testing.assert_array_equal(found, np.arange(6))
@@ -41,7 +41,7 @@ def test_a_truncated_array_is_refused(tmp_path):
     assert cache.fault(tmp_path / "a.npy") is None
     (tmp_path / "a.npy").write_bytes(whole[:-100])
     with pytest.raises(ValueError, match=r"a\.npy is not a whole \.npy file"):
-        cache.made(tmp_path / "a.npy", lambda path: None)
+        cache.obtain(tmp_path / "a.npy", lambda path: None)
 
 
 @pytest.mark.parametrize("kind", ["md5", "sha256"])

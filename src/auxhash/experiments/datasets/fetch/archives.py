@@ -44,12 +44,12 @@ def from_gzip(path: Path) -> Iterator[Member]:
 def from_zip(archive: Path, names: Collection[str]) -> Iterator[Member]:
     """Files of a zip archive, such as a wheel, whose bare name is among `names`."""
     left = set(names)
-    with zipfile.ZipFile(archive) as whole:
-        for entry in whole.infolist():
+    with zipfile.ZipFile(archive) as opened:
+        for entry in opened.infolist():
             name = PurePosixPath(entry.filename).name
             if name in left and not entry.is_dir():
                 left.remove(name)
-                with whole.open(entry) as content:
+                with opened.open(entry) as content:
                     yield name, content
 
 

@@ -9,22 +9,21 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 
+from auxhash.compute.arrays import AnyArray
 from auxhash.files.writing import writing
 
 VARIABLE = "AUXHASH_DATA"
-BLOCK = 1 << 20  # bytes read at once
+BLOCK_BYTES = 1 << 20  # read at once
 
 
 def folder() -> Path:
     """The folder named by AUXHASH_DATA, or `auxhash` in the platform's cache folder."""
-    if given := os.environ.get(VARIABLE):
-        return Path(given).expanduser()
+    if named := os.environ.get(VARIABLE):
+        return Path(named).expanduser()
     if sys.platform == "darwin":
         root = Path.home() / "Library" / "Caches"
     elif sys.platform == "win32":
@@ -34,7 +33,7 @@ def folder() -> Path:
     return root / "auxhash"
 
 
-def made(path: Path, make: Callable[[Path], None]) -> NDArray[Any]:
+def obtain(path: Path, make: Callable[[Path], None]) -> AnyArray:
     """The array stored in `path`, memory-mapped; made first, by `make(temporary)`, if missing."""
     if not path.exists():
         console = Console(stderr=True)
@@ -45,16 +44,16 @@ def made(path: Path, make: Callable[[Path], None]) -> NDArray[Any]:
     return stored(path)
 
 
-def stored(path: Path) -> NDArray[Any]:
+def stored(path: Path) -> AnyArray:
     """The array of a .npy file, memory-mapped, never unpickled."""
     if problem := fault(path):
         raise ValueError(f"{path} is {problem}; delete it")
-    array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    array: AnyArray = np.load(path, mmap_mode="r", allow_pickle=False)
     return array
 
 
 def fault(path: Path) -> str | None:
-    """What is wrong with a .npy file, or None."""
+    """Fault of a .npy file in words, or None."""
     try:
         np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
@@ -66,6 +65,6 @@ def checksum(path: Path, kind: str) -> str:
     """The sum of a file's bytes by `kind`, md5 or sha256, in hexadecimal."""
     total = hashlib.new(kind, usedforsecurity=False)
     with path.open("rb") as stream:
-        while block := stream.read(BLOCK):
+        while block := stream.read(BLOCK_BYTES):
             total.update(block)
     return total.hexdigest()

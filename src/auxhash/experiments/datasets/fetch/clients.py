@@ -34,7 +34,7 @@ def prepare_metadata_for_build_wheel(directory, config_settings=None):
 
 def npm_pack(package: str, version: str, folder: Path) -> Path:
     """The .tgz of an npm package, in `folder`."""
-    command = [_found("npm"), "pack", f"{package}@{version}", "--ignore-scripts", "--silent"]
+    command = [_executable("npm"), "pack", f"{package}@{version}", "--ignore-scripts", "--silent"]
     return _fetched(command, folder, "*.tgz")
 
 
@@ -62,7 +62,7 @@ def pip_wheel(package: str, version: str, folder: Path) -> Path:
 
 def apt_download(package: str, folder: Path) -> Path:
     """The .deb of a Debian package, in `folder`."""
-    return _fetched([_found("apt-get"), "download", package], folder, "*.deb")
+    return _fetched([_executable("apt-get"), "download", package], folder, "*.deb")
 
 
 def _fetched(command: Sequence[str], folder: Path, pattern: str, **variables: str) -> Path:
@@ -82,16 +82,16 @@ def _fetched(command: Sequence[str], folder: Path, pattern: str, **variables: st
             )
         except subprocess.TimeoutExpired as error:
             raise OSError(f"{name} gave no result within {TIMEOUT} s") from error
-        found = sorted(folder.glob(pattern))
-        if done.returncode == 0 and found:
-            return found[0]
+        fetched = sorted(folder.glob(pattern))
+        if done.returncode == 0 and fetched:
+            return fetched[0]
         if attempt == ATTEMPTS - 1:
-            said = [line for line in done.stderr.splitlines() if line.strip()]
-            raise OSError(f"{name} failed: {said[-1].strip() if said else 'it said nothing'}")
+            errors = [line for line in done.stderr.splitlines() if line.strip()]
+            raise OSError(f"{name} failed: {errors[-1].strip() if errors else 'it said nothing'}")
     raise AssertionError("unreachable")
 
 
-def _found(client: str) -> str:
+def _executable(client: str) -> str:
     if path := shutil.which(client):
         return path
     raise OSError(f"{client} is not installed")

@@ -18,7 +18,7 @@ from auxhash.files.writing import locked
 ATTEMPTS = 3
 TIMEOUT = 10.0  # seconds without an answer, or without a byte
 PAUSE = 1.0  # seconds before the second attempt; doubled before each one after
-BLOCK = 1 << 16
+BLOCK_BYTES = 1 << 16
 
 Report = Callable[[int, int | None], None]  # bytes so far, bytes in all where known
 
@@ -52,12 +52,12 @@ class _Part:
     """The part of a file fetched so far, and a note of its source: bytes of two must not mix."""
 
     def __init__(self, path: Path) -> None:
-        self.whole = path
+        self.target = path
         self.path = path.with_name(path.name + ".part")
         self.origin = path.with_name(path.name + ".part.json")
 
     def version(self, address: str) -> str | None:
-        """Which version of the file the part is of, "" where the server did not say.
+        """Version of the file that the part is of, "" where the server did not say.
 
         None where there is nothing to go on from: no part, or one of another address.
         """
@@ -78,7 +78,7 @@ class _Part:
         self.path.unlink(missing_ok=True)
 
     def finish(self) -> None:
-        self.path.replace(self.whole)
+        self.path.replace(self.target)
         self.origin.unlink(missing_ok=True)
 
 
@@ -113,7 +113,7 @@ def _fetch(address: str, part: _Part, report: Report) -> None:
         length = answer.headers.get("Content-Length")
         total = done + int(length) if length else None
         with part.path.open("ab") as out:
-            while block := answer.read(BLOCK):
+            while block := answer.read(BLOCK_BYTES):
                 out.write(block)
                 done += len(block)
                 report(done, total)
@@ -128,16 +128,16 @@ def _version(headers: Message) -> str:
 
 
 def _mark(path: Path) -> tuple[int, ...] | None:
-    """What identifies the file at `path`, or None: it differs once another file is there."""
+    """Mark of the file at `path`, or None; it differs once another file is there."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _hopeless(error: Exception) -> bool:
-    """Whether another attempt would end the same way: no such host, no such page."""
+    """Return True if another attempt would end the same way: no such host, no such page."""
     if isinstance(error, urllib.error.HTTPError):
         return error.code < 500 and error.code not in (408, 416, 429)
     reason = getattr(error, "reason", error)

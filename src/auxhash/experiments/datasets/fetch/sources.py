@@ -1,4 +1,4 @@
-"""Where the files of a data set come from: the cache, the official address, then a mirror.
+"""Sources of the files of a data set: the cache, the official address, then a mirror.
 
 A file is checked against its checksum before every use. One that is wrong in the cache is an error,
 never loaded and never replaced behind the user's back; `auxhash data get` replaces it. pooch has
@@ -54,7 +54,7 @@ class DataError(RuntimeError):
 
 @dataclass(frozen=True)
 class File:
-    """What a file should be: its sha256 or md5 sum or, where none is known, its size."""
+    """A file as it should be: its sha256 or md5 sum or, where none is known, its size."""
 
     name: str
     md5: str | None = None
@@ -67,7 +67,7 @@ class File:
         return "sha256" if self.sha256 else "md5" if self.md5 else "size"
 
     def fault(self, path: Path) -> str | None:
-        """What is wrong with the file at `path`, or None."""
+        """Fault of the file at `path` in words, or None."""
         if not path.is_file():
             return "missing"
         size = path.stat().st_size
@@ -75,8 +75,8 @@ class File:
             return f"{size} bytes where {self.size} are right"
         for kind in ("md5", "sha256"):
             right = getattr(self, kind)
-            if right is not None and (found := cache.checksum(path, kind)) != right:
-                return f"{kind} {found} where {right} is right ({size} bytes)"
+            if right is not None and (actual := cache.checksum(path, kind)) != right:
+                return f"{kind} {actual} where {right} is right ({size} bytes)"
         return None
 
 
@@ -199,16 +199,16 @@ class Collection:
         return cache.folder() / self.name
 
     def faults(self) -> dict[str, str]:
-        """What is wrong, by file name; empty where the collection is whole."""
-        found = ((file.name, file.fault(self.home / file.name)) for file in self.files)
-        return {name: fault for name, fault in found if fault}
+        """Faults in words, by file name; empty where the collection is complete."""
+        checked = ((file.name, file.fault(self.home / file.name)) for file in self.files)
+        return {name: fault for name, fault in checked if fault}
 
     def present(self) -> bool:
-        """Whether every file is there, right or wrong."""
+        """Return True if every file is there, right or wrong."""
         return all((self.home / file.name).is_file() for file in self.files)
 
     def begun(self) -> bool:
-        """Whether any file is there."""
+        """Return True if any file is there."""
         return any((self.home / file.name).is_file() for file in self.files)
 
     def obtain(self, repair: bool = False) -> Path:
@@ -264,7 +264,7 @@ class Collection:
                     continue
                 with writing(self.home / name) as temporary:
                     with temporary.open("wb") as out:
-                        shutil.copyfileobj(content, out, cache.BLOCK)
+                        shutil.copyfileobj(content, out, cache.BLOCK_BYTES)
                     if fault := by_name[name].fault(temporary):
                         raise ValueError(f"{name} came with {fault}")
                 wanted.discard(name)

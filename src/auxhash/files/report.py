@@ -1,16 +1,16 @@
-"""What was taken from a file, in words: a wrong guess must be seen before an hour of training."""
+"""Reports in words of what was read from a file: wrong guesses must be seen before training."""
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.words import count
 
-NAMED = 4  # up to so many names are listed one by one
+MAX_LISTED = 4  # names that are listed one by one
 IDS = "id"  # a column called so, in any case, is never a feature
 LIKE_KEYS = re.compile(r"(?i:(^|[_ .-])(id|key|index|idx|uuid|guid|pk))$|[a-z]I[dD]$")
 LIKE_LABELS = ("y", "label", "labels", "class", "target", "category")  # likely no features
@@ -26,8 +26,8 @@ class Features:
     X: AnyArray
     read_labels: Callable[[], AnyArray] | None = None
     how: str = ""
-    columns: list[str] | None = None  # what the features are called, where they have names
-    doubt: str = ""  # whether all of these are meant, in words
+    columns: list[str] | None = None  # names of the features, where they have names
+    doubt: str = ""  # hints for the user, where a column may not be meant as a feature
     read_ids: Callable[[], AnyArray] | None = None  # if the file has a column of ids
 
     @property
@@ -45,26 +45,26 @@ class Labels:
 
 
 def is_id(name: str) -> bool:
-    """Whether a column is one of ids, by its name."""
+    """Return True if a column is one of ids, by its name."""
     return name.lower() == IDS
 
 
-def features_line(name: Any, n: int, d: int, dtype: Any, how: str) -> str:
-    """What the user is told about a file of features."""
-    told = f"{name}: {count(n, 'point')} of {count(d, 'feature')}, {np.dtype(dtype).name}"
-    return joined(told, how)
+def features_line(name: object, n: int, d: int, dtype: DTypeLike, how: str) -> str:
+    """Describe a file of features in one line."""
+    line = f"{name}: {count(n, 'point')} of {count(d, 'feature')}, {np.dtype(dtype).name}"
+    return joined(line, how)
 
 
-def labels_line(name: Any, labels: Labels, what: str = "labels") -> str:
-    """What the user is told about a file of labels, or of other values, one per point."""
+def labels_line(name: object, labels: Labels, role: str = "labels") -> str:
+    """Describe a file of labels, or of other values, one per point, in one line."""
     values = labels.values
     if values.ndim == 2:
         n, each = values.shape
-        told = f"{name}: {count(n, 'point')}, {count(each, what.removesuffix('s'))} each"
-        return joined(told, labels.how)
-    classes = f" of {count(len(np.unique(values)), 'class')}" if what == "labels" else ""
-    told = f"{name}: {count(len(values), what.removesuffix('s'))}{classes}, {kind(values)}"
-    return joined(told, labels.how)
+        line = f"{name}: {count(n, 'point')}, {count(each, role.removesuffix('s'))} each"
+        return joined(line, labels.how)
+    classes = f" of {count(len(np.unique(values)), 'class')}" if role == "labels" else ""
+    line = f"{name}: {count(len(values), role.removesuffix('s'))}{classes}, {kind(values)}"
+    return joined(line, labels.how)
 
 
 def kind(values: AnyArray) -> str:
@@ -76,33 +76,38 @@ def columns(names: Sequence[str], one: str = "column") -> str:
     """The names of columns in words: all of a few, the first and the last of many."""
     if len(names) == 1:
         return f"{one} {names[0]}"
-    if len(names) <= NAMED:
+    if len(names) <= MAX_LISTED:
         return f"{one}s {', '.join(names)}"
     return f"{len(names)} {one}s, {names[0]} to {names[-1]}"
 
 
 def doubtful(names: Sequence[str], labelled: bool) -> str:
-    """What to do where features are called as labels are, or as keys."""
-    said = []
-    found = [name for name in names if name.lower() in LIKE_LABELS]
-    if found and not labelled:
-        said.append(f"{found[0]} is taken for a feature; if it holds labels, --label {found[0]}")
-    for key in [name for name in names if LIKE_KEYS.search(name)][:NAMED]:
-        said.append(f"{key} is taken for a feature; if it is a key, call it {IDS}")
-    return joined(*said)
+    """Hints for the user where features are called as labels are, or as keys."""
+    hints = []
+    labels = [name for name in names if name.lower() in LIKE_LABELS]
+    if labels and not labelled:
+        hints.append(f"{labels[0]} is taken for a feature; if it holds labels, --label {labels[0]}")
+    for key in [name for name in names if LIKE_KEYS.search(name)][:MAX_LISTED]:
+        hints.append(f"{key} is taken for a feature; if it is a key, call it {IDS}")
+    return joined(*hints)
 
 
 def passed_over(names: Sequence[str]) -> str:
     """The names of the parts that were not used, in words."""
-    if len(names) <= 2 * NAMED:
+    if len(names) <= 2 * MAX_LISTED:
         return f"passed over: {', '.join(names)}" if names else ""
-    return f"passed over: {', '.join(names[: 2 * NAMED])} and {len(names) - 2 * NAMED} more"
+    return (
+        f"passed over: {', '.join(names[: 2 * MAX_LISTED])} and {len(names) - 2 * MAX_LISTED} more"
+    )
 
 
 def places(
-    wanted: Sequence[str], there: Sequence[str], name: Any, whose: str = "the model was learnt from"
+    wanted: Sequence[str],
+    there: Sequence[str],
+    name: object,
+    whose: str = "the model was learnt from",
 ) -> list[int]:
-    """Where the columns that are wanted are in a file; ValueError if one is not."""
+    """Positions of the wanted columns in a file; ValueError if one is not there."""
     at = {each: place for place, each in enumerate(there)}
     if missing := [each for each in wanted if each not in at]:
         raise ValueError(
