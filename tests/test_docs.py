@@ -180,11 +180,11 @@ def test_readme_shows_the_results_there_are():
     assert (DOCS / "pictures" / "compared.html").read_text("utf-8") == first_page
 
 
-def test_the_page_of_the_setting_shows_its_results():
+def test_studies_show_their_results():
     """Pictures and tables are those of the records in docs/results."""
     made = script("pictures")
     for name in made["DRAWN"]:
-        if name.startswith("setting-"):
+        if name.startswith(("setting-", "neighbors", "optima", "verdicts")):
             drawn = made["html"](made["DRAWN"][name]())
             assert (DOCS / "pictures" / f"{name}.html").read_text("utf-8") == drawn
     for name, table in setting.tables(setting.read(setting.RESULTS)).items():
@@ -208,6 +208,19 @@ def test_verdicts_are_those_of_the_results():
     for path, table in script("verdicts")["tables"]().items():
         assert path.read_text("utf-8") == table
         assert f"{{include}} results/{path.name}" in text
+
+
+@pytest.mark.parametrize(
+    "name", ["neighbors", "networks", "optima", "setting", "unseen", "verdicts"]
+)
+def test_a_study_begins_with_question_and_answer(name):
+    """Then come its tables, folded away."""
+    text = (DOCS / f"{name}.md").read_text("utf-8")
+    heads = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert heads[:2] == ["Question", "Answer"]
+    open_ = re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL)
+    assert "{include} tables/" not in open_
+    assert "{include} results/" not in open_
 
 
 def test_every_page_is_in_a_toctree():
