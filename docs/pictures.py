@@ -5,6 +5,7 @@ docs/pictures/readme.svg, from the numbers in docs/results.
 """
 
 import json
+import runpy
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -262,7 +263,7 @@ def html(plots: Iterable[Panel]) -> str:
 
 def squares(grid: Grid) -> str:
     """The grid as an <svg> element as wide as a plot."""
-    left, top = 64, 24
+    left, top = max(64, 6 * max(map(len, grid.rows))), 24
     across = (WIDTH - left - 6) / len(grid.values[0])
     down = max(across, 14.0) if grid.texts else 14.0
     high = round(top + down * len(grid.rows) + 20)
@@ -320,6 +321,74 @@ def _each(
     return series
 
 
+NEAREST = {
+    "NeighborHash, network": Style("vermillion", "circle"),
+    "NeighborHash, linear": Style("orange", "diamond"),
+    "ITQ": Style("blue", "square", "5 3"),
+    "LSH": Style("muted", "", "2 3"),
+    "PQ (faiss)": Style("green", "up-open", "6 3"),
+    "OPQ (faiss)": Style("purple", "square-open", "8 2 2 2"),
+}
+
+
+def nearest() -> list[Panel]:
+    """The share of the 10 nearest among the first 100, by bits: Hamming distances, outputs."""
+    own = [
+        one
+        for one in records("neighbors.jsonl")
+        if (one["data"], one["train"], one["base"]) == ("glove-100", 100_000, 100_000)
+    ]
+    plots: list[Panel] = []
+    for title, kind in (("Hamming distances", "hamming"), ("Outputs against codes", "asymmetric")):
+        series = []
+        for method, line in NEAREST.items():
+            shares: dict[int, list[float]] = {}
+            for one in own:
+                if one["method"] == method and one.get(kind):
+                    shares.setdefault(one["bits"], []).append(one[kind]["100"])
+            if shares:
+                x = sorted(shares)
+                y = [float(np.mean(shares[bits])) for bits in x]
+                series.append(Series(method, line, x, y))
+        plots.append(Plot(title, "bits", "of the 10 nearest, in 100", series))
+    return plots
+
+
+def optima() -> list[Panel]:
+    """Loss and precision over the bits, from the main table of that page."""
+    lines = (DOCS / "tables" / "optima.md").read_text("utf-8").splitlines()[2:]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    rows = [row for row in rows if row[0].isdigit()]
+    plots: list[Panel] = []
+    for title, label, column in (("L(h)", "loss", 2), ("Precision at 100", "precision", 4)):
+        series = []
+        for method, told in (("MACrefined",) * 2, ("MACcut",) * 2, ("CCA-ITQ", "CCAITQ")):
+            own = [row for row in rows if row[1] == method]
+            x, y = [int(row[0]) for row in own], [float(row[column]) for row in own]
+            series.append(Series(method, style(told), x, y))
+        plots.append(Plot(title, "bits", label, series))
+    return plots
+
+
+def verdicts() -> list[Panel]:
+    """Every claim of every figure: held (blue), not held (vermillion), neither (empty)."""
+    made = runpy.run_path(str(DOCS / "verdicts.py"))
+    panels: list[Panel] = []
+    for order, told in made["ORDERS"].items():
+        rows = {}
+        for name, figure in made["FIGURES"].items():
+            found = made["found"](figure, name).get(order, {"verdicts": []})["verdicts"]
+            words = {verdict["claim"]: verdict["verdict"] for verdict in found}
+            rows[name] = [
+                {"held": -0.8, "not held": 0.8}.get(words.get(claim.words, ""), 0.0)
+                for claim in figure.claimed
+            ]
+        most = max(map(len, rows.values()))
+        values = [row + [0.0] * (most - len(row)) for row in rows.values()]
+        panels.append(Grid(told, list(rows), values, "claims"))
+    return panels
+
+
 def standalone(plots: Sequence[Plot]) -> str:
     """The plots side by side above one legend: an SVG file that brings its own colours."""
     panels = [
@@ -355,6 +424,9 @@ DRAWN: dict[str, Callable[[], Sequence[Panel]]] = {
     "setting-sweeps": sweeps,
     "setting-paths": paths,
     "setting-ways": ways,
+    "neighbors": nearest,
+    "optima": optima,
+    "verdicts": verdicts,
 }
 
 

@@ -1,48 +1,135 @@
-"""The documentation's code runs as it stands there, and its pages and links are all there."""
+"""The documentation's code runs and prints what stands there; pages, links and lists are true."""
 
 import importlib.util
 import re
 import runpy
-import shlex
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner
 
 from auxhash.cli import main
 from benchmarks import setting
+from tests import pages
+from tests.conftest import refine_briefly
 from tests.stores.engines import without_sve
+from tests.test_layers import ROOMS
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 
 
-def blocks(page):
-    """(language, text) of each fenced block, in order."""
-    return re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+FIRST_STEPS = ("start", "embeddings", "labels", "files", "service")
 
 
-def with_blocks():
-    return [
-        page for page in PAGES if any(kind in ("python", "console") for kind, _ in blocks(page))
-    ]
+def with_examples():
+    return [page for page in PAGES if any(True for _ in pages.examples(page.read_text("utf-8")))]
 
 
-@pytest.mark.parametrize("page", with_blocks(), ids=lambda page: page.stem)
-def test_blocks_run(page, tmp_path, monkeypatch, briefly_refined):
+@pytest.mark.parametrize("page", with_examples(), ids=lambda page: page.stem)
+def test_examples_run_and_print_what_stands_there(page, tmp_path, monkeypatch):
     if page.stem == "torch":
         pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": page.stem}
-    for kind, text in blocks(page):
-        if kind == "python":
-            exec(compile(text, str(page), "exec"), names)
-        elif kind == "console":
-            for line in text.splitlines():
-                if line.startswith("$ auxhash "):
-                    result = CliRunner().invoke(main, shlex.split(line, comments=True)[2:])
-                    assert result.exit_code == 0, f"{line}\n{result.output}"
+    text = page.read_text("utf-8")
+    if not pages.prints(text):  # what is printed is printed in full training, too
+        refine_briefly(monkeypatch)
+    pages.run(text, page.stem)
+
+
+@pytest.mark.parametrize("name", FIRST_STEPS)
+def test_first_steps_are_short_and_show_what_is_printed(name):
+    text = (DOCS / f"{name}.md").read_text("utf-8")
+    assert pages.prints(text)
+    assert len(text.splitlines()) <= 130
+    silent = [code for _, code, printed in pages.examples(text) if "print(" in code and not printed]
+    assert not silent
+    commands = [code for kind, code, printed in pages.examples(text) if kind == "auxhash"]
+    shown = [code for kind, code, printed in pages.examples(text) if kind == "auxhash" and printed]
+    assert commands == shown
+
+
+PAGE = """
+```python
+print("a", 1 + 1)
+```
+
+```text
+a 2
+```
+
+```python
+print(object())
+```
+
+Words between: no output.
+
+```text
+not compared
+```
+
+```console
+$ auxhash data list
+... digits ...
+```
+"""
+
+
+def test_output_is_compared(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert [printed for _, _, printed in pages.examples(PAGE)] == ["a 2\n", "", "... digits ...\n"]
+    pages.run(PAGE, "page")
+    for right, wrong in (("a 2", "a 3"), ("... digits ...", "... dogs ...")):
+        with pytest.raises(AssertionError, match="but prints"):
+            pages.run(PAGE.replace(right, wrong), "page")
+
+
+def table(text, heading):
+    """Cells of the first column of the table under a heading, without backticks."""
+    section = text.split(f"{heading}\n", 1)[1]
+    rows = re.search(r"(?:^\|.*\n?)+", section, re.MULTILINE)[0].splitlines()[2:]
+    return [row.split("|")[1] for row in rows]
+
+
+def test_every_extra_is_in_the_table_of_extras():
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        extras = tomllib.load(file)["project"]["optional-dependencies"]
+    cells = " ".join(table((DOCS / "start.md").read_text("utf-8"), "## Extras"))
+    assert sorted(re.findall(r"`(\w+)`", cells)) == sorted(extras)
+
+
+def test_every_command_is_in_the_table_of_commands():
+    cells = " ".join(table((DOCS / "commands.md").read_text("utf-8"), "# The command line"))
+    assert sorted(re.findall(r"`auxhash (\w+)`", cells)) == sorted(main.commands)
+
+
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+SOURCE = ROOT / "src" / "auxhash"
+
+
+def test_the_map_of_the_house_has_every_room_in_its_order():
+    rooms = [cell.strip(" `*/") for cell in table(CONTRIBUTING, "## The house on one screen")]
+    assert rooms == ROOMS
+
+
+def test_what_the_map_of_the_house_names_is_there():
+    """Names in the second column are files or folders of the room."""
+    section = CONTRIBUTING.split("## The house on one screen\n", 1)[1]
+    for row in re.findall(r"^\| \W*`.*$", section.split("\n## ")[0], re.MULTILINE):
+        _, room, contents, _ = row.split("|")
+        folder = SOURCE / room.strip(" `*/")
+        for name in re.findall(r"`([\w./]+)`", contents):
+            found = [folder / name, (folder / name).with_suffix(".py")]
+            assert any(path.exists() for path in found), f"{room.strip()}: {name}"
+
+
+def test_paths_in_contributing_are_there():
+    found = re.findall(r"`((?:src|tests|docs|benchmarks)/[\w./-]*)`", CONTRIBUTING)
+    assert len(found) >= 10
+    for path in found:
+        assert (ROOT / path).exists(), path
 
 
 def script(name):
@@ -93,11 +180,11 @@ def test_readme_shows_the_results_there_are():
     assert (DOCS / "pictures" / "compared.html").read_text("utf-8") == first_page
 
 
-def test_the_page_of_the_setting_shows_its_results():
+def test_studies_show_their_results():
     """Pictures and tables are those of the records in docs/results."""
     made = script("pictures")
     for name in made["DRAWN"]:
-        if name.startswith("setting-"):
+        if name.startswith(("setting-", "neighbors", "optima", "verdicts")):
             drawn = made["html"](made["DRAWN"][name]())
             assert (DOCS / "pictures" / f"{name}.html").read_text("utf-8") == drawn
     for name, table in setting.tables(setting.read(setting.RESULTS)).items():
@@ -121,6 +208,19 @@ def test_verdicts_are_those_of_the_results():
     for path, table in script("verdicts")["tables"]().items():
         assert path.read_text("utf-8") == table
         assert f"{{include}} results/{path.name}" in text
+
+
+@pytest.mark.parametrize(
+    "name", ["neighbors", "networks", "optima", "setting", "unseen", "verdicts"]
+)
+def test_a_study_begins_with_question_and_answer(name):
+    """Then come its tables, folded away."""
+    text = (DOCS / f"{name}.md").read_text("utf-8")
+    heads = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert heads[:2] == ["Question", "Answer"]
+    open_ = re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL)
+    assert "{include} tables/" not in open_
+    assert "{include} results/" not in open_
 
 
 def test_every_page_is_in_a_toctree():

@@ -1,18 +1,33 @@
-"""The README's code runs as it stands there."""
+"""The README: one minute to read, and its example prints what stands below it."""
 
 import re
 from pathlib import Path
 
-README = Path(__file__).parents[1] / "README.md"
+from tests import pages
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
 
 
-def test_code_blocks_run(tmp_path, monkeypatch, briefly_refined):
+def test_the_example_prints_what_stands_below_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert len(blocks) >= 2
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block, str(README), "exec"), names)
-    assert names["codes"].shape == (297, 4)
-    assert names["precision"] > 0.8
-    assert names["path"][-1][2] == 0
+    [(kind, code, printed)] = pages.examples(README)
+    assert kind == "python"
+    assert len([line for line in code.splitlines() if line]) <= 10
+    assert printed
+    pages.run(README, "README")
+
+
+def test_it_is_read_in_a_minute():
+    lines = README.splitlines()
+    assert len(lines) <= 100
+    assert "make demo" in README
+    assert "make test" in README
+    assert not re.search(r"\.\d+ / \.\d+", README)
+
+
+def test_links_lead_somewhere():
+    targets = re.findall(r"\]\(([^)#]+)", README)
+    assert len(targets) >= 10
+    for target in targets:
+        assert (ROOT / target).exists(), target

@@ -70,7 +70,7 @@ def test_results_are_kept_with_the_machine_and_read_again(tmp_path, monkeypatch,
     assert json.loads(text)["rows"][0]["ours"] == [1.0, 2.0, 1.0]
 
 
-def test_tables_made_of_results():
+def test_tables_made_of_results(monkeypatch):
     about = {"form": "full", "commit": "0" * 12, "rates": {"memory, GB/s": 9.5}}
     about["machine"] = {
         **{"architecture": "x86_64", "processor": "Some", "cores": 2, "load": 0.1},
@@ -81,9 +81,12 @@ def test_tables_made_of_results():
     assert "| search | 1 s | 3 s, faiss | 2.5 (1.5 to 3) | 2 or more | held |" in page
     assert "One core, memory, GB/s: 9.5." in page
     text = f"before\n{stated.BEGIN}\nold\n{stated.END}\nafter\n"
-    made = stated.readme(found, text)
+    monkeypatch.setattr(stated, "IN_README", (ALONE.what,))
+    made = stated.readme([(about, [BESIDE]), (about, [BESIDE, ALONE])], text)
+    found = [(about, [BESIDE, ALONE])]
     assert "old" not in made
-    assert "| search | 1 s | 3 s, faiss | 2.5 (1.5 to 3) |" in made
+    assert "| a sweep | 60 ms |" in made
+    assert "| search |" not in made
     assert made.startswith("before\n")
     assert made.endswith("after\n")
     assert stated.readme(found, made) == made

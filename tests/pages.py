@@ -1,0 +1,73 @@
+"""Run the examples of a page of documentation, and compare what they print with the page.
+
+A ```text block directly after a ```python block is what that prints. In a ```console block, the
+lines after a `$ auxhash` line, up to the next `$`, are what that prints. `...` stands for any text.
+Without such lines an example only has to run. `$ auxhash serve ... &` starts a service, which the
+examples after it find at http://localhost:8000 and which ends with the page.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import ExitStack, redirect_stdout
+from doctest import ELLIPSIS, OutputChecker
+from io import StringIO
+from itertools import zip_longest
+
+from click.testing import CliRunner
+
+from auxhash.cli import main
+
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$\n?", re.DOTALL | re.MULTILINE)
+SERVED = "http://localhost:8000"
+
+
+def examples(text: str) -> Iterator[tuple[str, str, str]]:
+    """Kind ("python" or "auxhash"), code or command, and the printed output that stands there."""
+    blocks = list(BLOCK.finditer(text))
+    for block, following in zip_longest(blocks, blocks[1:]):
+        kind, code = block.groups()
+        if kind == "python":
+            after = following is not None and following[1] == "text"
+            directly = after and not text[block.end() : following.start()].strip()
+            yield kind, code, following[2] if directly else ""
+        elif kind == "console":
+            for command in re.split(r"^\$ ", code.replace("\\\n", ""), flags=re.MULTILINE)[1:]:
+                line, _, printed = command.partition("\n")
+                if line.startswith("auxhash "):
+                    yield "auxhash", line, printed
+
+
+def prints(text: str) -> bool:
+    """Whether the page shows the output of any example."""
+    return any(printed for _, _, printed in examples(text))
+
+
+def run(text: str, name: str) -> None:
+    """Run all examples of a page in one namespace; raise AssertionError where output differs."""
+    for code, printed, output in outputs(text, name):
+        if printed:
+            same = OutputChecker().check_output(printed, output, ELLIPSIS)
+            assert same, f"{code}\nshould print\n{printed}\nbut prints\n{output}"
+
+
+def outputs(text: str, name: str) -> Iterator[tuple[str, str, str]]:
+    """Each example, the output that stands on the page, and what it prints."""
+    names: dict[str, object] = {"__name__": name}
+    url = SERVED
+    with ExitStack() as services:
+        for kind, code, printed in examples(text):
+            words = shlex.split(code, comments=True)[1:] if kind == "auxhash" else []
+            if kind == "python":
+                with redirect_stdout(StringIO()) as out:
+                    exec(compile(code.replace(SERVED, url), name, "exec"), names)
+                yield code, printed, out.getvalue()
+            elif words[-1:] == ["&"]:
+                from tests.serve.asking import serving
+
+                url, _ = services.enter_context(serving(*words[1:-1]))
+                yield code, printed, f"{url}/ (Ctrl-C stops it)\n"
+            else:
+                result = CliRunner().invoke(main, words)
+                assert result.exit_code == 0, f"{code}\n{result.output}"
+                yield code, printed, result.output
