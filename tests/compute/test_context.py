@@ -8,6 +8,7 @@ from auxhash import MACHash, NeighborHash, affinity, baselines, metrics
 from auxhash.compute import context, threads
 from auxhash.compute.peers import ALONE, peers
 from auxhash.files.gist import gist
+from auxhash.learn.training import interrupt
 from auxhash.search.index import ApproximateIndex, HammingIndex
 
 rng = np.random.default_rng(0)
@@ -121,10 +122,16 @@ def test_n_jobs_reaches_every_pool(name, counts):
 
 
 def test_steps_leave_no_context_to_their_consumer(monkeypatch):
-    """Ctrl-C ends the training while its generators are under way."""
-    from auxhash.learn.training import interrupt
+    """Nor do their generators, where they are closed after the training is over."""
+    held = []
 
-    monkeypatch.setattr(interrupt.Watch, "until_pressed", lambda watch, steps: [next(iter(steps))])
+    def first(watch, steps):
+        held.append(iter(steps))
+        return [next(held[-1])]
+
+    monkeypatch.setattr(interrupt.Watch, "until_pressed", first)
     MACHash(8, **FEW, n_jobs=2, verbose=1).fit(X, y)
     NeighborHash(8, n_steps=20, random_state=0, n_jobs=2, verbose=1).fit(X)
-    assert context.current() == context.Context()
+    for steps in held:
+        steps.close()
+        assert context.current() == context.Context()
