@@ -434,7 +434,7 @@ def test_weights_that_are_no_numbers_are_not_saved(path):
 AGAIN = """
     import sys
     held = [bytearray(i) for i in range(9999)]
-    from tests.models.test_loading import fitted
+    from tests.learn.test_loading import fitted
 
     for name in sys.argv[2:]:
         fitted(name).save(f"{sys.argv[1]}/{name}")
