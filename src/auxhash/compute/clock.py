@@ -1,7 +1,8 @@
 """A clock that stands still while kernels are compiled.
 
 A kernel is compiled at its first call on a machine, and kept on disk after that. These seconds
-belong to no method: whatever is timed here does not count them.
+belong to no method: whatever is timed here does not count them. Numba's own `TimingListener` knows
+a duration only at its end, and has no lock against other threads.
 """
 
 import threading

@@ -154,11 +154,13 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         by name only: the loaded model encodes as this one does, but must be given it again, or
         another, before it is fitted. A Generator is stored in its current state.
 
-        The usual scikit-learn classifiers are stored in a form that `load` checks. Any other is
-        stored through skops, and `load` will need `trusted`; a warning says so.
+        scikit-learn classifiers are stored through skops (`auxhash[classifiers]`), except those of
+        `hash_function="trees"` and of the baselines' defaults. Less usual ones `load` refuses
+        without `trusted`; a warning says so.
 
         Raises NotFittedError; TypeError for what cannot be stored; ValueError for a model that
-        `load` would refuse, as when a parameter was changed after fitting; and OSError.
+        `load` would refuse, as when a parameter was changed after fitting; ImportError where skops
+        is needed but missing; and OSError.
         """
         fitted.save(self, path)
 

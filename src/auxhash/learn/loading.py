@@ -17,11 +17,12 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = (), module: Any 
     """The estimator that `save` wrote: same parameters, same codes.
 
     Nothing in the file is executed. Its content is checked: checksums, types, shapes, that numbers
-    are finite, and that the parts fit together.
+    are finite, and that the parts fit together. Of the usual scikit-learn classifiers, all that
+    compiled code reads without a check of bounds is checked.
 
     Args:
-        trusted: full names of the types inside a scikit-learn estimator that auxhash cannot check:
-            a forged one could crash the process. Only for files of people you trust.
+        trusted: full names of the types inside any other scikit-learn estimator: a forged one could
+            crash the process. Only for files of people you trust.
         module: the PyTorch module of a model that was learnt with one
             (`auxhash.torch.ModuleHash`): the file holds its weights alone. Its own weights are not
             used, and it stays as it is; the model computes on the device that it is on. Where

@@ -12,7 +12,7 @@ one key, which says what it is:
     {"objects": [[2], ["a", "b"]]}                 an array of Python objects, with its shape
     {"object": ["SVMHash", {...}]}                 an instance of a registered class
     {"generator": {...}}, {"random state": {...}}  where the next draws begin
-    {"estimator": ["SVC", {...}]}                  of scikit-learn, of a class that we check
+    {"estimator": ["Pipeline", {...}]}             of scikit-learn, of a class in classifiers.KNOWN
     {"classifier": "name"}                         any other of scikit-learn, by skops
 
 Decoding makes nothing but these, and instances of registered classes only: a file cannot choose
@@ -73,7 +73,7 @@ def decode(
 ) -> Any:
     """The value that was encoded. Raises ValueError if JSON and arrays do not fit together.
 
-    `trusted` names the types inside scikit-learn estimators that we cannot check; `part` says that
+    `trusted` names types inside scikit-learn estimators, besides the usual ones; `part` says that
     other parts of the value, which are not decoded, may refer to the other arrays; `given` are the
     fields of objects that are not stored (code, such as a PyTorch module), by name.
     """

@@ -4,6 +4,10 @@ Checkpoints and kept runs are found again by such texts ("words"), so two runs t
 must not share them. Arrays count by every byte, functions by their code, other objects by their
 content. An unnecessary run is harmless, a stale result is not: if two values are not known to be
 equal, their words differ.
+
+`joblib.hash` with `inspect.getsource` cannot replace this: 19 of the 23 tests fail with it. It
+cannot take locks, nor functions inside other values or without a source file, confuses functions
+whose closures differ, and tells equal arrays of another order in memory apart.
 """
 
 import functools
