@@ -41,7 +41,7 @@ def test_an_index_from_a_file_searches_there(gpu, rng, tmp_path):
 
 
 def test_too_many_codes_at_one_distance_are_sorted_whole(gpu, rng, monkeypatch):
-    monkeypatch.setattr("auxhash.search.index.gpu.ROOM", 64)
+    monkeypatch.setattr("auxhash.search.index.gpu.MAX_CANDIDATES", 64)
     base = packed(rng, 300, 8)
     base[50:250] = base[0]
     here, there = (HammingIndex(8, device=device).add(base) for device in ("cpu", "cuda"))

@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 from auxhash import HammingIndex, MACHash
 from auxhash.learn import baselines
 from auxhash.search import chance
-from auxhash.search.chance import FEWEST, LEAST, by_chance
+from auxhash.search.chance import MIN_CODES, MIN_QUERIES, by_chance
 
 X, y = load_digits(return_X_y=True)
 BASE, QUERIES = X[:1500], X[1500:]
@@ -40,12 +40,12 @@ def test_where_nothing_can_be_told():
     own, other = model("LSH", 64, 0), model("LSH", 64, 1).encode(QUERIES)
     codes = own.encode(BASE)
     index = HammingIndex(64).add(codes)
-    assert by_chance(index, other[:LEAST])
-    assert not by_chance(index, other[: LEAST - 1])
+    assert by_chance(index, other[:MIN_QUERIES])
+    assert not by_chance(index, other[: MIN_QUERIES - 1])
     assert not by_chance(index, other[:0])
     assert not by_chance(HammingIndex(64), other)
-    assert by_chance(HammingIndex(64).add(codes[:FEWEST]), other)
-    assert not by_chance(HammingIndex(64).add(codes[: FEWEST - 1]), other)
+    assert by_chance(HammingIndex(64).add(codes[:MIN_CODES]), other)
+    assert not by_chance(HammingIndex(64).add(codes[: MIN_CODES - 1]), other)
     rng = np.random.default_rng(0)
     short = rng.integers(0, 256, (3000, 1), np.uint8)
     assert not by_chance(HammingIndex(8).add(short), short[:100])  # each code has one nearby
@@ -64,7 +64,7 @@ def test_a_part_of_many_codes_is_looked_at(monkeypatch):
     own, other = model("LSH", 64, 0), model("LSH", 64, 1).encode(QUERIES)
     ids = np.arange(1500) * 7 + 3
     index = HammingIndex(64).add(own.encode(BASE), ids)
-    monkeypatch.setattr(chance, "SEARCHED", 400)
+    monkeypatch.setattr(chance, "MAX_CODES", 400)
     assert not by_chance(index, own.encode(QUERIES))
     assert by_chance(index, other)
 

@@ -31,7 +31,7 @@ from auxhash.compute.words import count
 if TYPE_CHECKING:
     from auxhash.codes import Packed
     from auxhash.search.index import HammingIndex
-    from auxhash.search.index.held import Ids
+    from auxhash.search.index.state import Ids
     from auxhash.stores import Store
 
 ids_option = click.option(
@@ -259,7 +259,7 @@ def _check_content(
     """Raise ValueError unless the index holds just these codes."""
     import numpy as np
 
-    from auxhash.search.index.held import first_twice
+    from auxhash.search.index.state import first_twice
 
     twice = first_twice(ids)
     if twice is not None:

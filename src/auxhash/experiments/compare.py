@@ -26,7 +26,7 @@ from auxhash.experiments.runs import PairNumbers
 from auxhash.mac import losses
 from auxhash.mac.affinity import Affinity
 from auxhash.model.encoding import Arrays
-from auxhash.search.metrics.gpu import MOST_COUNTED
+from auxhash.search.metrics.gpu import MAX_GPU_BITS
 
 OWN = "own"  # the column of a method's own parameters
 FAILED = "failed"  # the column that says why, if any method failed
@@ -143,7 +143,7 @@ def compare(
     losses.get(loss)
     on = devices.get(device).name
     chosen = entries(methods, shared)
-    lengths = _several("bits", bits, 1, MOST_COUNTED if device == "cuda" else MOST_BITS)
+    lengths = _several("bits", bits, 1, MAX_GPU_BITS if device == "cuda" else MOST_BITS)
     every_seed, ranks = _several("seeds", seeds, 0), _several("k", k, 1)
     cells = Memory() if folder is None else Cells(folder)
     data = datasets.load(dataset) if isinstance(dataset, str) else dataset

@@ -1,12 +1,13 @@
-"""Whether queries have anything to do with the codes that they are searched among.
+"""Detect queries that have nothing to do with the codes that they are searched among.
 
-Codes of two models, or of columns in another order, are of the same size, and a search compares
-them without a word: what it finds is arbitrary. But then no query has codes near it, except by
-chance, and chance can be measured: by the same queries with their bits shuffled. How near a query
-of the right model would be, the codes tell that are there: they are near each other.
+Codes of two models, or of columns in another order, are of the same size: a search compares them
+without an error, and its results are arbitrary. But then no query has codes near it, except by
+chance, and chance can be measured: by the same queries with their bits shuffled. How near the
+queries of the right model would be is estimated from the codes of the index, by their distances to
+each other.
 """
 
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,11 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from auxhash.codes import Packed, pack, unpack
 from auxhash.search.index.hamming import HammingIndex
 
-LEAST, MOST = 20, 100  # queries that are looked at
-FEWEST, SEARCHED = 200, 50_000  # codes of the index, as well
-ALIKE = 0.85  # of the distance by chance, at which codes of an index are near each other
-NEAR = 0.85  # queries that are nearer than this are not there by chance
-ROOM = 1.0  # bits; where chance is as near as this, nothing can be told
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+MIN_QUERIES, MAX_QUERIES = 20, 100  # used of a search
+MIN_CODES, MAX_CODES = 200, 50_000  # used of an index
+# Distances to the nearest code, as shares of the distance by chance:
+NEAR_CODES = 0.85  # codes of an index up to it are near each other
+NEAR_QUERIES = 0.85  # queries up to it are not near by chance
+MIN_CHANCE = 1.0  # bits; where the distance by chance is less, nothing can be concluded
 
 
 class Searchable(Protocol):
@@ -33,29 +37,31 @@ class Searchable(Protocol):
 
 
 def by_chance(index: Searchable, queries: Packed) -> bool:
-    """Whether the nearest codes are about as far from the queries as if their bits were shuffled.
+    """Return True if the nearest codes are about as far away as from queries with shuffled bits.
 
-    False where it cannot be told: for few queries or codes, where codes are so short, or so many,
-    that every query has one nearby, and where codes are hardly nearer to each other than that.
+    False where this cannot be decided: for few queries or codes, where codes are so short, or so
+    many, that every query has one nearby, and where codes are hardly nearer to each other.
     """
-    some, ids = _some(queries, MOST), _some(index.ids, SEARCHED)
-    if len(some) < LEAST or len(ids) < FEWEST:
+    sample, ids = _sample(queries, MAX_QUERIES), _sample(index.ids, MAX_CODES)
+    if len(sample) < MIN_QUERIES or len(ids) < MIN_CODES:
         return False
     codes = index.codes(ids)
-    there = HammingIndex(index.n_bits).add(codes)
-    alike = _share_of_chance(there, _some(codes, MOST), 1)  # the first is the code itself
-    return alike <= ALIKE and _share_of_chance(there, some, 0) > max(NEAR, (1 + alike) / 2)
+    base = HammingIndex(index.n_bits).add(codes)
+    among = _share_of_chance(base, _sample(codes, MAX_QUERIES), 1)  # the first is the code itself
+    if among > NEAR_CODES:
+        return False
+    return _share_of_chance(base, sample, 0) > max(NEAR_QUERIES, (1 + among) / 2)
 
 
 def _share_of_chance(index: HammingIndex, queries: Packed, rank: int) -> float:
-    """The mean distance of the code of this rank, as a share of that by chance."""
+    """Mean distance to the code of this rank, as a share of the nearest distance by chance."""
     bits = unpack(queries, index.n_bits)
     shuffled = pack(bits[:, np.random.default_rng(0).permutation(index.n_bits)])
     chance = float(index.search(shuffled, 1)[0].mean())
-    found = float(index.search(queries, rank + 1)[0][:, rank].mean())
-    return found / chance if chance >= ROOM else 0.0
+    distance = float(index.search(queries, rank + 1)[0][:, rank].mean())
+    return distance / chance if chance >= MIN_CHANCE else 0.0
 
 
-def _some(rows: NDArray[Any], most: int) -> NDArray[Any]:
-    """Up to so many rows, of all places."""
-    return rows[:: -(-len(rows) // most) or 1]
+def _sample(rows: NDArray[Scalar], max_rows: int) -> NDArray[Scalar]:
+    """Return up to `max_rows` rows, evenly spaced."""
+    return rows[:: -(-len(rows) // max_rows) or 1]

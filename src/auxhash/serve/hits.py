@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from auxhash.codes import Packed
 from auxhash.compute.arrays import Array
-from auxhash.search.index.held import Ids
 from auxhash.search.index.rerank import by_vectors
+from auxhash.search.index.state import Ids
 from auxhash.serve.refused import RefusedError, wrong
 from auxhash.serve.schemas import id_told
 from auxhash.stores import Having, Point

@@ -14,7 +14,7 @@ from auxhash.codes import Packed, as_packed, n_bytes
 from auxhash.compute import deadline
 from auxhash.compute.arrays import Array
 from auxhash.compute.version import __version__
-from auxhash.search.index.held import first_twice
+from auxhash.search.index.state import first_twice
 from auxhash.serve.hits import Neighbours, Pairs, Payloads, written
 from auxhash.serve.limits import Limits
 from auxhash.serve.refused import RefusedError, later, wrong

@@ -14,7 +14,7 @@ from auxhash.codes import Packed, n_bytes, to_words
 from auxhash.compute import deadline
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.checks import LARGEST_ID
-from auxhash.search.index.held import Ids
+from auxhash.search.index.state import Ids
 from auxhash.stores.address import Address, engine
 from auxhash.stores.points import Beside, StoredPoints
 from auxhash.stores.pool import Pool

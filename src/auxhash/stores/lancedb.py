@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from auxhash.codes import Packed, n_bytes
 from auxhash.compute import deadline
 from auxhash.files.writing import locked
-from auxhash.search.index.held import Ids
+from auxhash.search.index.state import Ids
 from auxhash.stores.address import Address, engine
 from auxhash.stores.points import Beside, StoredPoints
 from auxhash.stores.pool import Pool

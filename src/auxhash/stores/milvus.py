@@ -16,7 +16,7 @@ import numpy as np
 from auxhash.codes import Packed, n_bytes
 from auxhash.compute import checks, deadline
 from auxhash.compute.checks import ArgumentError
-from auxhash.search.index.held import Ids
+from auxhash.search.index.state import Ids
 from auxhash.stores.address import Address, engine
 from auxhash.stores.points import Beside, StoredPoints
 from auxhash.stores.pool import Pool

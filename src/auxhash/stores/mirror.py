@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from auxhash.codes import Packed
 from auxhash.search.index.hamming import HammingIndex
-from auxhash.search.index.held import Ids
 from auxhash.search.index.scan import Distances
+from auxhash.search.index.state import Ids
 from auxhash.stores.store import Near, ordered
 
 MAX_CHANGES = 1024  # beside the large index, before it is made anew

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from auxhash.codes import Packed
 from auxhash.compute.arrays import Array
 from auxhash.compute.checks import ArgumentError
-from auxhash.search.index.held import Ids
+from auxhash.search.index.state import Ids
 
 Payload = Mapping[str, Any]
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from auxhash.codes import Packed
 from auxhash.compute.checks import LARGEST_ID
-from auxhash.search.index.held import Ids
+from auxhash.search.index.state import Ids
 from auxhash.stores.address import Address
 from auxhash.stores.connection import Connection
 from auxhash.stores.points import Beside, Having, StoredPoints

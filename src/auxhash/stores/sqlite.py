@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike
 from auxhash.codes import Packed, n_bytes
 from auxhash.compute import checks, deadline
 from auxhash.search.index.hamming import as_queries
-from auxhash.search.index.held import Ids
 from auxhash.search.index.scan import Distances
+from auxhash.search.index.state import Ids
 from auxhash.stores.address import Address
 from auxhash.stores.mirror import Mirror
 from auxhash.stores.points import MAX_TEXT, Beside, Having, StoredPoints

@@ -13,8 +13,8 @@ from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
 from auxhash.compute import checks
 from auxhash.compute.checks import ArgumentError
 from auxhash.search.index.hamming import HammingIndex, as_queries
-from auxhash.search.index.held import Ids, first_twice
 from auxhash.search.index.scan import Distances
+from auxhash.search.index.state import Ids, first_twice
 from auxhash.stores.address import Address
 from auxhash.stores.points import (
     Beside,

@@ -151,7 +151,7 @@ raw = bytearray(open({str(path)!r}, "rb").read())
 raw[64:] = np.random.default_rng(0).integers(0, 256, len(raw) - 64, dtype=np.uint8).tobytes()
 open({str(path)!r}, "wb").write(raw)
 import auxhash.search.index.multiindex as tables
-tables.FEWEST, tables.BUILD = 1, 0
+tables.MIN_CODES, tables.SCANS_PER_TABLE = 1, 0
 index = HammingIndex.load({str(path)!r}, check=False)
 queries = np.zeros((64, 9), np.uint8)
 for _ in range(3):

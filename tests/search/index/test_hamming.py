@@ -11,7 +11,7 @@ from auxhash import HammingIndex
 from auxhash.codes import MOST_BITS, hamming, pack, unpack
 from auxhash.compute import device as devices
 from auxhash.compute.words import count
-from auxhash.search.index import few, scan
+from auxhash.search.index import numpyscan, scan
 from auxhash.search.index.multiindex import MultiIndex
 
 BITS = (1, 7, 8, 9, 63, 64, 65, 128, 256)
@@ -21,7 +21,7 @@ BITS = (1, 7, 8, 9, 63, 64, 65, 128, 256)
 def by_kernels():
     """Searches are small here, and would be made without them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(few, "suffices", lambda *sizes: False)
+        patch.setattr(numpyscan, "suffices", lambda *sizes: False)
         yield
 
 
@@ -116,7 +116,7 @@ def test_sorted_base_that_misleads_the_guess():
 
 @pytest.mark.parametrize("n_queries", [1, 3, 40])
 def test_number_of_threads_changes_nothing(n_queries, monkeypatch):
-    monkeypatch.setattr(scan, "SHARE", 1000)  # so that small work is shared, too
+    monkeypatch.setattr(scan, "DISTANCES_PER_THREAD", 1000)  # so that small work is shared, too
     rng = np.random.default_rng(0)
     base, queries = random_codes(rng, 30_000, 32), random_codes(rng, n_queries, 32)
     results = []
@@ -147,12 +147,12 @@ def test_multi_index_equals_the_scan(n_bits):
 
 
 def test_radius_search_turns_to_tables_and_back(monkeypatch):
-    monkeypatch.setattr("auxhash.search.index.multiindex.FEWEST", 100)
+    monkeypatch.setattr("auxhash.search.index.multiindex.MIN_CODES", 100)
     rng = np.random.default_rng(0)
     base = random_codes(rng, 5000, 64)
     index = HammingIndex(64).add(base)
     first = index.radius_search(base[:200], 2)
-    assert index._held.tables is not None
+    assert index._state.tables is not None
     second = index.radius_search(base[:200], 2)
     for a, b in zip(first[1], second[1], strict=True):
         np.testing.assert_array_equal(a, b)

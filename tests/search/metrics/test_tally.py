@@ -133,7 +133,7 @@ def test_labels_that_cannot_be_compared(query, base, message):
 )
 @pytest.mark.parametrize("checked", [1, 512])
 def test_neighbors_are_different_points_of_the_base(neighbors, message, checked, monkeypatch):
-    monkeypatch.setattr(relevance, "CHECKED", checked)
+    monkeypatch.setattr(relevance, "QUERIES_PER_CHECK", checked)
     with pytest.raises(ValueError, match=f"neighbors .*{message}"):
         metrics.recall_at_k(BASE[:2], BASE, neighbors=neighbors, k=5)
 

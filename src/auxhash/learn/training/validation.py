@@ -192,8 +192,8 @@ class Precision:
         both = (codes(h, F) for F in (self.queries, self.base))
         queries, base = (devices.of(some).fetch(some) for some in both)
         found = tally.take(queries, base, *self.truth)
-        counts, n_base = peers().sum(np.stack([found.found, found.hits])), peers().sum(len(base))
-        found = replace(found, found=counts[0], hits=counts[1], n_base=n_base)
+        counts, n_base = peers().sum(np.stack([found.points, found.hits])), peers().sum(len(base))
+        found = replace(found, points=counts[0], hits=counts[1], n_base=n_base)
         return float(counted.precision(found, np.array([self.k]))[0])
 
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,10 +21,12 @@ from auxhash.compute.faiss import import_faiss
 from auxhash.compute.words import count
 from auxhash.search.index import listfile, scan
 from auxhash.search.index.hamming import HammingIndex, as_queries
-from auxhash.search.index.held import Ids, new_ids, places
+from auxhash.search.index.state import Ids, new_ids, positions_of
 
-TRAINING = 64  # training points per list
-ROUNDS = 8  # of k-means
+Stored = TypeVar("Stored", bound=np.generic)
+
+TRAINING_PER_LIST = 64  # training points
+KMEANS_ROUNDS = 8
 
 
 class ApproximateIndex:
@@ -77,11 +79,11 @@ class ApproximateIndex:
     def from_exact(
         cls, index: HammingIndex, n_lists: int | None = None, n_probe: int = 16
     ) -> "ApproximateIndex":
-        """An ApproximateIndex of the codes and ids of a HammingIndex."""
-        held = index._held
-        found = cls(index.n_bits, n_lists, n_probe, index.n_jobs).add(held.packed, held.ids)
-        found._next_id = held.next_id
-        return found
+        """Make an ApproximateIndex of the codes and ids of a HammingIndex."""
+        state = index._state
+        ours = cls(index.n_bits, n_lists, n_probe, index.n_jobs).add(state.packed, state.ids)
+        ours._next_id = state.next_id
+        return ours
 
     @property
     def ids(self) -> Ids:
@@ -91,15 +93,15 @@ class ApproximateIndex:
 
     @property
     def next_id(self) -> int:
-        """The id of the next code that is added without one."""
+        """Id of the next code that is added without one."""
         return self._next_id
 
     def codes(self, ids: ArrayLike) -> Packed:
-        """The packed codes (..., n_bytes) of ids (...), an array of any shape."""
+        """Return the packed codes (..., n_bytes) of ids (...), an array of any shape."""
         array = np.asarray(ids)
         wanted = checks.ids("ids", array.ravel()).reshape(array.shape)
         with self._using:
-            at = places(self._ids(), wanted)
+            at = positions_of(self._ids(), wanted)
             width = n_bytes(self.n_bits)
             flat = self._joined(np.uint8, width, lambda lists, i: lists.get_codes(i))
             return flat.reshape(-1, width)[at]
@@ -127,7 +129,7 @@ class ApproximateIndex:
             return 0 if self._index is None else int(self._index.remove_ids(gone))
 
     def search(self, codes: ArrayLike, k: int) -> tuple[scan.Distances, Ids]:
-        """Distances int32 and ids int64 of near codes, both (n_queries, k).
+        """Return distances int32 and ids int64 of near codes, both (n_queries, k).
 
         Both are -1 where the lists searched held fewer codes. With n < k codes in the index, both
         are (n_queries, n). A single code, of one axis, is one query.
@@ -138,7 +140,7 @@ class ApproximateIndex:
         return np.where(ids >= 0, distances, -1).astype(np.int32), ids
 
     def radius_search(self, codes: ArrayLike, r: int) -> tuple[list[scan.Distances], list[Ids]]:
-        """Distances and ids of codes at distance r or less, nearest first: one array per query."""
+        """Return distances and ids of codes at distance r or less, nearest first, per query."""
         r = min(checks.whole("r", r, 0), self.n_bits)
         with self._searching(codes) as queries:
             stops, distances, ids = self._index.range_search(queries, r + 1)  # faiss's is strict
@@ -195,32 +197,34 @@ class ApproximateIndex:
     def _ids(self) -> Ids:
         return self._joined(np.int64, 1, lambda lists, i: lists.get_ids(i))
 
-    def _joined(self, kind: Any, width: int, pointer: Callable[[Any, int], Any]) -> NDArray[Any]:
-        """What faiss keeps of each code, `width` numbers of a kind, list by list in one array."""
+    def _joined(
+        self, dtype: type[Stored], width: int, pointer: Callable[[Any, int], Any]
+    ) -> NDArray[Stored]:
+        """Return numbers that faiss keeps, `width` of each code, list by list in one array."""
         if self._index is None:
-            return np.empty(0, kind)
+            return np.empty(0, dtype)
         faiss, lists = import_faiss(), self._index.invlists
         sizes = [lists.list_size(i) for i in range(self._index.nlist)]
         full = [i for i, size in enumerate(sizes) if size]
         views = [faiss.rev_swig_ptr(pointer(lists, i), width * sizes[i]) for i in full]
-        return np.concatenate([np.empty(0, kind), *views])
+        return np.concatenate([np.empty(0, dtype), *views])
 
     def _learn(self, packed: Packed) -> Any:
-        """An empty faiss index whose centres are learned from evenly spaced codes."""
+        """Return an empty faiss index whose centres are learned from evenly spaced codes."""
         n_lists = self.n_lists or 1 << round(np.log2(len(packed)) / 2)
         if n_lists > len(packed):
             raise ValueError(
                 f"n_lists={n_lists} needs as many codes in the first batch, got {len(packed)}"
             )
         index = _empty(8 * packed.shape[1], n_lists)
-        index.cp.niter, index.cp.min_points_per_centroid = ROUNDS, 1
-        spread = np.linspace(0, len(packed) - 1, min(len(packed), TRAINING * n_lists))
+        index.cp.niter, index.cp.min_points_per_centroid = KMEANS_ROUNDS, 1
+        spread = np.linspace(0, len(packed) - 1, min(len(packed), TRAINING_PER_LIST * n_lists))
         index.train(np.ascontiguousarray(packed[spread.astype(np.int64)]))
         return index
 
     @contextmanager
     def _searching(self, codes: ArrayLike) -> Iterator[Packed]:
-        """The packed queries, while the index is locked and ready to be searched."""
+        """Lock the index, set it up for a search, and give the packed queries."""
         queries = as_queries(codes, self.n_bits)
         with self._using:
             if not len(self):
@@ -245,7 +249,7 @@ class ApproximateIndex:
 
 
 def _empty(d: int, n_lists: int) -> Any:
-    """An IndexBinaryIVF without centres and codes."""
+    """Return an IndexBinaryIVF without centres and codes."""
     faiss = import_faiss()
     quantizer = faiss.IndexBinaryFlat(d)
     index = faiss.IndexBinaryIVF(quantizer, d, n_lists)

@@ -28,16 +28,18 @@ from auxhash.codes import MOST_BITS, n_bytes
 from auxhash.compute.checks import LARGEST_ID
 from auxhash.files.writing import check_regular, writing
 from auxhash.search.index import namesfile
-from auxhash.search.index.held import first_twice
+from auxhash.search.index.state import first_twice
 
 MAGIC = b"AUXHIDX1"
 FIELDS = struct.Struct("<8sQQQQI")
 SUMMED = FIELDS.size + 4
 HEADER = 64
-STEP = 1 << 24  # bytes checked or written at once
+STEP = 1 << 24  # bytes checked or written per step
 
 
 class IndexContent(NamedTuple):
+    """Content of an index file."""
+
     n_bits: int
     planes: NDArray[np.uint8]  # (n_bytes, n)
     ids: NDArray[np.int64] | None
@@ -60,6 +62,8 @@ def write(path: str | os.PathLike[str], content: IndexContent) -> None:
 
 
 class IndexHeader(NamedTuple):
+    """Fields of the header; `sum` is the CRC-32 of all that follows it."""
+
     n_bits: int
     n: int
     next_id: int
@@ -76,7 +80,7 @@ class IndexHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole file."""
+        """Size of the index's part of the file, in bytes."""
         return self.ids_start + 8 * self.n * self.has_ids
 
 
@@ -110,7 +114,7 @@ def read(
         ids = raw[header.ids_start :].view("<i8").astype(np.int64, copy=False)
     if check:
         if _sum(raw[HEADER:]) != header.sum:
-            raise ValueError(f"{path} is damaged: its codes and ids do not match their sum")
+            raise ValueError(f"{path} is damaged: its codes and ids do not match their checksum")
         _check_codes(path, planes, header.n_bits)
         if raw[header.codes_end : header.ids_start].any():
             raise ValueError(f"{path} is damaged: the bytes between codes and ids are not 0")
@@ -132,7 +136,7 @@ def check_ids(path: str | os.PathLike[str], ids: NDArray[np.int64], next_id: int
 
 
 def _header(path: str | os.PathLike[str], file: BinaryIO, size: int | None) -> IndexHeader:
-    """The header; ValueError unless it is whole, valid and fits the size of the file."""
+    """Read the header; ValueError unless it is complete, valid and fits the size of the file."""
     start = file.read(HEADER)
     if start[: len(MAGIC)] != MAGIC:
         raise ValueError(f"{path} is not an index saved by auxhash")
@@ -147,13 +151,13 @@ def _header(path: str | os.PathLike[str], file: BinaryIO, size: int | None) -> I
             f"{path} has a damaged header: {header.n} codes, has_ids {header.has_ids}, "
             f"next_id {header.next_id}"
         )
-    found = os.fstat(file.fileno()).st_size if size is None else size
-    if found != header.size:
+    actual = os.fstat(file.fileno()).st_size if size is None else size
+    if actual != header.size:
         if size is None and namesfile.has_names(path):
             raise ValueError(f"{path} is an index with names: NamedIndex.load reads it")
         raise ValueError(
             f"{path} is truncated or damaged: {header.n} codes of {header.n_bits} bits need "
-            f"{header.size} bytes, it has {found}"
+            f"{header.size} bytes, it has {actual}"
         )
     return header
 
@@ -164,7 +168,7 @@ def _check_codes(path: str | os.PathLike[str], planes: NDArray[np.uint8], n_bits
 
 
 def _sum(raw: NDArray[np.uint8]) -> int:
-    """CRC-32, computed STEP bytes at a time so that Ctrl-C works in between."""
+    """Return the CRC-32, computed STEP bytes at a time so that Ctrl-C works in between."""
     check = 0
     for i in range(0, len(raw), STEP):
         check = zlib.crc32(raw[i : i + STEP].data, check)

@@ -9,27 +9,27 @@ from auxhash.compute.device import Device
 from auxhash.search.index import scan
 from auxhash.search.index.scan import Distances, Planes, Positions
 
-ROOM = 4096  # candidates per query that are sorted together, as in scan.cu
-GUESS = 4  # times k: candidates that a radius is guessed for
-COUNTED = 8  # of these in the part of the codes that the guess is made from
-MOST = 512  # k, for which candidates can be sorted together
-LONGEST = 512  # bits of a code
-TILE, HELD = 64, 4  # queries and codes, as in scan.cu
-QUERIES = 16_384  # at a time: their candidates take 0.5 GB
-LEAST = 4096  # codes that a radius is found from, at least
-PARTS = 8  # blocks per query that count distances
-SORTING = 1024  # threads per block
+MAX_CANDIDATES = 4096  # per query, that are sorted together, as in scan.cu
+CANDIDATES_PER_K = 4  # that a radius is estimated for
+MIN_COUNTED = 8  # candidates in the sample of the codes that the estimate is made from
+MAX_K = 512  # for which candidates are sorted together
+MAX_BITS = 512  # of a code
+QUERIES_PER_TILE, CODES_PER_THREAD = 64, 4  # as in scan.cu
+QUERIES_PER_CALL = 16_384  # their candidates take 0.5 GB
+MIN_SAMPLE = 4096  # codes that a radius is estimated from
+BLOCKS_PER_QUERY = 8  # that count distances
+SORTING_THREADS = 1024  # per block
 
 
 def refusal(n_bits: int) -> str:
-    """Why codes cannot be searched on a GPU, if they are too long; else empty."""
-    if n_bits <= LONGEST:
+    """Return the reason why codes cannot be searched on a GPU, or "" if they can."""
+    if n_bits <= MAX_BITS:
         return ""
-    return f'on a GPU codes have at most {LONGEST} bits, got {n_bits}: search them on device="cpu"'
+    return f'on a GPU codes have at most {MAX_BITS} bits, got {n_bits}: search them on device="cpu"'
 
 
 class DeviceCodes:
-    """The codes of an index in the memory of a GPU."""
+    """Codes of an index in the memory of a GPU."""
 
     def __init__(self, device: Device, planes: Planes, n: int) -> None:
         self.device, self.n = device, n
@@ -37,76 +37,82 @@ class DeviceCodes:
         self.words = device.put(to_words(np.ascontiguousarray(planes[:, :n].T)))
 
     def nearest(self, queries: Packed, k: int) -> tuple[Distances, Positions]:
-        """As `scan.nearest`."""
+        """Return the results of `scan.nearest`."""
         k = min(k, self.n)
-        found = [
-            self._nearest(self.device.put(to_words(queries[start : start + QUERIES])), k)
-            for start in range(0, len(queries), QUERIES)
+        results = [
+            self._nearest(self.device.put(to_words(queries[start : start + QUERIES_PER_CALL])), k)
+            for start in range(0, len(queries), QUERIES_PER_CALL)
         ]
-        if not found:
+        if not results:
             return np.empty((0, k), np.int32), np.empty((0, k), np.int64)
-        distances, positions = (np.concatenate(part) for part in zip(*found, strict=True))
+        distances, positions = (np.concatenate(part) for part in zip(*results, strict=True))
         return distances, positions
 
     def _nearest(self, queries: Any, k: int) -> tuple[Distances, Positions]:
-        """A radius is guessed for each query; where it holds too few codes, or too many, counted.
+        """Return the k nearest of each query, by sorting the codes within a radius.
 
-        What holds too many even then, as where thousands of codes are the same, is sorted whole.
+        The radius is estimated for each query, and counted exactly where the estimate holds too few
+        codes, or too many. Where even that holds too many, as where thousands of codes are the
+        same, all codes are sorted.
         """
         device, n = self.device, len(queries)
         distances, positions = np.empty((n, k), np.int32), np.empty((n, k), np.int64)
         left = np.arange(n)
-        if k <= MOST:
-            for share in (GUESS * k, 0):
+        if k <= MAX_K:
+            for wanted in (CANDIDATES_PER_K * k, 0):
                 if len(left):
-                    radius = self._radius(queries[device.put(left)], k, share)
-                    fine, *found = self._within(queries[device.put(left)], radius, k)
-                    distances[left[fine]], positions[left[fine]] = found
-                    left = left[~fine]
+                    radius = self._radius(queries[device.put(left)], k, wanted)
+                    done, *nearest = self._within(queries[device.put(left)], radius, k)
+                    distances[left[done]], positions[left[done]] = nearest
+                    left = left[~done]
         for q in left:
             distances[q], positions[q] = self._sorted(queries[int(q)], k)
         return distances, positions
 
     def _radius(self, queries: Any, k: int, wanted: int) -> Any:
-        """For each query, one that holds about `wanted` codes by a part of them; or, for 0, the
-        distance of the k-th nearest."""
+        """Estimate, for each query, the radius of about `wanted` codes from a sample of them.
+
+        For 0, return the exact distance of the k-th nearest.
+        """
         device, widest = self.device, 64 * self.words.shape[1]
-        stride = max(1, min(wanted // COUNTED, self.n // LEAST))
+        stride = max(1, min(wanted // MIN_COUNTED, self.n // MIN_SAMPLE))
         bins = device.zeros((len(queries), widest + 1), np.uint32)
-        given = self.words, self.n, queries, self.words.shape[1], stride, PARTS, bins, widest
-        device.kernels(scan.__file__)("histogram", len(queries) * PARTS, *given)
+        n_words, parts = self.words.shape[1], BLOCKS_PER_QUERY
+        arguments = self.words, self.n, queries, n_words, stride, parts, bins, widest
+        device.kernels(scan.__file__)("histogram", len(queries) * parts, *arguments)
         enough = np.cumsum(bins, axis=1) >= (-(-wanted // stride) if wanted else k)
         return enough.argmax(axis=1).astype(np.int32)
 
     def _within(self, queries: Any, radius: Any, k: int) -> Any:
-        """Which queries have at least k codes within their radius, and not too many; and of these
-        the k nearest."""
+        """Return a mask of the queries with k codes or more within their radius, and not too many.
+
+        With it, the distances and positions of the k nearest of these queries.
+        """
         device, n = self.device, len(queries)
-        keys, found = self._candidates(queries, radius)
+        keys, counts = self._candidates(queries, radius)
         distances, positions = device.empty((n, k), np.int32), device.empty((n, k), np.int64)
-        out = keys, found, ROOM, k, distances, positions
-        device.kernels(scan.__file__, SORTING)("least", n, *out)
-        fine = device.fetch((found >= k) & (found <= ROOM))
-        return fine, device.fetch(distances)[fine], device.fetch(positions)[fine]
+        arguments = keys, counts, MAX_CANDIDATES, k, distances, positions
+        device.kernels(scan.__file__, SORTING_THREADS)("least", n, *arguments)
+        done = device.fetch((counts >= k) & (counts <= MAX_CANDIDATES))
+        return done, device.fetch(distances)[done], device.fetch(positions)[done]
 
     def _candidates(self, queries: Any, radius: Any) -> tuple[Any, Any]:
-        """Keys (queries, ROOM) of the codes within the radii, unordered, and their numbers."""
+        """Return keys (n_queries, MAX_CANDIDATES) of codes within the radii, and their counts."""
         device, kernels = self.device, self.device.kernels(scan.__file__)
-        keys = device.empty((len(queries), ROOM), np.uint64)
-        found = device.zeros(len(queries), np.uint32)
-        tiles = -(-len(queries) // TILE)
-        blocks = -(-self.n // (kernels.threads * HELD)) * tiles
-        given = self.words, self.n, queries, len(queries), self.words.shape[1], radius
-        kernels("gather", blocks, *given, keys, found, ROOM, tiles)
-        return keys, found
+        keys = device.empty((len(queries), MAX_CANDIDATES), np.uint64)
+        counts = device.zeros(len(queries), np.uint32)
+        tiles = -(-len(queries) // QUERIES_PER_TILE)
+        blocks = -(-self.n // (kernels.threads * CODES_PER_THREAD)) * tiles
+        arguments = self.words, self.n, queries, len(queries), self.words.shape[1], radius
+        kernels("gather", blocks, *arguments, keys, counts, MAX_CANDIDATES, tiles)
+        return keys, counts
 
     def _sorted(self, query: Any, k: int) -> tuple[Distances, Positions]:
-        """The k nearest of one query, by sorting the keys of all codes."""
+        """Return the k nearest of one query, by sorting the keys of all codes."""
         device = self.device
         keys = device.empty(self.n, np.uint64)
-        given = self.words, self.n, query, self.words.shape[1], keys
-        device.kernels(scan.__file__).over("all_keys", self.n, *given)
+        arguments = self.words, self.n, query, self.words.shape[1], keys
+        device.kernels(scan.__file__).over("all_keys", self.n, *arguments)
         least = device.fetch(np.sort(keys)[:k])
-        return (least >> np.uint64(48)).astype(np.int32), (least & np.uint64((1 << 48) - 1)).astype(
-            np.int64
-        )
+        distances, positions = least >> np.uint64(48), least & np.uint64((1 << 48) - 1)
+        return distances.astype(np.int32), positions.astype(np.int64)

@@ -15,7 +15,7 @@ from auxhash.compute.faiss import import_faiss
 from auxhash.compute.words import count
 from auxhash.search.index import file, scan
 from auxhash.search.index.gpu import refusal
-from auxhash.search.index.held import Held, Ids
+from auxhash.search.index.state import Ids, IndexState
 
 
 class HammingIndex:
@@ -45,18 +45,18 @@ class HammingIndex:
         self.n_jobs = n_jobs
         self.device = device
         _ = self._device  # or raise
-        self._held = Held(np.empty((n_bytes(self.n_bits), 0), np.uint8), 0, None, 0)
+        self._state = IndexState(np.empty((n_bytes(self.n_bits), 0), np.uint8), 0, None, 0)
         self._changing = threading.Lock()
 
     def __len__(self) -> int:
-        return self._held.n
+        return self._state.n
 
     def __repr__(self) -> str:
         return f"HammingIndex({count(len(self), 'code')} of {count(self.n_bits, 'bit')})"
 
     def __getstate__(self) -> dict[str, Any]:
-        held = self._held
-        parts = held.planes[:, : held.n], held.own_ids, held.next_id
+        now = self._state
+        parts = now.planes[:, : now.n], now.own_ids, now.next_id
         return {"n_bits": self.n_bits, "n_jobs": self.n_jobs, "device": self.device, "held": parts}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -64,33 +64,33 @@ class HammingIndex:
         self.device = state.get("device", "cpu")
         planes, ids, next_id = state["held"]
         # Copied, because two indexes must not grow into the same array.
-        self._held = Held(np.array(planes, order="C"), planes.shape[1], ids, next_id)
+        self._state = IndexState(np.array(planes, order="C"), planes.shape[1], ids, next_id)
         self._changing = threading.Lock()
 
     @cached_property
     def _device(self) -> devices.Device:
-        """Where it searches; what was pickled beside a GPU may be read where there is none."""
+        """Device of the search, found late: an index pickled with a GPU may be read without."""
         return devices.get(self.device, refusal=refusal(self.n_bits))
 
     @property
     def ids(self) -> Ids:
-        """The ids (n,), in the order in which they were added."""
-        return self._held.ids
+        """Ids (n,), in the order in which they were added."""
+        return self._state.ids
 
     @property
     def next_id(self) -> int:
-        """The id of the next code that is added without one."""
-        return self._held.next_id
+        """Id of the next code that is added without one."""
+        return self._state.next_id
 
     @property
     def packed(self) -> Packed:
         """All codes, packed (n, n_bytes), in the order in which they were added."""
-        return self._held.packed
+        return self._state.packed
 
     def codes(self, ids: ArrayLike) -> Packed:
-        """The packed codes (..., n_bytes) of ids (...), an array of any shape."""
-        held = self._held
-        return np.moveaxis(held.planes[:, held.positions(ids)], 0, -1)
+        """Return the packed codes (..., n_bytes) of ids (...), an array of any shape."""
+        now = self._state
+        return np.moveaxis(now.planes[:, now.positions(ids)], 0, -1)
 
     def add(self, codes: ArrayLike, ids: ArrayLike | None = None) -> Self:
         """Add codes; ids are whole numbers from 0 to 2^63 - 1, none twice.
@@ -99,8 +99,8 @@ class HammingIndex:
         """
         packed = as_packed(devices.fetched(codes), n_bits=self.n_bits)
         with self._changing:
-            new = self._held.new_ids(ids, len(packed))
-            self._held = self._held.plus(packed, new, numbered=ids is None)
+            new = self._state.new_ids(ids, len(packed))
+            self._state = self._state.plus(packed, new, numbered=ids is None)
         return self
 
     def remove(self, ids: ArrayLike) -> int:
@@ -110,41 +110,41 @@ class HammingIndex:
         """
         gone = checks.ids("ids", ids)
         with self._changing:
-            before = self._held
-            self._held = before.without(gone)
-            return before.n - self._held.n
+            before = self._state
+            self._state = before.without(gone)
+            return before.n - self._state.n
 
     def search(self, codes: ArrayLike, k: int) -> tuple[scan.Distances, Ids]:
-        """Distances int32 and ids int64 of the k nearest codes.
+        """Return distances int32 and ids int64 of the k nearest codes.
 
         Each is of shape (n_queries, k), or (n_queries, n) where the index holds n < k codes.
         """
-        held, queries = self._asked(codes)
+        state, queries = self._start_search(codes)
         k = checks.whole("k", k, 1)
         with context.using(n_jobs=self.n_jobs):
             try:
-                found = held.nearest(queries, k, self._device)
+                nearest = state.nearest(queries, k, self._device)
             except MemoryError:
                 if self.device != "auto" or self._device is devices.CPU:
                     raise
                 self._device = devices.CPU
-                found = held.nearest(queries, k)
+                nearest = state.nearest(queries, k)
         if devices.on_processor(codes):
-            return found
-        distances, ids = (devices.like(codes, part) for part in found)
+            return nearest
+        distances, ids = (devices.like(codes, part) for part in nearest)
         return distances, ids
 
     def radius_search(self, codes: ArrayLike, r: int) -> tuple[list[scan.Distances], list[Ids]]:
-        """Distances and ids of all codes at distance r or less: one array of each per query."""
-        held, queries = self._asked(codes)
+        """Return distances and ids of all codes at distance r or less, an array each per query."""
+        state, queries = self._start_search(codes)
         with context.using(n_jobs=self.n_jobs):
-            return held.within(queries, min(checks.whole("r", r, 0), self.n_bits))
+            return state.within(queries, min(checks.whole("r", r, 0), self.n_bits))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a file (`auxhash.index.file` has the format), all or nothing."""
-        held = self._held
-        planes = held.planes[:, : held.n]
-        file.write(path, file.IndexContent(self.n_bits, planes, held.own_ids, held.next_id))
+        now = self._state
+        planes = now.planes[:, : now.n]
+        file.write(path, file.IndexContent(self.n_bits, planes, now.own_ids, now.next_id))
 
     @classmethod
     def load(
@@ -177,25 +177,25 @@ class HammingIndex:
     ) -> "HammingIndex":
         index = cls(content.n_bits, n_jobs, device)
         n = content.planes.shape[1]
-        index._held = Held(content.planes, n, content.ids, content.next_id)
+        index._state = IndexState(content.planes, n, content.ids, content.next_id)
         return index
 
     def to_faiss(self) -> Any:
-        """The same codes and ids as an IndexBinaryIDMap; bits are padded with 0 to whole bytes."""
+        """Return codes and ids as an IndexBinaryIDMap; bits are padded with 0 to whole bytes."""
         faiss = import_faiss()
-        held = self._held
-        flat = faiss.IndexBinaryFlat(8 * len(held.planes))
+        now = self._state
+        flat = faiss.IndexBinaryFlat(8 * len(now.planes))
         index = faiss.IndexBinaryIDMap(flat)
         flat.this.disown()  # the map owns it
         index.own_fields = True
-        index.add_with_ids(held.packed, held.ids)
+        index.add_with_ids(now.packed, now.ids)
         return index
 
     @classmethod
     def from_faiss(
         cls, index: Any, n_bits: int | None = None, n_jobs: int | None = None
     ) -> "HammingIndex":
-        """A HammingIndex of the codes and ids of an IndexBinaryFlat, or IndexBinaryIDMap of one.
+        """Make a HammingIndex of an IndexBinaryFlat of faiss, or of an IndexBinaryIDMap of one.
 
         faiss knows only whole bytes: `n_bits` says how many bits are used (all, by default).
         """
@@ -211,20 +211,20 @@ class HammingIndex:
                 f"got {type(index).__name__}"
             )
         packed = faiss.vector_to_array(index.xb).reshape(index.ntotal, index.code_size)
-        found = cls(index.d if n_bits is None else n_bits, n_jobs)
-        if n_bytes(found.n_bits) != index.code_size:
+        ours = cls(index.d if n_bits is None else n_bits, n_jobs)
+        if n_bytes(ours.n_bits) != index.code_size:
             raise ValueError(f"n_bits={n_bits} does not fit the index's {index.code_size} bytes")
-        return found.add(packed, ids)
+        return ours.add(packed, ids)
 
-    def _asked(self, codes: ArrayLike) -> tuple[Held, Packed]:
-        """The state to search, fixed for the whole search, and the packed queries."""
-        held = self._held
-        if not held.n:
+    def _start_search(self, codes: ArrayLike) -> tuple[IndexState, Packed]:
+        """Return the state to search, which does not change meanwhile, and the packed queries."""
+        state = self._state
+        if not state.n:
             raise ValueError("the index is empty: add codes before searching")
-        return held, as_queries(codes, self.n_bits)
+        return state, as_queries(codes, self.n_bits)
 
 
 def as_queries(codes: ArrayLike, n_bits: int) -> Packed:
-    """Packed queries (n, n_bytes); a single code, of one axis, is one query."""
+    """Return packed queries (n, n_bytes); a single code, of one axis, is one query."""
     array = np.asarray(devices.fetched(codes))
     return as_packed(array[None] if array.ndim == 1 else array, n_bits=n_bits)

@@ -31,7 +31,7 @@ from auxhash.compute.checks import LARGEST_ID
 from auxhash.files.writing import check_regular, writing
 from auxhash.search.index import namesfile
 from auxhash.search.index.file import STEP, check_ids
-from auxhash.search.index.held import Ids
+from auxhash.search.index.state import Ids
 
 MAGIC = b"AUXHIVF1"
 KIND = b"IBwF"  # how faiss begins the file

@@ -16,12 +16,12 @@ from auxhash.compute import threads
 from auxhash.compute.kernels import kernel
 from auxhash.search.index import scan
 
-PART = 16  # bits
-BUCKETS = 1 << PART
-FEWEST = 1 << 17  # codes; with fewer, a scan is as quick
-BUILD = 40  # scans that take as long as making one table
-CROWD = 512  # codes that are scanned in the time of looking up one
-CHUNK = 64  # queries
+PART_BITS = 16
+BUCKETS = 1 << PART_BITS
+MIN_CODES = 1 << 17  # with fewer, a scan is as quick
+SCANS_PER_TABLE = 40  # that take as long as making one table
+SCANNED_PER_LOOKUP = 512  # codes that are scanned in the time of looking up one
+QUERIES_PER_TASK = 64
 
 
 class MultiIndex:
@@ -41,28 +41,29 @@ class MultiIndex:
 
     @property
     def farthest(self) -> int:
-        """The largest radius that the tables can answer."""
+        """Largest radius that the tables can answer."""
         return 2 * len(self.start) - 1
 
     @staticmethod
     def pays(n: int, n_queries: int, radius: int, n_bytes: int) -> bool:
-        """Whether making the tables and using them for `n_queries` is quicker than scanning."""
+        """Return True if making the tables and looking up `n_queries` is quicker than scanning."""
         m = n_parts(n_bytes)
-        return FEWEST <= n < 1 << 32 and radius < 2 * m and n_queries >= BUILD * m
+        enough = MIN_CODES <= n < 1 << 32 and n_queries >= SCANS_PER_TABLE * m
+        return enough and radius < 2 * m
 
     def within(
         self, queries: Packed, radius: int
     ) -> tuple[list[scan.Distances], list[scan.Positions]]:
-        """As `scan.within`."""
+        """Return the results of `scan.within`."""
         cost = np.empty(len(queries), np.int64)
         reach = radius // len(self.start)
 
-        def search(rows: slice) -> Any:
-            return _look_up(
+        def search(rows: slice) -> tuple[scan.Positions, scan.Distances, scan.Positions]:
+            return _look_up(  # type: ignore[no-any-return]
                 self.planes, queries[rows], radius, reach, self.start, self.order, cost[rows]
             )
 
-        parts = threads.run_kernels(search, threads.chunks(len(queries), CHUNK))
+        parts = threads.run_kernels(search, threads.chunks(len(queries), QUERIES_PER_TASK))
         distances: list[scan.Distances] = []
         positions: list[scan.Positions] = []
         for stops, near, where in parts:
@@ -77,7 +78,7 @@ class MultiIndex:
 
 
 def n_parts(n_bytes: int) -> int:
-    """Number of parts of 16 bits; an odd last byte is in none, and results are still exact."""
+    """Return the number of parts of 16 bits; results are exact without an odd last byte."""
     return n_bytes // 2
 
 
@@ -97,7 +98,7 @@ def _table(low: Any, high: Any, n: int, start: Any, order: Any) -> None:
 
 @kernel
 def _distance(planes: Any, code: int, query: Any, first: int, last: int, most: int) -> Any:
-    """Distance over the bytes first..last-1, or any number above `most` if it exceeds `most`."""
+    """Return the distance over the bytes first..last-1, or, above `most`, any larger number."""
     d = np.uint64(0)
     for p in range(first, last):
         d += popcount(np.uint64(planes[p, code] ^ query[p]))
@@ -108,7 +109,7 @@ def _distance(planes: Any, code: int, query: Any, first: int, last: int, most: i
 
 @kernel
 def _bucket(query: Any, part: int, probe: int) -> Any:
-    """The query's own bucket for probe 0; the buckets one bit away for probes 1..16."""
+    """Return the query's own bucket for probe 0, and those one bit away for probes 1..16."""
     key = np.int64(query[2 * part]) + 256 * np.int64(query[2 * part + 1])
     return key if probe == 0 else key ^ (1 << (probe - 1))
 
@@ -117,9 +118,9 @@ def _bucket(query: Any, part: int, probe: int) -> Any:
 def _look_up(
     planes: Any, queries: Any, radius: int, reach: int, start: Any, order: Any, cost: Any
 ) -> Any:
-    """Where each query's results stop, their distances and positions; cost -1 asks for a scan."""
+    """Return the stops of each query's results, distances, positions; cost -1 asks for a scan."""
     m, n, n_bytes = len(start), order.shape[1], len(planes)
-    probes = 1 + PART * reach
+    probes = 1 + PART_BITS * reach
     stops = np.zeros(len(queries), np.int64)
     keys = np.empty(1024, np.int64)  # distance * n + position
     count = 0
@@ -130,7 +131,7 @@ def _look_up(
             for probe in range(probes):
                 v = _bucket(query, part, probe)
                 cost[q] += start[part, v + 1] - start[part, v]
-        if cost[q] * CROWD > n:
+        if cost[q] * SCANNED_PER_LOOKUP > n:
             cost[q] = -1
             stops[q] = count
             continue
@@ -143,7 +144,7 @@ def _look_up(
                     code = order[part, at]
                     seen = False  # an earlier part has found it
                     for e in range(part):
-                        seen |= _distance(planes, code, query, 2 * e, 2 * e + 2, PART) <= reach
+                        seen |= _distance(planes, code, query, 2 * e, 2 * e + 2, PART_BITS) <= reach
                     if seen:
                         continue
                     d = _distance(planes, code, query, 0, n_bytes, radius)

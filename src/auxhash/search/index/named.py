@@ -1,4 +1,4 @@
-"""NamedIndex: an index whose codes are called by names, and reading an index of any kind."""
+"""NamedIndex: an index whose codes have names; `load` reads an index of any kind."""
 
 import copy
 import os
@@ -21,9 +21,9 @@ NumberedIndex = HammingIndex | ApproximateIndex
 
 
 class NamedIndex:
-    """Codes that are called by names (text) in place of numbers, in an index of either kind.
+    """Codes with names (text) in place of ids, in an index of either kind.
 
-    `index` is empty at first, and afterwards changed only from here. It numbers the codes, and
+    `index` must be empty at first, and is changed only by this object. It numbers the codes, and
     `called` turns its numbers into names. Any thread may call any method; calls wait for each
     other. Names and codes are saved in one file.
 
@@ -47,7 +47,7 @@ class NamedIndex:
         return f"NamedIndex({self.index!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy of the index at one moment, and its names."""
+        """Copy the index, at one moment, and its names."""
         with self._using:
             return {"index": copy.copy(self.index), "names": dict(self._names)}
 
@@ -70,7 +70,7 @@ class NamedIndex:
             return list(self._numbers)
 
     def called(self, ids: Iterable[int]) -> list[str]:
-        """The names of the index's numbers; -1, where a search found fewer, is left out."""
+        """Return the names of ids of `index`; -1, where a search found fewer, is left out."""
         return [self._names[i] for i in np.asarray(ids).tolist() if i >= 0]
 
     def add(self, codes: ArrayLike, names: Sequence[str]) -> Self:
@@ -106,7 +106,7 @@ class NamedIndex:
         return count
 
     def search(self, codes: ArrayLike, k: int) -> tuple[scan.Distances, list[list[str]]]:
-        """Distances as of the index's `search`, and the names of what was found, per query."""
+        """Return distances, as the index's `search` does, and the names of the hits, per query."""
         with self._using:
             distances, ids = self.index.search(codes, k)
             return distances, [self.called(row) for row in ids]
@@ -114,7 +114,7 @@ class NamedIndex:
     def radius_search(
         self, codes: ArrayLike, r: int
     ) -> tuple[list[scan.Distances], list[list[str]]]:
-        """Distances and names of all codes at distance r or less, per query."""
+        """Return distances and names of all codes at distance r or less, per query."""
         with self._using:
             distances, ids = self.index.radius_search(codes, r)
             return distances, [self.called(row) for row in ids]
@@ -140,9 +140,9 @@ class NamedIndex:
             index = HammingIndex._of(file.read(path, mmap=True, size=size), n_jobs)
         if set(index.ids.tolist()) != set(names):
             raise ValueError(f"{path} is damaged: its names are not those of its codes")
-        found = cls.__new__(cls)
-        found.__setstate__({"index": index, "names": names})
-        return found
+        named = cls.__new__(cls)
+        named.__setstate__({"index": index, "names": names})
+        return named
 
 
 AnyIndex = HammingIndex | ApproximateIndex | NamedIndex
@@ -159,7 +159,7 @@ def load(path: str | os.PathLike[str], n_probe: int = 16, n_jobs: int | None = N
 
 
 def is_index(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as an index of some kind does."""
+    """Return True if a file begins like an index of any kind."""
     with open(path, "rb") as content:
         return content.read(len(file.MAGIC)) == file.MAGIC or _is_lists(path)
 
@@ -170,12 +170,12 @@ def _is_lists(path: str | os.PathLike[str]) -> bool:
 
 
 def _text(names: Sequence[str]) -> list[str]:
-    """The names as a list, if all are text and none is empty."""
+    """Return the names as a list; ArgumentError unless all are text and none is empty."""
     if isinstance(names, str):
         raise ArgumentError(f"names must be a list of text, got the text {names!r}")
-    found = np.asarray(names, object)
-    wrong = [name for name in found.ravel().tolist() if not isinstance(name, str) or not name]
-    if found.ndim != 1 or wrong:
-        told = repr(wrong[0]) if wrong else f"shape {found.shape}"
-        raise ArgumentError(f"names must be a list of text, none of it empty, got {told}")
-    return [str(name) for name in found.tolist()]
+    array = np.asarray(names, object)
+    wrong = [name for name in array.ravel().tolist() if not isinstance(name, str) or not name]
+    if array.ndim != 1 or wrong:
+        got = repr(wrong[0]) if wrong else f"shape {array.shape}"
+        raise ArgumentError(f"names must be a list of text, none of it empty, got {got}")
+    return [str(name) for name in array.tolist()]

@@ -1,4 +1,4 @@
-"""The names of an index's codes, at the end of the index's own file.
+"""Names of an index's codes, at the end of the index's own file.
 
 After the bytes that the index itself writes come
 
@@ -26,6 +26,8 @@ SUMMED = FIELDS.size + 4
 
 
 class _Trailer(NamedTuple):
+    """Fields of the last 64 bytes."""
+
     size: int  # of the index's part, in bytes
     n: int
     sum: int
@@ -42,26 +44,26 @@ def append(path: Path, names: dict[int, str]) -> None:
 
 
 def has_names(path: str | os.PathLike[str]) -> bool:
-    """Whether names are at the end of this file."""
+    """Return True if there are names at the end of this file."""
     with open(path, "rb") as file:
         return _last(file)[: len(MAGIC)] == MAGIC
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[int, str], int]:
-    """The names by their ids, and the size of the index's part; ValueError if damaged."""
+    """Read the names by their ids, and the size of the index's part; ValueError if damaged."""
     with open(path, "rb") as file:
         end = _trailer(path, file)
         file.seek(end.size)
         content = file.read()[:-TRAILER]
     if zlib.crc32(content) != end.sum or 8 * end.n > len(content):
-        raise ValueError(f"{path} is damaged: its names do not match their sum")
+        raise ValueError(f"{path} is damaged: its names do not match their checksum")
     ids = np.frombuffer(content[: 8 * end.n], "<i8").tolist()
     try:
         names = json.loads(content[8 * end.n :])
     except ValueError as error:
-        raise ValueError(f"{path} is damaged: its names are no JSON") from error
-    fine = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    if not fine or not len(ids) == len(names) == len(set(ids)) == len(set(names)):
+        raise ValueError(f"{path} is damaged: its names are not JSON") from error
+    valid = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if not valid or not len(ids) == len(names) == len(set(ids)) == len(set(names)):
         raise ValueError(f"{path} is damaged: it must hold one name for each of {end.n} codes")
     return dict(zip(ids, names, strict=True)), end.size
 
@@ -72,14 +74,14 @@ def _trailer(path: str | os.PathLike[str], file: BinaryIO) -> _Trailer:
     if last[: len(MAGIC)] != MAGIC:
         raise ValueError(f"{path} holds no index with names")
     if struct.unpack("<I", check)[0] != zlib.crc32(head) or any(rest):
-        raise ValueError(f"{path} is damaged: its last bytes do not match their sum")
-    found = _Trailer(*FIELDS.unpack(head)[1:])
-    if found.size > file.seek(0, os.SEEK_END) - TRAILER:
-        raise ValueError(f"{path} is truncated: it should hold an index of {found.size} bytes")
-    return found
+        raise ValueError(f"{path} is damaged: its last bytes do not match their checksum")
+    trailer = _Trailer(*FIELDS.unpack(head)[1:])
+    if trailer.size > file.seek(0, os.SEEK_END) - TRAILER:
+        raise ValueError(f"{path} is truncated: it should hold an index of {trailer.size} bytes")
+    return trailer
 
 
 def _last(file: BinaryIO) -> bytes:
-    """The last 64 bytes, or fewer of a shorter file."""
+    """Read the last 64 bytes, or fewer of a shorter file."""
     file.seek(max(0, file.seek(0, os.SEEK_END) - TRAILER))
     return file.read()

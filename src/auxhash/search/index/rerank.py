@@ -5,6 +5,7 @@ Both functions take the ids of a search (n_queries, n_candidates), -1 for none, 
 come last, at distance infinity.
 """
 
+from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -12,15 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from auxhash.codes import unpack
 from auxhash.compute import checks, threads
-from auxhash.search.index.held import Ids
+from auxhash.search.index.state import Ids
 
-CHUNK = 64  # queries
+QUERIES_PER_STEP = 64
 
 Floats = NDArray[np.float64]
+Distance = Callable[[slice, Ids], Floats]  # of these rows of queries to the candidates (n, k)
 
 
 class Coded(Protocol):
-    """An index that gives its codes back."""
+    """An index that can return its codes."""
 
     n_bits: int
 
@@ -58,15 +60,15 @@ def by_vectors(
     if n is not None and candidates.max() >= n:
         raise ValueError(f"ids must have vectors: there are {n}, and an id is {candidates.max()}")
 
-    def distance(rows: slice, some: Ids) -> Floats:
-        flat = _finite("vectors", vectors[some.ravel()])
+    def distance(rows: slice, wanted: Ids) -> Floats:
+        flat = _finite("vectors", vectors[wanted.ravel()])
         if flat.ndim != 2 or flat.shape[1] != points.shape[1]:
             raise ValueError(f"vectors must be (n, {points.shape[1]}), as queries are")
         if cosine:
-            base = normalized(flat).reshape(*some.shape, -1)
+            base = normalized(flat).reshape(*wanted.shape, -1)
             return np.asarray(1 - np.einsum("qkd,qd->qk", base, points[rows]))
         unit = scale(flat, points[rows])  # or squares could leave the double range
-        base = (flat / unit).reshape(*some.shape, -1)
+        base = (flat / unit).reshape(*wanted.shape, -1)
         return np.asarray(np.linalg.norm(base - points[rows, None] / unit, axis=2) * unit)
 
     return _reorder(candidates, distance, k)
@@ -88,11 +90,11 @@ def by_outputs(
         )
 
     known = np.unique(candidates[candidates >= 0])
-    packed = index.codes(known)  # once for all: an index has to look ids up
+    packed = index.codes(known)  # in one call: an index has to look ids up
 
-    def distance(rows: slice, some: Ids) -> Floats:
-        found = packed[np.searchsorted(known, some.ravel())]
-        codes = unpack(found, index.n_bits).reshape(*some.shape, -1)
+    def distance(rows: slice, wanted: Ids) -> Floats:
+        chosen = packed[np.searchsorted(known, wanted.ravel())]
+        codes = unpack(chosen, index.n_bits).reshape(*wanted.shape, -1)
         agreement = np.einsum("qkb,qb->qk", codes.astype(np.float64), real[rows])
         return np.asarray((np.abs(real[rows]).sum(axis=1, keepdims=True) - agreement) / 2)
 
@@ -109,30 +111,33 @@ def _candidates(ids: ArrayLike) -> Ids:
     return array.astype(np.int64)
 
 
-def _finite(name: str, values: Any) -> Floats:
+def _finite(name: str, values: ArrayLike) -> Floats:
+    """Return `values` as floats; ValueError if any is not finite."""
     array = np.asarray(values, np.float64)
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite, and hold NaN or infinity")
+        raise ValueError(f"{name} must be finite, but hold NaN or infinity")
     return array
 
 
 def _one_or_more(rows: Floats) -> Floats:
-    """A single row, of one axis, is that of one query, as in a search."""
+    """Return the rows of queries; a single row, of one axis, is one query, as in a search."""
     return rows[None] if rows.ndim == 1 else rows
 
 
-def _reorder(ids: Ids, distance: Any, k: int | None) -> tuple[Floats, Ids]:
+def _reorder(ids: Ids, distance: Distance, k: int | None) -> tuple[Floats, Ids]:
+    """Return distances and ids of the k nearest candidates, nearest first."""
     kept = ids.shape[1] if k is None else min(checks.whole("k", k, 1), ids.shape[1])
-    near, found = np.full((len(ids), kept), np.inf), np.full((len(ids), kept), -1, np.int64)
-    for rows in threads.chunks(len(ids), CHUNK):
-        some = ids[rows]
-        real = some >= 0
+    near, nearest = np.full((len(ids), kept), np.inf), np.full((len(ids), kept), -1, np.int64)
+    for rows in threads.chunks(len(ids), QUERIES_PER_STEP):
+        candidates = ids[rows]
+        real = candidates >= 0
         if not real.any():
             continue
-        # Missing ids are replaced by another id, so that a whole chunk goes in one array.
-        measured = np.where(real, distance(rows, np.where(real, some, some[real][0])), np.inf)
+        # Missing ids are replaced by another id, so that all candidates are in one array.
+        filled = np.where(real, candidates, candidates[real][0])
+        measured = np.where(real, distance(rows, filled), np.inf)
         # Missing ids come last, even after a distance that overflows to infinity.
         order = np.lexsort((measured, ~real), axis=1)[:, :kept]
         near[rows] = np.take_along_axis(measured, order, axis=1)
-        found[rows] = np.take_along_axis(some, order, axis=1)
-    return near, found
+        nearest[rows] = np.take_along_axis(candidates, order, axis=1)
+    return near, nearest

@@ -1,23 +1,23 @@
 // scan.py on a GPU: exact search by counting, never by sorting the base.
 //
-// A radius that holds the k nearest is found from a part of the base (`histogram`), the codes within
+// A radius that holds the k nearest is estimated from a part of the base (`histogram`), the codes within
 // it are gathered (`gather`), and only these, hardly more than k, are sorted (`least`). A key is a
 // distance and a position in one number, so that keys rise as the results do: nearest first, equal
 // distances by position.
 
-#include "../compute/hamming.cuh"
+#include "../../compute/hamming.cuh"
 
-#define TILE 64    // queries that a block compares with its codes
-#define HELD 4     // codes that a thread holds
-#define LONGEST 8  // words of a code, at most
-#define ROOM 4096  // keys that are sorted together
+#define QUERIES_PER_TILE 64  // that a block compares with its codes
+#define CODES_PER_THREAD 4
+#define MAX_WORDS 8  // of a code
+#define MAX_CANDIDATES 4096  // keys that are sorted together
 
 // How many of every `stride`-th code are at each distance from each query: bins (queries, widest + 1).
 extern "C" __global__ void histogram(
     const word *base, count n, const word *queries, count n_words, count stride, count parts,
     unsigned *bins, count widest)
 {
-    __shared__ unsigned own[64 * LONGEST + 1];
+    __shared__ unsigned own[64 * MAX_WORDS + 1];
     count q = blockIdx.x / parts, part = blockIdx.x % parts;
     for (count d = threadIdx.x; d <= widest; d += THREADS)
         own[d] = 0;
@@ -31,33 +31,33 @@ extern "C" __global__ void histogram(
             atomicAdd(&bins[q * (widest + 1) + d], own[d]);
 }
 
-// Append the key of every code within radius[q] of query q to its keys (queries, room); `found`
-// counts those that there was no room for, too. Blocks of THREADS * HELD codes times TILE queries.
+// Append the key of every code within radius[q] of query q to its keys (queries, room); `counts`
+// counts those that there was no room for, too. Blocks of THREADS * CODES_PER_THREAD codes times QUERIES_PER_TILE queries.
 extern "C" __global__ void gather(
     const word *base, count n, const word *queries, count n_queries, count n_words,
-    const int *radius, word *keys, unsigned *found, count room, count tiles)
+    const int *radius, word *keys, unsigned *counts, count room, count tiles)
 {
-    __shared__ word asked[TILE * LONGEST];
-    __shared__ int within[TILE];
-    count first = blockIdx.x % tiles * TILE, start = blockIdx.x / tiles * THREADS * HELD;
-    int here = n_queries - first < TILE ? (int)(n_queries - first) : TILE;
+    __shared__ word asked[QUERIES_PER_TILE * MAX_WORDS];
+    __shared__ int within[QUERIES_PER_TILE];
+    count first = blockIdx.x % tiles * QUERIES_PER_TILE, start = blockIdx.x / tiles * THREADS * CODES_PER_THREAD;
+    int here = n_queries - first < QUERIES_PER_TILE ? (int)(n_queries - first) : QUERIES_PER_TILE;
     for (int i = threadIdx.x; i < here * n_words; i += THREADS)
         asked[i] = queries[first * n_words + i];
     for (int i = threadIdx.x; i < here; i += THREADS)
         within[i] = radius[first + i];
     __syncthreads();
     if (n_words == 1) {
-        word held[HELD];
-        for (int h = 0; h < HELD; h++) {
+        word held[CODES_PER_THREAD];
+        for (int h = 0; h < CODES_PER_THREAD; h++) {
             count i = start + h * THREADS + threadIdx.x;
             held[h] = i < n ? base[i] : 0;
         }
         for (int q = 0; q < here; q++) {
-            for (int h = 0; h < HELD; h++) {
+            for (int h = 0; h < CODES_PER_THREAD; h++) {
                 int d = __popcll(held[h] ^ asked[q]);
                 count i = start + h * THREADS + threadIdx.x;
                 if (d <= within[q] && i < n) {
-                    unsigned at = atomicAdd(&found[first + q], 1u);
+                    unsigned at = atomicAdd(&counts[first + q], 1u);
                     if (at < room)
                         keys[(first + q) * room + at] = (word)d << 48 | (word)i;
                 }
@@ -65,14 +65,14 @@ extern "C" __global__ void gather(
         }
         return;
     }
-    for (int h = 0; h < HELD; h++) {
+    for (int h = 0; h < CODES_PER_THREAD; h++) {
         count i = start + h * THREADS + threadIdx.x;
         if (i >= n)
             continue;
         for (int q = 0; q < here; q++) {
             int d = distance(base + i * n_words, asked + q * n_words, (int)n_words);
             if (d <= within[q]) {
-                unsigned at = atomicAdd(&found[first + q], 1u);
+                unsigned at = atomicAdd(&counts[first + q], 1u);
                 if (at < room)
                     keys[(first + q) * room + at] = (word)d << 48 | (word)i;
             }
@@ -82,11 +82,11 @@ extern "C" __global__ void gather(
 
 // The k least of the keys of each query, in rising order: distances and positions (queries, k).
 extern "C" __global__ void least(
-    const word *keys, const unsigned *found, count room, count k, int *distances, count *positions)
+    const word *keys, const unsigned *counts, count room, count k, int *distances, count *positions)
 {
-    __shared__ word own[ROOM];
+    __shared__ word own[MAX_CANDIDATES];
     count q = blockIdx.x;
-    unsigned n = found[q] < room ? found[q] : (unsigned)room, size = 1;
+    unsigned n = counts[q] < room ? counts[q] : (unsigned)room, size = 1;
     while (size < n)
         size *= 2;
     for (unsigned i = threadIdx.x; i < size; i += THREADS)

@@ -17,33 +17,34 @@ from numpy.typing import NDArray
 
 from auxhash.codes import Packed
 from auxhash.compute import context, threads
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.kernels import intrinsic, kernel
 
 Planes = NDArray[np.uint8]  # (n_bytes, n)
 Distances = NDArray[np.int32]
 Positions = NDArray[np.int64]
 
-BLOCK = 8192  # codes whose distances are held at once: they and their planes stay in the cache
-STRIP = 128  # codes that are passed over together where none is near enough
-SAMPLE, RUN = 16, 512  # a guess looks at RUN codes of every SAMPLE * RUN
-GROUP = 16  # queries that share a block while it is in the cache
-SHARE = 1 << 19  # fewest distances per thread: less work is not shared
+BLOCK = 8192  # codes whose distances are computed at once: they and their planes stay in the cache
+STRIP = 128  # codes that are skipped together where none is near enough
+SAMPLE, RUN = 16, 512  # a radius is estimated from RUN codes of every SAMPLE * RUN
+QUERIES_PER_TASK = 16  # that share a block while it is in the cache
+DISTANCES_PER_THREAD = 1 << 19  # at least: less work is not shared
 
 
 def to_planes(packed: Packed) -> Planes:
-    """Packed codes (n, n_bytes) as planes (n_bytes, n): plane p holds byte p of every code."""
+    """Return packed codes (n, n_bytes) as planes (n_bytes, n): byte p of every code is plane p."""
     return np.ascontiguousarray(packed.T)
 
 
 def read_only(queries: Packed) -> Packed:
-    """As the kernels take them: those of a request or a file are, and kernels are compiled once."""
+    """Return a read-only view: queries of a request or a file are, and kernels compile once."""
     view = queries.view()
     view.flags.writeable = False
     return view
 
 
 def nearest(planes: Planes, n: int, queries: Packed, k: int) -> tuple[Distances, Positions]:
-    """Distances and positions (n_queries, min(k, n)) of the k nearest of the first n codes.
+    """Return distances and positions (n_queries, min(k, n)) of the k nearest of the first n codes.
 
     Nearest first, equal distances by position.
     """
@@ -86,16 +87,19 @@ def nearest(planes: Planes, n: int, queries: Packed, k: int) -> tuple[Distances,
 def within(
     planes: Planes, n: int, queries: Packed, radius: int
 ) -> tuple[list[Distances], list[Positions]]:
-    """Distances and positions of those of the first n codes within `radius`, an array per query.
+    """Return distances and positions of the first n codes within `radius`, an array per query.
 
     Nearest first, equal distances by position.
     """
     widest, queries = 8 * len(planes), read_only(queries)
     groups, pieces, count = _shares(n, len(queries))
 
-    def search(task: tuple[slice, slice]) -> Any:
+    def search(task: tuple[slice, slice]) -> tuple[Positions, Distances, Positions]:
         rows, piece = task
-        return _within(planes, piece.start, piece.stop, queries[rows], radius, scratch(widest)[0])
+        block, _ = scratch(widest)
+        return _within(  # type: ignore[no-any-return]
+            planes, piece.start, piece.stop, queries[rows], radius, block
+        )
 
     tasks = [(rows, piece) for rows in groups for piece in pieces]
     with context.using(n_jobs=count):
@@ -115,27 +119,30 @@ def within(
 
 
 def _shares(n: int, n_queries: int) -> tuple[list[slice], list[slice], int]:
-    """Groups of queries, pieces of the base, number of threads; no result depends on them."""
-    most = max(1, n * n_queries // SHARE)
+    """Return groups of queries, pieces of the base, and the number of threads to search them on.
+
+    No result depends on them.
+    """
+    max_threads = max(1, n * n_queries // DISTANCES_PER_THREAD)
     # Asking the system for its cores takes longer than to search some thousands of codes.
-    unset = context.current().n_jobs is None
-    count = 1 if most == 1 and unset else min(threads.count(), most)
+    one = max_threads == 1 and context.current().n_jobs is None
+    count = 1 if one else min(threads.count(), max_threads)
     share = -(-n_queries // count)
-    groups = threads.chunks(n_queries, max(1, min(GROUP, share)))
+    groups = threads.chunks(n_queries, max(1, min(QUERIES_PER_TASK, share)))
     if n_queries >= count:
         return groups, [slice(0, n)], count
     return groups, threads.chunks(n, -(-n // count)), count
 
 
-def scratch(most: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Arrays for a block of distances up to `most`, in the smallest type, and for their counts."""
-    block = np.empty(BLOCK, np.uint8 if most < 255 else np.uint16)
-    return block, np.empty(most + 1, np.int64)
+def scratch(widest: int) -> tuple[AnyArray, NDArray[np.int64]]:
+    """Return arrays for a block of distances up to `widest`, uint8 or uint16, and for counts."""
+    block = np.empty(BLOCK, np.uint8 if widest < 255 else np.uint16)
+    return block, np.empty(widest + 1, np.int64)
 
 
 @intrinsic
 def _count(typing_context: Any, total: Any, a: Any, b: Any) -> Any:
-    """total + number of bits in which two bytes differ, in 8-bit arithmetic."""
+    """Return total + number of bits in which two bytes differ, in 8-bit arithmetic."""
     from llvmlite import ir
     from numba import types
 
@@ -148,7 +155,7 @@ def _count(typing_context: Any, total: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def _lowest_byte(typing_context: Any, word: Any) -> Any:
-    """Number of the lowest nonzero byte of a uint64."""
+    """Return the number of the lowest nonzero byte of a uint64."""
     from llvmlite import ir
     from numba import types
 
@@ -220,7 +227,7 @@ def measure(planes: Any, a: int, z: int, query: Any, out: Any) -> None:
 def _append(
     block: Any, n: int, start: int, limit: Any, mask: Any, near: Any, where: Any, count: int
 ) -> int:
-    """Append those of n distances that are below `limit` to `near`, their positions to `where`."""
+    """Append the distances, of n, below `limit` to `near`, and their positions to `where`."""
     block[n : n + STRIP] = limit  # fills up the last strip
     marks = mask.view(np.uint64)
     for first in range(0, n, STRIP):
@@ -245,7 +252,7 @@ def _append(
 
 @kernel
 def _bound(near: Any, count: int, k: int, bins: Any) -> Any:
-    """The k-th smallest distance, and how many of the k smallest are equal to it."""
+    """Return the k-th smallest distance, and how many of the k smallest are equal to it."""
     bins[:] = 0
     for i in range(count):
         bins[near[i]] += 1
@@ -294,7 +301,7 @@ def _rank(near: Any, where: Any, bins: Any, distances: Any, positions: Any) -> N
 
 @kernel
 def _guess(planes: Any, first: int, last: int, query: Any, k: int, block: Any, bins: Any) -> Any:
-    """A radius that very likely holds the k nearest and not many more, from one run in SAMPLE.
+    """Estimate a radius that holds the k nearest and not many more, from one run in SAMPLE.
 
     Without it, the candidates of a large k would be sifted again and again as the limit falls.
     """
@@ -318,9 +325,9 @@ def _guess(planes: Any, first: int, last: int, query: Any, k: int, block: Any, b
 def _sift(
     planes: Any, first: int, last: int, queries: Any, k: int, limit: Any, block: Any, bins: Any
 ) -> Any:
-    """Candidates for the k nearest, below `limit`: distances, positions, and counts per query."""
+    """Return candidates for the k nearest, below `limit`: distances, positions and counts."""
     n = last - first
-    crowd = min(n, k + max(k, 64))  # candidates from which on all but k are dropped
+    crowd = min(n, k + max(k, 64))  # number of candidates at which all but k are dropped
     near = np.empty((len(queries), min(n, crowd + len(block))), block.dtype)
     where = np.empty(near.shape, np.int64)
     count = np.zeros(len(queries), np.int64)
@@ -352,7 +359,7 @@ def _nearest(
     distances: Any,
     positions: Any,
 ) -> None:
-    """The k nearest of each query among the codes first..last-1."""
+    """Write the k nearest of each query, among the codes first..last-1."""
     limit = np.empty(len(queries), block.dtype)
     for q in range(len(queries)):
         limit[q] = _guess(planes, first, last, queries[q], k, block, bins) + 1
@@ -371,7 +378,7 @@ def _nearest(
 
 @kernel
 def _within(planes: Any, first: int, last: int, queries: Any, radius: int, block: Any) -> Any:
-    """Stops, distances and positions of all queries; those of q are [stops[q]:stops[q + 1]]."""
+    """Return stops, distances and positions; those of query q are [stops[q]:stops[q + 1]]."""
     room = 2 * len(block)
     near, where = np.empty(room, np.int32), np.empty(room, np.int64)
     owner = np.empty(room, np.int32)
@@ -405,8 +412,8 @@ def _within(planes: Any, first: int, last: int, queries: Any, radius: int, block
 
 @kernel
 def grown(array: Any) -> Any:
-    """A copy with twice the room."""
+    """Return a copy of twice the length, whose second half is not set."""
     larger = np.empty(2 * len(array), array.dtype)
-    for i in range(len(array)):  # a whole slice would take numba seconds more to compile
+    for i in range(len(array)):  # a slice would take numba seconds more to compile
         larger[i] = array[i]
     return larger

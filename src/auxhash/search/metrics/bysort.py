@@ -1,4 +1,4 @@
-"""mAP as the scripts of most papers on deep hashing compute it, to compare with their tables."""
+"""mAP as the scripts of most papers on deep hashing compute it, for comparison."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -7,7 +7,7 @@ from auxhash.codes import as_packed, common_bits, unpack
 from auxhash.compute import checks, context, threads
 from auxhash.search.metrics.truth import Truth
 
-CHUNK = 64  # queries per task of a thread
+QUERIES_PER_TASK = 64
 
 
 def map_by_sort(
@@ -38,7 +38,7 @@ def map_by_sort(
     kept = -1 if k is None else checks.whole("k", k, 1, len(base))
     truth = Truth(query_labels, base_labels, None, len(query), len(base))
 
-    def of_some(rows: slice) -> float:
+    def summed(rows: slice) -> float:
         distance = np.float32(0.5) * (np.float32(n_bits) - query[rows] @ base.T)
         relevant = np.asarray(truth.relevant(rows)).astype(bool)
         return sum(
@@ -47,10 +47,10 @@ def map_by_sort(
         )
 
     with context.using(n_jobs=n_jobs), threads.pool() as run:
-        return float(sum(run(of_some, threads.chunks(len(query), CHUNK))) / len(query))
+        return float(sum(run(summed, threads.chunks(len(query), QUERIES_PER_TASK))) / len(query))
 
 
 def _average_precision(ranking: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
-    """The mean precision at the ranks of relevant points; 0 where there are none."""
+    """Return the mean precision at the ranks of relevant points; 0 where there are none."""
     ranks = np.flatnonzero(ranking) + 1
     return float((np.arange(1, len(ranks) + 1) / ranks).mean()) if len(ranks) else 0.0

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from auxhash.compute.arrays import Array
 
@@ -53,24 +53,24 @@ class Evaluation:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain lists and numbers, the protocol included."""
+        """Return all fields as plain lists and numbers, the protocol included."""
         return {
             name: value.tolist() if isinstance(value, np.ndarray) else value
             for name, value in asdict(self).items()
         }
 
     def to_json(self, indent: int | None = None) -> str:
-        """`to_dict` as JSON; protocol values that JSON cannot hold become strings."""
+        """Return `to_dict` as JSON; protocol values that JSON cannot hold become strings."""
         return json.dumps(self.to_dict(), indent=indent, default=_plain)
 
     def to_frame(self) -> Any:
-        """A pandas frame of (measure, at, value), with the protocol in its `attrs`."""
+        """Return a pandas frame of (measure, at, value), with the protocol in its `attrs`."""
         try:
             import pandas
         except ImportError as error:
             raise ImportError("to_frame needs pandas: pip install 'auxhash[frame]'") from error
         radii = np.arange(len(self.retrieved))
-        parts: list[tuple[str, Any, Any]] = [
+        parts: list[tuple[str, ArrayLike, ArrayLike]] = [
             ("precision at k", self.k, self.precision),
             ("recall at k", self.k, self.recall),
             ("mAP", [self.protocol["n_base"]], [self.mean_average_precision]),
@@ -90,7 +90,7 @@ class Evaluation:
         return frame
 
     def plot(self) -> Any:
-        """A matplotlib figure of the curves over k and over the radius, protocol included."""
+        """Return a matplotlib figure of the curves over k and the radius, with the protocol."""
         try:
             from matplotlib.figure import Figure
         except ImportError as error:
@@ -111,15 +111,16 @@ class Evaluation:
         curve.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.02))
         for axes in (by_k, by_radius):
             axes.legend()
-        told = ", ".join(f"{name}: {value}" for name, value in self.protocol.items())
-        figure.suptitle(told.replace("_", " "), fontsize="x-small", wrap=True)
+        title = ", ".join(f"{name}: {value}" for name, value in self.protocol.items())
+        figure.suptitle(title.replace("_", " "), fontsize="x-small", wrap=True)
         return figure
 
 
 def _spread(n: int) -> NDArray[np.int64]:
-    """About a dozen of the places 0..n-1, evenly spaced on a logarithmic scale."""
+    """Return about a dozen of the positions 0..n-1, evenly spaced on a logarithmic scale."""
     return np.unique(np.geomspace(1, n, 12).round().astype(np.int64)) - 1
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
+    """Return what JSON can hold: a number of NumPy as Python's, anything else as text."""
     return value.item() if isinstance(value, np.generic) else str(value)

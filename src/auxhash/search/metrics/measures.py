@@ -20,10 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from auxhash.codes import Packed, as_packed, common_bits, to_words
 from auxhash.compute import checks, context, threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.device import DeviceName
 from auxhash.search.metrics import counted
-from auxhash.search.metrics.counted import MOST_SEPARATE, DivideBy
+from auxhash.search.metrics.counted import MAX_SEPARATE_RANKS, DivideBy
 from auxhash.search.metrics.evaluation import Evaluation
 from auxhash.search.metrics.tally import Ties, take
 from auxhash.search.metrics.truth import Counts
@@ -41,6 +41,10 @@ __all__ = [
     "recall_at_k",
     "utilization_bound",
 ]
+
+Ranks = int | Sequence[int] | AnyArray | None
+
+CODES_PER_TASK = 1 << 13
 
 
 @overload
@@ -64,7 +68,7 @@ def precision_at_k(
     base_codes: ArrayLike,
     query_labels: ArrayLike | None = None,
     base_labels: ArrayLike | None = None,
-    k: Sequence[int] | NDArray[Any] | None = ...,
+    k: Sequence[int] | AnyArray | None = ...,
     n_jobs: int | None = None,
     *,
     neighbors: ArrayLike | None = None,
@@ -78,7 +82,7 @@ def precision_at_k(
     base_codes: ArrayLike,
     query_labels: ArrayLike | None = None,
     base_labels: ArrayLike | None = None,
-    k: int | Sequence[int] | NDArray[Any] | None = 100,
+    k: Ranks = 100,
     n_jobs: int | None = None,
     *,
     neighbors: ArrayLike | None = None,
@@ -108,7 +112,7 @@ def recall_at_k(
     base_codes: ArrayLike,
     query_labels: ArrayLike | None = None,
     base_labels: ArrayLike | None = None,
-    k: int | Sequence[int] | NDArray[Any] | None = 100,
+    k: Ranks = 100,
     n_jobs: int | None = None,
     *,
     neighbors: ArrayLike | None = None,
@@ -220,7 +224,7 @@ def distance_histogram(
         n_jobs=n_jobs,
         device=device,
     )
-    return tally.found, tally.hits
+    return tally.points, tally.hits
 
 
 def code_utilization(codes: ArrayLike) -> float:
@@ -228,15 +232,15 @@ def code_utilization(codes: ArrayLike) -> float:
 
     It is at most min(n_bits, log2 n), see `utilization_bound`, and 0 where all codes are equal.
     """
-    words = to_words(_some(as_packed(codes)))
-    whole = words[:, 0] if words.shape[1] == 1 else words.view(f"V{8 * words.shape[1]}").ravel()
-    _, counts = np.unique(whole, return_counts=True)
+    words = to_words(_check_any(as_packed(codes)))
+    flat = words[:, 0] if words.shape[1] == 1 else words.view(f"V{8 * words.shape[1]}").ravel()
+    _, counts = np.unique(flat, return_counts=True)
     share = counts / len(words)
     return float(abs((share * np.log2(share)).sum()))
 
 
 def utilization_bound(n_bits: int, n: int) -> float:
-    """The largest possible code_utilization of n codes of n_bits bits."""
+    """Return the largest possible code_utilization of n codes of n_bits bits."""
     n_bits, n = checks.whole("n_bits", n_bits, 1), checks.whole("n", n, 1)
     return float(min(n_bits, np.log2(n)))
 
@@ -254,12 +258,14 @@ def bit_correlation(
     bits = _bits(codes, n_bits)
 
     def count(rows: slice) -> NDArray[np.float32]:
-        some = bits[rows].astype(np.float32)  # counts, exact up to 2^24
-        both: NDArray[np.float32] = some.T @ some
+        ones = bits[rows].astype(np.float32)  # counts are exact up to 2^24
+        both: NDArray[np.float32] = ones.T @ ones
         return both
 
     with context.using(n_jobs=n_jobs), threads.pool() as run:
-        both = np.sum(run(count, threads.chunks(len(bits), 1 << 13)), axis=0, dtype=np.float64)
+        both = np.sum(
+            run(count, threads.chunks(len(bits), CODES_PER_TASK)), axis=0, dtype=np.float64
+        )
     n, ones = len(bits), np.diag(both)
     spread = np.sqrt(ones * (n - ones))  # n times the standard deviation, from whole numbers
     scale = np.outer(spread, spread)
@@ -275,7 +281,7 @@ def evaluate(
     base_labels: ArrayLike | None = None,
     *,
     neighbors: ArrayLike | None = None,
-    k: int | Sequence[int] | NDArray[Any] | None = (1, 10, 100, 1000),
+    k: Ranks = (1, 10, 100, 1000),
     n_bits: int | None = None,
     ties: Ties = "expected",
     divide_by: DivideBy = "possible",
@@ -283,7 +289,7 @@ def evaluate(
     n_jobs: int | None = None,
     device: DeviceName = "cpu",
 ) -> Evaluation:
-    """All measures from one pass, in an `Evaluation` that also says how they were measured.
+    """Compute all measures in one pass, in an `Evaluation` that also says how they were measured.
 
     Args:
         k: ranks; those beyond the base are left out, and None takes all of 1..n_base. mAP at k
@@ -295,7 +301,7 @@ def evaluate(
     _check_divisor(divide_by)
     n_base = len(np.asarray(base_codes))
     ranks = _ranks(k, n_base, drop=True)
-    few = len(ranks) <= MOST_SEPARATE
+    few = len(ranks) <= MAX_SEPARATE_RANKS
     tally = take(
         query_codes,
         base_codes,
@@ -308,7 +314,7 @@ def evaluate(
         n_jobs,
         device,
     )
-    n_bits = tally.found.shape[1] - 1
+    n_bits = tally.points.shape[1] - 1
     correlation = np.abs(bit_correlation(base_codes, n_bits, n_jobs))[~np.eye(n_bits, dtype=bool)]
     radius_precision, radius_recall = counted.by_radius(tally)
     return Evaluation(
@@ -323,7 +329,7 @@ def evaluate(
         mean_average_precision=counted.average_precision(tally, n_base, divide_by),
         radius_precision=radius_precision,
         radius_recall=radius_recall,
-        retrieved=np.cumsum(tally.found, axis=1).mean(axis=0),
+        retrieved=np.cumsum(tally.points, axis=1).mean(axis=0),
         utilization=code_utilization(base_codes),
         utilization_bound=utilization_bound(n_bits, n_base),
         balance=bit_balance(base_codes, n_bits),
@@ -332,7 +338,7 @@ def evaluate(
             **dict.fromkeys(("data_set", "split", "overlap", "seed"), "not given"),
             **(protocol or {}),
             "ground_truth": tally.rule,
-            "n_queries": len(tally.found),
+            "n_queries": len(tally.points),
             "n_base": n_base,
             "n_bits": n_bits,
             "without_relevant": int((tally.relevant == 0).sum()),
@@ -342,8 +348,8 @@ def evaluate(
     )
 
 
-def _ranks(k: int | Sequence[int] | NDArray[Any] | None, n_base: int, drop: bool = False) -> Counts:
-    """k as an array of ranks; `drop` sorts them and leaves out those beyond the base."""
+def _ranks(k: Ranks, n_base: int, drop: bool = False) -> Counts:
+    """Return k as an array of ranks; `drop` sorts them and leaves out those beyond the base."""
     if k is None:
         return np.arange(1, n_base + 1)
     ranks = np.atleast_1d(np.asarray(k))
@@ -362,13 +368,14 @@ def _check_divisor(divide_by: str) -> None:
 
 
 def _bits(codes: ArrayLike, n_bits: int | None) -> NDArray[np.uint8]:
-    """The codes as bits 0 and 1, (n, n_bits)."""
+    """Return the codes as bits 0 and 1, (n, n_bits)."""
     n_bits = common_bits(codes=codes) if n_bits is None else n_bits
-    packed = _some(as_packed(codes, n_bits=n_bits))
+    packed = _check_any(as_packed(codes, n_bits=n_bits))
     return np.unpackbits(packed, axis=1, count=n_bits, bitorder="little")
 
 
-def _some(packed: Packed) -> Packed:
+def _check_any(packed: Packed) -> Packed:
+    """Return the codes; ValueError if there are none."""
     if not len(packed):
         raise ValueError("codes must hold at least one code")
     return packed

@@ -1,18 +1,18 @@
 // tally.py on a GPU: a block counts a part of the base for one query.
 
-#include "../compute/hamming.cuh"
+#include "../../compute/hamming.cuh"
 
-#define MOST 1024  // bins: distances of codes of up to 511 bits, relevant or not
+#define MAX_BINS 1024  // distances of codes of up to 511 bits, relevant or not
 
-// Points at each distance from each query (queries, width) in `found`, and relevant ones in `hits`:
+// Points at each distance from each query (queries, width) in `points`, and relevant ones in `hits`:
 // those whose label is the query's or, where labels are sets (`n_sets` words, else 0), that share
 // one.
 extern "C" __global__ void by_label(
     const word *base, count n, const word *queries, count n_words, count parts,
     const word *base_labels, const word *query_labels, count n_sets,
-    word *found, word *hits, count width)
+    word *points, word *hits, count width)
 {
-    __shared__ unsigned own[MOST];
+    __shared__ unsigned own[MAX_BINS];
     count q = blockIdx.x / parts, part = blockIdx.x % parts;
     for (count d = threadIdx.x; d < 2 * width; d += THREADS)
         own[d] = 0;
@@ -28,7 +28,7 @@ extern "C" __global__ void by_label(
     __syncthreads();
     for (count d = threadIdx.x; d < width; d += THREADS) {
         if (own[d] + own[d + width])
-            atomicAdd(&found[q * width + d], (word)own[d] + own[d + width]);
+            atomicAdd(&points[q * width + d], (word)own[d] + own[d + width]);
         if (own[d + width])
             atomicAdd(&hits[q * width + d], (word)own[d + width]);
     }

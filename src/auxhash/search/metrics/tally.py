@@ -22,8 +22,8 @@ from auxhash.search.metrics.truth import Counts, Truth
 
 Ties = Literal["expected", "index"]
 
-CHUNK = 16  # queries
-BATCH = 16  # chunks whose rankings are added up together
+QUERIES_PER_TASK = 16
+TASKS_PER_BATCH = 16  # whose rankings are added up together
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Walk:
     """Sums over rankings with ties in index order, as the measures need them."""
 
     hits: Counts  # (n_base,) relevant points at each rank, over all queries
-    gains: Array  # (n_base,) the same, each divided by its query's number of relevant points
+    gains: Array  # (n_base,) these hits, each divided by its query's number of relevant points
     precisions: Array  # (n_queries, n_cuts) sum of the precisions at relevant ranks up to each cut
     seen: Counts  # (n_queries, n_cuts) relevant points up to each cut
 
@@ -40,10 +40,10 @@ class Walk:
 class Tally:
     """Counts (n_queries, n_bits + 1) of points at each distance from each query."""
 
-    found: Counts  # all points
+    points: Counts  # all points
     hits: Counts  # relevant points
     n_base: int
-    rule: str  # what makes a point relevant
+    rule: str  # that makes a point relevant
     walk: Walk | None  # only for ties in index order
     cuts: Counts  # ranks at which the walk records its sums
 
@@ -56,7 +56,7 @@ class Tally:
     @property
     def before(self) -> Counts:
         """Number of points nearer than each distance."""
-        return np.cumsum(self.found, axis=1) - self.found
+        return np.cumsum(self.points, axis=1) - self.points
 
 
 def take(
@@ -94,13 +94,13 @@ def take(
         counted = gpu.counts(on, query, base, truth, n_bits)
         return Tally(*counted, len(base), truth.rule, None, stops)
     planes = scan.to_planes(base)
-    found, hits = (np.zeros((len(query), n_bits + 1), np.int64) for _ in range(2))
+    points, hits = (np.zeros((len(query), n_bits + 1), np.int64) for _ in range(2))
     precisions = np.zeros((len(query), len(stops)))
     seen = np.zeros((len(query), len(stops)), np.int64)
 
     def count(rows: slice) -> None:
         block, _ = scan.scratch(n_bits)
-        _count(planes, query[rows], truth.relevant(rows), block, found[rows], hits[rows])
+        _count(planes, query[rows], truth.relevant(rows), block, points[rows], hits[rows])
 
     def walk(rows: slice) -> tuple[Counts, Array]:
         block, _ = scan.scratch(n_bits)
@@ -109,43 +109,43 @@ def take(
             query[rows],
             truth.relevant(rows),
             np.empty(len(base), block.dtype),
-            found[rows],
+            points[rows],
             hits[rows],
             stops,
             precisions[rows],
             seen[rows],
         )
 
-    chunks = threads.chunks(len(query), CHUNK)
+    chunks = threads.chunks(len(query), QUERIES_PER_TASK)
     walked = None
     with context.using(n_jobs=n_jobs), threads.pool() as run:
         if ties == "expected":
             run(count, chunks)
         else:
             rank_hits, gains = np.zeros(len(base), np.int64), np.zeros(len(base))
-            for batch in threads.chunks(len(chunks), BATCH):
+            for batch in threads.chunks(len(chunks), TASKS_PER_BATCH):
                 for part_hits, part_gains in run(walk, chunks[batch]):
                     rank_hits += part_hits
                     gains += part_gains
             walked = Walk(rank_hits, gains, precisions, seen)
-    return Tally(found, hits, len(base), truth.rule, walked, stops)
+    return Tally(points, hits, len(base), truth.rule, walked, stops)
 
 
 @kernel
-def _add(block: Any, relevant: Any, key: Any, bins: Any, found: Any, hits: Any) -> None:
+def _add(block: Any, relevant: Any, key: Any, bins: Any, points: Any, hits: Any) -> None:
     """Add a block of distances to the counts.
 
     Points are counted in four tables in turn: neighbouring points often share a distance, and in
     one table each addition would wait for the last. Four keys are read as one word. A key is at
     most 2 * n_bits + 1, which MOST_BITS keeps to 16 bits.
     """
-    n, width = len(relevant), len(found)
+    n, width = len(relevant), len(points)
     for i in range(n):
         key[i] = np.uint16(block[i]) + np.uint16(width) * np.uint16(relevant[i])
     bins[:] = 0
     b0, b1, b2, b3 = bins[0], bins[1], bins[2], bins[3]
-    whole = n - n % 4
-    fours = key[:whole].view(np.uint64)
+    stop = n - n % 4
+    fours = key[:stop].view(np.uint64)
     low, one = np.uint64(0xFFFF), np.int32(1)
     for i in range(len(fours)):
         four = fours[i]
@@ -153,23 +153,23 @@ def _add(block: Any, relevant: Any, key: Any, bins: Any, found: Any, hits: Any) 
         b1[(four >> np.uint64(16)) & low] += one
         b2[(four >> np.uint64(32)) & low] += one
         b3[four >> np.uint64(48)] += one
-    for i in range(whole, n):
+    for i in range(stop, n):
         b0[key[i]] += one
     for d in range(width):
         good = b0[width + d] + b1[width + d] + b2[width + d] + b3[width + d]
-        found[d] += good + b0[d] + b1[d] + b2[d] + b3[d]
+        points[d] += good + b0[d] + b1[d] + b2[d] + b3[d]
         hits[d] += good
 
 
 @kernel
-def _count(planes: Any, queries: Any, relevant: Any, block: Any, found: Any, hits: Any) -> None:
+def _count(planes: Any, queries: Any, relevant: Any, block: Any, points: Any, hits: Any) -> None:
     n = planes.shape[1]
-    key, bins = np.empty(len(block), np.uint16), np.empty((4, 2 * found.shape[1]), np.int32)
+    key, bins = np.empty(len(block), np.uint16), np.empty((4, 2 * points.shape[1]), np.int32)
     for start in range(0, n, len(block)):
         stop = min(n, start + len(block))
         for q in range(len(queries)):
             scan.measure(planes, start, stop, queries[q], block)
-            _add(block, relevant[q, start:stop], key, bins, found[q], hits[q])
+            _add(block, relevant[q, start:stop], key, bins, points[q], hits[q])
 
 
 @kernel
@@ -178,7 +178,7 @@ def _walk(
     queries: Any,
     relevant: Any,
     distance: Any,
-    found: Any,
+    points: Any,
     hits: Any,
     cuts: Any,
     precisions: Any,
@@ -188,11 +188,11 @@ def _walk(
     n = planes.shape[1]
     rank_hits, gains = np.zeros(n, np.int64), np.zeros(n)
     ranked = np.empty(n, np.uint8)
-    key, bins = np.empty(n, np.uint16), np.empty((4, 2 * found.shape[1]), np.int32)
+    key, bins = np.empty(n, np.uint16), np.empty((4, 2 * points.shape[1]), np.int32)
     for q in range(len(queries)):
         scan.measure(planes, 0, n, queries[q], distance)
-        _add(distance, relevant[q], key, bins, found[q], hits[q])
-        place = np.cumsum(found[q]) - found[q]
+        _add(distance, relevant[q], key, bins, points[q], hits[q])
+        place = np.cumsum(points[q]) - points[q]
         for i in range(n):
             ranked[place[distance[i]]] = relevant[q, i]
             place[distance[i]] += 1

@@ -1,15 +1,14 @@
-"""Relevance: which base points a query should find, by label or as lists of neighbours."""
-
-from typing import Any
+"""Relevance: the base points that a query should find, by label or as lists of neighbours."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auxhash.compute import checks, threads
+from auxhash.compute.arrays import AnyArray
 
 Counts = NDArray[np.int64]
 
-CHECKED = 512  # queries whose lists of neighbours are checked at once
+QUERIES_PER_CHECK = 512  # whose lists of neighbours are sorted at once
 
 # Kinds of labels, by NumPy's letter for a type; labels of the same kind can be compared.
 _KINDS = {
@@ -21,7 +20,7 @@ _KINDS = {
 
 
 class Truth:
-    """Which base points are relevant to which query: by label, or as lists of neighbours."""
+    """Base points relevant to each query: by label, or as lists of neighbours."""
 
     def __init__(
         self,
@@ -61,11 +60,11 @@ class Truth:
             self.query, self.base = _label_sets(query), _label_sets(base)
 
     def relevant(self, rows: slice) -> NDArray[np.uint8]:
-        """1 where a base point is relevant to a query, else 0: (rows, n_base)."""
+        """Return 1 where a base point is relevant to a query, else 0: (rows, n_base)."""
         if self.neighbors is not None:
-            found = np.asarray(self.neighbors[rows], np.int64)
-            mask = np.zeros((len(found), self.n_base), np.uint8)
-            np.put_along_axis(mask, found, 1, axis=1)
+            listed = np.asarray(self.neighbors[rows], np.int64)
+            mask = np.zeros((len(listed), self.n_base), np.uint8)
+            np.put_along_axis(mask, listed, 1, axis=1)
             return mask
         query = self.query[rows]
         if query.ndim == 1:
@@ -77,14 +76,14 @@ class Truth:
         return shared.view(np.uint8)
 
 
-def _neighbors(neighbors: ArrayLike, n_base: int) -> NDArray[Any]:
-    """The lists of neighbours, checked, in the array that they came in: it may be large."""
+def _neighbors(neighbors: ArrayLike, n_base: int) -> AnyArray:
+    """Check the lists of neighbours, and return them without a copy: they may be large."""
     array = np.asarray(neighbors)
     if array.ndim != 2 or not np.issubdtype(array.dtype, np.integer):
         raise ValueError("neighbors must be positions in the base, of shape (n_queries, K)")
     if array.size and not (array.min() >= 0 and array.max() < n_base):
         raise ValueError(f"neighbors must lie in 0..{n_base - 1}")
-    for rows in threads.chunks(len(array), CHECKED):
+    for rows in threads.chunks(len(array), QUERIES_PER_CHECK):
         rising = np.sort(array[rows], axis=1)
         twice = (rising[:, 1:] == rising[:, :-1]).any(axis=1)
         if twice.any():
@@ -93,8 +92,8 @@ def _neighbors(neighbors: ArrayLike, n_base: int) -> NDArray[Any]:
     return array
 
 
-def _numbered(query: NDArray[Any], base: NDArray[Any]) -> Counts:
-    """Labels of queries, then base, as numbers 0, 1, ...: equal exactly where the labels are."""
+def _numbered(query: AnyArray, base: AnyArray) -> Counts:
+    """Return labels of queries, then base, as numbers 0, 1, ...: equal where the labels are."""
     kinds = [_KINDS[labels.dtype.kind] for labels in (query, base)]
     if kinds[0] != kinds[1]:
         raise ValueError(f"query_labels are {kinds[0]} and base_labels {kinds[1]}: none are alike")
@@ -104,17 +103,17 @@ def _numbered(query: NDArray[Any], base: NDArray[Any]) -> Counts:
         joined = np.concatenate([query, base])
         return np.asarray(np.unique(joined, return_inverse=True)[1])
     # As a common float type, 64-bit whole numbers would be rounded; Python compares exactly.
-    number: dict[Any, int] = {}
+    number: dict[object, int] = {}
     parts = []
     for labels in (query, base):
         values, inverse = np.unique(labels, return_inverse=True)
-        some = [number.setdefault(value, len(number)) for value in values.tolist()]
-        parts.append(np.array(some, np.int64)[inverse])
+        numbers = [number.setdefault(value, len(number)) for value in values.tolist()]
+        parts.append(np.array(numbers, np.int64)[inverse])
     return np.concatenate(parts)
 
 
-def _label_sets(labels: NDArray[Any]) -> NDArray[Any]:
-    """Sets of labels as bits, in words as narrow as possible: (n, n_words)."""
+def _label_sets(labels: AnyArray) -> AnyArray:
+    """Return sets of labels as bits, in words as narrow as possible: (n, n_words)."""
     packed = np.packbits(labels.astype(bool), axis=1)
     width = min(8, 1 << max(0, packed.shape[1] - 1).bit_length())  # bytes per word
     padded = np.zeros((len(packed), -(-packed.shape[1] // width) * width), np.uint8)

@@ -1,7 +1,7 @@
-"""Held: the state of a HammingIndex at one moment: its codes, ids and tables.
+"""IndexState: codes, ids and tables of a HammingIndex at one moment.
 
-A search works on one `Held` from beginning to end. A change of the index replaces it by another
-one, so that a search in another thread sees the state before or after, never a mixture.
+A search works on one `IndexState` from beginning to end. A change of the index replaces it by
+another one, so that a search in another thread sees the state before or after, never a mixture.
 """
 
 import threading
@@ -13,15 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 from auxhash.codes import Packed
 from auxhash.compute import checks
 from auxhash.compute.device import CPU, Device
-from auxhash.search.index import few, scan
+from auxhash.search.index import numpyscan, scan
 from auxhash.search.index.gpu import DeviceCodes
 from auxhash.search.index.multiindex import MultiIndex
 
 Ids = NDArray[np.int64]
 
 
-class Held:
-    """The first n codes of `planes` (n_bytes, capacity) and their ids, which never change.
+class IndexState:
+    """First n codes of `planes` (n_bytes, capacity) and their ids, which never change.
 
     Args:
         ids: (capacity,), or None where the ids are the positions.
@@ -32,7 +32,7 @@ class Held:
         self.planes, self.n, self._ids, self.next_id = planes, n, ids, next_id
         self.tables: MultiIndex | None = None  # for small radii, once they pay
         self.on_device: DeviceCodes | None = None
-        self._asked = 0  # radius queries so far
+        self._n_radius_queries = 0
         self._counting = threading.Lock()
 
     @property
@@ -51,86 +51,89 @@ class Held:
     def nearest(self, queries: Packed, k: int, device: Device = CPU) -> tuple[scan.Distances, Ids]:
         if device is not CPU:
             distances, positions = self._on(device).nearest(queries, k)
-        elif few.suffices(self.n, len(self.planes), len(queries)):
-            distances, positions = few.nearest(self.planes, self.n, queries, k)
+        elif numpyscan.suffices(self.n, len(self.planes), len(queries)):
+            distances, positions = numpyscan.nearest(self.planes, self.n, queries, k)
         else:
             distances, positions = scan.nearest(self.planes, self.n, queries, k)
-        return distances, self._named(positions)
+        return distances, self._ids_at(positions)
 
     def within(self, queries: Packed, r: int) -> tuple[list[scan.Distances], list[Ids]]:
         tables = self._tables_for(len(queries), r)
         if tables is not None and r <= tables.farthest:
             distances, positions = tables.within(queries, r)
-        elif few.suffices(self.n, len(self.planes), len(queries)):
-            distances, positions = few.within(self.planes, self.n, queries, r)
+        elif numpyscan.suffices(self.n, len(self.planes), len(queries)):
+            distances, positions = numpyscan.within(self.planes, self.n, queries, r)
         else:
             distances, positions = scan.within(self.planes, self.n, queries, r)
-        return distances, [self._named(found) for found in positions]
+        return distances, [self._ids_at(hits) for hits in positions]
 
     def positions(self, ids: ArrayLike) -> NDArray[np.int64]:
-        """Positions of the codes with these ids, an array of any shape; ValueError if unknown."""
+        """Return the positions of the codes with these ids (...); ValueError if unknown."""
         array = np.asarray(ids)
         wanted = checks.ids("ids", array.ravel()).reshape(array.shape)
         if self._ids is None:
             _check_known(wanted, wanted < self.n)
             return wanted
-        return places(self._ids[: self.n], wanted)
+        return positions_of(self._ids[: self.n], wanted)
 
     def new_ids(self, ids: ArrayLike | None, n: int) -> Ids:
-        """Ids for n more codes: the given ones, checked, or the next ones from `next_id` on."""
+        """Return ids for n more codes: `ids`, checked, or the next ones from `next_id` on."""
         return new_ids(ids, n, self.next_id, lambda: self.ids)
 
-    def plus(self, packed: Packed, ids: Ids, numbered: bool) -> "Held":
-        """The state with more codes; `numbered` says that no ids were given for them.
+    def plus(self, packed: Packed, ids: Ids, numbered: bool) -> "IndexState":
+        """Return the state with more codes; `numbered` if their ids are the next ones.
 
         The codes are written behind the first n, where no search of `self` looks. Both states
-        can share the array, so only the newest `Held` may grow.
+        can share the array, so only the newest `IndexState` may grow.
         """
         if not len(packed):
             return self
         stop = self.n + len(packed)
-        planes, names = self.planes, self._ids
-        positional = numbered and names is None and self.next_id == self.n
+        planes, all_ids = self.planes, self._ids
+        positional = numbered and all_ids is None and self.next_id == self.n
         if stop > planes.shape[1]:
-            room = max(stop, 2 * self.n)
-            planes = np.empty((len(planes), room), np.uint8)
+            capacity = max(stop, 2 * self.n)
+            planes = np.empty((len(planes), capacity), np.uint8)
             planes[:, : self.n] = self.planes[:, : self.n]
-            names = None if names is None else _with_room(names[: self.n], room)
+            all_ids = None if all_ids is None else _enlarged(all_ids[: self.n], capacity)
         planes[:, self.n : stop] = packed.T
         if not positional:
-            names = _with_room(self.ids, planes.shape[1]) if names is None else names
-            names[self.n : stop] = ids
-        return Held(planes, stop, names, max(self.next_id, int(ids.max(initial=-1)) + 1))
+            all_ids = _enlarged(self.ids, planes.shape[1]) if all_ids is None else all_ids
+            all_ids[self.n : stop] = ids
+        next_id = max(self.next_id, int(ids.max(initial=-1)) + 1)
+        return IndexState(planes, stop, all_ids, next_id)
 
-    def without(self, ids: Ids) -> "Held":
-        """The state without the codes of these ids, where present; the others keep their order."""
-        names = self.ids
-        kept = ~np.isin(names, ids)
+    def without(self, ids: Ids) -> "IndexState":
+        """Return the state without these ids, where present; the other codes keep their order."""
+        before = self.ids
+        kept = ~np.isin(before, ids)
         if kept.all():
             return self
         planes = np.ascontiguousarray(self.planes[:, : self.n][:, kept])
-        return Held(planes, planes.shape[1], names[kept], self.next_id)
+        return IndexState(planes, planes.shape[1], before[kept], self.next_id)
 
     def _tables_for(self, n_queries: int, r: int) -> MultiIndex | None:
+        """Return the tables for radius search; made once they pay, else None."""
         with self._counting:  # one thread makes the tables; the others wait for them
-            self._asked += n_queries
-            if self.tables is None and MultiIndex.pays(self.n, self._asked, r, len(self.planes)):
+            self._n_radius_queries += n_queries
+            n_queries = self._n_radius_queries
+            if self.tables is None and MultiIndex.pays(self.n, n_queries, r, len(self.planes)):
                 self.tables = MultiIndex(self.planes, self.n)
             return self.tables
 
     def _on(self, device: Device) -> DeviceCodes:
-        """The codes in the memory of a GPU, once they were asked for there."""
+        """Return the codes in the memory of a GPU, copied there at the first call."""
         with self._counting:
             if self.on_device is None:
                 self.on_device = DeviceCodes(device, self.planes, self.n)
             return self.on_device
 
-    def _named(self, positions: scan.Positions) -> Ids:
+    def _ids_at(self, positions: scan.Positions) -> Ids:
         return positions if self._ids is None else self._ids[positions]
 
 
 def new_ids(ids: ArrayLike | None, n: int, next_id: int, present: Callable[[], Ids]) -> Ids:
-    """Ids for n more codes: the given ones, if they are new, or next_id, next_id + 1, ..."""
+    """Return ids for n more codes: `ids`, if they are new, or next_id, next_id + 1, ..."""
     if ids is None:
         if next_id + n - 1 > checks.LARGEST_ID:
             raise ValueError(
@@ -152,17 +155,17 @@ def new_ids(ids: ArrayLike | None, n: int, next_id: int, present: Callable[[], I
     return new
 
 
-def places(names: Ids, wanted: Ids) -> NDArray[np.int64]:
-    """Where in `names` each of the wanted ids is, an array of any shape; ValueError if nowhere."""
-    if not len(names):
+def positions_of(ids: Ids, wanted: Ids) -> NDArray[np.int64]:
+    """Return the position in `ids` of each of the wanted ids (...); ValueError if unknown."""
+    if not len(ids):
         _check_known(wanted, np.zeros(wanted.shape, bool))
         return wanted
-    rising = bool((names[1:] > names[:-1]).all())  # often, and sorting takes longer than looking
-    order = np.arange(len(names)) if rising else np.argsort(names)
-    at = np.searchsorted(names, wanted, sorter=None if rising else order).clip(max=len(names) - 1)
-    found: NDArray[np.int64] = order[at]
-    _check_known(wanted, names[found] == wanted)
-    return found
+    rising = bool((ids[1:] > ids[:-1]).all())  # often, and sorting takes longer than looking
+    order = np.arange(len(ids)) if rising else np.argsort(ids)
+    at = np.searchsorted(ids, wanted, sorter=None if rising else order).clip(max=len(ids) - 1)
+    positions: NDArray[np.int64] = order[at]
+    _check_known(wanted, ids[positions] == wanted)
+    return positions
 
 
 def _check_known(wanted: Ids, known: NDArray[np.bool_]) -> None:
@@ -171,7 +174,7 @@ def _check_known(wanted: Ids, known: NDArray[np.bool_]) -> None:
 
 
 def first_twice(ids: Ids) -> int | None:
-    """The smallest id that occurs more than once, or None."""
+    """Return the smallest id that occurs more than once, or None."""
     if (ids[1:] > ids[:-1]).all():
         return None
     rising = np.sort(ids)
@@ -179,7 +182,7 @@ def first_twice(ids: Ids) -> int | None:
     return int(twice[0]) if len(twice) else None
 
 
-def _with_room(ids: Ids, room: int) -> Ids:
-    wide = np.empty(room, np.int64)
-    wide[: len(ids)] = ids
-    return wide
+def _enlarged(ids: Ids, capacity: int) -> Ids:
+    enlarged = np.empty(capacity, np.int64)
+    enlarged[: len(ids)] = ids
+    return enlarged

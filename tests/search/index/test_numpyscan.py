@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auxhash.codes import pack
-from auxhash.search.index import few, scan
+from auxhash.search.index import numpyscan, scan
 
 
 def drawn(rng, n, n_bits, tied):
@@ -31,9 +31,9 @@ def test_results_are_those_of_the_kernels(seed, n, n_queries, n_bits, k, tied):
     planes = scan.to_planes(drawn(rng, n + 5, n_bits, tied))  # five behind the first n
     queries = drawn(rng, n_queries, n_bits, tied) if n_queries else planes.T[:0]
     radius = int(rng.integers(n_bits + 1))
-    found = [*few.nearest(planes, n, queries, k)]
+    found = [*numpyscan.nearest(planes, n, queries, k)]
     expected = [*scan.nearest(planes, n, queries, k)]
-    for results, by in ((found, few), (expected, scan)):
+    for results, by in ((found, numpyscan), (expected, scan)):
         near, where = by.within(planes, n, queries, radius)
         results += [*near, *where]
     for one, other in zip(found, expected, strict=True):
@@ -43,7 +43,7 @@ def test_results_are_those_of_the_kernels(seed, n, n_queries, n_bits, k, tied):
 
 def test_all_bits_differ():
     planes = scan.to_planes(np.full((3, 4095), 255, np.uint8))
-    distances, _ = few.nearest(planes, 3, np.zeros((1, 4095), np.uint8), 2)
+    distances, _ = numpyscan.nearest(planes, 3, np.zeros((1, 4095), np.uint8), 2)
     assert distances.tolist() == [[8 * 4095] * 2]
 
 
@@ -66,10 +66,10 @@ def test_many_small_searches_load_the_kernels():
 
 @pytest.mark.parametrize("n_queries", [1, 1000])
 def test_no_more_once_kernels_are_loaded(monkeypatch, n_queries):
-    monkeypatch.setattr(few, "_left", few.WORK)
-    monkeypatch.setattr(few.kernels, "loaded", lambda: False)
-    assert few.suffices(100, 4, n_queries)
-    assert not few.suffices(few.WORK, 4, 1)
-    monkeypatch.setattr(few, "_left", few.WORK)
-    monkeypatch.setattr(few.kernels, "loaded", lambda: True)
-    assert not few.suffices(100, 4, n_queries)
+    monkeypatch.setattr(numpyscan, "_bytes_left", numpyscan.MAX_BYTES)
+    monkeypatch.setattr(numpyscan.kernels, "loaded", lambda: False)
+    assert numpyscan.suffices(100, 4, n_queries)
+    assert not numpyscan.suffices(numpyscan.MAX_BYTES, 4, 1)
+    monkeypatch.setattr(numpyscan, "_bytes_left", numpyscan.MAX_BYTES)
+    monkeypatch.setattr(numpyscan.kernels, "loaded", lambda: True)
+    assert not numpyscan.suffices(100, 4, n_queries)

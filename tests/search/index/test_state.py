@@ -72,8 +72,8 @@ def hammer(index, reads):
 
 
 def test_searches_while_the_index_changes(hurried, tmp_path, monkeypatch):
-    monkeypatch.setattr("auxhash.search.index.multiindex.FEWEST", 100)
-    monkeypatch.setattr("auxhash.search.index.multiindex.BUILD", 1)
+    monkeypatch.setattr("auxhash.search.index.multiindex.MIN_CODES", 100)
+    monkeypatch.setattr("auxhash.search.index.multiindex.SCANS_PER_TABLE", 1)
     index = HammingIndex(24, n_jobs=1)
     query = code_of(np.arange(50))
 
