@@ -2,7 +2,7 @@
 // write the sums of these into their own row of `partial`. Matrices are (rows, b), row by row;
 // neighbouring threads have neighbouring bits. `s` holds a weight per point and bit, or one.
 
-#include "../compute/sums.cuh"
+#include "../../compute/sums.cuh"
 
 typedef long long count;
 

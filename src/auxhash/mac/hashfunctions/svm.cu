@@ -1,6 +1,6 @@
 // The loops of svm.py over bits, one block of threads per bit. Matrices are (rows, b), row by row.
 
-#include "../compute/sums.cuh"
+#include "../../compute/sums.cuh"
 
 typedef long long count;
 

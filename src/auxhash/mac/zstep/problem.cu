@@ -1,6 +1,6 @@
 // The loops of problem.py over the edges, one block of threads per point.
 
-#include "../compute/sums.cuh"
+#include "../../compute/sums.cuh"
 #include "edges.cuh"
 
 // +-1 codes (n, b) as words (n, n_words), one thread per word.

@@ -5,7 +5,7 @@
 // distance and a position in one number, so that keys rise as the results do: nearest first, equal
 // distances by position.
 
-#include "../compute/hamming.cuh"
+#include "../../compute/hamming.cuh"
 
 #define TILE 64    // queries that a block compares with its codes
 #define HELD 4     // codes that a thread holds

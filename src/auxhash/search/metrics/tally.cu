@@ -1,6 +1,6 @@
 // tally.py on a GPU: a block counts a part of the base for one query.
 
-#include "../compute/hamming.cuh"
+#include "../../compute/hamming.cuh"
 
 #define MOST 1024  // bins: distances of codes of up to 511 bits, relevant or not
 
