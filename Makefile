@@ -52,7 +52,8 @@ test-service: $(READY)  ## the service as a process: kills, load, slow clients, 
 	$(BIN)/pytest $(SERVICE)
 
 test-torch: $(VENV)/.torch  ## PyTorch modules as hash functions, and their page
-	$(BIN)/pytest --may-skip=gpu tests/learn/torch tests/test_docs.py $(BENCHMARKS) -k 'torch or deep'
+	$(BIN)/pytest --may-skip=gpu tests/learn/torch tests/learn/test_options.py tests/test_docs.py \
+		$(BENCHMARKS) -k 'torch or deep'
 
 soak: $(READY)  ## the long versions of the tests
 	AUXHASH_SOAK=1 $(TWICE) --may-skip=browser,data,docs,gpu,stores,torch --shuffle $(SEED)

@@ -37,7 +37,7 @@ def test_codes_of_another_model(here, run):
     np.save("more-queries.npy", X[400:450])
     X = X[:400]
     for seed in (0, 1):
-        hasher = auxhash.learn.baselines.LSH(64, random_state=seed).fit(X)
+        hasher = auxhash.baselines.LSH(64, random_state=seed).fit(X)
         hasher.save(f"{seed}.safetensors")
         np.save(f"{seed}.npy", hasher.encode(X))
     run("index", "0.npy", "-o", "0.index")

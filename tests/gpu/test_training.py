@@ -240,7 +240,7 @@ def test_slopes_of_the_rank_are_the_same(gpu, rng):
 
 def test_other_methods_take_them_too(gpu, points):
     X, _ = points
-    model = auxhash.learn.baselines.ITQ(8, random_state=0).fit(X)
+    model = auxhash.baselines.ITQ(8, random_state=0).fit(X)
     np.testing.assert_array_equal(gpu.fetch(model.encode(gpu.put(X))), model.encode(X))
 
 

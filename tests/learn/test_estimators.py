@@ -540,7 +540,7 @@ def test_a_range_that_no_double_can_span(digits):
 
 def test_outputs_that_are_no_numbers(digits):
     X, y, *_ = digits
-    hasher = auxhash.learn.baselines.KSH(n_bits=8, max_iter=5).fit(X, y)
+    hasher = auxhash.baselines.KSH(n_bits=8, max_iter=5).fit(X, y)
     far = X[:5].copy()
     far[3] = np.where(np.arange(64) % 2, 1.7e308, -1.7e308)
     with np.errstate(all="ignore"), pytest.raises(ValueError, match="row 3"):

@@ -60,7 +60,7 @@ def test_every_name_has_a_loader():
 
 
 def test_public_names():
-    assert auxhash.experiments.datasets is datasets
+    assert auxhash.datasets is datasets
     for name in datasets.__all__:
         assert getattr(datasets, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

@@ -88,7 +88,7 @@ def test_is_a_scikit_learn_estimator(estimator, check):
 
 
 def test_the_public_names():
-    assert auxhash.learn.baselines is baselines
+    assert auxhash.baselines is baselines
     assert set(baselines.__all__) <= set(dir(baselines))
     with pytest.raises(AttributeError, match="no attribute 'Nonesuch'"):
         baselines.Nonesuch  # noqa: B018
