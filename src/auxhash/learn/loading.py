@@ -17,8 +17,8 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = (), module: Any 
     """The estimator that `save` wrote: same parameters, same codes.
 
     Nothing in the file is executed. Its content is checked: checksums, types, shapes, that numbers
-    are finite, and that the parts fit together. Of the usual scikit-learn classifiers, all that
-    compiled code reads without a check of bounds is checked.
+    are finite, and that the parts fit together. Of scikit-learn classifiers only what compiled code
+    reads without a check of bounds is checked, and this of the usual ones.
 
     Args:
         trusted: full names of the types inside any other scikit-learn estimator: a forged one could
