@@ -177,7 +177,7 @@ def test_too_often(url, hasher):
 def test_buckets_fill_again_and_forget(monkeypatch):
     from auxhash.serve import rates
 
-    monkeypatch.setattr(rates, "REMEMBERED", 3)
+    monkeypatch.setattr(rates, "MAX_CLIENTS", 3)
     now = 0.0
     buckets = rates.Buckets(0.5, lambda: now)
     assert buckets.wait("a") == 0
@@ -268,7 +268,7 @@ def test_a_fault_of_a_layer(url, hasher, monkeypatch, caplog):
     def fail(self, scope):
         raise RuntimeError("a secret")
 
-    monkeypatch.setattr("auxhash.serve.bodies.Bodies._check_stated", fail)
+    monkeypatch.setattr("auxhash.serve.bodies.Bodies._check_content_length", fail)
     with asking(url, hasher) as client:
         told = right(client.get("/info"), 500)
         assert f"fault {told['id']}" in caplog.text

@@ -1,4 +1,4 @@
-"""Access: who may ask. A token, or else only programs of this machine.
+"""Access control: by a token, or else for programs of this machine alone.
 
 By hand: Starlette's TrustedHostMiddleware looks at the Host header alone, not at that of the page.
 """
@@ -12,12 +12,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from auxhash.serve.refused import RefusedError
 from auxhash.serve.wire import header, refuse
 
-LOCAL = ("localhost", "127.0.0.1", "::1")
-SAFE = ("GET", "HEAD", "OPTIONS")  # change nothing
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")  # change nothing
 
 
 class Access:
-    """Demands the token, where there is one, of every path that is not open.
+    """Layer that demands the token, if there is one, for every path that is not open.
 
     Without a token, the service listens to this machine alone. A page of another site, in a
     browser on this machine, is then kept out: by the Host header (a name of its own that leads
@@ -43,9 +43,9 @@ class Access:
     def _check_token(self, scope: Scope) -> None:
         if is_open(scope["path"]):
             return
-        kind, _, given = (header(scope, "authorization") or "").partition(" ")
+        kind, _, token = (header(scope, "authorization") or "").partition(" ")
         assert self._token is not None
-        fits = hmac.compare_digest(given.strip().encode(), self._token)
+        fits = hmac.compare_digest(token.strip().encode(), self._token)
         if kind.lower() != "bearer" or not fits:
             raise RefusedError(
                 401,
@@ -55,28 +55,28 @@ class Access:
 
     def _check_local(self, scope: Scope) -> None:
         host = header(scope, "host") or ""
-        if _name(f"//{host}") not in LOCAL:
+        if _hostname(f"//{host}") not in LOCAL_HOSTS:
             raise RefusedError(403, "the Host header must be localhost or 127.0.0.1")
         origin = header(scope, "origin")
-        foreign = origin is not None and _place(origin) != host.lower()
-        if foreign and scope["method"] not in SAFE:
+        foreign = origin is not None and _host_and_port(origin) != host.lower()
+        if foreign and scope["method"] not in SAFE_METHODS:
             raise RefusedError(403, "requests of pages of other sites are refused")
 
 
 def is_open(path: str) -> bool:
-    """Whether a path needs no token: the page, which asks for it, and whether the service lives."""
+    """Return True if a path needs no token: the page, which asks for it, and the liveness check."""
     return path in ("/", "/healthz") or path.startswith("/static/")
 
 
-def _name(url: str) -> str | None:
+def _hostname(url: str) -> str | None:
     try:
         return urlsplit(url).hostname
     except ValueError:
         return None
 
 
-def _place(url: str) -> str | None:
-    """The host and port of a URL, as a Host header has them."""
+def _host_and_port(url: str) -> str | None:
+    """Return host and port of a URL, as a Host header has them."""
     try:
         return urlsplit(url).netloc.lower()
     except ValueError:

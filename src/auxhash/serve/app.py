@@ -1,8 +1,7 @@
-"""The application: the API and the page, inside the layers that guard them."""
+"""Application: the API and the page, inside the layers that guard them."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Security
 from fastapi.exceptions import RequestValidationError
@@ -19,8 +18,8 @@ from auxhash.serve.access import Access
 from auxhash.serve.bodies import Bodies
 from auxhash.serve.counters import Counters
 from auxhash.serve.limits import Limits
-from auxhash.serve.outside import FAULT, Outside, fault
-from auxhash.serve.parsing import first
+from auxhash.serve.outside import FAULT, Outside, log_fault
+from auxhash.serve.parsing import first_error
 from auxhash.serve.rates import Rates
 from auxhash.serve.refused import RefusedError
 from auxhash.serve.service import Service
@@ -31,7 +30,7 @@ ABOUT = """\
 Codes of points, searched exactly by Hamming distance.
 
 Codes travel in hexadecimal: bit k of a code is bit k % 8 of byte k // 8. Ids above 2^53 - 1 are
-text in answers, because JavaScript would round them."""
+text in responses, because JavaScript would round them."""
 
 
 def make(
@@ -40,12 +39,12 @@ def make(
     token: str | None = None,
     page: APIRouter | None = None,
 ) -> tuple[ASGIApp, Work]:
-    """The application, and the work behind it, which begins when the application is started.
+    """Return the application, and its `Work`, which starts with the application.
 
     Args:
         opened: opens the service, in the background.
-        token: demanded of all clients; without, only this machine may ask.
-        page: what is served beside the API, such as `experiments.demonstration.show.router`.
+        token: demanded of all clients; without, only programs of this machine are served.
+        page: more paths beside the API, such as `experiments.demonstration.show.router`.
     """
     limits = limits or Limits()
     work, counters, known = Work(opened, limits), Counters(), schemas.requests(limits)
@@ -70,44 +69,46 @@ def make(
     if page is not None:
         app.include_router(page, include_in_schema=False)
     api.document(app, known)
-    _tell_problems(app)
+    _handle_errors(app)
     inner: ASGIApp = Bodies(app, limits)
     inner = Rates(Access(inner, token), limits.rate)
     return Outside(inner, counters, limits.seconds), work
 
 
-def _tell_problems(app: FastAPI) -> None:
-    """Every error as {"error": reason}."""
+def _handle_errors(app: FastAPI) -> None:
+    """Respond to every error with {"error": reason}."""
 
-    def told(status: int, reason: str, headers: Any = None, **more: str) -> JSONResponse:
+    def response(
+        status: int, reason: str, headers: Mapping[str, str] | None = None, **more: str
+    ) -> JSONResponse:
         return JSONResponse({"error": reason, **more}, status, headers)
 
     @app.exception_handler(RefusedError)
     async def refused(_: Request, error: RefusedError) -> JSONResponse:
-        return told(error.status, error.reason, error.headers)
+        return response(error.status, error.reason, error.headers)
 
     @app.exception_handler(ArgumentError)
     async def wrong(_: Request, error: ArgumentError) -> JSONResponse:
-        return told(422, str(error))
+        return response(422, str(error))
 
     @app.exception_handler(DeadlineError)
     async def too_long(_: Request, error: DeadlineError) -> JSONResponse:
-        reason = "the request took too long to be worked on: ask for less, in several requests"
-        return told(503, reason, {"Retry-After": "1"})
+        reason = "processing the request timed out: ask for less, in several requests"
+        return response(503, reason, {"Retry-After": "1"})
 
     @app.exception_handler(StoreError)
     async def unreachable(_: Request, error: StoreError) -> JSONResponse:
         reason = "the store cannot be read or written; the service's log has more"
-        return told(503, reason, {"Retry-After": "5"}, id=fault(error))
+        return response(503, reason, {"Retry-After": "5"}, id=log_fault(error))
 
     @app.exception_handler(Exception)
     async def faulty(_: Request, error: Exception) -> JSONResponse:
-        return told(500, FAULT, id=fault(error))
+        return response(500, FAULT, id=log_fault(error))
 
     @app.exception_handler(HTTPException)
     async def known(_: Request, error: HTTPException) -> JSONResponse:
-        return told(error.status_code, str(error.detail), error.headers)
+        return response(error.status_code, str(error.detail), error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        return told(422, first(error.errors()))
+        return response(422, first_error(error.errors()))

@@ -1,16 +1,16 @@
-"""Counters: what the service has done, for Prometheus."""
+"""Counters of the service, for Prometheus."""
 
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+LATENCY_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 
 class Counters:
-    """Requests by path and status, their times, and how many are here; a registry of its own."""
+    """Requests by path and status, their latencies, and how many are present; own registry."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -24,7 +24,7 @@ class Counters:
             "auxhash_request_seconds",
             "Time from the head of a request to the end of its answer.",
             ["path"],
-            buckets=SECONDS,
+            buckets=LATENCY_BUCKETS,
             registry=self._registry,
         )
         self.present = Gauge(
@@ -43,12 +43,12 @@ class Counters:
         self._seconds.labels(path).observe(seconds)
 
     def follow(self, working: Callable[[], int], ready: Callable[[], bool]) -> None:
-        """Where two of the numbers come from."""
+        """Set the functions that give the number of requests in work, and the readiness."""
         self._working.set_function(working)
         self._ready.set_function(ready)
 
     def text(self, points: int | None) -> bytes:
-        """All of them, as Prometheus reads them."""
+        """Return all counters in the text format of Prometheus."""
         if points is not None:
             self._points.set(points)
         return generate_latest(self._registry)

@@ -1,41 +1,41 @@
-"""Hits: what queries have found, checked against the points read after the search."""
+"""Hits of queries, checked against the points that are read after the search."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.codes import Packed
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.search.index.rerank import by_vectors
 from auxhash.search.index.state import Ids
-from auxhash.serve.refused import RefusedError, wrong
-from auxhash.serve.schemas import id_told
+from auxhash.serve.refused import RefusedError, invalid
+from auxhash.serve.schemas import json_id
 from auxhash.stores import Having, Point
 from auxhash.stores.store import Among
 
-MEASURED = 4 << 20  # bytes of vectors whose distances are computed at once
+BYTES_PER_STEP = 4 << 20  # of vectors whose distances are computed at once
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Distances and ids that a query found, nearest first, and whether more were left out."""
+    """Distances and ids of the hits of one query, nearest first."""
 
-    distances: NDArray[Any]
+    distances: AnyArray  # int32 of codes, float64 of vectors
     ids: Ids
-    cut: bool = False
+    cut: bool = False  # whether the limit left out more
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """All hits of all queries as arrays, in the order of the ids: parts of the ids are slices."""
+    """Hits of all queries as arrays, in the order of the ids: a range of ids is a slice."""
 
     ids: Ids
     queries: NDArray[np.int64]  # rows
-    distances: NDArray[Any]  # of the codes
+    distances: AnyArray  # of the codes
 
     @classmethod
     def of(cls, near: Sequence[Neighbours]) -> "Pairs":
@@ -48,23 +48,23 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def take(self, which: Any) -> "Pairs":
-        """Some of them, in their order."""
+    def take(self, which: slice | NDArray[np.int64]) -> "Pairs":
+        """Return the pairs of these positions, in their order."""
         return Pairs(self.ids[which], self.queries[which], self.distances[which])
 
     def within(self, part: Ids) -> slice:
-        """Where the hits are whose ids lie between the first and the last of rising ids."""
+        """Return the slice of hits whose ids lie between the first and the last of rising ids."""
         start = np.searchsorted(self.ids, part[0])
         return slice(int(start), int(np.searchsorted(self.ids, part[-1], "right")))
 
     def fit(self, points: Mapping[int, Point], queries: Packed) -> bool:
-        """Whether the points are there, with the codes that the search has seen."""
+        """Return True if the points are present, with the codes that the search has seen."""
         names, rows = np.unique(self.ids, return_inverse=True)
         if not all(name in points for name in names.tolist()):
             return False
         codes = np.stack([points[name].code for name in names.tolist()])
-        far = np.bitwise_count(codes[rows] ^ queries[self.queries]).sum(axis=1)
-        return bool((far == self.distances).all())
+        distances = np.bitwise_count(codes[rows] ^ queries[self.queries]).sum(axis=1)
+        return bool((distances == self.distances).all())
 
     def measured(
         self,
@@ -72,40 +72,40 @@ class Pairs:
         queries: Array,
         metric: Literal["euclidean", "cosine"],
     ) -> NDArray[np.float64]:
-        """Distances (n,) of the vectors of queries (n_queries, D) and points."""
+        """Return the distances (n,) between the vectors of queries (n_queries, D) and points."""
         names, rows = np.unique(self.ids, return_inverse=True)
         vectors = np.array([_vector(name, points, queries.shape[1]) for name in names.tolist()])
-        found = np.empty(len(self))
-        size = max(1, MEASURED // (8 * queries.shape[1]))
+        distances = np.empty(len(self))
+        size = max(1, BYTES_PER_STEP // (8 * queries.shape[1]))
         for start in range(0, len(self), size):
-            some = slice(start, start + size)
-            asked = queries[self.queries[some]]
-            found[some] = by_vectors(rows[some, None], asked, vectors, None, metric)[0][:, 0]
-        return found
+            step = slice(start, start + size)
+            own = queries[self.queries[step]]
+            distances[step] = by_vectors(rows[step, None], own, vectors, None, metric)[0][:, 0]
+        return distances
 
     def nearest(self, distances: NDArray[np.float64], k: int) -> NDArray[np.int64]:
-        """Which are the k nearest of each query by these distances: by query, distance and id."""
+        """Return the positions of the k nearest of each query, by query, distance and id."""
         order = np.lexsort((self.ids, distances, self.queries))
         rank = np.arange(len(order)) - np.searchsorted(self.queries[order], self.queries[order])
         return order[rank < k]
 
     def apart(self, distances: NDArray[np.float64], n_queries: int) -> list[Neighbours]:
-        """The hits of each query, which come one query after the other."""
+        """Split the hits, which come one query after the other, by query."""
         stops = np.searchsorted(self.queries, np.arange(1, n_queries))
         both = zip(np.split(distances, stops), np.split(self.ids, stops), strict=True)
-        return [Neighbours(far, ids) for far, ids in both]
+        return [Neighbours(own, ids) for own, ids in both]
 
 
 class Payloads:
-    """Payloads of hits as JSON by id, up to so many bytes in the answer."""
+    """Payloads of hits as JSON by id, up to `max_bytes` in the response."""
 
-    def __init__(self, among: Among, most: int) -> None:
-        self._among, self._most = among, most
+    def __init__(self, among: Among, max_bytes: int) -> None:
+        self._among, self._max_bytes = among, max_bytes
         self.texts: dict[int, bytes] = {}
         self._size = 0
 
     def add(self, points: Mapping[int, Point]) -> bool:
-        """Take those of points; False if a point is no longer one that the filter chooses."""
+        """Add the payloads of points; return False if the filter no longer chooses a point."""
         for name, point in points.items():
             if isinstance(self._among, Having) and not self._among.holds(point.payload):
                 return False
@@ -115,14 +115,14 @@ class Payloads:
         return True
 
     def check(self, near: Sequence[Neighbours]) -> None:
-        """Refuse an answer that would be too large: a point may be a hit of many queries."""
+        """Refuse a response that would be too large: a point may be a hit of many queries."""
         self._check(sum(len(self.texts[name]) for each in near for name in each.ids.tolist()))
 
     def _check(self, size: int) -> None:
-        if size > self._most:
-            raise wrong(
-                f"the payloads must be at most {self._most:,} bytes in an answer: ask for fewer, "
-                "or in several requests"
+        if size > self._max_bytes:
+            raise invalid(
+                f"the payloads must be at most {self._max_bytes:,} bytes in an answer: ask for "
+                "fewer, or in several requests"
             )
 
 
@@ -137,16 +137,15 @@ def _vector(name: int, points: Mapping[int, Point], n: int) -> Array:
     return vector
 
 
-def written(by: str, near: Sequence[Neighbours], payloads: Mapping[int, bytes] | None) -> bytes:
-    """The answer as JSON; payloads by id are JSON already."""
+def to_json(by: str, near: Sequence[Neighbours], payloads: Mapping[int, bytes] | None) -> bytes:
+    """Return the response as JSON; payloads by id are JSON already."""
     results = (_result(each, payloads) for each in near)
     return b'{"by": %b, "results": [%b]}' % (json.dumps(by).encode(), b", ".join(results))
 
 
 def _result(near: Neighbours, payloads: Mapping[int, bytes] | None) -> bytes:
-    both = zip(near.ids.tolist(), near.distances.tolist(), strict=True)
     hits = []
-    for name, far in both:
-        hit = json.dumps({"id": id_told(name), "distance": far}, allow_nan=False).encode()
+    for name, distance in zip(near.ids.tolist(), near.distances.tolist(), strict=True):
+        hit = json.dumps({"id": json_id(name), "distance": distance}, allow_nan=False).encode()
         hits.append(hit if payloads is None else b'%b, "payload": %b}' % (hit[:-1], payloads[name]))
     return b'{"hits": [%b], "cut": %b}' % (b", ".join(hits), json.dumps(near.cut).encode())

@@ -1,8 +1,7 @@
-"""Limits: how much one request may ask for, and all of them together."""
+"""Limits of one request, and of all requests together."""
 
 import os
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from auxhash.compute import checks
 
@@ -13,24 +12,27 @@ def _cores() -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """Each is answered with a status of its own and a reason; docs/serve.md has the table."""
+    """Limits of the service: what goes beyond one is refused, with a status and a reason.
+
+    docs/serve.md has the table.
+    """
 
     body: int = 8 << 20  # bytes of a request
     bodies: int = 64 << 20  # bytes of all requests that are being read
     values: int = 1_000_000  # numbers, texts, lists and objects in the JSON of a request
     batch: int = 1_000  # points, queries or ids in one request
     k: int = 1_000  # neighbours per query; candidates to re-rank are 10 times as many
-    found: int = 100_000  # neighbours in one answer, those to re-rank counted
-    answer: int = 32 << 20  # bytes of an answer to queries
+    found: int = 100_000  # neighbours in one response, candidates to re-rank included
+    answer: int = 32 << 20  # bytes of a response to queries
     dimensions: int = 65_536  # numbers of a vector, where no model says how many there are
     pixels: int = 12_000_000  # of one image; up to 20 bytes each while it is decoded
     images: int = 16  # in one request
-    workers: int = max(2, min(8, _cores()))  # requests that are worked on at once
-    waiting: int = 64  # requests that wait for that
+    workers: int = max(2, min(8, _cores()))  # requests processed at once
+    waiting: int = 64  # requests in the queue before that
     connections: int = 512
     rate: float = 1_000.0  # requests per second and client; 0 is no limit
-    work: float = 30.0  # seconds of work on one request, once it is begun
-    seconds: float = 30.0  # for a request to arrive, and for an answer to be taken
+    work: float = 30.0  # timeout of processing one request, in seconds
+    seconds: float = 30.0  # timeout of receiving a request, and of sending a response
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
@@ -43,15 +45,15 @@ class Limits:
 
     @property
     def candidates(self) -> int:
-        """To re-rank, per query."""
+        """Candidates to re-rank per query, at most."""
         return 10 * self.k
 
     @property
     def choice(self) -> int:
-        """Ids in a filter."""
+        """Ids in a filter, at most."""
         return 100 * self.batch
 
-    def told(self) -> dict[str, Any]:
-        """For clients: what concerns a single request."""
-        own = ("body", "values", "batch", "k", "candidates", "choice", "found", "answer")
-        return {name: getattr(self, name) for name in (*own, "dimensions", "pixels", "images")}
+    def of_one_request(self) -> dict[str, int]:
+        """Return the limits of a single request, which clients may read, by name."""
+        names = ("body", "values", "batch", "k", "candidates", "choice", "found", "answer")
+        return {name: getattr(self, name) for name in (*names, "dimensions", "pixels", "images")}

@@ -1,4 +1,4 @@
-"""Outside: the outermost layer. Whatever happens inside, it leaves in order.
+"""Outermost layer: security headers, counters, and a response to every error.
 
 By hand: Starlette's ServerErrorMiddleware does not reach the layers around the application, and
 raises each error again, to be logged twice.
@@ -25,16 +25,16 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
-ENCODED = [(key.lower().encode(), value.encode()) for key, value in HEADERS.items()]
+ENCODED_HEADERS = [(key.lower().encode(), value.encode()) for key, value in HEADERS.items()]
 
-NAME = "_auxhash_fault"  # of an error that is in the log
+LOGGED_AS = "_auxhash_fault"  # attribute of an error that is in the log
 FAULT = "a fault of the service; its log has more"
 
 log = logging.getLogger("auxhash.serve")
 
 
 class Outside:
-    """Security headers on every answer, counters, and no traceback for any client."""
+    """Layer that adds security headers, counts requests, and hides tracebacks from clients."""
 
     def __init__(self, app: ASGIApp, counters: Counters, seconds: float) -> None:
         self._app, self._counters, self._seconds = app, counters, seconds
@@ -49,8 +49,8 @@ class Outside:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = _with_ours(message.get("headers", []))
-            async with asyncio.timeout(self._seconds):  # a client that does not take its answer
+                message["headers"] = _with_security(message.get("headers", []))
+            async with asyncio.timeout(self._seconds):  # a client may not read its response
                 await send(message)
 
         self._counters.present.inc()
@@ -58,9 +58,9 @@ class Outside:
             await self._app(scope, receive, send_on)
         except Exception as error:
             if status and isinstance(error, TimeoutError):
-                log.warning("a client did not take its answer, and was left")
+                log.warning("a client did not read its response in time: connection closed")
                 raise
-            name = fault(error)  # what is underway cannot be taken back
+            name = log_fault(error)  # a response that is underway cannot be taken back
             if not status:
                 content, headers = {"error": FAULT, "id": name}, {"Connection": "close"}
                 await JSONResponse(content, 500, headers)(scope, receive, send_on)
@@ -71,16 +71,16 @@ class Outside:
             self._counters.answered(method, route, status, time.perf_counter() - begun)
 
 
-def fault(error: BaseException) -> str:
-    """Log an error with its traceback, once, under a name that the client may be told."""
-    name: str | None = getattr(error, NAME, None)
+def log_fault(error: BaseException) -> str:
+    """Log an error with its traceback, once, and return its id, which the client may see."""
+    name: str | None = getattr(error, LOGGED_AS, None)
     if name is None:
         name = secrets.token_hex(8)
-        setattr(error, NAME, name)
+        setattr(error, LOGGED_AS, name)
         log.error("fault %s", name, exc_info=error)
     return name
 
 
-def _with_ours(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _with_security(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     set_already = {key.lower() for key, _ in headers}
-    return [*headers, *((key, value) for key, value in ENCODED if key not in set_already)]
+    return [*headers, *((key, value) for key, value in ENCODED_HEADERS if key not in set_already)]

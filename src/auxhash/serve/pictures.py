@@ -1,4 +1,4 @@
-"""Pictures: from images that clients send to the vectors that a model takes."""
+"""Pictures: images that clients send, as the vectors that a model takes."""
 
 import base64
 import binascii
@@ -11,13 +11,13 @@ from auxhash.compute import deadline
 from auxhash.compute.arrays import Array
 from auxhash.files.images import ImageFeature, image_size
 from auxhash.serve.limits import Limits
-from auxhash.serve.refused import wrong
+from auxhash.serve.refused import invalid
 
-BEGINNINGS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")  # of PNG and JPEG files
+SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")  # of PNG and JPEG files
 
 
 class Upload(io.BytesIO):
-    """An image that a client has sent; errors call it so."""
+    """An image that a client has sent; in messages it is "an image"."""
 
     def __str__(self) -> str:
         return "an image"
@@ -30,31 +30,33 @@ class Pictures:
         self._feature = feature
 
     def vectors(self, images: Sequence[str], limits: Limits) -> Array:
-        """(n, D) of images in base64; refuses what is no image, or is too large to be decoded."""
+        """Return vectors (n, D) of images in base64; refuse what is no image, or is too large."""
         files = [_decoded(text) for text in images]
         for file in files:
             _check_size(file, limits.pixels)
-        try:  # one after the other: only one of them is held decoded
+        try:  # one after the other: only one decoded image is in memory
             X = np.concatenate([self._feature.of([file]) for file in deadline.each(files)])
             return X.astype(np.float64)
         except ValueError as error:  # a picture that cannot be read
-            raise wrong(str(error)) from error
+            raise invalid(str(error)) from error
 
 
 def _decoded(text: str) -> Upload:
     try:
         return Upload(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError) as error:
-        raise wrong(f"an image must be in base64: {error}") from error
+        raise invalid(f"an image must be in base64: {error}") from error
 
 
-def _check_size(file: Upload, most: int) -> None:
-    """Its header says how large it is: nothing is decoded before that is known."""
-    if not file.getvalue().startswith(BEGINNINGS):
-        raise wrong("an image must be PNG or JPEG")
+def _check_size(file: Upload, max_pixels: int) -> None:
+    """Refuse what is no image, or too large by its header: nothing is decoded before."""
+    if not file.getvalue().startswith(SIGNATURES):
+        raise invalid("an image must be PNG or JPEG")
     try:
         width, height = image_size(file)
     except ValueError as error:
-        raise wrong(str(error)) from error
-    if width * height > most:
-        raise wrong(f"an image must have at most {most:,} pixels, got {width:,} x {height:,}")
+        raise invalid(str(error)) from error
+    if width * height > max_pixels:
+        raise invalid(
+            f"an image must have at most {max_pixels:,} pixels, got {width:,} x {height:,}"
+        )

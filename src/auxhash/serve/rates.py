@@ -1,4 +1,4 @@
-"""Rates: how often one client may ask.
+"""Rate limits: how often one client may send requests.
 
 By hand: neither Starlette nor uvicorn counts requests by client.
 """
@@ -13,35 +13,35 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from auxhash.serve.refused import RefusedError
 from auxhash.serve.wire import refuse
 
-REMEMBERED = 10_000  # clients
-BURST = 2.0  # seconds of the rate that may come at once
+MAX_CLIENTS = 10_000  # whose buckets are kept
+BURST_SECONDS = 2.0  # requests of so many seconds may come at once
 
 
 class Buckets:
-    """A bucket per client that fills at a steady rate; a request takes one from it.
+    """Token buckets, one per client: each fills at a steady rate, and a request takes one token.
 
     The clients that were seen longest ago are forgotten.
     """
 
     def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate, self._clock = rate, clock
-        self._most = max(1.0, BURST * rate)
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # how much, and when
+        self._capacity = max(1.0, BURST_SECONDS * rate)
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens, and when
 
     def wait(self, client: str) -> float:
-        """Take one: 0, or the seconds until there is one again."""
+        """Take a token and return 0, or return the seconds until there is one."""
         now = self._clock()
-        left, then = self._left.pop(client, (self._most, now))
-        left = min(self._most, left + (now - then) * self._rate)
+        left, then = self._left.pop(client, (self._capacity, now))
+        left = min(self._capacity, left + (now - then) * self._rate)
         taken = left >= 1
         self._left[client] = (left - taken, now)
-        if len(self._left) > REMEMBERED:
+        if len(self._left) > MAX_CLIENTS:
             self._left.popitem(last=False)
         return 0.0 if taken else (1 - left) / self._rate
 
 
 class Rates:
-    """Refuses the requests of a client that come too often; `/healthz` may always be asked."""
+    """Layer that refuses requests of a client that come too often; never those for `/healthz`."""
 
     def __init__(self, app: ASGIApp, rate: float) -> None:
         self._app = app
@@ -52,8 +52,8 @@ class Rates:
             client = scope.get("client") or ("", 0)
             seconds = self._buckets.wait(client[0])
             if seconds:
-                again = str(math.ceil(seconds))
-                told = RefusedError(429, "too many requests", {"Retry-After": again})
-                await refuse(told, scope, receive, send)
+                headers = {"Retry-After": str(math.ceil(seconds))}
+                refused = RefusedError(429, "too many requests", headers)
+                await refuse(refused, scope, receive, send)
                 return
         await self._app(scope, receive, send)

@@ -1,7 +1,7 @@
-"""What travels: requests and answers as JSON.
+"""Schemas of requests and responses, as JSON.
 
-Ids are whole numbers from 0 to 2^63 - 1. JavaScript rounds those above 2^53 - 1, so that answers
-give these as text; requests may give any as text.
+Ids are whole numbers from 0 to 2^63 - 1. JavaScript rounds those above 2^53 - 1, so that responses
+have these as text; requests may have any as text.
 
 Lists of requests stop at their first error: a million wrong numbers are one error, not a million.
 """
@@ -24,19 +24,19 @@ from auxhash.compute.checks import LARGEST_ID
 from auxhash.serve.limits import Limits
 from auxhash.stores.points import MAX_TEXT
 
-EXACT = 2**53 - 1  # whole numbers up to it are exact in JavaScript
+MAX_EXACT = 2**53 - 1  # whole numbers up to it are exact in JavaScript
 LARGEST_NUMBER = 1e100  # of a vector; squares stay finite
 
 
-def _from_digits(value: Any) -> Any:
+def _from_digits(value: object) -> object:
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 19:
         return int(value)
     return value
 
 
-def id_told(name: int) -> int | str:
-    """An id in an answer."""
-    return name if name <= EXACT else str(name)
+def json_id(name: int) -> int | str:
+    """Return an id as responses have it: text, where JavaScript would round the number."""
+    return name if name <= MAX_EXACT else str(name)
 
 
 Id = Annotated[
@@ -53,7 +53,7 @@ Id = Annotated[
         }
     ),
 ]
-IdTold = Annotated[int, Field(ge=0, le=EXACT)] | Annotated[str, Field(pattern="^[0-9]{16,19}$")]
+JsonId = Annotated[int, Field(ge=0, le=MAX_EXACT)] | Annotated[str, Field(pattern="^[0-9]{16,19}$")]
 Number = Annotated[
     float, Field(strict=True, allow_inf_nan=False, ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)
 ]
@@ -64,7 +64,7 @@ Code = Annotated[
     Field(description="Packed code in hexadecimal: bit k of it is bit k % 8 of byte k // 8."),
 ]
 ImageFile = Annotated[str, Field(min_length=1, description="A PNG or JPEG file in base64.")]
-Sought = (
+FilterValue = (
     Annotated[str, Field(strict=True, max_length=MAX_TEXT)]
     | Annotated[bool, Field(strict=True)]
     | Annotated[int, Field(strict=True, ge=-LARGEST_ID, le=LARGEST_ID)]
@@ -72,18 +72,18 @@ Sought = (
 
 
 class Strict(BaseModel):
-    """A request, or part of one: other fields than its own are refused."""
+    """A request, or part of one: fields that it does not have are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
-    def _one_unknown(cls, given: Any) -> Any:
+    def _one_unknown(cls, content: object) -> object:
         """Leave one of the unknown fields, which is refused: each would be an error of its own."""
-        if not isinstance(given, dict):
-            return given
-        known = {name: given[name] for name in cls.model_fields if name in given}
-        unknown = next((name for name in given if name not in known), None)
+        if not isinstance(content, dict):
+            return content
+        known = {name: content[name] for name in cls.model_fields if name in content}
+        unknown = next((name for name in content if name not in known), None)
         return known if unknown is None else {**known, unknown: None}
 
 
@@ -96,7 +96,7 @@ class GivenPoint(Strict):
     payload: dict[str, Any] | None = None
 
     @model_validator(mode="after")
-    def _something(self) -> "GivenPoint":
+    def _vector_or_code(self) -> "GivenPoint":
         if self.vector is None and self.code is None:
             raise ValueError("a point needs a vector or a code")
         return self
@@ -130,12 +130,12 @@ class Deleted(BaseModel):
 
 
 class Filter(Strict):
-    """Which points a query looks at: by ids, or by a field of their payloads."""
+    """Points that a query looks at: by ids, or by a field of their payloads."""
 
     ids: list[Id] | None = None
     field: str | None = None
-    value: Sought | None = None
-    values: list[Sought] | None = None
+    value: FilterValue | None = None
+    values: list[FilterValue] | None = None
 
     @model_validator(mode="after")
     def _one_way(self) -> "Filter":
@@ -195,7 +195,7 @@ class Queries(Strict):
 
 @dataclass(frozen=True)
 class Requests:
-    """The requests of a service, with its limits."""
+    """Schemas of the requests of a service, with its limits."""
 
     upsert: type[Upsert]
     delete: type[Delete]
@@ -203,22 +203,22 @@ class Requests:
 
 
 def requests(limits: Limits) -> Requests:
-    """The requests, with limits in their schemas: they are checked first, and documented."""
+    """Return the schemas with limits: these are checked first, and documented."""
     batch = limits.batch
-    upsert = _limited(Upsert, points=(_some(GivenPoint, batch), ...))
-    delete = _limited(Delete, ids=(_some(Id, batch), ...))
+    upsert = _limited(Upsert, points=(_list_of(GivenPoint, batch), ...))
+    delete = _limited(Delete, ids=(_list_of(Id, batch), ...))
     chosen = _limited(
         Filter,
-        ids=(_some(Id, limits.choice, 0) | None, None),
-        values=(_some(Sought, batch) | None, None),
+        ids=(_list_of(Id, limits.choice, 0) | None, None),
+        values=(_list_of(FilterValue, batch) | None, None),
     )
     ordered = "Candidates by code, ordered by their vectors."
     queries = _limited(
         Queries,
-        vectors=(_some(Vector, batch) | None, None),
-        codes=(_some(Code, batch) | None, None),
-        images=(_some(ImageFile, min(batch, limits.images)) | None, None),
-        ids=(_some(Id, batch, description="Points that are there.") | None, None),
+        vectors=(_list_of(Vector, batch) | None, None),
+        codes=(_list_of(Code, batch) | None, None),
+        images=(_list_of(ImageFile, min(batch, limits.images)) | None, None),
+        ids=(_list_of(Id, batch, description="Points that are there.") | None, None),
         k=(_up_to(limits.k, "10, without a radius.") | None, None),
         limit=(_up_to(limits.k, "Of neighbours within the radius.") | None, None),
         rerank=(_up_to(limits.candidates, ordered) | None, None),
@@ -231,8 +231,8 @@ def _limited(model: Any, **fields: Any) -> Any:
     return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
 
 
-def _some(kind: Any, most: int, least: int = 1, **more: Any) -> Any:
-    """A list of so many."""
+def _list_of(kind: Any, most: int, least: int = 1, **more: Any) -> Any:
+    """Return the type of lists of `least` to `most` items."""
     return Annotated[list[kind], Field(min_length=least, max_length=most, fail_fast=True, **more)]
 
 
@@ -241,7 +241,7 @@ def _up_to(most: int, description: str) -> Any:
 
 
 class Hit(BaseModel):
-    id: IdTold
+    id: JsonId
     distance: float
     payload: dict[str, Any] | None = None
 
@@ -257,7 +257,7 @@ class Answer(BaseModel):
 
 
 class TakenPoint(BaseModel):
-    id: IdTold
+    id: JsonId
     code: str
     vector: list[float] | None
     payload: dict[str, Any] | None
@@ -284,7 +284,7 @@ class Health(BaseModel):
 
 
 class Trouble(BaseModel):
-    """Every answer of 4xx and 5xx."""
+    """Body of every response of 4xx and 5xx."""
 
     error: str
     id: Annotated[str | None, Field(description="Of a fault, in the service's log.")] = None

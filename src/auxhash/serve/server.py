@@ -1,11 +1,10 @@
-"""The server: uvicorn, with patience for slow clients that ends."""
+"""Server: uvicorn, with timeouts for slow clients."""
 
 import asyncio
 import ipaddress
 import signal
 import socket
 from types import FrameType
-from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -14,19 +13,21 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from auxhash.serve.limits import Limits
 from auxhash.serve.work import Work
 
-IDLE = 5  # seconds that a connection may stay without a request
-HEAD = 16 << 10  # bytes of the head of a request
-FINISH = 60  # seconds for what was accepted, when the server is stopped
+IDLE_SECONDS = 5  # timeout of a connection without a request
+MAX_HEAD_BYTES = 16 << 10  # of a request
+SHUTDOWN_SECONDS = 60  # timeout of accepted requests, when the server is stopped
 
 
 class TimedConnection(H11Protocol):
-    """A connection on which the head of a request must arrive, and an answer leave, in time."""
+    """A connection with timeouts: of the head of a request, and of an unread response."""
 
     seconds = 30.0
     _head: asyncio.TimerHandle | None = None
     _unsent = 0
 
-    def connection_made(self, transport: Any) -> None:
+    def connection_made(  # type: ignore[override]
+        self, transport: asyncio.Transport
+    ) -> None:
         super().connection_made(transport)
         self._wait_for_head()
 
@@ -39,7 +40,7 @@ class TimedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def timeout_keep_alive_handler(self) -> None:
-        """No request came; if the answer before is still on its way, look again later."""
+        """Close an idle connection; while the last response is being read, check again later."""
         unsent = self.transport.get_write_buffer_size()
         if unsent and unsent != self._unsent:
             self._unsent = unsent
@@ -64,7 +65,7 @@ class TimedConnection(H11Protocol):
 
 
 class Serving(uvicorn.Server):
-    """A server that ends in order on SIGINT and SIGTERM, and leaves nothing to be raised after."""
+    """A server that shuts down on SIGINT and SIGTERM, and does not raise the signal again."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.force_exit = self.should_exit and sig == signal.SIGINT  # a second Ctrl-C
@@ -72,7 +73,7 @@ class Serving(uvicorn.Server):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
+    """Return True if only this machine can reach the address."""
     if host == "localhost":
         return True
     try:
@@ -82,22 +83,22 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket at the address; port 0 is any free one. OSError says what is wrong with it."""
+    """Return a listening socket; port 0 is any free one. OSError says what is wrong with it."""
     try:
         [(family, kind, number, _, place), *_] = socket.getaddrinfo(
             host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        found = socket.socket(family, kind, number)
+        listener = socket.socket(family, kind, number)
     except OSError as error:
         raise OSError(f"{host}:{port} is no address to listen at: {error.strerror}") from error
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(place)
-        found.listen()  # who connects from now on waits, and is not turned away
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(place)
+        listener.listen()  # clients that connect from now on wait
     except OSError as error:
-        found.close()
+        listener.close()
         raise OSError(f"cannot listen at {host}:{port}: {error.strerror}") from error
-    return found
+    return listener
 
 
 def run(
@@ -110,7 +111,7 @@ def run(
 ) -> None:
     """Serve until SIGINT or SIGTERM, finish what was accepted, and close the store.
 
-    Raises what kept the service from being opened. `proxies` are the addresses whose
+    Raises the error that kept the service from being opened. `proxies` are the addresses whose
     X-Forwarded-For header is believed.
     """
     connection = type("Timed", (TimedConnection,), {"seconds": limits.seconds})
@@ -126,9 +127,9 @@ def run(
         server_header=False,
         limit_concurrency=limits.connections,
         backlog=limits.connections,
-        timeout_keep_alive=min(IDLE, limits.seconds),  # type: ignore[arg-type]  # or a float
-        timeout_graceful_shutdown=FINISH,
-        h11_max_incomplete_event_size=HEAD,
+        timeout_keep_alive=min(IDLE_SECONDS, limits.seconds),  # type: ignore[arg-type]  # or a float
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
     )
     server = Serving(config)
 

@@ -1,6 +1,6 @@
-"""Service: a model and a store, and what a client can ask of them.
+"""Service: requests to a model and a store, without HTTP.
 
-It knows nothing of HTTP. What cannot be answered raises RefusedError with the reason.
+A request that cannot be answered raises RefusedError with the reason.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from auxhash.compute import deadline
 from auxhash.compute.arrays import Array
 from auxhash.compute.version import __version__
 from auxhash.search.index.state import first_twice
-from auxhash.serve.hits import Neighbours, Pairs, Payloads, written
+from auxhash.serve.hits import Neighbours, Pairs, Payloads, to_json
 from auxhash.serve.limits import Limits
-from auxhash.serve.refused import RefusedError, later, wrong
+from auxhash.serve.refused import RefusedError, invalid, unavailable
 from auxhash.serve.schemas import Filter, GivenPoint, Queries
 from auxhash.stores import Having, Point, Store
 from auxhash.stores.store import Among
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from auxhash.learn.hasher import Hasher
     from auxhash.serve.pictures import Pictures
 
-K = 10
+DEFAULT_K = 10
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Queries as codes, with their vectors where they have any."""
+class QueryCodes:
+    """Codes of queries, with their vectors where they have any."""
 
     codes: Packed
     vectors: Array | None
 
 
 class Service:
-    """Answers from a store of codes; any thread may ask.
+    """Answers requests from a store of codes; any thread may call any method.
 
     Args:
-        encoder: makes codes of vectors; without, there are only codes.
-        pictures: makes vectors of images, for the encoder.
+        encoder: encodes vectors; without, requests can have only codes.
+        pictures: turns images into vectors, for the encoder.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Service:
             "n_features": self._n_features,
             "images": self._pictures is not None,
             "keeps_points": self.store.keeps_points,
-            "limits": self.limits.told(),
+            "limits": self.limits.of_one_request(),
         }
 
     def upsert(self, points: Sequence[GivenPoint]) -> int:
@@ -82,14 +82,14 @@ class Service:
         ids = np.array([point.id for point in points], np.int64)
         twice = first_twice(ids)
         if twice is not None:
-            raise wrong(f"points must not name an id twice, {twice} does")
+            raise invalid(f"points must not name an id twice, {twice} does")
         vectors = [point.vector for point in points]
         payloads = [point.payload for point in points]
         codes = self._codes_of(points)
         if self.store.keeps_points:
             self.store.upsert(ids, codes, vectors, payloads)
         elif any(payload is not None for payload in payloads):
-            raise wrong(f"a store of {self._engine} holds codes only, and no payloads")
+            raise invalid(f"a store of {self._engine} holds codes only, and no payloads")
         else:
             self.store.upsert(ids, codes)
         return len(ids)
@@ -98,67 +98,69 @@ class Service:
         return self.store.delete(np.array(ids, np.int64))
 
     def point(self, name: int) -> Point:
-        found = self.store.read([name])
-        if name not in found:
+        points = self.store.read([name])
+        if name not in points:
             raise RefusedError(404, f"there is no point {name}")
-        return found[name]
+        return points[name]
 
     def query(self, asked: Queries) -> bytes:
-        """The neighbours of each query, as JSON."""
-        self._check_asked(asked)
-        wanted, among = self._wanted(asked), self._among(asked.filter)
+        """Return the neighbours of each query, as JSON."""
+        self._check_size(asked)
+        queries, among = self._encoded(asked), self._among(asked.filter)
         answer = None
-        for hold in (False, True):  # points are read after the search: none may change between
-            with self.store.still() if hold else nullcontext():
-                answer = self._answer(asked, wanted, among, hold)
+        for locked in (False, True):  # points are read after the search: none may change between
+            with self.store.still() if locked else nullcontext():
+                answer = self._answer(asked, queries, among, locked)
             if answer is not None:
                 return answer
-        raise later("other programs changed the points during the query: ask again")
+        raise unavailable("other programs changed the points during the query: ask again")
 
     def _metric(self, asked: Queries) -> Literal["euclidean", "cosine"]:
-        """Of re-ranking: as asked for, or else the one that the model was learnt for."""
+        """Return the metric of re-ranking: the request's, or else the model's."""
         learnt = getattr(self._encoder, "metric", None)
         return asked.metric or (learnt if learnt in ("euclidean", "cosine") else "euclidean")
 
-    def _answer(self, asked: Queries, wanted: Wanted, among: Among, held: bool) -> bytes | None:
-        """The answer; None if points have changed meanwhile, or are too many to be read at once.
+    def _answer(
+        self, asked: Queries, queries: QueryCodes, among: Among, locked: bool
+    ) -> bytes | None:
+        """Return the response; None if points have changed meanwhile, or need several reads.
 
-        Then `held` says that no other thread changes them, and they are read in parts.
+        `locked` says that no other thread changes points: then they are read in parts.
         """
-        near, rerank = self._near(asked, wanted, among), asked.rerank is not None
+        near, rerank = self._near(asked, queries, among), asked.rerank is not None
         if not rerank and not asked.with_payload:
-            return written("hamming", near, None)
+            return to_json("hamming", near, None)
         pairs, payloads = Pairs.of(near), Payloads(among, self.limits.answer)
         parts = self.store.parts(pairs.ids, rerank, asked.with_payload)
-        if len(parts) > 1 and not held:
+        if len(parts) > 1 and not locked:
             return None
-        later = rerank and len(parts) > 1  # the payloads, and only those of the hits
+        payloads_later = rerank and len(parts) > 1  # and only those of the hits
         measured = np.empty(len(pairs))
         for part in deadline.each(parts):
-            points = self.store.read(part, rerank, asked.with_payload and not later)
+            points = self.store.read(part, rerank, asked.with_payload and not payloads_later)
             here = pairs.within(part)
-            if not pairs.take(here).fit(points, wanted.codes):
+            if not pairs.take(here).fit(points, queries.codes):
                 return None
             if rerank:
-                assert wanted.vectors is not None
+                assert queries.vectors is not None
                 metric = self._metric(asked)
-                measured[here] = pairs.take(here).measured(points, wanted.vectors, metric)
-            if asked.with_payload and not later and not payloads.add(points):
+                measured[here] = pairs.take(here).measured(points, queries.vectors, metric)
+            if asked.with_payload and not payloads_later and not payloads.add(points):
                 return None
         if rerank:
-            kept = pairs.nearest(measured, K if asked.k is None else asked.k)
+            kept = pairs.nearest(measured, DEFAULT_K if asked.k is None else asked.k)
             near = pairs.take(kept).apart(measured[kept], len(near))
             if (
-                later
+                payloads_later
                 and asked.with_payload
-                and not self._read_payloads(pairs.take(np.sort(kept)), wanted.codes, payloads)
+                and not self._read_payloads(pairs.take(np.sort(kept)), queries.codes, payloads)
             ):
                 return None
         by = self._metric(asked) if rerank else "hamming"
         if not asked.with_payload:
-            return written(by, near, None)
+            return to_json(by, near, None)
         payloads.check(near)
-        return written(by, near, payloads.texts)
+        return to_json(by, near, payloads.texts)
 
     def _read_payloads(self, pairs: Pairs, queries: Packed, payloads: Payloads) -> bool:
         """Read the payloads of hits in parts; False if the points have changed meanwhile."""
@@ -168,35 +170,35 @@ class Service:
                 return False
         return True
 
-    def _near(self, asked: Queries, wanted: Wanted, among: Among) -> list[Neighbours]:
-        """The nearest of each query by code; all within a radius, up to the limit."""
+    def _near(self, asked: Queries, queries: QueryCodes, among: Among) -> list[Neighbours]:
+        """Return the nearest of each query by code, or all within a radius, up to the limit."""
         if asked.radius is None:
-            k = max(K if asked.k is None else asked.k, asked.rerank or 0)
-            found = self.store.search(wanted.codes, k, among)
-            return [Neighbours(far, ids) for far, ids in zip(*found, strict=True)]
+            k = max(DEFAULT_K if asked.k is None else asked.k, asked.rerank or 0)
+            hits = self.store.search(queries.codes, k, among)
+            return [Neighbours(distances, ids) for distances, ids in zip(*hits, strict=True)]
         limit = self.limits.k if asked.limit is None else asked.limit
-        # One more than the limit tells whether there are more, however many there are.
-        found = self.store.search(wanted.codes, limit + 1, among)
+        # One more than the limit shows whether there are more, however many there are.
+        hits = self.store.search(queries.codes, limit + 1, among)
         near = []
-        for far, ids in zip(*found, strict=True):
-            inside = int(np.searchsorted(far, asked.radius, "right"))
+        for distances, ids in zip(*hits, strict=True):
+            inside = int(np.searchsorted(distances, asked.radius, "right"))
             stop = min(inside, limit)
-            near.append(Neighbours(far[:stop], ids[:stop], inside > limit))
+            near.append(Neighbours(distances[:stop], ids[:stop], inside > limit))
         return near
 
-    def _check_asked(self, asked: Queries) -> None:
-        """Refuse what would be too much work; each number alone is within its limit."""
-        given = asked.vectors or asked.codes or asked.images or asked.ids or []
-        most = self.limits
+    def _check_size(self, asked: Queries) -> None:
+        """Refuse too much work; each number of the request alone is within its limit."""
+        queries = asked.vectors or asked.codes or asked.images or asked.ids or []
+        limits = self.limits
         if asked.rerank is not None and not self.store.keeps_points:
-            raise wrong(f"a store of {self._engine} holds codes only: it cannot re-rank")
-        each = max(K if asked.k is None else asked.k, asked.rerank or 0)
+            raise invalid(f"a store of {self._engine} holds codes only: it cannot re-rank")
+        each = max(DEFAULT_K if asked.k is None else asked.k, asked.rerank or 0)
         if asked.radius is not None:
-            each = most.k if asked.limit is None else asked.limit
-        if len(given) > 1 and len(given) * each > most.found:
-            raise wrong(
-                f"{len(given):,} queries for {each:,} each are too many, at most {most.found:,} "
-                "together: ask for fewer, or in several requests"
+            each = limits.k if asked.limit is None else asked.limit
+        if len(queries) > 1 and len(queries) * each > limits.found:
+            raise invalid(
+                f"{len(queries):,} queries for {each:,} each are too many, at most "
+                f"{limits.found:,} together: ask for fewer, or in several requests"
             )
 
     def _among(self, chosen: Filter | None) -> Among:
@@ -209,32 +211,32 @@ class Service:
         assert values is not None
         return Having(chosen.field, tuple(values))
 
-    def _wanted(self, asked: Queries) -> Wanted:
+    def _encoded(self, asked: Queries) -> QueryCodes:
         if asked.codes is not None:
-            return Wanted(self._packed("codes", asked.codes), None)
+            return QueryCodes(self._packed("codes", asked.codes), None)
         if asked.ids is not None:
-            return self._wanted_of_points(asked.ids, vectors=asked.rerank is not None)
+            return self._queries_of_points(asked.ids, vectors=asked.rerank is not None)
         if asked.images is not None:
             if self._pictures is None or self._encoder is None:
-                raise wrong("images cannot be queries: the model was not learnt from pictures")
+                raise invalid("images cannot be queries: the model was not learnt from pictures")
             X = self._pictures.vectors(asked.images, self.limits)
         else:
             assert asked.vectors is not None
             X = self._matrix("vectors", asked.vectors)
         if self._encoder is None:
-            raise wrong("vectors cannot be queries: the service has no model; give codes")
-        return Wanted(self._encoder.encode(X), X)
+            raise invalid("vectors cannot be queries: the service has no model; give codes")
+        return QueryCodes(self._encoder.encode(X), X)
 
-    def _wanted_of_points(self, ids: Sequence[int], vectors: bool) -> Wanted:
-        most = self.limits.values
+    def _queries_of_points(self, ids: Sequence[int], vectors: bool) -> QueryCodes:
+        max_values = self.limits.values
         names, too_many = (
             np.array(ids, np.int64),
-            wrong(
-                f"the vectors of the points must be at most {most:,} numbers together: "
+            invalid(
+                f"the vectors of the points must be at most {max_values:,} numbers together: "
                 "ask in several requests"
             ),
         )
-        if vectors and len(self.store.parts(names, True, False, 8 * most)) > 1:
+        if vectors and len(self.store.parts(names, True, False, 8 * max_values)) > 1:
             raise too_many
         points = self.store.read(names, vectors, False)
         for name in ids:
@@ -243,27 +245,27 @@ class Service:
             if vectors and points[name].vector is None:
                 raise RefusedError(409, f"point {name} was put in as a code: it has no vector")
         codes = np.stack([points[name].code for name in ids])
-        given = [vector for name in ids if (vector := points[name].vector) is not None]
-        if len({len(vector) for vector in given}) > 1:
+        present = [vector for name in ids if (vector := points[name].vector) is not None]
+        if len({len(vector) for vector in present}) > 1:
             raise RefusedError(409, "the points have vectors of different lengths")
-        if sum(map(len, given)) > most:
+        if sum(map(len, present)) > max_values:
             raise too_many
-        return Wanted(codes, np.stack(given) if vectors else None)
+        return QueryCodes(codes, np.stack(present) if vectors else None)
 
     def _codes_of(self, points: Sequence[GivenPoint]) -> Packed:
-        """The given codes, and those that the model makes of vectors."""
+        """Return the codes of points: the points' own, or else by the model of their vectors."""
         codes = np.zeros((len(points), n_bytes(self.store.n_bits)), np.uint8)
-        given = [i for i, point in enumerate(points) if point.code is not None]
-        made = [i for i, point in enumerate(points) if point.code is None]
-        if given:
-            codes[given] = self._packed("code", [points[i].code or "" for i in given])
+        with_code = [i for i, point in enumerate(points) if point.code is not None]
+        without = [i for i, point in enumerate(points) if point.code is None]
+        if with_code:
+            codes[with_code] = self._packed("code", [points[i].code or "" for i in with_code])
         for point in points:
             self._check_length("vector", point.vector)
-        if made:
+        if without:
             if self._encoder is None:
-                raise wrong("a point needs a code: the service has no model that makes one")
-            codes[made] = self._encoder.encode(
-                np.array([points[i].vector for i in made], np.float64)
+                raise invalid("a point needs a code: the service has no model that makes one")
+            codes[without] = self._encoder.encode(
+                np.array([points[i].vector for i in without], np.float64)
             )
         return codes
 
@@ -271,23 +273,23 @@ class Service:
         for vector in vectors:
             self._check_length(name, vector)
         if len({len(vector) for vector in vectors}) > 1:
-            raise wrong(f"{name} must be of the same length")
+            raise invalid(f"{name} must be of the same length")
         return np.array(vectors, np.float64)
 
     def _check_length(self, name: str, vector: Sequence[float] | None) -> None:
-        n, most = self._n_features, self.limits.dimensions
+        n, longest = self._n_features, self.limits.dimensions
         if vector is None:
             return
         if n is not None and len(vector) != n:
-            raise wrong(f"{name} must be {n:,} numbers, as the model takes, got {len(vector):,}")
-        if n is None and len(vector) > most:
-            raise wrong(f"{name} must be at most {most:,} numbers, got {len(vector):,}")
+            raise invalid(f"{name} must be {n:,} numbers, as the model takes, got {len(vector):,}")
+        if n is None and len(vector) > longest:
+            raise invalid(f"{name} must be at most {longest:,} numbers, got {len(vector):,}")
 
     def _packed(self, name: str, texts: Sequence[str]) -> Packed:
         width = n_bytes(self.store.n_bits)
         for text in texts:
             if len(text) != 2 * width:
-                raise wrong(
+                raise invalid(
                     f"{name} of {self.store.n_bits} bits must be {2 * width} hexadecimal digits, "
                     f"got {len(text)}"
                 )
@@ -295,7 +297,7 @@ class Service:
         try:
             return as_packed(rows, name, self.store.n_bits)
         except ValueError as error:
-            raise wrong(str(error)) from error
+            raise invalid(str(error)) from error
 
     @property
     def _n_features(self) -> int | None:

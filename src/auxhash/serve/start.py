@@ -19,28 +19,28 @@ def service(
     n_jobs: int | None = None,
     own: str | None = None,
 ) -> Service:
-    """The store at a URL, which is made if there is a model; `own` is the user's image feature."""
+    """Open the store at a URL, created if there is a model; `own` is the user's image feature."""
     if model is None:
         return Service(stores.open(url, n_jobs=n_jobs), limits=limits)
     from auxhash.learn import encoder
 
-    found = encoder.load(model)
-    found.n_jobs = n_jobs
-    pictures = _pictures(getattr(found, "image_feature_", None), own, n_jobs)
-    return checked(url, found, pictures, limits, n_jobs)
+    fitted = encoder.load(model)
+    fitted.n_jobs = n_jobs
+    pictures = _pictures(getattr(fitted, "image_feature_", None), own, n_jobs)
+    return open_service(url, fitted, pictures, limits, n_jobs)
 
 
-def checked(
+def open_service(
     url: str,
-    found: "Encoder | Hasher",
+    model: "Encoder | Hasher",
     pictures: "Pictures | None",
     limits: Limits | None,
     n_jobs: int | None,
 ) -> Service:
-    """Open a store for a model; closed again if both do not fit together."""
-    store = stores.open(url, found.n_bits, n_jobs)
+    """Open a store for a model; it is closed again if the two do not fit together."""
+    store = stores.open(url, model.n_bits, n_jobs)
     try:
-        return Service(store, found, pictures, limits)
+        return Service(store, model, pictures, limits)
     except BaseException:
         store.close()
         raise
@@ -49,7 +49,7 @@ def checked(
 def _pictures(feature: str | None, own: str | None, n_jobs: int | None) -> "Pictures | None":
     if feature is None:
         if own is not None:
-            raise ValueError("--features is for models of pictures, and this is none")
+            raise ValueError("--features is for models of pictures, and this model is not one")
         return None
     if own is None and not feature.startswith("gist:"):
         return None  # a name in a file is no reason to run code: images are refused

@@ -1,4 +1,4 @@
-"""Work: what requests ask for, done in a few threads, with a short queue before them."""
+"""Work: jobs of requests, run on a few threads behind a short queue."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 
 from auxhash.compute import deadline
 from auxhash.serve.limits import Limits
-from auxhash.serve.refused import later
+from auxhash.serve.refused import unavailable
 from auxhash.serve.service import Service
 
-Got = TypeVar("Got")
+JobResult = TypeVar("JobResult")
 
 
 class Work:
-    """A service that is opened in the background, and asked by a bounded number of threads."""
+    """A service that is opened in the background, and used by a bounded number of threads."""
 
     def __init__(self, opened: Callable[[], Service], limits: Limits) -> None:
         self._opened, self._limits = opened, limits
@@ -23,7 +23,7 @@ class Work:
         self._opening: asyncio.Future[Service] | None = None
         self.failed: BaseException | None = None  # why it could not be opened
         self.on_failure: Callable[[], Any] = lambda: None
-        self.present = 0  # requests that are worked on, or wait for it
+        self.present = 0  # requests in work or in the queue
 
     @property
     def ready(self) -> bool:
@@ -44,13 +44,13 @@ class Work:
         else:
             self.on_failure()
 
-    async def do(self, job: Callable[[Service], Got]) -> Got:
-        """The result of a job in one of the threads; refuses it if too many wait already."""
+    async def do(self, job: Callable[[Service], JobResult]) -> JobResult:
+        """Run a job on one of the threads and return its result; refuse it if the queue is full."""
         service = self._service
         if service is None:
-            raise later("the service is starting")
+            raise unavailable("the service is starting")
         if self.present >= self._limits.workers + self._limits.waiting:
-            raise later("the service is busy: try again")
+            raise unavailable("the service is busy: try again")
         self.present += 1
         try:
             loop = asyncio.get_running_loop()
@@ -58,12 +58,12 @@ class Work:
         finally:
             self.present -= 1
 
-    def _in_time(self, job: Callable[[Service], Got], service: Service) -> Got:
+    def _in_time(self, job: Callable[[Service], JobResult], service: Service) -> JobResult:
         with deadline.within(self._limits.work):
             return job(service)
 
     async def stop(self) -> None:
-        """Finish what was begun, then close the service."""
+        """Finish the jobs that have begun, then close the service."""
         if self._opening is not None:
             await asyncio.wait([self._opening])
         await asyncio.to_thread(self._threads.shutdown)

@@ -19,7 +19,7 @@ from auxhash.model.modelfile import ModelFileError
 from auxhash.serve.limits import Limits
 from auxhash.serve.pictures import Pictures
 from auxhash.serve.service import Service
-from auxhash.serve.start import checked
+from auxhash.serve.start import open_service
 
 BITS, SEED = 32, 0  # of the model
 SIDE, WHITE = 8, 16  # of a digit: pixels, and the brightest of them
@@ -31,7 +31,7 @@ def service(limits: Limits | None = None, n_jobs: int | None = None) -> Service:
     model = _digits_model(folder, n_jobs)
     # Codes belong to the model that made them.
     url = stores.file_url("sqlite", folder / f"digits-{model.fingerprint_[:12]}.db")
-    opened = checked(url, model, Pictures(ImageFeature("digits", ink)), limits, n_jobs)
+    opened = open_service(url, model, Pictures(ImageFeature("digits", ink)), limits, n_jobs)
     if not len(opened.store):
         base = datasets.load("digits", seed=SEED).base
         assert base.X is not None
