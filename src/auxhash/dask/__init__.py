@@ -1,13 +1,13 @@
 """Training, encoding and search on a Dask cluster: the data stays, the model travels.
 
 part        on a worker: one partition, which trains together with the others
-rounds      on the client: what the partitions have to agree on, and partitions that were lost
-learning    what a partition does in the training of a `MACHash`
+rounds      on the client: requests of the partitions, and recovery of lost ones
+learning    the program of a partition in the training of a `MACHash`
 blocks      dask collections as partitions, checked before anything is trained
 machash     `DaskMACHash`
 neighborhash   `DaskNeighborHash`: a sample of all partitions, learnt from on one worker
-distribution   what both have in common
-lazy        what a fitted model makes of dask collections
+distribution   the base class of both
+lazy        outputs of a fitted model for dask collections
 index       `DaskIndex`, exact search over partitions
 watching    the progress bar, and Ctrl-C
 """

@@ -16,7 +16,7 @@ from auxhash.search.index.hamming import as_queries
 
 
 class DaskIndex:
-    """Packed codes of a dask array (n, ceil(n_bits / 8)), as `DaskMACHash.encode` gives them.
+    """Packed codes of a dask array (n, ceil(n_bits / 8)), as of `DaskMACHash.encode`.
 
     Every partition is an index of its own, in the memory of its worker; only queries and results
     travel. Ids are row numbers. Results are those of one `HammingIndex` of all codes: nearest
@@ -26,7 +26,7 @@ class DaskIndex:
         codes: a dask array of uint8.
         n_bits: length of the codes.
         client: a `distributed.Client`; None takes the current one.
-        timeout: the most seconds that a partition may take for its index or for one search.
+        timeout: of a partition for its index, and for one search, in seconds.
     """
 
     def __init__(
@@ -42,12 +42,12 @@ class DaskIndex:
             )
         self._cluster = Cluster(client, checks.number("timeout", timeout, 0, strict=True))
         dask = self._cluster.client
-        held = dask.compute(rows_of(codes, "codes"))
-        sizes = self._results([dask.submit(len, block, pure=False) for block in held])
+        blocks = dask.compute(rows_of(codes, "codes"))
+        sizes = self._results([dask.submit(len, block, pure=False) for block in blocks])
         firsts = np.cumsum([0, *sizes])
         self._shards = [
             dask.submit(_indexed, block, self.n_bits, int(first), pure=False)
-            for block, first, size in zip(held, firsts, sizes, strict=False)
+            for block, first, size in zip(blocks, firsts, sizes, strict=False)
             if size
         ]
         self._n = int(firsts[-1])
@@ -60,18 +60,18 @@ class DaskIndex:
         return f"DaskIndex({count(len(self), 'code')} of {count(self.n_bits, 'bit')}, {shards})"
 
     def search(self, codes: ArrayLike, k: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Distances and ids of the k nearest codes, as `HammingIndex.search` gives them."""
+        """Return distances and ids of the k nearest codes, as `HammingIndex.search` does."""
         if not self._n:
             raise ValueError("the index is empty: its dask array holds no codes")
         queries, k = as_queries(codes, self.n_bits), checks.whole("k", k, 1)
-        # A task, not `scatter`: Dask can give it again if the worker that holds it is lost.
+        # A task, not `scatter`: Dask can compute it again if the worker that has it is lost.
         sent = self._cluster.client.submit(np.asarray, queries, pure=False)
-        asked = [
+        futures = [
             self._cluster.client.submit(_searched, shard, sent, k, pure=False)
             for shard in self._shards
         ]
-        found = self._results(asked)
-        distances, ids = (np.concatenate(part, axis=1) for part in zip(*found, strict=True))
+        results = self._results(futures)
+        distances, ids = (np.concatenate(part, axis=1) for part in zip(*results, strict=True))
         # Stable: ties stay in the order of the partitions, and so of the rows.
         nearest = np.argsort(distances, axis=1, kind="stable")[:, :k]
         return np.take_along_axis(distances, nearest, 1), np.take_along_axis(ids, nearest, 1)
@@ -84,5 +84,7 @@ def _indexed(codes: Packed, n_bits: int, first: int) -> HammingIndex:
     return HammingIndex(n_bits).add(codes, np.arange(first, first + len(codes)))
 
 
-def _searched(index: HammingIndex, queries: Packed, k: int) -> tuple[Any, Any]:
+def _searched(
+    index: HammingIndex, queries: Packed, k: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     return index.search(queries, k)

@@ -1,4 +1,4 @@
-"""What a partition does in the training of a `MACHash`: the training of a single machine."""
+"""Program of a partition in the training of a `MACHash`: the training of a single machine."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -22,11 +22,11 @@ from auxhash.mac.hashfunctions import HashFunction
 from auxhash.mac.loop import Step
 from auxhash.model.identity import in_words
 
-HOLDING = 4  # which of a training's generators draws the points to hold out
+HOLD_OUT_GENERATOR = 4  # position of the generator that draws the points to hold out
 
 
-class Described(NamedTuple):
-    """A partition's data, as far as others must know it."""
+class PartitionSummary(NamedTuple):
+    """Facts of a partition's data that the client needs."""
 
     n: int
     n_features: int
@@ -36,7 +36,7 @@ class Described(NamedTuple):
 
 
 class Model(NamedTuple):
-    """What all partitions have learnt together."""
+    """Model that all partitions have learnt together."""
 
     h: HashFunction
     loss: float
@@ -45,8 +45,8 @@ class Model(NamedTuple):
     interrupted: bool
 
 
-class Ended(NamedTuple):
-    """What a partition ends with."""
+class PartitionResult(NamedTuple):
+    """Result of a partition."""
 
     n: int  # points learnt from
     model: Model | None  # from the first partition alone: it is the same in every one
@@ -54,7 +54,7 @@ class Ended(NamedTuple):
 
 @dataclass(frozen=True)
 class Learning:
-    """The program of a partition."""
+    """Program of a partition."""
 
     settings: Settings
     n_jobs: int | None = None  # threads; None takes those of the worker
@@ -62,37 +62,40 @@ class Learning:
     @threads.one_blas_thread()
     def __call__(
         self, n_threads: int | None, X: Any, y: Any, generators: Sequence[np.random.Generator]
-    ) -> Ended:
-        """Learn from partition X, y, together with the others, on so many threads."""
+    ) -> PartitionResult:
+        """Learn from partition X, y, together with the others, on `n_threads` threads."""
         points = _checked(X, y)
         with context.using(n_jobs=n_threads if self.n_jobs is None else self.n_jobs):
-            # Copied: a partition that is run anew must begin with the same ones.
-            found = Training(self.settings, points, deepcopy(list(generators))).run()
-        model = Model(found.h, found.loss, found.two_step, found.history, found.interrupted)
-        told = model if peers().place == 0 else None
-        return Ended(len(found.codes), told)
+            # Copied: a partition that is run again must begin with the same ones.
+            trained = Training(self.settings, points, deepcopy(list(generators))).run()
+        if peers().place != 0:
+            return PartitionResult(len(trained.codes), None)
+        model = Model(
+            trained.h, trained.loss, trained.two_step, trained.history, trained.interrupted
+        )
+        return PartitionResult(len(trained.codes), model)
 
 
-def describe(X: Any, y: Any) -> Described:
-    """Look at a partition before the training; raises if its points cannot be learnt from."""
+def summarize(X: Any, y: Any) -> PartitionSummary:
+    """Check a partition before the training, and return its facts."""
     if np.ndim(X) != 2:
         raise ArgumentError(f"X must be of shape (n, D), got shape {np.shape(X)}")
     n, n_features = np.shape(X)
     if len(y) != n:
         raise ArgumentError(f"X has {n} rows, but y has {len(y)}")
     if not n:
-        return Described(0, n_features, np.empty(0), False, "")
+        return PartitionSummary(0, n_features, np.empty(0), False, "")
     labels = checks.classes("y", y, n)
-    found = np.unique(labels) if labels.ndim == 1 else np.flatnonzero(labels.any(axis=0))
+    present = np.unique(labels) if labels.ndim == 1 else np.flatnonzero(labels.any(axis=0))
     mark = ""
     if n > 1:
         points = _checked(X, y)
         mark = fingerprint(points.X, points.y)
-    return Described(n, n_features, found, labels.ndim == 2, mark)
+    return PartitionSummary(n, n_features, present, labels.ndim == 2, mark)
 
 
 def data_in_words(X: Any, y: Any) -> str:
-    """A text that tells a partition's data from any other."""
+    """Return a text that identifies a partition's data."""
     points = _checked(X, y)
     return in_words((points.X, points.y))
 
@@ -104,7 +107,7 @@ def _checked(X: Any, y: Any) -> TrainingPoints:
 def codes_of(
     X: Any, y: Any, h: HashFunction, validation: Validation | None, rng: np.random.Generator
 ) -> tuple[Packed, NDArray[Any] | None]:
-    """Packed codes and labels of the points of a partition that were learnt from.
+    """Return packed codes and labels of the points of a partition that were learnt from.
 
     `rng` is the generator that drew the points to hold out.
     """
@@ -113,9 +116,9 @@ def codes_of(
 
 
 def generators_of(n: int, drawn: np.random.Generator) -> list[list[np.random.Generator]]:
-    """The generators of each of n partitions; of a single one, those of a single machine."""
+    """Return the generators of each of n partitions; of a single one, those of one machine."""
     parts = drawn.spawn(PARTS)
     if n == 1:
         return [parts]
     spawned = [part.spawn(n) for part in parts]
-    return [[some[place] for some in spawned] for place in range(n)]
+    return [[each[place] for each in spawned] for place in range(n)]

@@ -16,8 +16,14 @@ from auxhash.compute.cluster import Cluster
 from auxhash.compute.random import RandomState, generator
 from auxhash.dask import blocks, lazy
 from auxhash.dask.blocks import Blocks, Loaded
-from auxhash.dask.distribution import OWN, Distributed
-from auxhash.dask.learning import HOLDING, Learning, codes_of, data_in_words, generators_of
+from auxhash.dask.distribution import NOT_PASSED_ON, OWN_PARAMETERS, Distributed
+from auxhash.dask.learning import (
+    HOLD_OUT_GENERATOR,
+    Learning,
+    codes_of,
+    data_in_words,
+    generators_of,
+)
 from auxhash.dask.rounds import Rounds, Traffic
 from auxhash.dask.watching import Watcher
 from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, MACHash
@@ -31,8 +37,8 @@ from auxhash.mac import hashfunctions, zstep
 from auxhash.mac.hashfunctions import NetworkHash, SVMHash
 from auxhash.model.identity import in_words
 
-# What a MACHash learns, in the order in which it does: equal models are equal files.
-LEARNT = (
+# Attributes of a fitted MACHash, in the order in which it sets them: equal models are equal files.
+LEARNT_ATTRIBUTES = (
     *("feature_names_in_", "n_features_in_", "device_", "hash_function_", "loss_", "two_step_"),
     "history_",
     *("n_iter_", "codes_", "labels_", "n_learnt_", "fingerprint_", "interrupted_"),
@@ -55,12 +61,12 @@ class DaskMACHash(Distributed, MACHash):
             device is "cpu", which "auto" is, too; init must be None; validation compares labels.
             n_jobs are threads per partition: None takes as many as the worker has.
         client: a `distributed.Client`; None takes the current one.
-        timeout: the most seconds that one step of one partition may take, and its loading.
+        timeout: of one step of one partition, and of its loading, in seconds.
 
     Attributes:
         hash_function_, loss_, history_, ...: as in `MACHash`.
         codes_, labels_: of the training points, lazily: dask arrays in the order of the partitions.
-        traffic_: list of `Traffic`: what travelled, step by step.
+        traffic_: list of `Traffic`, step by step.
         n_lost_: partitions that were lost with their workers, and caught up.
     """
 
@@ -94,9 +100,8 @@ class DaskMACHash(Distributed, MACHash):
         client: Any = None,
         timeout: float = 3600.0,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name not in ("self", *OWN)}
-        given.pop("__class__", None)
-        super().__init__(**given)
+        parameters = {name: value for name, value in locals().items() if name not in NOT_PASSED_ON}
+        super().__init__(**parameters)
         self.client = client
         self.timeout = timeout
 
@@ -107,18 +112,19 @@ class DaskMACHash(Distributed, MACHash):
 
         Every partition needs at least two classes, and should hold all of them: shuffle rows that
         are sorted. Empty partitions are passed over. X and y are loaded into the memory of the
-        workers while this takes; what Dask cannot compute again is lost with its worker.
+        workers while this takes; data that Dask cannot compute again is lost with its worker.
 
         Args:
             checkpoint: a folder to keep the state of the training in, on the client's machine. If
-                the client dies, the same call with the same data and parameters goes on: what was
-                summed and learnt is not computed again, only the partitions' own Z steps are.
+                the client dies, the same call with the same data and parameters resumes it: sums
+                and hash functions are not computed again, only the partitions' own Z steps are.
 
         Ctrl-C stops after the current step with the best hash function so far, and a
         `TrainingInterrupted` warning; a second one stops at once.
 
-        Raises ValueError for what cannot be learnt from, `ClusterError` if scheduler or workers are
-        gone for good, and TimeoutError; what goes wrong in a partition is raised with its number.
+        Raises ValueError for data that cannot be learnt from, `ClusterError` if the scheduler or
+        workers are gone for good, and TimeoutError; an error in a partition is raised with its
+        number.
         """
         self._check_parameters()
         cluster = Cluster(self.client, float(self.timeout))
@@ -126,75 +132,76 @@ class DaskMACHash(Distributed, MACHash):
         loaded = blocks.load(cluster, parts)
         self._take_names(parts, self._going_on())
         if checkpoint is None:
-            return self._trained(cluster, parts, loaded, None)
+            return self._train_on_cluster(cluster, parts, loaded, None)
         # Before any generator among the parameters is drawn from.
         run = self._run_in_words(cluster, loaded)
         with checkpoints.opened(checkpoint, run) as kept:
-            return self._trained(cluster, parts, loaded, kept)
+            return self._train_on_cluster(cluster, parts, loaded, kept)
 
-    def _trained(
+    def _train_on_cluster(
         self, cluster: Cluster, parts: Blocks, loaded: Loaded, kept: Checkpoint | None
     ) -> Self:
-        """Train on the partitions that hold points, and keep what was learnt."""
+        """Train on the partitions that hold points, and set the fitted attributes."""
         generators = generators_of(len(loaded.data), generator(self.random_state))
         if kept is not None:
             flat = kept.generators([one for own in generators for one in own])
             generators = [flat[at : at + PARTS] for at in range(0, len(flat), PARTS)]
         settings = replace(self._settings(), verbose=0)
         if settings.going_on:
-            these = self.n_learnt_ if loaded.fingerprint == self.fingerprint_ else 0
-            settings = replace(settings, learnt_from=self.n_learnt_ - these)
-        given = [(own,) for own in generators]
-        rounds = Rounds(cluster, Learning(settings, self.n_jobs), loaded.data, given, kept)
+            again = self.n_learnt_ if loaded.fingerprint == self.fingerprint_ else 0
+            settings = replace(settings, learnt_from=self.n_learnt_ - again)
+        arguments = [(own,) for own in generators]
+        rounds = Rounds(cluster, Learning(settings, self.n_jobs), loaded.data, arguments, kept)
         with interrupt.watching() as watch, Watcher(watch, settings, bool(self.verbose)) as watcher:
-            found = rounds.run(watcher)
-        [model] = [one.model for one in found if one.model is not None]
+            results = rounds.run(watcher)
+        [model] = [one.model for one in results if one.model is not None]
         self.hash_function_, self.loss_, self.two_step_ = model.h, model.loss, model.two_step
         self.history_, self.interrupted_ = model.history, model.interrupted
         self.device_ = "cpu"
         self.n_iter_ = len(self.history_)
-        self.n_learnt_ = sum(one.n for one in found) + settings.learnt_from
+        self.n_learnt_ = sum(one.n for one in results) + settings.learnt_from
         self.fingerprint_ = loaded.fingerprint
         self.traffic_, self.n_lost_ = rounds.traffic, rounds.lost
         data = [(parts.X[place], parts.y[place]) for place in loaded.places]
         trained_on = [
-            (*both, own[HOLDING], one.n)
-            for both, own, one in zip(data, generators, found, strict=True)
+            (*both, own[HOLD_OUT_GENERATOR], one.n)
+            for both, own, one in zip(data, generators, results, strict=True)
         ]
         self._trained_on = trained_on, settings.validation
-        self._labels = loaded.found[0].labels.dtype, (np.nan,) * loaded.found[0].several
+        first = loaded.summaries[0]
+        self._labels = first.labels.dtype, (np.nan,) * first.several
         if self.interrupted_:
             interrupt.warn(f"iteration {self.history_[-1].iteration}", "the best", kept)
         return self
 
     def _run_in_words(self, cluster: Cluster, loaded: Loaded) -> checkpoints.RunIdentity:
-        """All that the result depends on, by name, each as a text; the data by every byte."""
+        """Return all inputs of the result by name, each as a text; the data by every byte."""
         marks = [cluster.client.submit(data_in_words, *both, pure=False) for both in loaded.data]
         parts: dict[str, Any] = {"method": type(self).__name__}
         parts["partitions"] = [cluster.result(mark, place) for place, mark in enumerate(marks)]
         parts |= self.get_params(deep=False)
         if self._going_on():
             parts["the model to go on from"] = self.hash_function_, self.n_learnt_
-        without = (*OWN, *PARAMETERS_WITHOUT_EFFECT)
+        without = (*OWN_PARAMETERS, *PARAMETERS_WITHOUT_EFFECT)
         return {name: in_words(value) for name, value in parts.items() if name not in without}
 
     @property
     def codes_(self) -> Any:  # type: ignore[override]
         """Packed codes of the points learnt from: a dask array, computed when it is asked for."""
         width = n_bytes(int(self.n_bits))
-        made = [(both[0], (n, width)) for both, n in self._made_of_training_points()]
-        return lazy.joined(made, np.dtype(np.uint8))
+        parts = [(both[0], (n, width)) for both, n in self._codes_and_labels()]
+        return lazy.joined(parts, np.dtype(np.uint8))
 
     @property
     def labels_(self) -> Any:  # type: ignore[override]
         """Labels of the points learnt from, as `codes_`."""
-        made = [(both[1], (n, *self._labels[1])) for both, n in self._made_of_training_points()]
-        return lazy.joined(made, self._labels[0])
+        parts = [(both[1], (n, *self._labels[1])) for both, n in self._codes_and_labels()]
+        return lazy.joined(parts, self._labels[0])
 
-    def _made_of_training_points(self) -> list[tuple[Any, int]]:
-        """Each partition's codes and labels as a lazy pair, and how many there are."""
+    def _codes_and_labels(self) -> list[tuple[Any, int]]:
+        """Return each partition's codes and labels as a lazy pair, and the number of its points."""
         if not hasattr(self, "_trained_on"):
-            raise AttributeError("codes_ and labels_ are there once it is fitted")
+            raise AttributeError("codes_ and labels_ exist only after fit")
         parts, validation = self._trained_on
         return [
             (lazy.pair(codes_of)(X, y, self.hash_function_, validation, rng), n)
@@ -202,29 +209,31 @@ class DaskMACHash(Distributed, MACHash):
         ]
 
     def to_local(self, codes: bool = True) -> MACHash:
-        """An ordinary `MACHash`, which saves, exports and searches as ever.
+        """Return an ordinary `MACHash`, which saves, exports and searches.
 
         It holds the codes and labels of the training points, n_bits / 8 bytes of each, which are
         computed on the cluster and brought here; with codes=False none, and encodes the same.
         """
         check_is_fitted(self)
-        model = self._light()
+        model = self._without_codes()
         if not checks.flag("codes", codes):
             return model
         cluster = Cluster(self.client, float(self.timeout))
-        futures = cluster.client.compute([both for both, _ in self._made_of_training_points()])
-        found = [cluster.result(future, place) for place, future in enumerate(futures)]
-        model.codes_ = np.concatenate([some for some, _ in found])
-        model.labels_ = np.concatenate([labels for _, labels in found])
+        futures = cluster.client.compute([both for both, _ in self._codes_and_labels()])
+        results = [cluster.result(future, place) for place, future in enumerate(futures)]
+        model.codes_ = np.concatenate([packed for packed, _ in results])
+        model.labels_ = np.concatenate([labels for _, labels in results])
         return model
 
-    def _light(self) -> MACHash:
-        """A MACHash that encodes as this one does, without codes of the training points."""
-        parameters = {name: v for name, v in self.get_params(deep=False).items() if name not in OWN}
+    def _without_codes(self) -> MACHash:
+        """Return a MACHash that encodes as this one does, without codes of the training points."""
+        parameters = self.get_params(deep=False)
+        for name in OWN_PARAMETERS:
+            del parameters[name]
         model = MACHash(**parameters)
-        none = {"codes_": np.empty((0, n_bytes(int(self.n_bits))), np.uint8), "labels_": None}
-        learnt = {**vars(self), **none}
-        for name in LEARNT:
+        empty = {"codes_": np.empty((0, n_bytes(int(self.n_bits))), np.uint8), "labels_": None}
+        learnt = {**vars(self), **empty}
+        for name in LEARNT_ATTRIBUTES:
             if name in learnt:
                 setattr(model, name, learnt[name])
         return model

@@ -18,7 +18,7 @@ from auxhash.compute.cluster import Cluster
 from auxhash.compute.neighbors import Metric
 from auxhash.compute.random import RandomState, generator
 from auxhash.dask import blocks, lazy
-from auxhash.dask.distribution import OWN, Distributed
+from auxhash.dask.distribution import NOT_PASSED_ON, OWN_PARAMETERS, Distributed
 from auxhash.dask.part import n_threads
 from auxhash.learn.hasher import check_points, fingerprint
 from auxhash.learn.neighborhash import NeighborHash
@@ -26,12 +26,13 @@ from auxhash.learn.training.ranking import PARTS, RankResult, RankSettings, Rank
 from auxhash.mac import hashfunctions
 from auxhash.mac.hashfunctions import HashFunction
 
-# What a NeighborHash learns, in the order in which it does: equal models are equal files.
-LEARNT = (
+# Attributes of a fitted NeighborHash, in the order in which it sets them: equal models are equal
+# files.
+LEARNT_ATTRIBUTES = (
     *("feature_names_in_", "n_features_in_", "device_", "hash_function_", "history_"),
     *("n_learnt_", "interrupted_", "labels_", "fingerprint_", "codes_"),
 )
-LEAST = 3  # points
+MIN_POINTS = 3
 
 
 class DaskNeighborHash(Distributed, NeighborHash):
@@ -39,14 +40,14 @@ class DaskNeighborHash(Distributed, NeighborHash):
 
     Each partition gives its share of `max_points`, in proportion to its points; the sample moves to
     one worker, which trains as a single machine does. One partition gives `NeighborHash`'s codes,
-    to the last bit, and several the same codes on any number of workers and threads. What is
+    to the last bit, and several the same codes on any number of workers and threads. Data
     lost with a worker is computed again.
 
     Args:
         n_bits, metric, ..., verbose: as for `NeighborHash`; max_points must be a number. n_jobs are
             threads: None takes as many as the worker has. verbose has no effect.
         client: a `distributed.Client`; None takes the current one.
-        timeout: the most seconds that the training, or the loading of a partition, may take.
+        timeout: of the training, and of the loading of a partition, in seconds.
 
     Attributes:
         hash_function_, history_, ...: as in `NeighborHash`.
@@ -68,16 +69,15 @@ class DaskNeighborHash(Distributed, NeighborHash):
         client: Any = None,
         timeout: float = 3600.0,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name not in ("self", *OWN)}
-        given.pop("__class__", None)
-        super().__init__(**given)
+        parameters = {name: value for name, value in locals().items() if name not in NOT_PASSED_ON}
+        super().__init__(**parameters)
         self.client = client
         self.timeout = timeout
 
     def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
         """Learn from X (n, D), a dask array cut along the rows or a dataframe; y must be None.
 
-        Empty partitions are passed over. Raises ValueError for what cannot be learnt from,
+        Empty partitions are passed over. Raises ValueError for data that cannot be learnt from,
         `ClusterError` if scheduler or workers are gone for good, and TimeoutError.
         """
         self._check_parameters()
@@ -85,33 +85,33 @@ class DaskNeighborHash(Distributed, NeighborHash):
             raise ArgumentError("y must be None: labels are not learnt from")
         cluster = Cluster(self.client, float(self.timeout))
         parts = blocks.check_points(X)
-        looks = cluster.results(_look, [(block,) for block in parts.X])
-        sizes = [one.n for one in looks]
-        for place, one in enumerate(looks):
+        summaries = cluster.results(_summarize, [(block,) for block in parts.X])
+        sizes = [one.n for one in summaries]
+        for place, one in enumerate(summaries):
             if one.n and one.n_features != parts.n_features:
                 raise ArgumentError(
                     f"partition {place} has {one.n_features} features, and X is said to have "
                     f"{parts.n_features}"
                 )
-        if sum(sizes) < LEAST:
-            raise ArgumentError(f"X must hold {LEAST} points or more, got {sum(sizes)}")
+        if sum(sizes) < MIN_POINTS:
+            raise ArgumentError(f"X must hold {MIN_POINTS} points or more, got {sum(sizes)}")
         self._take_names(parts)
         self._trained_on = [(block, n) for block, n in zip(parts.X, sizes, strict=True) if n]
-        found = self._trained(cluster)
+        result = self._train_on_cluster(cluster)
         self.device_ = "cpu"
-        self.hash_function_, self.history_ = found.h, found.history
-        self.n_learnt_, self.interrupted_, self.labels_ = found.n_learnt, found.interrupted, None
-        marks = [one.fingerprint for one in looks if one.n]
+        self.hash_function_, self.history_ = result.h, result.history
+        self.n_learnt_, self.interrupted_, self.labels_ = result.n_learnt, result.interrupted, None
+        marks = [one.fingerprint for one in summaries if one.n]
         joined = hashlib.sha256("".join(marks).encode()).hexdigest()
         self.fingerprint_ = marks[0] if len(marks) == 1 else joined
         return self
 
-    def _trained(self, cluster: Cluster) -> RankResult:
-        """The training, on one worker: the sample is moved to it by Dask, not by the client."""
+    def _train_on_cluster(self, cluster: Cluster) -> RankResult:
+        """Train on one worker: the sample is moved to it by Dask, not by the client."""
         parts, sizes = zip(*self._trained_on, strict=True)
         generators = generator(self.random_state).spawn(PARTS)
         drawing = [generators[0]] if len(parts) == 1 else generators[0].spawn(len(parts))
-        shares = _shares(checks.whole("max_points", self.max_points, LEAST), sizes)
+        shares = _shares(checks.whole("max_points", self.max_points, MIN_POINTS), sizes)
         sample = [
             lazy.single(_sample)(block, share, own)
             for block, share, own in zip(parts, shares, drawing, strict=True)
@@ -126,32 +126,34 @@ class DaskNeighborHash(Distributed, NeighborHash):
     def codes_(self) -> Any:  # type: ignore[override]
         """Packed codes of all points: a dask array, computed when it is asked for."""
         if not hasattr(self, "_trained_on"):
-            raise AttributeError("codes_ are there once it is fitted")
+            raise AttributeError("codes_ exist only after fit")
         width, make = n_bytes(int(self.n_bits)), lazy.single(_codes)
-        made = [(make(block, self.hash_function_), (n, width)) for block, n in self._trained_on]
-        return lazy.joined(made, np.dtype(np.uint8))
+        parts = [(make(block, self.hash_function_), (n, width)) for block, n in self._trained_on]
+        return lazy.joined(parts, np.dtype(np.uint8))
 
     def to_local(self, codes: bool = True) -> NeighborHash:
-        """An ordinary `NeighborHash`, which saves, exports and searches as ever.
+        """Return an ordinary `NeighborHash`, which saves, exports and searches.
 
         It holds the codes of all points, n_bits / 8 bytes of each, which are computed on the
         cluster and brought here; with codes=False none, and encodes the same.
         """
         check_is_fitted(self)
-        model = self._light()
+        model = self._without_codes()
         if checks.flag("codes", codes):
             cluster = Cluster(self.client, float(self.timeout))
-            given = [(block, self.hash_function_) for block, _ in self._trained_on]
-            model.codes_ = np.concatenate(cluster.results(_codes, given))
+            arguments = [(block, self.hash_function_) for block, _ in self._trained_on]
+            model.codes_ = np.concatenate(cluster.results(_codes, arguments))
         return model
 
-    def _light(self) -> NeighborHash:
-        """A NeighborHash that encodes as this one does, without codes of the training points."""
-        parameters = {name: v for name, v in self.get_params(deep=False).items() if name not in OWN}
+    def _without_codes(self) -> NeighborHash:
+        """Return a NeighborHash that encodes as this one, without codes of the training points."""
+        parameters = self.get_params(deep=False)
+        for name in OWN_PARAMETERS:
+            del parameters[name]
         model = NeighborHash(**parameters)
-        none = {"codes_": np.empty((0, n_bytes(int(self.n_bits))), np.uint8)}
-        learnt = {**vars(self), **none}
-        for name in LEARNT:
+        empty = {"codes_": np.empty((0, n_bytes(int(self.n_bits))), np.uint8)}
+        learnt = {**vars(self), **empty}
+        for name in LEARNT_ATTRIBUTES:
             if name in learnt:
                 setattr(model, name, learnt[name])
         return model
@@ -162,41 +164,41 @@ class DaskNeighborHash(Distributed, NeighborHash):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         checks.number("timeout", self.timeout, 0, strict=True)
-        checks.whole("max_points", self.max_points, LEAST)
+        checks.whole("max_points", self.max_points, MIN_POINTS)
         if hashfunctions.is_shared(self.hash_function):
             raise ArgumentError("hash_function must be one of NumPy here, and no PyTorch module")
 
 
-class _Look(NamedTuple):
-    """A partition, as far as others must know it."""
+class _PointsSummary(NamedTuple):
+    """Facts of a partition that the client needs."""
 
     n: int
     n_features: int
     fingerprint: str
 
 
-def _look(X: Any) -> _Look:
-    """Look at a partition before the training; raises if it holds what is no number."""
+def _summarize(X: Any) -> _PointsSummary:
+    """Check a partition before the training, and return its facts."""
     if np.ndim(X) != 2:
         raise ArgumentError(f"X must be of shape (n, D), got shape {np.shape(X)}")
     n, n_features = np.shape(X)
-    return _Look(n, n_features, fingerprint(_checked(X), None) if n else "")
+    return _PointsSummary(n, n_features, fingerprint(_checked(X), None) if n else "")
 
 
 def _checked(X: Any) -> NDArray[Any]:
     return check_points(NeighborHash(), X, least=1, whole=False)
 
 
-def _shares(most: int, sizes: Sequence[int]) -> list[int]:
-    """How many points each partition gives: in proportion, rounded so that they add up."""
+def _shares(max_points: int, sizes: Sequence[int]) -> list[int]:
+    """Return the sample size of each partition: in proportion, rounded so that they add up."""
     before, total = np.cumsum([0, *sizes]).tolist(), sum(sizes)
-    most = min(most, total)
-    ends = [most * end // total for end in before]
+    n = min(max_points, total)
+    ends = [n * end // total for end in before]
     return [int(end - start) for start, end in pairwise(ends)]
 
 
 def _sample(X: Any, share: int, rng: np.random.Generator) -> NDArray[Any]:
-    """So many rows of a partition, drawn as a single machine draws them."""
+    """Draw `share` rows of a partition, as a single machine draws them."""
     points = _checked(X)
     if share == len(points):
         return points

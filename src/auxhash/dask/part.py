@@ -5,8 +5,8 @@ were alone on a single machine; where the program needs something from its peers
 the client gets a `Request`, and answers it once all partitions have asked. So a worker can hold any
 number of partitions, and each computes only while the client waits for it.
 
-All that came from the peers is in the client's log. A partition that was lost runs the program anew
-on another worker, with the answers from the log, and ends up where it was, to the last bit: the
+All answers of the peers are in the client's log. A partition that was lost runs the program again
+on another worker, with the answers from the log, and ends up in the same state, bit by bit: the
 program depends on nothing but its data, its generators and the answers.
 """
 
@@ -29,12 +29,12 @@ CLOSED = object()  # in place of a reply: the training is over
 
 
 class Request(NamedTuple):
-    """What a partition asks for, or its last word."""
+    """A request from a partition, or its result."""
 
     kind: str  # a method of Peers; "outcome" of `once`; or, at the end, "done" or "failed"
     value: Any
-    where: int = 0  # for "by" the place; for "outcome" where in the log its making began
-    at: int = 0  # how many answers there have been, this one included
+    where: int = 0  # for "by" the place; for "outcome" the position in the log where it began
+    at: int = 0  # number of answers so far, this one included
 
 
 @register("ClusterAnswer")
@@ -42,15 +42,15 @@ class LogEntry(NamedTuple):
     """One answer in the log."""
 
     value: Any
-    outcome: bool = False  # of `once`: it stands for all answers that its making took
+    outcome: bool = False  # of `once`: it replaces all answers that were needed for it
 
 
 class ClosedError(BaseException):
-    """Ends the program's thread: nobody waits for it any more. No program is to handle it."""
+    """Ends the program's thread, whose result is no longer needed. No program is to handle it."""
 
 
 class PartitionPeers:
-    """The peers of one partition; see `compute.peers.Peers`."""
+    """Peers of one partition; see `compute.peers.Peers`."""
 
     def __init__(self, n: int, place: int, limit: float) -> None:
         self.n, self.place, self.limit = n, place, limit
@@ -73,27 +73,27 @@ class PartitionPeers:
         return joined
 
     def by(self, place: int, make: Callable[[], Common]) -> Common:
-        made = make() if place == self.place else None
-        return self._exchange("by", made, place)  # type: ignore[no-any-return]
+        value = make() if place == self.place else None
+        return self._exchange("by", value, place)  # type: ignore[no-any-return]
 
     def once(self, make: Callable[[], Common]) -> Common:
         if self.at < len(self.log) and self.log[self.at].outcome:
             self.at += 1
-            told: Common = _copied(self.log[self.at - 1].value)
-            return told
+            logged: Common = _copied(self.log[self.at - 1].value)
+            return logged
         began = self.at
-        made = make()
-        self._exchange("outcome", made if self.place == 0 else None, began)
+        outcome = make()
+        self._exchange("outcome", outcome if self.place == 0 else None, began)
         self.at = began + 1
-        del self.log[began:]  # answers that the making took, if it was lost in the middle
-        return made
+        del self.log[began:]  # answers needed for it, if it was lost in the middle
+        return outcome
 
     def tell(self, said: Any) -> bool:
         return bool(self._exchange("tell", said if self.place == 0 else None))
 
     def _exchange(self, kind: str, value: Any, where: int = 0) -> Any:
         if self.n == 1 and kind not in ("outcome", "tell"):
-            return value  # the client could not say otherwise
+            return value  # the answer of the client would be the same
         self.at += 1
         if self.at <= len(self.log):
             return _copied(self.log[self.at - 1].value)
@@ -108,20 +108,20 @@ class PartitionPeers:
 
 
 class Partition:
-    """A partition's program, in a thread of its own; a method returns the program's next request.
+    """A partition's program in a thread of its own; methods return the program's next request.
 
     Args:
         program: called once, in the thread, with the number of the worker's threads and the
             arguments that follow.
-        n, place: how many partitions there are, and which this is.
-        limit: the most seconds that it waits for the others.
+        n, place: the number of partitions, and the position of this one.
+        limit: timeout of waiting for the others, in seconds.
     """
 
     def __init__(
         self, program: Callable[..., Any], n: int, place: int, limit: float, *arguments: Any
     ) -> None:
         self.member = PartitionPeers(n, place, limit)
-        # The thread must not hold this object: when Dask lets go of it, the thread is to end.
+        # The thread must have no reference to this object: when Dask drops it, the thread ends.
         self.thread = threading.Thread(
             target=_run, args=(self.member, program, (n_threads(), *arguments)), daemon=True
         )
@@ -129,7 +129,7 @@ class Partition:
         weakref.finalize(self, self.member.replies.put, CLOSED)
 
     def begin(self, number: int, log: list[LogEntry]) -> Request:
-        """Start the program, and answer it from the log as far as that goes: to this round."""
+        """Start the program, answered from the log up to this round; return its next request."""
         if self.last is None:
             self.member.log = list(log)
             self.thread.start()
@@ -137,7 +137,7 @@ class Partition:
         return self.last[1]
 
     def advance(self, number: int, reply: Any) -> Request:
-        """Answer the last request, in this round; the same round again is no news."""
+        """Answer the last request, once per round, and return the next one."""
         if self.last is None or number not in (self.last[0], self.last[0] + 1):
             raise RuntimeError("this partition is not where the others are")
         if number > self.last[0]:
@@ -147,7 +147,7 @@ class Partition:
 
 
 def n_threads() -> int | None:
-    """The threads of the worker that calls this in a task; None outside of one."""
+    """Return the number of threads of the worker that calls this in a task; else None."""
     try:
         n: int = distributed.get_worker().state.nthreads
     except ValueError:
@@ -167,7 +167,7 @@ def _run(member: PartitionPeers, program: Callable[..., Any], arguments: tuple[A
 
 
 def _copied(value: Any) -> Any:
-    """The same in arrays of its own: partitions of one process would share them otherwise."""
+    """Copy the arrays in a value: partitions of one process would share them otherwise."""
     if isinstance(value, np.ndarray):
         return value.copy()
     if type(value) in (list, tuple):
@@ -176,7 +176,7 @@ def _copied(value: Any) -> Any:
 
 
 def _portable(error: BaseException) -> BaseException:
-    """The error, or one that says the same, if it cannot be sent."""
+    """Return the error, or a RuntimeError with its message if it cannot be pickled."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
@@ -185,12 +185,12 @@ def _portable(error: BaseException) -> BaseException:
 
 
 def combine(requests: list[Request]) -> Any:
-    """The answer to requests of all partitions, in their order."""
+    """Return the answer to the requests of all partitions, in their order."""
     kind, values = requests[0].kind, [request.value for request in requests]
-    ways = {(request.kind, request.where, request.at) for request in requests}
-    if len(ways) > 1:
-        told = ", ".join(f"{kind} {at}" for kind, _, at in sorted(ways))
-        raise RuntimeError(f"the partitions have gone different ways ({told})")
+    steps = {(request.kind, request.where, request.at) for request in requests}
+    if len(steps) > 1:
+        listed = ", ".join(f"{kind} {at}" for kind, _, at in sorted(steps))
+        raise RuntimeError(f"the partitions have gone different ways ({listed})")
     if kind == "sum":
         return sum(values[1:], start=values[0])
     if kind == "least":
@@ -201,4 +201,4 @@ def combine(requests: list[Request]) -> Any:
         return np.concatenate(values)
     if kind == "by":
         return values[requests[0].where]
-    return values[0]  # "outcome" and "tell", which the first partition says
+    return values[0]  # of "outcome" and "tell", the first partition's counts

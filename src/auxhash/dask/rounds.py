@@ -1,10 +1,11 @@
-"""On the client: rounds of requests and answers, and partitions that were lost.
+"""On the client: rounds of requests and answers, and recovery of lost partitions.
 
-The client holds no points. In each round every partition asks the same (for a sum, say), and gets
-the same answer. The client keeps all answers in a log; the answers that an h step took are replaced
-by its result, so that the log stays small. When a worker is lost, its partitions are loaded again,
-by Dask, on other workers, and run anew from the log; the others wait. With a checkpoint, the log is
-on disk after each step of the training: another client goes on as if all partitions were lost.
+The client has no points. In each round every partition sends the same request (for a sum, say), and
+gets the same answer. The client keeps all answers in a log; the answers that an h step took are
+replaced by its result, so that the log stays small. When a worker is lost, its partitions are
+loaded again, by Dask, on other workers, and run again from the log; the others wait. With a
+checkpoint, the log is on disk after each step of the training: another client goes on
+as if all partitions were lost.
 """
 
 import pickle
@@ -20,12 +21,12 @@ from auxhash.compute.registry import register
 from auxhash.dask.part import LogEntry, Partition, Request, combine
 from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
 
-MOST_LOSSES = 5  # of one partition, within one step of the training
+MAX_LOSSES = 5  # of one partition, within one step of the training
 
 
 @register("Traffic")
 class Traffic(NamedTuple):
-    """What travelled until a step of the training was made, since the last."""
+    """Traffic between client and partitions during one step of the training."""
 
     iteration: int
     rounds: int
@@ -36,7 +37,7 @@ class Traffic(NamedTuple):
 @register("ClusterCheckpoint")
 @dataclass(frozen=True)
 class RoundsSaved:
-    """The content of a checkpoint: all that partitions need to catch up."""
+    """Content of a checkpoint: the data that partitions need to catch up."""
 
     run: RunIdentity
     generators: list[np.random.Generator]  # of one partition after the other, as it began
@@ -51,7 +52,7 @@ class Rounds:
         program: called in every partition with its data and its arguments.
         data: futures of each partition's data, which Dask can compute again.
         arguments: more arguments for each partition.
-        checkpoint: where the log is kept, and was, if another client has begun.
+        checkpoint: keeps the log on disk; it may have that of another client, to go on from.
     """
 
     def __init__(
@@ -76,9 +77,9 @@ class Rounds:
             self.log, self.traffic = list(checkpoint.saved.log), list(checkpoint.saved.traffic)
 
     def run(self, watch: Callable[[Any], bool]) -> list[Any]:
-        """What the program returns in every partition.
+        """Run the program, and return its result in every partition.
 
-        `watch` is called with what the first partition tells, and returns whether to stop.
+        `watch` is called with the steps that the first partition reports, and returns True to stop.
         """
         try:
             for place in range(len(self.data)):
@@ -86,12 +87,12 @@ class Rounds:
             for place, future in self.parts.items():
                 self.parts[place] = self._actor(place, future)
             begun = {place: part.begin(0, self.log) for place, part in self.parts.items()}
-            requests = self._gather(begun, self._patience)
+            requests = self._gather(begun, self._catch_up_timeout)
             while requests[0].kind != "done":
                 requests = self._round(requests, watch)
             return [request.value for request in requests]
         finally:
-            self.parts.clear()  # the last that holds them: their threads end
+            self.parts.clear()  # the last reference to them: their threads end
 
     def _round(self, requests: list[Request], watch: Callable[[Any], bool]) -> list[Request]:
         reply = combine(requests)
@@ -101,7 +102,7 @@ class Rounds:
             reply = watch(reply)
         if first.kind == "outcome":
             self.log[first.where :] = [LogEntry(reply, outcome=True)]
-            reply = None  # they have it
+            reply = None  # the partitions have it
         else:
             self.log.append(LogEntry(reply))
         if first.kind == "tell":
@@ -116,14 +117,14 @@ class Rounds:
         return self._gather(calls)
 
     def _keep(self) -> None:
-        """Write the checkpoint, if there is one: a run that goes on is not to stop here again."""
+        """Write the checkpoint, if there is one; a resumed run does not stop here again."""
         if self.checkpoint is not None:
             kept, log = self.checkpoint, [*self.log[:-1], LogEntry(False)]
             kept.write(RoundsSaved(kept.run, kept.began, log, self.traffic))
 
     @property
-    def _patience(self) -> float:
-        """The most seconds that a partition may take to catch up: all steps so far."""
+    def _catch_up_timeout(self) -> float:
+        """Timeout of a partition that catches up, in seconds: for all steps so far."""
         return self.cluster.timeout * (1 + len(self.traffic))
 
     def _count(self, requests: list[Request], reply: Any) -> None:
@@ -138,49 +139,49 @@ class Rounds:
             self.losses = [0] * len(self.losses)
 
     def _gather(self, calls: dict[int, Any], seconds: float | None = None) -> list[Request]:
-        """The requests of all partitions; those that are lost meanwhile are run anew."""
-        found: dict[int, Request] = {}
+        """Wait for the requests of all partitions; lost partitions are run again."""
+        arrived: dict[int, Request] = {}
         limit = time.monotonic() + (self.cluster.timeout if seconds is None else seconds)
         while calls:
             place = next(iter(calls))
             try:
-                found[place] = calls[place].result(timeout=POLL)
+                arrived[place] = calls[place].result(timeout=POLL)
                 del calls[place]
             except TimeoutError:
                 for lost in self._missing(calls):
                     calls[lost] = self._restored(lost)
-                    limit = time.monotonic() + self._patience
+                    limit = time.monotonic() + self._catch_up_timeout
                 if time.monotonic() > limit:
                     raise TimeoutError(self._late(calls)) from None
             except Exception:  # its worker is gone, or has lost it
                 calls[place] = self._restored(place)
-                limit = time.monotonic() + self._patience
-        for place, request in sorted(found.items()):
+                limit = time.monotonic() + self._catch_up_timeout
+        for place, request in sorted(arrived.items()):
             if request.kind == "failed":
                 raise named(f"partition {place}", request.value)
-        return [found[place] for place in sorted(found)]
+        return [arrived[place] for place in sorted(arrived)]
 
     def _late(self, calls: dict[int, Any]) -> str:
-        told = ", ".join(str(place) for place in sorted(calls)[:10])
+        places = ", ".join(str(place) for place in sorted(calls)[:10])
         return (
-            f"partition {told} took more than timeout={self.cluster.timeout:g} seconds for one "
+            f"partition {places} took more than timeout={self.cluster.timeout:g} seconds for one "
             "step of the training: raise timeout, cut the data into more partitions, or see its "
             "worker's log"
         )
 
     def _missing(self, calls: dict[int, Any]) -> list[int]:
-        """The places whose workers have left the cluster."""
+        """Return the places whose workers have left the cluster."""
         workers = self.cluster.workers()
         return [place for place in calls if self.parts[place]._address not in workers]
 
     def _restored(self, place: int) -> Any:
-        """Run a lost partition anew, up to where the others are: its pending next request."""
+        """Run a lost partition again, up to the round of the others; return its pending request."""
         self.cluster.workers()  # or raise at once, if there is no cluster any more
         self.losses[place] += 1
         self.lost += 1
-        if self.losses[place] > MOST_LOSSES:
+        if self.losses[place] > MAX_LOSSES:
             raise ClusterError(
-                f"partition {place} was lost {MOST_LOSSES + 1} times in one step of the training: "
+                f"partition {place} was lost {MAX_LOSSES + 1} times in one step of the training: "
                 "does its worker have memory enough? Cut the data into more partitions"
             )
         self.parts[place] = self._actor(place, self._submitted(place))
@@ -190,21 +191,21 @@ class Rounds:
             return self._restored(place)
 
     def _actor(self, place: int, future: Any) -> Any:
-        """The actor, once its partition's data is loaded."""
+        """Wait for the actor, until its partition's data is loaded."""
         actor = self.cluster.result(future, place)
         # It takes the process's latest client for its own, which may be one of another cluster.
         actor._client, actor._future, actor._worker = self.cluster.client, future, None
         return actor
 
     def _submitted(self, place: int) -> Any:
-        """The future of a new actor, which Dask makes where the partition's data is."""
-        kept = len(self.data), place, 2 * self._patience
-        given = *kept, *self.data[place], *self.arguments[place]
-        return self.cluster.client.submit(Partition, self.program, *given, actor=True, pure=False)
+        """Submit a new actor, which Dask creates on the worker of the partition's data."""
+        position = len(self.data), place, 2 * self._catch_up_timeout
+        arguments = self.program, *position, *self.data[place], *self.arguments[place]
+        return self.cluster.client.submit(Partition, *arguments, actor=True, pure=False)
 
 
 def _size(value: Any) -> int:
-    """Bytes of a message, without what little its envelope takes."""
+    """Return the size of a message in bytes, without its envelope."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Who watches a training on a cluster, on the client: a progress bar, and Ctrl-C."""
+"""Progress bar and Ctrl-C of a training on a cluster, on the client."""
 
 import math
 from types import TracebackType
@@ -12,7 +12,7 @@ from auxhash.mac.loop import Step
 
 
 class Watcher:
-    """Called with each step of the training; returns whether it is to stop."""
+    """Progress bar that is called with each step of the training; it returns True to stop."""
 
     def __init__(self, watch: Watch, settings: Settings, shown: bool) -> None:
         self.watch = watch
