@@ -184,7 +184,7 @@ def _look(X: Any) -> _Look:
 
 
 def _checked(X: Any) -> NDArray[Any]:
-    return check_points(NeighborHash(), X, least=1, whole=False)
+    return check_points(NeighborHash(), X, least=1, all_points=False)
 
 
 def _shares(most: int, sizes: Sequence[int]) -> list[int]:
