@@ -19,7 +19,7 @@ from rich.console import Console
 from auxhash import NeighborHash
 from auxhash.learn import baselines
 from auxhash.learn.neighborhash import N_HIDDEN
-from auxhash.learn.smooth.rank import BATCH, SAMPLE
+from auxhash.learn.smooth.rank import BATCH_SIZE, SAMPLE
 from benchmarks import peers
 from benchmarks.neighbors import DATA, load
 from benchmarks.rows import HEADINGS, Row, table, timed
@@ -75,7 +75,7 @@ def rows(X: Any, metric: Any, name: str, n_steps: int | None) -> Iterator[Row]:
 def seconds_of_products(n: int, n_features: int, n_bits: int, n_hidden: int) -> float:
     """Seconds of the products of a step: forward, gradients of the weights and of the codes."""
     rng = np.random.default_rng(0)
-    batch, sample = min(BATCH, n), min(SAMPLE, n)
+    batch, sample = min(BATCH_SIZE, n), min(SAMPLE, n)
     n_rows = 2 * batch + sample
 
     def random(*shape: int) -> Any:

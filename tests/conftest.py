@@ -67,7 +67,7 @@ def refine_briefly(patch):
         return replace(suited(cls, *given), n_steps=BRIEF)
 
     patch.setattr(Refine, "suited_to", classmethod(brief))
-    for name in ("LEAST_STEPS", "FEW_STEPS", "N_STEPS"):
+    for name in ("MIN_STEPS", "OTHER_STEPS", "NETWORK_STEPS"):
         patch.setattr(neighborhash, name, BRIEF)
     asked = neighborhash.NeighborHash._settings
 

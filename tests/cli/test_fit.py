@@ -261,12 +261,12 @@ def test_without_labels_it_learns_from_neighbours_and_says_so(here, run):
     expected = NeighborHash(10, "euclidean", "linear", random_state=2).fit(X)
     found = auxhash.load("n.safetensors")
     np.testing.assert_array_equal(found.encode(X), expected.encode(X))
-    assert told["steps"] == neighborhash.LEAST_STEPS
+    assert told["steps"] == neighborhash.MIN_STEPS
     assert told["rank"] == expected.history_[-1].rank
 
 
 def test_auto_without_labels_chooses_by_neighbours(here, run, monkeypatch):
-    monkeypatch.setattr(neighborhash, "LEAST_STEPS", 20)
+    monkeypatch.setattr(neighborhash, "MIN_STEPS", 20)
     monkeypatch.setattr(neighborhash, "ROUNDS", 0)
     told = run("fit", "features.npy", "-o", "n.safetensors", "--bits", "8", "--auto", "--json")
     best = max(row["recall"] for row in told["tried"])

@@ -51,7 +51,7 @@ def test_what_is_fixed_is_not_varied():
 
 
 def test_few_points_first_and_the_promising_in_full(monkeypatch):
-    monkeypatch.setattr(module, "FEW_POINTS", 40)
+    monkeypatch.setattr(module, "BRIEF_POINTS", 40)
     monkeypatch.setattr(module, "LOSSES", ("ksh", "hinge", "esplh", "ee"))
     monkeypatch.setattr(module, "BITS", (2, 4, 8, 16))
     fixed = {"hash_function": "linear", "n_similar": 5, "n_dissimilar": 10}
@@ -80,17 +80,17 @@ def test_the_best_of_each_hash_function_goes_on():
 
 
 def test_few_points_are_more_where_classes_are_small(monkeypatch):
-    monkeypatch.setattr(module, "FEW_POINTS", 10)
+    monkeypatch.setattr(module, "BRIEF_POINTS", 10)
     train = np.arange(80)
-    assert len(module._few(train, np.arange(80) % 4, {}).rows) == 20
-    assert module._few(train, np.arange(80) % 20, {}) is None
-    assert module._few(train, np.arange(80) % 4, {"hash_function": "trees"}).settings == {
+    assert len(module._brief_trial(train, np.arange(80) % 4, {}).rows) == 20
+    assert module._brief_trial(train, np.arange(80) % 20, {}) is None
+    assert module._brief_trial(train, np.arange(80) % 4, {"hash_function": "trees"}).settings == {
         "max_iter": 10
     }
 
 
 def test_what_is_fixed_holds_in_brief_trials_too(monkeypatch):
-    monkeypatch.setattr(module, "FEW_POINTS", 40)
+    monkeypatch.setattr(module, "BRIEF_POINTS", 40)
     seen = []
     monkeypatch.setattr(MACHash, "fit", lambda self, X, y: seen.append(self))
     monkeypatch.setattr(MACHash, "score", lambda self, X, y, k: 0.5)
@@ -107,7 +107,7 @@ def test_a_time_budget(monkeypatch):
     assert len(found.rows) == 1  # the first is tried in any case
     assert found.settings.items() <= found.rows[0].items()
     assert "The 1e-09 s for it were spent: 9 of up to 10 trials were not made" in found.protocol
-    monkeypatch.setattr(module, "FEW_POINTS", 40)
+    monkeypatch.setattr(module, "BRIEF_POINTS", 40)
     found = choose(X, y, n_jobs=1, seconds=1e-9)
     assert [row["points"] for row in found.rows] == [40]
     assert set(found.settings) == {"n_bits", "loss", "hash_function", "n_similar", "n_dissimilar"}

@@ -632,7 +632,8 @@ def test_going_on_forgets_nothing(digits, hash_function):
 
 def test_mac_ends_sooner_where_refinement_follows(digits, monkeypatch):
     X, y, *_ = digits
-    monkeypatch.setattr("auxhash.learn.training.run.ENOUGH", 0.01)  # few points: MAC gains for long
+    # Few points: MAC gains for long.
+    monkeypatch.setattr("auxhash.learn.training.run.MIN_GAIN", 0.01)
 
     def path(**settings):
         fitted = MACHash(**{**SMALL, **settings}).fit(X, y)

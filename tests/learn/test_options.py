@@ -178,7 +178,7 @@ RULES = [
 @pytest.fixture(autouse=True)
 def quick(monkeypatch, briefly_refined):
     """Few steps, and no CuPy, whether it is installed or not."""
-    monkeypatch.setattr(refinement, "LEAST_ALONE", 10)
+    monkeypatch.setattr(refinement, "MIN_STEPS_ALONE", 10)
     monkeypatch.setitem(sys.modules, "cupy", None)
 
 

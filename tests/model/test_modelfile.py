@@ -84,7 +84,7 @@ def test_a_failed_write_leaves_the_old_file(path, monkeypatch):
 
 
 def test_a_header_too_long_is_not_written(monkeypatch):
-    monkeypatch.setattr(modelfile, "MOST_HEADER", 200)
+    monkeypatch.setattr(modelfile, "MAX_HEADER_BYTES", 200)
     with pytest.raises(ValueError, match="header would take"):
         modelfile.to_bytes(CONTENT)
 

@@ -101,7 +101,7 @@ def data_in_words(X: Any, y: Any) -> str:
 
 
 def _checked(X: Any, y: Any) -> TrainingPoints:
-    return TrainingPoints(*check_pairs(MACHash(), X, y, None, whole=False), None)
+    return TrainingPoints(*check_pairs(MACHash(), X, y, None, all_points=False), None)
 
 
 def codes_of(

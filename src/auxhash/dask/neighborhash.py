@@ -186,7 +186,7 @@ def _summarize(X: Any) -> _PointsSummary:
 
 
 def _checked(X: Any) -> NDArray[Any]:
-    return check_points(NeighborHash(), X, least=1, whole=False)
+    return check_points(NeighborHash(), X, least=1, all_points=False)
 
 
 def _shares(max_points: int, sizes: Sequence[int]) -> list[int]:

@@ -35,20 +35,20 @@ LOSSES = ("ksh", "hinge", "esplh", "ee")  # on labels, bre is a quarter of ksh
 HASH_FUNCTIONS = ("linear", "rbf", "network")
 PAIRS = ((20, 100), (100, 500), (200, 1000))  # similar and dissimilar, for each point
 BITS = (8, 16, 32, 64)
-MOST_POINTS = 5_000  # training points of a trial
-FEW_POINTS = 500  # of a brief one
-FEW_IN_CLASS = 5  # or more points, so that so many share a label
+MAX_POINTS = 5_000  # training points of a trial
+BRIEF_POINTS = 500  # training points of a brief trial
+MIN_CLASS_SIZE = 5  # points that share a label in a brief trial; it takes more points for it
 BRIEF = {"max_iter": 10, "refine": Refine(n_steps=200)}  # settings of a brief trial
-PROMISING = 3  # one of so many candidates goes on to all points
-MOST_QUERIES = 1_000
-HELD_OUT = 0.2
-ABOUT_AS_GOOD = 0.01  # of precision
+CANDIDATES_PER_FINALIST = 3  # tried briefly, for each that goes on to all points
+MAX_QUERIES = 1_000  # points held out
+HELD_OUT_SHARE = 0.2  # of all points, up to MAX_QUERIES
+PRECISION_TOLERANCE = 0.01  # below the best, within which the cheapest is taken
 K = 100
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen settings and all that were tried.
+    """Chosen settings, and all that were tried.
 
     Each row holds settings, their precision, the `points` that were learnt from and the seconds.
     """
@@ -96,7 +96,7 @@ def choose(
 
 
 class _Search:
-    """What has been tried so far, and the best of it. A context, for its progress bar."""
+    """Settings tried so far, and the best of them. A context manager, for its progress bar."""
 
     def __init__(
         self,
@@ -108,10 +108,10 @@ class _Search:
         seconds: float | None,
         verbose: int,
     ) -> None:
-        train, self.held = _split(len(X), labels, seed)
+        train, self.held_out = _split(len(X), labels, seed)
         self.X, self.labels, self.fixed, self.seed, self.n_jobs = X, labels, fixed, seed, n_jobs
         self.full = _trial(train, labels, {})
-        self.few = _few(train, labels, fixed)
+        self.brief = _brief_trial(train, labels, fixed)
         self.best: Parameters = {"n_bits": 32, "loss": "ksh", "hash_function": "linear"}
         self.best |= {"n_similar": 100, "n_dissimilar": 500, **fixed}
         self.rows: dict[str, dict[str, Any]] = {}  # by their settings in words
@@ -129,17 +129,18 @@ class _Search:
     def choose_among(self, stage: list[Parameters]) -> None:
         """Try the settings of a stage, and take the cheapest among the best of them."""
         going_on = stage
-        if self.few is not None and len(stage) > 1:
-            tried = self._try(stage, self.few)
+        if self.brief is not None and len(stage) > 1:
+            tried = self._try(stage, self.brief)
             ranked = sorted(tried, key=lambda settings: -self._row(settings)["precision"])
             going_on = _promising(ranked)
         self._try(going_on, self.full)
         tried = [settings for settings in stage if self._words(settings) in self.rows]
         # Precision among few points and among all cannot be compared.
-        most = max((self._row(settings)["points"] for settings in tried), default=0)
-        last = [settings for settings in tried if self._row(settings)["points"] == most]
+        most_points = max((self._row(settings)["points"] for settings in tried), default=0)
+        last = [settings for settings in tried if self._row(settings)["points"] == most_points]
         if last:
-            enough = max(self._row(settings)["precision"] for settings in last) - ABOUT_AS_GOOD
+            best = max(self._row(settings)["precision"] for settings in last)
+            enough = best - PRECISION_TOLERANCE
             self.best |= next(s for s in last if self._row(s)["precision"] >= enough)
 
     def choice(self) -> Choice:
@@ -149,7 +150,7 @@ class _Search:
 
     def _try(self, stage: list[Parameters], trial: Trial) -> list[Parameters]:
         """Measure those of the settings that were not, while there is time; return all measured."""
-        found = []
+        measured = []
         for settings in stage:
             known = self.rows.get(self._words(settings))
             if known is None or known["points"] < len(trial.rows):
@@ -157,9 +158,9 @@ class _Search:
                     self.skipped += 1
                     continue
                 self._measure({**self.best, **settings}, trial)
-            found.append(settings)
+            measured.append(settings)
             self.bar.update(self.task, advance=1, description=self._best_so_far())
-        return found
+        return measured
 
     def _measure(self, values: Parameters, trial: Trial) -> None:
         brief = {name: value for name, value in trial.settings.items() if name not in self.fixed}
@@ -172,9 +173,9 @@ class _Search:
                 warnings.simplefilter("ignore", UserWarning)
             hasher.fit(self.X[trial.rows], self.labels[trial.rows])
         seconds = clock.seconds() - began
-        precision = hasher.score(self.X[self.held], self.labels[self.held], trial.k)
-        found = {"precision": precision, "points": len(trial.rows), "seconds": seconds}
-        self.rows[in_words(values)] = values | found
+        precision = hasher.score(self.X[self.held_out], self.labels[self.held_out], trial.k)
+        result = {"precision": precision, "points": len(trial.rows), "seconds": seconds}
+        self.rows[in_words(values)] = values | result
 
     def _words(self, settings: Parameters) -> str:
         return in_words({**self.best, **settings})
@@ -190,47 +191,47 @@ class _Search:
     def _n_trials(self) -> int:
         stages = [*_stages(self.fixed)]
         n = sum(len(stage) for stage in stages)
-        if self.few is not None:
+        if self.brief is not None:
             n += sum(len(_promising(stage)) for stage in stages if len(stage) > 1)
         return n
 
     def _best_so_far(self) -> str:
         row = max(self.rows.values(), key=lambda row: (row["points"], row["precision"]))
         chosen = (row["hash_function"], row["loss"], count(row["n_bits"], "bit"))
-        told = ", ".join(part if isinstance(part, str) else "your own" for part in chosen)
-        return f"best {row['precision']:.3f}: {told}"
+        names = ", ".join(part if isinstance(part, str) else "your own" for part in chosen)
+        return f"best {row['precision']:.3f}: {names}"
 
     def _protocol(self) -> str:
-        told = (
-            f"precision at {self.full.k} of {len(self.held)} held-out points among "
+        protocol = (
+            f"precision at {self.full.k} of {len(self.held_out)} held-out points among "
             f"{len(self.full.rows)}, ties by their expected value, seed {self.seed}. Loss and hash "
             "function were chosen first, then pairs, then bits: each time the cheapest within "
-            f"{ABOUT_AS_GOOD} of the best"
+            f"{PRECISION_TOLERANCE} of the best"
         )
-        if self.few is not None:
-            told += (
-                f". All were tried briefly among {len(self.few.rows)} points, with precision at "
-                f"{self.few.k}, and the best third, but two or more, and the best of each hash "
+        if self.brief is not None:
+            protocol += (
+                f". All were tried briefly among {len(self.brief.rows)} points, with precision at "
+                f"{self.brief.k}, and the best third, but two or more, and the best of each hash "
                 "function, among all"
             )
         if self.skipped:
-            told += (
+            protocol += (
                 f". The {self.seconds:g} s for it were spent: {self.skipped} of up to "
                 f"{self._n_trials()} trials were not made"
             )
-        return told
+        return protocol
 
 
 def checked(fixed: Parameters | None, hasher: Hasher) -> Parameters:
-    """Values of the hasher's parameters, which may be any but what is an argument of its own."""
-    given = dict(fixed or {})
+    """Check values for parameters of `hasher`: any but those that are arguments of `choose`."""
+    parameters = dict(fixed or {})
     known = hasher.get_params(deep=False)
-    for name in given:
+    for name in parameters:
         if name in ("random_state", "n_jobs"):
             raise ArgumentError(f"fixed must not hold {name}, which is an argument beside it")
         if name not in known:
             raise unknown("fixed", name, known)
-    return given
+    return parameters
 
 
 def _stages(fixed: Parameters) -> Iterator[list[Parameters]]:
@@ -248,28 +249,28 @@ def _stages(fixed: Parameters) -> Iterator[list[Parameters]]:
 
 def _split(n: int, labels: NDArray[Any], seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Row numbers to learn from, in random order, and those held out."""
-    n_held = min(MOST_QUERIES, round(HELD_OUT * n))
-    if not 1 <= n_held <= n - 2:
+    n_held_out = min(MAX_QUERIES, round(HELD_OUT_SHARE * n))
+    if not 1 <= n_held_out <= n - 2:
         raise ValueError(f"{count(n, 'point')} are too few to hold some out and choose by them")
     stratify = labels if labels.ndim == 1 else None
     if stratify is not None:
         counts = np.unique(labels, return_counts=True)[1]
-        if counts.min() < 2 or n_held < len(counts):
+        if counts.min() < 2 or n_held_out < len(counts):
             stratify = None
-    train, held = train_test_split(
-        np.arange(n), test_size=n_held, random_state=seed, stratify=stratify
+    train, held_out = train_test_split(
+        np.arange(n), test_size=n_held_out, random_state=seed, stratify=stratify
     )
-    return train[:MOST_POINTS], np.sort(held)
+    return train[:MAX_POINTS], np.sort(held_out)
 
 
 def _trial(train: NDArray[Any], labels: NDArray[Any], settings: Parameters) -> Trial:
     return Trial(np.sort(train), min(K, _typical_class(labels[train])), settings)
 
 
-def _few(train: NDArray[Any], labels: NDArray[Any], fixed: Parameters) -> Trial | None:
+def _brief_trial(train: NDArray[Any], labels: NDArray[Any], fixed: Parameters) -> Trial | None:
     """A brief trial; None if it would take all points."""
-    n = FEW_POINTS
-    while n < len(train) and _typical_class(labels[train[:n]]) < FEW_IN_CLASS:
+    n = BRIEF_POINTS
+    while n < len(train) and _typical_class(labels[train[:n]]) < MIN_CLASS_SIZE:
         n *= 2
     if n >= len(train):
         return None
@@ -278,11 +279,11 @@ def _few(train: NDArray[Any], labels: NDArray[Any], fixed: Parameters) -> Trial 
 
 
 def _promising(ranked: list[Parameters]) -> list[Parameters]:
-    """Those of the candidates, from the best on, that go on to all points."""
+    """Candidates, of those ranked from the best on, that go on to all points."""
     kinds = [settings.get("hash_function") for settings in ranked]
     firsts = [settings for i, settings in enumerate(ranked) if kinds[i] not in kinds[:i]]
     others = [settings for settings in ranked if settings not in firsts]
-    n = max(2, len(firsts), math.ceil(len(ranked) / PROMISING))
+    n = max(2, len(firsts), math.ceil(len(ranked) / CANDIDATES_PER_FINALIST))
     return [*firsts, *others][:n]
 
 

@@ -19,11 +19,11 @@ from auxhash.learn.training.progress import new_bar
 from auxhash.search import metrics
 
 CANDIDATES = ("linear", "rbf", "network")  # from cheap to expensive
-MOST_POINTS = 20_000  # of a trial
-MOST_QUERIES = 1_000
-HELD_OUT = 0.2
+MAX_POINTS = 20_000  # training points of a trial
+MAX_QUERIES = 1_000  # points held out
+HELD_OUT_SHARE = 0.2  # of all points, up to MAX_QUERIES
 NEAREST, AMONG = 10, 100
-ABOUT_AS_GOOD = 0.01  # of the nearest
+RECALL_TOLERANCE = 0.01  # below the best, within which the cheapest is taken
 
 
 def choose_neighbors(
@@ -45,12 +45,12 @@ def choose_neighbors(
     random_state = checks.whole("random_state", random_state, 0)
     if seconds is not None:
         checks.number("seconds", seconds, 0, strict=True)
-    train, held = _split(np.asarray(X), random_state)
+    train, held_out = _split(np.asarray(X), random_state)
     wanted = [{**settings, "hash_function": name} for name in CANDIDATES]
     candidates = [settings] if "hash_function" in settings else wanted
     metric = settings.get("metric", "cosine")
     with context.using(n_jobs=n_jobs):
-        truth = nearest(train, held, min(NEAREST, len(train)), metric)[0]
+        truth = nearest(train, held_out, min(NEAREST, len(train)), metric)[0]
     rows: list[dict[str, Any]] = []
     began = clock.seconds()
     with new_bar(disable=not verbose) as bar:
@@ -59,34 +59,34 @@ def choose_neighbors(
             if rows and seconds is not None and clock.seconds() - began >= seconds:
                 break
             hasher = NeighborHash(**candidate, random_state=random_state, n_jobs=n_jobs)
-            rows.append(_measured(hasher, train, held, truth, first=not rows))
+            rows.append(_measured(hasher, train, held_out, truth, first=not rows))
             bar.update(task, advance=1, description=_best_so_far(rows))
-    enough = max(row["recall"] for row in rows) - ABOUT_AS_GOOD
+    enough = max(row["recall"] for row in rows) - RECALL_TOLERANCE
     best = next(row for row in rows if row["recall"] >= enough)
     chosen = {} if "hash_function" in settings else {"hash_function": best["hash_function"]}
-    told = (
-        f"share of the {truth.shape[1]} nearest of {len(held)} held-out points among the first "
+    protocol = (
+        f"share of the {truth.shape[1]} nearest of {len(held_out)} held-out points among the first "
         f"{min(AMONG, len(train))} of {len(train)}, ties by their expected value, seed "
-        f"{random_state}; the cheapest within {ABOUT_AS_GOOD} of the best"
+        f"{random_state}; the cheapest within {RECALL_TOLERANCE} of the best"
     )
     if len(rows) < len(candidates):
-        told += f". The {seconds:g} s for it were spent after {len(rows)} of {len(candidates)}"
-    return Choice(chosen, rows, told)
+        protocol += f". The {seconds:g} s for it were spent after {len(rows)} of {len(candidates)}"
+    return Choice(chosen, rows, protocol)
 
 
 def _split(X: NDArray[Any], seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Points to learn from, and points held out."""
-    n_held = min(MOST_QUERIES, round(HELD_OUT * len(X)))
-    if not 1 <= n_held <= len(X) - 3:
+    n_held_out = min(MAX_QUERIES, round(HELD_OUT_SHARE * len(X)))
+    if not 1 <= n_held_out <= len(X) - 3:
         raise ValueError(f"{len(X)} points are too few to hold some out and choose by them")
     order = np.random.default_rng(seed).permutation(len(X))
-    return X[np.sort(order[n_held:][:MOST_POINTS])], X[np.sort(order[:n_held])]
+    return X[np.sort(order[n_held_out:][:MAX_POINTS])], X[np.sort(order[:n_held_out])]
 
 
 def _measured(
     hasher: NeighborHash,
     train: NDArray[Any],
-    held: NDArray[Any],
+    held_out: NDArray[Any],
     truth: NDArray[np.int64],
     first: bool,
 ) -> dict[str, Any]:
@@ -98,15 +98,15 @@ def _measured(
         hasher.fit(train)
     seconds = clock.seconds() - began
     among = min(AMONG, len(train))
-    found = metrics.recall_at_k(
-        hasher.encode(held), hasher.codes_, neighbors=truth, k=among, n_jobs=hasher.n_jobs
+    recall = metrics.recall_at_k(
+        hasher.encode(held_out), hasher.codes_, neighbors=truth, k=among, n_jobs=hasher.n_jobs
     )
     return {
         "n_bits": hasher.n_bits,
         "metric": hasher.metric,
         "hash_function": hasher.hash_function,
         "points": len(train),
-        "recall": float(found),
+        "recall": float(recall),
         "seconds": seconds,
     }
 

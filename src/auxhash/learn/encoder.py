@@ -28,6 +28,7 @@ from auxhash.mac.hashfunctions import (
     outputs,
 )
 from auxhash.model import encoding, fitted, modelfile
+from auxhash.model.encoding import Json
 from auxhash.model.modelfile import StoredModel
 
 if TYPE_CHECKING:
@@ -50,18 +51,18 @@ class Encoder:
     n_jobs: int | None = None
 
     def decision_function(self, X: AnyArray) -> Array:
-        """As `Hasher.decision_function`."""
+        """Real-valued outputs (n, n_bits), as `Hasher.decision_function` gives them."""
         points = self._points(X)
         if points is None:
             from auxhash.learn.loading import load
 
-            found: Array = load(self.path).set_params(n_jobs=self.n_jobs).decision_function(X)
-            return found
+            decisions: Array = load(self.path).set_params(n_jobs=self.n_jobs).decision_function(X)
+            return decisions
         with context.using(n_jobs=self.n_jobs):
             return decided(self._outputs, points)
 
     def encode(self, X: AnyArray) -> Packed:
-        """As `Hasher.encode`."""
+        """Packed codes (n, ceil(n_bits / 8)), as `Hasher.encode` gives them."""
         if self._fits(X):
             with context.using(n_jobs=self.n_jobs), suppress(NotFiniteError):
                 return encoded(self.hash_function, X, finite=False)
@@ -71,38 +72,38 @@ class Encoder:
         return outputs(self.hash_function, X)
 
     def _points(self, X: AnyArray) -> AnyArray | None:
-        """X, if the estimator would not refuse it; else None."""
+        """Return X if the estimator would accept it, else None."""
         return X if self._fits(X) and np.isfinite(X).all() else None
 
     def _fits(self, X: AnyArray) -> bool:
-        """Whether the estimator would not refuse X, if X is finite."""
+        """Check whether the estimator would accept X, if X is finite."""
         plain = type(X) is np.ndarray and X.dtype.kind in "fiu"
         return plain and X.ndim == 2 and len(X) > 0 and X.shape[1] == self.n_features_in_
 
 
 def load(path: str | os.PathLike[str]) -> "Encoder | Hasher":
-    """What encodes as the saved model does; raises as `auxhash.load`."""
-    found = _encoder(path, modelfile.read(path))
-    if found is None:
+    """Load a saved model for encoding alone; raises as `auxhash.load`."""
+    encoder = _encoder(path, modelfile.read(path))
+    if encoder is None:
         from auxhash.learn import loading
 
         return loading.load(path)
-    return found
+    return encoder
 
 
 def _encoder(path: str | os.PathLike[str], model: StoredModel) -> Encoder | None:
-    """The encoder in a file, or None where only the estimator can tell what is in it."""
+    """Return the encoder in a file, or None where the file has to be read as an estimator."""
     if model.kind not in KINDS:
         return None
     try:
         content = encoding.parts(model.content)
         learnt = encoding.parts(content["learnt"])
 
-        def read(coded: Any) -> Any:
+        def read(coded: Json) -> Any:
             return encoding.decode(coded, model.arrays, part=True)
 
         parameters = encoding.parts(content["parameters"])
-        found = Encoder(
+        encoder = Encoder(
             path,
             int(read(parameters["n_bits"])),
             read(learnt["n_features_in_"]),
@@ -111,25 +112,25 @@ def _encoder(path: str | os.PathLike[str], model: StoredModel) -> Encoder | None
             read(parameters.get("metric")),
             read(learnt.get("feature_names_in_")),
         )
-        return found if _is_whole(found) else None
+        return encoder if _is_consistent(encoder) else None
     except Exception:  # of any type: the estimator fails as well, and says why
         return None
 
 
-def _is_whole(found: Encoder) -> bool:
-    """Whether the parts fit together, as `fitted.check_whole` wants them to."""
-    image, n_features, n_bits = found.image_feature_, found.n_features_in_, found.n_bits
-    if type(found.hash_function) not in (SVMHash, NetworkHash) or not 1 <= n_bits <= MOST_BITS:
+def _is_consistent(encoder: Encoder) -> bool:
+    """Check whether the parts fit together, as `fitted.check_consistent` does."""
+    image, n_features, n_bits = encoder.image_feature_, encoder.n_features_in_, encoder.n_bits
+    if type(encoder.hash_function) not in (SVMHash, NetworkHash) or not 1 <= n_bits <= MOST_BITS:
         return False
     if not fitted.SKLEARN["n_features_in_"](n_features):
         return False
     if image is not None and not (type(image) is str and is_feature(image)):
         return False
-    names = found.feature_names_in_
+    names = encoder.feature_names_in_
     if names is not None and not fitted.SKLEARN["feature_names_in_"](names):
         return False
     if names is not None and len(names) != n_features:
         return False
     with np.errstate(all="ignore"):
-        tried = {n: decided(found._outputs, np.zeros((n, n_features))) for n in (1, 2)}
+        tried = {n: decided(encoder._outputs, np.zeros((n, n_features))) for n in (1, 2)}
     return all(each.shape == (n, n_bits) and each.dtype == np.float64 for n, each in tried.items())

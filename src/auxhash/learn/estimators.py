@@ -25,10 +25,11 @@ from auxhash.mac.hashfunctions import HashFunction
 from auxhash.model.fitted import check_stored
 from auxhash.model.identity import in_words
 
-LONG, MANY_BITS = 1024, 10**6  # bits of a code and of all codes, beyond which the cost is told
-FEWER = "learn from fewer points, or from fewer pairs (n_similar, n_dissimilar)"
-BYTES_PER_EDGE, BYTES_PER_BIT = 5, 64  # on a GPU: both ends of a pair; its arrays (n, b)
-BYTES = 130  # of memory for each bit of each point, as measured
+WARN_BITS = 1024  # per code, beyond which a warning says what training costs,
+WARN_TOTAL_BITS = 10**6  # if all codes together have more than so many
+MEMORY_ADVICE = "learn from fewer points, or from fewer pairs (n_similar, n_dissimilar)"
+GPU_BYTES_PER_EDGE, GPU_BYTES_PER_BIT = 5, 64  # per end of a pair; per bit of a point
+BYTES_PER_BIT = 130  # per bit of a point, on the processor, as measured
 PARAMETERS_WITHOUT_EFFECT = ("device", "n_jobs", "verbose")  # a run can go on with others
 ADDED_PARAMETERS = {"start": "random"}  # with the value that older checkpoints, without them, had
 
@@ -93,11 +94,12 @@ class AffinityHash(Hasher):
             return self._train(points, None)
         # Before any generator among the parameters is drawn from.
         run = self._in_words(points)
-        given = hashfunctions.with_defaults(hashfunctions.get(self.hash_function, self.C)).given()
-        with checkpoints.opened(checkpoint, run, given) as kept:
-            return self._train(points, kept)
+        h = hashfunctions.get(self.hash_function, self.C)
+        unstored = hashfunctions.with_defaults(h).given()
+        with checkpoints.opened(checkpoint, run, unstored) as run_checkpoint:
+            return self._train(points, run_checkpoint)
 
-    def _train(self, points: TrainingPoints, kept: Checkpoint | None) -> Self:
+    def _train(self, points: TrainingPoints, run_checkpoint: Checkpoint | None) -> Self:
         # One generator per part, so that no part's draws depend on another's.
         generators = generator(self.random_state).spawn(PARTS)
         settings, mark = self._settings(), fingerprint(points.X, points.y)
@@ -111,26 +113,26 @@ class AffinityHash(Hasher):
             settings = replace(settings, learnt_from=self._learnt_from() - these)
         # A GPU is used by one thread, with its device and its stream.
         n_jobs = None if device is devices.CPU else 1
-        with context.using(n_jobs=n_jobs), devices.telling(settings.device, needed, FEWER):
-            found = Training(settings, points, generators, kept).run()
+        with context.using(n_jobs=n_jobs), devices.telling(settings.device, needed, MEMORY_ADVICE):
+            result = Training(settings, points, generators, run_checkpoint).run()
         self.device_ = settings.device.name
-        self.hash_function_ = found.h
-        self.loss_ = found.loss
-        self.two_step_ = found.two_step
-        self.history_ = found.history
-        self.n_iter_ = len(found.history)
-        self.affinity_ = found.affinity
-        self.codes_ = pack(found.codes)
-        self.labels_ = found.labels
-        self.n_learnt_ = len(found.codes) + settings.learnt_from
+        self.hash_function_ = result.h
+        self.loss_ = result.loss
+        self.two_step_ = result.two_step
+        self.history_ = result.history
+        self.n_iter_ = len(result.history)
+        self.affinity_ = result.affinity
+        self.codes_ = pack(result.codes)
+        self.labels_ = result.labels
+        self.n_learnt_ = len(result.codes) + settings.learnt_from
         self.fingerprint_ = mark
-        self.interrupted_ = found.interrupted
+        self.interrupted_ = result.interrupted
         if self.interrupted_:
-            interrupt.warn(f"iteration {found.history[-1].iteration}", "the best", kept)
+            interrupt.warn(f"iteration {result.history[-1].iteration}", "the best", run_checkpoint)
         return self
 
     def _bytes_on_gpu(self, points: TrainingPoints) -> float:
-        """About what a training on a GPU takes of its memory; points need not be held there."""
+        """Estimate the GPU memory that training takes, in bytes; points need not be held there."""
         n = len(points.X)
         if points.affinity is not None:
             edges = 2 * len(points.affinity)
@@ -138,30 +140,30 @@ class AffinityHash(Hasher):
             edges = (
                 2 * n * sum(n if k is None else int(k) for k in (self.n_similar, self.n_dissimilar))
             )
-        return BYTES_PER_EDGE * edges + BYTES_PER_BIT * n * int(self.n_bits)
+        return GPU_BYTES_PER_EDGE * edges + GPU_BYTES_PER_BIT * n * int(self.n_bits)
 
     def _gpu_refusal(self) -> str:
-        """Why no GPU can do this training; empty where one can."""
+        """Return the reason why no GPU can do this training; "" where one can."""
         return ""
 
     def _settings(self) -> Settings:
         raise NotImplementedError
 
     def _first_codes(self, n: int) -> Codes | None:
-        """The codes that are given for n points to start from, checked."""
+        """Return the codes `init` of n points to start from, checked; None if there are none."""
         return None
 
     def _going_on(self) -> bool:
-        """Whether training goes on from a hash function learnt before."""
+        """Tell whether training goes on from a hash function learnt before."""
         return False
 
     def _learnt_from(self) -> int:
-        """Points that the hash function was learnt from, those of earlier fits included."""
+        """Number of points that the hash function was learnt from, in earlier fits, too."""
         return int(getattr(self, "n_learnt_", len(self.codes_)))
 
     def _in_words(self, points: TrainingPoints) -> checkpoints.RunIdentity:
-        """All that the result depends on, by name, each as a text."""
-        parts: dict[str, Any] = {"method": type(self).__name__, **points._asdict()}
+        """Describe everything that the result depends on, each by its name and as a text."""
+        parts: dict[str, object] = {"method": type(self).__name__, **points._asdict()}
         parts.pop("init")  # as it is among the parameters, if it is
         parts |= self.get_params(deep=False)
         if self._going_on():
@@ -190,7 +192,7 @@ class AffinityHash(Hasher):
         checks.number("C", self.C, 0, strict=True)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without `affinity_`: copies for other processes would carry hundreds of megabytes."""
+        """Leave out `affinity_`: copies for other processes would carry hundreds of megabytes."""
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "affinity_"}
 
@@ -355,15 +357,16 @@ class MACHash(AffinityHash):
         return codes
 
     def _checked_validation(self) -> Validation | None:
-        """The validation, with arrays in place of the points given."""
-        given = _as_validation(self.validation)
-        if given is None or not hasattr(given.points, "__len__"):
-            return given
-        X, y = given.points if isinstance(given.points, tuple) else (given.points, None)
+        """Return the validation, its points as checked arrays."""
+        validation = _as_validation(self.validation)
+        if validation is None or not hasattr(validation.points, "__len__"):
+            return validation
+        points = validation.points
+        X, y = points if isinstance(points, tuple) else (points, None)
         queries = check_queries(self, X)
         if y is not None:
             y = checks.labels("the labels of validation", y, len(queries))
-        return replace(given, points=(queries, y))
+        return replace(validation, points=(queries, y))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -381,9 +384,9 @@ class MACHash(AffinityHash):
         zstep.check_start(self.start, zstep.get(self.z_step))
         if self.start != "random" and self.init is not None:
             raise ValueError(f"init takes the place of the codes that start={self.start!r} makes")
-        given = _as_validation(self.validation)
-        if given is not None:
-            given.check_points()
+        validation = _as_validation(self.validation)
+        if validation is not None:
+            validation.check_points()
         checks.flag("warm_start", self.warm_start)
         if self.device not in devices.NAMES:
             raise checks.unknown("device", self.device, devices.NAMES)
@@ -440,7 +443,7 @@ class EndToEndHash(MACHash):
 
 
 def _warn_of_likeness(affinity: Affinity) -> None:
-    """Warn where nothing keeps codes apart."""
+    """Warn where all pairs are similar, so that nothing keeps codes apart."""
     y = affinity.y if affinity.rows is None else affinity.rows[:, 0]
     if affinity.kind == "similarity" and len(y) and (y == 1).all():
         warnings.warn(
@@ -450,13 +453,13 @@ def _warn_of_likeness(affinity: Affinity) -> None:
         )
 
 
-def _as_validation(given: Any) -> Validation | None:
-    return given if given is None or isinstance(given, Validation) else Validation(given)
+def _as_validation(value: Any) -> Validation | None:
+    return value if value is None or isinstance(value, Validation) else Validation(value)
 
 
 def _warn_of_cost(n: int, b: int) -> None:
-    if b > LONG and n * b > MANY_BITS:
-        size = f"{max(0.1, BYTES * n * b / 1e9):,.1f} GB"
+    if b > WARN_BITS and n * b > WARN_TOTAL_BITS:
+        size = f"{max(0.1, BYTES_PER_BIT * n * b / 1e9):,.1f} GB"
         warnings.warn(
             f"{b:,} bits of {n:,} points: training needs about {size} of memory, and takes about "
             f"{b // 32:,} times as long as for 32 bits",

@@ -24,17 +24,17 @@ from auxhash.model import fitted
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])  # a method of a hasher
 
-MARKED_ROWS = 1000  # a fingerprint reads at least so many, or all
-WEIGHED_ROWS = 50  # of fewer, one may well outweigh the others
-WEIGHED = 1 << 20  # numbers at a time
-FEW_ROWS = 10  # one in so many are few
-MARKED = 100  # times as large as numbers of other rows are, a number in several is a mark
+FINGERPRINT_ROWS = 1000  # that a fingerprint reads at least, or all
+MIN_ROWS_WEIGHED = 50  # among fewer, one row may well outweigh the others
+NUMBERS_PER_CHUNK = 1 << 20  # of X, whose squares are summed at a time
+ROWS_PER_OUTLIER = 10  # outliers are at most one row in so many
+SENTINEL_RATIO = 100  # of a sentinel value, found in several rows, to numbers of other rows
 
 
 def learning(fit: Fit) -> Fit:
     """Let `fit` run on the hasher's `n_jobs` threads, with one of BLAS each, ignoring underflow.
 
-    The latter whatever the caller wants of NumPy's errors: sums of squares and exponentials do so.
+    Underflow is ignored whatever the caller's np.errstate: sums of squares and exponentials do so.
     """
 
     @wraps(fit)
@@ -77,8 +77,8 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         check_is_fitted(self)
         with context.using(n_jobs=self.n_jobs):
             if not devices.on_processor(X):
-                found: NDArray[np.float64] = devices.like(X, decided(*self._on_gpu(X)))
-                return found
+                decisions: NDArray[np.float64] = devices.like(X, decided(*self._on_gpu(X)))
+                return decisions
             return self._decide(_features(self, X, reset=False))
 
     def _decide(self, points: NDArray[Any]) -> NDArray[np.float64]:
@@ -109,9 +109,9 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
                 raise
 
     def _on_gpu(self, X: Any) -> tuple[OfChunk, NDArray[Any]]:
-        """What gives the outputs of a chunk of points, there, and the points, checked, as CuPy's.
+        """Return a function for the outputs of a chunk on the GPU, and X, checked, as CuPy's.
 
-        Without a hash function that a GPU can compute, it is the processor that does.
+        Without a hash function that a GPU can compute, the processor computes the outputs.
         """
         points = devices.native(X)
         device = devices.of(points)
@@ -176,7 +176,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
 
 def fingerprint(X: NDArray[Any], y: NDArray[Any] | None) -> str:
     """A digest that tells training sets apart: their shape, all labels, 1000 points or more."""
-    marked = X[:: max(1, len(X) // MARKED_ROWS)]
+    marked = X[:: max(1, len(X) // FINGERPRINT_ROWS)]
     if marked.dtype not in FLOATS:  # the same points are the same in any type that holds them
         marked = marked.astype(FLOATS[0])
     digest = hashlib.sha256(f"{marked.dtype} {X.shape}".encode())
@@ -193,12 +193,12 @@ def check_points(
     least: int = 2,
     reset: bool = True,
     short: bool = False,
-    whole: bool = True,
+    all_points: bool = True,
 ) -> NDArray[Any]:
-    """X (n, D) of at least `least` points, checked; a warning if one of them is all that counts.
+    """Check X (n, D) of at least `least` points; warn if they are all the same, or of outliers.
 
-    `short` leaves an array of whole numbers or of half precision as it is, without a copy; `whole`
-    says that these are all points, not a part of them.
+    `short` leaves an array of whole numbers or of half precision as it is, without a copy;
+    `all_points` says that X holds all points, not a part of them.
     """
     points = _features(hasher, X, ensure_min_samples=least, reset=reset)
     if points.dtype not in FLOATS and points.ndim == 2 and not short:  # pictures stay bytes
@@ -207,21 +207,21 @@ def check_points(
         warnings.warn(
             f"all {len(points)} points of X are the same, and will get the same code", stacklevel=2
         )
-    if whole and getattr(hasher, "metric", None) != "cosine":  # by which lengths do not count
+    if all_points and getattr(hasher, "metric", None) != "cosine":  # by which lengths do not count
         _warn_of_one_row(points)
     return points
 
 
 class OutweighingRow(UserWarning):
-    """A row of X, or few with one number in common, outweigh all others together.
+    """Outliers: a row of X, or few with one number in common, outweigh all others together.
 
-    A slip of the pen does so, or a mark for what is missing. Whatever is learnt then tells those
+    A typing error does so, or a sentinel for missing data. Whatever is learnt then tells those
     rows from the others, and the others not from each other.
     """
 
 
 def _warn_of_one_row(X: NDArray[Any]) -> None:
-    if X.ndim != 2 or len(X) < WEIGHED_ROWS or X.dtype.itemsize == 1:  # bytes are not so far apart
+    if X.ndim != 2 or len(X) < MIN_ROWS_WEIGHED or X.dtype.itemsize == 1:  # bytes are bounded
         return
 
     def weights(part: slice, scale: float = 1.0) -> NDArray[np.float64]:
@@ -229,7 +229,7 @@ def _warn_of_one_row(X: NDArray[Any]) -> None:
         rows = rows if scale == 1 else rows / scale
         return np.asarray(np.einsum("ij,ij->i", rows, rows), np.float64)
 
-    parts, scale = threads.chunks(len(X), max(1, WEIGHED // X.shape[1])), 1.0
+    parts, scale = threads.chunks(len(X), max(1, NUMBERS_PER_CHUNK // X.shape[1])), 1.0
     with threads.pool() as run, np.errstate(over="ignore"):
         each = np.concatenate(run(weights, parts))
         if not np.isfinite(each.sum()):  # squares have left the range of their type
@@ -237,26 +237,26 @@ def _warn_of_one_row(X: NDArray[Any]) -> None:
             each = np.concatenate([weights(part, scale) for part in parts])
     row = int(each.argmax())
     column = int(np.abs(X[row].astype(np.float64)).argmax())
-    heavy = np.argsort(each)[-(len(X) // FEW_ROWS) :]
-    heavy = heavy[(X[heavy] == X[row, column]).any(axis=1)]  # the row, and others with its mark
+    heavy = np.argsort(each)[-(len(X) // ROWS_PER_OUTLIER) :]
+    heavy = heavy[(X[heavy] == X[row, column]).any(axis=1)]  # the row, and others with its number
     rest = each.sum() - each[heavy].sum()
     if 2 * rest >= each.sum():
         return
     typical = np.sqrt(rest / ((len(X) - len(heavy)) * X.shape[1])) * scale
-    if len(heavy) > 1 and not 0 < MARKED * typical < abs(float(X[row, column])):
+    if len(heavy) > 1 and not 0 < SENTINEL_RATIO * typical < abs(float(X[row, column])):
         return
     which = f"row {row} of X outweighs" if len(heavy) == 1 else f"{len(heavy)} rows of X outweigh"
     warnings.warn(
         f"{which} all other {len(X) - len(heavy):,} together (column {column} of row {row} holds "
-        f"{X[row, column]:g}), and codes may tell no others apart: is it a slip, or a mark for "
-        "what is missing?",
+        f"{X[row, column]:g}), and codes may tell no others apart: is it an error, or a "
+        "sentinel for missing data?",
         OutweighingRow,
         stacklevel=4,
     )
 
 
 def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> NDArray[Any]:
-    """X, checked. Arrays of real numbers keep their type; anything else becomes float64."""
+    """Check X. Arrays of real numbers keep their type; anything else becomes float64."""
     checks.unmasked("X", X)
     X = devices.fetched(X)
     any_shape = _takes_any_shape(hasher)
@@ -286,9 +286,9 @@ def _of_any_shape(
     ensure_min_samples: int = 1,
     ensure_all_finite: bool = True,
 ) -> NDArray[Any]:
-    """Points of more than one axis each, such as pictures, for a hash function that takes them.
+    """Check points of more than one axis each, such as pictures.
 
-    Whether they are of the shape that it was learnt from, it says itself.
+    The hash function itself checks that they are of the shape that it was learnt from.
     """
     if X.dtype not in (np.uint8, *FLOATS):
         raise ArgumentError(
@@ -310,7 +310,7 @@ def _of_any_shape(
 
 
 def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | None:
-    """Labels that are not learnt from, for `score`; there must be one per point."""
+    """Return labels that are not learnt from, for `score`; there must be one per point."""
     if y is None:
         return None
     y = devices.fetched(y)
@@ -319,7 +319,7 @@ def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | Non
 
 
 def check_queries(hasher: Hasher, X: ArrayLike) -> NDArray[Any]:
-    """Points of the kind that `hasher` learns from, checked."""
+    """Check points of the kind that `hasher` learns from."""
     return _features(hasher, X, reset=False)
 
 
@@ -330,14 +330,14 @@ def check_labelled(
     least: int = 2,
     reset: bool = True,
     short: bool = False,
-    whole: bool = True,
+    all_points: bool = True,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """X and the labels y to learn from, (n,) or (n, n_labels), checked."""
+    """Check X and the labels y to learn from, (n,) or (n, n_labels)."""
     if y is None:
         # Raises, as scikit-learn's estimators do; pictures are no reason to raise.
         rows = [[0.0]] if _takes_any_shape(hasher) and np.ndim(X) > 2 else X
         validate_data(hasher, rows, None, reset=reset)
-    points = check_points(hasher, X, least, reset, short, whole)
+    points = check_points(hasher, X, least, reset, short, all_points)
     labels = checks.classes("y", devices.fetched(y))
     check_consistent_length(points, labels)
     return points, labels
@@ -350,9 +350,9 @@ def check_pairs(
     affinity: Affinity | None,
     reset: bool = True,
     short: bool = False,
-    whole: bool = True,
+    all_points: bool = True,
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """X and y, checked, for a method that learns from labels y or from an affinity."""
+    """Check X and y for a method that learns from labels y or from an affinity."""
     if affinity is not None and not isinstance(affinity, Affinity):
         raise TypeError(
             "affinity must be an auxhash.affinity.Affinity "
@@ -360,9 +360,9 @@ def check_pairs(
         )
     labels = None
     if affinity is not None and y is None:
-        points = check_points(hasher, X, reset=reset, short=short, whole=whole)
+        points = check_points(hasher, X, reset=reset, short=short, all_points=all_points)
     else:
-        points, labels = check_labelled(hasher, X, y, reset=reset, short=short, whole=whole)
+        points, labels = check_labelled(hasher, X, y, 2, reset, short, all_points)
     if affinity is not None and affinity.n_points != len(points):
         raise ValueError(f"affinity is for {affinity.n_points} points, but X has {len(points)}")
     if affinity is not None and not len(affinity):

@@ -9,12 +9,12 @@ from auxhash.learn import baselines, estimators, neighborhash
 from auxhash.learn.hasher import Hasher
 from auxhash.model import modelfile
 from auxhash.model.encoding import class_names, decode
-from auxhash.model.fitted import check_whole
+from auxhash.model.fitted import check_consistent
 from auxhash.model.modelfile import ModelFileError, StoredModel
 
 
 def load(path: str | os.PathLike[str], trusted: Sequence[str] = (), module: Any = None) -> Hasher:
-    """The estimator that `save` wrote: same parameters, same codes.
+    """Load the estimator that `save` wrote: same parameters, same codes.
 
     Nothing in the file is executed. Its content is checked: checksums, types, shapes, that numbers
     are finite, and that the parts fit together. Of scikit-learn classifiers only what compiled code
@@ -31,11 +31,11 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = (), module: Any 
     Raises ModelFileError for a file that is foreign, damaged, newer than this package or not to
     be trusted; OSError; ImportError where skops is needed but missing.
     """
-    given = _given(module)
+    unstored = _unstored_fields(module)
     model = modelfile.read(path)
     try:
-        hasher = _made(model, trusted, given)
-        check_whole(hasher)
+        hasher = _hasher(model, trusted, unstored)
+        check_consistent(hasher)
     except ImportError:
         raise
     except Exception as error:  # of any type: parts that do not fit together fail anywhere
@@ -44,17 +44,17 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = (), module: Any 
     return hasher
 
 
-def _given(module: Any) -> dict[str, Any]:
-    """What the file does not hold and the caller gives."""
+def _unstored_fields(module: Any) -> dict[str, object]:
+    """Return the fields of a hash function that the caller gives, since no file holds them."""
     if module is None:
         return {}
     from auxhash.learn.torch import ModuleHash  # only where there is a module is there PyTorch
 
-    made = module if isinstance(module, ModuleHash) else ModuleHash(module)
-    return made.given()
+    hash_function = module if isinstance(module, ModuleHash) else ModuleHash(module)
+    return hash_function.given()
 
 
-def _made(model: StoredModel, trusted: Sequence[str], given: dict[str, Any]) -> Hasher:
+def _hasher(model: StoredModel, trusted: Sequence[str], unstored: dict[str, object]) -> Hasher:
     if model.kind in baselines.__all__:
         cls: Any = getattr(baselines, model.kind)
     elif model.kind in ("MACHash", "TwoStepHash", "EndToEndHash"):
@@ -63,12 +63,12 @@ def _made(model: StoredModel, trusted: Sequence[str], given: dict[str, Any]) -> 
         cls = neighborhash.NeighborHash
     else:
         raise ValueError(f"it holds {model.kind!r}, which is no estimator of auxhash")
-    if "module" not in given and "ModuleHash" in class_names(model.content):
+    if "module" not in unstored and "ModuleHash" in class_names(model.content):
         raise ValueError(
             "it holds the weights of a PyTorch module, and not the module itself, which is code: "
             "give it, as in auxhash.load(path, module=...)"
         )
-    content = decode(model.content, model.arrays, trusted, given=given)
+    content = decode(model.content, model.arrays, trusted, unstored=unstored)
     hasher: Hasher = cls(**content["parameters"])
     for name, value in content["learnt"].items():
         if hasattr(cls, name) or name in content["parameters"]:

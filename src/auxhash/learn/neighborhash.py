@@ -13,9 +13,9 @@ from auxhash.compute import device as devices
 from auxhash.compute.arrays import Numbers
 from auxhash.compute.neighbors import METRICS, Metric
 from auxhash.compute.random import RandomState, generator
-from auxhash.learn.estimators import LONG, PARAMETERS_WITHOUT_EFFECT
+from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, WARN_BITS
 from auxhash.learn.hasher import Hasher, check_points, fingerprint, kept_labels, learning
-from auxhash.learn.smooth.rank import BATCH
+from auxhash.learn.smooth.rank import BATCH_SIZE
 from auxhash.learn.training import checkpoint as checkpoints
 from auxhash.learn.training import interrupt
 from auxhash.learn.training.checkpoint import Checkpoint
@@ -27,9 +27,9 @@ from auxhash.model.identity import in_words
 
 NAMES = ("network", "linear", "rbf")
 N_HIDDEN = 1024  # units of a network
-N_STEPS, FEW_STEPS = 5000, 2000  # gradient steps: of a network, and of what learns faster
-ROUNDS, LEAST_STEPS = 400, 500  # over all points, at most; but so many steps
-FEW_POINTS = 30_000  # up to which a network would learn them by heart, without
+NETWORK_STEPS, OTHER_STEPS = 5000, 2000  # gradient steps; others learn faster
+MAX_EPOCHS, MIN_STEPS = 400, 500  # rounds over all points, unless steps would be fewer
+MAX_POINTS_REGULARIZED = 30_000  # up to which a network overfits without dropout and noise
 DROPOUT, NOISE = 0.3, 0.2
 
 
@@ -126,45 +126,45 @@ class NeighborHash(Hasher):
         if checkpoint is None:
             return self._train(points, labels, table, None)
         run = self._in_words(points, table)
-        given = hashfunctions.with_defaults(self._hash_function(len(points))).given()
-        with checkpoints.opened(checkpoint, run, given) as kept:
-            return self._train(points, labels, table, kept)
+        unstored = hashfunctions.with_defaults(self._hash_function(len(points))).given()
+        with checkpoints.opened(checkpoint, run, unstored) as run_checkpoint:
+            return self._train(points, labels, table, run_checkpoint)
 
     def _train(
         self,
         points: NDArray[Any],
         labels: NDArray[Any] | None,
         nearest: Numbers | None,
-        kept: Checkpoint | None,
+        run_checkpoint: Checkpoint | None,
     ) -> Self:
         # One generator per part, so that no part's draws depend on another's.
         generators = generator(self.random_state).spawn(PARTS)
         settings = self._settings(len(points))
-        most = len(points) if settings.max_points is None else settings.max_points
-        needed = 8 * points.shape[1] * min(len(points), most)
+        max_points = len(points) if settings.max_points is None else settings.max_points
+        needed = 8 * points.shape[1] * min(len(points), max_points)
         with devices.telling(settings.device, needed, "learn from fewer points (max_points)"):
-            found = RankTraining(settings, points, nearest, generators, kept).run()
+            result = RankTraining(settings, points, nearest, generators, run_checkpoint).run()
         self.device_ = settings.device.name
-        self.hash_function_ = found.h
-        self.history_ = found.history
-        self.n_learnt_ = found.n_learnt
-        self.interrupted_ = found.interrupted
+        self.hash_function_ = result.h
+        self.history_ = result.history
+        self.n_learnt_ = result.n_learnt
+        self.interrupted_ = result.interrupted
         self.labels_ = labels
         self.fingerprint_ = fingerprint(points, labels)
         self.codes_ = self._encode(points)
         if self.interrupted_:
-            interrupt.warn(f"step {found.history[-1].step}", "what was learnt", kept)
+            interrupt.warn(f"step {result.history[-1].step}", "what was learnt", run_checkpoint)
         return self
 
     def _settings(self, n: int) -> RankSettings:
-        """What to do with n points."""
+        """Return the settings of a run on n points."""
         if self.max_points is not None:
             n = min(n, int(self.max_points))
         h = self._hash_function(n)
         n_steps = self.n_steps
         if n_steps is None:
-            most = N_STEPS if isinstance(h, NetworkHash) else FEW_STEPS
-            n_steps = max(LEAST_STEPS, min(most, ROUNDS * n // BATCH))
+            max_steps = NETWORK_STEPS if isinstance(h, NetworkHash) else OTHER_STEPS
+            n_steps = max(MIN_STEPS, min(max_steps, MAX_EPOCHS * n // BATCH_SIZE))
         return RankSettings(
             n_bits=int(self.n_bits),
             hash_function=h,
@@ -177,7 +177,7 @@ class NeighborHash(Hasher):
         )
 
     def _gpu_refusal(self) -> str:
-        """Why no GPU of `device` can do this training; empty where one can."""
+        """Return the reason why no GPU of `device` can do this training; "" where one can."""
         if not hashfunctions.is_shared(self.hash_function):
             return ""
         return (
@@ -186,7 +186,7 @@ class NeighborHash(Hasher):
         )
 
     def _hash_function(self, n: int) -> Any:
-        """To be learnt from n points."""
+        """Return the hash function to be learnt from n points."""
         if not isinstance(self.hash_function, str):
             return self.hash_function
         scaled = Unit() if self.metric == "cosine" else Scaled()
@@ -194,12 +194,12 @@ class NeighborHash(Hasher):
             return SVMHash(scaled)
         if self.hash_function == "rbf":
             return SVMHash(RadialBasis(scaled=scaled))
-        few = n <= FEW_POINTS
-        dropout, noise = (DROPOUT, NOISE) if few else (0.0, 0.0)
+        regularized = n <= MAX_POINTS_REGULARIZED
+        dropout, noise = (DROPOUT, NOISE) if regularized else (0.0, 0.0)
         return NetworkHash(N_HIDDEN, decay=0.0, map=scaled, dropout=dropout, noise=noise)
 
     def _in_words(self, points: NDArray[Any], nearest: Numbers | None) -> checkpoints.RunIdentity:
-        """All that the result depends on, by name, each as a text."""
+        """Describe everything that the result depends on, each by its name and as a text."""
         parts = {"method": type(self).__name__, "X": points, "neighbors": nearest}
         parts |= self.get_params(deep=False)
         return {
@@ -256,7 +256,7 @@ def _checked_neighbors(neighbors: ArrayLike, n: int) -> Numbers:
 
 
 def _warn_of_cost(b: int) -> None:
-    if b > LONG:
+    if b > WARN_BITS:
         warnings.warn(
             f"{b:,} bits: training takes about {b // 64:,} times as long as for 64 bits",
             stacklevel=4,

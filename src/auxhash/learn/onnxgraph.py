@@ -17,10 +17,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from auxhash.compute.arrays import Array
 from auxhash.compute.version import __version__
 from auxhash.files.writing import writing
 from auxhash.learn import baselines
-from auxhash.learn.baselines.logitlsh import LEAST
+from auxhash.learn.baselines.logitlsh import MIN_PROBABILITY
 from auxhash.learn.estimators import AffinityHash
 from auxhash.learn.hasher import Hasher
 from auxhash.learn.neighborhash import NeighborHash
@@ -53,7 +54,7 @@ class OnnxGraph:
         self.nodes.append(_onnx().helper.make_node(operation, inputs, results, **attributes))
         return results
 
-    def constant(self, value: ArrayLike, dtype: Any = np.float64) -> Name:
+    def constant(self, value: ArrayLike, dtype: type[np.generic] = np.float64) -> Name:
         name = f"constant_{len(self.constants)}"
         array = np.ascontiguousarray(value, dtype).reshape(np.shape(value))
         self.constants.append(_onnx().numpy_helper.from_array(array, name))
@@ -72,7 +73,7 @@ class OnnxGraph:
         """X @ constant."""
         return self.add("MatMul", X, self.constant(constant))
 
-    def affine(self, X: Name, W: Any) -> Name:
+    def affine(self, X: Name, W: Array) -> Name:
         """[X, 1] @ W."""
         return self.add("Add", self.matrix(X, W[:-1]), self.constant(W[-1]))
 
@@ -138,7 +139,7 @@ def export_onnx(
 
 
 @singledispatch
-def outputs(model: Any, X: Name, graph: OnnxGraph) -> Name:
+def outputs(model: object, X: Name, graph: OnnxGraph) -> Name:
     """Add the computation of a model's real-valued outputs of X; return the result's name."""
     raise TypeError(
         f"{type(model).__name__} cannot be exported to ONNX: only hash functions made of matrix "
@@ -269,8 +270,8 @@ def _agh(model: baselines.AGH, X: Name, graph: OnnxGraph) -> Name:
     above = graph.add("GreaterOrEqual", Y, graph.constant(0.0))
     second = graph.add("Where", above, graph.add("Sub", Y, positive), graph.add("Sub", negative, Y))
     both = graph.add("Concat", Y, second, axis=1)
-    kept = graph.constant(np.arange(model.n_bits), np.int64)
-    return graph.add("Gather", both, kept, axis=1)
+    columns = graph.constant(np.arange(model.n_bits), np.int64)
+    return graph.add("Gather", both, columns, axis=1)
 
 
 @outputs.register
@@ -282,7 +283,7 @@ def _one_hot(model: baselines.OneHot, X: Name, graph: OnnxGraph) -> Name:
 @outputs.register
 def _logit_lsh(model: baselines.LogitLSH, X: Name, graph: OnnxGraph) -> Name:
     probability = graph.add("Softmax", outputs(model.classifier_, X, graph), axis=1)
-    logits = graph.add("Log", graph.add("Max", probability, graph.constant(LEAST)))
+    logits = graph.add("Log", graph.add("Max", probability, graph.constant(MIN_PROBABILITY)))
     return graph.matrix(graph.minus(logits, model.mean_), model.hyperplanes_)
 
 

@@ -43,12 +43,12 @@ DATES = re.compile(r"datetime64\[(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]")  # a NumP
 LAST_CHARACTER = 0x10FFFF
 LARGEST = 2**1024  # bound on the size of an int
 GENERATORS = ("PCG64", "PCG64DXSM", "SFC64", "MT19937", "Philox")
-# Indices into arrays in the state of a generator, which NumPy does not check.
-MOST = {"pos": 624, "buffer_pos": 4}
+# Largest indices into arrays in the state of a generator, which NumPy does not check.
+MAX_POSITIONS = {"pos": 624, "buffer_pos": 4}
 
 
 def encode(value: Any, name: str = "value") -> tuple[Json, Arrays]:
-    """A value as JSON, and its arrays, whose names begin with `name`.
+    """Encode a value as JSON and arrays, whose names begin with `name`.
 
     Raises TypeError for what cannot be stored, and says where in the value it is.
     """
@@ -57,11 +57,11 @@ def encode(value: Any, name: str = "value") -> tuple[Json, Arrays]:
 
 
 def parts(coded: Json) -> dict[str, Json]:
-    """The parts of an encoded dict whose keys are text, as they are: encoded."""
+    """Return the parts of an encoded dict whose keys are text, still encoded."""
     if type(coded) is not dict or [*coded] != ["dict"] or type(coded["dict"]) is not dict:
         raise ValueError("a value is no dict of names")
-    found: dict[str, Json] = coded["dict"]
-    return found
+    content: dict[str, Json] = coded["dict"]
+    return content
 
 
 def decode(
@@ -69,15 +69,15 @@ def decode(
     arrays: Mapping[str, NDArray[Any]],
     trusted: Sequence[str] = (),
     part: bool = False,
-    given: Mapping[str, Any] | None = None,
+    unstored: Mapping[str, object] | None = None,
 ) -> Any:
-    """The value that was encoded. Raises ValueError if JSON and arrays do not fit together.
+    """Decode a value. Raises ValueError if JSON and arrays do not fit together.
 
     `trusted` names types inside scikit-learn estimators, besides the usual ones; `part` says that
-    other parts of the value, which are not decoded, may refer to the other arrays; `given` are the
-    fields of objects that are not stored (code, such as a PyTorch module), by name.
+    other parts of the value, which are not decoded, may refer to the other arrays; `unstored` are
+    the fields of objects that files do not hold (code, such as a PyTorch module), by name.
     """
-    decoder = _Decoder(arrays, trusted, given or {})
+    decoder = _Decoder(arrays, trusted, unstored or {})
     try:
         needed = to_trust(coded, arrays)
         if others := sorted(needed - set(trusted)):
@@ -94,7 +94,7 @@ def decode(
     return value
 
 
-def check(value: Any) -> None:
+def check(value: object) -> None:
     """Raise ValueError if a value holds objects that `decode` would refuse."""
     name = _registered_name(type(value))
     if name:
@@ -124,11 +124,11 @@ def class_names(coded: Json) -> set[str]:
     if not isinstance(coded, (dict, list)):
         return set()
     parts = list(coded.values() if isinstance(coded, dict) else coded)
-    found = {name for part in parts for name in class_names(part)}
+    names = {name for part in parts for name in class_names(part)}
     match coded:
         case {"object": [str(name), _]}:
-            found.add(name)
-    return found
+            names.add(name)
+    return names
 
 
 def _encode(value: Any, name: str, arrays: Arrays) -> Json:
@@ -201,7 +201,7 @@ def _encode_array(array: NDArray[Any], name: str, arrays: Arrays) -> Json:
     return {"array": [name, array.dtype.name, shape, "F"]}
 
 
-def _check_object(value: Any, name: str) -> None:
+def _check_object(value: object, name: str) -> None:
     if hasattr(value, "check_read"):
         try:
             value.check_read()
@@ -241,17 +241,17 @@ def _generator_parts(generator: np.random.Generator, name: str) -> dict[str, Any
 
 
 class _Decoder:
-    """Decodes values; each array must be referred to exactly once."""
+    """Decoder of values; each array must be referred to exactly once."""
 
     def __init__(
         self,
         arrays: Mapping[str, NDArray[Any]],
         trusted: Sequence[str],
-        given: Mapping[str, Any],
+        unstored: Mapping[str, object],
     ) -> None:
         self.left = dict(arrays)
-        self.trusted, self.given = trusted, given
-        self.makers: dict[str, Callable[[Any], Any]] = {
+        self.trusted, self.unstored = trusted, unstored
+        self.makers: dict[str, Callable[[Json], Any]] = {
             "array": self._array,
             "classifier": self._classifier,
             "dates": self._dates,
@@ -284,32 +284,32 @@ class _Decoder:
             raise ValueError(f"the array {name!r} is missing, or referred to twice")
         return np.array(self.left.pop(name))  # a copy, to be written to
 
-    def _array(self, content: Any) -> NDArray[Any]:
+    def _array(self, content: Json) -> NDArray[Any]:
         name, type_name, shape, order = content
         array = self._take(name)
         if width := TEXT.fullmatch(type_name):
             array = _text(array, name, int(width[1]))
         elif order == "F":
             array = array.T
-        found = array.dtype.str if width else array.dtype.name
-        if [found, *array.shape] != [type_name, *shape] or order not in ("C", "F"):
+        actual = array.dtype.str if width else array.dtype.name
+        if [actual, *array.shape] != [type_name, *shape] or order not in ("C", "F"):
             raise ValueError(
-                f"the array {name!r} is {found} of shape {array.shape} and ought to be "
+                f"the array {name!r} is {actual} of shape {array.shape} and ought to be "
                 f"{type_name} of shape {tuple(shape)}"
             )
         return array
 
-    def _classifier(self, name: Any) -> Any:
+    def _classifier(self, name: str) -> Any:
         data = self._take(name)
         if data.dtype != np.uint8 or data.ndim != 1:
             raise ValueError(f"the array {name!r} holds no classifier")
         return classifiers.from_bytes(data.tobytes(), self.trusted)
 
-    def _estimator(self, content: Any) -> Any:
+    def _estimator(self, content: Json) -> Any:
         name, parts = content
         return classifiers.made(name, self.decode(parts))
 
-    def _dates(self, content: Any) -> NDArray[Any]:
+    def _dates(self, content: Json) -> NDArray[Any]:
         type_name, coded = content
         numbers = self.decode(coded)
         if not DATES.fullmatch(type_name) or getattr(numbers, "dtype", None) != np.int64:
@@ -317,21 +317,21 @@ class _Decoder:
         dates: NDArray[Any] = numbers.astype(type_name)
         return dates
 
-    def _dict(self, content: dict[str, Any]) -> dict[str, Any]:
+    def _dict(self, content: dict[str, Json]) -> dict[str, Any]:
         return {key: self.decode(part) for key, part in content.items()}
 
-    def _float(self, text: Any) -> float:
+    def _float(self, text: Json) -> float:
         if text not in ("nan", "inf", "-inf"):
             raise ValueError(f"{text!r} is no float")
         return float(text)
 
-    def _scalar(self, content: Any) -> Any:
+    def _scalar(self, content: Json) -> Any:
         type_name, number = content
         if type_name not in TYPES:
             raise ValueError(f"a number is of the unknown type {type_name!r}")
         return np.dtype(type_name).type(self.decode(number))
 
-    def _objects(self, content: Any) -> NDArray[Any]:
+    def _objects(self, content: Json) -> NDArray[Any]:
         shape, values = content
         items = self.decode(values)
         if math.prod(shape) != len(items):
@@ -341,7 +341,7 @@ class _Decoder:
             array[i] = item
         return array.reshape(shape)
 
-    def _object(self, content: Any) -> Any:
+    def _object(self, content: Json) -> Any:
         name, parts = content
         if name not in CLASSES:
             raise ValueError(
@@ -350,12 +350,12 @@ class _Decoder:
         cls: Any = CLASSES[name]
         if more := set(parts) - set(_stored_fields(cls)):
             raise ValueError(f"{name} has no field {min(more)!r}")
-        given = {field: self.given[field] for field in getattr(cls, "GIVEN", ())}
-        value = cls(**self._dict(parts), **given)
+        unstored = {field: self.unstored[field] for field in getattr(cls, "GIVEN", ())}
+        value = cls(**self._dict(parts), **unstored)
         _check_object(value, name)
         return value
 
-    def _generator(self, content: Any) -> np.random.Generator:
+    def _generator(self, content: Json) -> np.random.Generator:
         parts = self.decode(content)
         kind = parts["state"]["bit_generator"]
         if kind not in GENERATORS:
@@ -369,7 +369,7 @@ class _Decoder:
         source.state = _checked_state(parts["state"])
         return np.random.Generator(source)
 
-    def _random_state(self, content: Any) -> np.random.RandomState:
+    def _random_state(self, content: Json) -> np.random.RandomState:
         state = np.random.RandomState()
         state.set_state(_checked_state(self.decode(content)))
         return state
@@ -389,7 +389,7 @@ def _text(array: NDArray[Any], name: str, width: int) -> NDArray[Any]:
 
 def _checked_state(state: dict[str, Any]) -> dict[str, Any]:
     for part in (state, state["state"]):
-        for name, most in MOST.items():
+        for name, most in MAX_POSITIONS.items():
             if name in part and not 0 <= part[name] <= most:
                 raise ValueError(f"a generator's {name} is {part[name]}, beyond {most}")
     return state

@@ -26,10 +26,10 @@ NOT_SAVED = ("affinity_", "two_step_")
 # Parameters that can be data, which other people may not want in a file, and as what.
 OF_DATA = {"init": "codes", "validation": "points"}
 TIMES = ("seconds", "z_seconds", "h_seconds")  # fields of a step that models do not hold
-MOST_FEATURES = 1 << 22  # with more, trying a model out would take too much memory
+MAX_FEATURES = 1 << 22  # with more, trying a model out would take too much memory
 # Attributes that scikit-learn sets, and whether a value of theirs is valid.
 SKLEARN: dict[str, Callable[[Any], bool]] = {
-    "n_features_in_": lambda n: type(n) is int and 1 <= n <= MOST_FEATURES,
+    "n_features_in_": lambda n: type(n) is int and 1 <= n <= MAX_FEATURES,
     "feature_names_in_": lambda names: (
         isinstance(names, np.ndarray) and names.ndim == 1 and all(type(n) is str for n in names)
     ),
@@ -42,7 +42,7 @@ SKLEARN: dict[str, Callable[[Any], bool]] = {
 @register("ByName")
 @dataclass(frozen=True)
 class ByName:
-    """In a loaded model, a parameter that the file does not hold, only its name: code, or data."""
+    """Name of a parameter, code or data, in a loaded model whose file holds the name alone."""
 
     name: str
 
@@ -55,7 +55,7 @@ def save(hasher: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to a model file, unless `load` would refuse it."""
     model = stored(hasher)
     try:
-        check_whole(hasher)
+        check_consistent(hasher)
     except Exception as error:  # parts that do not fit together can raise anything
         raise ValueError(
             f"this {model.kind} is not as it was fitted and cannot be saved: {error}"
@@ -100,15 +100,15 @@ def _without_time(step: Any) -> Any:
     return replace(step, **dict.fromkeys(times, math.nan)) if times else step
 
 
-def check_whole(hasher: Any) -> None:
+def check_consistent(hasher: Any) -> None:
     """Raise unless parameters and learnt attributes are as a fit leaves them.
 
     All must be of the declared types, numbers finite, and the parts must fit together: the model
     encodes, and its training codes have the right number of bits.
     """
     parameters = hasher.get_params(deep=False)
-    given = {name: v for name, v in parameters.items() if not isinstance(v, ByName)}
-    type(hasher)(**given)._check_parameters()
+    known_parameters = {name: v for name, v in parameters.items() if not isinstance(v, ByName)}
+    type(hasher)(**known_parameters)._check_parameters()
     _check_learnt(hasher, set(vars(hasher)) - set(parameters) - set(NOT_SAVED))
     n_bits = int(hasher.n_bits)
     for n in (1, 2):  # a part of a wrong shape could be stretched to one of them, not to both
@@ -145,8 +145,9 @@ def _check_learnt(hasher: Any, names: set[str]) -> None:
             fine = _fits(value, declared[name])
             check(value)
         if not fine:
-            told = f"{value.dtype} of shape {value.shape}" if hasattr(value, "shape") else value
-            raise ValueError(f"{name} is not right: {told!r}")
+            is_array = hasattr(value, "shape")
+            got = f"{value.dtype} of shape {value.shape}" if is_array else value
+            raise ValueError(f"{name} is not right: {got!r}")
     if names >= {"feature_names_in_"} and len(hasher.feature_names_in_) != hasher.n_features_in_:
         n = len(hasher.feature_names_in_)
         raise ValueError(f"it has {n} feature names for {hasher.n_features_in_} features")
@@ -158,7 +159,7 @@ def _check_learnt(hasher: Any, names: set[str]) -> None:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of the type that a class declares; numbers must be finite."""
+    """Check whether a value is of the type that a class declares; numbers must be finite."""
     if hasattr(get_origin(hint), "__value__"):  # NDArray[...] itself is an alias from NumPy 2.5 on
         hint = get_origin(hint).__value__[get_args(hint)]
     origin, parts = get_origin(hint), get_args(hint)
@@ -184,7 +185,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _to_store(name: str, value: Any) -> Any:
-    """A parameter's value; its name, if it is code, or points and codes, which are not the model's.
+    """Return the value of a parameter to store: its name alone, if it is code or the user's data.
 
     Of a scikit-learn classifier, which is cloned for every bit, what it has learnt elsewhere is not
     stored.

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from auxhash.model.encoding import Arrays, Json
 FORMAT = 1
 KEY = "auxhash"
 LENGTH = 8  # bytes that say how long the header is
-MOST_HEADER = 1 << 26  # bytes
+MAX_HEADER_BYTES = 1 << 26
 
 
 class ModelFileError(ValueError):
@@ -58,9 +58,9 @@ def to_bytes(model: StoredModel) -> bytes:
     # One entry only: safetensors writes several entries of the metadata in arbitrary order.
     data: bytes = save(model.arrays, metadata={KEY: header})
     length = int.from_bytes(data[:LENGTH], "little")
-    if length > MOST_HEADER:
+    if length > MAX_HEADER_BYTES:
         raise ValueError(
-            f"the model's header would take {length} bytes, and {MOST_HEADER} is the most: "
+            f"the model's header would take {length} bytes, and {MAX_HEADER_BYTES} is the most: "
             "give long lists as NumPy arrays"
         )
     return data
@@ -90,13 +90,13 @@ def read(path: str | os.PathLike[str]) -> StoredModel:
 
 def _read_header(
     file: BinaryIO, size: int, path: str | os.PathLike[str]
-) -> tuple[bytes, dict[str, Any]]:
-    """The file's first bytes, up to the arrays, and the JSON in them."""
+) -> tuple[bytes, dict[str, Json]]:
+    """Read the first bytes of the file, up to the arrays, and parse the JSON in them."""
     start = file.read(LENGTH + 1)
     if not start:
         raise ModelFileError(f"{path} is empty")
     length = int.from_bytes(start[:LENGTH], "little")
-    if start[LENGTH:] != b"{" or length > MOST_HEADER:
+    if start[LENGTH:] != b"{" or length > MAX_HEADER_BYTES:
         raise ModelFileError(f"{path} is not a model file (a safetensors file written by auxhash)")
     if length > size - LENGTH:
         raise ModelFileError(
@@ -110,8 +110,8 @@ def _read_header(
     return start, header
 
 
-def _read_fields(header: dict[str, Any], path: str | os.PathLike[str]) -> dict[str, Any]:
-    """auxhash's part of the header, if it is of a known format."""
+def _read_fields(header: dict[str, Json], path: str | os.PathLike[str]) -> dict[str, Json]:
+    """Read auxhash's part of the header; raise unless it is of a known format."""
     metadata = header.get("__metadata__")
     if not isinstance(metadata, dict) or not isinstance(metadata.get(KEY), str):
         raise ModelFileError(f"{path} is a safetensors file, but no model of auxhash")
@@ -132,18 +132,18 @@ def _read_fields(header: dict[str, Any], path: str | os.PathLike[str]) -> dict[s
     return fields
 
 
-def _check_size(header: dict[str, Any], found: int, path: str | os.PathLike[str]) -> None:
+def _check_size(header: dict[str, Json], actual: int, path: str | os.PathLike[str]) -> None:
     """Raise unless the arrays take all the bytes that follow the header, and no more."""
     try:
         ends = [part["data_offsets"][1] for name, part in header.items() if name != "__metadata__"]
         expected = max(ends, default=0)
-        short = expected > found
+        short = expected > actual
     except (TypeError, KeyError, IndexError) as error:
         raise ModelFileError(f"{path} has a damaged header (an array without a place)") from error
-    if expected != found:
+    if expected != actual:
         what = "truncated" if short else "damaged"
         raise ModelFileError(
-            f"{path} is {what}: its arrays take {expected} bytes, and {found} are there"
+            f"{path} is {what}: its arrays take {expected} bytes, and {actual} are there"
         )
 
 
@@ -158,8 +158,8 @@ def _read_arrays(data: bytes, path: str | os.PathLike[str]) -> Arrays:
     return arrays
 
 
-def _parsed(text: str | bytes) -> dict[str, Any]:
-    """A JSON object, in which no key occurs twice and no number is NaN or infinite."""
+def _parsed(text: str | bytes) -> dict[str, Json]:
+    """Parse a JSON object; raise if a key occurs twice, or a number is NaN or infinite."""
     try:
         parsed = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
     except RecursionError as error:
@@ -169,18 +169,18 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
     return parsed
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    parsed = dict(pairs)
+    if len(parsed) != len(pairs):
         raise ValueError("a key occurs twice")
-    return found
+    return parsed
 
 
 def _no_number(text: str) -> float:
     raise ValueError(f"{text} is no number")
 
 
-def _sum(fields: dict[str, Any], arrays: Arrays) -> str:
+def _sum(fields: dict[str, Json], arrays: Arrays) -> str:
     """SHA-256 of header fields and arrays, in hexadecimal."""
     digest = hashlib.sha256(json.dumps(fields).encode())
     for name in sorted(arrays):

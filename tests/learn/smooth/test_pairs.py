@@ -66,7 +66,7 @@ def test_only_the_outputs_of_the_batch_and_its_partners_are_computed(rows, monke
 
     with context.using(n_jobs=1), threads.pool() as run:
         expected = given.pull(outputs, rows, S, run)
-        monkeypatch.setattr(refine_pairs, "FEW", 0)
+        monkeypatch.setattr(refine_pairs, "ALL_OUTPUTS_UP_TO", 0)
         np.testing.assert_array_equal(given.pull(outputs, rows, S, run), expected)
     partners = [*rows, *j[np.isin(i, rows)], *i[np.isin(j, rows)]]
     assert asked[0] == slice(None)

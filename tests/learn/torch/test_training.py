@@ -294,7 +294,7 @@ def test_neighborhash_goes_on_from_a_checkpoint(optimizer, tmp_path, monkeypatch
     h = hashed(small(), optimizer=optimizer)
     hasher = NeighborHash(N_BITS, hash_function=h, n_steps=40, random_state=0, n_jobs=1)
     whole = clone(hasher).fit(IMAGES)
-    kept = ranking.RankTraining._kept
+    kept = ranking.RankTraining._checkpointed
 
     def dying(self, steps):
         for step in kept(self, steps):
@@ -303,7 +303,7 @@ def test_neighborhash_goes_on_from_a_checkpoint(optimizer, tmp_path, monkeypatch
                 raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(ranking.RankTraining, "_kept", dying)
+        patch.setattr(ranking.RankTraining, "_checkpointed", dying)
         with pytest.raises(Killed):
             clone(hasher).fit(IMAGES, checkpoint=tmp_path)
     resumed = clone(hasher).fit(IMAGES, checkpoint=tmp_path)

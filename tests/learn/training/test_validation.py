@@ -88,7 +88,7 @@ def test_which_pairs_judge():
     found = judged_pairs(A, np.array([1, 3]), np.array([0, 2, 4]))
     told = {
         (int(q), int(m)): bool(s)
-        for q, m, s in zip(found.held, found.kept, found.similar, strict=True)
+        for q, m, s in zip(found.query, found.partner, found.similar, strict=True)
     }
     # Point 1 with 0, 2 and 4; point 3 with 2, 4 and, of -1 and 0.2, with 0.
     expected = {(0, 0): True, (0, 1): True, (0, 2): True}

@@ -29,7 +29,7 @@ from auxhash.mac.hashfunctions import HashFunction, Scaled, h_step
 from auxhash.mac.hashfunctions.rotation import principal_axes, quantize, random_rotation
 
 ENUMERATED = 10  # bits up to which the Z step tries every code
-CHUNK = 1024  # points
+POINTS_PER_TASK = 1024  # of a thread, in the Z step
 PASSES = 50  # over the bits, relaxed or not, at most
 SETTLED = 1e-3  # largest change of a relaxed bit at which the descent stops
 FIRST_CHANGED = 0.005  # share of the bits that the first mu holds at h(X)
@@ -87,7 +87,7 @@ def z_step(X: Array, decoder: Decoder, Z: Codes, H: Codes, mu: float) -> Codes:
         return np.where(lower[:, None], new, Z[rows])
 
     with threads.pool() as run:
-        return np.concatenate(run(chunk, threads.chunks(len(X), CHUNK)))
+        return np.concatenate(run(chunk, threads.chunks(len(X), POINTS_PER_TASK)))
 
 
 def energy(G: Array, R: Array, Z: NDArray[Any]) -> Array:
@@ -109,9 +109,9 @@ def enumerate_codes(G: Array, R: Array, mu: float, Z: Codes) -> Codes:
 
 def alternate(G: Array, R: Array, mu: float, Z: Codes) -> Codes:
     """The better of two local optima: from the rounded relaxed solution, and from Z."""
-    found = [flip_bits(G, R, start) for start in (sign(relaxed(G, R, mu, Z)), Z)]
-    first_better = energy(G, R, found[0]) < energy(G, R, found[1])
-    return np.where(first_better[:, None], *found)
+    optima = [flip_bits(G, R, start) for start in (sign(relaxed(G, R, mu, Z)), Z)]
+    first_better = energy(G, R, optima[0]) < energy(G, R, optima[1])
+    return np.where(first_better[:, None], *optima)
 
 
 def relaxed(G: Array, R: Array, mu: float, Z: Codes) -> Array:

@@ -119,8 +119,8 @@ class ILH(Pairwise):
         Z = sign(start.standard_normal((len(rows), 1)))
         problem = zstep.Problem(pairs, LOSS, 1)
         free = zstep.Penalty(Z, 0.0)
-        found = zstep.z_step(problem, Z, free, zstep.get(self.z_step), 2, solving)
-        return found.Z[:, 0]
+        solution = zstep.z_step(problem, Z, free, zstep.get(self.z_step), 2, solving)
+        return solution.Z[:, 0]
 
     def _outputs(self, X: NDArray[Any]) -> Array:
         return hashfunctions.outputs(self.hash_function_, X)

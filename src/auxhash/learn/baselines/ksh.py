@@ -34,9 +34,9 @@ DRAWN = 100, 500  # similar and dissimilar points per point, where not all pairs
 GAIN = 2e-4  # relative gain that a step needs to be accepted
 LONGER = 1.2  # factor of the step length after an accepted step
 SHORTEST = 1e-2  # step length at which the ascent stops, relative to the first
-ROWS = 512  # of S, per task of a thread
+ROWS_PER_TASK = 512  # of S, for one thread
 DENSE = 1 / 50  # of all entries of S: from there on, products with many vectors are dense ones
-FEW = 8  # distinct values of S that are kept apart, each as a list of places without values
+MAX_LISTED_VALUES = 8  # distinct values of S up to which each has a list of its places
 
 
 class KSH(Pairwise):
@@ -116,7 +116,7 @@ class KSH(Pairwise):
         self.weights_ = T @ weights
 
     def _features(self, X: NDArray[Any]) -> Array:
-        """What a bit is a weighted sum of, before centring: kernels with the anchors, or X."""
+        """Features that a bit is a weighted sum of, uncentred: kernels with the anchors, or X."""
         points = np.asarray(X, np.float64)
         if self.hash_function == "linear":
             return points
@@ -143,9 +143,9 @@ class KSH(Pairwise):
             steps = ascend(single, residual, start, self.max_iter)
             self.n_iter_ = max(self.n_iter_, len(steps))
             end = steps[-1][0]
-            found = [(float(z @ residual(z)), z, a) for z, a in _codes(U, (start, end))]
-            objective[k] = found[0][0], max(found[0][0], found[1][0])
-            _, Y[:, k], weights[:, k] = found[found[1][0] > found[0][0]]
+            candidates = [(float(z @ residual(z)), z, a) for z, a in _codes(U, (start, end))]
+            objective[k] = candidates[0][0], max(candidates[0][0], candidates[1][0])
+            _, Y[:, k], weights[:, k] = candidates[candidates[1][0] > candidates[0][0]]
             projected = U.T @ Y[:, k]
             M = M - np.outer(projected, projected)
         return weights, objective
@@ -162,10 +162,10 @@ def _codes(U: Array, weights: tuple[Array, ...]) -> list[tuple[Array, Array]]:
 def whitened(K: Array) -> tuple[Array, Array]:
     """U = K T with U'U = n I, and T: the constraint a'K'Ka = n becomes a unit length."""
     size, directions = np.linalg.eigh(K.T @ K)
-    kept = size > NOTHING * max(size[-1], np.finfo(float).tiny)
-    if not kept.any():
+    nonzero = size > NOTHING * max(size[-1], np.finfo(float).tiny)
+    if not nonzero.any():
         return np.zeros((len(K), 1)), np.zeros((K.shape[1], 1))
-    T = directions[:, kept] * np.sqrt(len(K) / size[kept])
+    T = directions[:, nonzero] * np.sqrt(len(K) / size[nonzero])
     return K @ T, T
 
 
@@ -239,20 +239,21 @@ def similarity_of_pairs(affinity: Affinity, run: threads.Run) -> Product:
     y = affinity.read_as("similarity")
     upper = csr_array((y, (affinity.i, affinity.j)), shape=(n, n))
     S = upper + upper.T
-    rows = threads.chunks(n, ROWS)
+    rows = threads.chunks(n, ROWS_PER_TASK)
     levels = np.unique(S.data[S.data != 0])
-    places = [(level, *_places(S, level)) for level in levels] if len(levels) <= FEW else []
+    few = len(levels) <= MAX_LISTED_VALUES
+    places = [(level, *_places(S, level)) for level in levels] if few else []
 
     def product(V: Array) -> Array:
         columns = np.array(V, np.float64, order="C").reshape(n, -1)
         result = columns.copy()
-        listed = columns.shape[1] <= 2 and len(levels) <= FEW
+        listed = columns.shape[1] <= 2 and few
         dense = S.nnz > DENSE * n**2
 
         def part(at: slice) -> None:
             if not listed:
-                some = S[at].toarray() if dense else S[at]
-                result[at] += some @ columns
+                block = S[at].toarray() if dense else S[at]
+                result[at] += block @ columns
                 return
             add = _add if columns.shape[1] == 1 else _add_two
             for level, start, place in places:
@@ -265,7 +266,7 @@ def similarity_of_pairs(affinity: Affinity, run: threads.Run) -> Product:
 
 
 def _places(S: csr_array, level: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Where S is `level`: the column numbers, row after row, and where each row starts in them."""
+    """Places of S that hold `level`: where each row starts in the column numbers, and these."""
     here = level == S.data
     start = np.append(0, np.cumsum(here))[S.indptr].astype(np.int64)
     short = np.uint16 if S.shape[1] <= 1 << 16 else np.uint32
@@ -281,13 +282,13 @@ def _add(level: float, start: Any, place: Any, V: Any, first: int, last: int, re
     for n in range(first, last):
         a = b = c = d = 0.0
         end = start[n + 1]
-        whole = end - (end - start[n]) % 4
-        for e in range(start[n], whole, 4):
+        unrolled_end = end - (end - start[n]) % 4
+        for e in range(start[n], unrolled_end, 4):
             a += V[place[e], 0]
             b += V[place[e + 1], 0]
             c += V[place[e + 2], 0]
             d += V[place[e + 3], 0]
-        for e in range(whole, end):
+        for e in range(unrolled_end, end):
             a += V[place[e], 0]
         result[n, 0] += level * ((a + b) + (c + d))
 
@@ -296,18 +297,18 @@ def _add(level: float, start: Any, place: Any, V: Any, first: int, last: int, re
 def _add_two(
     level: float, start: Any, place: Any, V: Any, first: int, last: int, result: Any
 ) -> None:
-    """As `_add`, for V (n, 2)."""
+    """Add level * (sum of V (n, 2) over a row's places), as `_add` does for V (n, 1)."""
     for n in range(first, last):
         a = b = c = d = 0.0
         end = start[n + 1]
-        whole = end - (end - start[n]) % 2
-        for e in range(start[n], whole, 2):
+        unrolled_end = end - (end - start[n]) % 2
+        for e in range(start[n], unrolled_end, 2):
             at, after = place[e], place[e + 1]
             a += V[at, 0]
             b += V[at, 1]
             c += V[after, 0]
             d += V[after, 1]
-        for e in range(whole, end):
+        for e in range(unrolled_end, end):
             a += V[place[e], 0]
             b += V[place[e], 1]
         result[n, 0] += level * (a + c)

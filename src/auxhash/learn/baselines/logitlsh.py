@@ -13,7 +13,7 @@ from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Supervised
 from auxhash.learn.baselines.onehot import class_predictor
 
-LEAST = 1e-12  # smaller probabilities are raised to it, since log(0) is infinite
+MIN_PROBABILITY = 1e-12  # smaller probabilities are raised to it, since log(0) is infinite
 
 
 class LogitLSH(Supervised):
@@ -54,7 +54,7 @@ class LogitLSH(Supervised):
 
     def _log_probabilities(self, X: NDArray[Any]) -> Array:
         probability = self.classifier_.predict_proba(np.asarray(X, np.float64))
-        return np.asarray(np.log(np.maximum(probability, LEAST)), np.float64)
+        return np.asarray(np.log(np.maximum(probability, MIN_PROBABILITY)), np.float64)
 
     def _outputs(self, X: NDArray[Any]) -> Array:
         return (self._log_probabilities(X) - self.mean_) @ self.hyperplanes_

@@ -80,7 +80,7 @@ class SPH(Unsupervised):
         self.pivots_, self.radii_, self.n_iter_ = pivots, radii, moves
 
     def _close(self, overlap: Array) -> bool:
-        """Whether the overlaps, relative to N/4, are within the tolerances."""
+        """Check whether the overlaps, relative to N/4, are within the tolerances."""
         if not len(overlap):
             return True
         off = np.abs(overlap - 1).mean()

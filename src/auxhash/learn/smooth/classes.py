@@ -3,7 +3,7 @@
 With u = tanh(s a), the mean squared error of u_i'u_j / b to 1 for points of one class, and to
 -1/(C - 1) for points of two of the C classes: no C codes can all be further apart from each other
 than that. A cross-entropy can be added to it, of a linear classifier of u that is learnt beside,
-whose targets are smoothed: classifiers that may be sure of all they have seen learn it by heart.
+whose targets are smoothed: classifiers that may be sure of all they have seen overfit.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from auxhash.compute.device import CPU, Device
 from auxhash.compute.peers import peers
 from auxhash.learn.smooth.gradient import FIRST, SECOND, Outputs, Shuffled, through_tanh
 
-BATCH = 512  # points per step
+BATCH_SIZE = 512  # points per step
 HEAD_RATE = 0.01  # length of the classifier's steps
 SMOOTHING = 0.1  # share of the cross-entropy's target that all classes have alike
 
@@ -27,7 +27,7 @@ class ClassCodes:
         self,
         classes: Numbers,
         n_bits: int,
-        batch: int = BATCH,
+        batch: int = BATCH_SIZE,
         cross_entropy: float = 0.0,
         device: Device = CPU,
     ) -> None:
@@ -76,12 +76,12 @@ class Head:
         self.device = device
 
     def state(self) -> list[Single]:
-        held = [self.device.fetch(part) for part in (self.W, self.mean, self.square)]
-        return [*held, np.array([self.n_steps])]
+        arrays = [self.device.fetch(part) for part in (self.W, self.mean, self.square)]
+        return [*arrays, np.array([self.n_steps])]
 
     def restore(self, state: list[Single]) -> None:
-        *held, n_steps = state
-        self.W, self.mean, self.square = (self.device.put(part.copy()) for part in held)
+        *arrays, n_steps = state
+        self.W, self.mean, self.square = (self.device.put(part.copy()) for part in arrays)
         self.n_steps = int(n_steps[0])
 
     def slope(self, U: Single, classes: Numbers) -> Single:

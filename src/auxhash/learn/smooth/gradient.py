@@ -8,7 +8,7 @@ turns it into gradients for its parameters. Neither knows the other.
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, Protocol, TypeGuard, cast
+from typing import Protocol, TypeGuard, cast
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class Objective(Protocol):
         """The gradient (rows, b) with respect to the outputs of a batch, at steepness s."""
 
     def scale(self, rows: Numbers) -> float:
-        """What `pull` is multiplied by, so that its mean over batches is the whole gradient.
+        """Factor of `pull` that makes its mean over batches the gradient over all points.
 
         In units of the steepest slope of the loss, as is the weight decay of hash functions.
         """
@@ -69,13 +69,13 @@ class LearningObjective(Objective, Protocol):
     """An objective that learns something of its own from step to step."""
 
     def state(self) -> list[Single]:
-        """What it has learnt so far."""
+        """Return what the objective has learnt so far, as arrays."""
 
     def restore(self, state: list[Single]) -> None:
         """Go on from a `state`."""
 
 
-def learns(objective: Any) -> TypeGuard[LearningObjective]:
+def learns(objective: Objective) -> TypeGuard[LearningObjective]:
     return hasattr(objective, "restore")
 
 
@@ -107,14 +107,14 @@ class Adam:
 
     def state(self) -> DescentState:
         """The parameters, and the means of the gradient and of its square."""
-        kept = self.smooth.parameters, self.mean, self.square
-        first, second, third = ([self.smooth.device.fetch(a) for a in some] for some in kept)
+        lists = self.smooth.parameters, self.mean, self.square
+        first, second, third = ([self.smooth.device.fetch(a) for a in arrays] for arrays in lists)
         return first, second, third
 
     def restore(self, *state: list[Single]) -> None:
         """Go on from a `state`."""
-        kept = self.smooth.parameters, self.mean, self.square
-        for arrays, values in zip(kept, state, strict=True):
+        lists = self.smooth.parameters, self.mean, self.square
+        for arrays, values in zip(lists, state, strict=True):
             for array, value in zip(arrays, values, strict=True):
                 array[...] = self.smooth.device.put(value)
 
@@ -199,7 +199,7 @@ class GradientDescent:
         self.moving.restore(*state)
 
     def position(self, reports: int, h: HashFunction, rng: np.random.Generator) -> Position | None:
-        """Where these steps stand; h is what they have led to. None where that cannot be told."""
+        """Position to resume from, h being the result so far; None where it cannot be resumed."""
         drawn = self.smooth.drawn() if isinstance(self.smooth, Resumable) else None
         if drawn is None or peers().n > 1:
             return None

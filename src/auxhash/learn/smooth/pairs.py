@@ -22,12 +22,12 @@ from auxhash.mac.zstep import Problem
 
 PairSource = Literal["auto", "given", "fresh"]
 
-BATCH = 2000  # points per step
-CHUNK = 128  # points of a batch per task of a thread
+BATCH_SIZE = 2000  # points per step
+POINTS_PER_TASK = 128  # points of a batch per task of a thread
 FETCHED = 32  # partners of a point whose outputs are fetched together
 BENT = 1 << 13  # points whose tanh is taken by a task: there may be a million of them
-MOST_VALUES = 256  # of y: the steepest slope is sought among at most so many
-FEW = 1 << 15  # points whose outputs are all computed, even where some would do
+MAX_VALUES = 256  # of y: the steepest slope is sought among at most so many
+ALL_OUTPUTS_UP_TO = 1 << 15  # points: up to so many, all outputs are computed, needed or not
 PAIRS = 1 << 20  # pairs of an affinity that are looked at together
 PARTNERS = 10  # points per class that a batch must hold on average, for "auto" to take fresh pairs
 
@@ -73,7 +73,7 @@ def classes_of(affinity: Affinity) -> Numbers | None:
 class FreshPairs:
     """All pairs of a batch, each with the mean weight in the affinity of a pair of its classes."""
 
-    def __init__(self, problem: Problem, classes: Numbers, batch: int = BATCH) -> None:
+    def __init__(self, problem: Problem, classes: Numbers, batch: int = BATCH_SIZE) -> None:
         affinity = problem.affinity
         self.batch, self.unit, self.device = batch, steepest(problem), problem.device
         size = np.bincount(classes)
@@ -115,18 +115,18 @@ class FreshPairs:
             pull: Single = S @ U
             return pull
 
-        return np.concatenate(run(part, threads.chunks(len(U), CHUNK)))
+        return np.concatenate(run(part, threads.chunks(len(U), POINTS_PER_TASK)))
 
     def _all_at_once(self, U: Single, classes: Numbers) -> Single:
-        """The same on a GPU, which has all pairs of a batch at hand for any loss."""
+        """Compute the pull on a GPU, from all pairs of the batch at once, for any loss."""
         S: Single = U @ U.T
         _, weight, slope = self.on_device
-        given = classes, weight, slope, len(U), len(weight), slope.shape[1]
-        self.device.kernels(__file__).over("class_pulls", S.size, S, *given)
+        arguments = classes, weight, slope, len(U), len(weight), slope.shape[1]
+        self.device.kernels(__file__).over("class_pulls", S.size, S, *arguments)
         return S @ U
 
     def _class_by_class(self, U: Single, classes: Numbers, A: Single, B: Single) -> Single:
-        """The same for a weight times slope of A + B u_i'u_j, A and B (classes, classes)."""
+        """Compute the pull where weight times slope is A + B u_i'u_j; A, B (classes, classes)."""
         order = np.argsort(classes, kind="stable")
         members = np.split(order, np.cumsum(np.bincount(classes, minlength=len(A)))[:-1])
         level = A @ np.stack([U[own].sum(axis=0) for own in members])
@@ -141,7 +141,7 @@ class FreshPairs:
 class GivenPairs:
     """All pairs of the affinity that a point of the batch is part of."""
 
-    def __init__(self, problem: Problem, batch: int = BATCH) -> None:
+    def __init__(self, problem: Problem, batch: int = BATCH_SIZE) -> None:
         self.batch, self.unit, self.device = batch, steepest(problem), problem.device
         self.n_points = problem.n_points
         self.edges = problem.edges
@@ -170,11 +170,11 @@ class GivenPairs:
         def part(chunk: slice) -> None:
             _given_pulls(rows[chunk], edges, self.slope, self.basis, place, U, pull[chunk])
 
-        run(part, threads.chunks(len(rows), CHUNK))
+        run(part, threads.chunks(len(rows), POINTS_PER_TASK))
         return through_tanh(pull, U[place[rows]], s)
 
     def _all_at_once(self, outputs: Outputs, rows: Numbers, s: np.float32) -> Single:
-        """The same on a GPU."""
+        """Compute the pull on a GPU, from the outputs of all points."""
         U = np.tanh(s * outputs(slice(None)))
         edges = self.edges
         pull: Single = self.device.empty((len(rows), U.shape[1]), np.float32)
@@ -187,10 +187,10 @@ class GivenPairs:
     def _needed(self, rows: Numbers) -> tuple[Numbers | slice, NDArray[np.int32]]:
         """The points of a batch and their partners, and the place of each point among them.
 
-        They are all points if there are few, or if these are most of them. (Few points always were
-        taken whole; the sums of a matrix product may round differently for a part of its rows.)
+        They are all points if there are few, or if these are most of them. (Of few points
+        all are taken: the sums of a matrix product may round differently for a part of its rows.)
         """
-        if self.n_points > FEW:
+        if self.n_points > ALL_OUTPUTS_UP_TO:
             place = np.zeros(self.n_points, np.int32)
             count = _mark_partners(rows, self.edges, place)
             if 2 * count < self.n_points:
@@ -204,8 +204,8 @@ def steepest(problem: Problem) -> float:
     """The steepest slope of the loss over the y of the affinity (a sample, if there are many)."""
     affinity = problem.affinity
     values = affinity.distinct_y()
-    if len(values) > MOST_VALUES:
-        values = np.quantile(values, np.linspace(0, 1, MOST_VALUES))
+    if len(values) > MAX_VALUES:
+        values = np.quantile(values, np.linspace(0, 1, MAX_VALUES))
     curves = losses.curves(problem.function, values, problem.n_bits, affinity.kind)
     return float(np.abs(_slope(curves)).max()) or 1.0
 

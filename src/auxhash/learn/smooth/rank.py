@@ -22,12 +22,12 @@ from auxhash.compute.device import CPU, Device
 from auxhash.compute.kernels import kernel
 from auxhash.compute.parts import Chunks
 from auxhash.learn.smooth.gradient import Outputs, Shuffled, through_tanh
-from auxhash.learn.smooth.similar import Known, Similar
+from auxhash.learn.smooth.similar import Similar, SimilarEntries
 
-BATCH = 1024  # points i per step
+BATCH_SIZE = 1024  # points i per step
 SAMPLE = 4096  # points m per step
 TAU = 0.5  # bits
-CHUNK = 128  # points i per task of a thread: products of fewer take longer
+POINTS_PER_TASK = 128  # points i, for one thread: products of fewer take longer
 STEEPEST = np.float32(np.log2(np.e) / (2 * TAU))  # of the sigmoid, as an exponent of 2
 FARTHEST = np.float32(86)  # exponent of 2: beyond it a sigmoid is as good as 0 or 1
 # 2^f for f from -1/2 to 1/2: Taylor's series, whose error is less than 2e-7.
@@ -54,7 +54,7 @@ class Rank:
     def __init__(
         self,
         similar: Similar,
-        batch: int = BATCH,
+        batch: int = BATCH_SIZE,
         sample: int = SAMPLE,
         device: Device = CPU,
     ) -> None:
@@ -97,17 +97,22 @@ class Rank:
             for_sample: Single = slope.T @ own
             return for_sample
 
-        parts = Chunks(size, self.device.rows(CHUNK), run)
+        parts = Chunks(size, self.device.rows(POINTS_PER_TASK), run)
         pull[2 * size :] = parts.sum_here(part)
         return through_tanh(pull, U, s)
 
-    def _similar_to(self, rows: Numbers) -> Known:
-        """Who of the sample is similar to the points i of a batch."""
+    def _similar_to(self, rows: Numbers) -> SimilarEntries:
+        """Find the points of the sample that are similar to the points i of a batch."""
         return self.similar.among(rows[: self.batch], rows[2 * self.batch :])
 
 
 def _soft_rank(
-    S: Single, level: Single, similar: Known, rows: slice, least: np.float32, weight: np.float32
+    S: Single,
+    level: Single,
+    similar: SimilarEntries,
+    rows: slice,
+    least: np.float32,
+    weight: np.float32,
 ) -> tuple[Single, Single]:
     """Slopes of weight log(R + least) by S = u_i'u_m (rows, sample), and their sums (rows, 1).
 
@@ -143,12 +148,13 @@ def _sigmoids(S: Single, level: Single) -> None:
         row, own = S[i], level[i, 0]
         for m in range(n):
             x = min(max((own - row[m]) * STEEPEST, -FARTHEST), FARTHEST)
-            whole = np.floor(x + np.float32(0.5))
-            f = x - whole
+            rounded = np.floor(x + np.float32(0.5))
+            f = x - rounded
             fraction[m] = np.float32(1) + f * (
                 C1 + f * (C2 + f * (C3 + f * (C4 + f * (C5 + f * C6))))
             )
-            exponent[m] = (np.int32(whole) + np.int32(127)) << np.int32(23)  # the bits of 2^whole
+            # The bits of 2^rounded.
+            exponent[m] = (np.int32(rounded) + np.int32(127)) << np.int32(23)
         for m in range(n):
             row[m] = np.float32(1) / (np.float32(1) + fraction[m] * power[m])
 

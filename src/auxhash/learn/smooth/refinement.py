@@ -5,12 +5,12 @@ objective while the steepness of tanh grows (`gradient`): the loss L(h), eq. (1)
 similar points. L(h) is measured REPORTS times.
 
 Which step counts in the end? With keep="lower" the one with the lowest L(h), MAC's included. But
-where points are few, MAC's classifiers learn the given pairs by heart, and a hash function refined
+where points are few, MAC's classifiers overfit the given pairs, and a hash function refined
 on fresh pairs ranks new points better though its L(h) is higher: keep="refined" takes the last.
 
 Where the points are in several parts, an objective is that of one part, and the parts take turns:
 each step follows the gradient of a batch of the next part. (With more steps on one part before the
-next, its points are learnt by heart, and L(h) of the others rises.)
+next, the hash function overfits its points, and L(h) of the others rises.)
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,11 +27,17 @@ from auxhash.compute.arrays import Matrix
 from auxhash.compute.neighbors import nearest
 from auxhash.compute.peers import peers
 from auxhash.compute.registry import register
-from auxhash.learn.smooth.classes import BATCH as CLASS_BATCH
+from auxhash.learn.smooth.classes import BATCH_SIZE as CLASS_BATCH_SIZE
 from auxhash.learn.smooth.classes import ClassCodes
 from auxhash.learn.smooth.gradient import RATE, DescentState, GradientDescent, Objective
-from auxhash.learn.smooth.pairs import BATCH, PairSource, classes_of, fresh_classes, objective_for
-from auxhash.learn.smooth.rank import BATCH as RANK_BATCH
+from auxhash.learn.smooth.pairs import (
+    BATCH_SIZE,
+    PairSource,
+    classes_of,
+    fresh_classes,
+    objective_for,
+)
+from auxhash.learn.smooth.rank import BATCH_SIZE as RANK_BATCH_SIZE
 from auxhash.learn.smooth.rank import Rank
 from auxhash.learn.smooth.similar import Both, Partners, SameClass, Similar
 from auxhash.mac.hashfunctions import (
@@ -52,10 +58,10 @@ RANK_DECAY = 25  # times the weight decay of the loss, whose slopes are smaller
 REPORTS = 10  # times that L(h) is measured
 STEPS, USUAL = (1000, 10_000), 10_000  # usual steps and the most; points up to which they do
 # Of a training without MAC: rounds over the points, steps at least, and the steepness for classes.
-ROUNDS, LEAST_ALONE = 30, 1000
+ROUNDS, MIN_STEPS_ALONE = 30, 1000
 GENTLE = 1.0, 4.0
 # Of the choice between networks on points held out: shares of the steps, and steps at least.
-TRIALS, LEAST_TRIAL = (0.1, 0.25), 20
+TRIALS, MIN_TRIAL_STEPS = (0.1, 0.25), 20
 # Of a network: steps at least and at most, and rounds over the points between these.
 NETWORK_STEPS, NETWORK_ROUNDS = (1000, 3000), 600
 
@@ -126,7 +132,7 @@ class Refine:
                 "leave it at 0"
             )
         if self.objective == "loss":
-            fresh_classes(problem, self.pairs, self.batch or BATCH)
+            fresh_classes(problem, self.pairs, self.batch or BATCH_SIZE)
         elif self.objective == "classes":
             if classes_of(problem.affinity) is None:
                 raise ValueError(
@@ -139,7 +145,7 @@ class Refine:
     @classmethod
     def suited_to(cls, problem: Problem, h: HashFunction) -> "Refine":
         """The settings of "auto": fresh pairs, where there are any, have the last word."""
-        fresh = fresh_classes(problem, "auto", BATCH) is not None
+        fresh = fresh_classes(problem, "auto", BATCH_SIZE) is not None
         if not peers().least(int(fresh)):
             return cls()
         if isinstance(h, NetworkHash):
@@ -163,32 +169,32 @@ class Refine:
         A network that has to do without some of its units learns more slowly.
         """
         least, most = NETWORK_STEPS
-        return cls(n_steps=min(most, max(least, n * NETWORK_ROUNDS // BATCH)), keep="refined")
+        return cls(n_steps=min(most, max(least, n * NETWORK_ROUNDS // BATCH_SIZE)), keep="refined")
 
     @classmethod
     def alone(cls, problem: Problem) -> "Refine":
         """The settings of "auto" where there is no MAC before: all comes from these steps."""
-        n_steps = max(LEAST_ALONE, ROUNDS * problem.n_points // CLASS_BATCH)
+        n_steps = max(MIN_STEPS_ALONE, ROUNDS * problem.n_points // CLASS_BATCH_SIZE)
         classes = classes_of(problem.affinity) is not None
         settings: dict[str, Any] = {"objective": "classes", "steepness": GENTLE} if classes else {}
-        return cls(n_steps=n_steps, batch=CLASS_BATCH, keep="refined", **settings)
+        return cls(n_steps=n_steps, batch=CLASS_BATCH_SIZE, keep="refined", **settings)
 
     def _objective(self, problem: Problem, F: Matrix) -> Objective:
         if self.objective == "loss":
-            return objective_for(problem, self.pairs, self.batch or BATCH)
+            return objective_for(problem, self.pairs, self.batch or BATCH_SIZE)
         classes = classes_of(problem.affinity)
         if self.objective == "classes":
             assert classes is not None  # `check` has seen to it
-            batch = self.batch or CLASS_BATCH
+            batch = self.batch or CLASS_BATCH_SIZE
             return ClassCodes(classes, problem.n_bits, batch, self.cross_entropy, problem.device)
         similar = _similar(problem)
         if self.neighbors:
             k = min(NEAREST, len(F) - 1)
-            parts = threads.chunks(len(F), problem.device.rows(BATCH, F.shape[1]))
+            parts = threads.chunks(len(F), problem.device.rows(BATCH_SIZE, F.shape[1]))
             points = np.concatenate([problem.device.fetch(F[rows]) for rows in parts])[:, :-1]
             near = Partners.of_table(nearest(points, k=k)[0])
             similar = Both(similar, near, self.neighbors)
-        return Rank(similar, self.batch or RANK_BATCH, device=problem.device)
+        return Rank(similar, self.batch or RANK_BATCH_SIZE, device=problem.device)
 
     def after(
         self,
@@ -197,13 +203,13 @@ class Refine:
         F: Matrix,
         rng: np.random.Generator,
         validate: Validate | None = None,
-        given: HashFunction | None = None,
+        requested: HashFunction | None = None,
         resumable: bool = False,
     ) -> Iterator[tuple[Step, State]]:
         """The steps of MAC, then those of the refinement of the best among them.
 
-        `given` is the hash function as it was asked for: what it leaves open (a network's dropout
-        and noise) is chosen by `validate`. With `resumable`, states tell where to go on.
+        `requested` is the hash function as the user asked for it: what it leaves open (a network's
+        dropout and noise) is chosen by `validate`. With `resumable`, states tell where to go on.
         """
         best: tuple[Step, State] | None = None
         last = 0
@@ -215,7 +221,7 @@ class Refine:
         if best is not None:
             step, state = best
             step = replace(step, iteration=last)
-            yield from self.steps(step, state, problem, F, rng, validate, given, resumable)
+            yield from self.steps(step, state, problem, F, rng, validate, requested, resumable)
 
     def steps(
         self,
@@ -225,7 +231,7 @@ class Refine:
         F: Matrix,
         rng: np.random.Generator,
         validate: Validate | None = None,
-        given: HashFunction | None = None,
+        requested: HashFunction | None = None,
         resumable: bool = False,
     ) -> Iterator[tuple[Step, State]]:
         """Go on from `state`, which `step` led to. As Z = h(X) throughout, mu is infinite."""
@@ -233,15 +239,15 @@ class Refine:
         h = state.h if state.position is None else state.position.h
         if not is_smooth(h):
             raise TypeError(f"{type(h).__name__} has no gradient to refine it by")
-        if state.position is None and validate is not None and given is not None:
-            h = self._chosen(alternatives(h, given), problem, F, rng, validate)
+        if state.position is None and validate is not None and requested is not None:
+            h = self._chosen(alternatives(h, requested), problem, F, rng, validate)
         descent = self._descent(h, problem, F, rng)
-        made = 0
+        n_reports = 0
         if state.position is not None:
             descent.go_on(state.position, rng)
-            made = state.position.reports
+            n_reports = state.position.reports
         ends = np.linspace(0, self.n_steps, REPORTS + 1).astype(int)
-        for report, (start, stop) in enumerate(pairwise(ends[made:]), made + 1):
+        for report, (start, stop) in enumerate(pairwise(ends[n_reports:]), n_reports + 1):
             with threads.pool() as run:
                 _move(descent, range(start, stop), run, rng)
             h = h.moved(descent.smooth.weights())
@@ -254,7 +260,7 @@ class Refine:
             if resumable:
                 state = replace(state, position=descent.position(report, h, rng))
             took = clock.seconds() - began, 0.0, 0.0  # no Z step, no h step
-            at = step.iteration + report - made
+            at = step.iteration + report - n_reports
             yield Step(at, np.inf, loss, loss, loss, 0, new_score, accepted, *took), state
             began = clock.seconds()
 
@@ -284,7 +290,7 @@ class Refine:
         for share in TRIALS:
             if len(candidates) == 1:
                 break
-            short = replace(self, n_steps=max(LEAST_TRIAL, int(share * self.n_steps)))
+            short = replace(self, n_steps=max(MIN_TRIAL_STEPS, int(share * self.n_steps)))
             scores = [short._score(h, problem, F, deepcopy(rng), validate) for h in candidates]
             order = sorted(range(len(scores)), key=lambda at: -scores[at])
             candidates = [candidates[at] for at in order[: (len(order) + 1) // 2]]
@@ -298,7 +304,7 @@ class Refine:
         rng: np.random.Generator,
         validate: Validate,
     ) -> float:
-        """What `validate` says of h after all these steps."""
+        """Score h by `validate` after all these steps."""
         descent = self._descent(h, problem, F, rng)
         with threads.pool() as run:
             _move(descent, range(self.n_steps), run, rng)
@@ -319,11 +325,11 @@ def _move(
 
 
 def _in_turn(descent: GradientDescent, steps: range, run: threads.Run, seed: int) -> DescentState:
-    """Make these steps, each on the next part of the points; what they led to, the same in all."""
+    """Make these steps, each on the next part of the points; return the state, the same in all."""
     descent.begin(np.random.default_rng(seed))
     for t in steps:
-        made = peers().by(t % peers().n, partial(descent.gradients, t, run))
-        descent.follow(t, made)
+        gradients = peers().by(t % peers().n, partial(descent.gradients, t, run))
+        descent.follow(t, gradients)
     return descent.state()
 
 

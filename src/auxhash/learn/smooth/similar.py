@@ -1,6 +1,6 @@
-"""Who is similar to whom: points of the same class, points of given pairs, or both.
+"""Similarity of points: of the same class, of given pairs, or both.
 
-The rank objective draws similar points, and leaves them out where it counts who is nearer.
+The rank objective draws similar points, and leaves them out where it counts nearer points.
 """
 
 from typing import NamedTuple, Protocol
@@ -13,29 +13,29 @@ from auxhash.mac.affinity import Affinity
 
 
 class Similar(Protocol):
-    """Which points are similar to which."""
+    """A relation between points: which are similar to each other."""
 
     n_points: int
 
     def draw(self, rows: Numbers, rng: np.random.Generator) -> Numbers:
-        """One similar point for each of these, at random."""
+        """Draw one similar point for each of these."""
 
-    def among(self, rows: Numbers, sample: Numbers) -> "Known":
-        """Which points of the sample, each in it once, are similar to each row, or are the row."""
+    def among(self, rows: Numbers, sample: Numbers) -> "SimilarEntries":
+        """Find the points of the sample, each in it once, that are similar to a row or are it."""
 
     def usable(self) -> Numbers:
         """The points that have any similar point."""
 
 
-class Known(Protocol):
-    """Which entries of a table (rows, sample) belong to similar points."""
+class SimilarEntries(Protocol):
+    """Entries of a table (rows, sample) that belong to similar points."""
 
     def clear(self, table: Single, rows: slice) -> None:
-        """Set those of `table`, which holds these rows, to 0."""
+        """Set the entries of `table`, which holds these rows, to 0."""
 
 
 class ByClass(NamedTuple):
-    """Those where the classes of row and column are the same."""
+    """Entries where row and column are of the same class."""
 
     row: Numbers
     column: Numbers
@@ -46,7 +46,7 @@ class ByClass(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """Those of a list of row and column numbers, by rising row."""
+    """Entries in a list of row and column numbers, by rising row."""
 
     row: Numbers
     column: Numbers
@@ -119,9 +119,9 @@ class Partners:
         start = np.repeat(self.indptr[rows] - np.cumsum(size) + size, size)
         row = np.concatenate([row, np.arange(len(rows))])
         point = np.concatenate([self.indices[start + np.arange(len(start))], rows])
-        found = np.flatnonzero(place[point] >= 0)
-        found = found[np.argsort(row[found], kind="stable")]
-        return Listed(row[found], place[point[found]])
+        listed = np.flatnonzero(place[point] >= 0)
+        listed = listed[np.argsort(row[listed], kind="stable")]
+        return Listed(row[listed], place[point[listed]])
 
     def usable(self) -> Numbers:
         return np.flatnonzero(np.diff(self.indptr))
@@ -147,15 +147,15 @@ class Both:
 
     def usable(self) -> Numbers:
         first, second = (kind.usable() for kind in self.kinds)
-        found: Numbers = np.intersect1d(first, second)
-        return found
+        points: Numbers = np.intersect1d(first, second)
+        return points
 
 
 class Either(NamedTuple):
-    """The entries of both of two kinds."""
+    """Entries of either of two kinds."""
 
-    first: Known
-    second: Known
+    first: SimilarEntries
+    second: SimilarEntries
 
     def clear(self, table: Single, rows: slice) -> None:
         self.first.clear(table, rows)

@@ -7,13 +7,11 @@ a `to_input` that moves them.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from auxhash.compute import checks
-from auxhash.learn.torch.learning import Tensor
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class RandomChanges:
         checks.number("colour", self.colour, 0)
         checks.number("warp", self.warp, 0)
 
-    def __call__(self, batch: Tensor, generator: Any) -> Tensor:
+    def __call__(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         if self.warp:
             batch = warps(batch, generator, self.warp)
         if self.crop:
@@ -57,7 +55,7 @@ class RandomChanges:
         return cut_outs(batch, generator, self.cut_out) if self.cut_out else batch
 
 
-def crops(batch: Tensor, generator: Any, most: int = 4) -> Tensor:
+def crops(batch: Tensor, generator: torch.Generator, most: int = 4) -> Tensor:
     """Each picture moved by up to `most` pixels in both directions; its mirror image comes in."""
     draw = _drawing(batch, generator)
     moved = [
@@ -70,7 +68,7 @@ def crops(batch: Tensor, generator: Any, most: int = 4) -> Tensor:
     return batch[picture[:, None, None], moved[0][:, :, None], moved[1][:, None, :]]
 
 
-def warps(batch: Tensor, generator: Any, most: float = 0.2) -> Tensor:
+def warps(batch: Tensor, generator: torch.Generator, most: float = 0.2) -> Tensor:
     """Half of the pictures turned, stretched and slanted around their middle.
 
     Pixels between others are interpolated, and mirror images come in from outside. With `most` of
@@ -96,13 +94,13 @@ def warps(batch: Tensor, generator: Any, most: float = 0.2) -> Tensor:
     return moved.to(batch.dtype) if batch.is_floating_point() else moved.round().to(batch.dtype)
 
 
-def flips(batch: Tensor, generator: Any) -> Tensor:
+def flips(batch: Tensor, generator: torch.Generator) -> Tensor:
     """Each picture mirrored, left to right, with a chance of one half."""
     mirrored = _drawing(batch, generator)(2).bool()
     return torch.where(mirrored.view(-1, *[1] * (batch.ndim - 1)), batch.flip(2), batch)
 
 
-def colours(batch: Tensor, generator: Any, most: float = 0.2) -> Tensor:
+def colours(batch: Tensor, generator: torch.Generator, most: float = 0.2) -> Tensor:
     """Each picture with other contrast, channel by channel, and other brightness.
 
     Contrast is multiplied by 1 - most to 1 + most, around the mean of the batch; brightness
@@ -124,7 +122,7 @@ def colours(batch: Tensor, generator: Any, most: float = 0.2) -> Tensor:
     return changed if numbers is batch else changed.round().to(batch.dtype)
 
 
-def cut_outs(batch: Tensor, generator: Any, side: int = 8) -> Tensor:
+def cut_outs(batch: Tensor, generator: torch.Generator, side: int = 8) -> Tensor:
     """Each picture with a square of this side, whose centre is anywhere on it, made grey.
 
     The grey is the mean colour of the batch.
@@ -150,13 +148,13 @@ def _mirrored(at: Tensor, size: int) -> Tensor:
     return (last - (last - at.abs()).abs()).clamp(0, last)
 
 
-def _around_zero(size: tuple[int, ...], like: Tensor, generator: Any) -> Tensor:
+def _around_zero(size: tuple[int, ...], like: Tensor, generator: torch.Generator) -> Tensor:
     """Random numbers from -1 to 1."""
     drawn = torch.rand(size, generator=generator, device=like.device, dtype=like.dtype)
     return 2 * drawn - 1
 
 
-def _drawing(batch: Tensor, generator: Any) -> Callable[[int], Tensor]:
+def _drawing(batch: Tensor, generator: torch.Generator) -> Callable[[int], Tensor]:
     """A function that draws a whole number below another one for each picture."""
 
     def draw(below: int) -> Tensor:

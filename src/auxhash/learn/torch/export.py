@@ -10,18 +10,19 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from auxhash.codes import n_bytes
 from auxhash.files.writing import writing
-from auxhash.learn.torch.learning import Place, forward
+from auxhash.learn.torch.learning import HowToLearn, Place, forward
 
-LOGGER = "torch.onnx._internal.exporter"  # tells which packages are not there
+LOGGER = "torch.onnx._internal.exporter"  # reports which optional packages are missing
 
 
 class ToPackedCodes(torch.nn.Module):  # type: ignore[misc]
     """Packed codes (n, n_bytes) of raw points: bit k of a code at byte k // 8, bit k % 8."""
 
-    def __init__(self, module: Any, how: Any, n_bits: int) -> None:
+    def __init__(self, module: torch.nn.Module, how: HowToLearn, n_bits: int) -> None:
         super().__init__()
         self.module, self.how, self.place = module, how, Place.of(module)
         place = np.arange(n_bits)
@@ -29,7 +30,7 @@ class ToPackedCodes(torch.nn.Module):  # type: ignore[misc]
         weights[place, place // 8] = 2.0 ** (place % 8)
         self.register_buffer("weights", torch.from_numpy(weights))
 
-    def forward(self, features: Any) -> Any:
+    def forward(self, features: Tensor) -> Tensor:
         if features.dtype != torch.uint8:
             features = features.to(self.place.dtype)
         outputs = forward(self.module, features, self.how, self.place)
@@ -64,13 +65,13 @@ def export(h: Any, n_bits: int, path: str | os.PathLike[str], dtype: str) -> Non
                 verbose=False,
             )
         except torch.onnx.errors.OnnxExporterError as error:
-            told = str(error).strip().splitlines()[0]
-            raise TypeError(f"PyTorch cannot export this module to ONNX: {told}") from error
+            reason = str(error).strip().splitlines()[0]
+            raise TypeError(f"PyTorch cannot export this module to ONNX: {reason}") from error
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without words about packages that PyTorch could use, and its own deprecations."""
+    """Silence PyTorch's messages about optional packages and its own deprecations."""
     logger = logging.getLogger(LOGGER)
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -9,18 +9,18 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from auxhash.codes import Codes
 from auxhash.compute.arrays import Array, Numbers, Single
 from auxhash.learn.smooth.gradient import Shuffled
 
-HELD = 4 << 30  # bytes of points that are held on a GPU; more come batch by batch
-ENCODED = 1024  # points encoded at a time
+MAX_BYTES_ON_GPU = 4 << 30  # of points kept on a GPU; more are moved there batch by batch
+ENCODING_BATCH_SIZE = 1024  # points encoded at a time
 MOMENTUM = 0.9
 WARM_UP = 0.25  # of the steps of one cycle, in which their length rises
 
-Tensor = Any  # torch.Tensor
-Augment = Callable[[Tensor, Any], Tensor]  # of a raw batch, with a torch.Generator
+Augment = Callable[[Tensor, torch.Generator], Tensor]  # of a raw batch
 ToInput = Callable[[Tensor], Tensor]  # of a raw batch: what the module takes
 LossName = Literal["logistic", "hinge"]
 OptimizerName = Literal["adamw", "sgd"]
@@ -58,13 +58,13 @@ class HowToLearn(Protocol):
 
 
 class Place(NamedTuple):
-    """Where a module's parameters are, and their type."""
+    """Device and type of a module's parameters."""
 
-    device: Any  # torch.device
-    dtype: Any  # torch.dtype
+    device: torch.device
+    dtype: torch.dtype
 
     @classmethod
-    def of(cls, module: Any) -> "Place":
+    def of(cls, module: torch.nn.Module) -> "Place":
         for tensor in (*module.parameters(), *module.buffers()):
             if tensor.is_floating_point():
                 return cls(tensor.device, tensor.dtype)
@@ -104,7 +104,7 @@ def repeatable() -> Iterator[None]:
 
 
 @contextmanager
-def seeded(seed: int, device: Any) -> Iterator[Any]:
+def seeded(seed: int, device: torch.device) -> Iterator[torch.Generator]:
     """A generator for augmentation; what the module itself draws (dropout) is seeded as well.
 
     PyTorch's own generators are left as they were. They belong to the process, too: other threads
@@ -120,21 +120,21 @@ class Batches:
 
     def __init__(self, X: NDArray[Any], place: Place) -> None:
         self.X, self.place = X, place
-        self.held: Tensor = None
+        self.on_device: Tensor | None = None
         size = 1 if X.dtype == np.uint8 else torch.finfo(place.dtype).bits // 8
-        if place.device.type != "cpu" and X.size * size <= HELD:
-            self.held = self._moved(X)
+        if place.device.type != "cpu" and X.size * size <= MAX_BYTES_ON_GPU:
+            self.on_device = self._moved(X)
 
     def __len__(self) -> int:
         return len(self.X)
 
     def take(self, rows: Numbers | slice) -> Tensor:
         """The raw points of these rows: bytes as bytes, numbers in the module's type."""
-        if self.held is None:
+        if self.on_device is None:
             return self._moved(self.X[rows])
         if isinstance(rows, slice):
-            return self.held[rows]
-        return self.held[torch.from_numpy(rows).to(self.place.device)]
+            return self.on_device[rows]
+        return self.on_device[torch.from_numpy(rows).to(self.place.device)]
 
     def _moved(self, X: NDArray[Any]) -> Tensor:
         X = np.ascontiguousarray(X)
@@ -143,7 +143,7 @@ class Batches:
         return tensor.to(self.place.device, dtype)
 
 
-def plain_input(batch: Tensor, dtype: Any) -> Tensor:
+def plain_input(batch: Tensor, dtype: torch.dtype) -> Tensor:
     """Pictures of bytes, (n, h, w, c) or (n, h, w), from 0 to 1 with channels first.
 
     Other points stay as they are.
@@ -156,16 +156,20 @@ def plain_input(batch: Tensor, dtype: Any) -> Tensor:
     return batch.unsqueeze(1) if batch.ndim == 3 else batch
 
 
-def forward(module: Any, batch: Tensor, how: HowToLearn, place: Place) -> Tensor:
+def forward(module: torch.nn.Module, batch: Tensor, how: HowToLearn, place: Place) -> Tensor:
     """Outputs of a raw batch."""
-    given = plain_input(batch, place.dtype) if how.to_input is None else how.to_input(batch)
-    return module(given)
+    inputs = plain_input(batch, place.dtype) if how.to_input is None else how.to_input(batch)
+    return module(inputs)
 
 
 def forward_in_training(
-    module: Any, batch: Tensor, how: HowToLearn, place: Place, generator: Any
+    module: torch.nn.Module,
+    batch: Tensor,
+    how: HowToLearn,
+    place: Place,
+    generator: torch.Generator,
 ) -> Tensor:
-    """The same for an augmented batch, with half precision where that is wanted."""
+    """Outputs of a raw batch in training: augmented, in half precision where `how.half`."""
     if how.augment is not None:
         batch = how.augment(batch, generator)
     with torch.autocast(place.device.type, torch.bfloat16, enabled=how.half):
@@ -173,18 +177,22 @@ def forward_in_training(
     return outputs.to(place.dtype)
 
 
-def encoded(module: Any, batches: Batches, rows: slice | Numbers, how: HowToLearn) -> Single:
+def encoded(
+    module: torch.nn.Module, batches: Batches, rows: slice | Numbers, how: HowToLearn
+) -> Single:
     """Outputs (rows, b) for encoding: no augmentation, no dropout, no gradients."""
     module.eval()
     numbers = np.arange(len(batches))[rows]
-    found = []
+    chunks = []
     with torch.no_grad(), repeatable():
-        for start in range(0, len(numbers), ENCODED):
-            some = numbers[start : start + ENCODED]
-            inner = slice(int(some[0]), int(some[-1]) + 1) if isinstance(rows, slice) else some
+        for start in range(0, len(numbers), ENCODING_BATCH_SIZE):
+            batch_rows = numbers[start : start + ENCODING_BATCH_SIZE]
+            inner: slice | Numbers = batch_rows
+            if isinstance(rows, slice):
+                inner = slice(int(batch_rows[0]), int(batch_rows[-1]) + 1)
             outputs = forward(module, batches.take(inner), how, batches.place)
-            found.append(outputs.cpu().numpy())
-    joined: Single = np.concatenate(found)
+            chunks.append(outputs.cpu().numpy())
+    joined: Single = np.concatenate(chunks)
     return joined
 
 
@@ -194,7 +202,7 @@ class Stepper:
     Decay acts on weights alone: not on biases, nor on the scales of normalising layers.
     """
 
-    def __init__(self, module: Any, how: HowToLearn) -> None:
+    def __init__(self, module: torch.nn.Module, how: HowToLearn) -> None:
         self.how, self.n_steps = how, 0
         self.parameters = [p for p in module.parameters() if p.requires_grad]
         if not self.parameters:
@@ -222,17 +230,17 @@ class Stepper:
     def state(self) -> tuple[list[Single], list[Single]]:
         """The means of the gradients and of their squares; SGD has the first alone."""
         names = ("exp_avg", "exp_avg_sq") if self.how.optimizer == "adamw" else ("momentum_buffer",)
-        kept = [[self._kept(p, name).cpu().numpy() for p in self.parameters] for name in names]
-        return kept[0], kept[1] if len(kept) > 1 else []
+        lists = [[self._entry(p, name).cpu().numpy() for p in self.parameters] for name in names]
+        return lists[0], lists[1] if len(lists) > 1 else []
 
-    def _kept(self, parameter: Tensor, name: str) -> Tensor:
-        found = self.optimizer.state.get(parameter, {}).get(name)
-        return torch.zeros_like(parameter) if found is None else found
+    def _entry(self, parameter: Tensor, name: str) -> Tensor:
+        value = self.optimizer.state.get(parameter, {}).get(name)
+        return torch.zeros_like(parameter) if value is None else value
 
     def counts(self) -> Single:
         """Steps made, and steps of each parameter: a layer may be left out of some."""
-        made = [float(self._kept(p, "step").max()) for p in self.parameters]
-        return np.array([self.n_steps, *made], np.float32)
+        n_updates = [float(self._entry(p, "step").max()) for p in self.parameters]
+        return np.array([self.n_steps, *n_updates], np.float32)
 
     def restore(self, counts: Single, mean: list[Single], square: list[Single]) -> None:
         self.n_steps = int(counts[0])
@@ -251,9 +259,9 @@ class Stepper:
 
 
 def _like(parameter: Tensor, values: Single) -> Tensor:
-    found = torch.empty_like(parameter)
-    found.copy_(torch.from_numpy(values))
-    return found
+    tensor = torch.empty_like(parameter)
+    tensor.copy_(torch.from_numpy(values))
+    return tensor
 
 
 def one_cycle(done: float) -> float:
@@ -268,7 +276,7 @@ def steps_per_epoch(n: int, batch: int) -> int:
 
 
 def learn_codes(
-    module: Any,
+    module: torch.nn.Module,
     X: NDArray[Any],
     Z: Codes,
     weight: Array | None,

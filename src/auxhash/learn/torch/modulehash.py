@@ -28,12 +28,14 @@ from auxhash.mac.hashfunctions import BaseHash
 from auxhash.model.encoding import TYPES
 
 ModuleState = dict[str, NDArray[Any]]  # a module's state_dict, as NumPy's arrays
-FIRST, MORE, LEAST_STEPS = 20, 5, 200  # rounds of the h steps, and steps where points are few
+FIRST_EPOCHS, MORE_EPOCHS = 20, 5  # of the first h step, and of each later one
+MIN_STEPS = 200  # of an h step, where points are few
 SETTINGS = (
     *("loss", "epochs", "more_epochs", "batch", "rate", "decay", "optimizer", "schedule", "half"),
     *("augment", "to_input"),
 )
-STEADY = ("_parameters", "_buffers", "_modules")  # attributes of a module told in other ways
+# Attributes of a module that its identity covers by its weights and its parts.
+HASHED_SEPARATELY = ("_parameters", "_buffers", "_modules")
 
 
 @register("ModuleHash")
@@ -73,7 +75,7 @@ class ModuleHash(BaseHash):
     weights) and `input_by` (the name of `to_input`).
     """
 
-    module: Any
+    module: torch.nn.Module
     loss: LossName = "logistic"
     epochs: int | None = None
     more_epochs: int | None = None
@@ -134,7 +136,7 @@ class ModuleHash(BaseHash):
     # A hash function of auxhash.
 
     def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "ModuleHash":
-        """This with the module's own weights, for points of the shape of X."""
+        """Return a copy with the module's own weights, for points of the shape of X."""
         return replace(
             self,
             shape=X.shape[1:],
@@ -160,16 +162,16 @@ class ModuleHash(BaseHash):
 
     def check_bits(self, F: Any, n_bits: int) -> None:
         try:
-            found = self._encoded(F[:2])
+            outputs = self._encoded(F[:2])
         except (RuntimeError, TypeError, IndexError, ValueError) as error:
-            told = str(error).splitlines()[0]
+            reason = str(error).splitlines()[0]
             raise ValueError(
-                f"module cannot compute outputs for points of shape {F.shape[1:]}: {told}"
+                f"module cannot compute outputs for points of shape {F.shape[1:]}: {reason}"
             ) from error
-        if found.shape != (len(F[:2]), n_bits):
+        if outputs.shape != (len(F[:2]), n_bits):
             raise ValueError(
                 f"module must give {n_bits} outputs per point (n_bits), got an array of shape "
-                f"{found.shape} for {len(F[:2])} points"
+                f"{outputs.shape} for {len(F[:2])} points"
             )
 
     def refit(
@@ -197,7 +199,7 @@ class ModuleHash(BaseHash):
         return outputs
 
     def smooth(self, F: NDArray[Any], rng: np.random.Generator) -> SmoothModule:
-        """As for other hash functions; the module computes where it is."""
+        """Return a copy of the module to refine; it computes on its own device."""
         return SmoothModule(self.trained_module(), F, self, rng)
 
     def moved(self, weights: list[Array]) -> "ModuleHash":
@@ -215,8 +217,8 @@ class ModuleHash(BaseHash):
         return {name: getattr(self, name) for name in self.GIVEN}
 
     def go_on_from(self, learnt: "ModuleHash") -> "ModuleHash":
-        kept = ("shape", "bytes_", "seed", "n_refits", "state", "input_by")
-        return replace(self, **{name: getattr(learnt, name) for name in kept})
+        learnt_fields = ("shape", "bytes_", "seed", "n_refits", "state", "input_by")
+        return replace(self, **{name: getattr(learnt, name) for name in learnt_fields})
 
     def export_onnx(self, path: str | os.PathLike[str], n_bits: int, dtype: str) -> bool:
         """Write the module, from raw points to packed codes, as `auxhash.export_onnx` does."""
@@ -225,24 +227,24 @@ class ModuleHash(BaseHash):
         export(self, n_bits, path, dtype)
         return True
 
-    # What it holds.
+    # The module and its identity.
 
-    def trained_module(self) -> Any:
+    def trained_module(self) -> torch.nn.Module:
         """A copy of the module with the weights learnt, for use in PyTorch."""
         module = copy.deepcopy(self.module)
         tensors = {name: torch.from_numpy(np.array(a)) for name, a in self._fitted().items()}
         module.load_state_dict(tensors)
         return module.eval()
 
-    def identity_parts(self) -> list[Any]:
-        """All that training depends on: settings, weights, and the code of the module."""
+    def identity_parts(self) -> list[object]:
+        """List what training depends on: settings, weights, and the code of the module."""
         settings = [
             getattr(self, name)
             for name in self.__dataclass_fields__
             if name not in ("module", "state")
         ]
         inner = [
-            (name, type(part), {k: v for k, v in vars(part).items() if k not in STEADY})
+            (name, type(part), {k: v for k, v in vars(part).items() if k not in HASHED_SEPARATELY})
             for name, part in self.module.named_modules()
         ]
         trained = [p.requires_grad for p in self.module.parameters()]
@@ -250,22 +252,24 @@ class ModuleHash(BaseHash):
 
     def __repr__(self) -> str:
         own = [field for field in fields(self) if field.name in SETTINGS]
-        told = [
+        settings = [
             f"{field.name}={getattr(self, field.name)!r}"
             for field in own
             if getattr(self, field.name) != field.default
         ]
-        return f"ModuleHash({', '.join([type(self.module).__name__, *told])})"
+        return f"ModuleHash({', '.join([type(self.module).__name__, *settings])})"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in vars(self).items() if name != "_ready"}
 
     def _epochs(self, n: int) -> int:
         """Rounds over n points in the next h step."""
-        given, usual = (self.more_epochs, MORE) if self.n_refits else (self.epochs, FIRST)
-        if given is not None:
-            return given
-        return max(usual, -(-LEAST_STEPS // learning.steps_per_epoch(n, self.batch)))
+        epochs, least = self.epochs, FIRST_EPOCHS
+        if self.n_refits:
+            epochs, least = self.more_epochs, MORE_EPOCHS
+        if epochs is not None:
+            return epochs
+        return max(least, -(-MIN_STEPS // learning.steps_per_epoch(n, self.batch)))
 
     def _fitted(self) -> ModuleState:
         if self.state is None:
@@ -280,13 +284,13 @@ class ModuleHash(BaseHash):
         return learning.encoded(module, Batches(F, Place.of(module)), slice(None), self)
 
 
-def _name(function: Any) -> str:
+def _name(function: ToInput | None) -> str:
     if function is None:
         return ""
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
-def _arrays(module: Any) -> ModuleState:
+def _arrays(module: torch.nn.Module) -> ModuleState:
     """The state of a module, as NumPy's arrays."""
     arrays = {}
     for name, tensor in module.state_dict().items():
@@ -304,7 +308,7 @@ def _arrays(module: Any) -> ModuleState:
     return arrays
 
 
-def _learnt(module: Any) -> ModuleState:
+def _learnt(module: torch.nn.Module) -> ModuleState:
     arrays = _arrays(module)
     _check_state(arrays)
     return arrays

@@ -1,18 +1,16 @@
 """Ready modules: a residual network for small pictures, and one for plain features."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from auxhash.compute import checks
-from auxhash.learn.torch.learning import Tensor
 
 
 def residual_network(
     n_bits: int, channels: int = 3, width: int = 64, blocks: Sequence[int] = (1, 0, 1)
-) -> Any:
+) -> nn.Sequential:
     """A residual network, of nine layers by default, for pictures of about 32 x 32 pixels.
 
     Channels are standardised by what the training sees.
@@ -43,11 +41,11 @@ def residual_network(
 
 def feature_network(
     n_features: int, n_bits: int, units: int = 2048, dropout: float = 0.7, noise: float = 0.3
-) -> Any:
+) -> nn.Sequential:
     """A hidden layer beside a linear part, for plain features.
 
-    Features are standardised by what the training sees. Noise and dropout keep it from learning the
-    points by heart, as does the linear part, which is there from the start.
+    Features are standardised by what the training sees. Noise and dropout keep it from
+    overfitting, as does the linear part, which is there from the start.
 
     Args:
         n_features: D of X (n, D).
@@ -73,7 +71,7 @@ def feature_network(
 class Residual(nn.Module):  # type: ignore[misc]
     """x + f(x)."""
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: nn.Module) -> None:
         super().__init__()
         self.inner = inner
 
@@ -84,7 +82,7 @@ class Residual(nn.Module):  # type: ignore[misc]
 class SumOf(nn.Module):  # type: ignore[misc]
     """The sum of two modules."""
 
-    def __init__(self, one: Any, other: Any) -> None:
+    def __init__(self, one: nn.Module, other: nn.Module) -> None:
         super().__init__()
         self.one, self.other = one, other
 
@@ -100,7 +98,7 @@ class BothWays(nn.Module):  # type: ignore[misc]
     training, which has flips and crops of its own, it is the module as it is.
     """
 
-    def __init__(self, inner: Any, shift: int = 0) -> None:
+    def __init__(self, inner: nn.Module, shift: int = 0) -> None:
         super().__init__()
         self.inner, self.shift = inner, checks.whole("shift", shift, 0)
         if shift:  # among the weights, so that a model file refuses a module with another shift
@@ -142,7 +140,7 @@ class Noise(nn.Module):  # type: ignore[misc]
         return x + self.deviation * torch.randn_like(x)
 
 
-def _layer(channels: int, more: int, pool: bool = False) -> Any:
+def _layer(channels: int, more: int, pool: bool = False) -> nn.Sequential:
     parts = [
         nn.Conv2d(channels, more, 3, padding=1, bias=False),
         nn.BatchNorm2d(more),

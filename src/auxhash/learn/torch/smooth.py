@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers, Single
@@ -29,7 +30,7 @@ from auxhash.learn.torch.learning import (
 from auxhash.mac.hashfunctions.smooth import Moment
 
 SAMPLE = 1024  # points whose outputs tell their size before the first batch
-NEW = 0.1  # share of a batch in the mean of the sizes
+NEW_SHARE = 0.1  # share of a batch in the mean of the sizes
 
 
 class SmoothModule:
@@ -38,14 +39,14 @@ class SmoothModule:
     normalize_every = 1 << 40  # never: every batch does it
 
     def __init__(
-        self, module: Any, X: NDArray[Any], how: HowToLearn, rng: np.random.Generator
+        self, module: torch.nn.Module, X: NDArray[Any], how: HowToLearn, rng: np.random.Generator
     ) -> None:
         self.module, self.how = module, how
         self.place = Place.of(module)
         self.batches = Batches(X, self.place)
         self.stepper = Stepper(module, how)
         self.sample = np.arange(0, len(X), max(1, len(X) // SAMPLE))
-        self.kept: tuple[Numbers, Any] | None = None  # rows of a batch, and their outputs
+        self.last_batch: tuple[Numbers, Tensor] | None = None  # its rows and outputs
         self.size: Single  # (b,): of the outputs
         self.begin(rng)
         self.normalize()
@@ -70,18 +71,18 @@ class SmoothModule:
         with repeatable(), seeded(seed, self.place.device) as generator:
             raw = self.batches.take(rows)
             outputs = forward_in_training(self.module, raw, self.how, self.place, generator)
-        self.kept = rows, outputs
+        self.last_batch = rows, outputs
         a = outputs.detach().cpu().numpy()
-        share = np.float32(NEW if self.stepper.n_steps else 1)
+        share = np.float32(NEW_SHARE if self.stepper.n_steps else 1)
         self.size = (1 - share) * self.size + share * _size(a)
         normalized: Single = (a / self.size).astype(np.float32)
         return normalized
 
     def move(self, rows: Numbers, pull: Single, moment: Moment, run: threads.Run) -> None:
-        if self.kept is None or self.kept[0] is not rows:  # an objective of all outputs
+        if self.last_batch is None or self.last_batch[0] is not rows:  # the objective takes all
             self.batch(rows, run)
-        _, outputs = cast("tuple[Numbers, Any]", self.kept)
-        self.kept = None
+        _, outputs = cast("tuple[Numbers, Tensor]", self.last_batch)
+        self.last_batch = None
         back = torch.from_numpy(np.ascontiguousarray(pull / self.size))
         with repeatable():
             outputs.backward(back.to(self.place.device, outputs.dtype))

@@ -43,7 +43,7 @@ KIND = "checkpoint"
 @register("Checkpoint")
 @dataclass(frozen=True)
 class Saved:
-    """The content of the file."""
+    """Content of the checkpoint file of a run of MAC."""
 
     run: RunIdentity
     generators: list[np.random.Generator]  # one per part, as the run began
@@ -57,8 +57,8 @@ class Saved:
         best = min((pair for pair in self.pairs if pair[0].accepted), key=_loss, default=None)
         if best is None or (step.accepted and step.loss < best[0].loss):
             best = step, state
-        kept = [(past, replace(old, position=None)) for past, old in (*self.pairs[:1], best)]
-        by_iteration = {pair[0].iteration: pair for pair in (*kept, (step, state))}
+        earlier = [(past, replace(old, position=None)) for past, old in (*self.pairs[:1], best)]
+        by_iteration = {pair[0].iteration: pair for pair in (*earlier, (step, state))}
         return replace(self, history=[*self.history, step], pairs=list(by_iteration.values()))
 
     def ended(self) -> "Saved":
@@ -68,20 +68,20 @@ class Saved:
 
 
 class Checkpoint:
-    """The checkpoint of a run, locked by this process; `saved` is what the file held before.
+    """Checkpoint of a run, locked by this process; `saved` is the content of the file before.
 
-    That is a `Saved`, or what another kind of training keeps, with `run` and `generators` as there.
+    It is a `Saved`, or that of another kind of training, which has `run` and `generators`, too.
     """
 
-    def __init__(self, folder: Path, run: RunIdentity, given: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, run: RunIdentity, unstored: Mapping[str, object]) -> None:
         self.path = folder / NAME
-        self.run, self.given = run, given
-        self.saved: Any = _read(self.path, run, given) if self.path.exists() else None
+        self.run, self.unstored = run, unstored
+        self.saved: Any = _read(self.path, run, unstored) if self.path.exists() else None
         self.began: list[np.random.Generator] = []
         self.failed = False
 
     def generators(self, fresh: list[np.random.Generator]) -> list[np.random.Generator]:
-        """The generators to begin with: those of the interrupted run, if there was one."""
+        """Return the generators to begin with: those of the interrupted run, if there was one."""
         self.began = fresh if self.saved is None else self.saved.generators
         return deepcopy(self.began)
 
@@ -111,21 +111,21 @@ class Checkpoint:
         """Raise if this hash function could not be read back."""
         coded, arrays = encode(h, "hash_function")
         try:
-            decode(coded, arrays, given=self.given)
+            decode(coded, arrays, unstored=self.unstored)
         except ValueError as error:
             raise ValueError(f"no checkpoint can hold this hash_function: {error}") from error
 
     def write(self, saved: Any) -> None:
-        """Write the content of the file anew; a warning, the first time that it cannot be."""
+        """Write the content of the file anew; warn the first time that this fails."""
         coded, arrays = encode(saved, KIND)
         try:
             modelfile.write(self.path, StoredModel(KIND, coded, arrays))
         except OSError as error:
             if not self.failed:
-                kept = "the last one stays as it is" if self.path.exists() else "there is none yet"
+                past = "the last one stays as it is" if self.path.exists() else "there is none yet"
                 warnings.warn(
                     f"the checkpoint in {self.path.parent} could not be written "
-                    f"({error.strerror or error}): {kept}, and training goes on",
+                    f"({error.strerror or error}): {past}, and training goes on",
                     stacklevel=2,
                 )
             self.failed = True
@@ -133,11 +133,11 @@ class Checkpoint:
 
 @contextmanager
 def opened(
-    folder: str | os.PathLike[str], run: RunIdentity, given: Mapping[str, Any] | None = None
+    folder: str | os.PathLike[str], run: RunIdentity, unstored: Mapping[str, object] | None = None
 ) -> Iterator[Checkpoint]:
-    """The checkpoint in this folder, made where there is none, for as long as the run takes.
+    """Open the checkpoint in this folder, or make one, for as long as the run takes.
 
-    `given` is what the hash function is made of that no file holds (`BaseHash.given`).
+    `unstored` holds the fields that the hash function needs and no file holds (`BaseHash.given`).
 
     Raises ValueError for a folder that another run holds, or whose checkpoint is damaged or of
     another run, and OSError where nothing can be written.
@@ -158,7 +158,7 @@ def opened(
             for left in path.glob(f".{NAME}.*"):  # by a run killed as it wrote
                 left.unlink()
             _check_writable(path)
-            yield Checkpoint(path, run, given or {})
+            yield Checkpoint(path, run, unstored or {})
     except LockedError as error:
         raise ValueError(
             f"the checkpoint folder {path} is in use by another run: wait for its end, or take "
@@ -172,19 +172,19 @@ def _check_writable(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder) as trial:
             trial.write(b"whether there is permission, and room")
     except OSError as error:
-        said = f"no checkpoint can be written here: {error.strerror}"
-        raise OSError(error.errno, said, str(folder)) from error
+        message = f"no checkpoint can be written here: {error.strerror}"
+        raise OSError(error.errno, message, str(folder)) from error
 
 
-def _read(path: Path, run: RunIdentity, given: Mapping[str, Any]) -> Any:
-    """The checkpoint, if it is whole and belongs to this run."""
+def _read(path: Path, run: RunIdentity, unstored: Mapping[str, object]) -> Any:
+    """Read the checkpoint; raise ValueError if it is damaged or of another run."""
     anew = f"delete {path} to start anew"
     try:
         content = modelfile.read(path)
         if content.kind != KIND:
             raise ModelFileError(f"{path} holds {content.kind}, and no checkpoint")
         if content.package == __version__:
-            saved = decode(content.content, content.arrays, given=given)
+            saved = decode(content.content, content.arrays, unstored=unstored)
     except ValueError as error:
         raise ValueError(f"{error}; {anew}") from error
     if content.package != __version__:
@@ -194,8 +194,10 @@ def _read(path: Path, run: RunIdentity, given: Mapping[str, Any]) -> Any:
         )
     differing = [name for name in {**saved.run, **run} if saved.run.get(name) != run.get(name)]
     if differing:
-        told = ", ".join(_describe(name, saved.run.get(name), run.get(name)) for name in differing)
-        raise ValueError(f"{path} belongs to another run: {told}; change it back, or {anew}")
+        differences = ", ".join(
+            _describe(name, saved.run.get(name), run.get(name)) for name in differing
+        )
+        raise ValueError(f"{path} belongs to another run: {differences}; change it back, or {anew}")
     return saved
 
 

@@ -6,13 +6,14 @@ import threading
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from types import FrameType
+from typing import TypeVar
 
 from auxhash.learn.training.checkpoint import Checkpoint
 
 AnyStep = TypeVar("AnyStep")
 
-SAID = b"\nStopping after this step; Ctrl-C again stops at once.\n"
+STOP_MESSAGE = b"\nStopping after this step; Ctrl-C again stops at once.\n"
 
 
 class TrainingInterrupted(UserWarning):
@@ -20,20 +21,20 @@ class TrainingInterrupted(UserWarning):
 
 
 class Watch:
-    """Whether Ctrl-C has been pressed."""
+    """Handler of Ctrl-C that notes that it was pressed, and raises at the second time."""
 
     def __init__(self) -> None:
         self.pressed = False
 
-    def press(self, number: int, frame: Any) -> None:
+    def press(self, number: int, frame: FrameType | None) -> None:
         """Handle the signal."""
         if self.pressed:
             raise KeyboardInterrupt
         self.pressed = True
-        os.write(2, SAID)  # print is not safe in a signal handler: it may interrupt itself
+        os.write(2, STOP_MESSAGE)  # print is not safe in a signal handler: it may interrupt itself
 
     def until_pressed(self, steps: Iterable[AnyStep]) -> Iterator[AnyStep]:
-        """Pass the steps on, at least the first."""
+        """Pass the steps on until Ctrl-C is pressed, at least the first."""
         for step in steps:
             yield step
             if self.pressed:
@@ -58,11 +59,12 @@ def watching() -> Iterator[Watch]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def warn(after: str, model: str, kept: Checkpoint | None) -> None:
-    """Say after which step a training was stopped, what the model is, and how to go on."""
+def warn(after: str, model: str, checkpoint: Checkpoint | None) -> None:
+    """Warn after which step a training was stopped, what the model is, and how to go on."""
     on = "fit with checkpoint=... to be able to go on"
-    if kept is not None:
-        on = f"fit with the same data, parameters and checkpoint={str(kept.path.parent)!r} to go on"
+    if checkpoint is not None:
+        folder = str(checkpoint.path.parent)
+        on = f"fit with the same data, parameters and checkpoint={folder!r} to go on"
     warnings.warn(
         f"interrupted after {after}: the model is {model} so far; {on}",
         TrainingInterrupted,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def new_bar(disable: bool = False, listener: Listener | None = None) -> "Progress":
     """A bar that shows a task's `stage`, how far it is, its description, and the time left.
 
-    Below it, what `listener` is told of the part under way: all there is until a step is made.
+    Below it, the progress of the loop under way, as `listener` hears of it.
     """
     from rich.progress import (  # here: nothing else in training needs it
         BarColumn,
@@ -45,7 +45,7 @@ def _bar(
     transient: bool = False,
     disable: bool = False,
 ) -> "Progress":
-    """A bar of these columns; below it, what the listener is told."""
+    """A bar of these columns; below it, the progress that the listener hears of."""
     from rich.progress import Progress
     from rich.text import Text
 
@@ -60,9 +60,9 @@ def _bar(
 
 @contextmanager
 def getting_ready(shown: bool) -> Iterator[Callable[[str], None]]:
-    """What is being made before the first step: how far it is, and the time left of this part.
+    """Show progress before the first step: the part being made, how far it is, and time left.
 
-    With millions of points that takes minutes. The lines go when the steps begin.
+    With millions of points this takes minutes. The lines vanish when the steps begin.
     """
     if not shown:
         yield lambda what: None
@@ -86,7 +86,7 @@ def show(
     """Pass the steps on, and show in a bar what is being done, how far it is, and time left.
 
     After the two-step solution come at most `max_iter` steps of MAC, then `more` of refinement.
-    `listener` is told of the loops that the steps are made in.
+    `listener` hears of the loops inside a step.
     """
     with new_bar(listener=listener) as bar:
         task = bar.add_task("", total=1 + max_iter + more, stage="two-step")
@@ -107,7 +107,7 @@ def show(
 
 
 def last_iteration(step: Step, state: State, last_mu: float, alpha: float, most: int) -> int:
-    """The last iteration that MAC can make, as far as this step tells, else `most`."""
+    """Number of the last iteration that MAC can make, judged by this step; at mu = 0, `most`."""
     if step.mu == math.inf:
         return step.iteration - (state.position.reports if state.position else 1)
     if state.ended:

@@ -36,7 +36,7 @@ RATE = 0.01  # length of the first step
 @register("RankStep")
 @dataclass(frozen=True)
 class RankStep:
-    """The numbers after some gradient steps."""
+    """Report after some gradient steps."""
 
     step: int  # gradient steps made so far
     rank: float  # typical rank of a similar point with these codes: the geometric mean
@@ -65,7 +65,7 @@ class RankSaved:
 
 @dataclass(frozen=True)
 class RankSettings:
-    """What a run is to do. The estimator has checked every field."""
+    """Settings of a run. The estimator has checked every field."""
 
     n_bits: int
     hash_function: SmoothHashFunction  # to be prepared; see `hashfunctions.check_started`
@@ -104,9 +104,9 @@ class RankTraining:
             generators = checkpoint.generators(generators)
         choosing, preparing, self.rng, measuring = generators
         self.settings, self.checkpoint = settings, checkpoint
-        most = settings.max_points
-        if most is not None and nearest is None and len(X) > most:
-            X = X[np.sort(choosing.permutation(len(X))[:most])]
+        max_points = settings.max_points
+        if max_points is not None and nearest is None and len(X) > max_points:
+            X = X[np.sort(choosing.permutation(len(X))[:max_points])]
         if nearest is None:
             with getting_ready(bool(settings.verbose)) as now:
                 now("nearest neighbours")
@@ -143,7 +143,7 @@ class RankTraining:
             self._restore(saved)
         listener = underway.Listener() if self.settings.verbose else None
         with interrupt.watching() as watch, context.using(listener=listener):
-            steps = self._shown(self._kept(self._steps(history)), listener)
+            steps = self._shown(self._checkpointed(self._steps(history)), listener)
             for step in watch.until_pressed(steps):
                 history.append(step)
         weights = [self.settings.device.fetch(each) for each in self.smooth.weights()]
@@ -169,16 +169,17 @@ class RankTraining:
     def _rank(self, run: threads.Run) -> float:
         return self.objective.typical(lambda rows: self.smooth.outputs(rows, run), self.measured)
 
-    def _kept(self, steps: Iterable[RankStep]) -> Iterator[RankStep]:
+    def _checkpointed(self, steps: Iterable[RankStep]) -> Iterator[RankStep]:
         """Pass the steps on once they are on disk, if there is a checkpoint."""
-        kept = self.checkpoint
-        history = [] if kept is None or kept.saved is None else list(kept.saved.history)
+        checkpoint = self.checkpoint
+        if checkpoint is None:
+            yield from steps
+            return
+        history = [] if checkpoint.saved is None else list(checkpoint.saved.history)
         for step in steps:
-            if kept is not None:
-                history.append(step)
-                kept.write(
-                    RankSaved(kept.run, kept.began, self.rng, history, *self.descent.state())
-                )
+            history.append(step)
+            run = checkpoint.run, checkpoint.began, self.rng
+            checkpoint.write(RankSaved(*run, history, *self.descent.state()))
             yield step
 
     def _restore(self, saved: RankSaved) -> None:
@@ -195,6 +196,6 @@ class RankTraining:
         with new_bar(listener=listener) as bar:
             task = bar.add_task("", total=self.settings.n_steps, stage="learning")
             for step in steps:
-                told = f"a neighbour's rank {step.rank:,.1f}"
-                bar.update(task, completed=step.step, description=told)
+                description = f"a neighbour's rank {step.rank:,.1f}"
+                bar.update(task, completed=step.step, description=description)
                 yield step

@@ -37,13 +37,13 @@ from auxhash.mac.loop import MAC, State, Step, Validate
 
 Steps = Iterable[tuple[Step, State]]
 
-ENOUGH = 0.001  # of L(h), gained by an iteration of MAC before a refinement
+MIN_GAIN = 0.001  # share of L(h), gained by an iteration of MAC, for another to follow
 PARTS = 6  # of a run that draw random numbers, each from a generator of its own
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run is to do. The estimator has checked every field."""
+    """Settings of a run. The estimator has checked every field."""
 
     n_bits: int
     loss: Any
@@ -90,10 +90,10 @@ class Training:
         draws, codes, centres, self.solving, holding, self.refining = generators
         self.starting = codes
         self.settings, self.checkpoint = settings, checkpoint
-        self.points, held = hold_out(points, settings.validation, holding)
+        self.points, held_out = hold_out(points, settings.validation, holding)
         with progress.getting_ready(bool(settings.verbose)) as now:
             self._prepare(draws, codes, centres, now)
-        self.validate = self._validation(held)
+        self.validate = self._validation(held_out)
         self.refine = self._refinement()
         self._check_penalty()
         self.algorithm = replace(settings.algorithm, tol=self._tol())
@@ -107,7 +107,7 @@ class Training:
         centres: np.random.Generator,
         now: Callable[[str], None],
     ) -> None:
-        """The pairs, the features and the codes to start from, and the problem of the Z step."""
+        """Make pairs, features, the codes to start from, and the problem of the Z step."""
         settings = self.settings
         now("pairs")
         self.affinity = self._pairs(draws)
@@ -130,11 +130,11 @@ class Training:
         bring = self.settings.device.bring
         listener = underway.Listener() if self.settings.verbose else None
         with interrupt.watching() as watch, context.using(listener=listener):
-            steps = watch.until_pressed(_told(self._consumed(listener), watch))
-            found = self._chosen(_record(steps, history, first), history)
+            steps = watch.until_pressed(_reported(self._consumed(listener), watch))
+            best = self._chosen(_record(steps, history, first), history)
         if self.settings.going_on and self.points.init is None:
-            found = self._with_what_was_learnt(*found)
-        h, codes, loss = found
+            best = self._with_what_was_learnt(*best)
+        h, codes, loss = best
         learnt = bring(h), bring(codes), loss, bring(first[0])
         return Result(*learnt, history, self.points.y, self.affinity.on_processor(), watch.pressed)
 
@@ -142,8 +142,8 @@ class Training:
         """h, h(X) and L(h): of the lowest accepted step, or refined, if that is to be kept."""
         last: list[State] = []
         step, state = loop.lowest(_noted(steps, last))
-        whole = sum(past.mu == np.inf for past in history) == REPORTS
-        if whole and self.refine is not None and self.refine.keep == "refined":
+        completed = sum(past.mu == np.inf for past in history) == REPORTS
+        if completed and self.refine is not None and self.refine.keep == "refined":
             [state] = last
             return state.h, state.H, self._loss(state.H)
         return state.h, state.H, step.loss
@@ -151,7 +151,7 @@ class Training:
     def _with_what_was_learnt(
         self, h: HashFunction, H: Codes, loss: float
     ) -> tuple[HashFunction, Codes, float]:
-        """The hash function to keep, given the one before and the best that these points gave.
+        """Choose the hash function to keep: the one before, the new one, or their average.
 
         These points alone would make it forget what others have taught: the average is kept,
         weighted by the numbers of points, unless L(h) on these points is higher than before.
@@ -165,8 +165,8 @@ class Training:
             middle = old.average(new, n / (n + others), self.F)
         if middle is not None:
             codes = hashfunctions.codes(middle, self.F)
-            found = self._loss(codes)
-            return (middle, codes, found) if found <= before else (self.h, self.Z, before)
+            new_loss = self._loss(codes)
+            return (middle, codes, new_loss) if new_loss <= before else (self.h, self.Z, before)
         return (self.h, self.Z, before) if before <= loss else (h, H, loss)
 
     def _loss(self, Z: Codes) -> float:
@@ -181,8 +181,8 @@ class Training:
         pairs = [] if saved is None else self._carried(saved.pairs)
         if saved is not None and saved.finished:
             return pairs
-        given, resumable = settings.hash_function, self.checkpoint is not None
-        to_refine = self.problem, self.F, self.refining, self.validate, given, resumable
+        requested, resumable = settings.hash_function, self.checkpoint is not None
+        to_refine = self.problem, self.F, self.refining, self.validate, requested, resumable
         if self.refine is not None and pairs and pairs[-1][1].position is not None:
             step, state = pairs[-1]
             return chain(pairs, self.refine.steps(step, state, *to_refine))
@@ -225,9 +225,9 @@ class Training:
             algorithm = self.algorithm
             more = 0 if self.refine is None else REPORTS
             alone = self.settings.two_step or self.settings.end_to_end
-            most = 0 if alone else algorithm.max_iter
+            max_iter = 0 if alone else algorithm.max_iter
             steps = progress.show(
-                steps, self.problem.last_mu, algorithm.alpha, most, more, listener
+                steps, self.problem.last_mu, algorithm.alpha, max_iter, more, listener
             )
         return steps
 
@@ -248,8 +248,8 @@ class Training:
         """The codes `init`, those of the hash function to go on from, or random ones."""
         settings, shape = self.settings, (len(self.points.X), self.settings.n_bits)
         if self.points.init is not None:
-            given: Codes = settings.device.put(self.points.init)
-            return given
+            init: Codes = settings.device.put(self.points.init)
+            return init
         if settings.going_on:
             old = hashfunctions.codes(self.h, self.F)
             if old.shape != shape:
@@ -261,12 +261,12 @@ class Training:
         codes: Codes = (2 * random - 1).astype(np.int8)
         return codes
 
-    def _validation(self, held: HeldOut | None) -> Validate | None:
+    def _validation(self, held_out: HeldOut | None) -> Validate | None:
         validation = self.settings.validation
-        if held is None or validation is None:
+        if held_out is None or validation is None:
             return None
-        queries = self.h.features(self.settings.device.put(held.X))
-        return precision_of(held, validation, self.points, self.F, queries)
+        queries = self.h.features(self.settings.device.put(held_out.X))
+        return precision_of(held_out, validation, self.points, self.F, queries)
 
     def _refinement(self) -> Refine | None:
         refine = self.settings.refine
@@ -302,7 +302,7 @@ class Training:
         if self.settings.tol != "auto":
             return self.settings.tol
         alone = self.refine is None or hashfunctions.is_shared(self.h)
-        return None if alone else ENOUGH
+        return None if alone else MIN_GAIN
 
 
 def _record(
@@ -317,8 +317,8 @@ def _record(
         yield step, state
 
 
-def _told(steps: Steps, watch: interrupt.Watch) -> Iterator[tuple[Step, State]]:
-    """Pass the steps on; whoever watches this part from elsewhere is told, and can stop it."""
+def _reported(steps: Steps, watch: interrupt.Watch) -> Iterator[tuple[Step, State]]:
+    """Pass the steps on; report each to the watcher of this part, who can stop it."""
     for step, state in steps:
         watch.pressed |= peers().tell(step)
         yield step, state

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from auxhash.codes import Codes, Packed
 from auxhash.compute import checks, threads
@@ -21,13 +21,13 @@ from auxhash.search.metrics import counted, tally
 from auxhash.search.metrics.truth import Truth
 
 SCORE_K = 100
-CHUNK = 1 << 16  # pairs whose codes are compared at once
+PAIRS_PER_CHUNK = 1 << 16  # pairs whose codes are compared at once
 
 
 @register("Validation")
 @dataclass(frozen=True, eq=False)  # arrays have no equality of one value
 class Validation:
-    """Which points judge the steps of the training, and how.
+    """Settings of validation: the points that judge the steps of the training, and how.
 
     Args:
         points: the fraction of the training points to hold out; or (X, y), held out already; or,
@@ -48,7 +48,7 @@ class Validation:
             checks.whole("neighbors", self.neighbors, 1, instead=" or None")
 
     def check_points(self) -> None:
-        """Raise unless `points` are one of what they can be."""
+        """Raise unless `points` are a fraction, a pair (X, y), or X alone with `neighbors`."""
         points = self.points
         if isinstance(points, tuple):
             if len(points) != 2:
@@ -72,7 +72,7 @@ class Validation:
 
 
 class HeldOut(NamedTuple):
-    """Points held out: features, and what is known of them, each None if it is not."""
+    """Points held out: features, labels and judged pairs; None where there are none."""
 
     X: NDArray[Any]
     y: NDArray[Any] | None
@@ -80,15 +80,15 @@ class HeldOut(NamedTuple):
 
 
 class JudgedPairs(NamedTuple):
-    """Pairs of a held-out point with a point to learn from, and whether they are similar."""
+    """Pairs of a held-out point (`query`) and a training point, and whether they are similar."""
 
-    held: NDArray[np.int64]
-    kept: NDArray[np.int64]
+    query: NDArray[np.int64]
+    partner: NDArray[np.int64]
     similar: NDArray[np.bool_]
 
 
 class TrainingPoints(NamedTuple):
-    """Points to learn from: features (n, D), and what else is given of them, None if it is not."""
+    """Training points: features (n, D), labels, affinity and codes; None where there are none."""
 
     X: NDArray[Any]
     y: NDArray[Any] | None
@@ -113,61 +113,63 @@ def hold_out(
             raise ValueError("validation on (X, y) compares labels and needs y of the points, too")
         return points, HeldOut(X, y, None)
     n = len(points.X)
-    n_held = round(validation.points * n)
-    if not 1 <= n_held <= n - 2:
-        raise ValueError(f"validation={validation.points} of {n} points would hold out {n_held}")
+    n_held_out = round(validation.points * n)
+    if not 1 <= n_held_out <= n - 2:
+        share = validation.points
+        raise ValueError(f"validation={share} of {n} points would hold out {n_held_out}")
     order = rng.permutation(n)
-    held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
-    y = None if points.y is None else peers().join(points.y[held])
+    held_out, training = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
+    y = None if points.y is None else peers().join(points.y[held_out])
     pairs = None
     if points.affinity is not None and y is None and validation.neighbors is None:
-        pairs = judged_pairs(points.affinity, held, kept)
-    return points.take(kept), HeldOut(peers().join(points.X[held]), y, pairs)
+        pairs = judged_pairs(points.affinity, held_out, training)
+    return points.take(training), HeldOut(peers().join(points.X[held_out]), y, pairs)
 
 
 def judged_pairs(
-    affinity: Affinity, held: NDArray[np.int64], kept: NDArray[np.int64]
+    affinity: Affinity, held_out: NDArray[np.int64], training: NDArray[np.int64]
 ) -> JudgedPairs:
-    """The pairs between held-out and kept points, numbered in their order.
+    """The pairs between held-out and training points, each numbered in its own order.
 
     Similar is what has a similarity above 0; where a pair is listed with several y, their mean.
     """
     place = np.empty(affinity.n_points, np.int64)
-    place[held], place[kept] = np.arange(len(held)), np.arange(len(kept))
-    is_held = np.zeros(affinity.n_points, bool)
-    is_held[held] = True
-    across = is_held[affinity.i] != is_held[affinity.j]
+    place[held_out], place[training] = np.arange(len(held_out)), np.arange(len(training))
+    is_held_out = np.zeros(affinity.n_points, bool)
+    is_held_out[held_out] = True
+    across = is_held_out[affinity.i] != is_held_out[affinity.j]
     i, j = affinity.i[across], affinity.j[across]
-    swap = is_held[j]
+    swap = is_held_out[j]
     query, partner = place[np.where(swap, j, i)], place[np.where(swap, i, j)]
     value = (affinity.read_as("similarity") * affinity.weight)[across]
-    key, pair = np.unique(query * len(kept) + partner, return_inverse=True)
+    key, pair = np.unique(query * len(training) + partner, return_inverse=True)
     similar = np.bincount(pair, value, len(key)) > 0
     if not similar.any():
         raise ValueError(
             "no point held out for validation has a similar partner among the others; hold out "
             "others, or more"
         )
-    query, partner = np.divmod(key, len(kept))
+    query, partner = np.divmod(key, len(training))
     return JudgedPairs(query, partner, similar)
 
 
 def precision_of(
-    held: HeldOut,
+    held_out: HeldOut,
     validation: Validation,
     points: TrainingPoints,
     base: Matrix,
     queries: Matrix,
 ) -> Validate:
     """The precision that judges a hash function; base and queries are features of the points."""
-    if held.pairs is not None:
-        return PairPrecision(base, queries, held.pairs)
+    if held_out.pairs is not None:
+        return PairPrecision(base, queries, held_out.pairs)
     truth = None
     if validation.neighbors is not None:
-        some = min(int(validation.neighbors), len(base))
-        known, asked = (X.reshape(len(X), -1) for X in (points.X, held.X))  # of pictures, pixels
-        truth = nearest(known, asked, some)[0]
-    labels = (held.y, points.y) if truth is None else (None, None)
+        k_nearest = min(int(validation.neighbors), len(base))
+        base_points = points.X.reshape(len(points.X), -1)  # of pictures, the pixels
+        query_points = held_out.X.reshape(len(held_out.X), -1)
+        truth = nearest(base_points, query_points, k_nearest)[0]
+    labels = (held_out.y, points.y) if truth is None else (None, None)
     k = min(int(validation.k), peers().sum(len(base)))
     return Precision(base, queries, *labels, truth, k)
 
@@ -190,11 +192,11 @@ class Precision:
 
     def __call__(self, h: HashFunction) -> float:
         both = (codes(h, F) for F in (self.queries, self.base))
-        queries, base = (devices.of(some).fetch(some) for some in both)
-        found = tally.take(queries, base, *self.truth)
-        counts, n_base = peers().sum(np.stack([found.points, found.hits])), peers().sum(len(base))
-        found = replace(found, points=counts[0], hits=counts[1], n_base=n_base)
-        return float(counted.precision(found, np.array([self.k]))[0])
+        queries, base = (devices.of(part).fetch(part) for part in both)
+        part = tally.take(queries, base, *self.truth)
+        counts, n_base = peers().sum(np.stack([part.points, part.hits])), peers().sum(len(base))
+        total = replace(part, points=counts[0], hits=counts[1], n_base=n_base)
+        return float(counted.precision(total, np.array([self.k]))[0])
 
 
 class PairPrecision:
@@ -210,13 +212,13 @@ class PairPrecision:
 
     def __call__(self, h: HashFunction) -> float:
         both = (codes(h, F) for F in (self.queries, self.base))
-        queries, base = (devices.of(some).fetch(some) for some in both)
+        queries, base = (devices.of(part).fetch(part) for part in both)
         n, levels = len(queries), queries.shape[1] + 1
         every, similar = np.zeros(n * levels), np.zeros(n * levels)
-        for rows in threads.chunks(len(self.pairs.held), CHUNK):
-            held = self.pairs.held[rows]
-            d = (queries[held] != base[self.pairs.kept[rows]]).sum(axis=1)
-            cell = held * levels + d
+        for rows in threads.chunks(len(self.pairs.query), PAIRS_PER_CHUNK):
+            query = self.pairs.query[rows]
+            d = (queries[query] != base[self.pairs.partner[rows]]).sum(axis=1)
+            cell = query * levels + d
             every += np.bincount(cell, minlength=n * levels)
             similar += np.bincount(cell, self.pairs.similar[rows], n * levels)
         every, similar = every.reshape(n, levels), similar.reshape(n, levels)
@@ -231,8 +233,8 @@ class PairPrecision:
 def precision_among(
     queries: Codes | Packed,
     base: Codes | Packed,
-    query_labels: Any,
-    base_labels: Any,
+    query_labels: ArrayLike,
+    base_labels: ArrayLike,
     k: int,
 ) -> float:
     """Precision at k of queries among the training points, k capped by their number."""
