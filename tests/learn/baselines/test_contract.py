@@ -191,7 +191,7 @@ def test_supervised_ones_demand_labels(hasher, data):
 @pytest.mark.parametrize("name", [*FROM_PAIRS, *FROM_PAIRS_TOO])
 def test_an_affinity_takes_the_place_of_labels(name, data):
     X, y = data
-    pairs = auxhash.mac.affinity.from_labels(y, 20, 60, random_state=0)
+    pairs = auxhash.affinity.from_labels(y, 20, 60, random_state=0)
     hasher = make(name, 8).fit(X, affinity=pairs)
     assert hasher.labels_ is None
     assert make(name, 8).fit(X, y, affinity=pairs).score(X, y, k=20) > 0.4

@@ -350,14 +350,14 @@ def test_auxhash_itself_imports_no_pytorch():
         "import sys, auxhash, auxhash.cli",
         "auxhash.MACHash, auxhash.NeighborHash, auxhash.load, auxhash.export_onnx",
         "assert 'torch' not in sys.modules",
-        "auxhash.learn.torch.ModuleHash",
+        "auxhash.torch.ModuleHash",
         "assert 'torch' in sys.modules",
     ]
     subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
 
 
 def test_a_bare_module_is_told_what_to_do():
-    with pytest.raises(TypeError, match=r"give auxhash.learn.torch.ModuleHash\(module\)"):
+    with pytest.raises(TypeError, match=r"give auxhash.torch.ModuleHash\(module\)"):
         mac(hash_function=small()).fit(IMAGES, KINDS)
 
 

@@ -422,7 +422,7 @@ class Undeclared:
     """A hash function that is not registered."""
 
     def __init__(self):
-        self.inner = auxhash.mac.hashfunctions.linear()
+        self.inner = auxhash.hashfunctions.linear()
 
     def prepare(self, X, rng):
         self.inner = self.inner.prepare(X, rng)
