@@ -267,7 +267,7 @@ def test_without_labels_it_learns_from_neighbours_and_says_so(here, run):
 
 def test_auto_without_labels_chooses_by_neighbours(here, run, monkeypatch):
     monkeypatch.setattr(neighborhash, "MIN_STEPS", 20)
-    monkeypatch.setattr(neighborhash, "ROUNDS", 0)
+    monkeypatch.setattr(neighborhash, "MAX_EPOCHS", 0)
     told = run("fit", "features.npy", "-o", "n.safetensors", "--bits", "8", "--auto", "--json")
     best = max(row["recall"] for row in told["tried"])
     chosen = next(row for row in told["tried"] if row["recall"] >= best - 0.01)

@@ -25,13 +25,13 @@ def test_each_stage_goes_on_from_the_best():
     assert len(found.rows) == 2 * 3 + 2 + 2
     [chosen] = [row for row in found.rows if found.settings.items() <= row.items()]
     last = [row["precision"] for row in found.rows[-2:]]
-    assert chosen["precision"] >= max(last) - module.ABOUT_AS_GOOD
+    assert chosen["precision"] >= max(last) - module.PRECISION_TOLERANCE
     assert "20 held-out points among 80" in found.protocol
     assert found.settings == choose(X, y, n_jobs=1).settings
 
 
 def test_about_as_good_and_cheaper_wins(monkeypatch):
-    monkeypatch.setattr(module, "ABOUT_AS_GOOD", 1.0)
+    monkeypatch.setattr(module, "PRECISION_TOLERANCE", 1.0)
     found = choose(X, y, n_jobs=1)
     assert found.settings == {
         "n_bits": 4,

@@ -28,7 +28,7 @@ from auxhash.model.identity import in_words
 NAMES = ("network", "linear", "rbf")
 N_HIDDEN = 1024  # units of a network
 NETWORK_STEPS, OTHER_STEPS = 5000, 2000  # gradient steps; others learn faster
-MAX_EPOCHS, MIN_STEPS = 400, 500  # rounds over all points, unless steps would be fewer
+MAX_EPOCHS, MIN_STEPS = 400, 500  # rounds over all points at most, but steps at least
 MAX_POINTS_REGULARIZED = 30_000  # up to which a network overfits without dropout and noise
 DROPOUT, NOISE = 0.3, 0.2
 

@@ -4,7 +4,7 @@ gradient    gradient steps on an objective, for any hash function whose outputs 
 pairs       the objective of an affinity: its loss over given or fresh pairs
 rank        the objective of similar points: their rank among all points
 classes     the objective of classes: their codes as far apart as they can be
-similar     who is similar to whom
+similar     similarity of points
 refinement  the steps that follow MAC, starting from its best step
 """
 

@@ -4,7 +4,7 @@ After each step of MAC the file is written anew, whole or not at all. It holds t
 steps so far, the states after the first, the best and the last of them, and the random generators:
 the next run goes on after the last step as if nothing had happened. Of a refinement it is written
 after each report of L(h), with where its gradient steps stand. (On a GPU a network's dropout hangs
-on numbers that cannot be told: there, an interrupted refinement starts over.)
+on numbers that cannot be read: there, an interrupted refinement starts over.)
 
 The file says which run it belongs to. One run at a time holds the folder's lock, which the system
 releases when a process is killed.
