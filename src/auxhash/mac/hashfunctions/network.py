@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from auxhash.compute import device as devices
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, held
+from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, in_memory
 from auxhash.compute.checks import flag, number, numbers, whole
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
@@ -183,7 +183,7 @@ class NetworkHash(BaseHash):
         if self.V is None:
             return self._hidden(F)
         V, width = self.V, self.V.shape[1] + F.shape[1]
-        if held(F) is not None and not are_too_large(len(F), width, devices.of(V)):
+        if in_memory(F) is not None and not are_too_large(len(F), width, devices.of(V)):
             return self._hidden(F)
 
         def make(rows: Numbers | slice) -> Array:

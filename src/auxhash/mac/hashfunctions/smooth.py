@@ -14,7 +14,7 @@ import numpy as np
 
 from auxhash.compute import device as devices
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, Single, fits_single, held
+from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, Single, fits_single, in_memory
 from auxhash.compute.device import Device
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
@@ -113,7 +113,7 @@ class Principal:
 
     def __init__(self, F: Matrix) -> None:
         self.device = devices.of(F)
-        whole = held(F)
+        whole = in_memory(F)
         if whole is None:
             assert isinstance(F, Computed)
             self._of_parts(F)

@@ -175,7 +175,7 @@ def encoded(h: HashFunction, X: NDArray[Any], finite: bool = True) -> Packed:
 
 def _decided(of_chunk: OfChunk, X: NDArray[Any], finite: bool = True) -> Iterator[Array]:
     """The outputs of each chunk."""
-    size = CHUNK if devices.of(X) is devices.CPU else devices.MANY
+    size = CHUNK if devices.of(X) is devices.CPU else devices.ROWS_PER_TASK
     for rows in threads.chunks(len(X), size):
         yield _outputs(of_chunk, X, rows, finite)
 

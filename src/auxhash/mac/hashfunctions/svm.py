@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from auxhash.compute import context, lapack, threads, underway
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers, held
+from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers, in_memory
 from auxhash.compute.parts import Chunks, Parts
 from auxhash.compute.peers import ALONE, peers
 from auxhash.mac.hashfunctions import features
@@ -143,7 +143,7 @@ def average(W: Array | None, other: Array | None, share: float, F: Matrix) -> Ar
     if W is None or other is None:
         raise ValueError("both hash functions must be fitted")
     some = devices.of(F).rows(CHUNK, F.shape[1])
-    rows = threads.chunks(len(F), some if held(F) is None else len(F))
+    rows = threads.chunks(len(F), some if in_memory(F) is None else len(F))
     outputs = (np.concatenate([F[part] @ weights for part in rows]) for weights in (W, other))
     deviations = (deviation(each) for each in outputs)
     old, new = (np.where(d > 0, d, 1.0) for d in deviations)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from auxhash.codes import Codes, Words
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
-from auxhash.compute.device import BLOCK, CPU, MOST_THREADS, Device
+from auxhash.compute.device import CPU, MAX_THREADS_PER_BLOCK, THREADS_PER_BLOCK, Device
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.affinity.gpu import ROWS, DeviceAffinity
 from auxhash.mac.losses import Loss, get, tabulate, tabulate_rows
@@ -26,7 +26,8 @@ from auxhash.mac.zstep.problem import ROUNDING, Differences, Problem, difference
 GRID = 40  # binary digits of the entries of a table, below the largest
 DIGITS = 52  # of a double
 FEW = 512  # points of a colour, that do not keep a GPU busy unless many threads share a point
-SHARING = (MOST_THREADS, MOST_THREADS // 2, BLOCK)  # as many as leave room for all of a colour
+# Threads per point: as many as leave room for all points of a colour.
+SHARING = (MAX_THREADS_PER_BLOCK, MAX_THREADS_PER_BLOCK // 2, THREADS_PER_BLOCK)
 
 
 class DeviceProblem(Problem):
@@ -163,7 +164,7 @@ def _(problem: DeviceProblem, words: Words, c: Array, run: threads.Run) -> int:
         if kernels.at_once("descend_points") >= most:
             kernels.together("descend_points", most, *lists, 0, n, *given)
             return int(flips[0])
-    kernels = _of_descent(device, BLOCK if most > FEW else MOST_THREADS)
+    kernels = _of_descent(device, THREADS_PER_BLOCK if most > FEW else MAX_THREADS_PER_BLOCK)
     for k, size in enumerate(colours.sizes.tolist()):
         kernels("descend_points", size, *lists, k, k + 1, *given)
     return int(flips[0])
@@ -173,5 +174,5 @@ def _of_problem(device: Device) -> Any:
     return device.kernels(problem.__file__)
 
 
-def _of_descent(device: Device, threads: int = BLOCK) -> Any:
+def _of_descent(device: Device, threads: int = THREADS_PER_BLOCK) -> Any:
     return device.kernels(descent.__file__, threads)
