@@ -36,7 +36,7 @@ from auxhash.learn.training.validation import TrainingPoints
 from auxhash.mac import affinity, hashfunctions
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.hashfunctions import HashFunction
-from auxhash.mac.hashfunctions.step import CHUNK
+from auxhash.mac.hashfunctions.step import POINTS_PER_CHUNK
 from auxhash.mac.loop import MAC, State, Step, lowest
 from auxhash.mac.presets import ALPHA, FIRST_MU_CUT, FIRST_MU_QUAD, MAX_SWEEPS, QUAD, C
 from auxhash.mac.zstep import Cut, Penalty, Problem, z_step
@@ -401,7 +401,7 @@ def by_class(Z: Codes, classes: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _encoded(h: HashFunction, X: NDArray[Any]) -> NDArray[np.uint8]:
-    parts = [X[at : at + CHUNK] for at in range(0, len(X), CHUNK)]
+    parts = [X[at : at + POINTS_PER_CHUNK] for at in range(0, len(X), POINTS_PER_CHUNK)]
     return np.concatenate([pack(sign(hashfunctions.outputs(h, x))) for x in parts])
 
 

@@ -16,8 +16,8 @@ def points(n, d=6, seed=0):
 @pytest.fixture
 def short_lists(monkeypatch):
     """Lists of few points, of which few are searched."""
-    monkeypatch.setattr(approximate, "PER_LIST", 50)
-    monkeypatch.setattr(approximate, "PROBED", 8)
+    monkeypatch.setattr(approximate, "POINTS_PER_LIST", 50)
+    monkeypatch.setattr(approximate, "LISTS_PROBED", 8)
 
 
 def check_rows(found, n):
@@ -43,8 +43,8 @@ def test_most_of_the_nearest_are_found(metric, short_lists):
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_lists_may_hold_fewer_than_are_wanted(metric, monkeypatch):
-    monkeypatch.setattr(approximate, "PER_LIST", 20)
-    monkeypatch.setattr(approximate, "PROBED", 1)
+    monkeypatch.setattr(approximate, "POINTS_PER_LIST", 20)
+    monkeypatch.setattr(approximate, "LISTS_PROBED", 1)
     X = points(600)
     found = approximate.nearest_approximately(X, 30, metric)
     check_rows(found, 600)
@@ -53,7 +53,7 @@ def test_lists_may_hold_fewer_than_are_wanted(metric, monkeypatch):
 
 def test_where_all_are_looked_at_it_is_exact(monkeypatch):
     """At any scale, far from the origin, and in clusters far apart."""
-    monkeypatch.setattr(approximate, "PER_LIST", 50)
+    monkeypatch.setattr(approximate, "POINTS_PER_LIST", 50)
     X = points(400)
     apart = X.copy()
     apart[::2] += 1e7
@@ -72,7 +72,7 @@ def test_what_has_no_distances_is_refused(wrong, short_lists):
 
 
 def test_rows_of_zeros_are_as_far_as_what_is_orthogonal(short_lists, monkeypatch):
-    monkeypatch.setattr(approximate, "PROBED", 100)
+    monkeypatch.setattr(approximate, "LISTS_PROBED", 100)
     X = np.abs(points(140, 2))  # no two are farther apart than 1
     X[[5, 60]] = 0
     found = approximate.nearest_approximately(X, 137, "cosine")
@@ -84,7 +84,7 @@ def test_rows_of_zeros_are_as_far_as_what_is_orthogonal(short_lists, monkeypatch
 
 
 def test_numbers_near_the_end_of_the_double_range(short_lists, monkeypatch):
-    monkeypatch.setattr(approximate, "PROBED", 100)
+    monkeypatch.setattr(approximate, "LISTS_PROBED", 100)
     X = points(400)
     X *= 0.9 * np.finfo(float).max / np.abs(X).max()
     found = approximate.nearest_approximately(X, 5, "euclidean")
@@ -93,13 +93,13 @@ def test_numbers_near_the_end_of_the_double_range(short_lists, monkeypatch):
 
 def test_points_that_are_all_the_same_have_neighbours(short_lists, monkeypatch):
     check_rows(approximate.nearest_approximately(np.ones((140, 3)), 5, "euclidean"), 140)
-    monkeypatch.setattr(approximate, "LONGEST", 20)
+    monkeypatch.setattr(approximate, "MAX_POINTS_SCANNED", 20)
     check_rows(approximate.nearest_approximately(np.ones((140, 3)), 5, "euclidean"), 140)
 
 
 @pytest.mark.parametrize("n", [100, 101])
 def test_it_is_taken_for_many_points(n, monkeypatch, short_lists):
-    monkeypatch.setattr(approximate, "MOST_EXACT", 100)
+    monkeypatch.setattr(approximate, "MAX_EXACT_POINTS", 100)
     called, plainly = [], approximate.nearest_approximately
 
     def counted(X, *args):
@@ -115,7 +115,7 @@ def test_it_is_taken_for_many_points(n, monkeypatch, short_lists):
 
 def test_pairs_of_approximate_neighbours(monkeypatch, short_lists):
     """Each point has as many of both kinds as are wanted, and no pair is of both."""
-    monkeypatch.setattr(approximate, "MOST_EXACT", 100)
+    monkeypatch.setattr(approximate, "MAX_EXACT_POINTS", 100)
     X = points(400)
     near = approximate.near(X, 12, "euclidean")
     check_rows(near, 400)

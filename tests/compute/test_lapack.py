@@ -58,7 +58,7 @@ def test_shapes_that_do_not_fit_are_refused():
 def test_other_threads_go_on_meanwhile():
     """The interpreter runs while a factor is made: the lock is not held."""
     n = 2000
-    factor, info = np.asfortranarray(n * np.eye(n) + 1.0), np.zeros(1, lapack.WHOLE)
+    factor, info = np.asfortranarray(n * np.eye(n) + 1.0), np.zeros(1, lapack.INTEGER)
     begun, ended = threading.Event(), threading.Event()
 
     def work():

@@ -77,8 +77,8 @@ def test_squares_beyond_the_double_range(exponent, metric):
 
 
 def test_many_blocks(monkeypatch):
-    monkeypatch.setattr(neighbors, "BLOCK", 16)
-    monkeypatch.setattr(neighbors, "CHUNK", 7)
+    monkeypatch.setattr(neighbors, "POINTS_PER_BLOCK", 16)
+    monkeypatch.setattr(neighbors, "QUERIES_PER_TASK", 7)
     X = np.random.default_rng(3).integers(0, 4, (150, 3))  # many ties
     np.testing.assert_array_equal(neighbors.nearest(X, k=6)[0], exactly(X, 6))
 
@@ -150,7 +150,7 @@ def test_products_too_small_for_single_precision(n_features, size):
 @pytest.mark.parametrize("block", [64, 1 << 14])
 def test_distances_nearer_to_each_other_than_single_precision_tells(monkeypatch, block):
     """40 points around each query, their distances a billionth apart: so few are left open."""
-    monkeypatch.setattr(neighbors, "BLOCK", block)
+    monkeypatch.setattr(neighbors, "POINTS_PER_BLOCK", block)
     rng = np.random.default_rng(0)
     Q = 10 * rng.normal(size=(30, 32))
     around = rng.normal(size=(40, 30, 32))
@@ -163,8 +163,8 @@ def test_distances_nearer_to_each_other_than_single_precision_tells(monkeypatch,
 
 
 def test_no_point_is_its_own_neighbour_where_others_are_too_far_for_single_precision(monkeypatch):
-    monkeypatch.setattr(neighbors, "BLOCK", 16)
-    monkeypatch.setattr(neighbors, "CHUNK", 16)  # those queries have no other block near
+    monkeypatch.setattr(neighbors, "POINTS_PER_BLOCK", 16)
+    monkeypatch.setattr(neighbors, "QUERIES_PER_TASK", 16)  # those queries have no other block near
     rng = np.random.default_rng(0)
     X = np.concatenate([1e20 + rng.normal(size=(16, 3)) * 1e18, rng.normal(size=(16, 3))])
     np.testing.assert_array_equal(neighbors.nearest(X, k=3)[0], exactly(X, 3))
@@ -174,9 +174,9 @@ def test_no_point_is_its_own_neighbour_where_others_are_too_far_for_single_preci
 def test_points_that_are_not_held(monkeypatch, metric):
     X = np.random.default_rng(0).integers(0, 5, (300, 6))
     X[[3, 200]] = 0
-    monkeypatch.setattr(neighbors, "BLOCK", 64)
+    monkeypatch.setattr(neighbors, "POINTS_PER_BLOCK", 64)
     expected = neighbors.nearest(X, k=8, metric=metric)
-    monkeypatch.setattr(neighbors, "HELD", 0)
+    monkeypatch.setattr(neighbors, "MAX_PREPARED_BYTES", 0)
     for found, known in zip(neighbors.nearest(X, k=8, metric=metric), expected, strict=True):
         np.testing.assert_array_equal(found, known)
 
@@ -211,7 +211,7 @@ def test_a_query_without_direction_among_points_that_have_one():
 
 @pytest.mark.parametrize("metric", neighbors.METRICS)
 def test_the_layout_of_the_memory_makes_no_difference(monkeypatch, metric):
-    monkeypatch.setattr(neighbors, "BLOCK", 50)  # the last block has one row
+    monkeypatch.setattr(neighbors, "POINTS_PER_BLOCK", 50)  # the last block has one row
     X = np.random.default_rng(0).normal(size=(151, 40))
     X[-1] = X[7]
     there = neighbors.nearest(np.asfortranarray(X), X[5:9], k=2, metric=metric)

@@ -21,11 +21,11 @@ def now(monkeypatch):
 def test_how_far_and_how_long(now):
     told = []
     with underway.listening() as listener:
-        assert not listener.told()
+        assert not listener.describe()
         for _ in underway.each("Z step", range(4)):
-            told.append(listener.told())
+            told.append(listener.describe())
             now[0] += 30
-        assert not listener.told()
+        assert not listener.describe()
     assert told == [
         "",  # it may be over in no time
         "Z step 25%, 0:01:30 left",
@@ -37,13 +37,13 @@ def test_how_far_and_how_long(now):
 def test_before_anything_is_done_only_what_it_is(now):
     with underway.listening() as listener, underway.loop("h step", 1.0) as loop:
         now[0] += 5
-        assert listener.told() == "h step"
+        assert listener.describe() == "h step"
         loop.done = 1e-13  # nothing to reckon with
-        assert listener.told() == "h step"
+        assert listener.describe() == "h step"
         loop.done = float("nan")
-        assert listener.told() == "h step"
+        assert listener.describe() == "h step"
         loop.done = 2.0  # a guess that was wrong
-        assert listener.told() == "h step 100%, 0:00:00 left"
+        assert listener.describe() == "h step 100%, 0:00:00 left"
 
 
 def test_the_outermost_loop_is_told(now):
@@ -51,10 +51,10 @@ def test_the_outermost_loop_is_told(now):
         for _ in underway.each("outer", range(2)):
             for _ in underway.each("inner", range(3)):
                 now[0] += 1
-                assert listener.told().startswith("outer")
+                assert listener.describe().startswith("outer")
         for _ in underway.each("inner", range(1)):
             now[0] += 1
-            assert listener.told() == "inner"
+            assert listener.describe() == "inner"
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -1,1 +1,1 @@
-"""How computations are run: threads, parts of the data, compiled kernels, types of arrays."""
+"""Running computations: threads, parts of the data, compiled kernels, types of arrays."""

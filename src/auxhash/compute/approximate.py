@@ -17,44 +17,44 @@ from auxhash.compute.arrays import Array, Single
 from auxhash.compute.kernels import kernel
 from auxhash.compute.neighbors import Metric, directions, firsts, nearest, scale, zero_rows
 
-MOST_EXACT = 300_000  # points whose exact neighbours are found in a reasonable time
-PER_LIST = 1000  # points in a list on average
-PROBED = 32  # lists that are looked at for each point
-LEARNT = 64  # points per list that the centres are learnt from
-ROUNDS = 10  # of k-means
-CHUNK = 4096  # points prepared, or assigned to lists, at a time
-PIECE = 4096  # points of a list that are searched for together
-LONGEST = 1 << 15  # points of a list that are looked at: very many may be the same
-TABLE = 1 << 20  # distances held at once by a thread
-TIGHT = 1e-15  # offsets whose squares single precision would take for 0
+MAX_EXACT_POINTS = 300_000  # points whose exact neighbours take a reasonable time
+POINTS_PER_LIST = 1000  # on average
+LISTS_PROBED = 32  # for each point
+SAMPLE_PER_LIST = 64  # points per list that the centres are learnt from
+KMEANS_ROUNDS = 10
+POINTS_PER_CHUNK = 4096  # points prepared, or assigned to lists, at a time
+QUERIES_PER_TASK = 4096  # points of a list whose neighbours are searched together
+MAX_POINTS_SCANNED = 1 << 15  # points of a list that are compared: very many may be equal
+DISTANCES_PER_THREAD = 1 << 20  # distances that a thread computes at once
+MIN_OFFSET = 1e-15  # offsets whose squares single precision would take for 0
 
 
 def near(X: NDArray[Any], k: int, metric: Metric) -> NDArray[np.int64]:
-    """Row numbers (n, k) of the points nearest to each row of X; of many points, approximately."""
-    if len(X) > MOST_EXACT:
+    """Return the indices (n, k) of the rows nearest to each row of X; approximate if X is large."""
+    if len(X) > MAX_EXACT_POINTS:
         return nearest_approximately(X, k, metric)
     return nearest(X, k=k, metric=metric)[0]
 
 
 def nearest_approximately(X: NDArray[Any], k: int, metric: Metric) -> NDArray[np.int64]:
-    """Row numbers (n, k) of points near to each row of X, itself left out; most of them nearest.
+    """Return indices (n, k) of rows near to each row of X, itself left out; most are the nearest.
 
-    The same on any number of threads.
+    The result does not depend on the number of threads.
     """
-    found = np.empty((len(X), k), np.int64)
+    indices = np.empty((len(X), k), np.int64)
     zeros = zero_rows(X) if metric == "cosine" else np.empty(0, np.int64)
     with threads.pool() as run:
         lists = Lists.of(X, metric, zeros.size > 0, run)
 
         def search(piece: tuple[int, slice]) -> None:
-            found[lists.numbers[piece[1]]] = lists.nearest(*piece, k)
+            indices[lists.numbers[piece[1]]] = lists.nearest(*piece, k)
 
         run(search, lists.pieces())
-    short = np.flatnonzero(found.min(axis=1) < 0)
+    short = np.flatnonzero(indices.min(axis=1) < 0)
     if len(short):
-        found[short] = _without(short, nearest(X, X[short], k + 1, metric)[0])
-    found[zeros] = firsts(zeros, k)
-    return found
+        indices[short] = _without(short, nearest(X, X[short], k + 1, metric)[0])
+    indices[zeros] = firsts(zeros, k)
+    return indices
 
 
 class Lists(NamedTuple):
@@ -73,8 +73,8 @@ class Lists(NamedTuple):
 
     @classmethod
     def of(cls, X: NDArray[Any], metric: Metric, with_zeros: bool, run: threads.Run) -> "Lists":
-        """Those of the rows of X, or of their directions; about PER_LIST points each."""
-        chunks = threads.chunks(len(X), CHUNK)
+        """Make lists of about POINTS_PER_LIST rows of X each, or of their directions."""
+        chunks = threads.chunks(len(X), POINTS_PER_CHUNK)
         if metric == "euclidean":
             scale(X)  # which refuses what no distances can be had of
         largest = max(float(np.abs(X[rows]).max(initial=0)) for rows in chunks)
@@ -86,8 +86,8 @@ class Lists(NamedTuple):
             scaled: Array = np.asarray(X[rows], float) / unit
             return scaled
 
-        n_lists = max(1, len(X) // PER_LIST)
-        step = max(1, len(X) // (LEARNT * n_lists))
+        n_lists = max(1, len(X) // POINTS_PER_LIST)
+        step = max(1, len(X) // (SAMPLE_PER_LIST * n_lists))
         sample = np.concatenate([prepared(slice(c.start, c.stop, step)) for c in chunks])
         centres = _centres(sample, n_lists, run)
         own = np.concatenate(run(lambda rows: _closest(prepared(rows), centres), chunks))
@@ -108,30 +108,30 @@ class Lists(NamedTuple):
         return [
             (one, slice(self.start[one] + part.start, self.start[one] + part.stop))
             for one in range(len(self.size))
-            for part in threads.chunks(self.size[one], PIECE)
+            for part in threads.chunks(self.size[one], QUERIES_PER_TASK)
         ]
 
     def nearest(self, own: int, rows: slice, k: int) -> NDArray[np.int64]:
-        """The k nearest of points of a list, by their rows in X; -1 where too few were seen."""
+        """Return the k nearest rows of X to these points of a list; -1 where too few were seen."""
         offset = self.offset[rows]
-        found = np.full((len(offset), k), -1, np.int64)
+        indices = np.full((len(offset), k), -1, np.int64)
         best = np.full((len(offset), k), np.inf, np.float32)
-        if TIGHT * np.abs(self.centres[own]).max() < self.reach[rows].max() < TIGHT:
-            return found
+        if MIN_OFFSET * np.abs(self.centres[own]).max() < self.reach[rows].max() < MIN_OFFSET:
+            return indices
         for one, points in self._probed(own, offset):
-            n_seen = min(self.size[one], LONGEST)
+            n_seen = min(self.size[one], MAX_POINTS_SCANNED)
             there = slice(self.start[one], self.start[one] + n_seen)
             apart = (self.centres[own] - self.centres[one]).astype(np.float32)
-            for part in threads.chunks(len(points), TABLE // max(1, n_seen)):
+            for part in threads.chunks(len(points), DISTANCES_PER_THREAD // max(1, n_seen)):
                 chosen = points[part]
                 table = _squares(offset[chosen] + apart, self.offset[there])
                 itself = chosen + (rows.start - there.start)  # no column, where it is not in there
-                _keep_smallest(table, self.numbers[there], itself, chosen, best, found)
-        return found
+                _keep_smallest(table, self.numbers[there], itself, chosen, best, indices)
+        return indices
 
     def _probed(self, own: int, offset: Single) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        """The lists nearest to any of these points of a list, and to which of them each is."""
-        n_probed = min(PROBED, len(self.centres))
+        """Yield each list that is probed for any of these points, and those points."""
+        n_probed = min(LISTS_PROBED, len(self.centres))
         apart = (self.centres - self.centres[own]).astype(np.float32)
         near = np.argpartition(_squares(offset, apart), n_probed - 1, axis=1)[:, :n_probed]
         points = np.argsort(near, axis=None, kind="stable") // n_probed
@@ -140,14 +140,14 @@ class Lists(NamedTuple):
 
 
 def _centres(sample: Array, n_lists: int, run: threads.Run) -> Array:
-    """By k-means, from points spread over the sample."""
+    """Return the centres of k-means, started from points spread over the sample."""
     centres: Array = sample[np.linspace(0, len(sample) - 1, n_lists).astype(int)]
 
     def closest(rows: slice) -> NDArray[np.int64]:
         return _closest(sample[rows], centres)
 
-    for _ in range(ROUNDS):
-        own = np.concatenate(run(closest, threads.chunks(len(sample), CHUNK)))
+    for _ in range(KMEANS_ROUNDS):
+        own = np.concatenate(run(closest, threads.chunks(len(sample), POINTS_PER_CHUNK)))
         order = np.argsort(own, kind="stable")
         used, first = np.unique(own[order], return_index=True)
         size = np.diff(first, append=len(own))
@@ -156,13 +156,13 @@ def _centres(sample: Array, n_lists: int, run: threads.Run) -> Array:
 
 
 def _closest(rows: Array, centres: Array) -> NDArray[np.int64]:
-    """The number of the centre closest to each row."""
+    """Return the index of the centre closest to each row."""
     middle = centres.mean(axis=0)
     centres = centres - middle
     table = (rows - middle) @ centres.T
     table -= 0.5 * np.einsum("nd,nd->n", centres, centres)
-    found: NDArray[np.int64] = table.argmax(axis=1)
-    return found
+    indices: NDArray[np.int64] = table.argmax(axis=1)
+    return indices
 
 
 def _squares(A: Single, B: Single) -> Single:
@@ -175,11 +175,11 @@ def _squares(A: Single, B: Single) -> Single:
 
 @kernel
 def _keep_smallest(
-    table: Any, numbers: Any, itself: Any, points: Any, best: Any, found: Any
+    table: Any, numbers: Any, itself: Any, points: Any, best: Any, indices: Any
 ) -> None:
     """Merge the distances of some points, which are rows of `table`, from others, which have these
     numbers, into the smallest so far, in rising order. Column `itself` is left out."""
-    last = found.shape[1] - 1
+    last = indices.shape[1] - 1
     for row in range(len(table)):
         point = points[row]
         for column in range(table.shape[1]):
@@ -187,15 +187,16 @@ def _keep_smallest(
             if distance < best[point, last] and column != itself[row]:
                 at = last
                 while at > 0 and best[point, at - 1] > distance:
-                    best[point, at], found[point, at] = best[point, at - 1], found[point, at - 1]
+                    best[point, at] = best[point, at - 1]
+                    indices[point, at] = indices[point, at - 1]
                     at -= 1
-                best[point, at], found[point, at] = distance, numbers[column]
+                best[point, at], indices[point, at] = distance, numbers[column]
 
 
-def _without(own: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The k nearest of each row, of the k + 1 found, without its own.
+def _without(own: NDArray[np.int64], indices: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Drop each row's own index from its k + 1 nearest.
 
-    Of points that are the same, k + 1 others may have been found: then the last is left out.
+    Where points are equal, all k + 1 may be others: then the last is dropped.
     """
-    order = np.argsort(found == own[:, None], axis=1, kind="stable")
-    return np.take_along_axis(found, order, axis=1)[:, :-1]
+    order = np.argsort(indices == own[:, None], axis=1, kind="stable")
+    return np.take_along_axis(indices, order, axis=1)[:, :-1]

@@ -15,9 +15,9 @@ Numbers = NDArray[np.int64]  # indices of points, rows or bits
 class Computed:
     """A matrix whose rows are computed each time that they are asked for.
 
-    It stands for one that would take too much memory. `make` gives some rows, as an array, `single`
-    the same rows in single precision, where that is good enough for rough products; `memo` keeps
-    what was derived from all of them. They are made on the device where `like` is.
+    It stands for one that would take too much memory. `make` returns rows as an array, `single`
+    the same rows in single precision, good enough for rough products; `memo` caches what was
+    derived from all of them. Rows are computed on the device of `like`.
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class Resident(Computed):
 Matrix = Array | Computed  # a matrix that code reads some rows at a time
 
 
-def held(F: Matrix) -> Array | None:
-    """The matrix as an array; None if its rows are computed when needed."""
+def in_memory(F: Matrix) -> Array | None:
+    """Return the matrix as an array; None if its rows are computed when needed."""
     if isinstance(F, Resident):
         return F.F
     return None if isinstance(F, Computed) else F
 
 
 def fits_single(X: AnyArray) -> bool:
-    """Whether single precision holds the numbers of X."""
+    """Return True if single precision can represent every number of the type of X."""
     return np.can_cast(X.dtype, np.float32)

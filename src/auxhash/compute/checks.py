@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 LARGEST_ID = 2**63 - 1
-PLAIN = (str, bytes, int, float, np.generic)  # what labels in an array of Python objects can be
-EXACT = 2**53  # whole numbers up to it are exact as floats
+LABEL_TYPES = (str, bytes, int, float, np.generic)  # in an array of Python objects
+MAX_EXACT_INT = 2**53  # whole numbers up to it are exact as floats
 
 
 class ArgumentError(ValueError, TypeError):
@@ -26,7 +26,7 @@ class ArgumentError(ValueError, TypeError):
 
 
 def whole(name: str, value: Any, least: int, most: int | None = None, instead: str = "") -> int:
-    """The argument as an int, if it is a whole number from `least` to `most`.
+    """Return the argument as an int; raise unless it is a whole number from `least` to `most`.
 
     `instead` is what else the argument may be, e.g. ' or "auto"'; the caller deals with that.
     """
@@ -38,7 +38,7 @@ def whole(name: str, value: Any, least: int, most: int | None = None, instead: s
 
 
 def number(name: str, value: Any, least: float, strict: bool = False, instead: str = "") -> float:
-    """The argument as a float, if it is finite and at least (or above, if `strict`) `least`."""
+    """Return the argument as a float; raise unless finite and >= `least` (`strict`: above it)."""
     fine = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not fine or not _is_finite(value) or value < least or (strict and value == least):
         bound = f"above {least}" if strict else f"of at least {least}"
@@ -53,45 +53,45 @@ def _is_finite(value: Any) -> bool:
         return False
 
 
-def unknown(argument: str, given: str, known: Iterable[str], otherwise: str = "") -> ArgumentError:
-    """An error, to be raised, that lists the known names and suggests the nearest.
+def unknown(argument: str, value: str, known: Iterable[str], otherwise: str = "") -> ArgumentError:
+    """Return an error, to be raised, that lists the known names and suggests the nearest.
 
     `otherwise` is what else the argument may be, e.g. "a function of (d, y, b)".
     """
     names = {name.lower(): name for name in known}
-    near = get_close_matches(str(given).lower().replace("_", "-"), names, 1)
+    near = get_close_matches(str(value).lower().replace("_", "-"), names, 1)
     hint = f"; did you mean {names[near[0]]!r}?" if near else ""
     also = f" or {otherwise}" if otherwise else ""
     every = ", ".join(names.values())
-    return ArgumentError(f"{argument} must be one of {every}{also}; got {given!r}{hint}")
+    return ArgumentError(f"{argument} must be one of {every}{also}; got {value!r}{hint}")
 
 
 def one_of(name: str, value: Any, known: Iterable[str], otherwise: str = "") -> str:
-    """The argument, if it is one of the known names; `otherwise` as for `unknown`."""
+    """Return the argument; raise unless it is a known name. `otherwise` is as for `unknown`."""
     if not isinstance(value, str) or value not in known:
         raise unknown(name, value, known, otherwise)
     return value
 
 
 def flag(name: str, value: Any) -> bool:
-    """The argument as a bool, if it is True or False."""
+    """Return the argument as a bool; raise unless it is True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise ArgumentError(f"{name} must be True or False, got {value!r}")
     return bool(value)
 
 
 def numbers(name: str, values: Any, n_axes: int) -> NDArray[np.float64]:
-    """The argument, if it is a float64 array of `n_axes` axes, finite and not empty."""
+    """Return the argument; raise unless a finite, non-empty float64 array of `n_axes` axes."""
     if type(values) is not np.ndarray or values.dtype != np.float64 or values.ndim != n_axes:
-        told = f"{values.dtype} of shape {values.shape}" if hasattr(values, "shape") else values
-        raise ArgumentError(f"{name} must be an array of float64 of {n_axes} axes, got {told!r}")
+        came = f"{values.dtype} of shape {values.shape}" if hasattr(values, "shape") else values
+        raise ArgumentError(f"{name} must be an array of float64 of {n_axes} axes, got {came!r}")
     if not values.size or not np.isfinite(values).all():
         raise ArgumentError(f"{name} must hold finite numbers, and at least one")
     return values
 
 
 def unmasked(name: str, values: Any) -> Any:
-    """The argument, unless it is a masked array that masks something: NumPy would lift the mask."""
+    """Return the argument; raise if it is an array with masked entries: NumPy would unmask them."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         row = int(np.argwhere(np.atleast_1d(np.ma.getmaskarray(values)))[0, 0])
         raise ArgumentError(f"{name} must not be missing; row {row} is masked")
@@ -99,7 +99,7 @@ def unmasked(name: str, values: Any) -> Any:
 
 
 def ids(name: str, values: ArrayLike) -> NDArray[np.int64]:
-    """Ids (n,) as int64, if they are whole numbers from 0 to 2^63 - 1."""
+    """Return ids (n,) as int64; raise unless they are whole numbers from 0 to 2^63 - 1."""
     array = np.asarray(unmasked(name, values))
     if array.dtype == object and all(type(value) is int for value in array.flat):
         raise ArgumentError(f"{name} must lie in 0..2^63 - 1, got {max(array.flat, key=abs)}")
@@ -114,11 +114,11 @@ def ids(name: str, values: ArrayLike) -> NDArray[np.int64]:
 
 
 def labels(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
-    """Labels (n,), or a matrix (n, n_labels) of 0 and 1 where a point can have several.
+    """Return checked labels (n,), or a matrix (n, n_labels) of 0 and 1 if points can have several.
 
     A column (n, 1) is taken for the labels (n,) in it, as scikit-learn does. A sparse matrix
     becomes a plain one. Missing labels (NaN, None, masked) are refused: they would be taken for a
-    class. So are kinds that NumPy would make one of: of 1 and "1" it makes one class.
+    class. So are text and numbers together: NumPy would make one class of 1 and "1".
     """
     values = values.toarray() if hasattr(values, "toarray") else unmasked(name, values)
     array = np.asarray(values)
@@ -148,7 +148,7 @@ def labels(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
 
 
 def classes(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
-    """`labels` to learn from: whole numbers, text or dates, which a model file can hold."""
+    """Return checked `labels` to learn from: whole numbers, text or dates."""
     array = labels(name, values, n)
     if array.dtype.kind == "f" and not (array == np.rint(array)).all():
         raise ArgumentError(
@@ -168,29 +168,29 @@ def classes(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
 
 
 def _marks_the_unlabelled(array: NDArray[Any]) -> bool:
-    """Whether -1 stands beside classes that count from 0, as where it means that there is none."""
+    """Return True if -1 stands beside classes that count from 0, as a sentinel for no label."""
     if array.ndim != 1 or array.dtype.kind not in "if" or not array.size or array.min() != -1:
         return False
     return bool((array == 0).any()) and len(np.unique(array)) > 3
 
 
 def _plain(name: str, values: NDArray[Any]) -> NDArray[Any]:
-    """An array of Python objects, such as pandas gives, as an array of text or of numbers."""
+    """Convert an array of Python objects, such as pandas gives, to one of text or of numbers."""
     missing = np.array([_is_missing(value) for value in values], bool)
     if missing.any():
         row = _first(missing)
-        told = "NaN" if isinstance(values[row], float) else repr(values[row])
-        raise ArgumentError(f"{name} must not be missing; row {row} is {told}")
+        shown = "NaN" if isinstance(values[row], float) else repr(values[row])
+        raise ArgumentError(f"{name} must not be missing; row {row} is {shown}")
     text = [isinstance(value, str) for value in values]
     if any(text) and not all(text):
         raise ArgumentError(f"{name} must be all text or all numbers, and are mixed")
-    if not all(isinstance(value, PLAIN) for value in values):
-        kind = next(type(value).__name__ for value in values if not isinstance(value, PLAIN))
+    if not all(isinstance(value, LABEL_TYPES) for value in values):
+        kind = next(type(value).__name__ for value in values if not isinstance(value, LABEL_TYPES))
         raise ArgumentError(f"{name} must be numbers or text, got {kind}")
     plain = np.array(values.tolist())
     if plain.dtype.kind == "f":
-        whole_ones = [isinstance(value, (int, np.integer)) for value in values]
-        wide = [fine and abs(int(v)) > EXACT for fine, v in zip(whole_ones, values, strict=True)]
+        integers = [isinstance(value, (int, np.integer)) for value in values]
+        wide = [i and abs(int(v)) > MAX_EXACT_INT for i, v in zip(integers, values, strict=True)]
         if any(wide):
             raise ArgumentError(
                 f"{name} hold whole numbers that would be rounded beside others, such as "
@@ -206,7 +206,7 @@ def _objects(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def _is_missing(value: Any) -> bool:
-    """None, NaN, NaT and pandas' NA: what does not equal itself, or does not say."""
+    """Return True for None, NaN, NaT and pandas' NA, which do not equal themselves."""
     same = value == value
     return value is None or (np.ndim(same) == 0 and same is not True and same is not np.True_)
 

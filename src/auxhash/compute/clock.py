@@ -11,7 +11,7 @@ from time import perf_counter
 
 
 class _Compiling:
-    """How long kernels have been compiled, on however many threads, nested or not."""
+    """Time that kernels took to compile, on any number of threads, nested or not."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

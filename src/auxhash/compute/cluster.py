@@ -1,4 +1,4 @@
-"""A Dask cluster, and waiting for it: every wait has a limit, and looks whether there is hope."""
+"""A Dask cluster: every wait has a timeout, and ends early if scheduler or workers are gone."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -24,23 +24,23 @@ class Cluster:
         self.client, self.timeout = _client(client), timeout
 
     def workers(self) -> dict[str, int]:
-        """Address and threads of all workers; ClusterError if the scheduler is gone."""
+        """Return the threads of each worker, by address; ClusterError if the scheduler is gone."""
         status = self.client.status
         if status == "running":
             try:
-                found = self.client.scheduler_info(n_workers=-1)["workers"]
-                return {address: int(worker["nthreads"]) for address, worker in found.items()}
+                workers = self.client.scheduler_info(n_workers=-1)["workers"]
+                return {address: int(worker["nthreads"]) for address, worker in workers.items()}
             except Exception as error:
                 status = str(error) or type(error).__name__
         raise ClusterError(f"the scheduler cannot be reached any more ({status})")
 
-    def results(self, work: Callable[..., Any], given: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """What the work makes of each partition; what is lazy is computed where it is used."""
-        made = self.client.compute([delayed(work)(*arguments) for arguments in given])
-        return [self.result(future, place) for place, future in enumerate(made)]
+    def results(self, work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Return the results of `work`, one per partition; lazy arguments are computed there."""
+        futures = self.client.compute([delayed(work)(*each) for each in arguments])
+        return [self.result(future, place) for place, future in enumerate(futures)]
 
     def result(self, future: Any, place: int | str) -> Any:
-        """The result of a future of this partition, or of what is called so."""
+        """Wait for a future and return its result; errors name `place`, a partition or a text."""
         what = f"partition {place}" if isinstance(place, int) else place
         limit, since = time.monotonic() + self.timeout, None
         while True:
@@ -50,8 +50,8 @@ class Cluster:
                 now = time.monotonic()
                 since = None if self.workers() else since or now
                 if since is not None and now - since > NO_WORKERS:
-                    told = f"there have been no workers for {NO_WORKERS:g} seconds"
-                    raise ClusterError(f"{what} waits in vain: {told}") from None
+                    reason = f"there have been no workers for {NO_WORKERS:g} seconds"
+                    raise ClusterError(f"{what} waits in vain: {reason}") from None
                 if now > limit:
                     raise TimeoutError(
                         f"{what} was not there within timeout={self.timeout:g} seconds"
@@ -62,7 +62,7 @@ class Cluster:
 
 
 def named(what: str, error: BaseException) -> BaseException:
-    """The error with the partition named, of the same type if that can be made of a text."""
+    """Return the error with the partition named, of its own type if that takes a message alone."""
     try:
         return type(error)(f"{what}: {error}")
     except Exception:

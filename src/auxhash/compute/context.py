@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Context:
-    """What a computation needs to know of its surroundings."""
+    """Settings of a computation: its threads, its peers, and the listener to its progress."""
 
     n_jobs: int | None = None  # threads; see `threads.count`
     peers: "Peers | None" = None  # None: a single process with all points
@@ -31,7 +31,7 @@ _context: ContextVar[Context] = ContextVar("context", default=DEFAULT)
 
 
 def current() -> Context:
-    """The context that the caller works in."""
+    """Return the context that the caller works in."""
     return _context.get()
 
 
@@ -39,9 +39,9 @@ def current() -> Context:
 def using(
     n_jobs: int | None = None, peers: "Peers | None" = None, listener: "Listener | None" = None
 ) -> Iterator[None]:
-    """Work in a changed context; what is None stays as it is."""
-    given = {"n_jobs": n_jobs, "peers": peers, "listener": listener}
-    changes = {name: value for name, value in given.items() if value is not None}
+    """Work in a changed context; arguments that are None leave it as it is."""
+    values = {"n_jobs": n_jobs, "peers": peers, "listener": listener}
+    changes = {name: value for name, value in values.items() if value is not None}
     token = _context.set(replace(current(), **changes))  # type: ignore[arg-type]
     try:
         yield

@@ -21,7 +21,7 @@ class DeadlineError(Exception):
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Give the work of this context so many seconds; DeadlineError ends what takes longer."""
+    """Set a timeout for the work of this context; DeadlineError ends work that takes longer."""
     before = _at.set(time.monotonic() + seconds)
     try:
         yield
@@ -36,7 +36,7 @@ def check() -> None:
 
 
 def each(items: Iterable[Timed]) -> Iterator[Timed]:
-    """The items in turn, as long as there is time."""
+    """Yield the items in turn, and raise DeadlineError once the time is over."""
     for item in items:
         check()
         yield item

@@ -1,4 +1,4 @@
-"""Where arrays are computed with: on the processor with NumPy, or on a GPU with CuPy.
+"""Devices that compute with arrays: the processor with NumPy, or a GPU with CuPy.
 
 Matrix code calls NumPy's functions, and they act on arrays of either kind. What differs is how
 arrays come and go, and how work is cut: a GPU wants large pieces, threads want small ones. The few
@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
@@ -25,15 +26,15 @@ Carried = TypeVar("Carried")
 
 DeviceName = Literal["cpu", "cuda", "auto"]
 NAMES = get_args(DeviceName)
-MANY, PIECE = 1 << 18, 1 << 31  # rows per task of a GPU, and their bytes, at most
+ROWS_PER_TASK, BYTES_PER_TASK = 1 << 18, 1 << 31  # of a GPU, at most
 POINTS_SHARE = 0.25  # of a GPU's free memory, that points may take; of more, some come when needed
-BLOCK, MOST_THREADS = 256, 1024  # threads of a GPU that work on one point together
+THREADS_PER_BLOCK, MAX_THREADS_PER_BLOCK = 256, 1024  # that work on one point together
 GIGA = 1e9
-INCLUDED = re.compile(r'^#include "(.*)"$', re.MULTILINE)
+INCLUDE_LINE = re.compile(r'^#include "(.*)"$', re.MULTILINE)
 
 
 class NoDeviceError(RuntimeError, ValueError):
-    """There is no GPU, and one was asked for."""
+    """A GPU was asked for, and there is none."""
 
 
 @dataclass(frozen=True)
@@ -41,40 +42,40 @@ class Device:
     """A device, by the module whose arrays it computes with."""
 
     name: str
-    module: Any  # numpy or cupy
+    module: ModuleType  # numpy or cupy
 
     def __reduce__(self) -> Any:
-        """By name: in another process there is another module."""
+        """Pickle by name: another process has another module."""
         return get, (self.name,)
 
     def put(self, array: Any) -> Any:
-        """The array on this device."""
+        """Return the array on this device."""
         return self.module.asarray(array)
 
     def fetch(self, array: Any) -> Any:
-        """The array as NumPy's."""
+        """Return the array as NumPy's."""
         return array if on_processor(array) else self.module.asnumpy(array)
 
     def points(self, X: Any) -> Any:
-        """Points on this device; those that are too many stay where they are (`Streamed`)."""
+        """Return points on this device; too many of them stay where they are (`Streamed`)."""
         if self.module is np or not on_processor(X) or X.nbytes <= POINTS_SHARE * self.free():
             return self.put(X)
         return Streamed(X, lambda rows: self.put(X[self.fetch(rows)]))
 
     def carry(self, value: Carried) -> Carried:
-        """A value on this device: an array, or a dataclass with all arrays inside it."""
+        """Return a value on this device: an array, or a dataclass with all arrays inside it."""
         if self.module is np:
             return value
         carried: Carried = _carried(value, self.put)
         return carried
 
     def bring(self, value: Carried) -> Carried:
-        """The reverse of `carry`."""
+        """Return a value in the processor's memory: the reverse of `carry`."""
         brought: Carried = _carried(value, self.fetch)
         return brought
 
     def columns(self, A: Any, chosen: Any) -> Any:
-        """These columns of a matrix, in rising order, to be read.
+        """Return these columns of a matrix, in rising order, to be read.
 
         On a GPU they are row by row in memory, as its kernels want them; all of them are A itself.
         """
@@ -96,34 +97,36 @@ class Device:
         return self.module.zeros(shape, dtype)
 
     def generator(self, rng: np.random.Generator) -> Any:
-        """A generator of arrays on this device: `rng` itself, or one that it seeds."""
+        """Return a generator of arrays on this device: `rng` itself, or one that it seeds."""
         if self.module is np:
             return rng
         return self.module.random.default_rng(int(rng.integers(1 << 62)))
 
     def rows(self, size: int, width: int = 1) -> int:
-        """Rows of so many numbers per task, of which `size` suits a thread."""
-        return size if self.module is np else max(1, min(MANY, PIECE // (8 * width)))
+        """Return the rows of `width` numbers per task: `size` on the processor, many on a GPU."""
+        if self.module is np:
+            return size
+        return max(1, min(ROWS_PER_TASK, BYTES_PER_TASK // (8 * width)))
 
     def inverse(self, A: Any) -> Any:
-        """The inverse of a symmetric positive definite matrix."""
+        """Return the inverse of a symmetric positive definite matrix."""
         if self.module is not np:
             return self.module.linalg.inv(A)
         from scipy.linalg import cho_factor, cho_solve  # imported for training alone
 
         return cho_solve(cho_factor(A), np.eye(len(A)))
 
-    def kernels(self, file: str, threads: int = BLOCK) -> "Kernels":
-        """The kernels of the .cu file beside this Python file, with so many threads per block."""
+    def kernels(self, file: str, threads: int = THREADS_PER_BLOCK) -> "Kernels":
+        """Return the kernels of the .cu file beside this Python file, in blocks of `threads`."""
         return _kernels(self.module, file, threads)
 
     def free(self) -> int:
-        """Bytes of its memory that are free."""
+        """Return the number of free bytes of its memory."""
         pool = self.module.get_default_memory_pool()
         return int(self.module.cuda.Device().mem_info[0] + pool.free_bytes())
 
     def check_room(self, needed: float, what: str) -> None:
-        """Raise MemoryError unless so many bytes are free; `what` says what they are for."""
+        """Raise MemoryError unless `needed` bytes are free; `what` says what they are for."""
         if needed > self.free():
             raise MemoryError(
                 f"device={self.name!r} has {self.free() / GIGA:.1f} GB of memory free, and {what} "
@@ -135,7 +138,7 @@ class Device:
 class Kernels:
     """Kernels of a GPU, by name."""
 
-    module: Any
+    module: ModuleType
     path: str
     threads: int
 
@@ -145,7 +148,7 @@ class Kernels:
             self._function(name)((n_blocks,), (self.threads,), self._passed(name, args))
 
     def together(self, name: str, n_blocks: int, *args: Any) -> None:
-        """The same with all blocks at the same time, so that they may wait for each other.
+        """Run the kernel with all blocks at the same time, so that they may wait for each other.
 
         There must be room for them (`at_once`): the GPU takes them all, or refuses them.
         """
@@ -154,11 +157,11 @@ class Kernels:
         launch((n_blocks,), (self.threads,), passed, enable_cooperative_groups=True)
 
     def over(self, name: str, n: int, *args: Any) -> None:
-        """Run it with one thread for each of n entries."""
+        """Run the kernel with one thread for each of n entries."""
         self(name, -(-n // self.threads), *args)
 
     def at_once(self, name: str) -> int:
-        """Blocks of this kernel that a GPU with nothing else to do runs at once; 1 if unknown."""
+        """Return how many blocks of this kernel an idle GPU runs at once; 1 if unknown."""
         cuda = self.module.cuda
         processors: int = cuda.Device().attributes.get("MultiProcessorCount", 0)
         if not processors:
@@ -171,7 +174,7 @@ class Kernels:
         return _function(self.module, self.path, name, self.threads)
 
     def _passed(self, name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments as a kernel takes them."""
+        """Return the arguments as a kernel takes them: counts as 64-bit numbers."""
         plain = tuple([np.int64(a) if type(a) is int else a for a in args])
         if not all(a.flags.c_contiguous for a in plain if isinstance(a, self.module.ndarray)):
             raise RuntimeError(f"{name} was given an array with gaps")  # it would not see them
@@ -179,22 +182,22 @@ class Kernels:
 
 
 @cache
-def _kernels(module: Any, file: str, threads: int) -> Kernels:
+def _kernels(module: ModuleType, file: str, threads: int) -> Kernels:
     return Kernels(module, str(Path(file).with_suffix(".cu")), threads)
 
 
 @cache
-def _function(module: Any, path: str, name: str, threads: int) -> Any:
-    """A kernel, compiled or from CuPy's cache on disk."""
+def _function(module: ModuleType, path: str, name: str, threads: int) -> Any:
+    """Return a kernel, compiled or from CuPy's cache on disk."""
     options = "--std=c++17", f"-DTHREADS={threads}"
     return module.RawModule(code=source(path), options=options).get_function(name)
 
 
 def source(path: str) -> str:
-    """The text of a .cu file, what it includes written out: CuPy's cache knows no other files."""
+    """Return the text of a .cu file, includes inlined: CuPy's cache knows no other files."""
     file = Path(path)
-    return INCLUDED.sub(
-        lambda found: source(str(file.parent / found[1])), file.read_text(encoding="utf-8")
+    return INCLUDE_LINE.sub(
+        lambda match: source(str(file.parent / match[1])), file.read_text(encoding="utf-8")
     )
 
 
@@ -211,7 +214,7 @@ def _carried(value: Any, move: Callable[[Any], Any]) -> Any:
 
 @contextmanager
 def telling(device: Device, needed: float, advice: str) -> Iterator[None]:
-    """Say, where its memory turns out to be too small, about how much was needed."""
+    """Add the memory needed, and advice, to the MemoryError of a GPU that runs out of it."""
     try:
         yield
     except MemoryError as error:
@@ -227,7 +230,7 @@ CPU = Device("cpu", np)
 
 
 def of(array: Any) -> Device:
-    """The device that an array of NumPy or CuPy is on, or where a `Computed` one is made."""
+    """Return the device of an array of NumPy or CuPy, or that a `Computed` one is made on."""
     if isinstance(array, Computed):
         return of(array.like)
     if on_processor(array):
@@ -237,7 +240,7 @@ def of(array: Any) -> Device:
 
 
 def on_processor(array: Any) -> bool:
-    """Whether it is no array of a GPU, neither CuPy's nor PyTorch's."""
+    """Return True unless it is an array on a GPU, of CuPy or PyTorch."""
     if _is_tensor(array):
         return not array.is_cuda
     if not hasattr(type(array), "__cuda_array_interface__"):
@@ -247,24 +250,24 @@ def on_processor(array: Any) -> bool:
 
 
 def native(array: Any) -> Any:
-    """An array on a GPU as CuPy's, without a copy; anything else as it is."""
+    """Return an array on a GPU as CuPy's, without a copy; anything else as it is."""
     if on_processor(array) or not _is_tensor(array):
         return array
     return _cuda().module.from_dlpack(array.detach())
 
 
 def fetched(array: Any) -> Any:
-    """An array on a GPU as NumPy's; anything else as it is."""
+    """Return an array on a GPU as NumPy's; anything else as it is."""
     here = native(array)
     return here if on_processor(here) else of(here).fetch(here)
 
 
-def like(given: Any, result: Any) -> Any:
-    """A result of NumPy's or CuPy's on the device, and as the kind of array, that was given."""
-    if on_processor(given):
+def like(original: Any, result: Any) -> Any:
+    """Return a result of NumPy's or CuPy's as the kind of array, on the device of `original`."""
+    if on_processor(original):
         return result
-    there = of(native(given)).put(result)
-    return sys.modules["torch"].from_dlpack(there) if _is_tensor(given) else there
+    there = of(native(original)).put(result)
+    return sys.modules["torch"].from_dlpack(there) if _is_tensor(original) else there
 
 
 def _is_tensor(array: Any) -> bool:
@@ -272,7 +275,7 @@ def _is_tensor(array: Any) -> bool:
 
 
 def get(name: str, needed: float = 0.0, refusal: str = "") -> Device:
-    """The device of that name; "auto" is a GPU where there is one, with so many bytes free.
+    """Return the device of that name; "auto" is a GPU with `needed` bytes free, if there is one.
 
     `refusal` says why no GPU can do what is wanted, where that is so: "auto" is the processor then.
 
@@ -286,12 +289,12 @@ def get(name: str, needed: float = 0.0, refusal: str = "") -> Device:
     if refusal:
         raise ValueError(refusal)
     try:
-        found = _cuda()
+        gpu = _cuda()
     except (ImportError, RuntimeError):
         if name == "auto":
             return CPU
         raise
-    return CPU if name == "auto" and needed > found.free() else found
+    return CPU if name == "auto" and needed > gpu.free() else gpu
 
 
 def _cuda() -> Device:
@@ -303,9 +306,9 @@ def _cuda() -> Device:
             "12, cupy-cuda13x for CUDA 13"
         ) from error
     try:
-        found = cupy.cuda.runtime.getDeviceCount()
+        n_gpus = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
         raise NoDeviceError(f"device='cuda' finds no GPU that can be used: {error}") from error
-    if not found:
+    if not n_gpus:
         raise NoDeviceError("device='cuda' finds no GPU")
     return Device("cuda", cupy)

@@ -1,9 +1,9 @@
 """faiss, imported where it is needed."""
 
-from typing import Any
+from types import ModuleType
 
 
-def import_faiss() -> Any:
+def import_faiss() -> ModuleType:
     try:
         import faiss
     except ImportError as error:

@@ -46,7 +46,7 @@ class Kernel:
         if self._compiled is None:
             with _making:
                 if self._compiled is None:
-                    self._compiled = self._made()
+                    self._compiled = self._compile()
         return self._compiled
 
     def __call__(self, *args: Any) -> Any:
@@ -54,13 +54,13 @@ class Kernel:
 
     @property
     def _numba_type_(self) -> Any:
-        """What Numba takes this for inside another kernel."""
+        """Numba's type of this kernel, where another kernel calls it."""
         return numba().typeof(self.compiled)
 
     def __reduce__(self) -> str:
         return self.py_func.__qualname__  # pickled and copied as functions are: by name
 
-    def _made(self) -> Any:
+    def _compile(self) -> Any:
         try:
             compiled = numba().njit(nogil=True, cache=True, **self.targetoptions)(self.py_func)
         except RuntimeError as error:  # Numba has no other name for it
@@ -82,7 +82,7 @@ class Kernel:
 
 
 def _index(load: Callable[[], dict[Any, Any]]) -> dict[Any, Any]:
-    """What a kernel's cache holds; nothing if it names a type that has another home by now."""
+    """Return the index of a kernel's cache; empty if it names a type that has moved since."""
     try:
         return load()
     except (AttributeError, ImportError):
@@ -90,7 +90,7 @@ def _index(load: Callable[[], dict[Any, Any]]) -> dict[Any, Any]:
 
 
 def _save(save: Callable[..., None], *args: Any) -> None:
-    """Keep a kernel on disk, if there is room: it is compiled, and can be used in any case."""
+    """Save a compiled kernel to disk, or warn: it can be used in any case."""
     try:
         save(*args)
     except OSError as error:
@@ -99,7 +99,7 @@ def _save(save: Callable[..., None], *args: Any) -> None:
 
 @cache
 def _warn_not_kept(why: str | None) -> None:
-    """Warn once in a process of each reason, however many kernels there are."""
+    """Warn once per process and reason, however many kernels there are."""
     warnings.warn(
         f"compiled kernels are not kept, and every process compiles them anew: {why}; "
         "NUMBA_CACHE_DIR names another folder",
@@ -114,16 +114,16 @@ class Intrinsic:
     def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(self, function)
         self.py_func = function
-        self._made: Any = None
+        self._intrinsic: Any = None
 
     @property
     def _numba_type_(self) -> Any:
         known = numba().core.registry.cpu_target.typing_context
         with _making:
-            if self._made is None:
-                self._made = numba().extending.intrinsic(self.py_func)
+            if self._intrinsic is None:
+                self._intrinsic = numba().extending.intrinsic(self.py_func)
                 known.refresh()  # takes it in
-        return known.resolve_value_type(self._made)
+        return known.resolve_value_type(self._intrinsic)
 
     def __call__(self, *args: Any) -> Any:
         name = self.py_func.__qualname__
@@ -142,14 +142,14 @@ def intrinsic(function: Callable[..., Any]) -> Any:
 
 @cache
 def numba() -> Any:
-    """The module, imported; the clock is told when it compiles."""
+    """Import Numba, and stop the clock whenever it compiles."""
     import numba
     import numba.core.registry
     import numba.extending
     from numba.core import event
 
     class Listener(event.Listener):  # type: ignore[misc]
-        """Stops the clock while Numba compiles; what comes from its cache is no compiling."""
+        """Stop the clock while Numba compiles, not while it loads from its cache."""
 
         def on_start(self, event: Any) -> None:
             compiling.start()
@@ -162,32 +162,32 @@ def numba() -> Any:
 
 
 def loaded() -> bool:
-    """Whether a kernel was called: then Numba is there, and the next one is at hand at once."""
+    """Return True if Numba is imported, so that the next kernel starts at once."""
     return numba.cache_info().currsize > 0
 
 
 def _file_stamp(function: Callable[..., Any]) -> tuple[int, int] | None:
-    """What tells versions of a function's file apart; None where there is no file."""
+    """Return time and size of a function's file; None if there is no file."""
     try:
-        found = os.stat(function.__code__.co_filename)
+        status = os.stat(function.__code__.co_filename)
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 def dependencies(function: Callable[..., Any]) -> str:
-    """A digest of everything outside a kernel's own file that its machine code depends on.
+    """Return a digest of everything outside a kernel's own file that its machine code depends on.
 
-    Functions that a kernel calls must be defined before it, or they are not found here.
+    Functions that a kernel calls must be defined before it, or they are missing here.
     """
-    found: dict[str, str] = {}
-    _collect(function, found, set())
-    found.pop(function.__code__.co_filename, None)  # which has a stamp of its own
-    return hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()
+    digests: dict[str, str] = {}
+    _collect(function, digests, set())
+    digests.pop(function.__code__.co_filename, None)  # which has a stamp of its own
+    return hashlib.sha256(repr(sorted(digests.items())).encode()).hexdigest()
 
 
-def _collect(function: Callable[..., Any], found: dict[str, str], seen: set[Any]) -> None:
-    """Add to `found` the files of auxhash's functions that this one uses, and its constants."""
+def _collect(function: Callable[..., Any], digests: dict[str, str], seen: set[Any]) -> None:
+    """Add to `digests` the files of auxhash's functions that this one uses, and its constants."""
     if function in seen:
         return
     seen.add(function)
@@ -198,17 +198,17 @@ def _collect(function: Callable[..., Any], found: dict[str, str], seen: set[Any]
             used |= {f"{name}.{each}": getattr(value, each, None) for each in names}
     for name, value in used.items():
         if isinstance(value, (bool, int, float, str, tuple)):
-            found[f"{function.__module__}.{name}"] = repr(value)
+            digests[f"{function.__module__}.{name}"] = repr(value)
             continue
         module = sys.modules.get(str(getattr(value, "__module__", "")))
         file = str(getattr(module, "__file__", ""))
         if callable(value) and file.startswith(PACKAGE):
-            found[file] = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+            digests[file] = hashlib.sha256(Path(file).read_bytes()).hexdigest()
             if hasattr(value, "py_func"):
-                _collect(value.py_func, found, seen)
+                _collect(value.py_func, digests, seen)
 
 
 def _names(code: CodeType) -> set[str]:
-    """All names that a function and the functions defined inside it look up."""
+    """Return all names that a function and the functions defined inside it look up."""
     inner = [const for const in code.co_consts if isinstance(const, CodeType)]
     return set(code.co_names).union(*map(_names, inner))

@@ -18,13 +18,13 @@ import numpy as np
 from auxhash.compute.arrays import Array
 
 LOWER, AS_IT_IS, TRANSPOSED = b"L", b"N", b"T"
-# SciPy's whole numbers have 32 bits, or 64 if it was built so: the lower half of these is right
+# SciPy's integers have 32 bits, or 64 if it was built so: the lower half of these is right
 # for both.
-WHOLE = ctypes.c_int64
+INTEGER = ctypes.c_int64
 
 
 def load() -> None:
-    """Load SciPy's library before a pool of threads is made, which holds it to one thread."""
+    """Load SciPy's BLAS, so that a pool of threads made later limits it to one thread."""
     importlib.import_module("scipy.linalg.cython_blas")
 
 
@@ -37,7 +37,7 @@ def add_squares(factor: float, A: Array, total: Array) -> None:
 
 
 def squares(A: Array) -> Array:
-    """A'A."""
+    """Return the lower half of A'A."""
     n, k = A.shape
     _check(A)
     total = np.zeros((k, k), order="F")
@@ -46,16 +46,16 @@ def squares(A: Array) -> Array:
 
 
 def cholesky(A: Array) -> Array | None:
-    """The factor of A; None if A is not positive definite."""
-    factor, info = np.array(A, np.float64, order="F"), np.zeros(1, WHOLE)
+    """Return the Cholesky factor of A; None if A is not positive definite."""
+    factor, info = np.array(A, np.float64, order="F"), np.zeros(1, INTEGER)
     _check(factor, len(factor))
     _call("lapack", "dpotrf", LOWER, len(factor), factor, len(factor), info)
     return None if info[0] else factor
 
 
 def solve(factor: Array, right: Array) -> Array:
-    """x (n,) of A x = right, from the factor of A."""
-    x, info, n = np.array(right, np.float64), np.zeros(1, WHOLE), len(factor)
+    """Solve A x = right (n,), from the Cholesky factor of A."""
+    x, info, n = np.array(right, np.float64), np.zeros(1, INTEGER), len(factor)
     _check(factor, n)
     if x.shape != (n,):
         raise ValueError(f"the right side must have shape ({n},), got {x.shape}")
@@ -64,7 +64,7 @@ def solve(factor: Array, right: Array) -> Array:
 
 
 def _check(A: Array, n: int | None = None) -> None:
-    """Refuse what routines would take for something else; with n, what is not n x n."""
+    """Check that A is of double precision in Fortran's order and, with n, of shape (n, n)."""
     if A.dtype != np.float64 or not (A.flags.f_contiguous and A.flags.aligned):
         raise ValueError("matrices must be of double precision, in Fortran's order")
     if n is not None and A.shape != (n, n):
@@ -72,23 +72,23 @@ def _check(A: Array, n: int | None = None) -> None:
 
 
 def _call(library: str, name: str, *values: Any) -> None:
-    """Call a routine, which takes the addresses of all that it is given."""
-    held = [_held(value) for value in values]
-    _routine(library, name, len(values))(*(address for _, address in held))
+    """Call a routine with the addresses of these values."""
+    arguments = [_addressed(value) for value in values]
+    _routine(library, name, len(values))(*(address for _, address in arguments))
 
 
-def _held(value: Any) -> tuple[Any, int]:
-    """What lives as long as it is held, and its address."""
+def _addressed(value: Any) -> tuple[Any, int]:
+    """Return the value as C has it, to be kept alive during the call, and its address."""
     if isinstance(value, np.ndarray):
         return value, value.ctypes.data
-    kinds = {bytes: ctypes.c_char, int: WHOLE, float: ctypes.c_double}
+    kinds = {bytes: ctypes.c_char, int: INTEGER, float: ctypes.c_double}
     kept: Any = kinds[type(value)](value)
     return kept, ctypes.addressof(kept)
 
 
 @cache
 def _routine(library: str, name: str, n_values: int) -> Callable[..., None]:
-    """One of those that SciPy gives to compiled code; ctypes releases the lock to call it."""
+    """Return a routine that SciPy exports to compiled code; ctypes calls it without the lock."""
     capsule = importlib.import_module(f"scipy.linalg.cython_{library}").__pyx_capi__[name]
     signature = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)

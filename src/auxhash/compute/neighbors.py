@@ -18,16 +18,16 @@ from auxhash.compute.kernels import kernel
 SINGLE = np.dtype(np.float32)
 Metric = Literal["euclidean", "cosine"]
 METRICS = ("euclidean", "cosine")
-CHUNK = 512  # queries per task of a thread
-BLOCK = 1 << 14  # points whose distances from these queries are held at once
-EXACT = 1 << 13  # distances summed from the differences at once
-HELD = 1 << 29  # bytes of points in double precision that are held; of more, a block at a time
-CROWD = 16  # times k points per query that may be left open by single precision
-SQUARES = 1e-30, 1e30  # sizes of squared lengths for which single precision has room
-DEVICE_CHUNK = 256  # points per step on another device: some hundred MB for 10^5 points
-ROOM = 480  # numbers below 2^ROOM have squares far from the end of the double range
-LEAST, MOST = 2.0**-330, 2.0**ROOM
-KEPT = 2.0**-480  # a number whose square is held with all its digits
+QUERIES_PER_TASK = 512  # queries per task of a thread
+POINTS_PER_BLOCK = 1 << 14  # points whose distances from these queries are computed at once
+EXACT_PER_STEP = 1 << 13  # distances summed from the differences at once
+MAX_PREPARED_BYTES = 1 << 29  # of points prepared at once; of more, a block at a time
+MAX_OPEN_PER_NEIGHBOR = 16  # times k points per query that may be left open by single precision
+SINGLE_RANGE = 1e-30, 1e30  # sizes of squared lengths that single precision can compute with
+QUERIES_PER_DEVICE_STEP = 256  # points per step on another device: some hundred MB for 10^5 points
+MAX_EXPONENT = 480  # numbers below 2^MAX_EXPONENT have squares far from the end of the double range
+SAFE_MIN, SAFE_MAX = 2.0**-330, 2.0**MAX_EXPONENT
+MIN_SQUARABLE = 2.0**-480  # a number whose square is held with all its digits
 
 
 def normalized(X: NDArray[Any]) -> Array:
@@ -49,7 +49,7 @@ def nearest(
     k: int = 10,
     metric: Metric = "euclidean",
 ) -> tuple[NDArray[np.int64], Array]:
-    """The k nearest rows of X to each query: indices (q, k) and squared distances (q, k).
+    """Return the k nearest rows of X to each query: indices and squared distances, each (q, k).
 
     Without `queries` the rows of X query each other, each leaving itself out. Cosine distance is
     the squared Euclidean distance of the normalised rows, halved: 1 - cos, and 1 from a row of
@@ -72,10 +72,10 @@ def nearest(
             return directions(rows, with_zeros=zeros[0].size > 0)
         return np.asarray(rows, np.float64) / unit
 
-    size = max(BLOCK, 2 * k)
+    size = max(POINTS_PER_BLOCK, 2 * k)
     blocks = threads.chunks(len(X), size)
-    few = 8 * X.size <= HELD
-    held = [prepared(X[block]) for block in blocks] if few else None
+    few = 8 * X.size <= MAX_PREPARED_BYTES
+    prepared_blocks = [prepared(X[block]) for block in blocks] if few else None
 
     def search(rows: slice) -> tuple[NDArray[np.int64], Array]:
         q = prepared(Q[rows])
@@ -85,7 +85,7 @@ def nearest(
         best = np.full((len(q), k), np.inf)
         room = np.empty((len(q), min(len(X), size)), SINGLE)
         for number, block in enumerate(blocks):
-            base = prepared(X[block]) if held is None else held[number]
+            base = prepared(X[block]) if prepared_blocks is None else prepared_blocks[number]
             same = np.arange(max(rows.start, block.start), min(rows.stop, block.stop))
             own = (same - rows.start, same - block.start) if queries is None else None
             if not _merge(q, base, own, block.start, index, best, room):
@@ -93,10 +93,10 @@ def nearest(
         return index, best
 
     with threads.pool() as run:
-        found = run(search, threads.chunks(len(Q), CHUNK))
-    if not found:
+        results = run(search, threads.chunks(len(Q), QUERIES_PER_TASK))
+    if not results:
         return np.empty((0, k), np.int64), np.empty((0, k))
-    index, distance = (np.concatenate(part) for part in zip(*found, strict=True))
+    index, distance = (np.concatenate(part) for part in zip(*results, strict=True))
     if metric == "cosine":
         distance /= 2
         index[zeros[-1]], distance[zeros[-1]] = firsts(zeros[-1], k, queries is None), 1.0
@@ -106,7 +106,7 @@ def nearest(
 
 
 def _points(X: Any, queries: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """X and the queries as arrays of rows of one length; the queries are X where there are none."""
+    """Check X and the queries, and return both as arrays (n, D); queries default to X."""
     X = np.asarray(X)
     Q = X if queries is None else np.asarray(queries)
     if X.ndim != 2 or Q.ndim != 2 or X.shape[1] != Q.shape[1]:
@@ -119,28 +119,29 @@ def _points(X: Any, queries: Any) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def firsts(rows: NDArray[np.int64], k: int, among_themselves: bool = True) -> NDArray[np.int64]:
-    """The first k points for each of these queries, which are as far from all; less the query."""
+    """Return the first k points, the query itself left out, for queries as far from every point."""
     first = np.tile(np.arange(k), (len(rows), 1))
     return first + (first >= rows[:, None]) if among_themselves else first
 
 
 def zero_rows(X: NDArray[Any]) -> NDArray[np.int64]:
-    """The rows of X that are all zero. Raises for NaN and infinity."""
-    found = [np.empty(0, np.int64)]
-    for rows in threads.chunks(len(X), BLOCK):
-        found.append(np.flatnonzero(_sizes(X[rows]) == 0) + rows.start)
-    return np.concatenate(found)
+    """Return the indices of the rows of X that are all zero. Raises for NaN and infinity."""
+    zeros = [np.empty(0, np.int64)]
+    for rows in threads.chunks(len(X), POINTS_PER_BLOCK):
+        zeros.append(np.flatnonzero(_sizes(X[rows]) == 0) + rows.start)
+    return np.concatenate(zeros)
 
 
 def directions(X: NDArray[Any], with_zeros: bool) -> Array:
-    """Rows of unit length; those of zeros, if there are any, point along an axis of their own."""
+    """Scale rows to unit length; zero rows, if any, point along an axis of their own."""
     unit = normalized(X)
     return np.hstack([unit, ~unit.any(axis=1, keepdims=True)]) if with_zeros else unit
 
 
 def nearest_on(device: Device, X: NDArray[Any], k: int, metric: Metric) -> NDArray[np.int64]:
-    """As `nearest` without queries, by a matrix product in double precision on another device.
+    """Return the k nearest rows (n, k) to each row of X, by a matrix product on another device.
 
+    It works in double precision, as `nearest` without queries.
     Its rounding errors are relative to the distance of the farthest points: where points differ by
     less than these, as in clusters very far apart, they may change places.
     """
@@ -153,37 +154,39 @@ def nearest_on(device: Device, X: NDArray[Any], k: int, metric: Metric) -> NDArr
         points = np.asarray(X, np.float64) / scale(X)
     on = device.put(points - points.mean(axis=0))
     squares = (on * on).sum(axis=1)
-    found = np.empty((len(X), k), np.int64)
-    for rows in threads.chunks(len(X), DEVICE_CHUNK):
+    indices = np.empty((len(X), k), np.int64)
+    for rows in threads.chunks(len(X), QUERIES_PER_DEVICE_STEP):
         distance = squares - 2 * (on[rows] @ on.T)
         own = device.put(np.arange(len(distance)))
         distance[own, own + rows.start] = np.inf
         near = np.argpartition(distance, k - 1, axis=1)[:, :k]
         order = np.argsort(np.take_along_axis(distance, near, axis=1), axis=1)
-        found[rows] = device.fetch(np.take_along_axis(near, order, axis=1))
-    found[zeros] = firsts(zeros, k)
-    return found
+        indices[rows] = device.fetch(np.take_along_axis(near, order, axis=1))
+    indices[zeros] = firsts(zeros, k)
+    return indices
 
 
 def scale(*parts: NDArray[Any]) -> float:
-    """The power of two to divide all numbers by, which changes no digit.
+    """Return the power of two to divide all numbers by, which changes no digit.
 
     1 where their squares stay well within the double range; of numbers below 1e-150 beside others
     of usual size, squares are 0, as they are in any sum of squares. Very large numbers are not
     divided by more than they must be: among them may be small ones. Raises for NaN and infinity,
     and where numbers would be lost beside very large ones.
     """
-    blocks = [(part, rows) for part in parts for rows in threads.chunks(len(part), BLOCK)]
+    blocks = [
+        (part, rows) for part in parts for rows in threads.chunks(len(part), POINTS_PER_BLOCK)
+    ]
     largest = max((float(_sizes(part[rows]).max(initial=0.0)) for part, rows in blocks), default=0)
-    if largest == 0 or LEAST < largest < MOST:
+    if largest == 0 or SAFE_MIN < largest < SAFE_MAX:
         return 1.0
     exponent = int(np.frexp(largest)[1])
     if largest < 1:
         return 2.0 ** max(exponent, -1000)
-    unit = 2.0 ** (exponent - ROOM)
+    unit = 2.0 ** (exponent - MAX_EXPONENT)
     sizes = (np.abs(np.asarray(part[rows], np.float64)) for part, rows in blocks)
-    smallest = min(float(some[some > 0].min(initial=np.inf)) for some in sizes)
-    if smallest / unit < KEPT:
+    smallest = min(float(size[size > 0].min(initial=np.inf)) for size in sizes)
+    if smallest / unit < MIN_SQUARABLE:
         raise ValueError(
             f"there are numbers of size {largest:.2g} and of size {smallest:.2g}: no squared "
             "distances hold both. Do the large ones mark what is missing?"
@@ -192,7 +195,7 @@ def scale(*parts: NDArray[Any]) -> float:
 
 
 def _sizes(X: NDArray[Any]) -> Array:
-    """The largest number of each row, without its sign. Raises for NaN and infinity."""
+    """Return the largest absolute value of each row. Raises for NaN and infinity."""
     sizes: Array = np.abs(np.asarray(X, np.float64)).max(axis=1, initial=0.0)
     if not np.isfinite(sizes).all():
         raise ValueError("X and queries must hold finite numbers, not NaN or infinity")
@@ -209,7 +212,7 @@ def _roughly(q: Array, base: Array, room: NDArray[Any]) -> tuple[NDArray[Any], A
     q, base = q - origin, base - origin
     squares, lengths = (np.einsum("nd,nd->n", part, part) for part in (base, q))
     longest = max(squares.max(), lengths.max())
-    if dtype == SINGLE and not SQUARES[0] < longest < SQUARES[1]:
+    if dtype == SINGLE and not SINGLE_RANGE[0] < longest < SINGLE_RANGE[1]:
         return None
     known, n_roundings = np.finfo(dtype), 8 * (q.shape[1] + 8)
     # Relative errors, and those of products that are too small to be relative.
@@ -232,10 +235,10 @@ def _merge(
     `start`. Points come in rising order, so a later one loses every tie. `own` are the places of
     the queries themselves. False, and nothing done, where single precision leaves too many open.
     """
-    found = _roughly(q, base, room)
-    if found is None:
+    rough = _roughly(q, base, room)
+    if rough is None:
         return False
-    beyond, lengths, margin = found
+    beyond, lengths, margin = rough
     if own is not None:
         beyond[own] = np.inf
     k, dtype = index.shape[1], room.dtype
@@ -246,11 +249,11 @@ def _merge(
     with np.errstate(over="ignore"):  # infinite in single precision, as it should be
         most = np.nextafter(bound.astype(dtype), dtype.type(np.inf))
     flat = np.flatnonzero(beyond <= most[:, None])
-    if dtype == SINGLE and len(flat) > CROWD * k * len(q):
+    if dtype == SINGLE and len(flat) > MAX_OPEN_PER_NEIGHBOR * k * len(q):
         return False
     row, near = np.divmod(flat, len(base))
     exact = np.empty(len(row))
-    for part in threads.chunks(len(row), EXACT):
+    for part in threads.chunks(len(row), EXACT_PER_STEP):
         exact[part] = np.square(base[near[part]] - q[row[part]]).sum(axis=1)
     exact[beyond[row, near] == np.inf] = np.inf  # the query itself
     starts = np.searchsorted(row, np.arange(len(q) + 1))

@@ -23,13 +23,13 @@ class Parts(Protocol):
         """Call the function for every part that is here, for its side effects."""
 
     def join(self, function: Callable[[slice], Any]) -> Any:
-        """The function's arrays of all parts that are here, one row per point, joined in order."""
+        """Join the function's arrays of all parts that are here, one row per point, in order."""
 
     def sum(self, function: Callable[[slice], Any]) -> Any:
-        """The sum of the function's arrays over all parts, always in the same order."""
+        """Return the sum of the function's arrays over all parts, always in the same order."""
 
     def sum_here(self, function: Callable[[slice], Any]) -> Any:
-        """The same over the parts that are here."""
+        """Return the sum over the parts that are here."""
 
 
 class Chunks:

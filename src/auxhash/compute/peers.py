@@ -23,35 +23,35 @@ DIGITS, BASE = 6, 1 << 11  # of the numbers that order positive doubles: 66 bits
 
 
 class Peers(Protocol):
-    """What the processes of one training have in common."""
+    """Communication between the processes of one training."""
 
     n: int  # how many there are
     place: int  # of this one among them, from 0
 
     def sum(self, value: Common) -> Common:
-        """The sum over all parts, always in the same order; arrays must be of one shape."""
+        """Return the sum over all parts, always in the same order; arrays must be of one shape."""
 
     def least(self, value: Common) -> Common:
-        """The smallest value, entry by entry of arrays."""
+        """Return the smallest value, entry by entry of arrays."""
 
     def most(self, value: Common) -> Common:
-        """The largest value, entry by entry of arrays."""
+        """Return the largest value, entry by entry of arrays."""
 
     def join(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """The rows of all parts, in the order of the parts."""
+        """Return the rows of all parts, in the order of the parts."""
 
     def by(self, place: int, make: Callable[[], Common]) -> Common:
-        """What `make` returns at that place; it is called there alone."""
+        """Return the result of `make` at that place; it is called there alone."""
 
     def once(self, make: Callable[[], Common]) -> Common:
-        """What `make` returns, the same at every place.
+        """Return the result of `make`, the same at every place.
 
-        A process that has to start over is told the result, and does not call `make` again: it must
-        have no other effect.
+        A process that has to start over receives the result, and does not call `make` again: so
+        `make` must have no other effect.
         """
 
     def tell(self, said: Any) -> bool:
-        """Report to whoever watches the training; returns whether it is to stop here."""
+        """Report to whoever watches the training; return True if it is to stop here."""
 
 
 class Alone:
@@ -85,12 +85,12 @@ ALONE = Alone()
 
 
 def peers() -> Peers:
-    """The peers of the training that the caller is part of."""
+    """Return the peers of the training that the caller is part of."""
     return context.current().peers or ALONE
 
 
 def share(k: int, n: int) -> int:
-    """How many of k points to take here, where n are: in all parts together k, if there are k.
+    """Return how many of the n points here to take, so that all parts together take k or all.
 
     Each part takes its share, rounded so that the shares add up.
     """
@@ -102,7 +102,7 @@ def share(k: int, n: int) -> int:
 
 
 def quantile(values: Array, q: float) -> float:
-    """The q-quantile of the positive values of all parts, as `np.quantile` has it.
+    """Return the q-quantile of the positive values of all parts, as `np.quantile` has it.
 
     What travels does not depend on how many values there are: the two that it lies between are
     found digit by digit, most significant first. Positive doubles rise as the whole numbers do that
@@ -118,7 +118,7 @@ def quantile(values: Array, q: float) -> float:
 
 
 def _of_rank(rising: NDArray[np.int64], rank: int) -> float:
-    """The value of this rank, from 0, among those of all parts; `rising` are the bits of ours."""
+    """Return the value of this rank, from 0, in all parts; `rising` are the bits of those here."""
     known = 0  # the digits found so far
     for digit in reversed(range(DIGITS)):
         unit = BASE**digit

@@ -15,11 +15,12 @@ RandomState = int | np.random.Generator | np.random.RandomState | None
 
 
 def seed(random_state: RandomState) -> np.uint64:
+    """Return a seed for kernels, drawn from `random_state`."""
     return generator(random_state).integers(0, 2**63, dtype=np.uint64)
 
 
 def generator(random_state: RandomState) -> np.random.Generator:
-    """A Generator from a seed, a Generator, a RandomState or None (fresh entropy)."""
+    """Return a Generator from a seed, a Generator, a RandomState or None (fresh entropy)."""
     if isinstance(random_state, (bool, np.bool_)):  # NumPy takes them for 1 and 0
         raise checks.ArgumentError(f"random_state must be a whole number, not {random_state!r}")
     if isinstance(random_state, np.random.RandomState):
@@ -35,7 +36,7 @@ def generator(random_state: RandomState) -> np.random.Generator:
 
 @kernel(inline="always")
 def random_bits(seed: int, counter: int) -> Any:
-    """The counter-th 64 random bits of this seed (splitmix64)."""
+    """Return the counter-th 64 random bits of this seed (splitmix64)."""
     x = np.uint64(seed) + (np.uint64(counter) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -44,7 +45,7 @@ def random_bits(seed: int, counter: int) -> Any:
 
 @kernel(inline="always")
 def random_below(seed: int, counter: int, m: int) -> Any:
-    """The counter-th random integer in 0..m-1 of this seed."""
+    """Return the counter-th random integer in 0..m-1 of this seed."""
     x = random_bits(seed, counter) >> np.uint64(32)
     return np.int64((x * np.uint64(m)) >> np.uint64(32))
 

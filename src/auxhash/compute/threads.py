@@ -26,7 +26,7 @@ Item = TypeVar("Item")
 Output = TypeVar("Output")
 
 CGROUP = Path("/sys/fs/cgroup")
-SHARE, MOST_SHARES = 1 << 16, 16  # points of a task that passes over all pairs; tasks at most
+POINTS_PER_SHARE, MAX_SHARES = 1 << 16, 16  # shares are tasks that pass over all pairs
 
 
 class Run(Protocol):
@@ -140,8 +140,8 @@ class _Blas:
         with self.lock:
             if self.modules != len(sys.modules):  # an import may have brought another library
                 self.modules = len(sys.modules)
-                found = ThreadpoolController().select(user_api="blas")
-                self.libraries = found.lib_controllers
+                controller = ThreadpoolController().select(user_api="blas")
+                self.libraries = controller.lib_controllers
             self.process.hold(each for each in self.libraries if not _is_per_thread(each))
             self.own.hold(each for each in self.libraries if _is_per_thread(each))
 
@@ -223,7 +223,7 @@ def pool() -> Iterator[Run]:
 
 
 def run_kernels(function: Callable[[Item], Output], items: Sequence[Item]) -> list[Output]:
-    """As a pool's `Run`, for work that calls no BLAS, and may take less than a millisecond.
+    """Run work that calls no BLAS, and may take less than a millisecond, as a pool's `Run` does.
 
     BLAS is left alone: to make a pool would take longer than to search some thousands of codes.
     """
@@ -240,18 +240,18 @@ def _run(
     executor: ThreadPoolExecutor | None,
     others: int,
 ) -> list[Output]:
-    """Take the items in turn, in this thread and in so many others, all with this one's context.
+    """Take the items in turn, in this thread and `others` more, all in a copy of its context.
 
     To wake another thread takes as long as many an item: what it has not begun when all is done,
     it need not begin. Where items fail, no more are begun, and the error of the first is raised:
     always the same, as they are begun in order.
     """
-    with underway.loop("", len(items)) as told:
+    with underway.loop("", len(items)) as progress:
         others = min(others, len(items) - 1)
         if executor is None or others <= 0:
-            return [_counted(_begun(function, item), told) for item in items]
+            return [_counted(_begun(function, item), progress) for item in items]
         waiting = deque(range(len(items)))
-        found: dict[int, Output] = {}
+        outputs: dict[int, Output] = {}
         failed: dict[int, Exception] = {}
 
         def work() -> None:
@@ -261,11 +261,11 @@ def _run(
                 except IndexError:  # another thread was quicker
                     return
                 try:
-                    found[at] = _begun(function, items[at])
+                    outputs[at] = _begun(function, items[at])
                 except Exception as error:
                     failed[at] = error
                     waiting.clear()
-                told.done = len(found)
+                progress.done = len(outputs)
 
         helpers = [executor.submit(copy_context().run, work) for _ in range(others)]
         try:
@@ -277,8 +277,8 @@ def _run(
                     helper.result()
         if failed:
             raise failed[min(failed)]
-        told.done = len(items)  # two threads may have counted at once
-        return [found[at] for at in range(len(items))]
+        progress.done = len(items)  # two threads may have counted at once
+        return [outputs[at] for at in range(len(items))]
 
 
 def _begun(function: Callable[[Item], Output], item: Item) -> Output:
@@ -286,8 +286,8 @@ def _begun(function: Callable[[Item], Output], item: Item) -> Output:
     return function(item)
 
 
-def _counted(output: Output, told: underway.Loop) -> Output:
-    told.done += 1
+def _counted(output: Output, progress: underway.Loop) -> Output:
+    progress.done += 1
     return output
 
 
@@ -297,9 +297,9 @@ def chunks(n: int, size: int) -> list[slice]:
 
 
 def n_shares(n: int, n_pairs: int, size: int) -> int:
-    """In how many tasks n points go, if each task passes over all pairs.
+    """Return the number of tasks for n points, if each task passes over all pairs.
 
-    As many as there are threads with `size` pairs each; more for many points, of which progress
-    is to be told, but not so many that the passes add up.
+    As many as there are threads with `size` pairs each; more for many points, so that progress
+    can be shown, but not so many that the passes add up.
     """
-    return max(min(count(), 1 + n_pairs // size), min(n // SHARE, MOST_SHARES))
+    return max(min(count(), 1 + n_pairs // size), min(n // POINTS_PER_SHARE, MAX_SHARES))

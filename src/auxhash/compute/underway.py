@@ -1,6 +1,6 @@
-"""How far the loop under way is: long loops tell, and a progress bar listens.
+"""Progress of the loop under way: long loops report it, and a progress bar listens.
 
-A loop over parts on several threads (`threads`) tells by itself; others by `each` or `loop`. Of
+A loop over parts on several threads (`threads`) reports by itself; others by `each` or `loop`. Of
 loops inside each other the outermost is listened to, as it knows best how much is left.
 """
 
@@ -14,12 +14,12 @@ from auxhash.compute import context
 
 Looped = TypeVar("Looped")
 
-SOON = 1.0  # seconds: nobody needs to be told of loops that take less
-LITTLE = 0.005  # share of a loop that says nothing yet about the rest of it
+MIN_SECONDS = 1.0  # loops that take less time are not shown
+MIN_SHARE = 0.005  # share of a loop that must be done before the time left is estimated
 
 
 class Loop:
-    """Whoever makes the loop counts in `done`, up to `total`."""
+    """A loop whose progress is counted in `done`, up to `total`."""
 
     def __init__(self, what: str, total: float) -> None:
         self.what, self.total, self.done = what, total, 0.0
@@ -27,19 +27,19 @@ class Loop:
 
 
 class Listener:
-    """Knows the loop under way in the context that it listens to, for other threads to ask."""
+    """Holder of the loop under way in its context, for other threads to ask."""
 
     def __init__(self) -> None:
         self.loop: Loop | None = None
 
-    def told(self) -> str:
-        """What is being done, how far it is, and the time left; nothing of what takes no time."""
+    def describe(self) -> str:
+        """Return name, progress and time left of the loop under way; "" for none or a short one."""
         loop = self.loop
         taken = 0.0 if loop is None else time.monotonic() - loop.began
-        if loop is None or taken < SOON:
+        if loop is None or taken < MIN_SECONDS:
             return ""
         share = min(loop.done / (loop.total or 1), 1.0)
-        if not share > LITTLE:
+        if not share > MIN_SHARE:
             return loop.what
         left = timedelta(seconds=round(taken * (1 - share) / share))
         return f"{loop.what} {share:.0%}, {left} left".strip()
@@ -55,21 +55,21 @@ def listening() -> Iterator[Listener]:
 
 @contextmanager
 def loop(what: str, total: float) -> Iterator[Loop]:
-    """A loop that whoever listens is told of."""
-    made, listener = Loop(what, total), context.current().listener
+    """Enter a loop, and report it to the listener of this context."""
+    own, listener = Loop(what, total), context.current().listener
     if listener is None or listener.loop is not None:
-        yield made
+        yield own
         return
-    listener.loop = made
+    listener.loop = own
     try:
-        yield made
+        yield own
     finally:
         listener.loop = None
 
 
 def each(what: str, items: Sequence[Looped]) -> Iterator[Looped]:
-    """The items in turn, in a loop that whoever listens is told of."""
-    with loop(what, len(items)) as told:
+    """Yield the items in turn, in a loop that is reported to the listener of this context."""
+    with loop(what, len(items)) as progress:
         for item in items:
             yield item
-            told.done += 1
+            progress.done += 1

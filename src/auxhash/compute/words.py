@@ -1,8 +1,8 @@
-"""Numbers in sentences, for everything that is told."""
+"""Numbers in sentences, for messages and output."""
 
 PLURALS = {"class": "classes", "query": "queries"}  # those that are not made by an s
 
 
 def count(n: int, noun: str) -> str:
-    """How many of something there are: 1 bit, 2 bits, 1 query, 2,000 queries."""
+    """Return a number with its noun: 1 bit, 2 bits, 1 query, 2,000 queries."""
     return f"{n:,} {noun if n == 1 else PLURALS.get(noun, f'{noun}s')}"

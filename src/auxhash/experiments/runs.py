@@ -25,7 +25,7 @@ from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, AffinityHash
 from auxhash.learn.hasher import Hasher
 from auxhash.mac import affinity, hashfunctions, losses
 from auxhash.mac.affinity import Affinity
-from auxhash.mac.hashfunctions.step import CHUNK
+from auxhash.mac.hashfunctions.step import POINTS_PER_CHUNK
 from auxhash.model import modelfile
 from auxhash.model.encoding import Arrays
 from auxhash.model.fitted import NOT_SAVED, stored
@@ -168,7 +168,8 @@ def machine() -> str:
 
 
 def _two_step(hasher: AffinityHash, X: NDArray[Any]) -> NDArray[np.uint8]:
-    h, chunks = hasher.two_step_, [X[at : at + CHUNK] for at in range(0, len(X), CHUNK)]
+    h = hasher.two_step_
+    chunks = [X[at : at + POINTS_PER_CHUNK] for at in range(0, len(X), POINTS_PER_CHUNK)]
     with context.using(n_jobs=hasher.n_jobs):
         return np.concatenate([pack(sign(hashfunctions.outputs(h, x))) for x in chunks])
 

@@ -69,7 +69,7 @@ class Step:
 @register("State")
 @dataclass(frozen=True)
 class State:
-    """Where the algorithm stands: all that the next iteration needs."""
+    """State of the algorithm, from which the next iteration starts."""
 
     h: HashFunction
     H: Codes  # h(X)
@@ -83,7 +83,7 @@ class State:
 
 @dataclass(frozen=True)
 class Iterate:
-    """What a Z step and an h step led to, and what they took."""
+    """Result of a Z step and an h step, and the time that they took."""
 
     state: State
     free_loss: float  # L(Z)
@@ -133,12 +133,12 @@ class MAC:
                 accepted: the state stays as it was, and the next mu is tried.
         """
         began = clock.seconds()
-        made = self.two_step(problem, F, h, Z, rng, free)
-        score = validate(made.state.h) if validate else math.nan
-        made = replace(made, state=replace(made.state, score=score))
-        step = _step(0, 0.0, problem, made, True, began)
-        yield step, made.state
-        yield from self.path(problem, F, step, made.state, rng, validate)
+        iterate = self.two_step(problem, F, h, Z, rng, free)
+        score = validate(iterate.state.h) if validate else math.nan
+        iterate = replace(iterate, state=replace(iterate.state, score=score))
+        step = _step(0, 0.0, problem, iterate, True, began)
+        yield step, iterate.state
+        yield from self.path(problem, F, step, iterate.state, rng, validate)
 
     def path(
         self,
@@ -149,7 +149,7 @@ class MAC:
         rng: np.random.Generator,
         validate: Validate | None = None,
     ) -> Iterator[tuple[Step, State]]:
-        """The steps that follow `step`, which led to `state` and left `rng` as it is."""
+        """Yield the steps that follow `step`, which led to `state` and left `rng` as it is."""
         mu = step.mu
         loss = step.loss if step.accepted else peers().sum(problem.loss(state.H))
         for iteration in range(step.iteration + 1, self.max_iter + 1):
@@ -159,15 +159,16 @@ class MAC:
             mu = mu * self.alpha if iteration > 1 else self.first_mu(problem, state, rng)
             if mu > LARGEST_MU:  # products with it would leave the double range
                 break
-            made = self._iterate(problem, F, state, mu, rng)
-            if validate and not made.state.ended:  # where Z = h(X), h is the same
-                made = replace(made, state=replace(made.state, score=validate(made.state.h)))
-            accepted = not made.state.score < state.score
-            step = _step(iteration, mu, problem, made, accepted, began)
+            iterate = self._iterate(problem, F, state, mu, rng)
+            if validate and not iterate.state.ended:  # where Z = h(X), h is the same
+                score = validate(iterate.state.h)
+                iterate = replace(iterate, state=replace(iterate.state, score=score))
+            accepted = not iterate.state.score < state.score
+            step = _step(iteration, mu, problem, iterate, accepted, began)
             if accepted:
                 gained, loss = loss - step.loss, step.loss
                 little = self.tol is not None and gained < self.tol * abs(loss)
-                state = replace(made.state, ended=made.state.ended or little)
+                state = replace(iterate.state, ended=iterate.state.ended or little)
             yield step, state
 
     def two_step(
@@ -179,14 +180,14 @@ class MAC:
         rng: np.random.Generator,
         free: bool,
     ) -> Iterate:
-        """Two-step hashing, where MAC starts: the step at mu = 0.
+        """Run two-step hashing, where MAC starts: the step at mu = 0.
 
         A subclass may find it in another way, as `learn.baselines.stagewise` does.
         """
         began, skipped = clock.seconds(), 0.0
         if free:
-            found = self._free_codes(problem, F, h, Z, rng)
-            Z, free_loss, skipped = found.Z, found.free_loss, found.skipped
+            result = self._free_codes(problem, F, h, Z, rng)
+            Z, free_loss, skipped = result.Z, result.free_loss, result.skipped
         else:
             free_loss = problem.loss(Z)
         free_loss, skipped = _totals(free_loss, skipped)
@@ -206,7 +207,7 @@ class MAC:
         Z: Codes,
         rng: np.random.Generator,
     ) -> ZStep:
-        """The Z step at mu = 0.
+        """Run the Z step at mu = 0.
 
         Where there are several parts, and no pairs between them, each would end with bits of its
         own choice, and no hash function could serve them all. So the first part goes ahead, and the
@@ -216,30 +217,30 @@ class MAC:
             sweeps = self.max_sweeps
             if self.start != "random":
                 Z, sweeps = first_codes(problem, self.start, self.solver, rng), sweeps - 1
-            found = z_step(problem, Z, Penalty(Z, 0.0), self.solver, sweeps, rng)
+            result = z_step(problem, Z, Penalty(Z, 0.0), self.solver, sweeps, rng)
             if peers().n == 1:
-                return found
-            Z = found.Z
+                return result
+            Z = result.Z
         weight = np.full(Z.shape, START_WEIGHT * (peers().place == 0))
         bits = np.arange(problem.n_bits)
         like = codes(h.refit(F, Z, bits, weight), F)
         if peers().place == 0:
-            return found
-        found = z_step(problem, like, Penalty(like, 0.0), self.solver, self.max_sweeps, rng)
+            return result
+        result = z_step(problem, like, Penalty(like, 0.0), self.solver, self.max_sweeps, rng)
         # A solver may begin anew; a bit that is opposite for all points has the same L(Z).
-        opposite = (found.Z != like).mean(axis=0) > 0.5
-        return replace(found, Z=np.where(opposite, -found.Z, found.Z).astype(np.int8))
+        opposite = (result.Z != like).mean(axis=0) > 0.5
+        return replace(result, Z=np.where(opposite, -result.Z, result.Z).astype(np.int8))
 
     def _iterate(
         self, problem: Problem, F: Matrix, state: State, mu: float, rng: np.random.Generator
     ) -> Iterate:
-        """Z step, then h step unless Z = h(X)."""
+        """Run a Z step, then an h step unless Z = h(X)."""
         began = clock.seconds()
         penalty = Penalty(state.H, mu, state.multipliers)
-        found = z_step(problem, state.Z, penalty, self.solver, self.max_sweeps, rng)
-        Z = found.Z
+        result = z_step(problem, state.Z, penalty, self.solver, self.max_sweeps, rng)
+        Z = result.Z
         free_loss, penalized, skipped, differing = _totals(
-            found.free_loss, found.value, found.skipped, (Z != state.H).sum()
+            result.free_loss, result.value, result.skipped, (Z != state.H).sum()
         )
         between = clock.seconds()
         # Not after the h step: a Z step that max_sweeps cut short can still have flips to make.
@@ -265,7 +266,7 @@ class MAC:
         return Iterate(state, free_loss, penalized, *took, int(skipped))
 
     def first_mu(self, problem: Problem, state: State, rng: np.random.Generator) -> float:
-        """mu_1: as given, or the mu at which entries of Z start to flip to those of h(X).
+        """Return mu_1: as set, or the mu at which entries of Z start to flip to those of h(X).
 
         The first entry flips at a mu too small to be of use, so we take the mu at which
         FIRST_SHARE of the entries that differ from h(X) flip, not counting those that flip at
@@ -291,42 +292,42 @@ class MAC:
         return mu
 
     def _flipped(self, problem: Problem, state: State, mu: float, seed: int) -> int:
-        """How many entries of Z one sweep at this mu flips to those of h(X)."""
+        """Count the entries of Z that one sweep at this mu flips to those of h(X)."""
         penalty = Penalty(state.H, mu, state.multipliers)
         Z = z_step(problem, state.Z, penalty, self.solver, 1, np.random.default_rng(seed)).Z
         return peers().sum(int(((Z == state.H) & (state.Z != state.H)).sum()))
 
 
 def _step(
-    iteration: int, mu: float, problem: Problem, made: Iterate, accepted: bool, began: float
+    iteration: int, mu: float, problem: Problem, iterate: Iterate, accepted: bool, began: float
 ) -> Step:
-    """The numbers of an iteration that began at that moment and ends now."""
-    state = made.state
+    """Return the numbers of an iteration that began at `began` and ends now."""
+    state = iterate.state
     loss, violations = _totals(problem.loss(state.H), (state.Z != state.H).sum())
     return Step(
         iteration,
         mu,
         loss,
-        made.free_loss,
-        made.penalized_loss,
+        iterate.free_loss,
+        iterate.penalized_loss,
         int(violations),
         state.score,
         accepted,
         clock.seconds() - began,
-        made.z_seconds,
-        made.h_seconds,
-        made.skipped,
+        iterate.z_seconds,
+        iterate.h_seconds,
+        iterate.skipped,
     )
 
 
 def _totals(*numbers: float) -> list[float]:
-    """The sum of each number over all parts of the points."""
+    """Return the sum of each number over all parts of the points."""
     plain = [float(number) for number in numbers]  # a GPU's are arrays
     totals: list[float] = peers().sum(np.array(plain)).tolist()
     return totals
 
 
 def lowest(steps: Iterable[tuple[Step, State]]) -> tuple[Step, State]:
-    """The accepted step with the lowest L(h), the two-step solution included."""
+    """Return the accepted step with the lowest L(h), the two-step solution included."""
     accepted = (pair for pair in steps if pair[0].accepted)
     return min(accepted, key=lambda pair: pair[0].loss)

@@ -27,7 +27,7 @@ from auxhash.mac.affinity import Affinity, Kind, convert
 
 Loss = Callable[[Any, Any, int], Any]
 
-CHUNK = 1 << 16  # pairs per task of a thread
+PAIRS_PER_TASK = 1 << 16  # pairs per task of a thread
 MANY_TERMS, MUCH_MEMORY = 16, 10**8  # numbers per pair, and bytes of all, beyond which to warn
 
 
@@ -76,7 +76,7 @@ LOSSES: dict[str, Loss] = {"ksh": ksh, "esplh": esplh, "bre": bre, "ee": ee, "hi
 
 
 def get(loss: str | Loss) -> Loss:
-    """The loss of that name, or the given function itself."""
+    """Return the loss of that name, or the function itself."""
     if callable(loss):
         return loss
     if not isinstance(loss, str) or loss not in LOSSES:
@@ -85,7 +85,7 @@ def get(loss: str | Loss) -> Loss:
 
 
 def reads(loss: Loss) -> Kind:
-    """What a loss reads y as; a partial reads what its function does."""
+    """Return the kind that a loss reads y as; for a partial, that of its function."""
     while isinstance(loss, partial) and not hasattr(loss, "reads"):
         loss = loss.func
     kind: Kind = getattr(loss, "reads", "similarity")
@@ -116,19 +116,19 @@ class LossTable:
 
 def tabulate(affinity: Affinity, loss: str | Loss, n_bits: int) -> LossTable:
     """Evaluate `loss` at every distance for the pairs of `affinity`."""
-    found = tabulate_at(np.arange(n_bits + 1.0), affinity, loss, n_bits, warn=True)
-    if (found.table == found.table[:, :1]).all() and not found.basis.any():
+    tabulated = tabulate_at(np.arange(n_bits + 1.0), affinity, loss, n_bits, warn=True)
+    if (tabulated.table == tabulated.table[:, :1]).all() and not tabulated.basis.any():
         warnings.warn(
             "the loss of these pairs does not depend on the distance d: there is nothing to learn",
             stacklevel=2,
         )
-    return found
+    return tabulated
 
 
 def tabulate_at(
     d: Array, affinity: Affinity, loss: str | Loss, n_bits: int, warn: bool = False
 ) -> LossTable:
-    """The same at distances d, any real numbers from 0 to `n_bits`: column i is for d[i].
+    """Evaluate `loss` at distances d, real numbers from 0 to `n_bits`: column i is for d[i].
 
     `warn` says whether to warn, before it is made, of a table that takes much memory.
     """
@@ -142,7 +142,7 @@ def tabulate_at(
 
 
 def tabulate_rows(rows: Array, kind: Kind, loss: str | Loss, n_bits: int) -> Array:
-    """The weighted loss (rows, b + 1) at every distance, of an affinity's distinct (y, weight)."""
+    """Return the weighted loss (rows, b + 1) at every distance, for distinct (y, weight)."""
     return _of_rows(rows, kind, get(loss), np.arange(n_bits + 1.0), n_bits)
 
 
@@ -153,14 +153,14 @@ def _of_rows(rows: Array, kind: Kind, function: Loss, d: Array, n_bits: int) -> 
 
 
 def curves(loss: str | Loss, y: ArrayLike, n_bits: int, kind: Kind = "similarity") -> Array:
-    """The loss (len(y), b + 1) at d = 0..b for each y; `kind` says what the y are."""
+    """Return the loss (len(y), b + 1) at d = 0..b for each y; `kind` says what the y are."""
     function = get(loss)
     values = convert(np.asarray(y, np.float64), kind, reads(function))
     return _evaluate(function, np.arange(n_bits + 1.0), values, n_bits)
 
 
 def total(codes: ArrayLike, affinity: Affinity, loss: str | Loss) -> float:
-    """L(Z), eq. (10): the weighted loss of +-1 codes (n_points, b), summed over the pairs."""
+    """Return L(Z), eq. (10): the weighted loss of +-1 codes (n_points, b), over all pairs."""
     Z = as_codes(codes)
     if len(Z) != affinity.n_points:
         raise ValueError(f"{len(Z)} codes do not fit an affinity of {affinity.n_points} points")
@@ -168,7 +168,7 @@ def total(codes: ArrayLike, affinity: Affinity, loss: str | Loss) -> float:
 
 
 def sum_pairs(Z: NDArray[np.int8], affinity: Affinity, t: LossTable) -> float:
-    """L(Z), eq. (10), from a table made by `tabulate`."""
+    """Return L(Z), eq. (10), from a table made by `tabulate`."""
     words = codes_to_words(Z)
 
     def chunk(rows: slice) -> float:
@@ -176,11 +176,11 @@ def sum_pairs(Z: NDArray[np.int8], affinity: Affinity, t: LossTable) -> float:
         return float(_sum_pairs(words, i, j, t.row[rows], t.table, t.coef[rows], t.basis))
 
     with threads.pool() as run:
-        return t.constant + sum(run(chunk, threads.chunks(len(affinity), CHUNK)))
+        return t.constant + sum(run(chunk, threads.chunks(len(affinity), PAIRS_PER_TASK)))
 
 
 def _evaluate(function: Loss, d: Array, y: Array, n_bits: int) -> Array:
-    """loss(d, y) as a (len(y), len(d)) array, checked."""
+    """Evaluate loss(d, y) as a (len(y), len(d)) array, and check it."""
     # A copy: a loss may work in place.
     values = _numbers(function(d[None, :].copy(), y[:, None], n_bits))
     try:
@@ -196,7 +196,7 @@ def _evaluate(function: Loss, d: Array, y: Array, n_bits: int) -> Array:
 
 
 def _numbers(returned: Any) -> Array:
-    """What a loss returned, as numbers."""
+    """Convert the result of a loss to float64; raise if it is not numbers."""
     kind = type(returned).__name__
     try:
         array = np.asarray(returned)
@@ -225,7 +225,7 @@ def _factorize(
             warn = False  # once is enough
         coef = np.empty((len(y), len(basis)))
         constant = 0.0
-        for rows in threads.chunks(len(y), CHUNK):
+        for rows in threads.chunks(len(y), PAIRS_PER_TASK):
             values = _evaluate(function, d, y[rows], n_bits)
             rest = values - values[:, :1]
             coef[rows] = rest @ basis.T
@@ -235,13 +235,13 @@ def _factorize(
             constant += float(affinity.values(rows)[1] @ values[:, 0])
         else:
             break
-    for rows in threads.chunks(len(y), CHUNK):
+    for rows in threads.chunks(len(y), PAIRS_PER_TASK):
         coef[rows] *= affinity.values(rows)[1][:, None]
     return coef, basis, constant
 
 
 def _warn_of_memory(n_pairs: int, n_terms: int) -> bool:
-    """Warn, if it is so, that a loss takes much memory on real-valued y; whether it was."""
+    """Warn if a loss takes much memory on real-valued y; return True if it does."""
     needed = 8 * n_terms * n_pairs
     if n_terms <= MANY_TERMS or needed <= MUCH_MEMORY:
         return False

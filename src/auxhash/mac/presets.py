@@ -40,7 +40,7 @@ QUAD = Quad(start="eigenvector", truncate="sign", max_iter=None)
 
 
 def cut(order: Order) -> Cut:
-    """Graph cuts, as the paper uses them in the Z step."""
+    """Return graph cuts, as the paper uses them in the Z step."""
     # Sec. 3.3: "putting points with the same label in one block". Blocks are "possibly
     # overlapping"; where blocks are classes, they do not.
     return Cut(order)
@@ -49,7 +49,7 @@ def cut(order: Order) -> Cut:
 def two_step(
     solver: Cut | Quad, hash_function: Any, loss: Any, validation: Any, random_state: RandomState
 ) -> dict[str, Any]:
-    """Parameters of two-step hashing, MAC's start."""
+    """Return the parameters of two-step hashing, MAC's start."""
     return {
         "z_step": solver,
         "hash_function": hash_function,
@@ -65,7 +65,7 @@ def two_step(
 
 
 def path(first_mu: float) -> dict[str, Any]:
-    """Parameters of the path that follows: mu grows from `first_mu` until Z = h(X)."""
+    """Return the parameters of the path that follows: mu grows from `first_mu` until Z = h(X)."""
     return {
         "mu": first_mu,
         "alpha": ALPHA,

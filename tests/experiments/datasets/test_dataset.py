@@ -96,7 +96,7 @@ def test_nearest_is_the_same_in_any_blocks(monkeypatch):
     whole = ((X[:, None] - X[None]) ** 2).sum(axis=2).astype(float)
     np.fill_diagonal(whole, np.inf)
     for block in (1, 64, 1000):
-        monkeypatch.setattr(neighbors, "BLOCK", block)
+        monkeypatch.setattr(neighbors, "POINTS_PER_BLOCK", block)
         for k in (1, 10, 60, 149):
             found, distance = neighbors.nearest(X, Q, k)
             order = np.argsort(exact, axis=1, kind="stable")[:, :k]

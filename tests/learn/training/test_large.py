@@ -143,7 +143,7 @@ def test_a_memory_map_is_never_copied(tmp_path, monkeypatch, computed):
     model = TwoStepHash(**few, n_jobs=1).fit(points, labels)
     assert tracemalloc.get_traced_memory()[1] < 0.6 * points.size * 8
     tracemalloc.reset_peak()
-    monkeypatch.setattr(step, "CHUNK", 512)
+    monkeypatch.setattr(step, "POINTS_PER_CHUNK", 512)
     codes = model.encode(points)
     peak = tracemalloc.get_traced_memory()[1] - tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
@@ -156,7 +156,7 @@ def test_a_memory_map_is_never_copied(tmp_path, monkeypatch, computed):
 
 
 def test_a_row_without_a_sign_is_told_by_its_number(monkeypatch):
-    monkeypatch.setattr(step, "CHUNK", 100)
+    monkeypatch.setattr(step, "POINTS_PER_CHUNK", 100)
     outputs = np.ones((600, 3))
     outputs[250, 1] = np.nan
     for function in (step.decided, step.packed):

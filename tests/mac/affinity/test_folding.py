@@ -39,9 +39,9 @@ def test_any_part_of_the_columns(name, monkeypatch):
     A = made(name)
     parts = [slice(0, len(A)), slice(3, 3), slice(5, len(A) - 7), slice(len(A) - 1, len(A))]
     found = [(A.ends(part), A.values(part)) for part in parts]  # before the columns are kept
-    monkeypatch.setattr(columns, "KEPT", 0)
+    monkeypatch.setattr(columns, "MAX_KEPT_PAIRS", 0)
     assert A.y is not A.y
-    monkeypatch.setattr(columns, "KEPT", 10**9)
+    monkeypatch.setattr(columns, "MAX_KEPT_PAIRS", 10**9)
     assert A.y is A.y
     for part, (ends, values) in zip(parts, found, strict=True):
         for array, whole in zip((*ends, *values), (A.i, A.j, A.y, A.weight), strict=True):
@@ -90,7 +90,7 @@ def test_a_pair_that_is_given_very_often():
 
 
 def test_bytes_held_and_needed_on_the_way(monkeypatch):
-    monkeypatch.setattr(folding, "CHUNK", 1 << 14)
+    monkeypatch.setattr(folding, "DRAWS_PER_TASK", 1 << 14)
     labels = np.arange(20_000) % 10
     affinity.from_labels(labels[:100], 3, 7)  # compiles
     tracemalloc.start()
@@ -108,7 +108,7 @@ def test_shares_of_the_points_change_nothing(n_jobs, monkeypatch):
     labels[:3] = 9  # few similar points: the tables are padded
     with pytest.warns(UserWarning, match="fewer"):
         alone = affinity.from_labels(labels, 6, 11, random_state=1, n_jobs=1)
-    monkeypatch.setattr(folding, "CHUNK", 1)
+    monkeypatch.setattr(folding, "DRAWS_PER_TASK", 1)
     with pytest.warns(UserWarning, match="fewer"):
         shared = affinity.from_labels(labels, 6, 11, random_state=1, n_jobs=n_jobs)
     for name in ("i", "j", "y", "weight"):

@@ -18,11 +18,11 @@ def newton_step(F, D, gradient):
     return -np.linalg.solve(hessian, gradient)
 
 
-@pytest.mark.parametrize("kept", [exact.KEPT, 0])
+@pytest.mark.parametrize("kept", [exact.MAX_KEPT_BYTES, 0])
 @pytest.mark.parametrize("n", [30, 100, 400])  # fewer points than features; some more; many more
 def test_steps_are_those_of_the_hessian_while_points_come_and_go(n, kept, monkeypatch):
     """All inside, nearly all, half, some fewer, few, one, none, and many again."""
-    monkeypatch.setattr(exact, "KEPT", kept)
+    monkeypatch.setattr(exact, "MAX_KEPT_BYTES", kept)
     rng = np.random.default_rng(n)
     F = rng.normal(size=(n, 40))
     weight = np.column_stack([np.ones(n), rng.uniform(0.1, 3.0, n), np.ones(n)])
@@ -53,10 +53,10 @@ def test_a_huge_cost_of_collinear_features_still_goes_down():
     assert (found * gradient).sum() < 0
 
 
-@pytest.mark.parametrize("kept", [exact.KEPT, 0])
+@pytest.mark.parametrize("kept", [exact.MAX_KEPT_BYTES, 0])
 def test_bits_that_conjugate_gradients_are_slow_on(kept, monkeypatch):
     """Rare features, and classes apart: CG gives up, and the optimum is LIBLINEAR's."""
-    monkeypatch.setattr(exact, "KEPT", kept)
+    monkeypatch.setattr(exact, "MAX_KEPT_BYTES", kept)
     rng = np.random.default_rng(0)
     y = rng.integers(0, 6, 1500)
     X = np.maximum(0, rng.normal(size=(6, 120))[y] + rng.normal(size=(1500, 120)) - 1)

@@ -16,10 +16,10 @@ from auxhash.learn import encoder
 from auxhash.learn.baselines import LSH
 from auxhash.mac.hashfunctions import NetworkHash, Scaled, SVMHash, Unit, encoded, outputs, step
 from auxhash.mac.hashfunctions.signs import (
-    BLOCK,
-    CACHED,
+    CACHE_BYTES,
     DOUBLE,
-    LEAST,
+    FEATURES_PER_BLOCK,
+    MIN_POINTS,
     SINGLE,
     SIXTEEN,
     Hyperplanes,
@@ -31,8 +31,8 @@ TYPES = ["f4", "f8", "f2", "u1", "i1", "i2", "u2", "i4", "i8", ">f4"]
 
 def take_hyperplanes(patch):
     """No set of points is too small for them."""
-    patch.setattr(step, "MANY", 1)
-    patch.setattr(step, "VERY_MANY", 1)
+    patch.setattr(step, "MIN_QUICK_POINTS", 1)
+    patch.setattr(step, "MIN_QUICK_POINTS_COLD", 1)
 
 
 @pytest.fixture
@@ -142,12 +142,12 @@ def test_points_of_another_number_of_features_are_refused(at_once):
 @pytest.mark.parametrize(("n_features", "n_bits"), [(1, 4096), (2, 1), (3000, 70)])
 def test_the_products_held_at_once_are_few(n_features, n_bits):
     room = Room(n_bits, n_features, SINGLE)
-    assert room.n_points >= LEAST
-    assert room.products.nbytes <= max(CACHED, 4 * LEAST * n_bits) + 4 * SIXTEEN
+    assert room.n_points >= MIN_POINTS
+    assert room.products.nbytes <= max(CACHE_BYTES, 4 * MIN_POINTS * n_bits) + 4 * SIXTEEN
 
 
 def test_numbers_too_large_are_told_as_before(at_once):
-    wrong = step.PART + 500
+    wrong = step.POINTS_PER_TASK + 500
     X, h = made(wrong + 500, 3, 4, 1.0, 0.0, "f8", 0)
     h = SVMHash(Scaled(0.0, 1e-300), W=h.W)
     X[wrong] = 1e300
@@ -159,7 +159,7 @@ def test_numbers_too_large_are_told_as_before(at_once):
 @pytest.mark.parametrize("dtype", ["f4", "f8", "u1"])
 def test_few_products_are_computed_anew(dtype, monkeypatch):
     """Points as they come are decided by products in their own precision: no outputs at all."""
-    X, h = made(3000, 2 * BLOCK + 7, 24, 1.0, 3.0, dtype, 1)
+    X, h = made(3000, 2 * FEATURES_PER_BLOCK + 7, 24, 1.0, 3.0, dtype, 1)
     h = SVMHash(h.map, W=np.random.default_rng(0).normal(size=h.W.shape))
     take_hyperplanes(monkeypatch)
     monkeypatch.setattr(step, "outputs", None)
@@ -208,7 +208,7 @@ def test_any_number_of_bits(n_bits, dtype, monkeypatch):
 
 
 def test_the_codes_do_not_depend_on_threads_order_and_chunks(at_once, tmp_path):
-    X, h = made(2 * step.PART + 800, 20, 50, 1.0, 1.0, "f4", 3)
+    X, h = made(2 * step.POINTS_PER_TASK + 800, 20, 50, 1.0, 1.0, "f4", 3)
     h = to_zero(h, X, 37)
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
@@ -218,7 +218,7 @@ def test_the_codes_do_not_depend_on_threads_order_and_chunks(at_once, tmp_path):
                 np.testing.assert_array_equal(encoded(h, points), expected(h, X))
 
 
-@pytest.mark.parametrize("n_features", [20, BLOCK + 20])
+@pytest.mark.parametrize("n_features", [20, FEATURES_PER_BLOCK + 20])
 def test_points_far_longer_than_others(at_once, n_features):
     X, h = made(9000, n_features, 12, 1.0, 1.0, "f4", 3)
     X[[5000, 6000]] *= np.array([[1e30], [1e-30]], np.float32)
@@ -226,14 +226,16 @@ def test_points_far_longer_than_others(at_once, n_features):
     np.testing.assert_array_equal(encoded(h, X), expected(h, X))
 
 
-@pytest.mark.parametrize(("dtype", "n_features"), [("f4", 300), ("f8", 150), ("f4", BLOCK + 20)])
+@pytest.mark.parametrize(
+    ("dtype", "n_features"), [("f4", 300), ("f8", 150), ("f4", FEATURES_PER_BLOCK + 20)]
+)
 def test_bounds_change_within_a_part(at_once, dtype, n_features, monkeypatch):
     """Lengths far apart, of which all fit the precision: what is done stays, the rest goes on.
 
     They are not mixed among what is multiplied at once, or much would be computed anew.
     """
     n = 3 * Room(12, n_features, np.dtype(dtype)).n_points
-    assert 3 * n < step.PART
+    assert 3 * n < step.POINTS_PER_TASK
     X, h = made(4 * n, n_features, 12, 1.0, 1.0, dtype, 3)
     X *= np.repeat(np.array([1.0, 1e6, 1e-6, 30.0]), n).astype(dtype)[:, None]
     made_for = []
@@ -302,11 +304,11 @@ def test_bits_are_packed_as_codes_are(n_bits):
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("n", [20, step.PART + 2000])
+@pytest.mark.parametrize("n", [20, step.POINTS_PER_TASK + 2000])
 @pytest.mark.parametrize("made_by", ["estimator", "encoder", "baseline"])
 def test_what_is_not_finite_is_told_in_the_same_words(made_by, n, wrong, tmp_path):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(step.PART + 2000, 3)).astype(np.float32)
+    X = rng.normal(size=(step.POINTS_PER_TASK + 2000, 3)).astype(np.float32)
     few = {"n_bits": 4, "max_iter": 1, "refine": None, "n_similar": 3, "n_dissimilar": 3}
     model = MACHash(**few).fit(X[:40], np.arange(40) % 2)
     # All weights of one sign: infinity gives outputs that are infinite, and no NaN.

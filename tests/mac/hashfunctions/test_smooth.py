@@ -50,8 +50,8 @@ def test_outputs_are_the_decision_values_of_unit_deviation(kind, data):
 
 @pytest.mark.parametrize("kind", ["linear", "rbf", PLAIN, THINNED, DROPPED])
 def test_gradients_are_those_of_finite_differences(kind, data, monkeypatch):
-    monkeypatch.setattr(smooths, "GROUP", 15)
-    monkeypatch.setattr(smooths, "POOL", 1000)
+    monkeypatch.setattr(smooths, "POINTS_PER_GROUP", 15)
+    monkeypatch.setattr(smooths, "NOISE_POOL", 1000)
     h, F = fitted(kind, data)
     h = replace(h, decay=1e-3)
     smooth = h.smooth(F, np.random.default_rng(2))
@@ -128,7 +128,7 @@ def test_points_that_are_all_the_same_do_not_break_it():
 
 
 def test_groups_of_points_leave_out_units_of_their_own(data, monkeypatch):
-    monkeypatch.setattr(smooths, "GROUP", 15)
+    monkeypatch.setattr(smooths, "POINTS_PER_GROUP", 15)
     h, F = fitted(THINNED, data)
     smooth = h.smooth(F, np.random.default_rng(2))
     rows = np.arange(40)
@@ -141,7 +141,7 @@ def test_groups_of_points_leave_out_units_of_their_own(data, monkeypatch):
 
 
 def test_what_is_left_out_is_made_up_for(data, monkeypatch):
-    monkeypatch.setattr(smooths, "GROUP", 15)
+    monkeypatch.setattr(smooths, "POINTS_PER_GROUP", 15)
     h, F = fitted(network(n_hidden=24, dropout=0.4, noise=0.0), data)
     smooth = h.smooth(F, np.random.default_rng(2))
     rows, X = np.arange(40), smooth.principal.X
@@ -156,7 +156,7 @@ def test_what_is_left_out_is_made_up_for(data, monkeypatch):
 
 @pytest.mark.parametrize("kind", [PLAIN, THINNED])
 def test_the_same_on_any_number_of_threads(kind, data, monkeypatch):
-    monkeypatch.setattr(smooths, "GROUP", 15)
+    monkeypatch.setattr(smooths, "POINTS_PER_GROUP", 15)
     found = []
     for n_jobs in (1, 3):
         h, F = fitted(kind, data)

@@ -62,7 +62,7 @@ def test_fields_and_the_last_mu_in_parts(chunk, real, monkeypatch):
     if real:
         A = real_pairs(60, 900, np.random.default_rng(0))
     whole = Problem(A, "ksh", 5)
-    monkeypatch.setattr(graph, "CHUNK", chunk)
+    monkeypatch.setattr(graph, "EDGES_PER_TASK", chunk)
     Z = oracle.codes(np.random.default_rng(1), 60, 5)
     with context.using(n_jobs=2):
         parts = Problem(A, "ksh", 5)

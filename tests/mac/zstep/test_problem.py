@@ -11,7 +11,7 @@ from auxhash.codes import pack, to_words
 from auxhash.compute import context, threads
 from auxhash.mac import affinity
 from auxhash.mac.zstep import Penalty, Problem, get, graph, z_step
-from auxhash.mac.zstep.gains import FEW, MANY
+from auxhash.mac.zstep.gains import MIN_NEIGHBORS, MIN_NEIGHBORS_AFTER_FLIP
 from tests import oracle
 
 LOSSES = list(oracle.ALL_LOSSES)
@@ -95,7 +95,7 @@ def test_fields_of_all_bits_are_those_of_each_bit(b, name, real):
     problem = Problem(A, oracle.ALL_LOSSES[name], b)
     degrees = np.diff(problem.graph.indptr)
     assert degrees.min() == 0
-    assert degrees.max() > MANY > FEW > degrees[degrees > 0].min()
+    assert degrees.max() > MIN_NEIGHBORS_AFTER_FLIP > MIN_NEIGHBORS > degrees[degrees > 0].min()
     assert problem.table.coef.shape[1] > 0 or not real
     Z = oracle.codes(np.random.default_rng(b), 200, b)
     words, none = problem.to_words(Z), np.zeros(200)
@@ -165,8 +165,8 @@ def test_neighbour_lists_do_not_depend_on_threads(loss, monkeypatch):
     function = "ksh" if loss == "ksh" else lambda d, y, b: (y * b - b + 2 * d) ** 2 * y
     with context.using(n_jobs=1):
         alone = Problem(A, function, 8)
-    monkeypatch.setattr(graph, "CHUNK", 7)
-    monkeypatch.setattr(graph, "BLOCK", 3)
+    monkeypatch.setattr(graph, "EDGES_PER_TASK", 7)
+    monkeypatch.setattr(graph, "POINTS_PER_BLOCK", 3)
     for n_jobs in (2, 3, 50):
         with context.using(n_jobs=n_jobs):
             shared = Problem(A, function, 8)
@@ -178,7 +178,7 @@ def test_neighbour_lists_do_not_depend_on_threads(loss, monkeypatch):
 @pytest.mark.parametrize("block", [1, 5, 4096])
 def test_neighbour_lists_of_pairs_in_any_order(groups, block, monkeypatch):
     """Against lists by hand; the coefficients of a pair stay with it."""
-    monkeypatch.setattr(graph, "BLOCK", block)
+    monkeypatch.setattr(graph, "POINTS_PER_BLOCK", block)
     rng = np.random.default_rng(1)
     ends = np.stack(np.triu_indices(30, 1))
     kept = rng.permutation(ends.shape[1])[:400]

@@ -93,7 +93,7 @@ def test_the_relaxed_problem_is_the_same_however_z_got_there(seed, moves):
 
 def test_rounding_does_not_add_up(monkeypatch):
     """S is computed anew after so many changes, and is then what it is from nothing."""
-    monkeypatch.setattr(quad, "ANEW", 5)
+    monkeypatch.setattr(quad, "MAX_CHANGES", 5)
     A = affinity.from_labels(np.arange(30) % 3, 5, 10, random_state=0)
     bit, _ = bit_problem(A, "ksh", 0, 0.3)
     rng, followed = np.random.default_rng(0), Relaxed(bit)

@@ -53,7 +53,7 @@ def _bar(
         def get_renderables(self) -> "Iterable[RenderableType]":
             yield from super().get_renderables()
             if listener is not None and not self.finished:
-                yield Text(listener.told(), style="dim")
+                yield Text(listener.describe(), style="dim")
 
     return Bar(*columns, transient=transient, disable=disable)
 

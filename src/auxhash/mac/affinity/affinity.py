@@ -16,9 +16,9 @@ from auxhash.compute.kernels import kernel
 
 Kind = Literal["similarity", "distance"]
 
-MOST_ROWS = 256  # distinct (y, weight) whose number is one byte
-PART = 1 << 20  # pairs that are looked at together
-KEPT = 1 << 23  # pairs whose columns are kept once they were asked for
+MAX_ROWS = 256  # distinct (y, weight) whose number is one byte
+PAIRS_PER_PART = 1 << 20  # pairs processed together
+MAX_KEPT_PAIRS = 1 << 23  # pairs whose columns are kept once they were asked for
 
 
 class Affinity:
@@ -49,7 +49,7 @@ class Affinity:
         groups: ArrayLike | None = None,
     ) -> None:
         """Check the arrays, since kernels read them without checks of their own."""
-        first, second = _whole("i", i), _whole("j", j)
+        first, second = _integers("i", i), _integers("j", j)
         lengths = {len(first), len(second), np.size(y), np.size(weight)}
         if len(lengths) > 1:
             raise ValueError("i, j, y and weight must have one length")
@@ -61,7 +61,7 @@ class Affinity:
         self.n_points, self.kind = n_points, kind
         self.groups: Numbers | None = None
         if groups is not None:
-            self.groups = _whole("groups", groups).astype(np.int64)
+            self.groups = _integers("groups", groups).astype(np.int64)
             if len(self.groups) != n_points:
                 raise ValueError(f"groups must hold one number for each of {n_points} points")
         self.j = second.astype(np.int32, copy=False)
@@ -82,12 +82,12 @@ class Affinity:
         kind: Kind,
         groups: Numbers | None,
     ) -> "Affinity":
-        """From pairs in rising order of i, those of each i from its start: all of them i < j."""
-        made = cls.__new__(cls)
-        made.n_points, made.kind, made.groups = len(starts) - 1, kind, groups
-        made.j, made._i, made._starts = j, None, starts
-        made._set_values(y, weight)
-        return made
+        """Make an affinity from pairs i < j sorted by i, those of each i from its start."""
+        new = cls.__new__(cls)
+        new.n_points, new.kind, new.groups = len(starts) - 1, kind, groups
+        new.j, new._i, new._starts = j, None, starts
+        new._set_values(y, weight)
+        return new
 
     @classmethod
     def sorted_rows(
@@ -98,13 +98,13 @@ class Affinity:
         rows: Array,
         groups: Numbers | None,
     ) -> "Affinity":
-        """The same for similarities, from the numbers of their (y, weight)."""
-        made = cls.__new__(cls)
-        made.n_points, made.kind, made.groups = len(starts) - 1, "similarity", groups
-        made.j, made._i, made._starts = j, None, starts
-        made.row, made.rows, made._kept = row, rows, {}
-        made._y = made._weight = None
-        return made
+        """Make an affinity of similarities from sorted pairs and their rows of (y, weight)."""
+        new = cls.__new__(cls)
+        new.n_points, new.kind, new.groups = len(starts) - 1, "similarity", groups
+        new.j, new._i, new._starts = j, None, starts
+        new.row, new.rows, new._kept = row, rows, {}
+        new._y = new._weight = None
+        return new
 
     def _set_values(self, y: ArrayLike, weight: ArrayLike) -> None:
         values, weights = _finite("y", y), np.asarray(weight)
@@ -112,7 +112,7 @@ class Affinity:
             weights = _finite("weight", weights)
         if not (weights > 0).all():
             raise ValueError("weight must be above 0")
-        rows, row = _distinct(values, weights, MOST_ROWS)
+        rows, row = _distinct(values, weights, MAX_ROWS)
         few = bool(len(rows)) or not len(values)
         self.row: NDArray[np.uint8] | None = row if few else None
         self.rows: Array | None = rows if few else None
@@ -121,7 +121,7 @@ class Affinity:
         self._kept: dict[str, AnyArray] = {}
 
     def on_processor(self) -> "Affinity":
-        """The same in the processor's memory, where it is already."""
+        """Return the affinity in the processor's memory, where it is already."""
         return self
 
     def __len__(self) -> int:
@@ -131,7 +131,7 @@ class Affinity:
         return f"Affinity({len(self)} pairs of {self.n_points} points, y is a {self.kind})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the columns that were asked for: an affinity is the same without them."""
+        """Pickle without the cached columns: they are computed again when asked for."""
         return {**vars(self), "_kept": {}}
 
     @property
@@ -148,7 +148,7 @@ class Affinity:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Number of bytes in memory."""
         parts = self.j, self._i, self._starts, self.row, self.rows, self._y, self._weight
         kept = *self._kept.values(), self.groups
         return sum(part.nbytes for part in (*parts, *kept) if part is not None)
@@ -157,13 +157,13 @@ class Affinity:
         if name in self._kept:
             return self._kept[name]
         column = make()
-        if len(self) <= KEPT:
+        if len(self) <= MAX_KEPT_PAIRS:
             column.flags.writeable = False  # it would change this copy alone
             self._kept[name] = column
         return column
 
     def ends(self, pairs: slice) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """i and j of these pairs; the slice has a start and a stop within the pairs."""
+        """Return i and j of these pairs; the slice has a start and a stop within the pairs."""
         j = self.j[pairs]
         if "i" in self._kept or self._i is not None:
             i = self._kept["i"] if self._i is None else self._i
@@ -175,7 +175,7 @@ class Affinity:
         return np.repeat(np.arange(first, last, dtype=np.int32), size), j
 
     def by_first(self) -> tuple[Numbers, NDArray[np.int32], Numbers | None]:
-        """The pairs in rising order of i, then of j: where those of each i start, and j.
+        """Sort the pairs by i, then by j: return where those of each i start, and j.
 
         Also their numbers, in that order; None if they are in it already.
         """
@@ -187,7 +187,7 @@ class Affinity:
         return starts, j[order], order
 
     def values(self, pairs: slice) -> tuple[Array, Array]:
-        """y and weight of these pairs."""
+        """Return y and weight of these pairs."""
         if self.row is None or self.rows is None:
             assert self._y is not None
             assert self._weight is not None
@@ -197,22 +197,22 @@ class Affinity:
         return y[row], weight[row]
 
     def distinct_y(self) -> Array:
-        """The distinct y, in rising order."""
+        """Return the distinct y, in rising order."""
         if self.row is None or self.rows is None:
             return np.unique(self.y)
         return np.unique(self.rows[self._times() > 0, 0])
 
     def _times(self) -> Numbers:
-        """How often each of `rows` occurs."""
+        """Count how often each of `rows` occurs."""
         assert self.row is not None
         assert self.rows is not None
         times = np.zeros(len(self.rows), np.int64)
-        for start in range(0, len(self), PART):  # bincount makes an int64 of every byte
-            times += np.bincount(self.row[start : start + PART], minlength=len(times))
+        for start in range(0, len(self), PAIRS_PER_PART):  # bincount makes an int64 of every byte
+            times += np.bincount(self.row[start : start + PAIRS_PER_PART], minlength=len(times))
         return times
 
     def total_weight(self) -> float:
-        """The sum of the weights."""
+        """Return the sum of the weights."""
         if self.row is not None and self.rows is not None:
             weight = self.rows[:, 1]
             if (weight == np.rint(weight)).all():  # so that the sum is exact in any order
@@ -220,8 +220,10 @@ class Affinity:
         return float(self.weight.sum())
 
     def class_weights(self, classes: Numbers) -> Array:
-        """The weights (classes, classes) of the pairs of each two classes, every pair twice: in
-        both orders."""
+        """Sum the weights (classes, classes) of the pairs of each two classes.
+
+        Every pair counts twice: in both orders.
+        """
         short = classes.astype(np.int32)  # fewer of them miss the caches
 
         def part(pairs: slice) -> Array:
@@ -229,21 +231,21 @@ class Affinity:
             _add_weights(short, *self.ends(pairs), self.values(pairs)[1], weight)
             return weight
 
-        parts = threads.chunks(len(self), PART) or [slice(0, 0)]
+        parts = threads.chunks(len(self), PAIRS_PER_PART) or [slice(0, 0)]
         weight: Array = np.sum(threads.run_kernels(part, parts), axis=0)
         return weight + weight.T
 
     def grouped(self, groups: ArrayLike) -> "Affinity":
-        """The same pairs, the points in other groups."""
-        made = type(self).__new__(type(self))
-        vars(made).update(vars(self), groups=_whole("groups", groups).astype(np.int64))
-        made.by_class = False
-        if made.groups is None or len(made.groups) != self.n_points:
+        """Return an affinity of these pairs with the points in other groups."""
+        new = type(self).__new__(type(self))
+        vars(new).update(vars(self), groups=_integers("groups", groups).astype(np.int64))
+        new.by_class = False
+        if new.groups is None or len(new.groups) != self.n_points:
             raise ValueError(f"groups must hold one number for each of {self.n_points} points")
-        return made
+        return new
 
     def subset(self, index: ArrayLike) -> "Affinity":
-        """The pairs among the points `index`, renumbered in its order (for cross-validation)."""
+        """Return the pairs among the points `index`, renumbered in its order."""
         chosen = np.asarray(index)
         if chosen.dtype == bool:
             if chosen.shape != (self.n_points,):
@@ -275,11 +277,11 @@ class Affinity:
         )
 
     def read_as(self, kind: Kind) -> Array:
-        """y as similarities or as distances."""
+        """Return y as similarities or as distances."""
         return convert(self.y, self.kind, kind)
 
 
-def _whole(name: str, values: ArrayLike) -> NDArray[Any]:
+def _integers(name: str, values: ArrayLike) -> NDArray[Any]:
     array = np.asarray(values)
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"{name} must be an array (n,) of whole numbers")
@@ -294,14 +296,14 @@ def _finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
 
 
 def _short(weight: AnyArray) -> AnyArray:
-    """Weights as bytes, if they are small whole numbers, as of draws."""
+    """Convert weights to bytes, if they are small whole numbers, as of draws."""
     small: NDArray[np.uint8] = np.clip(weight, 0, 255).astype(np.uint8)
     return small if (small == weight).all() else weight.astype(np.float64, copy=False)
 
 
-def convert(y: NDArray[np.float64], given: Kind, wanted: Kind) -> NDArray[np.float64]:
-    """Values y of the kind `given` as the kind `wanted`: similarity = 1 - 2 distance."""
-    if given == wanted:
+def convert(y: NDArray[np.float64], current: Kind, wanted: Kind) -> NDArray[np.float64]:
+    """Convert values y of the kind `current` to the kind `wanted`: similarity = 1 - 2 distance."""
+    if current == wanted:
         return y
     return 1 - 2 * y if wanted == "similarity" else (1 - y) / 2
 
@@ -315,7 +317,7 @@ def _add_weights(classes: Any, i: Any, j: Any, weight: Any, out: Any) -> None:
 
 @kernel
 def _rise(starts: Any, j: Any) -> bool:
-    """Whether the j of each i are in rising order."""
+    """Return True if the j of each i are in rising order."""
     for i in range(len(starts) - 1):
         for p in range(starts[i] + 1, starts[i + 1]):
             if j[p] < j[p - 1]:
@@ -328,17 +330,17 @@ def _distinct(y: Any, weight: Any, most: int) -> Any:
     """The distinct (y, weight) and the row of each pair among them; no rows if more than `most`."""
     rows = np.empty((most, 2))
     number = np.zeros(len(y), np.uint8)
-    found = last = 0
+    n_rows = last = 0
     for p in range(len(y)):
-        if found == 0 or y[p] != rows[last, 0] or weight[p] != rows[last, 1]:
+        if n_rows == 0 or y[p] != rows[last, 0] or weight[p] != rows[last, 1]:
             last = 0
-            while last < found and (y[p] != rows[last, 0] or weight[p] != rows[last, 1]):
+            while last < n_rows and (y[p] != rows[last, 0] or weight[p] != rows[last, 1]):
                 last += 1
             if last == most:
                 return rows[:0], number
-            if last == found:
+            if last == n_rows:
                 rows[last, 0] = y[p]
                 rows[last, 1] = weight[p]
-                found += 1
+                n_rows += 1
         number[p] = last
-    return rows[:found].copy(), number
+    return rows[:n_rows].copy(), number

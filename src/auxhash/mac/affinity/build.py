@@ -20,8 +20,8 @@ from auxhash.mac.affinity import draws
 from auxhash.mac.affinity.affinity import Affinity, Kind
 from auxhash.mac.affinity.folding import fold_pairs, fold_signs
 
-MOST_POINTS = 2**31 - 1  # their numbers are int32
-CHUNK = 1 << 16  # points or pairs looked at together
+MAX_POINTS = 2**31 - 1  # their numbers are int32
+ROWS_PER_CHUNK = 1 << 16  # points or pairs looked at together
 
 
 def from_labels(
@@ -56,7 +56,7 @@ def drawn_from_labels(
     n_dissimilar: int | None,
     seed: np.uint64,
 ) -> Affinity:
-    """The same from checked labels and the seed of the draws."""
+    """Draw pairs as `from_labels`, from checked labels and the seed of the draws."""
     n = len(labels)
     similar, dissimilar = (
         _wanted("n_similar", n_similar, n),
@@ -76,9 +76,9 @@ def drawn_from_labels(
         tables = draws.draw(n, (similar, dissimilar), draws.by_shared_label, *args)
     had = [(table >= 0).sum(axis=1) for table in tables]
     warn_of_few(had, (n_similar, n_dissimilar), labels)
-    made = fold_signs(*tables, groups)
-    made.by_class = groups is not None
-    return made
+    pairs = fold_signs(*tables, groups)
+    pairs.by_class = groups is not None
+    return pairs
 
 
 def warn_of_few(
@@ -126,7 +126,9 @@ def from_neighbors(
     points = _numbers(X)
     if points.ndim != 2 or len(points) < 3:
         raise ValueError(f"X must be of shape (n, D) with n >= 3, got shape {points.shape}")
-    if not all(np.isfinite(points[rows]).all() for rows in threads.chunks(len(points), CHUNK)):
+    if not all(
+        np.isfinite(points[rows]).all() for rows in threads.chunks(len(points), ROWS_PER_CHUNK)
+    ):
         raise ValueError("X must not hold NaN or infinity")
     if values not in ("sign", "distance"):
         raise ValueError(f'values must be "sign" or "distance", got {values!r}')
@@ -150,8 +152,8 @@ def from_neighbors(
     unit = neighbors.scale(points) if metric == "euclidean" else 1.0
 
     def place(rows: NDArray[np.int32]) -> NDArray[np.float64]:
-        some = points[rows].astype(np.float64, copy=False)
-        return neighbors.normalized(some) if metric == "cosine" else some / unit
+        chosen = points[rows].astype(np.float64, copy=False)
+        return neighbors.normalized(chosen) if metric == "cosine" else chosen / unit
 
     return from_pairs(i, j, _squared_distances(place, i, j), n, kind="distance")
 
@@ -164,21 +166,21 @@ def from_pairs(
     kind: Kind = "similarity",
     weight: ArrayLike | None = None,
 ) -> Affinity:
-    """Affinity given by the user: y[p] for points i[p] and j[p], in any order, repeats allowed.
+    """Make an affinity from pairs: y[p] for points i[p] and j[p], in any order, repeats allowed.
 
     Similarities are 1 for similar and -1 for dissimilar points, or anything between them. Distances
     (`kind="distance"`) must not be negative and are divided by the largest.
     """
     if not np.size(i):
         raise ValueError("at least one pair is needed")
-    n_points = checks.whole("n_points", n_points, 1, MOST_POINTS)
+    n_points = checks.whole("n_points", n_points, 1, MAX_POINTS)
     a, b = _points("i", i, n_points), _points("j", j, n_points)
     values = _column("y", y)
     count = None if weight is None else _column("weight", weight)
     lengths = [len(part) for part in (a, b, values, count) if part is not None]
     if len(set(lengths)) > 1:
-        given = "i, j and y" if count is None else "i, j, y and weight"
-        raise ValueError(f"{given} must have one length, got {', '.join(map(str, lengths))}")
+        names = "i, j and y" if count is None else "i, j, y and weight"
+        raise ValueError(f"{names} must have one length, got {', '.join(map(str, lengths))}")
     if (a == b).any():
         raise ValueError(f"pair {np.flatnonzero(a == b)[0]} joins a point with itself")
     if not np.isfinite(values).all():
@@ -207,7 +209,7 @@ def _warn_of_values(y: Array) -> None:
 
 
 def _numbers(X: ArrayLike) -> NDArray[Any]:
-    """X as it is, if it holds numbers; else as numbers."""
+    """Return X as it is, if it holds real numbers; else converted to float64."""
     points = np.asarray(checks.unmasked("X", X))
     if points.dtype.kind == "c":
         raise ValueError("X must hold real numbers, not complex ones")
@@ -219,15 +221,15 @@ def _squared_distances(
     i: NDArray[np.int32],
     j: NDArray[np.int32],
 ) -> NDArray[np.float64]:
-    """|x_i - x_j|^2 for each pair, without holding all differences at once."""
-    found = np.empty(len(i))
-    for rows in threads.chunks(len(i), CHUNK):
-        found[rows] = np.square(place(i[rows]) - place(j[rows])).sum(axis=1)
-    return found
+    """Return |x_i - x_j|^2 for each pair, without holding all differences at once."""
+    distances = np.empty(len(i))
+    for rows in threads.chunks(len(i), ROWS_PER_CHUNK):
+        distances[rows] = np.square(place(i[rows]) - place(j[rows])).sum(axis=1)
+    return distances
 
 
 def _wanted(name: str, k: int | None, n: int) -> int:
-    """Number of draws per point: k, or all others for None."""
+    """Return the number of draws per point: k, or all others for None."""
     if k is None:
         return max(0, n - 1)
     return checks.whole(name, k, 1, instead=" or None (all)")

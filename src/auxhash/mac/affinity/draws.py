@@ -11,8 +11,8 @@ from auxhash.compute.random import sample
 
 DrawnTable = NDArray[np.int32]  # (n, k): the points that each point drew, padded with -1
 
-CHUNK = 1024  # points per task of a thread
-MOST_PAIRS = 2**31 - 1
+POINTS_PER_TASK = 1024  # points per task of a thread
+MAX_PAIRS = 2**31 - 1
 
 
 @kernel
@@ -20,8 +20,8 @@ def without_itself(point: int, stream: int, listed: Any, out: Any, seed: int, ta
     """Put distinct points of a rising list, but for the point itself, into `out`."""
     own = np.searchsorted(listed, point)
     inside = own < len(listed) and listed[own] == point
-    found = sample(len(listed) - inside, len(out), seed, stream, taken, out)
-    for t in range(found):
+    n_drawn = sample(len(listed) - inside, len(out), seed, stream, taken, out)
+    for t in range(n_drawn):
         out[t] = listed[out[t] + (inside and out[t] >= own)]
 
 
@@ -47,12 +47,12 @@ def by_class(
         begin = ends[groups[point] - 1] if groups[point] > 0 else 0
         near, far = similar[point], dissimilar[point]
         # Drawn from all but the last of the class, which replaces the point itself if drawn.
-        found = sample(end - begin - 1, len(near), seed, 2 * point, taken, near)
-        for t in range(found):
+        n_drawn = sample(end - begin - 1, len(near), seed, 2 * point, taken, near)
+        for t in range(n_drawn):
             other = order[begin + near[t]]
             near[t] = order[end - 1] if other == point else other
-        found = sample(n - (end - begin), len(far), seed, 2 * point + 1, taken, far)
-        for t in range(found):
+        n_drawn = sample(n - (end - begin), len(far), seed, 2 * point + 1, taken, far)
+        for t in range(n_drawn):
             place = far[t]
             far[t] = order[place if place < begin else place + end - begin]
 
@@ -114,8 +114,8 @@ def by_rank(start: int, stop: int, similar: Any, dissimilar: Any, near: Any, see
             out = near[point, q - (q > own)] if q != own else point
             below[q] = out - q
         far = dissimilar[point]
-        found = sample(n - k - 1, len(far), seed, 2 * point + 1, taken, far)
-        for t in range(found):
+        n_drawn = sample(n - k - 1, len(far), seed, 2 * point + 1, taken, far)
+        for t in range(n_drawn):
             far[t] += np.searchsorted(below, far[t], "right")
 
 
@@ -124,9 +124,9 @@ def draw(n: int, widths: tuple[int, int], kernel: Any, *args: Any) -> tuple[Draw
 
     What a point draws takes time in proportion to what it draws, whatever the number of points.
     """
-    if n * sum(widths) > MOST_PAIRS:
+    if n * sum(widths) > MAX_PAIRS:
         raise ValueError(
-            f"{n} points x {' + '.join(map(str, widths))} draws is more than {MOST_PAIRS} pairs; "
+            f"{n} points x {' + '.join(map(str, widths))} draws is more than {MAX_PAIRS} pairs; "
             "lower n_similar and n_dissimilar"
         )
     similar, dissimilar = (np.full((n, width), -1, np.int32) for width in widths)
@@ -135,12 +135,12 @@ def draw(n: int, widths: tuple[int, int], kernel: Any, *args: Any) -> tuple[Draw
         kernel(rows.start, rows.stop, similar, dissimilar, *args)
 
     with threads.pool() as run:
-        run(part, threads.chunks(n, CHUNK))
+        run(part, threads.chunks(n, POINTS_PER_TASK))
     return similar, dissimilar
 
 
 def drawn(table: DrawnTable) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The draws n -> m of a table: all n, and all m."""
+    """Return the draws n -> m of a table: all n, and all m."""
     n, k = table.shape
     source = np.repeat(np.arange(n, dtype=np.int32), k)
     target = table.ravel()

@@ -2,8 +2,9 @@
 
 A counting sort brings each draw to its smaller point, where the few draws of one point are then
 sorted and merged in place. That takes time in proportion to the draws, and hardly more memory than
-the draws and the pairs. Draws go to places all over the memory, so those of BLOCK points are
-brought at a time, from all rows in turn: then they go to no more places than the caches hold.
+the draws and the pairs. Draws go to places all over the memory, so those of one block of
+points are brought at a time, from all rows in turn: then they go to no more places than the
+caches hold.
 """
 
 from collections.abc import Iterator
@@ -20,25 +21,25 @@ from auxhash.compute.kernels import kernel
 from auxhash.mac.affinity.affinity import Affinity, Kind
 from auxhash.mac.affinity.draws import DrawnTable
 
-CHUNK = 1 << 20  # draws looked at together
-ROWS = 1024  # points whose draws a thread merges at a time
-BLOCK = 4096  # points whose draws are brought to their places together
+DRAWS_PER_TASK = 1 << 20  # draws looked at together
+POINTS_PER_MERGE = 1024  # points whose draws a thread merges at a time
+POINTS_PER_BLOCK = 4096  # points whose draws are brought to their places together
 SIGNS = np.array([-1.0, 1.0])
 
 Draws = tuple[AnyArray, AnyArray, AnyArray, AnyArray]  # n, m, value and weight of some draws
 
 
 def fold_signs(similar: DrawnTable, dissimilar: DrawnTable, groups: Numbers | None) -> Affinity:
-    """Pairs of drawn points, with y = +1 for the similar and -1 for the dissimilar ones.
+    """Fold drawn points into pairs, with y = +1 for the similar and -1 for the dissimilar ones.
 
     The rows of both tables are sorted.
     """
     n, tables = len(similar), (dissimilar, similar)
-    shares = _shares(n, threads.n_shares(n, similar.size + dissimilar.size, CHUNK))
+    shares = _shares(n, threads.n_shares(n, similar.size + dissimilar.size, DRAWS_PER_TASK))
     count = np.zeros(n + 1, np.int64)
     with threads.pool() as run:
         for table in tables:
-            run(partial(_sort, table), threads.chunks(n, ROWS))
+            run(partial(_sort, table), threads.chunks(n, POINTS_PER_MERGE))
             run(partial(_count_of, table, count), shares)
         starts = np.cumsum(count)
         j, value = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.uint8)
@@ -58,14 +59,14 @@ def fold_signs(similar: DrawnTable, dissimilar: DrawnTable, groups: Numbers | No
 def fold_pairs(
     i: AnyArray, j: AnyArray, y: Array, weight: Array | None, n: int, kind: Kind
 ) -> Affinity:
-    """Pairs of n points with values y, whatever their order; without weights each counts once."""
+    """Fold pairs of n points, in any order, with values y; without weights each counts once."""
     if n > 2 * len(i):  # most points have no pair: without them
         points, ends = np.unique(np.concatenate([i, j]), return_inverse=True)
         few = fold_pairs(ends[: len(i)], ends[len(i) :], y, weight, len(points), kind)
         return Affinity(points[few.i], points[few.j], few.y, few.weight, n, kind)
 
     def listed() -> Iterator[Draws]:
-        for rows in threads.chunks(len(i), CHUNK):
+        for rows in threads.chunks(len(i), DRAWS_PER_TASK):
             once = np.ones(rows.stop - rows.start, np.uint32) if weight is None else weight[rows]
             yield i[rows], j[rows], y[rows], once
 
@@ -79,12 +80,12 @@ def fold_pairs(
     for a, b, values, weights in listed():
         _place(a, b, values, weights, at, high, value, total)
     with threads.pool() as run:
-        found = _merged(starts, high, value, total, run)
-    return Affinity.sorted_pairs(*found, kind, None)
+        merged = _merged(starts, high, value, total, run)
+    return Affinity.sorted_pairs(*merged, kind, None)
 
 
 def _shares(n: int, count: int) -> list[slice]:
-    """Points 0..n-1 in so many shares, of about as many draws: most of them have a small point."""
+    """Cut points 0..n-1 into `count` shares of about as many draws: low points have most."""
     bounds = np.rint(n * (1 - np.sqrt(1 - np.arange(count + 1) / count))).astype(int).tolist()
     return [slice(first, last) for first, last in pairwise(bounds)]
 
@@ -100,15 +101,16 @@ def _count_of(table: DrawnTable, count: Numbers, own: slice) -> None:
 def _place_of(
     table: DrawnTable, y: int, at: Numbers, j: AnyArray, value: AnyArray, own: slice
 ) -> None:
-    _place_drawn(own.start, own.stop, BLOCK, table, y, at, j, value)
+    _place_drawn(own.start, own.stop, POINTS_PER_BLOCK, table, y, at, j, value)
 
 
 def _merged(
     starts: Numbers, j: NDArray[np.int32], value: AnyArray, weight: AnyArray, run: threads.Run
 ) -> tuple[Numbers, NDArray[np.int32], AnyArray, AnyArray]:
-    """The pairs: where those of each i start, j, values and summed weights, sorted by all three.
+    """Merge draws into pairs: return where those of each i start, j, values and summed weights.
 
-    Of the draws, those of each i from its start. The arrays are changed.
+    Pairs are sorted by i, j and value. The draws of each i begin at its start; the arrays are
+    changed.
     """
     n = len(starts) - 1
     size = np.zeros(n + 1, np.int64)
@@ -116,7 +118,7 @@ def _merged(
     def merge(rows: slice) -> None:
         _merge(rows.start, rows.stop, starts, j, value, weight, size)
 
-    run(merge, threads.chunks(n, ROWS))
+    run(merge, threads.chunks(n, POINTS_PER_MERGE))
     ends = np.cumsum(size)
     for part in (j, value, weight):
         _close_gaps(starts, ends, part)

@@ -13,11 +13,11 @@ from auxhash.mac.affinity import build, draws
 from auxhash.mac.affinity.affinity import Affinity
 from auxhash.mac.affinity.folding import SIGNS
 
-THREADS = 1 << 14  # that draw at the same time
-EDGE = 5  # bytes: a partner, and the row of its (y, weight)
-MOST_DRAWS = 1 << 12  # of a point; more are drawn by the processor
-ROWS = np.array([(y, 1.0) for y in SIGNS])  # (y, weight) of dissimilar and similar draws
-SPAN = 1 << 14  # points whose edges are counted at once
+N_THREADS = 1 << 14  # that draw at the same time
+BYTES_PER_EDGE = 5  # bytes: a partner, and the row of its (y, weight)
+MAX_DRAWS = 1 << 12  # of a point; more are drawn by the processor
+SIGN_ROWS = np.array([(y, 1.0) for y in SIGNS])  # (y, weight) of dissimilar and similar draws
+POINTS_PER_STEP = 1 << 14  # points whose edges are counted at once
 COLUMNS = ("j", "row", "rows", "_i", "_starts", "_y", "_weight", "_kept")  # of an `Affinity`
 
 
@@ -28,8 +28,8 @@ def from_labels(
     n_dissimilar: int | None,
     rng: np.random.Generator,
 ) -> Affinity:
-    """As `affinity.from_labels`, on a GPU where it can: one label per point, not too many draws."""
-    few = n_similar and n_dissimilar and max(n_similar, n_dissimilar) <= MOST_DRAWS
+    """Draw pairs as `affinity.from_labels`; on the GPU if y is (n,) and draws are few."""
+    few = n_similar and n_dissimilar and max(n_similar, n_dissimilar) <= MAX_DRAWS
     if y.ndim != 1 or not few:
         return build.from_labels(y, n_similar, n_dissimilar, rng)
     assert n_similar is not None
@@ -64,13 +64,13 @@ class DeviceAffinity(Affinity):
     ) -> None:
         self.kind, self.n_points, self.device = "similarity", len(labels), device
         self.classes = np.unique(labels, return_inverse=True)[1].astype(np.int64)
-        self.groups, self.rows = self.classes, ROWS
+        self.groups, self.rows = self.classes, SIGN_ROWS
         self.drawn_as = labels, n_similar, n_dissimilar, seed
         self.n_draws = self._counted(n_similar, n_dissimilar)
         self.edges = self._drawn(n_similar, n_dissimilar, seed)
 
     def _counted(self, n_similar: int, n_dissimilar: int) -> int:
-        """All draws; warns, or raises, as `from_labels` does, where points have too few."""
+        """Count all draws; warn or raise, as `from_labels` does, where points have too few."""
         size = np.bincount(self.classes)[self.classes]
         had = np.minimum(n_similar, size - 1), np.minimum(n_dissimilar, self.n_points - size)
         build.warn_of_few(had, (n_similar, n_dissimilar), self.classes)
@@ -81,20 +81,20 @@ class DeviceAffinity(Affinity):
         size = np.bincount(self.classes)
         slots = 1 << (2 * max(n_similar, n_dissimilar)).bit_length()
         width = 64
-        n_threads = -(-min(THREADS, n) // width) * width
-        needed = 2 * EDGE * self.n_draws + 8 * slots * n_threads
+        n_threads = -(-min(N_THREADS, n) // width) * width
+        needed = 2 * BYTES_PER_EDGE * self.n_draws + 8 * slots * n_threads
         device.check_room(needed, f"storing {2 * self.n_draws:,} neighbours")
         sets = device.zeros((n_threads, slots), np.uint64)
         order = np.argsort(self.classes, kind="stable").astype(np.uint32)
         listed = (device.put(part) for part in (order, self.classes, np.cumsum(size)))
-        given = n, n_similar, n_dissimilar, *listed, np.uint64(seed), sets, slots
+        arguments = n, n_similar, n_dissimilar, *listed, np.uint64(seed), sets, slots
         kernels = device.kernels(draws.__file__, width)
         counts = device.zeros(n, np.int64)
         nothing = np.uint64(0)  # a pointer to nowhere
 
         def draw(*out: Any) -> None:
             sets.fill(0)
-            kernels("by_class", n_threads // width, *given, *out)
+            kernels("by_class", n_threads // width, *arguments, *out)
 
         draw(counts, nothing, nothing, nothing, nothing)
         indptr = device.zeros(n + 1, np.int64)
@@ -108,7 +108,7 @@ class DeviceAffinity(Affinity):
         return self.n_draws
 
     def on_processor(self) -> Affinity:
-        """The same pairs, folded, and drawn again by the processor once they are asked for."""
+        """Return these pairs, folded; the processor draws them again at the first request."""
         return LaterAffinity(self.drawn_as, self.classes)
 
     def total_weight(self) -> float:
@@ -121,10 +121,10 @@ class DeviceAffinity(Affinity):
         device, n_classes = self.device, int(classes.max()) + 1
         own, total = device.put(classes), np.zeros(n_classes**2)
         indptr, indices, _ = self.edges
-        for start in range(0, self.n_points, SPAN):
-            ends = indptr[start : start + SPAN + 1]
+        for start in range(0, self.n_points, POINTS_PER_STEP):
+            ends = indptr[start : start + POINTS_PER_STEP + 1]
             first, last = int(ends[0]), int(ends[-1])
-            source = np.repeat(own[start : start + SPAN], np.diff(ends))
+            source = np.repeat(own[start : start + POINTS_PER_STEP], np.diff(ends))
             cell = source * n_classes + own[indices[first:last]]
             total += device.fetch(np.bincount(cell, minlength=n_classes**2))
         return total.reshape(n_classes, n_classes)
@@ -148,7 +148,7 @@ class LaterAffinity(Affinity):
         return f"Affinity(pairs of {self.n_points} points, not drawn yet, y is a {self.kind})"
 
     def __getattr__(self, name: str) -> Any:
-        """What is missing until the pairs are drawn."""
+        """Draw the pairs when one of their columns is first asked for."""
         drawn_as = vars(self).get("_drawn_as")
         if name not in COLUMNS or drawn_as is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -110,7 +110,7 @@ class ClassifierHash(BaseHash):
 
 
 def boosted_trees(n_rounds: int = 200, depth: int = 4) -> ClassifierHash:
-    """Boosted decision trees for each bit, as many and as deep as in FastHash."""
+    """Return boosted decision trees for each bit, as many and as deep as in FastHash."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     trees = HistGradientBoostingClassifier(max_iter=n_rounds, max_depth=depth, early_stopping=False)
@@ -118,7 +118,7 @@ def boosted_trees(n_rounds: int = 200, depth: int = 4) -> ClassifierHash:
 
 
 def _decide(classifier: Any, F: Matrix) -> Array:
-    """Decision values (n,), positive for the class +1."""
+    """Return decision values (n,), positive for the class +1."""
     if hasattr(classifier, "decision_function"):
         return np.asarray(classifier.decision_function(F), np.float64)
     if hasattr(classifier, "predict_proba"):

@@ -22,10 +22,10 @@ from auxhash.compute.arrays import Array, Matrix
 from auxhash.compute.device import Device
 from auxhash.compute.peers import peers
 
-SHORT = 4  # points per feature, up to which the products of all pairs of points are kept
-CHEAP = 20  # operations per feature of a point: about five steps of conjugate gradients
-KEPT = 1 << 28  # bytes of the sums F'DF that are kept, at most
-ROWS = 1024  # of the products, per task of a thread
+MAX_POINTS_PER_FEATURE = 4  # up to which the products of all pairs of points are kept
+CG_OPERATIONS = 20  # operations per feature of a point: about five steps of conjugate gradients
+MAX_KEPT_BYTES = 1 << 28  # bytes of the sums F'DF that are kept, at most
+ROWS_PER_TASK = 1024  # of the products, per task of a thread
 
 
 class ExactSteps:
@@ -36,26 +36,27 @@ class ExactSteps:
     def __init__(self, F: Matrix, gram: Array, C: float, run: threads.Run) -> None:
         self.F, self.gram, self.C, self.run = F, gram, C, run
         self.products = None  # (n, n), of all pairs of points
-        if len(F) <= SHORT * F.shape[1]:
-            whole = F[:]
-            rows = threads.chunks(len(F), ROWS)
-            self.products = np.concatenate(run(lambda at: whole[at] @ whole.T, rows))
+        if len(F) <= MAX_POINTS_PER_FEATURE * F.shape[1]:
+            points = F[:]
+            rows = threads.chunks(len(F), ROWS_PER_TASK)
+            self.products = np.concatenate(run(lambda at: points[at] @ points.T, rows))
         self.sums: dict[int, tuple[Array, Array]] = {}  # D (n,) and the lower half of F'DF, of bits
-        self.most = KEPT // gram.nbytes  # bits with a higher number have theirs made anew
+        self.most = MAX_KEPT_BYTES // gram.nbytes  # bits with a higher number have theirs made anew
 
     def few(self, inside: Array) -> NDArray[np.bool_]:
-        """Which bits (b,) have so few points inside that they need nothing but exact steps."""
+        """Return a mask (b,) of bits with so few points inside that they need only exact steps."""
         count = (inside != 0).sum(axis=0, dtype=np.float64)
-        return np.asarray(self._by_points_cost(count) <= CHEAP * self.F.shape[0] * self.F.shape[1])
+        cost = self._by_points_cost(count)
+        return np.asarray(cost <= CG_OPERATIONS * self.F.shape[0] * self.F.shape[1])
 
     def cost(self, inside: Array) -> Array:
-        """Operations (b,) of the first step of each bit; the columns of `inside` (n, b) are D."""
+        """Estimate the operations (b,) of each first step; columns of `inside` (n, b) are D."""
         count = (inside != 0).sum(axis=0, dtype=np.float64)
         near = np.minimum(count, len(inside) - count)
         return np.minimum(self._by_features_cost(near), self._by_points_cost(count))
 
     def solve(self, bits: NDArray[np.int64], gradient: Array, inside: Array) -> Array:
-        """Steps (F, b) -H^-1 g; a bit is known by its number from one call to the next."""
+        """Return the steps (F, b) -H^-1 g; sums are kept from call to call by number of the bit."""
         step = np.empty_like(gradient)
 
         def one(column: int) -> None:
@@ -81,8 +82,10 @@ class ExactSteps:
         return self._by_features(self._sum(bit, known, D, changed), gradient)
 
     def _nearest(self, bit: int, D: Array) -> tuple[int, NDArray[np.int64]]:
-        """Which known sum is the nearest to F'DF (its diagonal is all 0, all 1, or the bit's own
-        of the step before), and the points where its diagonal is not D."""
+        """Return the known sum nearest to F'DF, and the points where its diagonal is not D.
+
+        Known are those whose diagonal is all 0 (0), all 1 (1) or the bit's last one (2).
+        """
         diagonals = [np.zeros(len(D)), np.ones(len(D))]
         diagonals += [self.sums[bit][0]] if bit in self.sums else []
         changed = [np.flatnonzero(diagonal != D) for diagonal in diagonals]
@@ -90,7 +93,7 @@ class ExactSteps:
         return known, changed[known]
 
     def _sum(self, bit: int, known: int, D: Array, changed: NDArray[np.int64]) -> Array:
-        """The lower half of F'DF, from a known sum, which differs from it by the changed points."""
+        """Return the lower half of F'DF, from a known sum, by adding the changed points."""
         if known == 2:
             before, total = self.sums[bit]
         else:
@@ -98,8 +101,8 @@ class ExactSteps:
             total = np.array(self.gram if known else np.zeros_like(self.gram), order="F")
         difference = D[changed] - before[changed]
         for way in (1.0, -1.0):
-            some = way * difference > 0
-            B = self.F[changed[some]] * np.sqrt(way * difference[some])[:, None]
+            changes = way * difference > 0
+            B = self.F[changed[changes]] * np.sqrt(way * difference[changes])[:, None]
             if len(B):
                 lapack.add_squares(way, B.T, total)
         if bit < self.most:
@@ -110,7 +113,7 @@ class ExactSteps:
         return _solved(total, 1 / (2 * self.C), gradient / (-2 * self.C))
 
     def by_points(self, rows: NDArray[np.int64], weight: Array, gradient: Array) -> Array:
-        """The step -H^-1 g (F,) of one bit, from the points inside and their weights."""
+        """Return the step -H^-1 g (F,) of one bit, from the points inside and their weights."""
         if not len(rows):
             return -gradient
         root = np.sqrt(weight)
@@ -124,7 +127,7 @@ class ExactSteps:
 
 
 class JoinedSteps:
-    """The same where the points are in several parts, n in all: by points, those of all parts."""
+    """The steps where the n points are in several parts: by points, those of all parts."""
 
     any_number = False
 
@@ -132,17 +135,17 @@ class JoinedSteps:
         self.F, self.gram, self.C, self.run, self.n = F, gram, C, run, n
 
     def few(self, inside: Array) -> NDArray[np.bool_]:
-        """Which bits (b,) have few points inside, in all parts together."""
+        """Return a mask (b,) of bits with few points inside, in all parts together."""
         count = peers().sum((inside != 0).sum(axis=0, dtype=np.float64))
         cost = _by_points_cost(count, len(self.gram), known=False)
-        return np.asarray(cost <= CHEAP * self.n * len(self.gram))
+        return np.asarray(cost <= CG_OPERATIONS * self.n * len(self.gram))
 
     def cost(self, inside: Array) -> Array:
-        """Infinite: no step is made of bits that have more inside than a few."""
+        """Return infinity: bits with more than a few points inside have no exact step."""
         return np.full(inside.shape[1], np.inf)
 
     def solve(self, bits: NDArray[np.int64], gradient: Array, inside: Array) -> Array:
-        """Steps (F, b) of bits with few points inside, as those of `ExactSteps`."""
+        """Return the steps (F, b) of bits with few points inside, as `ExactSteps` does."""
         step = -gradient
         if not len(bits):
             return step
@@ -161,7 +164,7 @@ class JoinedSteps:
 
 
 class DeviceSteps:
-    """The same on a GPU: each bit's sum is made anew, for it has the operations to spare."""
+    """The steps on a GPU: each bit's sum is computed anew, as operations are cheap there."""
 
     any_number = True
 
@@ -169,34 +172,34 @@ class DeviceSteps:
         self.F, self.C, self.device, self.size = F, C, device, len(gram)
 
     def few(self, inside: Array) -> NDArray[np.bool_]:
-        """None: conjugate gradients are tried first."""
+        """Return a mask (b,) without any bit: conjugate gradients are tried first."""
         return np.zeros(inside.shape[1], np.bool_)
 
     def cost(self, inside: Array) -> Array:
-        """Infinite: conjugate gradients, of all bits at once, are given many steps before."""
+        """Return infinity: conjugate gradients, of all bits at once, take many steps first."""
         return np.full(inside.shape[1], np.inf)
 
     def solve(self, bits: NDArray[np.int64], gradient: Array, inside: Array) -> Array:
-        """Steps (F, b) -H^-1 g."""
+        """Return the steps (F, b) -H^-1 g."""
         step, unit = np.empty_like(gradient), self.device.put(np.eye(self.size))
         for column in range(len(bits)):
             hessian = unit.copy()
             rows = np.flatnonzero(inside[:, column])
-            for chunk in threads.chunks(len(rows), self.device.rows(ROWS, self.size)):
-                some = rows[chunk]
-                part = self.F[some]
-                hessian += 2 * self.C * (part.T @ (part * inside[some, column][:, None]))
+            for chunk in threads.chunks(len(rows), self.device.rows(ROWS_PER_TASK, self.size)):
+                chosen = rows[chunk]
+                part = self.F[chosen]
+                hessian += 2 * self.C * (part.T @ (part * inside[chosen, column][:, None]))
             step[:, column] = -np.linalg.solve(hessian, gradient[:, column])
         return step
 
 
 def _by_points_cost(count: Array, size: int, known: bool) -> Array:
-    """Operations, for so many points inside; `known` says if their products are."""
+    """Estimate the operations for `count` points inside; `known`: their products are computed."""
     return np.where(count <= size, count**2 * (0 if known else size) + count**3 / 3, np.inf)
 
 
 def _solved(half: Array, ridge: float, right: Array) -> Array:
-    """x of (A + ridge I) x = right, from the lower half of A."""
+    """Solve (A + ridge I) x = right, from the lower half of A."""
     diagonal = half.diagonal().copy()
     factor = None
     while factor is None:

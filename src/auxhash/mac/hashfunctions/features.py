@@ -33,36 +33,36 @@ SINGLE_SHARE = 0.4  # that those in single precision alone may take
 TINY = float(np.finfo(np.float32).tiny)
 LARGEST = 1 << 28  # bytes of the features of all parts; of more, rows are computed when needed
 TALL = 8  # points per feature, at the least, of features that are computed when needed
-CHUNK = 4096  # points whose features are computed at once
-FIRST = 300  # points whose mean distance is the width of radial basis functions
+POINTS_PER_CHUNK = 4096  # points whose features are computed at once
+WIDTH_SAMPLE = 300  # points whose mean distance is the width of radial basis functions
 
 
 class FeatureMap(Protocol):
     """A map from raw X (n, D) to features (n, F)."""
 
     def fit(self, X: NDArray[Any], rng: np.random.Generator) -> "FeatureMap":
-        """A new map, learnt from the training points."""
+        """Return a new map, learnt from the training points."""
 
     def __call__(self, X: NDArray[Any]) -> Array: ...
 
 
 def rows_of(features: FeatureMap, X: NDArray[Any], width: int) -> Matrix | None:
-    """Features (n, width) of X with a 1 appended, where they had better not be a plain array.
+    """Return features (n, width) of X, a 1 appended, as a `Computed` matrix; None if needless.
 
     Those of large sets are computed when needed, if the map costs less than what is done with the
     features; on a GPU they come in both precisions, on the processor they are those of the array,
-    to the last bit. None if there is no need.
+    to the last bit.
     """
     n, device = len(X), devices.of(X)
     if not isinstance(features, Scaled | Unit):
         return None
 
     def make(rows: Numbers | slice, dtype: Any = np.float64) -> AnyArray:
-        some = X[rows]
-        found: AnyArray = device.empty((len(some), width), dtype)
-        features.into(some, found[:, :-1])
-        found[:, -1] = 1
-        return found
+        chosen = X[rows]
+        out: AnyArray = device.empty((len(chosen), width), dtype)
+        features.into(chosen, out[:, :-1])
+        out[:, -1] = 1
+        return out
 
     direct = isinstance(features, Unit) or (fits_single(X) and TINY < features.width < 1 / TINY)
 
@@ -78,14 +78,14 @@ def rows_of(features: FeatureMap, X: NDArray[Any], width: int) -> Matrix | None:
         return Resident(F, F.astype(np.float32))
     if n * width * 4 <= SINGLE_SHARE * device.free():
         kept: Single = device.empty((n, width), np.float32)
-        for rows in threads.chunks(n, device.rows(CHUNK, width)):
+        for rows in threads.chunks(n, device.rows(POINTS_PER_CHUNK, width)):
             kept[rows] = single(rows)
         return Computed((n, width), make, X, kept.__getitem__)
     return Computed((n, width), make, X, single)
 
 
 def are_too_large(n: int, width: int, device: devices.Device) -> bool:
-    """Whether features (n, width) had better be computed when needed than held.
+    """Return True if features (n, width) are to be computed when needed, not kept in memory.
 
     One process may hold all parts, if there are several. How many it does hold must not matter:
     what is learnt depends, in its last digits, on what is held.
@@ -96,26 +96,26 @@ def are_too_large(n: int, width: int, device: devices.Device) -> bool:
 
 
 def largest(X: NDArray[Any]) -> float:
-    """Bytes that the features of a training set may take on the device where X is."""
+    """Return the bytes that features of a training set may take on the device of X."""
     device = devices.of(X)
     return LARGEST / peers().n if device is devices.CPU else SHARE * device.free()
 
 
 def with_one(F: Array) -> Array:
-    """F with a column of 1 appended."""
-    found: Array = devices.of(F).empty((len(F), F.shape[1] + 1))
-    found[:, :-1], found[:, -1] = F, 1.0
-    return found
+    """Return F with a column of 1 appended."""
+    extended: Array = devices.of(F).empty((len(F), F.shape[1] + 1))
+    extended[:, :-1], extended[:, -1] = F, 1.0
+    return extended
 
 
 def moments(features: FeatureMap, X: NDArray[Any]) -> tuple[Array, Array]:
-    """Mean and variance of each feature of X, over the points of all parts."""
+    """Return mean and variance of each feature of X, over the points of all parts."""
     n = peers().sum(len(X))
     if not isinstance(X, Computed) and X.size * 8 <= largest(X):
         F = features(X)
         mean = peers().sum(F.sum(axis=0)) / n
         return mean, peers().sum(np.square(F - mean).sum(axis=0)) / n
-    chunks = threads.chunks(len(X), devices.of(X).rows(CHUNK, X.shape[1]))
+    chunks = threads.chunks(len(X), devices.of(X).rows(POINTS_PER_CHUNK, X.shape[1]))
     mean = peers().sum(sum(features(X[rows]).sum(axis=0) for rows in chunks)) / n
     squares = sum(np.square(features(X[rows]) - mean).sum(axis=0) for rows in chunks)
     return mean, peers().sum(squares) / n
@@ -195,7 +195,7 @@ class RadialBasis:
         scaled = self.scaled.fit(X, rng)
         drawn = np.sort(rng.permutation(len(X))[: share(self.n_centers, len(X))])
         chosen = devices.of(X).put(drawn)
-        first = peers().join(scaled(X[: share(FIRST, len(X))]))
+        first = peers().join(scaled(X[: share(WIDTH_SAMPLE, len(X))]))
         distance = np.sqrt(squared_distances(first, first))
         pairs = len(first) * (len(first) - 1)
         sigma = float(distance.sum() / pairs) if distance.any() else 1.0

@@ -18,7 +18,7 @@ from auxhash.mac.hashfunctions.protocol import BaseHash
 from auxhash.mac.hashfunctions.signs import Hyperplanes
 from auxhash.mac.hashfunctions.smooth import SmoothLinear
 
-CHUNK = 4096  # points per task of a thread
+POINTS_PER_TASK = 4096  # points per task of a thread
 
 
 @register("SVMHash")
@@ -51,26 +51,26 @@ class SVMHash(BaseHash):
             return with_one(self.map(X[rows]))
 
         with threads.pool() as run:
-            parts = Chunks(len(X), devices.of(X).rows(CHUNK, X.shape[1]), run)
+            parts = Chunks(len(X), devices.of(X).rows(POINTS_PER_TASK, X.shape[1]), run)
             features: Array = parts.join(compute)
         return features
 
     def training_features(self, X: NDArray[Any]) -> Matrix:
-        found = rows_of(self.map, X, X.shape[1] + 1)
-        return self.features(X) if found is None else found
+        computed = rows_of(self.map, X, X.shape[1] + 1)
+        return self.features(X) if computed is None else computed
 
     def outputs(self, X: NDArray[Any]) -> Array:
-        """What `decision` gives for the features of X, which are held for a part of X at a time."""
+        """Return `decision` of the features of X, computed for one part of X at a time."""
         if self.W is None:
             raise ValueError("the hash function is not fitted")
         W = self.W
         with threads.pool() as run:
-            parts = Chunks(len(X), devices.of(X).rows(CHUNK, X.shape[1]), run)
+            parts = Chunks(len(X), devices.of(X).rows(POINTS_PER_TASK, X.shape[1]), run)
             outputs: Array = parts.join(lambda rows: with_one(self.map(X[rows])) @ W)
         return outputs
 
     def hyperplanes(self) -> Hyperplanes | None:
-        """What gives the signs of `outputs` sooner, for functions of X itself; None for others."""
+        """Return hyperplanes that give the signs of `outputs` faster; None unless linear in X."""
         if self.W is None or not isinstance(self.map, Scaled):
             return None
         return Hyperplanes.of(self.W, self.map.low, self.map.width)
@@ -94,7 +94,7 @@ class SVMHash(BaseHash):
         return replace(learnt, C=self.C)
 
     def with_linear(self, W: Array) -> "SVMHash":
-        """This hash function with the outputs F @ W, W (F + 1, b), to start from."""
+        """Return this hash function with the outputs F @ W, W (F + 1, b), to start from."""
         return replace(self, W=W)
 
     def smooth(self, F: Matrix, rng: np.random.Generator) -> SmoothLinear:
@@ -110,7 +110,7 @@ class SVMHash(BaseHash):
             raise ValueError("the hash function is not fitted")
         W = self.W
         with threads.pool() as run:
-            parts = Chunks(len(F), devices.of(F).rows(CHUNK, F.shape[1]), run)
+            parts = Chunks(len(F), devices.of(F).rows(POINTS_PER_TASK, F.shape[1]), run)
             outputs: Array = parts.join(lambda rows: F[rows] @ W)
         return outputs
 

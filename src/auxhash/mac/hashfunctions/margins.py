@@ -12,12 +12,12 @@ from auxhash.compute import device as devices
 from auxhash.compute.arrays import Array, Matrix
 from auxhash.compute.parts import Parts
 
-FEW_LENGTHS, LENGTHS = 4, 50  # of a step that are tried, at least and at most
-LEAST_ROWS, MOST_BLOCKS = 64, 1024  # of a GPU that sums over points
+MIN_LENGTHS, MAX_LENGTHS = 4, 50  # of a step that are tried, at least and at most
+MIN_ROWS_PER_BLOCK, MAX_BLOCKS = 64, 1024  # of a GPU that sums over points
 
 
 class Margins:
-    """Those of codes Z (n, b) and features F (n, F); s (n, b) or (1, 1) weighs points."""
+    """Margins for codes Z (n, b) and features F (n, F); s (n, b) or (1, 1) weighs points."""
 
     def __init__(self, F: Matrix, Z: NDArray[np.int8], s: Array | None, parts: Parts) -> None:
         self.F, self.parts, self.device = F, parts, devices.of(F)
@@ -30,7 +30,7 @@ class Margins:
         self.s = self.device.columns(self.s, bits) if self.s.shape[1] > 1 else self.s
 
     def of(self, W: Array) -> Array:
-        """The margins (n, b) of weights W (F, b)."""
+        """Return the margins (n, b) of weights W (F, b)."""
         M: Array = self.device.empty(self.Z.shape)
         self.parts.each(lambda rows: np.multiply(self.Z[rows], self.F[rows] @ W, out=M[rows]))
         return M
@@ -52,7 +52,7 @@ class Margins:
     def length(
         self, M: Array, change: Array, slope: Array, curve: Array, enough: Array, C: float
     ) -> Array:
-        """The best length (b,) of each step, by Newton's method in one variable.
+        """Find the best length (b,) of each step, by Newton's method in one variable.
 
         The slope along a step is curve * length + slope, less a sum over the points whose margins
         M the step changes by `change`. It rises with the length, by pieces of straight lines, and
@@ -61,7 +61,7 @@ class Margins:
         """
         length = np.ones_like(slope)
         low, high = np.zeros_like(length), np.full_like(length, np.inf)
-        for number in range(LENGTHS):
+        for number in range(MAX_LENGTHS):
 
             def part(rows: slice, length: Array = length) -> Array:
                 slack = np.maximum(0.0, 1.0 - M[rows] - length * change[rows])
@@ -73,7 +73,7 @@ class Margins:
             low = np.where(value < 0, np.maximum(low, length), low)
             high = np.where(value > 0, np.minimum(high, length), high)
             newton = length - value / (curve + second)
-            if number < FEW_LENGTHS - 1:
+            if number < MIN_LENGTHS - 1:
                 length = newton
                 continue
             far = np.abs(value) > enough
@@ -82,15 +82,15 @@ class Margins:
             length = np.where(far, kept, newton)
             if not far.any():
                 break
-        found: Array = length
-        return found
+        result: Array = length
+        return result
 
     def _weight(self, rows: slice) -> Array:
         return self.s if len(self.s) == 1 else self.s[rows]
 
 
 class DeviceMargins(Margins):
-    """The same on a GPU, whose kernels take codes in double precision."""
+    """Margins on a GPU, whose kernels take codes in double precision."""
 
     def __init__(self, F: Matrix, Z: NDArray[np.int8], s: Array | None, parts: Parts) -> None:
         super().__init__(F, Z, s, parts)
@@ -108,26 +108,26 @@ class DeviceMargins(Margins):
         length, low, high = np.ones_like(slope), np.zeros_like(slope), np.full_like(slope, np.inf)
         partial, far = self._partial(M, 2), self.device.empty(len(length), np.bool_)
         run = self.device.kernels(__file__)
-        for number in range(LENGTHS):
-            late = number >= FEW_LENGTHS - 1
+        for number in range(MAX_LENGTHS):
+            late = number >= MIN_LENGTHS - 1
             self._over("slopes", M, M, change, self.s, self.s.size, length, partial)
             numbers = np.float64(2 * C), np.bool_(late), len(length)
-            given = partial, len(partial), slope, curve, enough, *numbers
-            run("next_lengths", len(length), *given, low, high, length, far)
+            arguments = partial, len(partial), slope, curve, enough, *numbers
+            run("next_lengths", len(length), *arguments, low, high, length, far)
             if late and not self.device.fetch(far).any():
                 break
         return length
 
     def _partial(self, M: Array, kinds: int) -> Any:
-        """Room for the sums of each block."""
+        """Return a buffer for the sums of each block."""
         return self.device.empty((-(-len(M) // _rows_per_block(len(M))), kinds, M.shape[1]))
 
     def _over(self, name: str, M: Array, *args: Any) -> None:
         """Run the kernel on the points, cut into blocks."""
-        *given, partial = args
+        *arguments, partial = args
         sizes = *M.shape, _rows_per_block(len(M))
-        self.device.kernels(__file__)(name, len(partial), *given, *sizes, partial)
+        self.device.kernels(__file__)(name, len(partial), *arguments, *sizes, partial)
 
 
 def _rows_per_block(n: int) -> int:
-    return max(LEAST_ROWS, -(-n // MOST_BLOCKS))
+    return max(MIN_ROWS_PER_BLOCK, -(-n // MAX_BLOCKS))

@@ -8,19 +8,19 @@ from numpy.typing import NDArray
 
 from auxhash.compute import device as devices
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, held
+from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, in_memory
 from auxhash.compute.checks import flag, number, numbers, whole
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import svm
 from auxhash.mac.hashfunctions.features import Scaled, Unit, are_too_large, moments
-from auxhash.mac.hashfunctions.linear import CHUNK, linear
+from auxhash.mac.hashfunctions.linear import POINTS_PER_TASK, linear
 from auxhash.mac.hashfunctions.protocol import BaseHash
 from auxhash.mac.hashfunctions.smooth import SmoothNetwork, ThinnedNetwork
 
-SEEN = 256  # hidden units that the h step looks at: SVMs over all of a wide layer take too long
-FEW, MANY = 2000, 8000  # training points
+H_STEP_UNITS = 256  # hidden units in the h step: SVMs over all of a wide layer take too long
+POINTS_FOR_1024, POINTS_FOR_2048 = 2000, 8000  # training points for as many units
 CHOICES = ((0.5, 0.1), (0.5, 0.5), (0.7, 0.3), (0.7, 0.5))  # dropout and noise, on validation
 
 
@@ -33,10 +33,10 @@ class Suited(NamedTuple):
 
     @classmethod
     def to(cls, n: int) -> "Suited":
-        """What suits n training points: the more of them, the wider the layer can be."""
-        if n < FEW:
+        """Return the defaults for n training points: the more points, the wider the layer."""
+        if n < POINTS_FOR_1024:
             return cls(512, 0.5, 0.5)
-        return cls(1024, 0.5, 0.5) if n < MANY else cls(2048, 0.7, 0.3)
+        return cls(1024, 0.5, 0.5) if n < POINTS_FOR_2048 else cls(2048, 0.7, 0.3)
 
 
 @register("NetworkHash")
@@ -92,9 +92,9 @@ class NetworkHash(BaseHash):
         return replace(self, map=scaled, V=np.vstack([V, -mean @ V]), **layer._asdict())
 
     def _layer_for(self, n: int) -> Suited:
-        """The settings of the layer for n points: those given, the others as suits them."""
-        given = {name: getattr(self, name) for name in Suited._fields}
-        return Suited.to(n)._replace(**{k: v for k, v in given.items() if v is not None})
+        """Return the settings of the layer for n points, defaults in place of None."""
+        settings = {name: getattr(self, name) for name in Suited._fields}
+        return Suited.to(n)._replace(**{k: v for k, v in settings.items() if v is not None})
 
     def features(self, X: NDArray[Any]) -> Array:
         return replace(linear(), map=self.map).features(X)
@@ -117,8 +117,8 @@ class NetworkHash(BaseHash):
         W: Array = device.zeros(shape) if self.W is None else self.W.copy()
         chosen = device.put(bits)
         W[:, chosen] = 0
-        W[:SEEN, chosen] = new[:SEEN, chosen]
-        W[self.V.shape[1] :, chosen] = new[SEEN:, chosen]
+        W[:H_STEP_UNITS, chosen] = new[:H_STEP_UNITS, chosen]
+        W[self.V.shape[1] :, chosen] = new[H_STEP_UNITS:, chosen]
         return replace(self, W=W)
 
     def take(self, other: "NetworkHash", bits: NDArray[np.int64]) -> "NetworkHash":
@@ -128,7 +128,7 @@ class NetworkHash(BaseHash):
         if self.W is None:
             raise ValueError("the hash function is not fitted")
         n_hidden = len(self.W) - F.shape[1]
-        if n_hidden > SEEN and not self.W[SEEN:n_hidden].any():  # before refinement
+        if n_hidden > H_STEP_UNITS and not self.W[H_STEP_UNITS:n_hidden].any():  # before refinement
             return self._narrow().decision(F)
         return self._hidden(F, self.W)
 
@@ -143,7 +143,7 @@ class NetworkHash(BaseHash):
         return replace(learnt, C=self.C)
 
     def with_linear(self, W: Array) -> "NetworkHash":
-        """This hash function with the outputs F @ W, W (D + 1, b): no unit counts yet."""
+        """Return this hash function with the outputs F @ W, W (D + 1, b): no unit counts yet."""
         if self.V is None:
             raise ValueError("the hash function is not prepared")
         none = devices.of(W).zeros((self.V.shape[1], W.shape[1]))
@@ -158,9 +158,9 @@ class NetworkHash(BaseHash):
         kind = ThinnedNetwork if thinned else SmoothNetwork
         return kind(F, self.V, self.W, self.decay, layer.dropout, layer.noise, rng)
 
-    def alternatives(self, given: Any) -> "list[NetworkHash]":
-        """This network with other dropout and noise, where `given` leaves both open."""
-        if given.dropout is not None or given.noise is not None:
+    def alternatives(self, original: Any) -> "list[NetworkHash]":
+        """Return this network with other dropout and noise, where `original` leaves both open."""
+        if original.dropout is not None or original.noise is not None:
             return []
         others = [pair for pair in CHOICES if pair != (self.dropout, self.noise)]
         return [replace(self, dropout=d, noise=n) for d, n in others]
@@ -170,20 +170,22 @@ class NetworkHash(BaseHash):
         return replace(self, V=V, W=W)
 
     def _narrow(self) -> "NetworkHash":
-        """This network with the units that the h step looks at, and no others."""
-        if self.V is None or self.V.shape[1] <= SEEN:
+        """Return this network with the units that the h step looks at, and no others."""
+        if self.V is None or self.V.shape[1] <= H_STEP_UNITS:
             return self
         n_hidden = self.V.shape[1]
-        W = None if self.W is None else np.vstack([self.W[:SEEN], self.W[n_hidden:]])
-        return replace(self, V=self.V[:, :SEEN], W=W)
+        W = None if self.W is None else np.vstack([self.W[:H_STEP_UNITS], self.W[n_hidden:]])
+        return replace(self, V=self.V[:, :H_STEP_UNITS], W=W)
 
     def _layer(self, F: Matrix) -> Matrix:
-        """The hidden layer with the features appended; computed when needed if the features are,
-        or if it is too large to be held."""
+        """Return the hidden layer with the features appended.
+
+        It is computed when needed if the features are, or if it is too large.
+        """
         if self.V is None:
             return self._hidden(F)
         V, width = self.V, self.V.shape[1] + F.shape[1]
-        if held(F) is not None and not are_too_large(len(F), width, devices.of(V)):
+        if in_memory(F) is not None and not are_too_large(len(F), width, devices.of(V)):
             return self._hidden(F)
 
         def make(rows: Numbers | slice) -> Array:
@@ -193,7 +195,7 @@ class NetworkHash(BaseHash):
         return Computed((len(F), width), make, V)
 
     def _hidden(self, F: Matrix, W: Array | None = None) -> Array:
-        """The hidden layer with the features appended, times W if given."""
+        """Return the hidden layer with the features appended, times W unless None."""
         if self.V is None:
             raise ValueError("the hash function is not prepared")
         V = self.V
@@ -204,7 +206,9 @@ class NetworkHash(BaseHash):
             return hidden if W is None else hidden @ W
 
         with threads.pool() as run:
-            parts = Chunks(len(F), devices.of(F).rows(CHUNK, V.shape[1] + F.shape[1]), run)
+            parts = Chunks(
+                len(F), devices.of(F).rows(POINTS_PER_TASK, V.shape[1] + F.shape[1]), run
+            )
             layer: Array = parts.join(compute)
         return layer
 

@@ -1,4 +1,4 @@
-"""Where gradient steps on a hash function stand: what they need to go on after an interruption."""
+"""State of gradient steps on a hash function, to go on from after an interruption."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from auxhash.mac.hashfunctions.protocol import HashFunction
 @register("Position")
 @dataclass(frozen=True)
 class Position:
-    """All that the next step depends on."""
+    """State that the next gradient step depends on."""
 
     reports: int  # of L(h), made so far
     h: HashFunction  # as these steps have left it
@@ -24,7 +24,7 @@ class Position:
     order: Numbers  # of the points in this round over them
     used: int  # points of `order` that were in a step
     drawn: list[Single]  # random numbers that several steps use
-    objective: list[Single]  # what the objective has learnt beside
+    objective: list[Single]  # state of the objective itself
 
     def check_read(self) -> None:
         whole("reports", self.reports, 0)

@@ -27,7 +27,7 @@ class HashFunction(Protocol):
         """Learn from raw X (n, D) how to compute features from it: scaling, centres."""
 
     def features(self, X: NDArray[Any]) -> Array:
-        """Features (n, F) of raw X; of a training set they are computed once."""
+        """Compute features (n, F) of raw X; of a training set they are computed once."""
 
     def refit(
         self, F: Matrix, Z: Codes, bits: NDArray[np.int64], weight: Array | None = None
@@ -35,27 +35,27 @@ class HashFunction(Protocol):
         """Train the given bits on the columns of Z (n, b), points weighted by `weight` (n, b)."""
 
     def take(self, other: Self, bits: NDArray[np.int64]) -> Self:
-        """This hash function with the given bits of another."""
+        """Return this hash function with the given bits of another."""
 
     def decision(self, F: Matrix) -> Array:
-        """Real-valued outputs (n, b); a bit is +1 where its output is not negative."""
+        """Return real-valued outputs (n, b); a bit is +1 where its output is not negative."""
 
 
 class SmoothHashFunction(HashFunction, Protocol):
     """A hash function that refinement can improve: its outputs have gradients."""
 
     def smooth(self, F: Matrix, rng: np.random.Generator) -> Smooth | SelfMoving:
-        """Its outputs for the training features F, as a function of its parameters."""
+        """Return its outputs for training features F as a function of its parameters."""
 
     def moved(self, weights: list[Array]) -> Self:
-        """This hash function with other parameters, as `Smooth.weights` gives them."""
+        """Return this hash function with other parameters, as `Smooth.weights` returns them."""
 
 
 class StartedLinearly(SmoothHashFunction, Protocol):
     """A hash function that can be trained by gradients alone, from projections of its features."""
 
     def with_linear(self, W: Array) -> Self:
-        """This hash function with the outputs F @ W, W (F, b), of its features, to start from."""
+        """Return this hash function with outputs F @ W, W (F, b), to start from."""
 
 
 class BaseHash(HashFunction):
@@ -64,52 +64,52 @@ class BaseHash(HashFunction):
     shared = False  # whether bits share all layers: all are trained together, and `take` never used
 
     def kind(self) -> list[str]:
-        """Names of its class and of the classes of its parts, which must stay in a warm start."""
+        """Return the names of its class and of its parts' classes, fixed in a warm start."""
         return [type(self).__name__]
 
     def training_features(self, X: NDArray[Any]) -> Matrix:
-        """Features of a training set, as `features`; large ones may be computed when needed."""
+        """Compute features of a training set; large ones may be computed when needed."""
         return self.features(X)
 
     def check_bits(self, F: Matrix, n_bits: int) -> None:
         """Raise ValueError unless it can have n_bits outputs for points like F."""
 
     def outputs(self, X: NDArray[Any]) -> Array:
-        """What `decision` gives for the features of raw X, to the last bit."""
+        """Return `decision` of the features of raw X, to the last bit."""
         return self.decision(self.features(X))
 
     def hyperplanes(self) -> Hyperplanes | None:
-        """What gives the signs of `outputs` sooner, if anything does."""
+        """Return hyperplanes that give the signs of `outputs` faster; None if there are none."""
         return None
 
     def average(self, other: Self, share: float, F: Matrix) -> Self | None:
-        """This one moved towards another that was trained from it, by `share` of the way.
+        """Move towards another hash function, trained from this one, by `share` of the way.
 
         F scales the outputs. None where no average can be taken.
         """
         return None
 
     def go_on_from(self, learnt: Self) -> Self:
-        """What another of its kind has learnt, with the settings of this one, for a warm start."""
+        """Return `learnt`, of the same kind, with the settings of this one, for a warm start."""
         return learnt
 
-    def alternatives(self, given: Any) -> list[Self]:
-        """Other forms of it to choose among on points held out, of what is left open by `given`.
+    def alternatives(self, original: Any) -> list[Self]:
+        """Return other forms to choose among on held-out points, as far as `original` leaves open.
 
-        `given` is the hash function as it was before it was prepared.
+        `original` is the hash function as it was before it was prepared.
         """
         return []
 
     def blank(self, n: int) -> NDArray[Any] | None:
-        """n points of zeros, of the shape and type it was prepared for; None if they are rows."""
+        """Return n zero points of the shape and type it was prepared for; None for plain rows."""
         return None
 
     def given(self) -> dict[str, Any]:
-        """The fields that no file holds, by name: code."""
+        """Return the fields that no file stores, by name: code."""
         return {}
 
     def export_onnx(self, path: str | os.PathLike[str], n_bits: int, dtype: str) -> bool:
-        """Write its own ONNX graph, from raw points to packed codes; returns whether it has one."""
+        """Write its ONNX graph, from raw points to packed codes; return False if it has none."""
         return False
 
 
@@ -141,12 +141,12 @@ class PlainHash(BaseHash):
 
 
 def with_defaults(h: HashFunction) -> BaseHash:
-    """The hash function itself, if it derives from `BaseHash`; else with the defaults added."""
+    """Return h itself, if it derives from `BaseHash`; else h with the defaults added."""
     return h if isinstance(h, BaseHash) else PlainHash(h)
 
 
-def is_hash_function(given: Any) -> TypeGuard[HashFunction]:
-    return _has(given, "prepare", "features", "refit", "take", "decision")
+def is_hash_function(candidate: Any) -> TypeGuard[HashFunction]:
+    return _has(candidate, "prepare", "features", "refit", "take", "decision")
 
 
 def is_smooth(h: Any) -> TypeGuard[SmoothHashFunction]:
@@ -161,6 +161,6 @@ def is_shared(h: Any) -> bool:
     return isinstance(h, BaseHash) and h.shared
 
 
-def _has(given: Any, *methods: str) -> bool:
-    """Whether it has these methods; isinstance would not see those of a `__getattr__`."""
-    return all(callable(getattr(given, name, None)) for name in methods)
+def _has(candidate: Any, *methods: str) -> bool:
+    """Return True if it has these methods; isinstance would not see those of a `__getattr__`."""
+    return all(callable(getattr(candidate, name, None)) for name in methods)

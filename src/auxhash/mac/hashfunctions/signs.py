@@ -20,19 +20,19 @@ from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import intrinsic, kernel
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
-HELD_BY_SINGLE = (np.float32, np.float16, np.uint8, np.int8, np.uint16, np.int16)
+SINGLE_TYPES = (np.float32, np.float16, np.uint8, np.int8, np.uint16, np.int16)
 SLOP = 1.02  # factor on every bound: products of roundings, and the rounding of the bounds
-MOST_FEATURES = 200_000  # for which SLOP is enough
-BLOCK = 1024  # features that are summed at a time in single precision: rounding grows with them
+MAX_FEATURES = 200_000  # for which SLOP is enough
+FEATURES_PER_BLOCK = 1024  # summed at a time in single precision: rounding grows with them
 TINY = {SINGLE: 2.0**-124, DOUBLE: 2.0**-1020}  # more than a product loses that is subnormal
-MOST = float(np.finfo(DOUBLE).max)
+LARGEST_DOUBLE = float(np.finfo(DOUBLE).max)
 LARGEST = {SINGLE: 2.0**120, DOUBLE: 2.0**1000}  # sums up to here are far from infinity
-CACHED = 1 << 20  # bytes of points and products that are made at once: few enough to be cached
-LEAST = 256  # points that are multiplied at once, however long they are; a power of 2, as all
+CACHE_BYTES = 1 << 20  # bytes of points and products that are made at once: few enough to be cached
+MIN_POINTS = 256  # points that are multiplied at once, however long they are; a power of 2, as all
 SIXTEEN = 16  # products that are compared at once
 GROWN, FAR = 1.1, 4.0  # bounds are for points so much longer than these, and for no less
-TOO_NEAR = GIVEN_UP = -1  # what kernels say where bounds are not enough
-OPEN = 1 / 32  # of the products; where more stay open, it is quicker to compute all of them anew
+TOO_NEAR = GIVEN_UP = -1  # sentinels of kernels, where bounds are not enough
+MAX_OPEN_SHARE = 1 / 32  # of products; if more are open, computing all anew is quicker
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Hyperplanes:
 
     @classmethod
     def of(cls, W: Array, low: float, width: float) -> "Hyperplanes | None":
-        """Those of the weights W (D + 1, b); None if they reach the ends of the double range."""
+        """Make the hyperplanes of weights W (D + 1, b); None if these are out of range."""
         weights, bias = W[:-1], W[-1]
-        if not 0 < len(weights) <= MOST_FEATURES:
+        if not 0 < len(weights) <= MAX_FEATURES:
             return None
         with np.errstate(all="ignore"):
             power = -np.frexp(np.abs(weights).max(axis=0))[1].astype(np.int64)
@@ -77,7 +77,7 @@ class Hyperplanes:
             return None
         constant = ~V.any(axis=0)
         threshold[constant] = np.where(bias[constant] >= 0, -np.inf, np.inf)
-        n_blocks = -(-len(V) // BLOCK)
+        n_blocks = -(-len(V) // FEATURES_PER_BLOCK)
         return cls(
             V={SINGLE: np.array_split(V.astype(SINGLE), n_blocks), DOUBLE: [V]},
             rows=np.ascontiguousarray(V.T),
@@ -92,24 +92,24 @@ class Hyperplanes:
         )
 
     def codes(self, X: NDArray[Any], rooms: "Rooms | None" = None) -> Packed | None:
-        """Packed codes (n, n_bytes) of raw X (n, D); None where the outputs have to say.
+        """Return packed codes (n, n_bytes) of raw X (n, D); None if the outputs must decide.
 
         `rooms` are those of earlier calls in this thread, to be used again.
         """
         if X.shape[1] != self.rows.shape[1]:
             return None
         rooms = {} if rooms is None else rooms
-        found = self._codes(X, SINGLE, rooms) if X.dtype in HELD_BY_SINGLE else None
-        return self._codes(X, DOUBLE, rooms) if found is None else found
+        packed = self._codes(X, SINGLE, rooms) if X.dtype in SINGLE_TYPES else None
+        return self._codes(X, DOUBLE, rooms) if packed is None else packed
 
     def _codes(self, X: NDArray[Any], dtype: np.dtype[Any], rooms: "Rooms") -> Packed | None:
-        """The same from products in one precision; None where these do not say enough."""
+        """Return packed codes from products in one precision; None if too many are undecided."""
         n_bits = len(self.threshold)
         room = rooms.get(dtype.name)
         if room is None:
             room = rooms[dtype.name] = Room(n_bits, X.shape[1], dtype)
         packed = np.empty((len(X), 2 * -(-n_bits // SIXTEEN)), np.uint8)
-        left = OPEN * len(X) * n_bits
+        left = MAX_OPEN_SHARE * len(X) * n_bits
         ready = X.dtype == dtype and X.flags.c_contiguous and X.flags.aligned
         as_it_is = ready and len(self.V[dtype]) == 1
         at_once = max(1, len(X)) if as_it_is else room.n_points  # what is copied stays in the cache
@@ -121,7 +121,7 @@ class Hyperplanes:
         return packed[:, : n_bytes(n_bits)]
 
     def _decided(self, points: NDArray[Any], packed: Packed, room: "Room", most: float) -> float:
-        """Pack the signs of some points; gives the number computed anew, infinity to give up."""
+        """Pack the signs of points; return the number computed anew, infinity to give up."""
         dtype, n_done, n_anew = points.dtype, 0, 0
         while n_done < len(points):
             left = points[n_done:], packed[n_done:], most - n_anew
@@ -137,7 +137,7 @@ class Hyperplanes:
         return n_anew
 
     def _stays_finite(self, length: float, dtype: np.dtype[Any]) -> bool:
-        """Whether no sum can overflow, here or in the outputs; False for NaN."""
+        """Return True if no sum can overflow, here or in the outputs; False for NaN."""
         furthest = length + abs(self.low)
         sums = furthest, furthest / self.width, furthest * self.steep + self.level
         return length * float(self.norm.max()) < LARGEST[dtype] and all(
@@ -145,11 +145,11 @@ class Hyperplanes:
         )
 
     def _own_bounds(self, length: float) -> tuple[Array, Array]:
-        """The thresholds of what is computed anew, and how near to them it does not tell."""
+        """Return the thresholds of outputs computed anew, and the errors around them."""
         return self.threshold, length * self.slope + self.offset
 
     def _bounds(self, length: float, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Products below the first are below the threshold, those above the second above it."""
+        """Return bounds: products below the first, or above the second, are decided."""
         slope, offset = self.slope, self.offset
         if dtype == SINGLE:
             blocks = self.V[SINGLE]
@@ -166,18 +166,18 @@ class Hyperplanes:
 
 
 def _read_only(X: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """X in this precision, as if it came from a memory map: kernels are compiled for one kind."""
+    """Return X in this precision and read-only, so that kernels are compiled for one kind."""
     points = np.require(np.asarray(X), dtype, ["C", "ALIGNED"]).view()
     points.flags.writeable = False
     return points
 
 
 class Room:
-    """Room for the products of some points, used again and again, and the bounds that these had."""
+    """Reusable buffer for the products of a chunk of points, with their bounds."""
 
     def __init__(self, n_bits: int, n_features: int, dtype: np.dtype[Any]) -> None:
-        n_cached = CACHED // ((n_features + n_bits) * dtype.itemsize)
-        self.n_bits, self.n_points = n_bits, max(LEAST, 1 << n_cached.bit_length() >> 1)
+        n_cached = CACHE_BYTES // ((n_features + n_bits) * dtype.itemsize)
+        self.n_bits, self.n_points = n_bits, max(MIN_POINTS, 1 << n_cached.bit_length() >> 1)
         # One after the other, and a few more: the last ones are read sixteen at a time, too.
         self.products = np.zeros(self.n_points * n_bits + SIXTEEN, dtype)
         self.lost = n_features * TINY[dtype]  # of a squared length, at most
@@ -186,7 +186,7 @@ class Room:
         self.squares = 0.0, -1.0  # no point has such a length
 
     def length(self, square: float) -> float:
-        """No less than the length of what has this square, as it was computed."""
+        """Return an upper bound of the length whose computed square this is."""
         return float(SLOP * np.sqrt(square + self.lost))
 
     def set_bounds(
@@ -195,23 +195,24 @@ class Room:
         bounds: tuple[NDArray[Any], NDArray[Any]],
         own_bounds: tuple[Array, Array],
     ) -> None:
-        """For points of up to this length, if not all of them are far shorter."""
+        """Set the bounds for points of up to this length, if not all are far shorter."""
         more = -self.n_bits % SIXTEEN
         lower, upper = (np.pad(bound, (0, more), constant_values=np.nan) for bound in bounds)
         self.bounds = lower, upper, *own_bounds
         longest = length / SLOP
-        most = min(longest * longest, MOST)  # an infinite square would be that of any point
+        # An infinite square would be that of any point.
+        most = min(longest * longest, LARGEST_DOUBLE)
         self.squares = most / FAR**2 - self.lost, most - self.lost
 
     def is_for(self, square: float) -> bool:
-        """Whether the bounds are for points of which the longest has this squared length."""
+        """Return True if the bounds suit points of which the longest has this squared length."""
         shortest, longest = self.squares
         return shortest <= square <= longest
 
     def decide(
         self, points: NDArray[Any], packed: Packed, most: float, V: list[NDArray[Any]], rows: Array
     ) -> tuple[int, int, float]:
-        """As `_decide`; with V in several blocks, for no more than `n_points`."""
+        """Run `_decide`; with V in several blocks, on no more than `n_points` points."""
         if len(V) == 1:
             room = self.products, self.n_points, *self.squares
             done, anew, square = _decide(points, V[0], rows, *self.bounds, *room, packed, most)
@@ -225,10 +226,10 @@ class Room:
 
     def _multiply(self, points: NDArray[Any], V: list[NDArray[Any]]) -> None:
         """points @ V, V in blocks of rows: what NumPy multiplies without copying a part first."""
-        found = self.products[: len(points) * self.n_bits].reshape(len(points), self.n_bits)
-        found[:], at = 0, 0
+        products = self.products[: len(points) * self.n_bits].reshape(len(points), self.n_bits)
+        products[:], at = 0, 0
         for block in V:
-            found += points[:, at : at + len(block)] @ block
+            products += points[:, at : at + len(block)] @ block
             at += len(block)
 
 
@@ -335,10 +336,10 @@ def _pack(
     n_anew = 0
     for i in range(len(points)):
         for j in range(0, len(lower), SIXTEEN):
-            found = _sixteen(products, lower, upper, i * len(rows) + j, j)
-            packed[i, j // 8] = np.uint8(found)
-            packed[i, j // 8 + 1] = np.uint8(found >> np.uint64(8))
-            near = found >> np.uint64(16)
+            mask = _sixteen(products, lower, upper, i * len(rows) + j, j)
+            packed[i, j // 8] = np.uint8(mask)
+            packed[i, j // 8 + 1] = np.uint8(mask >> np.uint64(8))
+            near = mask >> np.uint64(16)
             if near:
                 more = _anew(points, rows, threshold, error, packed, i, j, near)
                 if more == TOO_NEAR:

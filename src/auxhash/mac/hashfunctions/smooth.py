@@ -14,14 +14,14 @@ import numpy as np
 
 from auxhash.compute import device as devices
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, Single, fits_single, held
+from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, Single, fits_single, in_memory
 from auxhash.compute.device import Device
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 
-CHUNK = 2048  # points per task of a thread
-GROUP = 125  # points of a batch that leave out the same units
-POOL = 1 << 21  # normal numbers, of which groups take a part: to draw them takes long
+POINTS_PER_TASK = 2048  # points per task of a thread
+POINTS_PER_GROUP = 125  # points of a batch that leave out the same units
+NOISE_POOL = 1 << 21  # normal numbers, of which groups take a part: to draw them takes long
 HIDDEN_RATE = 0.1  # of the steps of a hidden layer, relative to those of a linear one
 
 
@@ -34,26 +34,26 @@ class Smooth(Protocol):
     normalize_every: int  # steps
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Draw what is random in the following steps from this generator."""
+        """Draw the random numbers of the following steps from this generator."""
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
-        """Outputs a (rows, b) of these training points."""
+        """Return the outputs a (rows, b) of these training points."""
 
     def batch(self, rows: Numbers, run: threads.Run) -> Single:
-        """The same for the points of a step, with what makes training harder: noise, dropout."""
+        """Return the outputs of the points of a step, with noise and dropout."""
 
     def gradients(self, rows: Numbers, pull: Single, run: threads.Run) -> list[Single]:
-        """Gradients of sum(a * pull) plus the weight decay term, for each parameter."""
+        """Return the gradients of sum(a * pull) plus the weight decay term, for each parameter."""
 
     def normalize(self) -> None:
         """Scale each bit's outputs to unit deviation again."""
 
     def weights(self) -> list[Array]:
-        """The parameters as weights of the features themselves."""
+        """Return the parameters as weights of the features themselves."""
 
 
 class Moment(NamedTuple):
-    """Where gradient steps stand."""
+    """Progress of the gradient steps."""
 
     step: int  # from 0
     done: float  # share of all steps that are made
@@ -62,30 +62,30 @@ class Moment(NamedTuple):
 
 @runtime_checkable
 class SelfMoving(Protocol):
-    """Outputs of parameters that are not NumPy's, and which moves them itself; see `Smooth`."""
+    """Outputs of parameters that are not NumPy's, with its own optimiser; see `Smooth`."""
 
     normalize_every: int  # steps
 
     def begin(self, rng: np.random.Generator) -> None:
-        """As in `Smooth`."""
+        """Draw the random numbers of the following steps from this generator."""
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
-        """As in `Smooth`."""
+        """Return the outputs a (rows, b) of these training points."""
 
     def batch(self, rows: Numbers, run: threads.Run) -> Single:
-        """As in `Smooth`."""
+        """Return the outputs of the points of a step, with noise and dropout."""
 
     def move(self, rows: Numbers, pull: Single, moment: Moment, run: threads.Run) -> None:
-        """One step down sum(a * pull), for the outputs that `batch` gave for these rows."""
+        """Make one step down sum(a * pull), a the outputs that `batch` returned for these rows."""
 
     def normalize(self) -> None:
-        """As in `Smooth`."""
+        """Scale each bit's outputs to unit deviation again."""
 
     def weights(self) -> list[Array]:
-        """The parameters, as the hash function's `moved` takes them."""
+        """Return the parameters, as the hash function's `moved` takes them."""
 
     def state(self) -> tuple[list[Single], list[Single], list[Single]]:
-        """All that the next step depends on, as three lists of arrays."""
+        """Return the state that the next step depends on, as three lists of arrays."""
 
     def restore(self, *state: list[Single]) -> None:
         """Go on from a `state`."""
@@ -93,13 +93,13 @@ class SelfMoving(Protocol):
 
 @runtime_checkable
 class Resumable(Protocol):
-    """What a `Smooth`, or a `SelfMoving`, tells if its steps can go on after an interruption."""
+    """A `Smooth` or `SelfMoving` whose steps can go on after an interruption."""
 
     def drawn(self) -> list[Single] | None:
-        """Random numbers drawn for more than one step; None where they cannot be told."""
+        """Return the random numbers drawn for more than one step; None if unavailable."""
 
     def redraw(self, drawn: list[Single]) -> None:
-        """Take these in place of such numbers."""
+        """Use these random numbers for more than one step."""
 
 
 class Principal:
@@ -113,12 +113,12 @@ class Principal:
 
     def __init__(self, F: Matrix) -> None:
         self.device = devices.of(F)
-        whole = held(F)
-        if whole is None:
+        array = in_memory(F)
+        if array is None:
             assert isinstance(F, Computed)
             self._of_parts(F)
             return
-        body, n = whole[:, :-1], peers().sum(len(F))
+        body, n = array[:, :-1], peers().sum(len(F))
         self.mean = peers().sum(body.sum(axis=0)) / n
         centred = body - self.mean
         self._set_axes(peers().sum(centred.T @ centred) / n)
@@ -133,8 +133,9 @@ class Principal:
         self.variance = (variance / self.scale**2).astype(np.float32)
 
     def _of_parts(self, F: Computed) -> None:
-        """The same for features that are computed when needed, as X then is, too."""
-        parts, n = threads.chunks(len(F), self.device.rows(CHUNK, F.shape[1])), peers().sum(len(F))
+        """Set the coordinates for features that are computed when needed, as X then is, too."""
+        parts = threads.chunks(len(F), self.device.rows(POINTS_PER_TASK, F.shape[1]))
+        n = peers().sum(len(F))
         self.mean = peers().sum(sum(F[part][:, :-1].sum(axis=0) for part in parts)) / n
         covariance = self.device.zeros((F.shape[1] - 1, F.shape[1] - 1))
         for part in parts:
@@ -152,13 +153,13 @@ class Principal:
             if single is None:
                 exact: Single = (F[rows] - mean).astype(np.float32)
                 return exact
-            found: Single = single(rows) - rough
-            return found
+            points: Single = single(rows) - rough
+            return points
 
         def coordinates(rows: Numbers | slice) -> Single:
-            found = centred_features(rows)
-            found[:, :-1] = found[:, :-1] @ turning
-            return found
+            points = centred_features(rows)
+            points[:, :-1] = points[:, :-1] @ turning
+            return points
 
         self.points = Computed(F.shape, centred_features, F.like)
         self.X = Computed(F.shape, coordinates, F.like)
@@ -166,40 +167,40 @@ class Principal:
     def parts(
         self, of: Single | Computed, rows: Numbers | slice, size: int, run: threads.Run
     ) -> tuple[Chunks, Callable[[slice], Single]]:
-        """These rows of X or `points`, in parts of `size`, and a function that gives a part."""
+        """Cut rows of X or `points` into parts of `size`; return them and a reader of one part."""
         size = self.device.rows(size, of.shape[1])
         if isinstance(of, Computed):
             if isinstance(rows, slice) and rows == slice(None):  # need not be gathered
                 return Chunks(len(of), size, run), lambda part: of[part]
             all_rows = np.arange(len(of))[rows] if isinstance(rows, slice) else rows
-            return Chunks(len(all_rows), size, run), lambda part: self._some(of, all_rows[part])
-        some = self._some(of, rows)
-        return Chunks(len(some), size, run), lambda part: some[part]
+            return Chunks(len(all_rows), size, run), lambda part: self._rows(of, all_rows[part])
+        chosen = self._rows(of, rows)
+        return Chunks(len(chosen), size, run), lambda part: chosen[part]
 
     def take(self, rows: Numbers | slice) -> Single:
-        """The coordinates of these points."""
-        return self._some(self.X, rows)
+        """Return the coordinates of these points."""
+        return self._rows(self.X, rows)
 
-    def _some(self, of: Single | Computed, rows: Numbers | slice) -> Single:
+    def _rows(self, of: Single | Computed, rows: Numbers | slice) -> Single:
         return of[rows if isinstance(rows, slice) else self.device.put(rows)]
 
     def turn(self, V: Single) -> Single:
-        """Weights U with points @ U = X @ V."""
+        """Return weights U with points @ U = X @ V."""
         return V if self.turning is None else np.vstack([self.turning @ V[:-1], V[-1:]])
 
     def turn_back(self, slope: Single) -> Single:
-        """X' pull, of points' pull."""
+        """Return X' pull, computed from points' pull."""
         if self.turning is None:
             return slope
         return np.vstack([self.turning.T @ slope[:-1], slope[-1:]])
 
     def enter(self, W: Array) -> Single:
-        """Weights of the coordinates that give the outputs of W (D + 1, any) on the features."""
+        """Convert weights W (D + 1, any) of the features to weights of the coordinates."""
         bias = W[-1] + self.mean @ W[:-1]
         return np.vstack([self.scale * (self.axes.T @ W[:-1]), bias]).astype(np.float32)
 
     def leave(self, V: Single) -> Array:
-        """The reverse of `enter`."""
+        """Convert weights of the coordinates to weights of the features: the reverse of `enter`."""
         W = self.axes @ V[:-1].astype(np.float64) / self.scale
         return np.vstack([W, V[-1].astype(np.float64) - self.mean @ W])
 
@@ -233,7 +234,7 @@ class SmoothLinear:
         pass
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
-        parts, points = self.principal.parts(self.principal.points, rows, CHUNK, run)
+        parts, points = self.principal.parts(self.principal.points, rows, POINTS_PER_TASK, run)
         W = self.principal.turn(self.W)
         outputs: Single = parts.join(lambda part: points(part) @ W)
         return outputs
@@ -307,7 +308,7 @@ class SmoothNetwork:
         pass
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
-        parts, X = self.principal.parts(self.principal.X, rows, CHUNK // 8, run)
+        parts, X = self.principal.parts(self.principal.X, rows, POINTS_PER_TASK // 8, run)
 
         def combined(part: slice) -> Single:
             own = X(part)
@@ -334,7 +335,7 @@ class SmoothNetwork:
             hidden[part] = own
             outputs[part] = self._combined(X[part], own)
 
-        Chunks(len(X), self.device.rows(CHUNK // 8), run).each(combined)
+        Chunks(len(X), self.device.rows(POINTS_PER_TASK // 8), run).each(combined)
         self.kept = rows, X, hidden
         return outputs
 
@@ -351,8 +352,8 @@ class SmoothNetwork:
                 back *= self.grown
             return [X[chunk].T @ back, active.T @ own, X[chunk].T @ own]
 
-        parts = run(part, threads.chunks(len(X), self.device.rows(CHUNK // 2)))
-        slopes = [sum(some[1:], start=some[0]) for some in zip(*parts, strict=True)]
+        parts = run(part, threads.chunks(len(X), self.device.rows(POINTS_PER_TASK // 2)))
+        slopes = [sum(terms[1:], start=terms[0]) for terms in zip(*parts, strict=True)]
         slopes[0][:-1] += self.decay * self.V[:-1]
         slopes[1] += self.decay * self.W
         slopes[2][:-1] += self.decay * self.L[:-1]
@@ -380,7 +381,7 @@ class SmoothNetwork:
 
 
 class Thinned(NamedTuple):
-    """Some points of a batch, and the part of the network that they are to do with."""
+    """A group of points of a batch, and the part of the network that they use."""
 
     rows: slice  # in the batch
     X: Single  # with noise
@@ -390,7 +391,7 @@ class Thinned(NamedTuple):
 
 
 class ThinnedNetwork(SmoothNetwork):
-    """A network whose points leave out the same hidden units, GROUP of them at a time.
+    """A network whose points leave out the same hidden units, POINTS_PER_GROUP of them at a time.
 
     What is left out need not be computed: with a dropout of 0.7, a step takes a third of the time.
     It learns as much as where each point leaves out units of its own.
@@ -428,10 +429,10 @@ class ThinnedNetwork(SmoothNetwork):
     def batch(self, rows: Numbers, run: threads.Run) -> Single:
         X = self.principal.take(rows)
         if self.noise and self.normal is None:
-            size = max(POOL, 2 * GROUP * X.shape[1])
+            size = max(NOISE_POOL, 2 * POINTS_PER_GROUP * X.shape[1])
             self.normal = self.device.generator(self.rng).standard_normal(size, np.float32)
         outputs: Single = np.empty_like(X, shape=(len(X), self.W.shape[1]))
-        chunks = threads.chunks(len(X), GROUP)
+        chunks = threads.chunks(len(X), POINTS_PER_GROUP)
         seeds = self.rng.integers(1 << 62, size=len(chunks))
 
         def thinned(which: int) -> Thinned:
@@ -467,7 +468,7 @@ class ThinnedNetwork(SmoothNetwork):
         return slopes
 
     def _thinned(self, rows: slice, X: Single, seed: int) -> Thinned:
-        """These rows with noise, and their hidden layer, units left out."""
+        """Return these rows with noise, and their hidden layer, units left out."""
         rng = np.random.default_rng(seed)
         units = np.argpartition(rng.random(self.V.shape[1]), self.n_kept - 1)[: self.n_kept]
         units = self.device.put(np.sort(units))
@@ -483,11 +484,11 @@ class ThinnedNetwork(SmoothNetwork):
 
 
 def _deviation(outputs: Single) -> Single:
-    """The standard deviation of each column, over all parts of the points."""
+    """Return the standard deviation of each column, over all parts of the points."""
     if peers().n == 1:
         alone: Single = outputs.std(axis=0)
         return alone
     wide = outputs.astype(np.float64)
     n, mean, square = peers().sum(np.stack([np.ones_like(wide), wide, wide**2]).sum(axis=1))
-    found: Single = np.sqrt(np.maximum(square / n - (mean / n) ** 2, 0)).astype(np.float32)
-    return found
+    deviation: Single = np.sqrt(np.maximum(square / n - (mean / n) ** 2, 0)).astype(np.float32)
+    return deviation

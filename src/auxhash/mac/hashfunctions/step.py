@@ -28,10 +28,10 @@ from auxhash.mac.hashfunctions.protocol import (
 from auxhash.mac.hashfunctions.rotation import projections
 from auxhash.mac.hashfunctions.signs import Hyperplanes
 
-CHUNK = 16384  # points encoded at a time
-PART = 8192  # points that a thread makes quick products of at a time
-MANY = 512  # points for which it pays to get ready for quick products
-VERY_MANY = 1 << 15  # and for which it pays even where Numba has to be imported first
+POINTS_PER_CHUNK = 16384  # points encoded at a time
+POINTS_PER_TASK = 8192  # points that a thread makes quick products of at a time
+MIN_QUICK_POINTS = 512  # points for which it pays to get ready for quick products
+MIN_QUICK_POINTS_COLD = 1 << 15  # and for which it pays even where Numba has to be imported first
 FLOATS = (np.float64, np.float32)  # other numbers are converted to the first
 NAMES = ("linear", "rbf", "network", "trees")
 
@@ -43,12 +43,12 @@ class NotFiniteError(ValueError):
 OfChunk = Callable[[NDArray[Any]], Array]  # outputs (rows, b) of some rows of X
 
 
-def alternatives(h: SmoothHashFunction, given: HashFunction) -> list[SmoothHashFunction]:
-    """h in the forms to choose among on points held out, of what is left open by `given`.
+def alternatives(h: SmoothHashFunction, original: HashFunction) -> list[SmoothHashFunction]:
+    """Return h and its other forms to choose among on held-out points.
 
-    `given` is the hash function as it was before it was prepared.
+    They differ in what `original`, h before it was prepared, leaves open.
     """
-    return [h, *cast("list[SmoothHashFunction]", with_defaults(h).alternatives(given))]
+    return [h, *cast("list[SmoothHashFunction]", with_defaults(h).alternatives(original))]
 
 
 def check_started(h: HashFunction) -> None:
@@ -63,7 +63,7 @@ def check_started(h: HashFunction) -> None:
 def started(
     h: HashFunction, F: Matrix, n_bits: int, rng: np.random.Generator
 ) -> SmoothHashFunction:
-    """A prepared hash function to begin gradient steps with.
+    """Return a prepared hash function to begin gradient steps with.
 
     A module has weights of its own; others start from projections of the features.
     """
@@ -75,7 +75,7 @@ def started(
 
 
 def get(hash_function: Any, C: float) -> HashFunction:
-    """A hash function from its name or from a scikit-learn classifier, or the given one itself."""
+    """Return a hash function from its name, a scikit-learn classifier or a hash function."""
     if isinstance(hash_function, str):
         if hash_function not in NAMES:
             raise unknown("hash_function", hash_function, NAMES, "a scikit-learn classifier")
@@ -102,21 +102,21 @@ def get(hash_function: Any, C: float) -> HashFunction:
 
 
 def renewed(learnt: Any, wanted: Any) -> Any:
-    """A learnt hash function to go on from, with the cost C that is wanted now.
+    """Return a learnt hash function to go on from, with the cost C that is wanted now.
 
     Raises ValueError where another kind of hash function is wanted.
     """
     kinds = [with_defaults(h).kind() for h in (learnt, wanted)]
     if kinds[0] != kinds[1]:
-        told = " and ".join(" of ".join(reversed(kind)) for kind in kinds)
+        both = " and ".join(" of ".join(reversed(kind)) for kind in kinds)
         raise ValueError(
-            f"hash_function must stay what it was to go on with it (warm_start): {told} differ"
+            f"hash_function must stay what it was to go on with it (warm_start): {both} differ"
         )
     return with_defaults(wanted).go_on_from(learnt)
 
 
 def training_features(h: HashFunction, X: NDArray[Any]) -> Matrix:
-    """Features of a training set: all at once or, where they would be large, computed when needed.
+    """Return the features of a training set: an array or, if large, computed when needed.
 
     Either way they are the same, to the last bit.
     """
@@ -124,12 +124,12 @@ def training_features(h: HashFunction, X: NDArray[Any]) -> Matrix:
 
 
 def outputs(h: HashFunction, X: NDArray[Any]) -> Array:
-    """Real-valued outputs (n, b) of a fitted hash function for raw X (n, D)."""
+    """Return the real-valued outputs (n, b) of a fitted hash function for raw X (n, D)."""
     return with_defaults(h).outputs(X)
 
 
 def decided(of_chunk: OfChunk, X: NDArray[Any]) -> Array:
-    """Outputs (n, b) for raw X, from a function that gives them for a chunk of it.
+    """Return outputs (n, b) for raw X, from a function that computes them for a chunk.
 
     Raises ValueError where an output is NaN, which has no sign.
     """
@@ -137,15 +137,15 @@ def decided(of_chunk: OfChunk, X: NDArray[Any]) -> Array:
 
 
 def packed(of_chunk: OfChunk, X: NDArray[Any], finite: bool = True) -> Packed:
-    """Packed codes (n, n_bytes), chunk by chunk: no more than these and one chunk is held.
+    """Return packed codes (n, n_bytes), computed chunk by chunk to save memory.
 
     If X is not known to be `finite`, NotFiniteError is raised where it is not.
     """
-    return np.concatenate([pack_bits(found >= 0) for found in _decided(of_chunk, X, finite)])
+    return np.concatenate([pack_bits(values >= 0) for values in _decided(of_chunk, X, finite)])
 
 
 def encoded(h: HashFunction, X: NDArray[Any], finite: bool = True) -> Packed:
-    """Packed codes (n, n_bytes) of a fitted hash function for raw X (n, D).
+    """Return packed codes (n, n_bytes) of a fitted hash function for raw X (n, D).
 
     They are those of `packed`, to the last bit; those of many points and linear functions come in
     about the time of a product, which shows numbers that are not finite as well: X need not be
@@ -155,7 +155,7 @@ def encoded(h: HashFunction, X: NDArray[Any], finite: bool = True) -> Packed:
     def of_chunk(chunk: NDArray[Any]) -> Array:
         return outputs(h, chunk)
 
-    many = len(X) >= (MANY if kernels.loaded() else VERY_MANY)
+    many = len(X) >= (MIN_QUICK_POINTS if kernels.loaded() else MIN_QUICK_POINTS_COLD)
     hyperplanes = with_defaults(h).hyperplanes() if many else None
     if hyperplanes is None:
         return packed(of_chunk, X, finite)
@@ -163,25 +163,25 @@ def encoded(h: HashFunction, X: NDArray[Any], finite: bool = True) -> Packed:
     own = threading.local()
 
     def of_part(rows: slice, hyperplanes: Hyperplanes = hyperplanes) -> Packed:
-        found = hyperplanes.codes(X[rows], own.__dict__)  # which is the thread's own
-        if found is None:
+        part_codes = hyperplanes.codes(X[rows], own.__dict__)  # which is the thread's own
+        if part_codes is None:
             return pack_bits(_outputs(of_chunk, X, rows, finite) >= 0)
-        return found
+        return part_codes
 
     with threads.pool() as run:
-        found: Packed = Chunks(len(X), PART, run).join(of_part)
-    return found
+        result: Packed = Chunks(len(X), POINTS_PER_TASK, run).join(of_part)
+    return result
 
 
 def _decided(of_chunk: OfChunk, X: NDArray[Any], finite: bool = True) -> Iterator[Array]:
-    """The outputs of each chunk."""
-    size = CHUNK if devices.of(X) is devices.CPU else devices.MANY
+    """Yield the outputs of each chunk."""
+    size = POINTS_PER_CHUNK if devices.of(X) is devices.CPU else devices.ROWS_PER_TASK
     for rows in threads.chunks(len(X), size):
         yield _outputs(of_chunk, X, rows, finite)
 
 
 def _outputs(of_chunk: OfChunk, X: NDArray[Any], rows: slice, finite: bool = True) -> Array:
-    """The outputs of some rows; whole numbers and half precision are converted first.
+    """Return the outputs of these rows; integers and half precision are converted first.
 
     Pictures, which have more axes, are the hash function's own matter.
     """
@@ -190,18 +190,18 @@ def _outputs(of_chunk: OfChunk, X: NDArray[Any], rows: slice, finite: bool = Tru
         raise NotFiniteError("X must not hold NaN or infinity")
     with threads.one_blas_thread():
         plain = chunk.dtype in FLOATS or chunk.ndim > 2
-        found = of_chunk(chunk if plain else chunk.astype(np.float64))
-    if np.isnan(found).any():
-        row = rows.start + int(np.isnan(found).any(axis=1).argmax())
+        values = of_chunk(chunk if plain else chunk.astype(np.float64))
+    if np.isnan(values).any():
+        row = rows.start + int(np.isnan(values).any(axis=1).argmax())
         raise ValueError(
             f"X holds numbers too far from the training points: row {row} has outputs that "
             "are no numbers"
         )
-    return found
+    return values
 
 
 def codes(h: HashFunction, F: Matrix) -> Codes:
-    """h(X) (n, b) of a fitted hash function, from the features F of X."""
+    """Return the codes h(X) (n, b) of a fitted hash function, from the features F of X."""
     return sign(h.decision(F))
 
 
@@ -228,7 +228,7 @@ def h_step(
     if H is None:
         return new, new_H
     cost = 1.0 if weight is None else weight
-    both = np.stack([(cost * (some != Z)).sum(0) for some in (new_H, H)])
+    both = np.stack([(cost * (predicted != Z)).sum(0) for predicted in (new_H, H)])
     wrong, was_wrong = devices.of(both).fetch(peers().sum(both))
     if is_shared(h):
         return (new, new_H) if wrong.sum() <= was_wrong.sum() else (h, H)

@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 
 from auxhash.compute import context, lapack, threads, underway
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers, held
+from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers, in_memory
 from auxhash.compute.parts import Chunks, Parts
 from auxhash.compute.peers import ALONE, peers
 from auxhash.mac.hashfunctions import features
 from auxhash.mac.hashfunctions.exact import DeviceSteps, ExactSteps, JoinedSteps
 from auxhash.mac.hashfunctions.margins import DeviceMargins, Margins
 
-CHUNK = 1024  # points per task of a thread
+POINTS_PER_TASK = 1024  # points per task of a thread
 TOLERANCE = 1e-5  # estimated distance to the optimum, relative to the objective
 FORCING = 0.1  # relative residual at which a Newton system counts as solved
 NEWTON_STEPS = 300
@@ -56,17 +56,17 @@ def fit(
     start: Array | None = None,
     weight: Array | None = None,
 ) -> Array:
-    """Weights (F, b) of the SVMs from features F (n, F) to each column of Z (n, b).
+    """Train the weights (F, b) of the SVMs from features F (n, F) to each column of Z (n, b).
 
     Args:
         start: weights (F, b) to start from; zero if None.
         weight: weight s (n, b) of each point for each bit; one if None.
     """
     lapack.load()
-    with threads.pool() as run, underway.loop("h step", 1.0) as told:
+    with threads.pool() as run, underway.loop("h step", 1.0) as progress:
 
         def solve(F: Matrix, Z: NDArray[np.int8], weight: Array | None, W: Array | None) -> Array:
-            return _Newton(F, Z, C, weight, run).minimize(W, told)
+            return _Newton(F, Z, C, weight, run).minimize(W, progress)
 
         return peers().once(lambda: _fit(solve, F, Z, weight, start))
 
@@ -74,7 +74,7 @@ def fit(
 def _fit(
     solve: Solve, F: Matrix, Z: NDArray[np.int8], s: Array | None, start: Array | None
 ) -> Array:
-    """The weights (F, b), in as few rounds as the sizes of the parts allow.
+    """Train the weights (F, b) in as few rounds as the sizes of the parts allow.
 
     Each step of conjugate gradients is a round, and a part that has all the points of weight needs
     none: it solves slow bits exactly. So such a part solves alone; and where all points may be held
@@ -95,7 +95,7 @@ def _fit(
     bits = np.arange(us.place, Z.shape[1], us.n)
     W = np.zeros((F.shape[1], Z.shape[1]))
     if len(bits):
-        s, start = (None if some is None else some[:, bits] for some in (s, start))
+        s, start = (None if part is None else part[:, bits] for part in (s, start))
         W[:, bits] = _alone(solve, F, Z[:, bits], s, start)
     return us.sum(W)
 
@@ -103,7 +103,7 @@ def _fit(
 def _alone(
     solve: Solve, F: Matrix, Z: NDArray[np.int8], s: Array | None, start: Array | None
 ) -> Array:
-    """The weights (F, b) from the points that are given, without those of other parts."""
+    """Train the weights (F, b) on these points alone, without those of other parts."""
     with context.using(peers=ALONE):
         return solve(F, Z, s, start)
 
@@ -116,7 +116,7 @@ def refit(
     C: float,
     weight: Array | None = None,
 ) -> Array:
-    """Weights (F, b): W, or zeros if None, with the given bits trained anew, from W."""
+    """Return W (F, b), or zeros if None, with the given bits trained anew, from W."""
     device = devices.of(F)
     new: Array = device.zeros((F.shape[1], Z.shape[1])) if W is None else W.copy()
     start = None if W is None else device.columns(W, bits)
@@ -126,7 +126,7 @@ def refit(
 
 
 def take(W: Array | None, other: Array | None, bits: NDArray[np.int64]) -> Array:
-    """Weights W, with the given bits replaced by those of `other`."""
+    """Return weights W with the given bits replaced by those of `other`."""
     if W is None or other is None:
         raise ValueError("both hash functions must be fitted")
     new, chosen = W.copy(), devices.of(W).put(bits)
@@ -142,8 +142,8 @@ def average(W: Array | None, other: Array | None, share: float, F: Matrix) -> Ar
     """
     if W is None or other is None:
         raise ValueError("both hash functions must be fitted")
-    some = devices.of(F).rows(CHUNK, F.shape[1])
-    rows = threads.chunks(len(F), some if held(F) is None else len(F))
+    size = devices.of(F).rows(POINTS_PER_TASK, F.shape[1])
+    rows = threads.chunks(len(F), size if in_memory(F) is None else len(F))
     outputs = (np.concatenate([F[part] @ weights for part in rows]) for weights in (W, other))
     deviations = (deviation(each) for each in outputs)
     old, new = (np.where(d > 0, d, 1.0) for d in deviations)
@@ -151,7 +151,7 @@ def average(W: Array | None, other: Array | None, share: float, F: Matrix) -> Ar
 
 
 def deviation(values: Array) -> Array:
-    """The standard deviation of each column, over the rows of all parts."""
+    """Return the standard deviation of each column, over the rows of all parts."""
     total, n = peers().sum(values.sum(axis=0)), peers().sum(len(values))
     spread: Array = np.sqrt(peers().sum(np.square(values - total / n).sum(axis=0)) / n)
     return spread
@@ -160,7 +160,7 @@ def deviation(values: Array) -> Array:
 def objective(
     W: Array, F: Array, Z: NDArray[np.int8], C: float, weight: Array | None = None
 ) -> Array:
-    """The SVM objective of each bit, (b,)."""
+    """Return the SVM objective of each bit, (b,)."""
     slack = np.maximum(0.0, 1.0 - Z * (F @ W))
     slack *= slack
     if weight is not None:
@@ -170,15 +170,15 @@ def objective(
 
 
 def _gram(F: Matrix, parts: Parts) -> Array:
-    """F'F over the points of all parts; what is here of it is kept with features that keep it."""
+    """Return F'F over all parts; the part here is cached with features that are computed."""
 
     def product(rows: slice) -> Array:
         part = F[rows]
         return part.T @ part
 
     if not isinstance(F, Computed):
-        found: Array = parts.sum(product)
-        return found
+        total: Array = parts.sum(product)
+        return total
     if "gram" not in F.memo:
         F.memo["gram"] = parts.sum_here(product)
     kept: Array = F.memo["gram"]
@@ -192,7 +192,7 @@ class _Newton:
         self, F: Matrix, Z: NDArray[np.int8], C: float, weight: Array | None, run: threads.Run
     ) -> None:
         self.F, self.C, self.run, self.device = F, C, run, devices.of(F)
-        self.parts: Parts = Chunks(len(F), self.device.rows(CHUNK, F.shape[1]), run)
+        self.parts: Parts = Chunks(len(F), self.device.rows(POINTS_PER_TASK, F.shape[1]), run)
         here = self.device is devices.CPU
         self.margins = (Margins if here else DeviceMargins)(F, Z, weight, self.parts)
         self.gram = _gram(F, self.parts)
@@ -209,7 +209,7 @@ class _Newton:
         self.rho = 0.0  # of the current preconditioner
         self.inverse = np.empty(0)
 
-    def minimize(self, start: Array | None, told: underway.Loop) -> Array:
+    def minimize(self, start: Array | None, progress: underway.Loop) -> Array:
         n_features, n_bits = self.F.shape[1], self.margins.Z.shape[1]
         take, fetch = self.device.columns, self.device.fetch
         W: Array = self.device.zeros((n_features, n_bits)) if start is None else start.copy()
@@ -234,8 +234,8 @@ class _Newton:
             if hard.any():
                 decrement = fetch(-(gradient * step).sum(0))
             if not hard.all():
-                some = take(inside, np.flatnonzero(~hard)) if hard.any() else inside
-                self._precondition(self._mean(some))
+                easy_inside = take(inside, np.flatnonzero(~hard)) if hard.any() else inside
+                self._precondition(self._mean(easy_inside))
                 roughly = fetch((gradient * (self.inverse @ gradient)).sum(0))
                 decrement[~hard] = roughly[~hard]
             near = 2 * TOLERANCE * fetch(value)
@@ -243,7 +243,7 @@ class _Newton:
             # How far the bits are on their way, by the digits that they have still to gain.
             digits = float(np.log(decrement[far] / near[far]).sum())
             farthest = max(farthest, digits)
-            told.done = 1 - digits / farthest if farthest else 1.0
+            progress.done = 1 - digits / farthest if farthest else 1.0
             if not far.all():
                 if not far.any():
                     break
@@ -259,8 +259,8 @@ class _Newton:
                     limit = self._patience(cost[easy])
                 # Not a copy of `inside` where it would be all of it: it has a row for each point.
                 weights = take(inside, easy) if hard.any() else inside
-                found, solved = self._solve(take(gradient, easy), weights, limit)
-                self.device.set_columns(step, easy, found)
+                steps, solved = self._solve(take(gradient, easy), weights, limit)
+                self.device.set_columns(step, easy, steps)
                 late = easy[~solved & exact]
                 self._solve_exactly(todo, late, gradient, inside, step)
                 hard[late] = True
@@ -275,8 +275,8 @@ class _Newton:
         """Put the exact steps of those columns into `step`."""
         if len(those):
             take = self.device.columns
-            found = self.exact.solve(todo[those], take(gradient, those), take(inside, those))
-            self.device.set_columns(step, those, found)
+            steps = self.exact.solve(todo[those], take(gradient, those), take(inside, those))
+            self.device.set_columns(step, those, steps)
 
     def _few_inside(self, inside: Array) -> NDArray[np.bool_]:
         count = self.device.fetch(peers().sum((inside != 0).sum(axis=0)))
@@ -291,19 +291,19 @@ class _Newton:
         return self.F[rows] if single is None else single(rows)
 
     def _evaluate(self, W: Array, M: Array, inside: Array) -> tuple[Array, Array]:
-        """Objective (b,) and gradient (F, b); `inside` becomes s_n inside the margin, else 0."""
+        """Return objective (b,) and gradient (F, b); set `inside` to s_n in the margin, else 0."""
         slope, slack = self.margins.sums(M, inside)
         return 0.5 * (W * W).sum(0) + self.C * slack, W - 2 * self.C * slope
 
     def _mean(self, inside: Array) -> float:
-        """The mean over the points of all parts, and over bits."""
+        """Return the mean over the points of all parts, and over bits."""
         if peers().n == 1:
             return float(inside.mean())
         total: float = peers().sum(float(inside.sum()))
         return float(total / (self.n_points * inside.shape[1]))
 
     def _patience(self, cost: Array) -> Array:
-        """The most CG steps (b,), for systems of which an exact step takes so many operations."""
+        """Return the most CG steps (b,), for systems whose exact step takes `cost` operations."""
         limit = np.maximum(CG_STEPS, PATIENCE * cost / self.cg_cost)
         return np.where(np.isinf(cost), CG_STEPS_TOGETHER, limit)
 
@@ -317,14 +317,14 @@ class _Newton:
             self.rho, self.inverse = rho, self._inverse(rho)
 
     def _inverse(self, rho: float) -> Array:
-        """The last one is kept with features that keep it."""
+        """Return the inverse for this rho; the last is cached with features that are computed."""
         kept = self.F.memo if isinstance(self.F, Computed) else {}
         if kept.get("inverse of") != (self.C, rho):
             unit = self.device.put(np.eye(len(self.gram)))
             kept["inverse"] = self.device.inverse(unit + 2 * self.C * rho * self.gram)
             kept["inverse of"] = self.C, rho
-        found: Array = kept["inverse"]
-        return found
+        inverse: Array = kept["inverse"]
+        return inverse
 
     def _solve(
         self, gradient: Array, inside: Array, limit: Array
@@ -356,7 +356,7 @@ class _Newton:
         return step, solved
 
     def _search(self, W: Array, M: Array, step: Array, gradient: Array) -> Array:
-        """The best length (b,) of each step; updates M."""
+        """Find the best length (b,) of each step, and update M."""
         change = self.margins.of(step)
         slope, curve = (W * step).sum(0), (step * step).sum(0)
         enough = SETTLED * np.abs((gradient * step).sum(0))

@@ -17,7 +17,7 @@ from auxhash.compute import checks, threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
 from auxhash.compute.registry import register
-from auxhash.mac.zstep.graph import CHUNK, weigh
+from auxhash.mac.zstep.graph import EDGES_PER_TASK, weigh
 from auxhash.mac.zstep.maxflow import minimum_cut
 from auxhash.mac.zstep.problem import ROUNDING, BitProblem
 
@@ -81,20 +81,20 @@ def survey(bit: BitProblem) -> tuple[Array, bool]:
 def blocks(
     bit: BitProblem, repels: bool, overlap: bool, shuffle: Callable[[int], NDArray[np.int64]]
 ) -> list[NDArray[np.int64]]:
-    """The points of each block, in rising order; `shuffle(n)` is the order to grow blocks in."""
+    """Return the points of each block, in rising order; blocks grow in the order `shuffle(n)`."""
     n = len(bit.c)
     groups = np.zeros(n, np.int64) if bit.groups is None else bit.groups
     if not repels:
-        whole: list[NDArray[np.int64]] = bit.graph.derive("groups", lambda: _by_group(groups))
-        return whole
+        by_group: list[NDArray[np.int64]] = bit.graph.derive("groups", lambda: _by_group(groups))
+        return by_group
     order = shuffle(n)
     order = order[np.argsort(groups[order], kind="stable")]
-    found = _grow(order, groups, overlap, bit.graph.edges, bit.a)
-    return [np.sort(members) for members in found]
+    grown = _grow(order, groups, overlap, bit.graph.edges, bit.a)
+    return [np.sort(members) for members in grown]
 
 
 def _by_group(groups: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """The points of each group, in rising order."""
+    """Return the points of each group, in rising order."""
     number = np.unique(groups, return_inverse=True)[1]
     return np.split(np.argsort(number, kind="stable"), np.cumsum(np.bincount(number))[:-1])
 
@@ -125,7 +125,7 @@ def solve_block(
 
 
 def outer_fields(bit: BitProblem, members: NDArray[np.int64], z: NDArray[np.int8]) -> Array:
-    """The linear term c of some points plus their couplings to points of other groups."""
+    """Return the linear term c of these points plus their couplings to points of other groups."""
     u = np.empty(len(members))
     edges = bit.graph.edges
 
@@ -137,13 +137,13 @@ def outer_fields(bit: BitProblem, members: NDArray[np.int64], z: NDArray[np.int8
 
 
 def _points_per_task(bit: BitProblem, n_edges: int) -> int:
-    """Number of points with about CHUNK edges, if all points have `n_edges` together."""
-    return 1 + CHUNK * len(bit.c) // max(1, n_edges)
+    """Number of points with about EDGES_PER_TASK edges, if all points have `n_edges` together."""
+    return 1 + EDGES_PER_TASK * len(bit.c) // max(1, n_edges)
 
 
 @kernel(fastmath={"reassoc"})
 def _survey(start: int, stop: int, edges: Any, a: Any, slack: Any) -> bool:
-    """Set the slack of points start..stop; whether any of them repels a point of its group."""
+    """Set the slack of points start..stop; return True if any repels a point of its group."""
     indptr, within = edges.indptr, edges.within
     most = 0.0
     for n in range(start, stop):
@@ -177,7 +177,7 @@ def _grow(order: Any, groups: Any, overlap: bool, edges: Any, a: Any) -> Any:
     covered = np.zeros(n, np.bool_)
     repelled_by = np.full(n, -1, np.int64)
     members = np.empty(n, np.int64)
-    found: list[Any] = []
+    grown: list[Any] = []
     begin = 0
     while begin < n:
         end = begin
@@ -190,19 +190,19 @@ def _grow(order: Any, groups: Any, overlap: bool, edges: Any, a: Any) -> Any:
             for again in range(2 if overlap else 1):
                 for t in range(begin if again else root, end):
                     point = order[t]
-                    if covered[point] != again or repelled_by[point] == len(found):
+                    if covered[point] != again or repelled_by[point] == len(grown):
                         continue
                     members[size] = point
                     size += 1
                     for e in range(indptr[point], within[point]):
                         if a[e] > 0:
-                            repelled_by[indices[e]] = len(found)
+                            repelled_by[indices[e]] = len(grown)
                 if not again:
                     fresh = size
             covered[members[:fresh]] = True
-            found.append(members[:size].copy())
+            grown.append(members[:size].copy())
         begin = end
-    return found
+    return grown
 
 
 @kernel
@@ -225,7 +225,7 @@ def _inner_fields(members: Any, place: Any, z: Any, edges: Any, a: Any, field: A
 
 @kernel
 def _settle(members: Any, place: Any, z: Any, field: Any, slack: Any, edges: Any, a: Any) -> Any:
-    """Set z of every point of a block whose optimal value is decided; which are undecided.
+    """Set z of every point of a block whose optimal value is decided; return the undecided.
 
     Adds the couplings to decided members to the linear term `field` of each undecided one, and
     takes them from its slack: half the sum of its |couplings| to undecided members.

@@ -17,8 +17,8 @@ from auxhash.compute import threads, underway
 from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
 from auxhash.mac.zstep.gains import (
-    FEW,
-    MANY,
+    MIN_NEIGHBORS,
+    MIN_NEIGHBORS_AFTER_FLIP,
     find_gains,
     flip,
     gather,
@@ -30,7 +30,7 @@ from auxhash.mac.zstep.gains import (
 from auxhash.mac.zstep.graph import Graph
 from auxhash.mac.zstep.problem import ROUNDING, BitProblem, Problem
 
-CHUNK = 16  # points of one colour that a thread takes at a time
+POINTS_PER_TASK = 16  # points of one colour that a thread takes at a time
 
 
 class BitDescent:
@@ -76,7 +76,8 @@ def visit_points(problem: Problem, words: Words, c: Array, run: threads.Run) -> 
 
     flips = 0
     for points in underway.each("Z step", colours):
-        flips += sum(run(descend, [points[s] for s in threads.chunks(len(points), CHUNK)]))
+        parts = [points[s] for s in threads.chunks(len(points), POINTS_PER_TASK)]
+        flips += sum(run(descend, parts))
     return flips
 
 
@@ -124,7 +125,8 @@ def _descend_points(
         summed = 0  # bits whose sums are those of the gains
         for k in range(c.shape[1]):
             if k >= summed:
-                if degree < (FEW if k % 8 == 0 else MANY) or k % 8 == 7:
+                enough = MIN_NEIGHBORS if k % 8 == 0 else MIN_NEIGHBORS_AFTER_FLIP
+                if degree < enough or k % 8 == 7:
                     sums[1 << k % 8] = sum_bit(differ, k, gain)
                     summed = k + 1
                 else:

@@ -1,4 +1,4 @@
-"""What the flips of all bits of one point change, from one look at the codes of its neighbours.
+"""Changes by flips of all bits of one point, from one pass over its neighbours' codes.
 
 Let d be the distance of point n to a neighbour m. In a bit where they agree, the other bits have
 d' = d, and z_n z_m a_nm = a(d); where they differ, d' = d - 1, and it is -a(d - 1), whichever bit
@@ -20,8 +20,8 @@ from auxhash.codes import popcount
 from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
 
-FEW = 48  # neighbours: of fewer, each bit is summed by itself
-MANY = 100  # the same after a flip: fewer bits of its byte are left, and another flip may follow
+MIN_NEIGHBORS = 48  # neighbours: of fewer, each bit is summed by itself
+MIN_NEIGHBORS_AFTER_FLIP = 100  # more: fewer bits of the byte are left, and it may flip again
 
 
 class Gains(NamedTuple):
@@ -32,14 +32,14 @@ class Gains(NamedTuple):
 
 
 def gains_of(table: Array, basis: Array) -> Gains:
-    """From a(d - 1) and a(d) in columns d and d + 1 of `Differences`."""
+    """Return the gains from a(d - 1) and a(d) in columns d and d + 1 of `Differences`."""
     rows, terms = (np.stack([a[:, 1:], -a[:, :-1] - a[:, 1:]]) for a in (table, basis))
     return Gains(rows.reshape(2, -1), terms)
 
 
 @kernel
 def most_edges(points: Any, indptr: Any) -> int:
-    """The largest number of edges that a point has."""
+    """Return the largest number of edges that a point has."""
     most = 0
     for n in points:
         most = max(most, indptr[n + 1] - indptr[n])
@@ -61,7 +61,7 @@ def gather(n: int, words: Any, partners: Any, row: Any, width: int, differ: Any,
 
 @kernel(inline="always")
 def flip(differ: Any, word: int, bit: Any, at: Any) -> None:
-    """Let distances be those after a flip of one bit of the point; `differ` stays as it was."""
+    """Update distances for a flip of one bit of the point; `differ` stays as it was."""
     one = np.uint64(1)
     for e in range(len(at)):
         at[e] += one - (((differ[word, e] >> bit) & one) << one)
@@ -69,7 +69,7 @@ def flip(differ: Any, word: int, bit: Any, at: Any) -> None:
 
 @kernel
 def find_gains(at: Any, pair: Any, coef: Any, table: Any, gain: Any) -> float:
-    """Returns `agree`; `gain` becomes that of each neighbour."""
+    """Return `agree`; `gain` becomes that of each neighbour."""
     agree = 0.0
     for e in range(len(at)):
         same, other = table.table[0, at[e]], table.table[1, at[e]]
@@ -83,7 +83,7 @@ def find_gains(at: Any, pair: Any, coef: Any, table: Any, gain: Any) -> float:
 
 @kernel(fastmath={"reassoc"})
 def sum_bit(differ: Any, k: int, gain: Any) -> float:
-    """The sum of the gains of the neighbours that differ in bit k."""
+    """Return the sum of the gains of the neighbours that differ in bit k."""
     word, shift = k // 64, np.uint64(k % 64)
     total = 0.0
     for e in range(len(gain)):
@@ -93,7 +93,7 @@ def sum_bit(differ: Any, k: int, gain: Any) -> float:
 
 @kernel(fastmath={"reassoc"})
 def sum_byte(differ: Any, k: int, gain: Any, sums: Any) -> None:
-    """The same for all bits of the byte that bit k is in; that of bit k is sums[1 << k % 8].
+    """Sum the gains for all bits of bit k's byte; the sum of bit k is sums[1 << k % 8].
 
     `sums` (256,) are first those of each value of the byte. The values with the highest bit are
     the upper half. Once they are added to the lower half, that holds the sums of the values of the
@@ -115,5 +115,5 @@ def sum_byte(differ: Any, k: int, gain: Any, sums: Any) -> None:
 
 @kernel
 def is_set(words: Any, n: int, k: int) -> Any:
-    """Whether bit k of point n is 1."""
+    """Return True if bit k of point n is 1."""
     return (words[n, k // 64] >> np.uint64(k % 64)) & np.uint64(1) != 0

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from auxhash.codes import Codes, Words
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
-from auxhash.compute.device import BLOCK, CPU, MOST_THREADS, Device
+from auxhash.compute.device import CPU, MAX_THREADS_PER_BLOCK, THREADS_PER_BLOCK, Device
 from auxhash.mac.affinity import Affinity
-from auxhash.mac.affinity.gpu import ROWS, DeviceAffinity
+from auxhash.mac.affinity.gpu import SIGN_ROWS, DeviceAffinity
 from auxhash.mac.losses import Loss, get, tabulate, tabulate_rows
 from auxhash.mac.zstep import descent, problem
 from auxhash.mac.zstep.descent import visit_points
@@ -25,8 +25,9 @@ from auxhash.mac.zstep.problem import ROUNDING, Differences, Problem, difference
 
 GRID = 40  # binary digits of the entries of a table, below the largest
 DIGITS = 52  # of a double
-FEW = 512  # points of a colour, that do not keep a GPU busy unless many threads share a point
-SHARING = (MOST_THREADS, MOST_THREADS // 2, BLOCK)  # as many as leave room for all of a colour
+MAX_SHARED_POINTS = 512  # of a colour; so few keep a GPU busy only if threads share a point
+# Threads per point: as many as leave room for all points of a colour.
+SHARING = (MAX_THREADS_PER_BLOCK, MAX_THREADS_PER_BLOCK // 2, THREADS_PER_BLOCK)
 
 
 class DeviceProblem(Problem):
@@ -42,15 +43,15 @@ class DeviceProblem(Problem):
         self.affinity, self.function = affinity, get(loss)
         self.n_bits, self.device = int(n_bits), device
         if isinstance(affinity, DeviceAffinity):
-            table = tabulate_rows(ROWS, affinity.kind, loss, self.n_bits)
+            table = tabulate_rows(SIGN_ROWS, affinity.kind, loss, self.n_bits)
             drawn = affinity.edges
             empty = device.empty(0, np.uint32), device.empty((1, 0))
             self.edges = Edges(drawn.indptr, drawn.indptr[1:], drawn.indices, drawn.row, *empty)
             values, basis, self.constant = table, np.zeros((0, table.shape[1])), 0.0
         else:
-            found = tabulate(affinity, loss, self.n_bits)
-            self.edges = Edges(*(device.put(part) for part in graph_of(affinity, found).edges))
-            values, basis, self.constant = found.table, found.basis, found.constant
+            tabulated = tabulate(affinity, loss, self.n_bits)
+            self.edges = Edges(*(device.put(part) for part in graph_of(affinity, tabulated).edges))
+            values, basis, self.constant = tabulated.table, tabulated.basis, tabulated.constant
         self.most_edges = int(np.diff(self.edges.indptr).max())
         self.values = values, basis
         self.on_loss = self._on_device(values, basis)
@@ -62,11 +63,11 @@ class DeviceProblem(Problem):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held on the GPU."""
+        """Number of bytes in the memory of the GPU."""
         return sum(part.nbytes for part in self.edges)
 
     def arguments(self, table: Differences) -> tuple[Any, ...]:
-        """The arguments EDGES of the kernels."""
+        """Return the arguments EDGES of the kernels."""
         edges = self.edges
         lists = edges.indptr, edges.indices, edges.row, edges.pair
         width = edges.coef.shape[1]
@@ -76,8 +77,8 @@ class DeviceProblem(Problem):
         n, b = Z.shape
         words = self.device.empty((n, -(-b // 64)), np.uint64)
         _of_problem(self.device).over("codes_to_words", words.size, Z, words, n, b, words.shape[1])
-        made: Words = words
-        return made
+        packed: Words = words
+        return packed
 
     def to_codes(self, words: Words) -> Codes:
         n, n_words = words.shape
@@ -88,22 +89,22 @@ class DeviceProblem(Problem):
 
     def loss(self, Z: Codes) -> float:
         words, out = self.to_words(Z), self.device.empty(len(Z))
-        given = words, words.shape[1], *self.arguments(self.on_loss)
-        _of_problem(self.device)("losses", len(Z), *given, out)
+        arguments = words, words.shape[1], *self.arguments(self.on_loss)
+        _of_problem(self.device)("losses", len(Z), *arguments, out)
         return self.constant + float(out.sum()) / 2
 
     def fields(self, Z: Codes) -> Array:
         words, S = self.to_words(Z), self.device.empty((len(Z), self.n_bits))
-        given = words, words.shape[1], self.n_bits, *self.arguments(self.on_differences)
-        _of_descent(self.device)("fields", len(Z), *given, S)
-        found: Array = S
-        return found
+        arguments = words, words.shape[1], self.n_bits, *self.arguments(self.on_differences)
+        _of_descent(self.device)("fields", len(Z), *arguments, S)
+        result: Array = S
+        return result
 
     @cached_property
     def last_mu(self) -> float:
         out = self.device.empty(self.n_points)
-        given = self.arguments(self.on_differences)
-        _of_problem(self.device)("most", self.n_points, *given, out)
+        arguments = self.arguments(self.on_differences)
+        _of_problem(self.device)("most", self.n_points, *arguments, out)
         return float(out.max()) / 4
 
     @cached_property
@@ -114,12 +115,12 @@ class DeviceProblem(Problem):
         priority = self.device.empty(n, np.uint64)
         kernels.over("priorities", n, priority, n)
         order = np.argsort(~priority).astype(np.uint32)
-        found = put(np.full(n, -1, np.int32))
-        lists = order, priority, edges.indptr, edges.indices, found
+        colour = put(np.full(n, -1, np.int32))
+        lists = order, priority, edges.indptr, edges.indices, colour
         kernels("colour", n, *lists, self.most_edges + 1)
-        sizes = self.device.fetch(np.bincount(found))
+        sizes = self.device.fetch(np.bincount(colour))
         starts = np.concatenate([[0], np.cumsum(sizes)])
-        order = np.argsort(found, kind="stable").astype(np.uint32)
+        order = np.argsort(colour, kind="stable").astype(np.uint32)
         return Colours(order, put(starts), sizes)
 
 
@@ -132,14 +133,14 @@ class Colours(NamedTuple):
 
 
 def problem_on(device: Device, affinity: Affinity, loss: str | Loss, n_bits: int) -> Problem:
-    """The problem of these pairs, computed on that device."""
+    """Return the problem of these pairs, computed on that device."""
     if device is CPU:
         return Problem(affinity, loss, n_bits)
     return DeviceProblem(affinity, loss, n_bits, device)
 
 
 def on_grid(table: Array, n_terms: int) -> Array:
-    """The entries rounded, so that sums of so many of them are exact in double precision."""
+    """Round the entries, so that sums of `n_terms` of them are exact in double precision."""
     largest = np.abs(table).max(initial=0.0)
     if not largest:
         return table
@@ -154,18 +155,19 @@ def _(problem: DeviceProblem, words: Words, c: Array, run: threads.Run) -> int:
     device, colours = problem.device, problem.colours
     flips, arrived = device.zeros(1, np.uint64), device.zeros(1, np.uint32)
     tolerance = np.float64(ROUNDING * problem.last_mu)
-    given = words, words.shape[1], c, problem.n_bits, tolerance
-    given = *given, *problem.arguments(problem.on_differences), flips, arrived
+    arguments = words, words.shape[1], c, problem.n_bits, tolerance
+    arguments = *arguments, *problem.arguments(problem.on_differences), flips, arrived
     lists, n, most = (colours.order, colours.starts), len(colours.sizes), int(colours.sizes.max())
     # One launch for all colours, whose blocks wait for each other, if all of them have room.
-    for threads_each in SHARING if most <= FEW else ():
+    for threads_each in SHARING if most <= MAX_SHARED_POINTS else ():
         kernels = _of_descent(device, threads_each)
         if kernels.at_once("descend_points") >= most:
-            kernels.together("descend_points", most, *lists, 0, n, *given)
+            kernels.together("descend_points", most, *lists, 0, n, *arguments)
             return int(flips[0])
-    kernels = _of_descent(device, BLOCK if most > FEW else MOST_THREADS)
+    threads_each = THREADS_PER_BLOCK if most > MAX_SHARED_POINTS else MAX_THREADS_PER_BLOCK
+    kernels = _of_descent(device, threads_each)
     for k, size in enumerate(colours.sizes.tolist()):
-        kernels("descend_points", size, *lists, k, k + 1, *given)
+        kernels("descend_points", size, *lists, k, k + 1, *arguments)
     return int(flips[0])
 
 
@@ -173,5 +175,5 @@ def _of_problem(device: Device) -> Any:
     return device.kernels(problem.__file__)
 
 
-def _of_descent(device: Device, threads: int = BLOCK) -> Any:
+def _of_descent(device: Device, threads: int = THREADS_PER_BLOCK) -> Any:
     return device.kernels(descent.__file__, threads)

@@ -1,8 +1,8 @@
 """The pairs as neighbour lists: the edges of a sparse graph, from each point to its partners.
 
 A pair i < j makes an edge of i, next to the one before, and an edge of j, whose list lies anywhere
-in memory. So lists are filled for BLOCK points at a time, from all i in turn: then they grow at no
-more places than the caches hold.
+in memory. So lists are filled for one block of points at a time, from all i in turn: then they
+grow at no more places than the caches hold.
 """
 
 from collections.abc import Callable
@@ -20,8 +20,8 @@ from auxhash.compute.kernels import kernel
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.losses import LossTable
 
-CHUNK = 1 << 18  # edges per task of a thread
-BLOCK = 4096  # points whose lists are filled together
+EDGES_PER_TASK = 1 << 18  # edges per task of a thread
+POINTS_PER_BLOCK = 4096  # points whose lists are filled together
 
 
 class Edges(NamedTuple):
@@ -54,9 +54,11 @@ class Graph:
 
     @cached_property
     def chunks(self) -> list[slice]:
-        """Slices of consecutive points with about CHUNK edges each."""
+        """Slices of consecutive points with about EDGES_PER_TASK edges each."""
         n = len(self.indptr) - 1
-        cuts = np.searchsorted(self.indptr, np.arange(CHUNK, self.indptr[-1], CHUNK))
+        cuts = np.searchsorted(
+            self.indptr, np.arange(EDGES_PER_TASK, self.indptr[-1], EDGES_PER_TASK)
+        )
         bounds = np.unique([0, *cuts, n])
         return [slice(int(a), int(b)) for a, b in pairwise(bounds)]
 
@@ -75,7 +77,7 @@ def graph_of(affinity: Affinity, table: LossTable) -> Graph:
     starts, j, order = affinity.by_first()
     row = table.row if order is None else table.row[order]
     count, within = np.zeros(n + 1, np.int64), np.zeros(n, np.int64)
-    shares = threads.chunks(n, -(-n // threads.n_shares(n, len(j), CHUNK)))
+    shares = threads.chunks(n, -(-n // threads.n_shares(n, len(j), EDGES_PER_TASK)))
 
     def add(own: slice) -> None:
         _count(own.start, own.stop, starts, j, groups, count, within)
@@ -89,7 +91,7 @@ def graph_of(affinity: Affinity, table: LossTable) -> Graph:
 
     def place(own: slice) -> None:
         pairs = starts, j, groups, row
-        _place(own.start, own.stop, BLOCK, *pairs, at, indices, rows, numbers)
+        _place(own.start, own.stop, POINTS_PER_BLOCK, *pairs, at, indices, rows, numbers)
 
     threads.run_kernels(place, shares)
     if len(numbers) and order is not None:

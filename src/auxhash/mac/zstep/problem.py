@@ -25,7 +25,7 @@ from auxhash.compute.kernels import kernel
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.losses import Loss, LossTable, get, sum_pairs, tabulate, tabulate_at
 from auxhash.mac.zstep.gains import (
-    FEW,
+    MIN_NEIGHBORS,
     find_gains,
     gains_of,
     gather,
@@ -95,11 +95,11 @@ class Problem:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, those of the affinity included."""
+        """Number of bytes in memory, those of the affinity included."""
         # The coefficients of the table are those of the edges.
-        held: list[AnyArray] = [*self.graph.edges, self.table.row]
-        held += [self.couplings] if "couplings" in vars(self) else []
-        own = sum(part.nbytes for part in held if part is not self.affinity.row)
+        arrays: list[AnyArray] = [*self.graph.edges, self.table.row]
+        arrays += [self.couplings] if "couplings" in vars(self) else []
+        own = sum(part.nbytes for part in arrays if part is not self.affinity.row)
         return self.affinity.nbytes + own
 
     @cached_property
@@ -108,19 +108,19 @@ class Problem:
         return np.empty(len(self.graph.indices))
 
     def to_words(self, Z: Codes) -> Words:
-        """Codes as 64-bit words, where the problem is computed."""
+        """Return codes as 64-bit words, where the problem is computed."""
         return codes_to_words(Z)
 
     def to_codes(self, words: Words) -> Codes:
-        """The reverse of `to_words`."""
+        """Return the codes of 64-bit words: the reverse of `to_words`."""
         return words_to_codes(words, self.n_bits)
 
     def loss(self, Z: Codes) -> float:
-        """L(Z), eq. (10)."""
+        """Return L(Z), eq. (10)."""
         return sum_pairs(Z, self.affinity, self.table)
 
     def penalized(self, Z: Codes, penalty: Penalty) -> float:
-        """L_P(Z), eq. (5)."""
+        """Return L_P(Z), eq. (5)."""
         return self.loss(Z) + penalty.value(Z)
 
     def bit(self, words: Words, k: int, c: Array, mu: float, run: threads.Run) -> "BitProblem":
@@ -132,7 +132,7 @@ class Problem:
         return self._bit(self.graph, self.differences, words, others, c, mu, run)
 
     def first_bits(self, words: Words, k: int, later: Later, run: threads.Run) -> "BitProblem":
-        """The problem of bit k given the bits before it, as in `words`, at mu = 0.
+        """Return the problem of bit k given the bits before it, as in `words`, at mu = 0.
 
         `later` says what bits k + 1, ... count as: "absent" takes the loss of codes of k + 1 bits;
         "zero" that of all b bits, these being 0: with s the inner product of the bits so far, the
@@ -227,7 +227,7 @@ class BitProblem:
     run: threads.Run
 
     def field(self, z: NDArray[Any]) -> Array:
-        """S = (1/2) Az."""
+        """Return S = (1/2) Az."""
         z = np.asarray(z, np.float64)
         S = np.empty(len(z))
 
@@ -247,14 +247,14 @@ class BitProblem:
 
 
 def _all_but(k: int, n_words: int) -> Words:
-    """A mask of all bits but bit k."""
+    """Return a mask of all bits but bit k."""
     others = np.full(n_words, ~np.uint64(0))
     others[k // 64] ^= np.uint64(1 << (k % 64))
     return others
 
 
 def differences_of(table: Array, basis: Array) -> Differences:
-    """Of a `LossTable`'s table and basis."""
+    """Return the differences of a `LossTable`'s table and basis."""
     return Differences(*(np.pad(-np.diff(part), ((0, 0), (1, 1))) for part in (table, basis)))
 
 
@@ -328,7 +328,7 @@ def _fields(start: int, stop: int, words: Any, edges: Any, table: Any, S: Any) -
         gather(n, words, edges.indices[own], edges.row[own], S.shape[1] + 1, differ, at)
         agree = find_gains(at, edges.pair[own], edges.coef, table, gain)
         for k in range(S.shape[1]):
-            if degree < FEW:
+            if degree < MIN_NEIGHBORS:
                 sums[1 << k % 8] = sum_bit(differ, k, gain)
             elif k % 8 == 0:
                 sum_byte(differ, k, gain, sums)
@@ -351,7 +351,7 @@ def _most_of_rows(start: int, stop: int, edges: Any, most: Any) -> float:
 
 @kernel
 def _most_of_pairs(start: int, stop: int, edges: Any, differences: Any) -> float:
-    """The same where each pair has its own coefficients."""
+    """Return the largest sum of max |a| as `_most_of_rows`, with coefficients for each pair."""
     indptr, row, coef = edges.indptr, edges.row, edges.coef
     largest = 0.0
     for n in range(start, stop):

@@ -21,10 +21,10 @@ from auxhash.mac.zstep.problem import BitProblem
 
 STARTS = ("auto", "eigenvector")
 TRUNCATIONS = ("clip", "sign")
-VECTORS = 8  # that the search for an eigenvector keeps; with more, it multiplies more often
+ARPACK_VECTORS = 8  # that the search for an eigenvector keeps; with more, it multiplies more often
 ROUGH = 1e-3  # relative error of its eigenvalue: it is only a start
-FEW = 0.2  # share of entries that moved up to which S is changed, and not computed
-ANEW = 100  # changes after which S is computed anew, before rounding adds up
+MAX_MOVED_SHARE = 0.2  # share of entries that moved up to which S is changed, and not computed
+MAX_CHANGES = 100  # changes after which S is computed anew, before rounding adds up
 
 
 @register("Quad")
@@ -54,7 +54,7 @@ class Quad:
     def __call__(
         self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
     ) -> NDArray[np.int8]:
-        found = minimize(
+        relaxed = minimize(
             Relaxed(bit),
             self._first(bit, z, rng),
             jac=True,
@@ -62,10 +62,10 @@ class Quad:
             bounds=Bounds(-1.0, 1.0),
             options={} if self.max_iter is None else {"maxiter": int(self.max_iter)},
         ).x
-        return sign(found)
+        return sign(relaxed)
 
     def _first(self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator) -> Array:
-        """Where L-BFGS-B starts, in the box."""
+        """Return the start of L-BFGS-B, in the box."""
         if self.start == "auto" and bit.c.any():
             return z.astype(np.float64)
         vector = smallest_eigenvector(bit, rng)
@@ -91,7 +91,7 @@ class Relaxed:
 
     def _field(self, z: Array) -> Array:
         moved = np.flatnonzero(z != self.z)
-        if len(moved) > FEW * len(z) or self.changes == ANEW:
+        if len(moved) > MAX_MOVED_SHARE * len(z) or self.changes == MAX_CHANGES:
             self.S, self.changes = self.bit.field(z), 0
         else:
             self.bit.move(self.S, moved, z[moved] - self.z[moved])
@@ -117,7 +117,8 @@ def smallest_eigenvector(bit: BitProblem, rng: np.random.Generator) -> Array:
 
     B = LinearOperator((n + 1, n + 1), matvec=multiply, dtype=np.float64)
     try:
-        alpha = eigsh(B, 1, which="SA", v0=first, ncv=min(n + 1, VECTORS), tol=ROUGH)[1][:, 0]
+        ncv = min(n + 1, ARPACK_VECTORS)
+        alpha = eigsh(B, 1, which="SA", v0=first, ncv=ncv, tol=ROUGH)[1][:, 0]
     except ArpackError:  # no convergence, or no couplings at all: then any start will do
         alpha = rng.standard_normal(n + 1)
     tiny = 1e-12 * np.abs(alpha).max()

@@ -26,7 +26,7 @@ def check_start(start: str, solver: Solver) -> None:
 
 
 def first_codes(problem: Problem, start: str, solver: Solver, rng: np.random.Generator) -> Codes:
-    """Codes (n, b) found bit after bit, each from all +1, given the bits before it."""
+    """Return codes (n, b) solved bit after bit, each from all +1, given the bits before it."""
     words = codes_to_words(np.ones((problem.n_points, problem.n_bits), np.int8))
     with threads.pool() as run:
         for k in underway.each("Z step", range(problem.n_bits)):
@@ -45,7 +45,7 @@ def next_bit(
     run: threads.Run,
     rng: np.random.Generator,
 ) -> NDArray[np.int8]:
-    """Bit k (n,), from all +1, given bits 0..k-1, by at most so many passes of the solver."""
+    """Solve bit k (n,) from all +1, given bits 0..k-1, by a limited number of passes."""
     assert callable(solver)  # see `check_start`
     bit = problem.first_bits(words, k, later, run)
     z = np.ones(len(words), np.int8)

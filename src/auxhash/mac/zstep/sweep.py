@@ -43,12 +43,12 @@ SOLVERS: dict[str, type] = {
 
 
 def get(solver: "str | Solver") -> Solver:
-    """The solver of that name, or the given object itself."""
+    """Return the solver of that name, or the solver itself."""
     if isinstance(solver, str):
         if solver not in SOLVERS:
             raise unknown("z_step", solver, SOLVERS, "a solver")
-        made: Solver = SOLVERS[solver]()
-        return made
+        named: Solver = SOLVERS[solver]()
+        return named
     if not (callable(solver) or isinstance(solver, SweepSolver)):
         raise TypeError(f"z_step must be a name or a solver, got {type(solver).__name__}")
     return solver
@@ -120,7 +120,7 @@ def _sweep_bits(
 def improved(
     solver: BitSolver, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
 ) -> tuple[NDArray[np.int8], bool]:
-    """The solver's z, or the one given, itself, if E is not lower there; whether it was higher."""
+    """Return the solver's z, or z itself if E is not lower there; and True if it was higher."""
     new = np.asarray(solver(bit, z, rng))
     if new.shape != z.shape or not np.all(np.abs(new) == 1):
         raise ValueError(f"the solver must return {len(z)} values of -1 and +1")
