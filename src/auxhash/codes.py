@@ -148,7 +148,7 @@ def as_packed(codes: ArrayLike, name: str = "codes", n_bits: int | None = None) 
         if not plain and (array.ndim != 2 or array.shape[1] == 0):
             raise ValueError(f"{name} must be of shape (n, n_bytes), got shape {array.shape}")
         return pack(as_codes(array, name)) if plain else np.ascontiguousarray(array)
-    n_bits = checks.whole("n_bits", n_bits, 1)
+    n_bits = checks.integer("n_bits", n_bits, 1)
     if array.ndim != 2:
         raise ValueError(f"{name} must be of shape (n, n_bits), got shape {array.shape}")
     if array.shape[1] != (n_bits if plain else n_bytes(n_bits)):

@@ -11,12 +11,12 @@ from auxhash.compute import checks
 @pytest.mark.parametrize("value", [True, 1.0, "3", None, 0, 11, np.float64(2)])
 def test_whole_refuses(value):
     with pytest.raises(checks.ArgumentError, match="n_bits must be a whole number from 1 to 10"):
-        checks.whole("n_bits", value, 1, 10)
+        checks.integer("n_bits", value, 1, 10)
 
 
 @pytest.mark.parametrize("value", [3, np.uint8(3), np.int64(3)])
 def test_whole_gives_a_plain_int(value):
-    assert type(checks.whole("n_bits", value, 1)) is int
+    assert type(checks.integer("n_bits", value, 1)) is int
 
 
 @pytest.mark.parametrize("value", [0, np.nan, np.inf, "1", False, None, 10**400])

@@ -2,16 +2,17 @@
 
 import pytest
 
-from auxhash.compute import deadline, threads
+from auxhash.compute import context, deadline, threads
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_no_part_begins_after_it(n_jobs):
     begun = []
-    with pytest.raises(deadline.DeadlineError), deadline.within(-1):
-        threads.run_kernels(begun.append, range(5), n_jobs)
-    assert begun == []
-    threads.run_kernels(begun.append, range(5), n_jobs)  # it was for that work alone
+    with context.using(n_jobs=n_jobs):
+        with pytest.raises(deadline.DeadlineError), deadline.within(-1):
+            threads.run_kernels(begun.append, range(5))
+        assert begun == []
+        threads.run_kernels(begun.append, range(5))  # it was for that work alone
     assert sorted(begun) == list(range(5))
 
 

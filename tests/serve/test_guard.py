@@ -32,11 +32,11 @@ def test_every_answer_has_the_headers(url, hasher, monkeypatch):
             client.get("/info", headers=bearer(TOKEN)),
             client.post("/points/query", content=b"x" * 101, headers=bearer(TOKEN)),
             client.post("/points/query", content=b"{", headers=bearer(TOKEN)),
-            *(client.get("/points/count", headers=bearer(TOKEN)) for _ in range(6)),
+            *(client.get("/points/count", headers=bearer(TOKEN)) for _ in range(40)),
         ]
     statuses = [answer.status_code for answer in answers]
     assert statuses[:7] == [200, 401, 200, 404, 500, 413, 422]
-    assert statuses[-1] == 429
+    assert 429 in statuses[7:]
     for answer in answers:
         policy = answer.headers["content-security-policy"]
         assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'; img-src")

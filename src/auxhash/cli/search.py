@@ -204,12 +204,12 @@ class _Rerank:
         """Find the k nearest; `index` is the numbered index in `outer`, which may have names."""
         from auxhash.compute import checks
 
-        k = checks.whole("k", k, 1)
+        k = checks.integer("k", k, 1)
         if self.by is None:
             distances, ids = index.search(asked.codes, k)
         else:
             few = CANDIDATES_PER_HIT * k if self.candidates is None else self.candidates
-            few = checks.whole("candidates", few, k)
+            few = checks.integer("candidates", few, k)
             distances, ids = self._ordered(outer, index, asked, few, k, header)
         there = ids.shape[1]
         message = f"{there} nearest" if there == k else f"{there} nearest (all there are, not {k})"

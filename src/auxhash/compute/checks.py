@@ -25,7 +25,7 @@ class ArgumentError(ValueError, TypeError):
     """
 
 
-def whole(name: str, value: Any, least: int, most: int | None = None, instead: str = "") -> int:
+def integer(name: str, value: Any, least: int, most: int | None = None, instead: str = "") -> int:
     """Return the argument as an int; raise unless it is a whole number from `least` to `most`.
 
     `instead` is what else the argument may be, e.g. ' or "auto"'; the caller deals with that.

@@ -62,7 +62,7 @@ def nearest(
     available = len(X) - (queries is None)
     if available < 1:
         raise ValueError(f"X must hold at least {1 + (queries is None)} points, got {len(X)}")
-    k = checks.whole("k", k, 1, available)
+    k = checks.integer("k", k, 1, available)
     parts = [X] if queries is None else [X, Q]
     zeros = [zero_rows(part) for part in parts] if metric == "cosine" else []
     unit = 1.0 if metric == "cosine" else scale(*parts)
@@ -146,7 +146,7 @@ def nearest_on(device: Device, X: NDArray[Any], k: int, metric: Metric) -> NDArr
     less than these, as in clusters very far apart, they may change places.
     """
     X, _ = _points(X, None)
-    k = checks.whole("k", k, 1, len(X) - 1)
+    k = checks.integer("k", k, 1, len(X) - 1)
     zeros = zero_rows(X) if metric == "cosine" else np.empty(0, np.int64)
     if metric == "cosine":
         points = directions(X, with_zeros=zeros.size > 0)

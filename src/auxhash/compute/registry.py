@@ -15,7 +15,7 @@ def register(name: str) -> Callable[[Class], Class]:
     `name` is the name of the class in files, even if its module changes. The fields must be values
     that can be stored, and a field added later needs a default. If the class has a method
     `check_read`, it is called on every instance that is read, and must raise ValueError if a field
-    is not valid. Fields named in a class attribute `GIVEN` are not stored: whoever decodes gives
+    is not valid. Fields named in a class attribute `UNSTORED` are not stored: whoever decodes gives
     them.
     """
 

@@ -32,7 +32,7 @@ class DaskIndex:
     def __init__(
         self, codes: Any, n_bits: int, client: Any = None, timeout: float = 3600.0
     ) -> None:
-        self.n_bits = checks.whole("n_bits", n_bits, 1, MOST_BITS)
+        self.n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
         if not is_lazy(codes) or getattr(codes, "dtype", None) != np.uint8 or codes.ndim != 2:
             raise ArgumentError("codes must be a dask array of packed codes, uint8 of two axes")
         if codes.shape[1] != n_bytes(self.n_bits):
@@ -63,7 +63,7 @@ class DaskIndex:
         """Return distances and ids of the k nearest codes, as `HammingIndex.search` does."""
         if not self._n:
             raise ValueError("the index is empty: its dask array holds no codes")
-        queries, k = as_queries(codes, self.n_bits), checks.whole("k", k, 1)
+        queries, k = as_queries(codes, self.n_bits), checks.integer("k", k, 1)
         # A task, not `scatter`: Dask can compute it again if the worker that has it is lost.
         sent = self._cluster.client.submit(np.asarray, queries, pure=False)
         futures = [

@@ -111,7 +111,7 @@ class DaskNeighborHash(Distributed, NeighborHash):
         parts, sizes = zip(*self._trained_on, strict=True)
         generators = generator(self.random_state).spawn(PARTS)
         drawing = [generators[0]] if len(parts) == 1 else generators[0].spawn(len(parts))
-        shares = _shares(checks.whole("max_points", self.max_points, MIN_POINTS), sizes)
+        shares = _shares(checks.integer("max_points", self.max_points, MIN_POINTS), sizes)
         sample = [
             lazy.single(_sample)(block, share, own)
             for block, share, own in zip(parts, shares, drawing, strict=True)
@@ -164,7 +164,7 @@ class DaskNeighborHash(Distributed, NeighborHash):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         checks.number("timeout", self.timeout, 0, strict=True)
-        checks.whole("max_points", self.max_points, MIN_POINTS)
+        checks.integer("max_points", self.max_points, MIN_POINTS)
         if hashfunctions.is_shared(self.hash_function):
             raise ArgumentError("hash_function must be one of NumPy here, and no PyTorch module")
 

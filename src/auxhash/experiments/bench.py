@@ -31,9 +31,9 @@ def bench(
     The row on learning is the last step of one fit. Points are drawn around ten centres, codes at
     random. Compilation is not counted.
     """
-    checks.whole("points", n_points, 10 * CLASSES)
-    checks.whole("codes", n_codes, 1)
-    checks.whole("bits", n_bits, 1)
+    checks.integer("points", n_points, 10 * CLASSES)
+    checks.integer("codes", n_codes, 1)
+    checks.integer("bits", n_bits, 1)
     rng = np.random.default_rng(0)
     y = rng.integers(0, CLASSES, n_points)
     X = rng.normal(size=(CLASSES, FEATURES))[y] + 2 * rng.normal(size=(n_points, FEATURES))

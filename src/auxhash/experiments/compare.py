@@ -16,7 +16,7 @@ from rich.text import Text
 
 from auxhash.codes import MOST_BITS
 from auxhash.compute import device as devices
-from auxhash.compute.checks import ArgumentError, whole
+from auxhash.compute.checks import ArgumentError, integer
 from auxhash.compute.words import count
 from auxhash.experiments import datasets, runs
 from auxhash.experiments.cells import Cells, Memory
@@ -297,7 +297,7 @@ def _several(name: str, values: object, least: int, most: int | None = None) -> 
     items = (
         list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
     )
-    numbers = tuple(whole(name, item, least, most) for item in items)
+    numbers = tuple(integer(name, item, least, most) for item in items)
     if not numbers:
         raise ArgumentError(f"{name} must be a whole number or several, got none")
     if twice := [value for at, value in enumerate(numbers) if value in numbers[:at]]:

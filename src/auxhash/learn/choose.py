@@ -86,7 +86,7 @@ def choose(
     fixed = checked(fixed, MACHash())
     X = np.asarray(X)
     labels = checks.classes("y", y, len(X))
-    random_state = checks.whole("random_state", random_state, 0)
+    random_state = checks.integer("random_state", random_state, 0)
     if seconds is not None:
         checks.number("seconds", seconds, 0, strict=True)
     with _Search(X, labels, fixed, random_state, n_jobs, seconds, verbose) as search:

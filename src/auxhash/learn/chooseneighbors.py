@@ -42,7 +42,7 @@ def choose_neighbors(
         verbose: 1 shows a progress bar.
     """
     settings = checked(fixed, NeighborHash())
-    random_state = checks.whole("random_state", random_state, 0)
+    random_state = checks.integer("random_state", random_state, 0)
     if seconds is not None:
         checks.number("seconds", seconds, 0, strict=True)
     train, held_out = _split(np.asarray(X), random_state)

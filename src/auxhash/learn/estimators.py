@@ -95,7 +95,7 @@ class AffinityHash(Hasher):
         # Before any generator among the parameters is drawn from.
         run = self._in_words(points)
         h = hashfunctions.get(self.hash_function, self.C)
-        unstored = hashfunctions.with_defaults(h).given()
+        unstored = hashfunctions.with_defaults(h).unstored()
         with checkpoints.opened(checkpoint, run, unstored) as run_checkpoint:
             return self._train(points, run_checkpoint)
 
@@ -187,8 +187,8 @@ class AffinityHash(Hasher):
         losses.get(self.loss)
         zstep.get(self.z_step)
         hashfunctions.get(self.hash_function, self.C)
-        checks.whole("n_bits", self.n_bits, 1, MOST_BITS)
-        checks.whole("max_sweeps", self.max_sweeps, 1)
+        checks.integer("n_bits", self.n_bits, 1, MOST_BITS)
+        checks.integer("max_sweeps", self.max_sweeps, 1)
         checks.number("C", self.C, 0, strict=True)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -370,7 +370,7 @@ class MACHash(AffinityHash):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        checks.whole("max_iter", self.max_iter, 1)
+        checks.integer("max_iter", self.max_iter, 1)
         checks.number("alpha", self.alpha, 1, strict=True)
         if self.mu != "auto":
             checks.number("mu", self.mu, 0, strict=True, instead=' or "auto"')

@@ -51,7 +51,7 @@ def _unstored_fields(module: Any) -> dict[str, object]:
     from auxhash.learn.torch import ModuleHash  # only where there is a module is there PyTorch
 
     hash_function = module if isinstance(module, ModuleHash) else ModuleHash(module)
-    return hash_function.given()
+    return hash_function.unstored()
 
 
 def _hasher(model: StoredModel, trusted: Sequence[str], unstored: dict[str, object]) -> Hasher:

@@ -126,7 +126,7 @@ class NeighborHash(Hasher):
         if checkpoint is None:
             return self._train(points, labels, table, None)
         run = self._in_words(points, table)
-        unstored = hashfunctions.with_defaults(self._hash_function(len(points))).given()
+        unstored = hashfunctions.with_defaults(self._hash_function(len(points))).unstored()
         with checkpoints.opened(checkpoint, run, unstored) as run_checkpoint:
             return self._train(points, labels, table, run_checkpoint)
 
@@ -216,12 +216,12 @@ class NeighborHash(Hasher):
 
     def _check_parameters(self) -> None:
         check_stored(self)
-        checks.whole("n_bits", self.n_bits, 1, MOST_BITS)
-        checks.whole("n_neighbors", self.n_neighbors, 1)
+        checks.integer("n_bits", self.n_bits, 1, MOST_BITS)
+        checks.integer("n_neighbors", self.n_neighbors, 1)
         if self.n_steps is not None:
-            checks.whole("n_steps", self.n_steps, 1)
+            checks.integer("n_steps", self.n_steps, 1)
         if self.max_points is not None:
-            checks.whole("max_points", self.max_points, 3)
+            checks.integer("max_points", self.max_points, 3)
         if self.device not in devices.NAMES:
             raise checks.unknown("device", self.device, devices.NAMES)
         if self.device == "cuda" and (refusal := self._gpu_refusal()):

@@ -19,7 +19,7 @@ from auxhash.codes import Codes, sign
 from auxhash.compute import clock
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import Array, Matrix
-from auxhash.compute.checks import flag, whole
+from auxhash.compute.checks import flag, integer
 from auxhash.compute.peers import peers, quantile
 from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import HashFunction, codes, h_step
@@ -59,7 +59,7 @@ class Step:
 
     def check_read(self) -> None:
         for name in ("iteration", "violations", "skipped"):
-            whole(name, getattr(self, name), 0)
+            integer(name, getattr(self, name), 0)
         for name in NUMBERS:
             if not isinstance(getattr(self, name), (int, float)):
                 raise ValueError(f"{name} must be a number, got {getattr(self, name)!r}")

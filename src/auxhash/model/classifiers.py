@@ -105,15 +105,15 @@ def made(name: str, content: Mapping[str, Any]) -> Any:
             f"it holds {name!r} of scikit-learn in a form that this version does not read: fit the "
             "model again and save it"
         )
-    given, learnt = dict(content["parameters"]), content["learnt"]
+    parameters, learnt = dict(content["parameters"]), content["learnt"]
     cls = _class(name)
-    here = given if name == "Pipeline" else cls().get_params(deep=False)
-    for parameter in sorted(set(given) - set(here)):
-        if given.pop(parameter) not in NOT_GIVEN:
+    here = parameters if name == "Pipeline" else cls().get_params(deep=False)
+    for parameter in sorted(set(parameters) - set(here)):
+        if parameters.pop(parameter) not in NOT_GIVEN:
             raise ValueError(f"{name} has no {parameter!r} in this version of scikit-learn")
     if others := _others(name, learnt):
         raise ValueError(f"{name} has no attribute {min(others)!r}")
-    estimator = cls(**given)
+    estimator = cls(**parameters)
     for attribute, value in learnt.items():
         if getattr(value, "dtype", np.dtype(int)).kind == "f" and not np.isfinite(value).all():
             raise ValueError(f"{attribute} of {name} must hold finite numbers")
@@ -241,8 +241,8 @@ def types(data: bytes) -> list[str]:
     except (zipfile.BadZipFile, KeyError) as error:
         raise ValueError(f"a stored classifier is damaged ({error})") from error
     named = (node for node in _nodes(schema) if "__class__" in node)
-    found = {f"{node['__module__']}.{node['__class__']}" for node in named}
-    ours = {name for name in found if not name.startswith(PLAIN)}
+    types = {f"{node['__module__']}.{node['__class__']}" for node in named}
+    ours = {name for name in types if not name.startswith(PLAIN)}
     return sorted((ours | set(_skops().get_untrusted_types(data=data))) - TRUSTED)
 
 

@@ -221,7 +221,7 @@ def _field_names(cls: Any) -> list[str]:
 
 def _stored_fields(cls: Any) -> list[str]:
     """The fields that files hold."""
-    return [name for name in _field_names(cls) if name not in getattr(cls, "GIVEN", ())]
+    return [name for name in _field_names(cls) if name not in getattr(cls, "UNSTORED", ())]
 
 
 def _generator_parts(generator: np.random.Generator, name: str) -> dict[str, Any]:
@@ -350,7 +350,7 @@ class _Decoder:
         cls: Any = CLASSES[name]
         if more := set(parts) - set(_stored_fields(cls)):
             raise ValueError(f"{name} has no field {min(more)!r}")
-        unstored = {field: self.unstored[field] for field in getattr(cls, "GIVEN", ())}
+        unstored = {field: self.unstored[field] for field in getattr(cls, "UNSTORED", ())}
         value = cls(**self._dict(parts), **unstored)
         _check_object(value, name)
         return value

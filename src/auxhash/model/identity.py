@@ -185,7 +185,7 @@ class _Words:
         return [(part, vars(value)[part]) for part in used]
 
     def _code(self, code: CodeType) -> str:
-        """All that determines what the code does; not its file and lines."""
+        """Everything that determines what the code does; not its file and lines."""
         counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
         names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
         parts = [code.co_code, code.co_exceptiontable, counts, names, code.co_consts]
@@ -231,7 +231,7 @@ def _content(cell: Any) -> Any:
 
 @functools.cache
 def _installed(module: str | None) -> bool:
-    """Whether a module comes with Python, with auxhash or with another package."""
+    """Tell whether a module comes with Python, with auxhash or with another package."""
     top = (module or "").partition(".")[0]
     if top in sys.stdlib_module_names or top == __name__.partition(".")[0]:
         return True
@@ -242,7 +242,7 @@ def _installed(module: str | None) -> bool:
 
 
 def _has_record(top: str) -> bool:
-    """Whether a package lies beside the record of its installation: pip install --target."""
+    """Tell whether a package lies beside the record of its installation: pip install --target."""
     file = getattr(sys.modules.get(top), "__file__", None)
     if file is None or Path(file).stem != "__init__":
         return False

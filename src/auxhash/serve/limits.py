@@ -41,7 +41,7 @@ class Limits:
             elif name in ("work", "seconds"):
                 checks.number(name, value, 0, strict=True)
             else:
-                checks.whole(name, value, 0 if name == "waiting" else 1)
+                checks.integer(name, value, 0 if name == "waiting" else 1)
 
     @property
     def candidates(self) -> int:

@@ -42,7 +42,7 @@ def open(url: str, n_bits: int | None = None, n_jobs: int | None = None) -> Stor
     """
     address = Address.of(url)
     if n_bits is not None:
-        n_bits = checks.whole("n_bits", n_bits, 1, MOST_BITS)
+        n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
     known = SCHEMES.get(address.parts.scheme)
     if known is None:
         every = ", ".join(f"{scheme}://" for scheme in SCHEMES)

@@ -159,7 +159,7 @@ def _own_name() -> str:
 def _number(name: str, value: str | int, most: int) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value)
-    return checks.whole(f"{name} in url", value, 0, most)
+    return checks.integer(f"{name} in url", value, 0, most)
 
 
 def _usual_host(port: int) -> str:

@@ -161,7 +161,7 @@ class MilvusStore(Store):
 
     def batches(self, size: int = MAX_RESULTS) -> Iterator[tuple[Ids, Packed]]:
         """All ids and codes in the order of the ids, at most 16,384 at a time."""
-        return super().batches(min(checks.whole("size", size, 1), MAX_RESULTS))
+        return super().batches(min(checks.integer("size", size, 1), MAX_RESULTS))
 
     def _page(self, after: int, size: int) -> tuple[Ids, Packed]:
         if after == checks.LARGEST_ID:

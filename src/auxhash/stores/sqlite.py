@@ -171,13 +171,13 @@ class SqliteStore(Store):
             yield
 
     def search(self, queries: ArrayLike, k: int, among: Among = None) -> Near:
-        asked, k = as_queries(queries, self.n_bits), checks.whole("k", k, 1)
+        asked, k = as_queries(queries, self.n_bits), checks.integer("k", k, 1)
         return self._view(among).search(asked, k)
 
     def search_radius(
         self, queries: ArrayLike, r: int, among: Among = None
     ) -> tuple[list[Distances], list[Ids]]:
-        asked, r = as_queries(queries, self.n_bits), checks.whole("r", r, 0)
+        asked, r = as_queries(queries, self.n_bits), checks.integer("r", r, 0)
         return self._view(among).search_radius(asked, min(r, self.n_bits))
 
     def _view(self, among: Among) -> Mirror:

@@ -124,7 +124,7 @@ class Store(ABC):
         Each is of shape (n_queries, k), or (n_queries, n) where the store holds n < k codes.
         `among` are the ids of the codes to look at, those that are there, or a `Having`.
         """
-        asked, k = as_queries(queries, self.n_bits), checks.whole("k", k, 1)
+        asked, k = as_queries(queries, self.n_bits), checks.integer("k", k, 1)
         chosen = self._chosen(among)
         with self._talking():
             if chosen is None:
@@ -135,7 +135,7 @@ class Store(ABC):
         self, queries: ArrayLike, r: int, among: Among = None
     ) -> tuple[list[Distances], list[Ids]]:
         """Distances and ids of all codes at distance r or less: one array of each per query."""
-        asked, r = as_queries(queries, self.n_bits), min(checks.whole("r", r, 0), self.n_bits)
+        asked, r = as_queries(queries, self.n_bits), min(checks.integer("r", r, 0), self.n_bits)
         chosen = self._chosen(among)
         with self._talking():
             if chosen is None:
@@ -176,13 +176,13 @@ class Store(ABC):
         flags = checks.flag("vectors", vectors), checks.flag("payloads", payloads)
         with self._talking():
             sizes = self._sizes(names, *flags) if len(names) else {}
-        stops, held = [], 0
+        stops, n_bytes_read = [], 0
         for i, name in enumerate(names.tolist()):
             size = sizes.get(name, 0)
-            if held and held + size > room:
+            if n_bytes_read and n_bytes_read + size > room:
                 stops.append(i)
-                held = 0
-            held += size
+                n_bytes_read = 0
+            n_bytes_read += size
         return [part for part in np.split(names, stops) if len(part)]
 
     def count(self) -> int:
@@ -195,7 +195,7 @@ class Store(ABC):
 
         What other threads and programs change meanwhile is seen from the next batch on.
         """
-        size = checks.whole("size", size, 1)
+        size = checks.integer("size", size, 1)
         last = -1
         while last < checks.LARGEST_ID:
             with self._talking():
@@ -321,7 +321,7 @@ def store_errors(url: str, errors: tuple[type[Exception], ...]) -> Iterator[None
 def agreed_bits(url: str, stored: int | None, wanted: int | None) -> int:
     """Number of bits of a store: those stored, or those wanted for a new one."""
     if wanted is not None:
-        wanted = checks.whole("n_bits", wanted, 1, MOST_BITS)
+        wanted = checks.integer("n_bits", wanted, 1, MOST_BITS)
     if stored is None:
         if wanted is None:
             raise NoStoreError(f"{url} holds no store; give n_bits to make one")

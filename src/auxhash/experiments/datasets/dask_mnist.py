@@ -19,8 +19,8 @@ def infinite_mnist(n: int, rows: int = 10_000, seed: int = 0) -> tuple[Any, Any]
     passes through the client: a worker makes a block when it needs it, from MNIST's files, which it
     fetches where they are not on its machine (AUXHASH_DATA says where).
     """
-    n, rows = checks.whole("n", n, 1), checks.whole("rows", rows, 1)
-    seed = checks.whole("seed", seed, 0)
+    n, rows = checks.integer("n", n, 1), checks.integer("rows", rows, 1)
+    seed = checks.integer("seed", seed, 0)
     sizes = tuple(min(rows, n - first) for first in range(0, n, rows))
     X = da.map_blocks(
         *(_pixels, seed),

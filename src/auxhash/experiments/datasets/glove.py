@@ -105,11 +105,11 @@ def words(
         unit_length: whether all vectors are scaled to length 1.
     """
     checks.flag("unit_length", unit_length)
-    n_query = checks.whole("n_query", n_query, 1, len(vectors) - 1)
+    n_query = checks.integer("n_query", n_query, 1, len(vectors) - 1)
     if n_base is None:
         n_base = len(vectors) - n_query
-    n_base = checks.whole("n_base", n_base, 1, len(vectors) - n_query)
-    n_neighbors = checks.whole("n_neighbors", n_neighbors, 0)
+    n_base = checks.integer("n_base", n_base, 1, len(vectors) - n_query)
+    n_neighbors = checks.integer("n_neighbors", n_neighbors, 0)
     frequent = np.ascontiguousarray(vectors[: n_base + n_query])
     train, base, query = split(len(frequent), n_train, None, n_query, seed)
     unit = neighbors.normalized(frequent).astype(np.float32)

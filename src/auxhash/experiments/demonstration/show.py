@@ -209,7 +209,7 @@ class Show:
 
     def followed(self, row: int) -> JsonObject:
         """Z and h(X) of one base point after each step."""
-        row = checks.whole("row", row, 0, len(self.data.base) - 1)
+        row = checks.integer("row", row, 0, len(self.data.base) - 1)
         both = self.learnt.Z[:, row], self.learnt.H[:, row]
         return {"row": row, **dict(zip("ZH", map(_integers, both), strict=True))}
 
@@ -265,13 +265,13 @@ class Show:
             if name in asked:
                 if "label" in asked:
                     raise ArgumentError(f"label is for pixels; that of {name} is known")
-                row = checks.whole(name, asked[name], 0, len(points) - 1)
+                row = checks.integer(name, asked[name], 0, len(points) - 1)
                 place = self._places[start + row].tolist()
                 return points.X[row : row + 1], int(np.asarray(points.y)[row]), place
         X = _pixels(asked["pixels"], self.data.base.X.shape[1])
         label = asked.get("label")
         if label is not None:
-            label = checks.whole("label", label, 0, int(np.max(np.asarray(self.data.base.y))))
+            label = checks.integer("label", label, 0, int(np.max(np.asarray(self.data.base.y))))
         with context.using(n_jobs=1):
             alike = nearest(self.data.base.X.astype(np.float64), X, 1)[0][0, 0]
         return X, label, self._places[alike].tolist()

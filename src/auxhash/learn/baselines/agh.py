@@ -66,8 +66,8 @@ class AGH(Unsupervised):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        checks.whole("n_anchors", self.n_anchors, 2)
-        checks.whole("n_nearest", self.n_nearest, 1)
+        checks.integer("n_anchors", self.n_anchors, 2)
+        checks.integer("n_nearest", self.n_nearest, 1)
         if self.layers not in (1, 2):
             raise ValueError(f"layers must be 1 or 2, got {self.layers!r}")
 

@@ -197,7 +197,7 @@ class BinaryAutoencoder(Unsupervised):
         if self.mu != "auto":
             checks.number("mu", self.mu, 0, strict=True, instead=' or "auto"')
         checks.number("alpha", self.alpha, 1, strict=True)
-        checks.whole("max_iter", self.max_iter, 1)
+        checks.integer("max_iter", self.max_iter, 1)
         checks.number("C", self.C, 0, strict=True)
 
     def _learn(self, X: Array, rng: np.random.Generator) -> None:

@@ -102,10 +102,10 @@ class BRE(Method):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         checks.flag("supervised", self.supervised)
-        checks.whole("n_train", self.n_train, 2)
-        checks.whole("n_kernel", self.n_kernel, 1)
+        checks.integer("n_train", self.n_train, 2)
+        checks.integer("n_kernel", self.n_kernel, 1)
         checks.number("pairs", self.pairs, 0, strict=True)
-        checks.whole("max_iter", self.max_iter, 1)
+        checks.integer("max_iter", self.max_iter, 1)
         checks.number("tol", self.tol, 0)
         if self.kernel not in ("linear", "rbf"):
             raise ValueError(f'kernel must be "linear" or "rbf", got {self.kernel!r}')

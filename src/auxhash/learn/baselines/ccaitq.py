@@ -74,7 +74,7 @@ class CCAITQ(Supervised):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        checks.whole("n_iter", self.n_iter, 1)
+        checks.integer("n_iter", self.n_iter, 1)
         checks.number("regularization", self.regularization, 0, strict=True)
 
     def _learn(self, X: Array, y: NDArray[Any], rng: np.random.Generator) -> None:

@@ -72,7 +72,7 @@ class ILH(Pairwise):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        checks.whole("n_subset", self.n_subset, 2)
+        checks.integer("n_subset", self.n_subset, 2)
         checks.number("C", self.C, 0, strict=True)
 
     def _learn(

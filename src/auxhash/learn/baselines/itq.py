@@ -48,7 +48,7 @@ class ITQ(Unsupervised):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        checks.whole("n_iter", self.n_iter, 1)
+        checks.integer("n_iter", self.n_iter, 1)
 
     def _learn(self, X: Array, rng: np.random.Generator) -> None:
         self.mean_, self.axes_ = principal_axes(X, self.n_bits, "ITQ")

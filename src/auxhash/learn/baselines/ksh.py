@@ -87,8 +87,8 @@ class KSH(Pairwise):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        checks.whole("n_anchors", self.n_anchors, 1)
-        checks.whole("max_iter", self.max_iter, 0)
+        checks.integer("n_anchors", self.n_anchors, 1)
+        checks.integer("max_iter", self.max_iter, 0)
         if self.hash_function not in ("rbf", "linear"):
             raise checks.unknown("hash_function", self.hash_function, ("rbf", "linear"))
 

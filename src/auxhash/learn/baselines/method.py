@@ -31,7 +31,7 @@ class Method(Hasher):
 
     def _check_parameters(self) -> None:
         check_stored(self)
-        checks.whole("n_bits", self.n_bits, 1, MOST_BITS)
+        checks.integer("n_bits", self.n_bits, 1, MOST_BITS)
 
     def _finish(self, points: NDArray[Any], labels: NDArray[Any] | None) -> Self:
         self.labels_ = labels

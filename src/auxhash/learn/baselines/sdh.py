@@ -64,8 +64,8 @@ class SDH(Supervised):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        checks.whole("n_anchors", self.n_anchors, 1)
-        checks.whole("n_iter", self.n_iter, 1)
+        checks.integer("n_anchors", self.n_anchors, 1)
+        checks.integer("n_iter", self.n_iter, 1)
         checks.number("lam", self.lam, 0, strict=True)
         checks.number("nu", self.nu, 0, strict=True)
 

@@ -61,7 +61,7 @@ class SPH(Unsupervised):
         super()._check_parameters()
         checks.number("mean_tolerance", self.mean_tolerance, 0)
         checks.number("spread_tolerance", self.spread_tolerance, 0)
-        checks.whole("max_iter", self.max_iter, 1)
+        checks.integer("max_iter", self.max_iter, 1)
 
     def _learn(self, X: Array, rng: np.random.Generator) -> None:
         drawn = rng.integers(len(X), size=(self.n_bits, STARTERS))

@@ -105,7 +105,7 @@ class STH(Method):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         checks.flag("supervised", self.supervised)
-        checks.whole("n_neighbors", self.n_neighbors, 1)
+        checks.integer("n_neighbors", self.n_neighbors, 1)
         checks.number("C", self.C, 0, strict=True)
 
     def _graph(self, X: Array, y: NDArray[Any] | None) -> csr_array:

@@ -103,9 +103,9 @@ class Refine:
     cross_entropy: float = 0.0
 
     def __post_init__(self) -> None:
-        checks.whole("n_steps", self.n_steps, 1)
+        checks.integer("n_steps", self.n_steps, 1)
         if self.batch is not None:
-            checks.whole("batch", self.batch, 1)
+            checks.integer("batch", self.batch, 1)
         checks.one_of("objective", self.objective, ("loss", "rank", "classes"))
         checks.number("cross_entropy", self.cross_entropy, 0)
         if self.cross_entropy and self.objective != "classes":

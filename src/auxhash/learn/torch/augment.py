@@ -37,9 +37,9 @@ class RandomChanges:
     warp: float = 0.0
 
     def __post_init__(self) -> None:
-        checks.whole("crop", self.crop, 0)
+        checks.integer("crop", self.crop, 0)
         checks.flag("flip", self.flip)
-        checks.whole("cut_out", self.cut_out, 0)
+        checks.integer("cut_out", self.cut_out, 0)
         checks.number("colour", self.colour, 0)
         checks.number("warp", self.warp, 0)
 

@@ -94,7 +94,7 @@ class ModuleHash(BaseHash):
     state: ModuleState | None = None
     input_by: str = ""
 
-    GIVEN: ClassVar[tuple[str, ...]] = ("module", "augment", "to_input")
+    UNSTORED: ClassVar[tuple[str, ...]] = ("module", "augment", "to_input")
     shared = True
 
     def __post_init__(self) -> None:
@@ -103,8 +103,8 @@ class ModuleHash(BaseHash):
         checks.one_of("loss", self.loss, learning.LOSSES)
         for name in ("epochs", "more_epochs"):
             if getattr(self, name) is not None:
-                checks.whole(name, getattr(self, name), 0, instead=" or None")
-        checks.whole("batch", self.batch, 1)
+                checks.integer(name, getattr(self, name), 0, instead=" or None")
+        checks.integer("batch", self.batch, 1)
         checks.number("rate", self.rate, 0, strict=True)
         checks.number("decay", self.decay, 0)
         checks.one_of("optimizer", self.optimizer, learning.OPTIMIZERS)
@@ -115,8 +115,8 @@ class ModuleHash(BaseHash):
                 raise TypeError(f"{name} must be a function, got {getattr(self, name)!r}")
 
     def check_read(self) -> None:
-        checks.whole("seed", self.seed, 0)
-        checks.whole("n_refits", self.n_refits, 0)
+        checks.integer("seed", self.seed, 0)
+        checks.integer("n_refits", self.n_refits, 0)
         checks.flag("bytes_", self.bytes_)
         if self.state is None:
             return
@@ -213,8 +213,8 @@ class ModuleHash(BaseHash):
             raise ValueError("the hash function is not prepared")
         return np.zeros((n, *self.shape), np.uint8 if self.bytes_ else np.float64)
 
-    def given(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.GIVEN}
+    def unstored(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.UNSTORED}
 
     def go_on_from(self, learnt: "ModuleHash") -> "ModuleHash":
         learnt_fields = ("shape", "bytes_", "seed", "n_refits", "state", "input_by")

@@ -22,18 +22,18 @@ def residual_network(
         blocks: residual blocks, of two layers each, after each of the three halvings of the
             picture's side.
     """
-    n_bits = checks.whole("n_bits", n_bits, 1)
-    w = checks.whole("width", width, 1)
+    n_bits = checks.integer("n_bits", n_bits, 1)
+    w = checks.integer("width", width, 1)
     if not isinstance(blocks, (list, tuple)) or len(blocks) != 3:
         raise checks.ArgumentError(f"blocks must be three whole numbers, got {blocks!r}")
     layers = [
-        nn.BatchNorm2d(checks.whole("channels", channels, 1), affine=False),
+        nn.BatchNorm2d(checks.integer("channels", channels, 1), affine=False),
         _layer(channels, w),
     ]
     for number in blocks:
         layers.append(_layer(w, 2 * w, pool=True))
         w *= 2
-        for _ in range(checks.whole("blocks", number, 0)):
+        for _ in range(checks.integer("blocks", number, 0)):
             layers.append(Residual(nn.Sequential(_layer(w, w), _layer(w, w))))
     network = nn.Sequential(*layers, Largest(), nn.Linear(w, n_bits))
     return network.to(memory_format=torch.channels_last)
@@ -54,9 +54,9 @@ def feature_network(
         dropout: chance of a unit to be left out in training.
         noise: deviation of the noise added to the standardised features in training.
     """
-    checks.whole("n_features", n_features, 1)
-    checks.whole("n_bits", n_bits, 1)
-    checks.whole("units", units, 1)
+    checks.integer("n_features", n_features, 1)
+    checks.integer("n_bits", n_bits, 1)
+    checks.integer("units", units, 1)
     checks.number("noise", noise, 0)
     if checks.number("dropout", dropout, 0) >= 1:
         raise ValueError(f"dropout must be below 1, got {dropout}")
@@ -100,7 +100,7 @@ class BothWays(nn.Module):  # type: ignore[misc]
 
     def __init__(self, inner: nn.Module, shift: int = 0) -> None:
         super().__init__()
-        self.inner, self.shift = inner, checks.whole("shift", shift, 0)
+        self.inner, self.shift = inner, checks.integer("shift", shift, 0)
         if shift:  # among the weights, so that a model file refuses a module with another shift
             self.register_buffer(f"shift_{shift}", torch.tensor([float(shift)]))
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from auxhash.compute import approximate, clock, context, neighbors, threads, underway
 from auxhash.compute.arrays import Numbers, Single
-from auxhash.compute.checks import number, whole
+from auxhash.compute.checks import integer, number
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.neighbors import Metric
 from auxhash.compute.registry import register
@@ -43,7 +43,7 @@ class RankStep:
     seconds: float  # since the last such report; NaN in a model that was loaded
 
     def check_read(self) -> None:
-        whole("step", self.step, 0)
+        integer("step", self.step, 0)
         number("rank", self.rank, 0)
         if not isinstance(self.seconds, (int, float)):
             raise ValueError(f"seconds must be a number, got {self.seconds!r}")

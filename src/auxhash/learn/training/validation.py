@@ -43,9 +43,9 @@ class Validation:
     neighbors: int | None = None
 
     def __post_init__(self) -> None:
-        checks.whole("k", self.k, 1)
+        checks.integer("k", self.k, 1)
         if self.neighbors is not None:
-            checks.whole("neighbors", self.neighbors, 1, instead=" or None")
+            checks.integer("neighbors", self.neighbors, 1, instead=" or None")
 
     def check_points(self) -> None:
         """Raise unless `points` are a fraction, a pair (X, y), or X alone with `neighbors`."""

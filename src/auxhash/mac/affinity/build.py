@@ -173,7 +173,7 @@ def from_pairs(
     """
     if not np.size(i):
         raise ValueError("at least one pair is needed")
-    n_points = checks.whole("n_points", n_points, 1, MAX_POINTS)
+    n_points = checks.integer("n_points", n_points, 1, MAX_POINTS)
     a, b = _points("i", i, n_points), _points("j", j, n_points)
     values = _column("y", y)
     count = None if weight is None else _column("weight", weight)
@@ -232,7 +232,7 @@ def _wanted(name: str, k: int | None, n: int) -> int:
     """Return the number of draws per point: k, or all others for None."""
     if k is None:
         return max(0, n - 1)
-    return checks.whole(name, k, 1, instead=" or None (all)")
+    return checks.integer(name, k, 1, instead=" or None (all)")
 
 
 def _column(name: str, values: ArrayLike) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Matrix
-from auxhash.compute.checks import whole
+from auxhash.compute.checks import integer
 from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions.features import FeatureMap, Scaled
 from auxhash.mac.hashfunctions.protocol import BaseHash
@@ -40,7 +40,7 @@ class ClassifierHash(BaseHash):
     fitted: tuple[Any, ...] = ()
 
     def check_read(self) -> None:
-        whole("seed", self.seed, 0)
+        integer("seed", self.seed, 0)
         for each in self.fitted:
             if not (hasattr(each, "predict") or isinstance(each, Constant)):
                 raise ValueError(f"fitted must be classifiers, got {type(each).__name__}")

@@ -22,7 +22,7 @@ from auxhash.compute.arrays import (
     Single,
     fits_single,
 )
-from auxhash.compute.checks import number, numbers, whole
+from auxhash.compute.checks import integer, number, numbers
 from auxhash.compute.distances import squared_distances
 from auxhash.compute.neighbors import normalized
 from auxhash.compute.peers import peers, share
@@ -184,7 +184,7 @@ class RadialBasis:
     sigma: float = 1.0
 
     def check_read(self) -> None:
-        whole("n_centers", self.n_centers, 1)
+        integer("n_centers", self.n_centers, 1)
         number("sigma", self.sigma, 0, strict=True)
         if self.centers is not None:
             numbers("centers", self.centers, 2)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, in_memory
-from auxhash.compute.checks import flag, number, numbers, whole
+from auxhash.compute.checks import flag, integer, number, numbers
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 from auxhash.compute.registry import register
@@ -215,7 +215,7 @@ class NetworkHash(BaseHash):
 
 def _check_layer(n_hidden: Any, dropout: Any, noise: Any) -> None:
     if n_hidden is not None:
-        whole("n_hidden", n_hidden, 1, instead=" or None")
+        integer("n_hidden", n_hidden, 1, instead=" or None")
     if noise is not None:
         number("noise", noise, 0, instead=" or None")
     if dropout is not None and number("dropout", dropout, 0, instead=" or None") >= 1:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from auxhash.compute.arrays import Numbers, Single
-from auxhash.compute.checks import whole
+from auxhash.compute.checks import integer
 from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions.protocol import HashFunction
 
@@ -27,5 +27,5 @@ class Position:
     objective: list[Single]  # state of the objective itself
 
     def check_read(self) -> None:
-        whole("reports", self.reports, 0)
-        whole("used", self.used, 0, len(self.order))
+        integer("reports", self.reports, 0)
+        integer("used", self.used, 0, len(self.order))

@@ -104,7 +104,7 @@ class BaseHash(HashFunction):
         """Return n zero points of the shape and type it was prepared for; None for plain rows."""
         return None
 
-    def given(self) -> dict[str, Any]:
+    def unstored(self) -> dict[str, Any]:
         """Return the fields that no file stores, by name: code."""
         return {}
 

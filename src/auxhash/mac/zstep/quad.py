@@ -49,7 +49,7 @@ class Quad:
         checks.one_of("start", self.start, STARTS)
         checks.one_of("truncate", self.truncate, TRUNCATIONS)
         if self.max_iter is not None:
-            checks.whole("max_iter", self.max_iter, 1, instead=" or None (until it converges)")
+            checks.integer("max_iter", self.max_iter, 1, instead=" or None (until it converges)")
 
     def __call__(
         self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator

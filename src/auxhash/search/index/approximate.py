@@ -48,9 +48,9 @@ class ApproximateIndex:
         n_probe: int = 16,
         n_jobs: int | None = None,
     ) -> None:
-        self.n_bits = checks.whole("n_bits", n_bits, 1, MOST_BITS)
-        self.n_lists = None if n_lists is None else checks.whole("n_lists", n_lists, 1)
-        self.n_probe = checks.whole("n_probe", n_probe, 1)
+        self.n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
+        self.n_lists = None if n_lists is None else checks.integer("n_lists", n_lists, 1)
+        self.n_probe = checks.integer("n_probe", n_probe, 1)
         self.n_jobs = n_jobs
         self._index: Any = None
         self._next_id = 0
@@ -134,14 +134,14 @@ class ApproximateIndex:
         Both are -1 where the lists searched held fewer codes. With n < k codes in the index, both
         are (n_queries, n). A single code, of one axis, is one query.
         """
-        k = checks.whole("k", k, 1)
+        k = checks.integer("k", k, 1)
         with self._searching(codes) as queries:
             distances, ids = self._index.search(queries, min(k, len(self)))
         return np.where(ids >= 0, distances, -1).astype(np.int32), ids
 
     def radius_search(self, codes: ArrayLike, r: int) -> tuple[list[scan.Distances], list[Ids]]:
         """Return distances and ids of codes at distance r or less, nearest first, per query."""
-        r = min(checks.whole("r", r, 0), self.n_bits)
+        r = min(checks.integer("r", r, 0), self.n_bits)
         with self._searching(codes) as queries:
             stops, distances, ids = self._index.range_search(queries, r + 1)  # faiss's is strict
         parts = [slice(a, z) for a, z in pairwise(stops)]
@@ -174,7 +174,7 @@ class ApproximateIndex:
         must be in an IndexBinaryFlat.
         """
         if n_bits is not None:
-            n_bits = checks.whole("n_bits", n_bits, 1, MOST_BITS)
+            n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
         return cls._of(listfile.read(path, n_bits), n_probe, n_jobs)
 
     @classmethod
@@ -229,7 +229,7 @@ class ApproximateIndex:
         with self._using:
             if not len(self):
                 raise ValueError("the index is empty: add codes before searching")
-            n_probe = checks.whole("n_probe", self.n_probe, 1)
+            n_probe = checks.integer("n_probe", self.n_probe, 1)
             self._index.nprobe = min(n_probe, self._index.nlist)
             with self._faiss():
                 yield queries

@@ -41,7 +41,7 @@ class HammingIndex:
     def __init__(
         self, n_bits: int, n_jobs: int | None = None, device: devices.DeviceName = "cpu"
     ) -> None:
-        self.n_bits = checks.whole("n_bits", n_bits, 1, MOST_BITS)
+        self.n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
         self.n_jobs = n_jobs
         self.device = device
         _ = self._device  # or raise
@@ -120,7 +120,7 @@ class HammingIndex:
         Each is of shape (n_queries, k), or (n_queries, n) where the index holds n < k codes.
         """
         state, queries = self._start_search(codes)
-        k = checks.whole("k", k, 1)
+        k = checks.integer("k", k, 1)
         with context.using(n_jobs=self.n_jobs):
             try:
                 nearest = state.nearest(queries, k, self._device)
@@ -138,7 +138,7 @@ class HammingIndex:
         """Return distances and ids of all codes at distance r or less, an array each per query."""
         state, queries = self._start_search(codes)
         with context.using(n_jobs=self.n_jobs):
-            return state.within(queries, min(checks.whole("r", r, 0), self.n_bits))
+            return state.within(queries, min(checks.integer("r", r, 0), self.n_bits))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a file (`auxhash.index.file` has the format), all or nothing."""

@@ -138,9 +138,9 @@ class _Reader:
     def numbers(self, count: int) -> Ids:
         return self.take(8 * count).view("<i8").astype(np.int64)
 
-    def expect(self, right: Any, what: str, found: Any) -> None:
-        if found != right:
-            raise self.wrong(f"{what} is {found!r}, and must be {right!r}")
+    def expect(self, right: Any, what: str, value: Any) -> None:
+        if value != right:
+            raise self.wrong(f"{what} is {value!r}, and must be {right!r}")
 
     def wrong(self, why: str) -> ValueError:
         return ValueError(f"{self.path} is damaged, or no IndexBinaryIVF of faiss: {why}")

@@ -126,7 +126,7 @@ def _one_or_more(rows: Floats) -> Floats:
 
 def _reorder(ids: Ids, distance: Distance, k: int | None) -> tuple[Floats, Ids]:
     """Return distances and ids of the k nearest candidates, nearest first."""
-    kept = ids.shape[1] if k is None else min(checks.whole("k", k, 1), ids.shape[1])
+    kept = ids.shape[1] if k is None else min(checks.integer("k", k, 1), ids.shape[1])
     near, nearest = np.full((len(ids), kept), np.inf), np.full((len(ids), kept), -1, np.int64)
     for rows in threads.chunks(len(ids), QUERIES_PER_STEP):
         candidates = ids[rows]

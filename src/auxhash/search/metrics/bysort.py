@@ -35,7 +35,7 @@ def map_by_sort(
     )
     if not (len(query) and len(base)):
         raise ValueError("query_codes and base_codes must hold at least one code each")
-    kept = -1 if k is None else checks.whole("k", k, 1, len(base))
+    kept = -1 if k is None else checks.integer("k", k, 1, len(base))
     truth = Truth(query_labels, base_labels, None, len(query), len(base))
 
     def summed(rows: slice) -> float:

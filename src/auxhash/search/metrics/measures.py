@@ -184,7 +184,7 @@ def mean_average_precision(
     """
     _check_divisor(divide_by)
     n_base = len(np.asarray(base_codes))
-    cut = n_base if k is None else int(_ranks(checks.whole("k", k, 1), n_base)[0])
+    cut = n_base if k is None else int(_ranks(checks.integer("k", k, 1), n_base)[0])
     tally = take(
         query_codes,
         base_codes,
@@ -241,7 +241,7 @@ def code_utilization(codes: ArrayLike) -> float:
 
 def utilization_bound(n_bits: int, n: int) -> float:
     """Return the largest possible code_utilization of n codes of n_bits bits."""
-    n_bits, n = checks.whole("n_bits", n_bits, 1), checks.whole("n", n, 1)
+    n_bits, n = checks.integer("n_bits", n_bits, 1), checks.integer("n", n, 1)
     return float(min(n_bits, np.log2(n)))
 
 

@@ -80,7 +80,7 @@ def take(
     query_labels, base_labels = devices.fetched(query_labels), devices.fetched(base_labels)
     if n_bits is None:
         n_bits = common_bits(query_codes=query_codes, base_codes=base_codes)
-    n_bits = checks.whole("n_bits", n_bits, 1, MOST_BITS)
+    n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
     query = scan.read_only(as_packed(query_codes, "query_codes", n_bits))
     base = as_packed(base_codes, "base_codes", n_bits)
     if not (len(query) and len(base)):

@@ -1,0 +1,58 @@
+"""Names and first lines: a docstring stands alone in an editor, a name says what the thing is."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "src" / "auxhash"
+# A first line begins with a verb or names the thing.
+OPENINGS = (
+    *("What ", "Whether ", "The same", "Those ", "As ", "That "),
+    *("Where ", "How ", "Who ", "Which ", "All that "),
+)
+VAGUE = {"told", "held", "given", "found", "whole"}
+PUBLIC = {("serve", "found")}  # a field of the limits is an option of the command
+
+
+def nodes(kinds: tuple[type, ...]) -> Iterator[tuple[Path, ast.AST]]:
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, kinds):
+                yield path.relative_to(ROOT), node
+
+
+def defined(node: ast.AST) -> str:
+    """The name that a node binds, without underscores around it; empty if none."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+            return name.strip("_")
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name.strip("_")
+    return ""
+
+
+def test_first_lines_begin_with_a_verb_or_the_thing():
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    wrong = [
+        f"{path}:{getattr(node, 'lineno', 1)}"
+        for path, node in nodes(documented)
+        if (ast.get_docstring(node) or "").startswith(OPENINGS)
+    ]
+    assert wrong == []
+
+
+def test_no_name_has_several_meanings():
+    kinds = (ast.Name, ast.arg, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    wrong = {
+        f"{path}: {name}"
+        for path, node in nodes(kinds)
+        if (name := defined(node)) in VAGUE and (path.parts[0], name) not in PUBLIC
+    }
+    assert wrong == set()
+
+
+@pytest.mark.parametrize(("text", "name"), [("told = 1", "told"), ("def _held(): pass", "held")])
+def test_it_would_be_seen(text, name):
+    assert name in {defined(node) for node in ast.walk(ast.parse(text))}
