@@ -377,8 +377,8 @@ def verdicts() -> list[Panel]:
     for order, told in made["ORDERS"].items():
         rows = {}
         for name, figure in made["FIGURES"].items():
-            found = made["found"](figure, name).get(order, {"verdicts": []})["verdicts"]
-            words = {verdict["claim"]: verdict["verdict"] for verdict in found}
+            results = made["results_of"](figure, name).get(order, {"verdicts": []})
+            words = {verdict["claim"]: verdict["verdict"] for verdict in results["verdicts"]}
             rows[name] = [
                 {"held": -0.8, "not held": 0.8}.get(words.get(claim.words, ""), 0.0)
                 for claim in figure.claimed

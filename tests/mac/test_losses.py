@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auxhash.codes import hamming
-from auxhash.compute import threads
+from auxhash.compute import context, threads
 from auxhash.mac import affinity, losses
 from auxhash.mac.zstep.problem import Problem
 from tests import oracle
@@ -184,7 +184,7 @@ def test_much_memory_is_told_before_it_is_taken(monkeypatch):
 
     with pytest.warns(UserWarning, match=r"512 bytes for each of 600 .* Round y") as told:
         problem = Problem(pairs(y), apart, 64)
-    with threads.pool(1) as run:  # says no more
+    with context.using(n_jobs=1), threads.pool() as run:  # says no more
         problem.first_bits(problem.to_words(oracle.codes(rng, 40, 64)), 40, "absent", run)
     assert len(told) == 1
     Problem(pairs(np.rint(100 * y) / 100), apart, 64)
