@@ -6,7 +6,8 @@ import pytest
 
 from auxhash import MACHash, NeighborHash, affinity, baselines, metrics
 from auxhash.compute import context, threads
-from auxhash.compute.peers import ALONE, peers
+from auxhash.compute.context import ALONE
+from auxhash.compute.peers import peers
 from auxhash.files.gist import gist
 from auxhash.learn.training import interrupt
 from auxhash.search.index import ApproximateIndex, HammingIndex

@@ -14,7 +14,7 @@ from auxhash.mac import affinity
 def now(monkeypatch):
     """The time by the clock, in a list, to be changed."""
     clock = [100.0]
-    monkeypatch.setattr(underway.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(context.time, "monotonic", lambda: clock[0])
     return clock
 
 
@@ -109,13 +109,13 @@ def loops(monkeypatch):
     """All loops that a listener is told of."""
     told = []
 
-    class Recording(underway.Listener):
+    class Recording(context.Listener):
         def __setattr__(self, name, value):
             super().__setattr__(name, value)
             if name == "loop" and value is not None:
                 told.append(value)
 
-    monkeypatch.setattr(underway, "Listener", Recording)
+    monkeypatch.setattr(context, "Listener", Recording)
     return told
 
 

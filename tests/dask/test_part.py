@@ -9,7 +9,8 @@ import pytest
 from auxhash import Refine
 from auxhash.compute import context, threads
 from auxhash.compute.arrays import Computed
-from auxhash.compute.peers import ALONE, peers, quantile, share
+from auxhash.compute.context import ALONE
+from auxhash.compute.peers import peers, quantile, share
 from auxhash.dask import DaskMACHash
 from auxhash.dask.learning import Learning, generators_of
 from auxhash.dask.part import Partition, PartitionPeers, Request, combine

@@ -6,15 +6,109 @@ other new thread starts in the default one. A generator runs in the context of i
 step: enter a context around its consumption, never inside it, where it would leak at each yield.
 """
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import Any, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from auxhash.compute.peers import Peers
-    from auxhash.compute.underway import Listener
+from numpy.typing import NDArray
+
+Common = TypeVar("Common")
+
+MIN_SECONDS = 1.0  # loops that take less time are not shown
+MIN_SHARE = 0.005  # share of a loop that must be done before the time left is estimated
+
+
+class Peers(Protocol):
+    """Communication between the processes of one training."""
+
+    n: int  # how many there are
+    place: int  # of this one among them, from 0
+
+    def sum(self, value: Common) -> Common:
+        """Return the sum over all parts, always in the same order; arrays must be of one shape."""
+
+    def least(self, value: Common) -> Common:
+        """Return the smallest value, entry by entry of arrays."""
+
+    def most(self, value: Common) -> Common:
+        """Return the largest value, entry by entry of arrays."""
+
+    def join(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows of all parts, in the order of the parts."""
+
+    def by(self, place: int, make: Callable[[], Common]) -> Common:
+        """Return the result of `make` at that place; it is called there alone."""
+
+    def once(self, make: Callable[[], Common]) -> Common:
+        """Return the result of `make`, the same at every place.
+
+        A process that has to start over receives the result, and does not call `make` again: so
+        `make` must have no other effect.
+        """
+
+    def tell(self, said: Any) -> bool:
+        """Report to whoever watches the training; return True if it is to stop here."""
+
+
+class Alone:
+    """A single process with all points."""
+
+    n, place = 1, 0
+
+    def sum(self, value: Common) -> Common:
+        return value
+
+    def least(self, value: Common) -> Common:
+        return value
+
+    def most(self, value: Common) -> Common:
+        return value
+
+    def join(self, rows: NDArray[Any]) -> NDArray[Any]:
+        return rows
+
+    def by(self, place: int, make: Callable[[], Common]) -> Common:
+        return make()
+
+    def once(self, make: Callable[[], Common]) -> Common:
+        return make()
+
+    def tell(self, said: Any) -> bool:
+        return False
+
+
+ALONE = Alone()
+
+
+class Loop:
+    """A loop whose progress is counted in `done`, up to `total`."""
+
+    def __init__(self, what: str, total: float) -> None:
+        self.what, self.total, self.done = what, total, 0.0
+        self.began = time.monotonic()
+
+
+class Listener:
+    """Holder of the loop under way in its context, for other threads to ask."""
+
+    def __init__(self) -> None:
+        self.loop: Loop | None = None
+
+    def describe(self) -> str:
+        """Return name, progress and time left of the loop under way; "" for none or a short one."""
+        loop = self.loop
+        taken = 0.0 if loop is None else time.monotonic() - loop.began
+        if loop is None or taken < MIN_SECONDS:
+            return ""
+        share = min(loop.done / (loop.total or 1), 1.0)
+        if not share > MIN_SHARE:
+            return loop.what
+        left = timedelta(seconds=round(taken * (1 - share) / share))
+        return f"{loop.what} {share:.0%}, {left} left".strip()
 
 
 @dataclass(frozen=True)
@@ -22,8 +116,8 @@ class Context:
     """Settings of a computation: its threads, its peers, and the listener to its progress."""
 
     n_jobs: int | None = None  # threads; see `threads.count`
-    peers: "Peers | None" = None  # None: a single process with all points
-    listener: "Listener | None" = None  # to be told of long loops
+    peers: Peers | None = None  # None: a single process with all points
+    listener: Listener | None = None  # to be told of long loops
 
 
 DEFAULT = Context()
@@ -37,7 +131,7 @@ def current() -> Context:
 
 @contextmanager
 def using(
-    n_jobs: int | None = None, peers: "Peers | None" = None, listener: "Listener | None" = None
+    n_jobs: int | None = None, peers: Peers | None = None, listener: Listener | None = None
 ) -> Iterator[None]:
     """Work in a changed context; arguments that are None leave it as it is."""
     values = {"n_jobs": n_jobs, "peers": peers, "listener": listener}

@@ -1,87 +1,22 @@
 """Processes that train together, each on its own part of the points.
 
 All of them run the same program at the same time. Each works on its own points, and what they have
-to agree on they get from the methods of `Peers`: a sum over all parts, the rows of all parts. Such
-a call returns the same, to the last bit, in every process, so that all take the same decisions.
+to agree on they get from the methods of `context.Peers`: a sum over all parts, the rows of all
+parts. Such a call returns the same, to the last bit, in every process, so that all take the same
+decisions.
 
 `peers()` are those of the `context`. Outside of a cluster there are none (`ALONE`): then
 every method returns what it was given, and the program is the one for a single machine.
 """
-
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import context
 from auxhash.compute.arrays import Array
-
-Common = TypeVar("Common")
+from auxhash.compute.context import ALONE, Peers
 
 DIGITS, BASE = 6, 1 << 11  # of the numbers that order positive doubles: 66 bits
-
-
-class Peers(Protocol):
-    """Communication between the processes of one training."""
-
-    n: int  # how many there are
-    place: int  # of this one among them, from 0
-
-    def sum(self, value: Common) -> Common:
-        """Return the sum over all parts, always in the same order; arrays must be of one shape."""
-
-    def least(self, value: Common) -> Common:
-        """Return the smallest value, entry by entry of arrays."""
-
-    def most(self, value: Common) -> Common:
-        """Return the largest value, entry by entry of arrays."""
-
-    def join(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return the rows of all parts, in the order of the parts."""
-
-    def by(self, place: int, make: Callable[[], Common]) -> Common:
-        """Return the result of `make` at that place; it is called there alone."""
-
-    def once(self, make: Callable[[], Common]) -> Common:
-        """Return the result of `make`, the same at every place.
-
-        A process that has to start over receives the result, and does not call `make` again: so
-        `make` must have no other effect.
-        """
-
-    def tell(self, said: Any) -> bool:
-        """Report to whoever watches the training; return True if it is to stop here."""
-
-
-class Alone:
-    """A single process with all points."""
-
-    n, place = 1, 0
-
-    def sum(self, value: Common) -> Common:
-        return value
-
-    def least(self, value: Common) -> Common:
-        return value
-
-    def most(self, value: Common) -> Common:
-        return value
-
-    def join(self, rows: NDArray[Any]) -> NDArray[Any]:
-        return rows
-
-    def by(self, place: int, make: Callable[[], Common]) -> Common:
-        return make()
-
-    def once(self, make: Callable[[], Common]) -> Common:
-        return make()
-
-    def tell(self, said: Any) -> bool:
-        return False
-
-
-ALONE = Alone()
 
 
 def peers() -> Peers:

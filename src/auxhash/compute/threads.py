@@ -286,7 +286,7 @@ def _begun(function: Callable[[Item], Output], item: Item) -> Output:
     return function(item)
 
 
-def _counted(output: Output, progress: underway.Loop) -> Output:
+def _counted(output: Output, progress: context.Loop) -> Output:
     progress.done += 1
     return output
 

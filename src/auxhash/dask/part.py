@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import context
-from auxhash.compute.peers import Common
+from auxhash.compute.context import Common
 from auxhash.compute.registry import register
 
 CLOSED = object()  # in place of a reply: the training is over
@@ -50,7 +50,7 @@ class ClosedError(BaseException):
 
 
 class PartitionPeers:
-    """Peers of one partition; see `compute.peers.Peers`."""
+    """Peers of one partition; see `compute.context.Peers`."""
 
     def __init__(self, n: int, place: int, limit: float) -> None:
         self.n, self.place, self.limit = n, place, limit

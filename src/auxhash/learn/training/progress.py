@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from auxhash.compute import underway
-from auxhash.compute.underway import Listener
+from auxhash.compute.context import Listener
 from auxhash.mac.loop import State, Step
 
 if TYPE_CHECKING:

@@ -141,7 +141,7 @@ class RankTraining:
         history: list[RankStep] = [] if saved is None else list(saved.history)
         if saved is not None:
             self._restore(saved)
-        listener = underway.Listener() if self.settings.verbose else None
+        listener = context.Listener() if self.settings.verbose else None
         with interrupt.watching() as watch, context.using(listener=listener):
             steps = self._shown(self._checkpointed(self._steps(history)), listener)
             for step in watch.until_pressed(steps):
@@ -187,7 +187,7 @@ class RankTraining:
         self.descent.restore(saved.parameters, saved.mean, saved.square)
 
     def _shown(
-        self, steps: Iterable[RankStep], listener: underway.Listener | None
+        self, steps: Iterable[RankStep], listener: context.Listener | None
     ) -> Iterator[RankStep]:
         """Pass the steps on, and show them in a progress bar if that is wanted."""
         if not self.settings.verbose:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.codes import Codes
-from auxhash.compute import clock, context, underway
+from auxhash.compute import clock, context
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.peers import peers
 from auxhash.learn.smooth import REPORTS, Refine
@@ -128,7 +128,7 @@ class Training:
         history = [] if saved is None else list(saved.history)
         first: list[HashFunction] = []
         bring = self.settings.device.bring
-        listener = underway.Listener() if self.settings.verbose else None
+        listener = context.Listener() if self.settings.verbose else None
         with interrupt.watching() as watch, context.using(listener=listener):
             steps = watch.until_pressed(_reported(self._consumed(listener), watch))
             best = self._chosen(_record(steps, history, first), history)
@@ -216,7 +216,7 @@ class Training:
         step = Step(0, 0.0, loss, loss, loss, 0, score, True, clock.seconds() - began, 0.0, 0.0)
         return step, State(h, H, H, H, None, score, ended=True)
 
-    def _consumed(self, listener: underway.Listener | None) -> Steps:
+    def _consumed(self, listener: context.Listener | None) -> Steps:
         """The steps, passed through the checkpoint and the progress bar, if there are any."""
         steps = self.steps()
         if self.checkpoint is not None:

@@ -26,7 +26,7 @@ from auxhash.compute import context, lapack, threads, underway
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers, in_memory
 from auxhash.compute.parts import Chunks, Parts
-from auxhash.compute.peers import ALONE, peers
+from auxhash.compute.peers import peers
 from auxhash.mac.hashfunctions import features
 from auxhash.mac.hashfunctions.exact import DeviceSteps, ExactSteps, JoinedSteps
 from auxhash.mac.hashfunctions.margins import DeviceMargins, Margins
@@ -104,7 +104,7 @@ def _alone(
     solve: Solve, F: Matrix, Z: NDArray[np.int8], s: Array | None, start: Array | None
 ) -> Array:
     """Train the weights (F, b) on these points alone, without those of other parts."""
-    with context.using(peers=ALONE):
+    with context.using(peers=context.ALONE):
         return solve(F, Z, s, start)
 
 
@@ -209,7 +209,7 @@ class _Newton:
         self.rho = 0.0  # of the current preconditioner
         self.inverse = np.empty(0)
 
-    def minimize(self, start: Array | None, progress: underway.Loop) -> Array:
+    def minimize(self, start: Array | None, progress: context.Loop) -> Array:
         n_features, n_bits = self.F.shape[1], self.margins.Z.shape[1]
         take, fetch = self.device.columns, self.device.fetch
         W: Array = self.device.zeros((n_features, n_bits)) if start is None else start.copy()
