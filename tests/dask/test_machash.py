@@ -16,6 +16,7 @@ from auxhash import MACHash, Refine, Validation
 from auxhash.dask import DaskMACHash
 from auxhash.dask.learning import Learning, generators_of
 from auxhash.mac.hashfunctions import features
+from auxhash.mac.hashfunctions.protocol import BaseHash
 from tests.dask.conftest import FEW, cluster_of, cut, lazily
 from tests.dask.lockstep import run
 
@@ -195,11 +196,10 @@ def test_a_bar_is_shown(client, points, capsys):
     assert "L(h)" in capsys.readouterr().out
 
 
-class SharedByAllBits:
+class SharedByAllBits(BaseHash):
     """A hash function as PyTorch modules are: its bits share all layers."""
 
     shared = True
-    prepare = refit = take = decision = None
 
 
 @pytest.mark.parametrize(
