@@ -28,7 +28,7 @@ test: $(READY)  ## style, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(TWICE) --may-skip=data,docs,soak,stores,torch $(APART)
+	$(TWICE) --may-skip=data,docs,gpu,soak,stores,torch $(APART)
 
 test-benchmarks: $(READY)  ## that every benchmark runs, at a small size
 	$(TWICE) --may-skip=torch $(BENCHMARKS)
@@ -40,7 +40,7 @@ test-gpu: $(READY)  ## the kernels of GPUs: emulated, where there is a C++ compi
 	$(BIN)/pytest --may-skip=gpu,torch $(GPU)
 
 test-shuffled: $(READY)  ## the tests of make test in random order, in one process; again: SEED=...
-	$(BIN)/pytest --may-skip=data,docs,soak,stores,torch --shuffle $(SEED) $(APART)
+	$(BIN)/pytest --may-skip=data,docs,gpu,soak,stores,torch --shuffle $(SEED) $(APART)
 
 test-stores: $(VENV)/.stores  ## stores, each on a real engine, and the SQL of the documentation
 	$(BIN)/pytest --may-skip=soak tests/stores

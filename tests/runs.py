@@ -17,6 +17,7 @@ ANYWHERE = (
     "needs POSIX",
     "needs a processor with SVE",
     "root may",
+    "SCIPY_ARRAY_API is not set",  # of scikit-learn's checks of estimators
 )
 # Reasons that lie in what a run has at hand: a make target names those it expects (--may-skip).
 NAMED = {
