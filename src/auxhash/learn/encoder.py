@@ -50,6 +50,11 @@ class Encoder:
     feature_names_in_: AnyArray | None  # of the columns it was learnt from, if they had names
     n_jobs: int | None = None
 
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the hash function: codes with the same one can be compared."""
+        return encoding.fingerprint(self.hash_function)
+
     def decision_function(self, X: AnyArray) -> Array:
         """Real-valued outputs (n, n_bits), as `Hasher.decision_function` gives them."""
         points = self._points(X)

@@ -20,7 +20,7 @@ from auxhash.learn.training.validation import SCORE_K, precision_among
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.hashfunctions import NotFiniteError, decided, is_shared, is_smooth, outputs, packed
 from auxhash.mac.hashfunctions.step import FLOATS, OfChunk
-from auxhash.model import fitted
+from auxhash.model import encoding, fitted
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])  # a method of a hasher
 
@@ -63,6 +63,16 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     labels_: NDArray[Any] | None
     fingerprint_: str
     image_feature_: str  # how X was computed from pictures; set by the caller of fit, if at all
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the hash function: codes with the same one can be compared."""
+        check_is_fitted(self)
+        names = ("codes_", "labels_", "history_", "fingerprint_", *fitted.NOT_SAVED)
+        learnt = {name: part for name, part in vars(self).items() if name.endswith("_")}
+        for name in names:
+            learnt.pop(name, None)
+        return encoding.fingerprint(learnt.get("hash_function_", learnt))
 
     def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Real-valued outputs (n, n_bits) for a chunk of checked points."""

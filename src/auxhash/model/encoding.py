@@ -19,6 +19,7 @@ Decoding makes nothing but these, and instances of registered classes only: a fi
 what code is run.
 """
 
+import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.compute.fingerprint import digest
 from auxhash.compute.registry import CLASSES
 from auxhash.model import classifiers
 
@@ -54,6 +56,13 @@ def encode(value: Any, name: str = "value") -> tuple[Json, Arrays]:
     """
     arrays: Arrays = {}
     return _encode(value, name, arrays), arrays
+
+
+def fingerprint(value: Any) -> str:
+    """Return the fingerprint of a value that can be stored, the same on every machine."""
+    coded, arrays = encode(value)
+    described = [json.dumps(coded, sort_keys=True).encode()]
+    return digest(described + [np.ascontiguousarray(arrays[name]).data for name in sorted(arrays)])
 
 
 def parts(coded: Json) -> dict[str, Json]:
