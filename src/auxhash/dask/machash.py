@@ -31,7 +31,7 @@ from auxhash.learn.smooth import Refine
 from auxhash.learn.training import checkpoint as checkpoints
 from auxhash.learn.training import interrupt
 from auxhash.learn.training.checkpoint import Checkpoint
-from auxhash.learn.training.run import PARTS
+from auxhash.learn.training.run import N_GENERATORS
 from auxhash.learn.training.validation import Validation
 from auxhash.mac import hashfunctions, zstep
 from auxhash.mac.hashfunctions import NetworkHash, SVMHash
@@ -145,7 +145,7 @@ class DaskMACHash(Distributed, MACHash):
         generators = generators_of(len(loaded.data), generator(self.random_state))
         if kept is not None:
             flat = kept.generators([one for own in generators for one in own])
-            generators = [flat[at : at + PARTS] for at in range(0, len(flat), PARTS)]
+            generators = [flat[at : at + N_GENERATORS] for at in range(0, len(flat), N_GENERATORS)]
         settings = replace(self._settings(), verbose=0)
         if settings.going_on:
             again = self.n_learnt_ if loaded.fingerprint == self.fingerprint_ else 0

@@ -22,7 +22,7 @@ from auxhash.dask.distribution import NOT_PASSED_ON, OWN_PARAMETERS, Distributed
 from auxhash.dask.part import n_threads
 from auxhash.learn.hasher import check_points, fingerprint
 from auxhash.learn.neighborhash import NeighborHash
-from auxhash.learn.training.ranking import PARTS, RankResult, RankSettings, RankTraining
+from auxhash.learn.training.ranking import N_GENERATORS, RankResult, RankSettings, RankTraining
 from auxhash.mac import hashfunctions
 from auxhash.mac.hashfunctions import HashFunction
 
@@ -109,7 +109,7 @@ class DaskNeighborHash(Distributed, NeighborHash):
     def _train_on_cluster(self, cluster: Cluster) -> RankResult:
         """Train on one worker: the sample is moved to it by Dask, not by the client."""
         parts, sizes = zip(*self._trained_on, strict=True)
-        generators = generator(self.random_state).spawn(PARTS)
+        generators = generator(self.random_state).spawn(N_GENERATORS)
         drawing = [generators[0]] if len(parts) == 1 else generators[0].spawn(len(parts))
         shares = _shares(checks.integer("max_points", self.max_points, MIN_POINTS), sizes)
         sample = [

@@ -19,7 +19,7 @@ from auxhash.learn.smooth.rank import BATCH_SIZE
 from auxhash.learn.training import checkpoint as checkpoints
 from auxhash.learn.training import interrupt
 from auxhash.learn.training.checkpoint import Checkpoint
-from auxhash.learn.training.ranking import PARTS, RankSettings, RankStep, RankTraining
+from auxhash.learn.training.ranking import N_GENERATORS, RankSettings, RankStep, RankTraining
 from auxhash.mac import hashfunctions
 from auxhash.mac.hashfunctions import HashFunction, NetworkHash, RadialBasis, Scaled, SVMHash, Unit
 from auxhash.model.fitted import check_stored
@@ -138,7 +138,7 @@ class NeighborHash(Hasher):
         run_checkpoint: Checkpoint | None,
     ) -> Self:
         # One generator per part, so that no part's draws depend on another's.
-        generators = generator(self.random_state).spawn(PARTS)
+        generators = generator(self.random_state).spawn(N_GENERATORS)
         settings = self._settings(len(points))
         max_points = len(points) if settings.max_points is None else settings.max_points
         needed = 8 * points.shape[1] * min(len(points), max_points)

@@ -86,7 +86,7 @@ class RankResult(NamedTuple):
     interrupted: bool
 
 
-PARTS = 4  # of a run that draw random numbers, each from a generator of its own
+N_GENERATORS = 4  # of random numbers, one for each part of a run that draws some
 
 
 class RankTraining:
