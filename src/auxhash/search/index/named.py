@@ -33,6 +33,10 @@ class NamedIndex:
     """
 
     def __init__(self, index: NumberedIndex) -> None:
+        if not isinstance(index, NumberedIndex):
+            raise ArgumentError(
+                f"index must be a HammingIndex or an ApproximateIndex, got {index!r}"
+            )
         if len(index):
             raise ValueError("index must be empty, so that each of its codes gets a name")
         self.index = index
@@ -170,7 +174,7 @@ def _is_lists(path: str | os.PathLike[str]) -> bool:
 
 
 def _text(names: Sequence[str]) -> list[str]:
-    """Return the names as a list; ArgumentError unless all are text and none is empty."""
+    """Return the names as a list; ArgumentError unless all are text to write, none of it empty."""
     if isinstance(names, str):
         raise ArgumentError(f"names must be a list of text, got the text {names!r}")
     array = np.asarray(names, object)
@@ -178,4 +182,8 @@ def _text(names: Sequence[str]) -> list[str]:
     if array.ndim != 1 or wrong:
         got = repr(wrong[0]) if wrong else f"shape {array.shape}"
         raise ArgumentError(f"names must be a list of text, none of it empty, got {got}")
-    return [str(name) for name in array.tolist()]
+    text = [str(name) for name in array.tolist()]
+    for name in text:
+        if not name.isascii() and name != name.encode(errors="ignore").decode():
+            raise ArgumentError(f"names must be text that UTF-8 can write, got {name!r}")
+    return text
