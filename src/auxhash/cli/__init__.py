@@ -32,8 +32,8 @@ def main(debug: bool) -> None:
     \b
     From a matrix of features and labels to a search:
       auxhash fit features.npy labels.npy -o model.safetensors
-      auxhash encode model.safetensors features.npy -o codes.npy
-      auxhash index codes.npy -o codes.index
+      auxhash encode model.safetensors features.npy -o codes.safetensors
+      auxhash index codes.safetensors -o codes.index
       auxhash search codes.index queries.npy --model model.safetensors -k 5
     \b
     The same from a folder of pictures, with one folder per class:
