@@ -38,7 +38,7 @@ def main(debug: bool) -> None:
     \b
     The same from a folder of pictures, with one folder per class:
       auxhash fit photos -o photos.safetensors
-      auxhash encode photos.safetensors photos -o photos.npy
+      auxhash encode photos.safetensors photos -o photo-codes.safetensors
 
     Files are .npy, .npz, .csv, .parquet, .fvecs or .bvecs. Every command has a --help with
     examples, and --json for results that machines read. Exit codes: 0 success, 1 an error, reported

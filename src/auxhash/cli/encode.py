@@ -80,7 +80,7 @@ def encode(
       auxhash encode model.safetensors features.npy -o codes.safetensors
       auxhash encode model.safetensors features.npy -o codes.npy
       auxhash encode model.safetensors 'parts/*.parquet' -o codes
-      auxhash encode photos.safetensors photos -o photos.npy
+      auxhash encode photos.safetensors photos -o photo-codes.safetensors
       auxhash encode colours.safetensors photos --features mine:colours -o colours.npy
     """
     from auxhash.cli import inputs, kinds

@@ -67,7 +67,7 @@ def index(
       auxhash index codes.safetensors -o codes.index
       auxhash index codes.npy -o tens.index --ids ids.npy
       auxhash index codes.safetensors -o rough.index --approximate
-      auxhash index photos.npy -o named.index --ids photos
+      auxhash index photo-codes.safetensors -o named.index --ids photos
     """
     from auxhash.cli import inputs, kinds
     from auxhash.search.index import ApproximateIndex, HammingIndex, NamedIndex
