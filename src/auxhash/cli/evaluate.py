@@ -137,7 +137,6 @@ def _codes_and_labels(
 ) -> "tuple[Side, Side, int, str | None]":
     """Codes and labels of both sides, the number of bits, and the fingerprint of their model."""
     from auxhash.cli import inputs
-    from auxhash.compute.fingerprint import match
 
     if searched[0] is None:
         raise click.UsageError("codes are searched among the codes BASE, or a --model is needed")
@@ -155,7 +154,8 @@ def _codes_and_labels(
             f"{asked[0]} holds codes of {count(widths[0], 'bit')}, and {searched[0]} of "
             f"{widths[1]}; if packed codes use fewer, give --bits"
         )
-    fingerprint = match(str(asked[0]), marks[0], str(searched[0]), marks[1], any_model)
+    pair = str(asked[0]), marks[0], str(searched[0]), marks[1]
+    fingerprint = inputs.same_model(*pair, any_model)
     return sides[0], sides[1], n_bits, fingerprint
 
 

@@ -118,13 +118,13 @@ def add(
       auxhash add codes.index codes.npy --ids new-ids.npy -o larger.index
     """
     from auxhash.cli import inputs
-    from auxhash.compute.fingerprint import match
     from auxhash.search.index import NamedIndex
 
     path = _target(index, output, force, codes, ids)
     with _changing(index, path) as changed:
         packed, _, fingerprint = inputs.codes(codes, changed.n_bits)
-        changed.fingerprint = match(index, changed.fingerprint, codes, fingerprint, any_model)
+        pair = index, changed.fingerprint, codes, fingerprint
+        changed.fingerprint = inputs.same_model(*pair, any_model)
         if isinstance(changed, NamedIndex):
             if ids is None:
                 raise ValueError(f"{index} calls its codes by names: give --ids for the new ones")

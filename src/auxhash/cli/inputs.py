@@ -17,6 +17,7 @@ from auxhash.cli import kinds
 from auxhash.cli.output import tell
 from auxhash.codes import Packed, as_packed, common_bits
 from auxhash.compute.arrays import AnyArray
+from auxhash.compute.fingerprint import OtherModelError, match
 from auxhash.compute.words import count
 from auxhash.files import codefiles, report, rows, tables
 from auxhash.files.rows import Rows
@@ -138,6 +139,16 @@ def codes(path: str, n_bits: int | None, single: bool = False) -> tuple[Packed, 
     if n_bits is None:
         n_bits = common_bits(codes=array)
     return as_packed(array, path, n_bits), n_bits, fingerprint
+
+
+def same_model(
+    first: str, fingerprint: str | None, second: str, other: str | None, any_model: bool
+) -> str | None:
+    """`match`, for commands that have --any-model: its error names the option."""
+    try:
+        return match(first, fingerprint, second, other, any_model)
+    except OtherModelError as error:
+        raise OtherModelError(f"{error} (--any-model, if you know better)") from error
 
 
 def ids(path: str, header: HeaderChoice = None) -> AnyArray:

@@ -118,7 +118,7 @@ def search(
       auxhash search photos.index photos --model photos.safetensors --names photos -k 3
       auxhash search named.index photos --model photos.safetensors -k 3
     """
-    from auxhash.compute.fingerprint import match
+    from auxhash.cli import inputs
     from auxhash.search import chance
     from auxhash.search.index import ApproximateIndex, NamedIndex, load
 
@@ -133,7 +133,7 @@ def search(
 
     def check(fingerprint: str | None) -> None:
         asking = f"the codes of {model}" if model else queries
-        match(index, loaded.fingerprint, asking, fingerprint, any_model)
+        inputs.same_model(index, loaded.fingerprint, asking, fingerprint, any_model)
 
     if model is None:
         asked = codes(queries, loaded.n_bits)
