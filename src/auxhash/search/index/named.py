@@ -15,7 +15,7 @@ from auxhash.compute.checks import ArgumentError
 from auxhash.files.writing import check_regular, writing
 from auxhash.search.index import file, listfile, namesfile, scan
 from auxhash.search.index.approximate import ApproximateIndex
-from auxhash.search.index.hamming import HammingIndex
+from auxhash.search.index.hamming import HammingIndex, matched
 
 NumberedIndex = HammingIndex | ApproximateIndex
 
@@ -66,6 +66,15 @@ class NamedIndex:
     @property
     def n_bits(self) -> int:
         return self.index.n_bits
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Fingerprint of the model that makes the codes, which `index` keeps."""
+        return self.index.fingerprint
+
+    @fingerprint.setter
+    def fingerprint(self, fingerprint: str | None) -> None:
+        self.index.fingerprint = fingerprint
 
     @property
     def names(self) -> list[str]:
@@ -131,9 +140,16 @@ class NamedIndex:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], n_probe: int = 16, n_jobs: int | None = None
+        cls,
+        path: str | os.PathLike[str],
+        n_probe: int = 16,
+        n_jobs: int | None = None,
+        fingerprint: str | None = None,
     ) -> "NamedIndex":
-        """Read a file of `save`, and check all of it. `n_probe` is for an approximate index."""
+        """Read a file of `save`, and check all of it. `n_probe` is for an approximate index.
+
+        `fingerprint` is that of the queries' model, as in `HammingIndex.load`.
+        """
         check_regular(path, "an index")
         names, size = namesfile.read(path)
         index: NumberedIndex
@@ -144,6 +160,7 @@ class NamedIndex:
             index = HammingIndex._of(file.read(path, mmap=True, size=size), n_jobs)
         if set(index.ids.tolist()) != set(names):
             raise ValueError(f"{path} is damaged: its names are not those of its codes")
+        index.fingerprint = matched(path, index.fingerprint, fingerprint)
         named = cls.__new__(cls)
         named.__setstate__({"index": index, "names": names})
         return named
@@ -152,14 +169,23 @@ class NamedIndex:
 AnyIndex = HammingIndex | ApproximateIndex | NamedIndex
 
 
-def load(path: str | os.PathLike[str], n_probe: int = 16, n_jobs: int | None = None) -> AnyIndex:
-    """Read an index of any kind: exact or approximate (its `n_probe`), with names or without."""
+def load(
+    path: str | os.PathLike[str],
+    n_probe: int = 16,
+    n_jobs: int | None = None,
+    fingerprint: str | None = None,
+) -> AnyIndex:
+    """Read an index of any kind: exact or approximate (its `n_probe`), with names or without.
+
+    `fingerprint` is that of the queries' model, as in `HammingIndex.load`.
+    """
     check_regular(path, "an index")
     if namesfile.has_names(path):
-        return NamedIndex.load(path, n_probe, n_jobs)
+        return NamedIndex.load(path, n_probe, n_jobs, fingerprint)
     if _is_lists(path):
-        return ApproximateIndex.load(path, n_probe=n_probe, n_jobs=n_jobs)
-    return HammingIndex.load(path, n_jobs=n_jobs)
+        approximate = ApproximateIndex.load
+        return approximate(path, n_probe=n_probe, n_jobs=n_jobs, fingerprint=fingerprint)
+    return HammingIndex.load(path, n_jobs=n_jobs, fingerprint=fingerprint)
 
 
 def is_index(path: str | os.PathLike[str]) -> bool:
