@@ -23,7 +23,6 @@ def data() -> None:
 def list_data(as_json: bool) -> None:
     """List the data sets, and which of them are on this machine."""
     from auxhash.experiments.datasets import REGISTRY
-    from auxhash.experiments.datasets.fetch import cache
 
     rows = []
     for name, entry in REGISTRY.items():
@@ -32,7 +31,7 @@ def list_data(as_json: bool) -> None:
             state = "needs no files"
         elif not all(part.present() for part in files):
             state = "to fetch"
-        elif files[0].name == name or any((cache.folder() / name).glob("*.npy")):
+        elif files[0].name == name or _made(name):
             state = "here"
         else:
             state = "to make"
@@ -50,10 +49,9 @@ def get(name: str, as_json: bool) -> None:
     once; if that is interrupted, the same command goes on.
     """
     from auxhash.experiments import datasets
-    from auxhash.experiments.datasets.fetch import cache
 
     entry = datasets.entry(name)
-    if not any((cache.folder() / name).glob("*.npy")):  # before anything is fetched
+    if not _made(name):  # before anything is fetched
         entry.check_installed()
     for part in entry.files:
         part.obtain(repair=True)
@@ -107,3 +105,11 @@ def where(as_json: bool) -> None:
 
     folder = str(cache.folder())
     show({"folder": folder}, as_json, folder)
+
+
+def _made(name: str) -> bool:
+    """Return True if there are files made from those of the data set, and none is half made."""
+    from auxhash.experiments.datasets.fetch import cache
+
+    home = cache.folder() / name
+    return any(home.glob("*.npy")) and not any(home.glob("*.part"))

@@ -166,6 +166,10 @@ def test_get_list_and_verify(letters, client):
     code, output = run("get", "debian-minilm")
     assert (code, output.count("sha256, as fetched, right")) == (0, 1)
     assert state("debian-minilm") == "here"
+    half = letters / "debian-minilm" / "questions.npy.part"
+    half.touch()
+    assert state("debian-minilm") == "to make"
+    half.unlink()
     assert state("debian-minilm-small") == "to make"
     path = letters / "debian" / debian.TEXTS
     path.write_bytes(path.read_bytes() + b"x")

@@ -55,8 +55,9 @@ def best_device() -> Any:
     """PyTorch's device: a GPU where there is one, else the processor."""
     import torch
 
-    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else 0
-    return accelerator or torch.device("cpu")
+    if torch.accelerator.is_available():
+        return torch.accelerator.current_accelerator()
+    return torch.device("cpu")
 
 
 def vectors(path: Path, n: int, width: int, prepare: Callable[[Any], Embed]) -> AnyArray:
