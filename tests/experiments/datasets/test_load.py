@@ -56,7 +56,7 @@ def test_unknown_options_are_named():
 def test_every_name_has_a_loader():
     for name, entry in datasets.REGISTRY.items():
         assert callable(entry.load), name
-        assert (entry.files is None) == (name == "digits")
+        assert (not entry.files) == (name == "digits")
 
 
 def test_public_names():
