@@ -214,6 +214,11 @@ def test_by_tables_reranks_candidates(small):
     kept = np.delete(np.arange(100), 7)
     near, order = definition(tables, base[kept], 12)
     agree(rerank.by_tables(candidates, tables, index, 12), (near.astype(float), ids[kept][order]))
+    many = rerank.by_tables(candidates.repeat(40, axis=0), tables.repeat(40, axis=0), index, 12)
+    agree([part[::40] for part in many], (near.astype(float), ids[kept][order]))
+    distances, missing = rerank.by_tables([[-1, -1]], tables[:1], index)
+    assert missing.tolist() == [[-1, -1]]
+    assert np.isinf(distances).all()
 
 
 def test_a_prefix_is_an_index_of_its_own(small):

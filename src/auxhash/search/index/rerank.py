@@ -109,15 +109,14 @@ def by_tables(
     """Re-rank by tables of distances (n_queries, n_bytes, 256), as `search_tables` does."""
     candidates = _candidates(ids)
     checked = as_tables(tables, index.n_bits, len(candidates))
-    known = np.unique(candidates[candidates >= 0])
-    packed = index.codes(known)
+    last = candidates.max()  # in place of -1
+    packed = index.codes(np.where(candidates < 0, last, candidates) if last >= 0 else [])
 
     def distance(rows: slice, wanted: Ids) -> Floats:
-        codes = packed[np.searchsorted(known, wanted)]
         query = np.arange(len(wanted))[:, None]
         total = np.zeros(wanted.shape, np.float32)
-        for g in range(codes.shape[2]):
-            total += checked[rows][query, g, codes[..., g]]
+        for g in range(packed.shape[2]):
+            total += checked[rows][query, g, packed[rows, :, g]]
         return total.astype(np.float64)
 
     return _reorder(candidates, distance, k)
