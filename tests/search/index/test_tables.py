@@ -1,5 +1,6 @@
 """Search by tables of distances against its definition."""
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -126,6 +127,28 @@ def test_bounds_are_sums_of_levels():
             out = np.empty(scan.BLOCK, np.uint8)
             tablescan._bounds(planes, 5, 990, levels, form, out)
             np.testing.assert_array_equal(out[:985], np.minimum(sums[form], 255)[5:990])
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_kernels_hold_no_instructions_of_another_processor(here, monkeypatch):
+    """All bounds are in the kernels, whichever of them run."""
+    if not here:
+        for name, value in (("NEON", False), ("SSSE3", False), ("FORMS", tablescan.EXACT)):
+            monkeypatch.setattr(tablescan, name, value)
+    whole, halves, four = tablescan._add_whole, tablescan._add_halves, tablescan._add_four_halves
+
+    def call(levels, planes, out):
+        whole(levels, planes, 0, 0, out)
+        halves(levels, planes, 0, 0, out)
+        four(levels, planes, 0, 0, out)
+
+    compiled, out = numba.njit(call), np.zeros(32, np.uint8)
+    compiled(np.ones((4, 256), np.uint8), np.zeros((4, 32), np.uint8), out)
+    text = "".join(compiled.inspect_llvm().values())
+    used = {name for name in ("llvm.aarch64.neon", "llvm.x86.ssse3") if name in text}
+    mine = [("llvm.aarch64.neon", tablescan.NEON), ("llvm.x86.ssse3", tablescan.SSSE3)]
+    assert used == {name for name, has in mine if has}
+    assert (out > 0).all() == bool(used)
 
 
 @pytest.mark.parametrize("m", [1, 3, 40])
