@@ -45,6 +45,7 @@ FORMS = HALVES if NEON or SSSE3 else EXACT  # the last that the processor has in
 MAX_WHOLE, MAX_HALVES = RUN // 4, RUN // 8  # hits among RUN codes, for a bound to pay
 MIN_BOUNDED = 8 * RUN  # codes; fewer are measured as quickly as bounds are made
 MAX_LEVEL = 254  # of a sum of bounds that is within the limit; 255 may stand for more
+NO_TERMS = np.empty((0, 0, LANES)), np.empty((0, 0)), np.empty((0, 0)), np.empty(0)
 ROUNDING = 2.0**-22  # relative error per addition that bounds allow for, 4 times that of float32
 
 
@@ -62,7 +63,9 @@ def nearest(planes: Planes, n: int, tables: Tables, k: int) -> tuple[TableDistan
     def search(task: tuple[slice, int]) -> None:
         rows, p = task
         ends, results = (pieces[p].start, pieces[p].stop), (near[p, rows], where[p, rows])
-        _nearest(planes, *ends, tables[rows], _bound_terms(tables[rows]), k, *results)
+        bounded = FORMS != EXACT and ends[1] - ends[0] >= MIN_BOUNDED
+        terms = _bound_terms(tables[rows]) if bounded else NO_TERMS
+        _nearest(planes, *ends, tables[rows], terms, k, *results)
 
     tasks = [(rows, p) for rows in groups for p in range(len(pieces))]
     if len(tasks) == 1:  # a few codes take no longer than the other way
@@ -377,7 +380,7 @@ def _nearest(
 ) -> None:
     """Write distances and positions (m, k) of the nearest of the codes first..last-1, by position.
 
-    `terms` are those of `_bound_terms`.
+    `terms` are those of `_bound_terms`, or of no queries, where bounds would not pay.
     """
     m, n = len(tables), last - first
     crowd = min(n, k + max(k, 64))  # number of candidates at which all but k are dropped
@@ -407,7 +410,7 @@ def _nearest(
                 c = _take_hits(planes, hits, n_hits, table, limit[q], *so_far)
             if c >= crowd:
                 c, limit[q] = _keep(near[q], where[q], c, k)
-                if n >= MIN_BOUNDED:
+                if len(terms[0]):
                     form[q], unit[q], zero[q] = _choose(
                         planes, first, table, terms, q, limit[q], levels[q], bounds
                     )
