@@ -1,5 +1,6 @@
 """Stores and the models of their codes: fingerprints, and codes that are encoded again."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from auxhash import stores
 from auxhash.codes import pack
 from auxhash.compute.fingerprint import OtherModelError, UnknownModelWarning
 from auxhash.stores import ReencodingError
-from tests.stores.test_contract import check, random_codes
+from tests.stores.test_contract import check, random_codes, truth
 
 OLD, NEW, THIRD = "0123456789abcdef", "fedcba9876543210", "00000000000000ff"
 BITS, FEATURES = 16, 5
@@ -21,7 +22,7 @@ BITS, FEATURES = 16, 5
 class Model:
     """Random hyperplanes, which the fingerprint names."""
 
-    n_bits = BITS
+    n_bits, n_features_in_ = BITS, FEATURES
 
     def __init__(self, fingerprint):
         self.fingerprint = fingerprint
@@ -247,6 +248,109 @@ def test_vectors_of_the_store_before_those_of_a_file(url):
         names, others = np.append(ids, 77_777), np.vstack([np.zeros_like(X), X[1]])
         stores.encode_again(store, NEW_MODEL, names, others)
         check(store, names, NEW_MODEL.encode(np.vstack([X, X[1]])), NEW_MODEL.encode(X[:3]))
+
+
+@pytest.fixture
+def service():
+    """The classes of a service, and of a query to it."""
+    pytest.importorskip("fastapi", reason="auxhash[serve] is missing")
+    from auxhash.serve.schemas import GivenPoint, Queries
+    from auxhash.serve.service import RefusedError, Service
+
+    class Asked(Service):
+        def near(self, **asked):
+            [result] = json.loads(self.query(Queries(**asked)))["results"]
+            return tuple([hit[name] for hit in result["hits"]] for name in ("id", "distance"))
+
+        def put(self, fingerprint=None, **point):
+            return self.upsert([GivenPoint(**point)], fingerprint)
+
+    Asked.Refused = RefusedError
+    return Asked
+
+
+def nearest(model, x, k=10):
+    """Ids and distances that a store of this model's codes finds."""
+    ids, X = points(50)
+    near, names = truth(ids, model.encode(X), model.encode(x[None])[0])
+    return names[:k].tolist(), near[:k].tolist()
+
+
+def test_a_service_of_the_same_model_of_another_and_of_none(url, service):
+    x = points(50)[1][3]
+    with filled(url) as store:
+        assert quiet(service, store, OLD_MODEL).near(vectors=[x.tolist()]) == nearest(OLD_MODEL, x)
+        with pytest.raises(OtherModelError, match=rf"{OLD} .*{NEW}: .*; --old-model .*again`"):
+            service(store, NEW_MODEL)
+        quiet(service, store, NEW_MODEL, any_model=True).near(vectors=[x.tolist()])
+        quiet(service, store)
+    other = f"{url}{'&' if '?' in url else '?'}table=other"
+    with stores.open(other, BITS) as store:
+        quiet(service, store, NEW_MODEL)  # empty: it will be this model's
+        store.upsert([1], OLD_MODEL.encode(x[None]))
+        with pytest.warns(UnknownModelWarning, match="does not say which model"):
+            asked = service(store, NEW_MODEL)
+        assert asked.info()["made_by"] is None
+
+
+def test_a_service_never_mixes(url, service):
+    """It answers from the old codes, and then from the new ones; also amid a query."""
+    ids, X = points(50)
+    x = X[7].tolist()
+    with filled(url) as store:
+        asked = service(store, NEW_MODEL, old=OLD_MODEL)
+        both = [{"vectors": [x]}, {"ids": [int(ids[7])]}]
+
+        def look(done):
+            assert [asked.near(**each) for each in both] == [nearest(OLD_MODEL, X[7])] * 2
+            assert asked.info()["made_by"] == OLD
+            if store.keeps_points:  # the same vector, by the model of the moment
+                asked.put(id=int(ids[0]), vector=X[0].tolist(), payload={"a": 1})
+            else:
+                with pytest.raises(service.Refused, match="being encoded again") as refused:
+                    asked.put(id=int(ids[0]), vector=X[0].tolist())
+                assert refused.value.status == 503
+            stop_after(20)(done)
+
+        with pytest.raises(StopError):
+            stores.encode_again(store, NEW_MODEL, **extra(store), batch=10, notify=look)
+        search, searches = store.search, []
+
+        def late(*args):
+            """The codes are replaced between encoding the first query and its search."""
+            searches.append(args)
+            if len(searches) == 1:
+                stores.encode_again(store, NEW_MODEL, **extra(store))
+            return search(*args)
+
+        store.search = late
+        assert asked.near(**both[0]) == nearest(NEW_MODEL, X[7])
+        assert len(searches) == 2
+        assert asked.near(**both[1]) == nearest(NEW_MODEL, X[7])
+        assert (asked.info()["model"], asked.info()["made_by"]) == (NEW, NEW)
+        asked.put(id=5_000, vector=x)
+        np.testing.assert_array_equal(store.read([5_000])[5_000].code, NEW_MODEL.encode(X[7:8])[0])
+
+
+def test_a_service_without_the_model_of_the_codes(url, service):
+    ids, X = points(50)
+    with filled(url) as store:
+        asked = service(store, OLD_MODEL)
+        stores.encode_again(store, NEW_MODEL, **extra(store))
+        for call in (lambda: asked.near(vectors=[X[7]]), lambda: asked.put(id=1, vector=X[7])):
+            with pytest.raises(service.Refused, match=f"are of model {NEW}.*has model {OLD}") as no:
+                call()
+            assert no.value.status == 503
+        assert asked.near(ids=[int(ids[7])]) == nearest(NEW_MODEL, X[7])
+        code = bytes(NEW_MODEL.encode(X[7:8])[0]).hex()
+        assert asked.near(codes=[code], fingerprint=NEW) == nearest(NEW_MODEL, X[7])
+        with pytest.raises(service.Refused, match=f"by model {OLD}, and those in .*{NEW}") as no:
+            asked.near(codes=[code], fingerprint=OLD)
+        assert no.value.status == 409
+        with pytest.raises(service.Refused, match=f"by model {OLD}, and those in .*{NEW}") as no:
+            asked.put(id=1, code=code, fingerprint=OLD)
+        assert no.value.status == 409
+        assert asked.put(id=1, code=code, fingerprint=NEW) == quiet(asked.put, id=1, code=code) == 1
 
 
 KILLED = """

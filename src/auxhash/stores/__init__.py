@@ -5,7 +5,7 @@ from importlib import import_module
 
 from auxhash.codes import MOST_BITS
 from auxhash.compute import checks
-from auxhash.compute.fingerprint import checked, match
+from auxhash.compute.fingerprint import checked
 from auxhash.stores.address import Address, file_url
 from auxhash.stores.points import Having, Point
 from auxhash.stores.reencoding import encode_again
@@ -73,9 +73,8 @@ def open(  # noqa: A001
     store_class = getattr(import_module(f"auxhash.stores.{module}"), name)
     store = store_class(address, n_bits, n_jobs)
     try:
-        made_by = store.fingerprint
-        if fingerprint is not None and (made_by is not None or len(store)):
-            match(store.url, made_by, "the model", fingerprint)
+        if fingerprint is not None:
+            store.check_model("the model", fingerprint)
     except BaseException:
         store.close()
         raise

@@ -137,6 +137,17 @@ class Store(ABC):
         with self._talking():
             return self._models().fingerprint
 
+    def check_model(self, name: str, fingerprint: str | None, force: bool = False) -> None:
+        """Raise OtherModelError if `name`, made by this model, cannot be compared with the codes.
+
+        A warning says so where one of the two does not say its model; `force` compares nothing.
+        """
+        with self._talking():
+            made_by = self._models().fingerprint
+            if made_by is None and self._is_empty():
+                return
+        match(self.url, made_by, name, fingerprint, force)
+
     @contextmanager
     def of_one_model(self) -> Iterator[str | None]:
         """Yield the fingerprint of the codes; ReencodingError if it has changed at the end.
@@ -285,10 +296,13 @@ class Store(ABC):
         if models.fingerprint is None:
             models = self._models(locked=True)
         agreed = fingerprint
-        if models.fingerprint is not None or len(self._page(-1, 1)[0]):
+        if models.fingerprint is not None or not self._is_empty():
             agreed = match(self.url, models.fingerprint, "the new codes", fingerprint, force)
         if agreed != models.fingerprint:
             self._set_models(replace(models, fingerprint=agreed))
+
+    def _is_empty(self) -> bool:
+        return not len(self._page(-1, 1)[0])
 
     def _check_keeps(self, name: str) -> None:
         if not self.keeps_points:
