@@ -4,7 +4,9 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -161,6 +163,45 @@ def test_encoding_a_store_again_that_says_nothing(url):
         store.upsert(ids, OLD_MODEL.encode(X), *beside)
         assert stores.encode_again(store, NEW_MODEL, **extra(store)) == 50
         check_reencoded(store)
+
+
+def test_another_connection_sees_the_switch(url):
+    if url.startswith("milvus:"):
+        pytest.skip("does not apply: one process, one connection")
+    ids, X = points(50)
+    with filled(url) as one, stores.open(url) as two:
+        check(two, ids, OLD_MODEL.encode(X), OLD_MODEL.encode(X[:3]))
+        with pytest.raises(ReencodingError, match="another model's now"), two.of_one_model():
+            stores.encode_again(one, NEW_MODEL, **extra(one), batch=7)
+        check_reencoded(two)
+
+
+def test_writers_of_another_connection_meanwhile(url):
+    """Whatever they put in until the switch is encoded again; after it, their codes are refused."""
+    rng = np.random.default_rng(5)
+    with filled(url, 400) as one:
+        if not one.keeps_points:
+            pytest.skip("does not apply: it keeps no vectors")
+
+        def write():
+            with stores.open(url) as two:
+                begun.set()
+                for _ in range(100_000):
+                    X = rng.normal(size=(3, FEATURES))
+                    ids = rng.choice(5_000, 3, replace=False)
+                    two.upsert(ids, OLD_MODEL.encode(X), X, fingerprint=OLD)
+
+        begun = threading.Event()
+        with ThreadPoolExecutor(1) as threads:
+            writer = threads.submit(write)
+            assert begun.wait(30)
+            stores.encode_again(one, NEW_MODEL, batch=20)
+            with pytest.raises(OtherModelError):
+                writer.result()
+        ids = np.concatenate([names for names, _ in one.batches()])
+        read = one.read(ids)
+        X = np.stack([read[name].vector for name in ids.tolist()])
+        check(one, ids, NEW_MODEL.encode(X), NEW_MODEL.encode(X[:3]))
 
 
 class StopError(Exception):

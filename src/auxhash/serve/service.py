@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from auxhash.learn.hasher import Hasher
     from auxhash.serve.pictures import Pictures
 
-    Encodes = Encoder | Hasher
+    AnyEncoder = Encoder | Hasher
 
 DEFAULT_K = 10
 REENCODING_SECONDS = 60  # after which a request that waits for the new codes may come again
@@ -55,10 +55,10 @@ class Service:
     def __init__(
         self,
         store: Store,
-        encoder: "Encodes | None" = None,
+        encoder: "AnyEncoder | None" = None,
         pictures: "Pictures | None" = None,
         limits: Limits | None = None,
-        old: "Encodes | None" = None,
+        old: "AnyEncoder | None" = None,
         any_model: bool = False,
     ) -> None:
         models = [model for model in (encoder, old) if model is not None]
@@ -280,7 +280,7 @@ class Service:
                 f"{expected}: they cannot be compared",
             )
 
-    def _encoder_of(self, made_by: str | None) -> "Encodes | None":
+    def _encoder_of(self, made_by: str | None) -> "AnyEncoder | None":
         """Return the model that made the codes in the store, or the only one if nobody knows."""
         if self._encoder is None or self._any_model or made_by is None:
             return self._encoder
@@ -355,7 +355,7 @@ class Service:
         return codes
 
     def _matrix(
-        self, name: str, vectors: Sequence[Sequence[float]], encoder: "Encodes | None"
+        self, name: str, vectors: Sequence[Sequence[float]], encoder: "AnyEncoder | None"
     ) -> Array:
         for vector in vectors:
             self._check_length(name, vector, encoder)
@@ -364,7 +364,7 @@ class Service:
         return np.array(vectors, np.float64)
 
     def _check_length(
-        self, name: str, vector: Sequence[float] | None, encoder: "Encodes | None"
+        self, name: str, vector: Sequence[float] | None, encoder: "AnyEncoder | None"
     ) -> None:
         n, longest = _n_features(encoder), self.limits.dimensions
         if vector is None:
@@ -393,5 +393,5 @@ class Service:
         return self.store.url.partition(":")[0]
 
 
-def _n_features(encoder: "Encodes | None") -> int | None:
+def _n_features(encoder: "AnyEncoder | None") -> int | None:
     return None if encoder is None else int(encoder.n_features_in_)

@@ -22,7 +22,7 @@ from auxhash.stores.store import Models, ReencodingError, Store
 POINTS_PER_BATCH = 2_000  # that are encoded in one transaction, while others wait to write
 
 
-class Encodes(Protocol):
+class CodeModel(Protocol):
     """A model: an estimator, or what `learn.encoder.load` gives."""
 
     n_bits: Any
@@ -35,7 +35,7 @@ class Encodes(Protocol):
 
 def encode_again(
     store: Store,
-    model: Encodes,
+    model: CodeModel,
     ids: ArrayLike | None = None,
     vectors: AnyArray | None = None,
     batch: int = POINTS_PER_BATCH,
@@ -114,7 +114,7 @@ class _Vectors:
         return None if row is None or self._vectors is None else self._vectors[row]
 
 
-def _encoded(store: Store, model: Encodes, ids: Ids, extra: _Vectors) -> Packed:
+def _encoded(store: Store, model: CodeModel, ids: Ids, extra: _Vectors) -> Packed:
     """Encode the vectors of these points: the store's own, or else the extra ones."""
     points = store._read(ids, True, False).points() if store.keeps_points else {}
     rows = []
