@@ -186,16 +186,20 @@ def test_writers_of_another_connection_meanwhile(url):
         def write():
             with stores.open(url) as two:
                 begun.set()
-                for _ in range(100_000):
+                while not failed.is_set():
                     X = rng.normal(size=(3, FEATURES))
                     ids = rng.choice(5_000, 3, replace=False)
                     two.upsert(ids, OLD_MODEL.encode(X), X, fingerprint=OLD)
 
-        begun = threading.Event()
+        begun, failed = threading.Event(), threading.Event()
         with ThreadPoolExecutor(1) as threads:
             writer = threads.submit(write)
             assert begun.wait(30)
-            stores.encode_again(one, NEW_MODEL, batch=20)
+            try:
+                stores.encode_again(one, NEW_MODEL, batch=20)
+            except BaseException:
+                failed.set()
+                raise
             with pytest.raises(OtherModelError):
                 writer.result()
         ids = np.concatenate([names for names, _ in one.batches()])
