@@ -38,7 +38,8 @@ def service(limits: Limits | None = None, n_jobs: int | None = None) -> Service:
         assert base.y is not None
         payloads = [{"digit": int(digit)} for digit in base.y]
         X = base.X.astype(np.float64)
-        opened.store.upsert(np.arange(len(X)), model.encode(X), X, payloads)
+        codes, mark = model.encode(X), model.fingerprint
+        opened.store.upsert(np.arange(len(X)), codes, X, payloads, fingerprint=mark)
     return opened
 
 
