@@ -25,6 +25,8 @@ from sklearn.neighbors import BallTree, KDTree
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from auxhash import TwoStepHash
+from auxhash.learn.baselines import LogitLSH
 from auxhash.learn.smooth import Refine
 from auxhash.mac import losses
 from auxhash.model.identity import in_words
@@ -277,6 +279,8 @@ def test_objects_by_what_they_hold():
     values += [Solver(a=1, lock=threading.Lock())]
     forests = [RandomForestClassifier(2, random_state=seed).fit(X, X[:, 0] > 0) for seed in (0, 1)]
     values += [Solver(model=forest.set_params(random_state=0)) for forest in forests]
+    values += [LogitLSH(3, random_state=0).fit(X, y) for y in (X[:, 0] > 0, X[:, 1] > 0)]
+    values += [TwoStepHash(3, random_state=0).fit(X, y) for y in (X[:, 0] > 0, X[:, 1] > 0)]
     assert len({in_words(value) for value in values}) == len(values)
 
 

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -203,6 +203,7 @@ class AffinityHash(Hasher):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class MACHash(AffinityHash):
     """Learn a hash function by minimising an affinity-based loss with auxiliary coordinates.
 
@@ -269,53 +270,28 @@ class MACHash(AffinityHash):
         interrupted_: whether Ctrl-C stopped the training; the model is the best found until then.
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        loss: Any = "ksh",
-        z_step: Any = "descent",
-        hash_function: Any = "linear",
-        n_similar: int | None = 100,
-        n_dissimilar: int | None = 500,
-        mu: float | Literal["auto"] = "auto",
-        alpha: float = 1.4,
-        max_iter: int = 50,
-        max_sweeps: int = 2,
-        penalty: Literal["quadratic", "augmented"] = "quadratic",
-        validation: float | tuple[ArrayLike, ArrayLike] | Validation | None = None,
-        C: float = 100.0,
-        refine: Refine | Literal["auto"] | None = "auto",
-        init: ArrayLike | None = None,
-        start: zstep.Start = "random",
-        tol: float | Literal["auto"] | None = "auto",
-        warm_start: bool = False,
-        device: devices.DeviceName = "cpu",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.loss = loss
-        self.z_step = z_step
-        self.hash_function = hash_function
-        self.n_similar = n_similar
-        self.n_dissimilar = n_dissimilar
-        self.mu = mu
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.max_sweeps = max_sweeps
-        self.penalty = penalty
-        self.validation = validation
-        self.C = C
-        self.refine = refine
-        self.init = init
-        self.start = start
-        self.tol = tol
-        self.warm_start = warm_start
-        self.device = device
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_bits: int = 32
+    loss: Any = "ksh"
+    z_step: Any = "descent"
+    hash_function: Any = "linear"
+    n_similar: int | None = 100
+    n_dissimilar: int | None = 500
+    mu: float | Literal["auto"] = "auto"
+    alpha: float = 1.4
+    max_iter: int = 50
+    max_sweeps: int = 2
+    penalty: Literal["quadratic", "augmented"] = "quadratic"
+    validation: float | tuple[ArrayLike, ArrayLike] | Validation | None = None
+    C: float = 100.0
+    refine: Refine | Literal["auto"] | None = "auto"
+    init: ArrayLike | None = None
+    start: zstep.Start = "random"
+    tol: float | Literal["auto"] | None = "auto"
+    warm_start: bool = False
+    device: devices.DeviceName = "cpu"
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def _settings(self) -> Settings:
         going_on = self._going_on()

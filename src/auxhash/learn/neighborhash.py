@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -33,6 +34,7 @@ MAX_POINTS_REGULARIZED = 30_000  # up to which a network overfits without dropou
 DROPOUT, NOISE = 0.3, 0.2
 
 
+@dataclass(eq=False, repr=False)
 class NeighborHash(Hasher):
     """Learn codes from points alone, so that the nearest points in feature space rank first.
 
@@ -69,35 +71,22 @@ class NeighborHash(Hasher):
         interrupted_: whether Ctrl-C stopped the training.
     """
 
-    hash_function_: HashFunction
-    history_: list[RankStep]
-    n_learnt_: int
-    device_: str
-    interrupted_: bool
+    n_bits: int = 64
+    metric: Metric = "cosine"
+    hash_function: Any = "network"
+    n_neighbors: int = 10
+    n_steps: int | None = None
+    max_points: int | None = 100_000
+    device: devices.DeviceName = "cpu"
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
-    def __init__(
-        self,
-        n_bits: int = 64,
-        metric: Metric = "cosine",
-        hash_function: Any = "network",
-        n_neighbors: int = 10,
-        n_steps: int | None = None,
-        max_points: int | None = 100_000,
-        device: devices.DeviceName = "cpu",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.metric = metric
-        self.hash_function = hash_function
-        self.n_neighbors = n_neighbors
-        self.n_steps = n_steps
-        self.max_points = max_points
-        self.device = device
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    hash_function_: HashFunction = field(init=False)
+    history_: list[RankStep] = field(init=False)
+    n_learnt_: int = field(init=False)
+    device_: str = field(init=False)
+    interrupted_: bool = field(init=False)
 
     @learning
     def fit(

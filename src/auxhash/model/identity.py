@@ -199,7 +199,7 @@ class _Words:
         if hasattr(value, "get_tree_stats"):  # scikit-learn's search trees count their uses
             parts = [value.get_arrays(), value.__getstate__()[-2:]]  # the metric and the weights
             return f"{kind} {self.short(parts)}"
-        if is_dataclass(value):
+        if is_dataclass(value) and not hasattr(value, "get_params"):  # estimators learn more
             parts = {field.name: getattr(value, field.name, None) for field in fields(value)}
             return f"{kind} {self.short(parts)}"
         try:  # taken apart as for a copy; an estimator, into parameters and what it has learnt

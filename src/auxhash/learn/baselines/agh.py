@@ -9,6 +9,7 @@ and Z W is defined for any x: the bits are its signs. The two-layer form takes h
 eigenvectors and cuts each of them a second time, on either side of the first threshold.
 """
 
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ NOTHING = 1e-10  # rounding: eigenvalues, curvatures, and weights relative to th
 KMEANS_STEPS = 10
 
 
+@dataclass(eq=False, repr=False)
 class AGH(Unsupervised):
     """Anchor-graph hashing. At most m - 1 bits per layer, with m anchors.
 
@@ -42,27 +44,18 @@ class AGH(Unsupervised):
         thresholds_: of the second layer, for the positive and the negative side, (2, eigenvectors).
     """
 
-    anchors_: Array
-    width_: float
-    eigenvalues_: Array
-    weights_: Array
-    thresholds_: Array
+    n_bits: int = 32
+    layers: Literal[1, 2] = 1
+    n_anchors: int = 300
+    n_nearest: int = 3
+    random_state: RandomState = None
+    n_jobs: int | None = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        layers: Literal[1, 2] = 1,
-        n_anchors: int = 300,
-        n_nearest: int = 3,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.layers = layers
-        self.n_anchors = n_anchors
-        self.n_nearest = n_nearest
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    anchors_: Array = field(init=False)
+    width_: float = field(init=False)
+    eigenvalues_: Array = field(init=False)
+    weights_: Array = field(init=False)
+    thresholds_: Array = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -6,6 +6,7 @@ few kernel points each. As one weight grows, points change sign one after anothe
 of a weight, all others fixed, is found exactly by going through these events in order.
 """
 
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ from auxhash.mac.zstep.problem import ROUNDING, BitProblem
 INITIAL = 0.001  # size of the first weights
 
 
+@dataclass(eq=False, repr=False)
 class BRE(Method):
     """Binary reconstructive embedding. Any number of bits.
 
@@ -50,36 +52,23 @@ class BRE(Method):
         n_iter_: number of passes made.
     """
 
-    mean_: Array
-    points_: Array
-    width_: float
-    weights_: Array
-    objective_: list[float]
-    n_iter_: int
+    n_bits: int = 32
+    n_train: int = 1000
+    n_kernel: int = 20
+    kernel: Literal["linear", "rbf"] = "linear"
+    pairs: float = 0.05
+    supervised: bool = False
+    max_iter: int = 100
+    tol: float = 1e-4
+    random_state: RandomState = None
+    n_jobs: int | None = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        n_train: int = 1000,
-        n_kernel: int = 20,
-        kernel: Literal["linear", "rbf"] = "linear",
-        pairs: float = 0.05,
-        supervised: bool = False,
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_train = n_train
-        self.n_kernel = n_kernel
-        self.kernel = kernel
-        self.pairs = pairs
-        self.supervised = supervised
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    mean_: Array = field(init=False)
+    points_: Array = field(init=False)
+    width_: float = field(init=False)
+    weights_: Array = field(init=False)
+    objective_: list[float] = field(init=False)
+    n_iter_: int = field(init=False)
 
     @learning
     def fit(

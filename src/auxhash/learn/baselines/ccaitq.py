@@ -9,6 +9,7 @@ for nothing. At most n_classes - 1 directions are related to them; the rotation 
 any number of bits.
 """
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ def canonical_directions(X: Array, y: NDArray[Any], regularization: float) -> Ar
     return scaled[:, ::-1]
 
 
+@dataclass(eq=False, repr=False)
 class CCAITQ(Supervised):
     """Supervised ITQ, with CCA in the place of PCA.
 
@@ -55,22 +57,15 @@ class CCAITQ(Supervised):
         errors_: quantisation error per point, at the start and after each iteration.
     """
 
-    mean_: Array
-    projection_: Array
-    rotation_: Array
-    errors_: list[float]
+    n_bits: int = 32
+    n_iter: int = 50
+    regularization: float = 1e-4
+    random_state: RandomState = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        n_iter: int = 50,
-        regularization: float = 1e-4,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_iter = n_iter
-        self.regularization = regularization
-        self.random_state = random_state
+    mean_: Array = field(init=False)
+    projection_: Array = field(init=False)
+    rotation_: Array = field(init=False)
+    errors_: list[float] = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -6,6 +6,7 @@ make the bits differ, and that is enough.
 """
 
 import warnings
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from auxhash.mac.affinity import Affinity
 LOSS = "ksh"  # for one bit, (z z' - y)^2 is 2 (-y z z') plus a constant
 
 
+@dataclass(eq=False, repr=False)
 class ILH(Pairwise):
     """Independent bits on disjoint training subsets. Any number of bits.
 
@@ -45,30 +47,18 @@ class ILH(Pairwise):
         subsets_: the training points of each bit, (n_bits, n_subset).
     """
 
-    hash_function_: hashfunctions.HashFunction
-    subsets_: NDArray[np.int64]
+    n_bits: int = 32
+    n_subset: int = 5000
+    hash_function: Any = "linear"
+    z_step: Any = "cut"
+    n_similar: int | None = 100
+    n_dissimilar: int | None = 500
+    C: float = 100.0
+    random_state: RandomState = None
+    n_jobs: int | None = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        n_subset: int = 5000,
-        hash_function: Any = "linear",
-        z_step: Any = "cut",
-        n_similar: int | None = 100,
-        n_dissimilar: int | None = 500,
-        C: float = 100.0,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_subset = n_subset
-        self.hash_function = hash_function
-        self.z_step = z_step
-        self.n_similar = n_similar
-        self.n_dissimilar = n_dissimilar
-        self.C = C
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    hash_function_: hashfunctions.HashFunction = field(init=False)
+    subsets_: NDArray[np.int64] = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -11,6 +11,7 @@ starts from its solution, and its result is taken if y'Ry, with the sign itself,
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -39,6 +40,7 @@ DENSE = 1 / 50  # of all entries of S: from there on, products with many vectors
 MAX_LISTED_VALUES = 8  # distinct values of S up to which each has a list of its places
 
 
+@dataclass(eq=False, repr=False)
 class KSH(Pairwise):
     """Supervised hashing with kernels. Any number of bits.
 
@@ -62,28 +64,19 @@ class KSH(Pairwise):
         n_iter_: accepted steps of the ascent, the start included: the most of all bits.
     """
 
-    anchors_: Array
-    width_: float
-    center_: Array
-    weights_: Array
-    objective_: Array
-    n_iter_: int
+    n_bits: int = 32
+    n_anchors: int = 300
+    max_iter: int = 500
+    random_state: RandomState = None
+    hash_function: Literal["rbf", "linear"] = "rbf"
+    n_jobs: int | None = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        n_anchors: int = 300,
-        max_iter: int = 500,
-        random_state: RandomState = None,
-        hash_function: Literal["rbf", "linear"] = "rbf",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.hash_function = hash_function
-        self.n_jobs = n_jobs
+    anchors_: Array = field(init=False)
+    width_: float = field(init=False)
+    center_: Array = field(init=False)
+    weights_: Array = field(init=False)
+    objective_: Array = field(init=False)
+    n_iter_: int = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -3,6 +3,7 @@
 Unlike the predicted class, the log-probabilities also tell apart points of the same class.
 """
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from auxhash.learn.baselines.onehot import class_predictor
 MIN_PROBABILITY = 1e-12  # smaller probabilities are raised to it, since log(0) is infinite
 
 
+@dataclass(eq=False, repr=False)
 class LogitLSH(Supervised):
     """Random hyperplanes in the space of a classifier's log-probabilities.
 
@@ -31,16 +33,13 @@ class LogitLSH(Supervised):
         hyperplanes_: (n_classes, n_bits).
     """
 
-    classifier_: Any
-    mean_: Array
-    hyperplanes_: Array
+    n_bits: int = 32
+    classifier: Any = None
+    random_state: RandomState = None
 
-    def __init__(
-        self, n_bits: int = 32, classifier: Any = None, random_state: RandomState = None
-    ) -> None:
-        self.n_bits = n_bits
-        self.classifier = classifier
-        self.random_state = random_state
+    classifier_: Any = field(init=False)
+    mean_: Array = field(init=False)
+    hyperplanes_: Array = field(init=False)
 
     def _learn(self, X: Array, y: NDArray[Any], rng: np.random.Generator) -> None:
         seeds, planes = rng.spawn(2)

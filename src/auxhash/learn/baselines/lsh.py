@@ -3,6 +3,7 @@
 Two points at angle t agree in a bit with probability 1 - t/pi.
 """
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
 
 
+@dataclass(eq=False, repr=False)
 class LSH(Unsupervised):
     """Random hyperplanes through the mean or the origin; a bit is the side of one hyperplane.
 
@@ -27,15 +29,12 @@ class LSH(Unsupervised):
         hyperplanes_: their normals (D, n_bits).
     """
 
-    mean_: Array
-    hyperplanes_: Array
+    n_bits: int = 32
+    center: bool = True
+    random_state: RandomState = None
 
-    def __init__(
-        self, n_bits: int = 32, center: bool = True, random_state: RandomState = None
-    ) -> None:
-        self.n_bits = n_bits
-        self.center = center
-        self.random_state = random_state
+    mean_: Array = field(init=False)
+    hyperplanes_: Array = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -1,6 +1,7 @@
 """OneHot: the code is the predicted class, the baseline that supervised hashing has to beat."""
 
 import warnings
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,7 @@ def codewords(n_classes: int, n_bits: int) -> Codes:
     return np.where(member, 1, -1).astype(np.int8)
 
 
+@dataclass(eq=False, repr=False)
 class OneHot(Supervised):
     """The codeword of the class that a classifier predicts.
 
@@ -69,15 +71,12 @@ class OneHot(Supervised):
         codewords_: of its classes, (n_classes, n_bits).
     """
 
-    classifier_: Any
-    codewords_: Codes
+    n_bits: int = 32
+    classifier: Any = None
+    random_state: RandomState = None
 
-    def __init__(
-        self, n_bits: int = 32, classifier: Any = None, random_state: RandomState = None
-    ) -> None:
-        self.n_bits = n_bits
-        self.classifier = classifier
-        self.random_state = random_state
+    classifier_: Any = field(init=False)
+    codewords_: Codes = field(init=False)
 
     def _learn(self, X: Array, y: NDArray[Any], rng: np.random.Generator) -> None:
         self.classifier_ = class_predictor(self.classifier, rng).fit(X, y)

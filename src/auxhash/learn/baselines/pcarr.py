@@ -1,5 +1,6 @@
 """PCARR: PCA and a random rotation, which evens out the variance of the bits."""
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from auxhash.learn.baselines.method import Unsupervised
 from auxhash.mac.hashfunctions.rotation import principal_axes, random_rotation
 
 
+@dataclass(eq=False, repr=False)
 class PCARR(Unsupervised):
     """Signs of randomly rotated principal components, from which ITQ starts.
 
@@ -19,12 +21,11 @@ class PCARR(Unsupervised):
         projection_: rotated principal axes (D, n_bits).
     """
 
-    mean_: Array
-    projection_: Array
+    n_bits: int = 32
+    random_state: RandomState = None
 
-    def __init__(self, n_bits: int = 32, random_state: RandomState = None) -> None:
-        self.n_bits = n_bits
-        self.random_state = random_state
+    mean_: Array = field(init=False)
+    projection_: Array = field(init=False)
 
     def _learn(self, X: Array, rng: np.random.Generator) -> None:
         self.mean_, axes = principal_axes(X, self.n_bits, "PCARR")

@@ -8,6 +8,7 @@ F holds radial basis functions of X. W and P are regressions; the bits of B are 
 each exactly. The hash function is sign(F P).
 """
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ RIDGE = 1e-8  # of the regression for P, relative: radial basis functions are ne
 PASSES = 10  # over the bits, at most, per B step
 
 
+@dataclass(eq=False, repr=False)
 class SDH(Supervised):
     """Supervised discrete hashing. Any number of bits.
 
@@ -42,25 +44,16 @@ class SDH(Supervised):
         objective_: the objective after each round.
     """
 
-    map_: RadialBasis
-    weights_: Array
-    objective_: list[float]
+    n_bits: int = 32
+    n_anchors: int = 1000
+    lam: float = 1.0
+    nu: float = 1e-5
+    n_iter: int = 5
+    random_state: RandomState = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        n_anchors: int = 1000,
-        lam: float = 1.0,
-        nu: float = 1e-5,
-        n_iter: int = 5,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.lam = lam
-        self.nu = nu
-        self.n_iter = n_iter
-        self.random_state = random_state
+    map_: RadialBasis = field(init=False)
+    weights_: Array = field(init=False)
+    objective_: list[float] = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -5,6 +5,7 @@ medians. The graph joins nearest neighbours or, where pairs are given, the simil
 linear SVM per bit learns the codes, for those of new points.
 """
 
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from auxhash.mac import hashfunctions
 from auxhash.mac.affinity import Affinity
 
 
+@dataclass(eq=False, repr=False)
 class STH(Method):
     """Self-taught hashing. At most n_samples - 1 bits.
 
@@ -43,27 +45,17 @@ class STH(Method):
         embedding_: the eigenvectors, for the training points, (n, n_bits).
     """
 
-    hash_function_: hashfunctions.HashFunction
-    eigenvalues_: Array
-    embedding_: Array
+    n_bits: int = 32
+    n_neighbors: int = 25
+    supervised: bool = False
+    hash_function: Any = "linear"
+    C: float = 100.0
+    random_state: RandomState = None
+    n_jobs: int | None = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        n_neighbors: int = 25,
-        supervised: bool = False,
-        hash_function: Any = "linear",
-        C: float = 100.0,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_neighbors = n_neighbors
-        self.supervised = supervised
-        self.hash_function = hash_function
-        self.C = C
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    hash_function_: hashfunctions.HashFunction = field(init=False)
+    eigenvalues_: Array = field(init=False)
+    embedding_: Array = field(init=False)
 
     @learning
     def fit(

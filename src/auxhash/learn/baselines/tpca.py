@@ -1,5 +1,6 @@
 """TPCA: thresholded PCA; each bit is the sign of one principal component."""
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from auxhash.learn.baselines.method import Unsupervised
 from auxhash.mac.hashfunctions.rotation import principal_axes
 
 
+@dataclass(eq=False, repr=False)
 class TPCA(Unsupervised):
     """Thresholded PCA. At most as many bits as features.
 
@@ -18,11 +20,10 @@ class TPCA(Unsupervised):
         axes_: principal axes (D, n_bits).
     """
 
-    mean_: Array
-    axes_: Array
+    n_bits: int = 32
 
-    def __init__(self, n_bits: int = 32) -> None:
-        self.n_bits = n_bits
+    mean_: Array = field(init=False)
+    axes_: Array = field(init=False)
 
     def _learn(self, X: Array, rng: np.random.Generator) -> None:
         self.mean_, self.axes_ = principal_axes(X, self.n_bits, "TPCA")
