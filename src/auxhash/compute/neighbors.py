@@ -56,8 +56,7 @@ def nearest(
     zeros, which has no direction, up to rounding. Equal distances are ordered by index. A squared
     distance beyond the double range is given as infinity.
     """
-    if metric not in METRICS:
-        raise ValueError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}")
+    checks.one_of("metric", metric, METRICS)
     X, Q = _points(X, queries)
     available = len(X) - (queries is None)
     if available < 1:

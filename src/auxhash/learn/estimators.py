@@ -354,8 +354,7 @@ class MACHash(AffinityHash):
             checks.number("tol", self.tol, 0, instead=' or "auto"')
         if not (self.refine in ("auto", None) or isinstance(self.refine, Refine)):
             raise ValueError(f'refine must be "auto", None or a Refine, got {self.refine!r}')
-        if self.penalty not in ("quadratic", "augmented"):
-            raise ValueError(f'penalty must be "quadratic" or "augmented", got {self.penalty!r}')
+        checks.one_of("penalty", self.penalty, ("quadratic", "augmented"))
         checks.one_of("start", self.start, zstep.STARTS)
         zstep.check_start(self.start, zstep.get(self.z_step))
         if self.start != "random" and self.init is not None:
@@ -364,8 +363,7 @@ class MACHash(AffinityHash):
         if validation is not None:
             validation.check_points()
         checks.flag("warm_start", self.warm_start)
-        if self.device not in devices.NAMES:
-            raise checks.unknown("device", self.device, devices.NAMES)
+        checks.one_of("device", self.device, devices.NAMES)
         if self.device == "cuda" and (refusal := self._gpu_refusal()):
             raise ValueError(refusal)
 

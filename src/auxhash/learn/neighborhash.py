@@ -211,15 +211,12 @@ class NeighborHash(Hasher):
             checks.integer("n_steps", self.n_steps, 1)
         if self.max_points is not None:
             checks.integer("max_points", self.max_points, 3)
-        if self.device not in devices.NAMES:
-            raise checks.unknown("device", self.device, devices.NAMES)
+        checks.one_of("device", self.device, devices.NAMES)
         if self.device == "cuda" and (refusal := self._gpu_refusal()):
             raise ValueError(refusal)
-        if self.metric not in METRICS:
-            raise checks.unknown("metric", self.metric, METRICS)
+        checks.one_of("metric", self.metric, METRICS)
         if isinstance(self.hash_function, str):
-            if self.hash_function not in NAMES:
-                raise checks.unknown("hash_function", self.hash_function, NAMES)
+            checks.one_of("hash_function", self.hash_function, NAMES)
         elif not (
             hashfunctions.is_shared(self.hash_function)
             or hashfunctions.is_started_linearly(self.hash_function)

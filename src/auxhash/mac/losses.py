@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from auxhash.codes import Words, as_codes, codes_to_words, popcount
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
-from auxhash.compute.checks import ArgumentError, unknown
+from auxhash.compute.checks import ArgumentError, one_of
 from auxhash.compute.kernels import kernel
 from auxhash.mac.affinity import Affinity, Kind, convert
 
@@ -79,9 +79,7 @@ def get(loss: str | Loss) -> Loss:
     """Return the loss of that name, or the function itself."""
     if callable(loss):
         return loss
-    if not isinstance(loss, str) or loss not in LOSSES:
-        raise unknown("loss", loss, LOSSES, "a function of (d, y, b)")
-    return LOSSES[loss]
+    return LOSSES[one_of("loss", loss, LOSSES, "a function of (d, y, b)")]
 
 
 def reads(loss: Loss) -> Kind:

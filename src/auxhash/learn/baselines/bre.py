@@ -96,8 +96,7 @@ class BRE(Method):
         checks.number("pairs", self.pairs, 0, strict=True)
         checks.integer("max_iter", self.max_iter, 1)
         checks.number("tol", self.tol, 0)
-        if self.kernel not in ("linear", "rbf"):
-            raise ValueError(f'kernel must be "linear" or "rbf", got {self.kernel!r}')
+        checks.one_of("kernel", self.kernel, ("linear", "rbf"))
 
     def _learn(
         self,

@@ -82,8 +82,7 @@ class KSH(Pairwise):
         super()._check_parameters()
         checks.integer("n_anchors", self.n_anchors, 1)
         checks.integer("max_iter", self.max_iter, 0)
-        if self.hash_function not in ("rbf", "linear"):
-            raise checks.unknown("hash_function", self.hash_function, ("rbf", "linear"))
+        checks.one_of("hash_function", self.hash_function, ("rbf", "linear"))
 
     def _learn(
         self,

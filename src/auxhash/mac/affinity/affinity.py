@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.compute import threads
+from auxhash.compute import checks, threads
 from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.kernels import kernel
 
@@ -56,8 +56,7 @@ class Affinity:
         fine = first.min(initial=0) >= 0 and second.max(initial=0) < n_points
         if not fine or not (first < second).all():
             raise ValueError(f"pairs must be 0 <= i < j < n_points={n_points}")
-        if kind not in ("similarity", "distance"):
-            raise ValueError(f'kind must be "similarity" or "distance", got {kind!r}')
+        checks.one_of("kind", kind, ("similarity", "distance"))
         self.n_points, self.kind = n_points, kind
         self.groups: Numbers | None = None
         if groups is not None:

@@ -130,8 +130,7 @@ def from_neighbors(
         np.isfinite(points[rows]).all() for rows in threads.chunks(len(points), ROWS_PER_CHUNK)
     ):
         raise ValueError("X must not hold NaN or infinity")
-    if values not in ("sign", "distance"):
-        raise ValueError(f'values must be "sign" or "distance", got {values!r}')
+    checks.one_of("values", values, ("sign", "distance"))
     n = len(points)
     if n_similar is None:
         raise ValueError("n_similar must be a number: all points cannot be near neighbours")
@@ -187,8 +186,7 @@ def from_pairs(
         raise ValueError("y must not hold NaN or infinity")
     if count is not None and not (np.isfinite(count).all() and (count > 0).all()):
         raise ValueError("weight must be positive and finite")
-    if kind not in ("similarity", "distance"):
-        raise ValueError(f'kind must be "similarity" or "distance", got {kind!r}')
+    checks.one_of("kind", kind, ("similarity", "distance"))
     if kind == "similarity":
         _warn_of_values(values)
     if kind == "distance":

@@ -11,7 +11,7 @@ from auxhash.codes import Codes, Packed, pack_bits, sign
 from auxhash.compute import device as devices
 from auxhash.compute import kernels, lapack, threads
 from auxhash.compute.arrays import Array, Matrix
-from auxhash.compute.checks import unknown
+from auxhash.compute.checks import one_of
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 from auxhash.mac.hashfunctions.classifiers import ClassifierHash, boosted_trees
@@ -77,8 +77,7 @@ def started(
 def get(hash_function: Any, C: float) -> HashFunction:
     """Return a hash function from its name, a scikit-learn classifier or a hash function."""
     if isinstance(hash_function, str):
-        if hash_function not in NAMES:
-            raise unknown("hash_function", hash_function, NAMES, "a scikit-learn classifier")
+        one_of("hash_function", hash_function, NAMES, "a scikit-learn classifier")
         if hash_function == "trees":
             return boosted_trees()
         if hash_function == "network":

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from auxhash.codes import Codes, Words
 from auxhash.compute import threads, underway
 from auxhash.compute.arrays import Array
-from auxhash.compute.checks import unknown
+from auxhash.compute.checks import one_of
 from auxhash.mac.zstep.cut import Cut
 from auxhash.mac.zstep.descent import BitDescent, Descent
 from auxhash.mac.zstep.problem import ROUNDING, BitProblem, Penalty, Problem
@@ -45,9 +45,7 @@ SOLVERS: dict[str, type] = {
 def get(solver: "str | Solver") -> Solver:
     """Return the solver of that name, or the solver itself."""
     if isinstance(solver, str):
-        if solver not in SOLVERS:
-            raise unknown("z_step", solver, SOLVERS, "a solver")
-        named: Solver = SOLVERS[solver]()
+        named: Solver = SOLVERS[one_of("z_step", solver, SOLVERS, "a solver")]()
         return named
     if not (callable(solver) or isinstance(solver, SweepSolver)):
         raise TypeError(f"z_step must be a name or a solver, got {type(solver).__name__}")
