@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Single
+from auxhash.compute.arrays import AnyArray, Array, Single
 from auxhash.compute.kernels import kernel
 from auxhash.compute.neighbors import Metric, directions, firsts, nearest, scale, zero_rows
 
@@ -29,14 +29,14 @@ DISTANCES_PER_THREAD = 1 << 20  # distances that a thread computes at once
 MIN_OFFSET = 1e-15  # offsets whose squares single precision would take for 0
 
 
-def near(X: NDArray[Any], k: int, metric: Metric) -> NDArray[np.int64]:
+def near(X: AnyArray, k: int, metric: Metric) -> NDArray[np.int64]:
     """Return the indices (n, k) of the rows nearest to each row of X; approximate if X is large."""
     if len(X) > MAX_EXACT_POINTS:
         return nearest_approximately(X, k, metric)
     return nearest(X, k=k, metric=metric)[0]
 
 
-def nearest_approximately(X: NDArray[Any], k: int, metric: Metric) -> NDArray[np.int64]:
+def nearest_approximately(X: AnyArray, k: int, metric: Metric) -> NDArray[np.int64]:
     """Return indices (n, k) of rows near to each row of X, itself left out; most are the nearest.
 
     The result does not depend on the number of threads.
@@ -72,7 +72,7 @@ class Lists(NamedTuple):
     reach: Array  # (n,): the largest entry of each offset, in double precision
 
     @classmethod
-    def of(cls, X: NDArray[Any], metric: Metric, with_zeros: bool, run: threads.Run) -> "Lists":
+    def of(cls, X: AnyArray, metric: Metric, with_zeros: bool, run: threads.Run) -> "Lists":
         """Make lists of about POINTS_PER_LIST rows of X each, or of their directions."""
         chunks = threads.chunks(len(X), POINTS_PER_CHUNK)
         if metric == "euclidean":

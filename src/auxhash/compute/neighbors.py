@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import checks, threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.device import Device
 from auxhash.compute.kernels import kernel
 
@@ -30,7 +30,7 @@ SAFE_MIN, SAFE_MAX = 2.0**-330, 2.0**MAX_EXPONENT
 MIN_SQUARABLE = 2.0**-480  # a number whose square is held with all its digits
 
 
-def normalized(X: NDArray[Any]) -> Array:
+def normalized(X: AnyArray) -> Array:
     """Rows of X scaled to unit length; a zero row stays zero."""
     X = X.astype(np.float64, order="C", copy=False)  # rows are summed in one order in any layout
     if not X.shape[1]:
@@ -44,8 +44,8 @@ def normalized(X: NDArray[Any]) -> Array:
 
 
 def nearest(
-    X: NDArray[Any],
-    queries: NDArray[Any] | None = None,
+    X: AnyArray,
+    queries: AnyArray | None = None,
     k: int = 10,
     metric: Metric = "euclidean",
 ) -> tuple[NDArray[np.int64], Array]:
@@ -66,7 +66,7 @@ def nearest(
     zeros = [zero_rows(part) for part in parts] if metric == "cosine" else []
     unit = 1.0 if metric == "cosine" else scale(*parts)
 
-    def prepared(rows: NDArray[Any]) -> Array:
+    def prepared(rows: AnyArray) -> Array:
         if metric == "cosine":
             return directions(rows, with_zeros=zeros[0].size > 0)
         return np.asarray(rows, np.float64) / unit
@@ -104,7 +104,7 @@ def nearest(
         return index, distance * unit * unit
 
 
-def _points(X: Any, queries: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+def _points(X: Any, queries: Any) -> tuple[AnyArray, AnyArray]:
     """Check X and the queries, and return both as arrays (n, D); queries default to X."""
     X = np.asarray(X)
     Q = X if queries is None else np.asarray(queries)
@@ -123,7 +123,7 @@ def firsts(rows: NDArray[np.int64], k: int, among_themselves: bool = True) -> ND
     return first + (first >= rows[:, None]) if among_themselves else first
 
 
-def zero_rows(X: NDArray[Any]) -> NDArray[np.int64]:
+def zero_rows(X: AnyArray) -> NDArray[np.int64]:
     """Return the indices of the rows of X that are all zero. Raises for NaN and infinity."""
     zeros = [np.empty(0, np.int64)]
     for rows in threads.chunks(len(X), POINTS_PER_BLOCK):
@@ -131,13 +131,13 @@ def zero_rows(X: NDArray[Any]) -> NDArray[np.int64]:
     return np.concatenate(zeros)
 
 
-def directions(X: NDArray[Any], with_zeros: bool) -> Array:
+def directions(X: AnyArray, with_zeros: bool) -> Array:
     """Scale rows to unit length; zero rows, if any, point along an axis of their own."""
     unit = normalized(X)
     return np.hstack([unit, ~unit.any(axis=1, keepdims=True)]) if with_zeros else unit
 
 
-def nearest_on(device: Device, X: NDArray[Any], k: int, metric: Metric) -> NDArray[np.int64]:
+def nearest_on(device: Device, X: AnyArray, k: int, metric: Metric) -> NDArray[np.int64]:
     """Return the k nearest rows (n, k) to each row of X, by a matrix product on another device.
 
     It works in double precision, as `nearest` without queries.
@@ -165,7 +165,7 @@ def nearest_on(device: Device, X: NDArray[Any], k: int, metric: Metric) -> NDArr
     return indices
 
 
-def scale(*parts: NDArray[Any]) -> float:
+def scale(*parts: AnyArray) -> float:
     """Return the power of two to divide all numbers by, which changes no digit.
 
     1 where their squares stay well within the double range; of numbers below 1e-150 beside others
@@ -193,7 +193,7 @@ def scale(*parts: NDArray[Any]) -> float:
     return unit
 
 
-def _sizes(X: NDArray[Any]) -> Array:
+def _sizes(X: AnyArray) -> Array:
     """Return the largest absolute value of each row. Raises for NaN and infinity."""
     sizes: Array = np.abs(np.asarray(X, np.float64)).max(axis=1, initial=0.0)
     if not np.isfinite(sizes).all():
@@ -201,7 +201,7 @@ def _sizes(X: NDArray[Any]) -> Array:
     return sizes
 
 
-def _roughly(q: Array, base: Array, room: NDArray[Any]) -> tuple[NDArray[Any], Array, Array] | None:
+def _roughly(q: Array, base: Array, room: AnyArray) -> tuple[AnyArray, Array, Array] | None:
     """Squared distances (q, n) less the squared lengths (q,) of the queries, by a matrix product in
     the precision of `room`; these; and bounds (q,) on the rounding errors of the distances.
 
@@ -228,7 +228,7 @@ def _merge(
     start: int,
     index: NDArray[np.int64],
     best: Array,
-    room: NDArray[Any],
+    room: AnyArray,
 ) -> bool:
     """Update the k nearest so far, in place, with these base points, which are numbered from
     `start`. Points come in rising order, so a later one loses every tie. `own` are the places of

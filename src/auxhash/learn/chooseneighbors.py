@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import checks, clock, context
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.neighbors import nearest
 from auxhash.learn.choose import Choice, Parameters, checked
 from auxhash.learn.hasher import OutweighingRow
@@ -27,7 +28,7 @@ RECALL_TOLERANCE = 0.01  # below the best, within which the cheapest is taken
 
 
 def choose_neighbors(
-    X: NDArray[Any],
+    X: AnyArray,
     fixed: Parameters | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
@@ -74,7 +75,7 @@ def choose_neighbors(
     return Choice(chosen, rows, protocol)
 
 
-def _split(X: NDArray[Any], seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _split(X: AnyArray, seed: int) -> tuple[AnyArray, AnyArray]:
     """Points to learn from, and points held out."""
     n_held_out = min(MAX_QUERIES, round(HELD_OUT_SHARE * len(X)))
     if not 1 <= n_held_out <= len(X) - 3:
@@ -85,8 +86,8 @@ def _split(X: NDArray[Any], seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def _measured(
     hasher: NeighborHash,
-    train: NDArray[Any],
-    held_out: NDArray[Any],
+    train: AnyArray,
+    held_out: AnyArray,
     truth: NDArray[np.int64],
     first: bool,
 ) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from auxhash.codes import MOST_BITS, Codes, Packed, as_codes, pack
 from auxhash.compute import checks, context
 from auxhash.compute import device as devices
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.hasher import Hasher, check_pairs, check_queries, fingerprint, learning
 from auxhash.learn.smooth import Refine
@@ -176,10 +177,10 @@ class AffinityHash(Hasher):
             and not (name in ADDED_PARAMETERS and value == ADDED_PARAMETERS[name])
         }
 
-    def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
+    def _outputs(self, X: AnyArray) -> NDArray[np.float64]:
         return hashfunctions.outputs(self.hash_function_, X)
 
-    def _encode(self, points: NDArray[Any], finite: bool = True) -> Packed:
+    def _encode(self, points: AnyArray, finite: bool = True) -> Packed:
         return hashfunctions.encoded(self.hash_function_, points, finite)
 
     def _check_parameters(self) -> None:

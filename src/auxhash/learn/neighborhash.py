@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from auxhash.codes import MOST_BITS, Packed
 from auxhash.compute import checks
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import Numbers
+from auxhash.compute.arrays import AnyArray, Numbers
 from auxhash.compute.neighbors import METRICS, Metric
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, WARN_BITS
@@ -121,8 +121,8 @@ class NeighborHash(Hasher):
 
     def _train(
         self,
-        points: NDArray[Any],
-        labels: NDArray[Any] | None,
+        points: AnyArray,
+        labels: AnyArray | None,
         nearest: Numbers | None,
         run_checkpoint: Checkpoint | None,
     ) -> Self:
@@ -187,7 +187,7 @@ class NeighborHash(Hasher):
         dropout, noise = (DROPOUT, NOISE) if regularized else (0.0, 0.0)
         return NetworkHash(N_HIDDEN, decay=0.0, map=scaled, dropout=dropout, noise=noise)
 
-    def _in_words(self, points: NDArray[Any], nearest: Numbers | None) -> checkpoints.RunIdentity:
+    def _in_words(self, points: AnyArray, nearest: Numbers | None) -> checkpoints.RunIdentity:
         """Describe everything that the result depends on, each by its name and as a text."""
         parts = {"method": type(self).__name__, "X": points, "neighbors": nearest}
         parts |= self.get_params(deep=False)
@@ -197,10 +197,10 @@ class NeighborHash(Hasher):
             if name not in PARAMETERS_WITHOUT_EFFECT
         }
 
-    def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
+    def _outputs(self, X: AnyArray) -> NDArray[np.float64]:
         return hashfunctions.outputs(self.hash_function_, X)
 
-    def _encode(self, points: NDArray[Any], finite: bool = True) -> Packed:
+    def _encode(self, points: AnyArray, finite: bool = True) -> Packed:
         return hashfunctions.encoded(self.hash_function_, points, finite)
 
     def _check_parameters(self) -> None:

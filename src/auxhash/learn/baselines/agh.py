@@ -10,13 +10,12 @@ eigenvectors and cuts each of them a second time, on either side of the first th
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import checks, neighbors
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
 
@@ -84,7 +83,7 @@ class AGH(Unsupervised):
     def _nearest(self) -> int:
         return min(self.n_nearest, len(self.anchors_))
 
-    def _ties(self, X: NDArray[Any]) -> Array:
+    def _ties(self, X: AnyArray) -> Array:
         """Z (n, m), with s entries per row, which sum to 1."""
         near, distance = neighbors.nearest(self.anchors_, X, self._nearest())
         # Relative to the nearest anchor, so that a point far from all anchors is tied to some.
@@ -93,7 +92,7 @@ class AGH(Unsupervised):
         np.put_along_axis(Z, near, kernel / kernel.sum(axis=1, keepdims=True), axis=1)
         return Z
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
+    def _outputs(self, X: AnyArray) -> Array:
         Y = self._ties(X) @ self.weights_
         if self.layers == 1:
             return Y

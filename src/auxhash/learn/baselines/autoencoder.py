@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.codes import Codes, sign
 from auxhash.compute import checks, threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.checks import numbers
 from auxhash.compute.random import RandomState
 from auxhash.compute.registry import register
@@ -91,7 +90,7 @@ def z_step(X: Array, decoder: Decoder, Z: Codes, H: Codes, mu: float) -> Codes:
         return np.concatenate(run(chunk, threads.chunks(len(X), POINTS_PER_TASK)))
 
 
-def energy(G: Array, R: Array, Z: NDArray[Any]) -> Array:
+def energy(G: Array, R: Array, Z: AnyArray) -> Array:
     """z'Gz - 2 z'r per point, (n,)."""
     Z = Z.astype(np.float64)
     value: Array = ((Z @ G - 2 * R) * Z).sum(axis=1)
@@ -231,7 +230,7 @@ class BinaryAutoencoder(Unsupervised):
                 break
             mu *= self.alpha
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
+    def _outputs(self, X: AnyArray) -> Array:
         h = self.hash_function_
         return h.decision(h.features(X))
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auxhash.codes import codes_to_words, sign
 from auxhash.compute import checks, threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.distances import squared_distances
 from auxhash.compute.kernels import kernel
 from auxhash.compute.random import RandomState, generator
@@ -101,7 +101,7 @@ class BRE(Method):
     def _learn(
         self,
         X: Array,
-        y: NDArray[Any] | None,
+        y: AnyArray | None,
         affinity: Affinity | None,
         rng: np.random.Generator,
     ) -> None:
@@ -126,7 +126,7 @@ class BRE(Method):
         self.objective_ = self._descend(problem, K)
         self.n_iter_ = len(self.objective_) - 1
 
-    def _draw(self, y: NDArray[Any] | None, rng: np.random.Generator) -> Affinity:
+    def _draw(self, y: AnyArray | None, rng: np.random.Generator) -> Affinity:
         """Random pairs of the points learnt from, and their distances."""
         n = len(self.points_)
         wanted = max(1, round(self.pairs * n))
@@ -160,7 +160,7 @@ class BRE(Method):
                 break
         return objective
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
+    def _outputs(self, X: AnyArray) -> Array:
         return self._kernels(X - self.mean_) @ self.weights_
 
     def __sklearn_tags__(self) -> Any:

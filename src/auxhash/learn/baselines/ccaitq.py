@@ -10,20 +10,18 @@ any number of bits.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from auxhash.compute import checks
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Supervised
 from auxhash.mac.hashfunctions.rotation import quantize, random_rotation
 
 
-def canonical_directions(X: Array, y: NDArray[Any], regularization: float) -> Array:
+def canonical_directions(X: Array, y: AnyArray, regularization: float) -> Array:
     """Directions (D, n_classes - 1 at most) of centred X, scaled by their correlation with y."""
     classes, groups = np.unique(y, return_inverse=True)
     Y = np.eye(len(classes))[groups]
@@ -72,7 +70,7 @@ class CCAITQ(Supervised):
         checks.integer("n_iter", self.n_iter, 1)
         checks.number("regularization", self.regularization, 0, strict=True)
 
-    def _learn(self, X: Array, y: NDArray[Any], rng: np.random.Generator) -> None:
+    def _learn(self, X: Array, y: AnyArray, rng: np.random.Generator) -> None:
         self.mean_ = X.mean(axis=0)
         centred = X - self.mean_
         W = canonical_directions(centred, y, self.regularization)[:, : self.n_bits]
@@ -81,5 +79,5 @@ class CCAITQ(Supervised):
         self.rotation_, self.errors_ = quantize(centred @ W, start, self.n_iter)
         self.projection_ = W @ self.rotation_
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
+    def _outputs(self, X: AnyArray) -> Array:
         return (X - self.mean_) @ self.projection_

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from auxhash.codes import sign
 from auxhash.compute import checks
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Pairwise
 from auxhash.mac import affinity as affinities
@@ -68,7 +68,7 @@ class ILH(Pairwise):
     def _learn(
         self,
         X: Array,
-        y: NDArray[Any] | None,
+        y: AnyArray | None,
         affinity: Affinity | None,
         rng: np.random.Generator,
     ) -> None:
@@ -89,7 +89,7 @@ class ILH(Pairwise):
     def _codes(
         self,
         rows: NDArray[np.int64],
-        y: NDArray[Any] | None,
+        y: AnyArray | None,
         affinity: Affinity | None,
         rng: np.random.Generator,
     ) -> NDArray[np.int8]:
@@ -112,7 +112,7 @@ class ILH(Pairwise):
         solution = zstep.z_step(problem, Z, free, zstep.get(self.z_step), 2, solving)
         return solution.Z[:, 0]
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
+    def _outputs(self, X: AnyArray) -> Array:
         return hashfunctions.outputs(self.hash_function_, X)
 
 

@@ -8,13 +8,11 @@ B is the sign of V R; R solves a Procrustes problem. Neither step raises the err
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import checks
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
 from auxhash.mac.hashfunctions.rotation import principal_axes, quantize, random_rotation
@@ -55,5 +53,5 @@ class ITQ(Unsupervised):
         start = random_rotation(self.n_bits, rng)
         self.rotation_, self.errors_ = quantize(V, start, self.n_iter)
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
+    def _outputs(self, X: AnyArray) -> Array:
         return (X - self.mean_) @ (self.axes_ @ self.rotation_)

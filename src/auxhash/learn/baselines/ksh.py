@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 
 from auxhash.codes import sign
 from auxhash.compute import checks, threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.distances import squared_distances
 from auxhash.compute.kernels import kernel
 from auxhash.compute.random import RandomState
@@ -87,7 +87,7 @@ class KSH(Pairwise):
     def _learn(
         self,
         X: Array,
-        y: NDArray[Any] | None,
+        y: AnyArray | None,
         affinity: Affinity | None,
         rng: np.random.Generator,
     ) -> None:
@@ -107,7 +107,7 @@ class KSH(Pairwise):
             weights, self.objective_ = self._bits(U, S)
         self.weights_ = T @ weights
 
-    def _features(self, X: NDArray[Any]) -> Array:
+    def _features(self, X: AnyArray) -> Array:
         """Features that a bit is a weighted sum of, uncentred: kernels with the anchors, or X."""
         points = np.asarray(X, np.float64)
         if self.hash_function == "linear":
@@ -142,7 +142,7 @@ class KSH(Pairwise):
             M = M - np.outer(projected, projected)
         return weights, objective
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
+    def _outputs(self, X: AnyArray) -> Array:
         outputs: Array = (self._features(X) - self.center_) @ self.weights_
         return outputs
 
@@ -164,7 +164,7 @@ def whitened(K: Array) -> tuple[Array, Array]:
 # Some BLAS kernels report an invalid operation on finite numbers. Were it a real one, the new value
 # would be no number, and no step to it is accepted.
 @np.errstate(invalid="ignore")
-def ascend(U: NDArray[Any], R: Product, start: Array, max_iter: int) -> list[tuple[Array, float]]:
+def ascend(U: AnyArray, R: Product, start: Array, max_iter: int) -> list[tuple[Array, float]]:
     """Nesterov's accelerated gradient ascent on phi(Ua)'R phi(Ua), phi(x) = 2/(1+exp(-x)) - 1.
 
     Returns weights and objective of the accepted steps, the start included; the objective always
@@ -206,7 +206,7 @@ def ascend(U: NDArray[Any], R: Product, start: Array, max_iter: int) -> list[tup
     return steps
 
 
-def similarity_of_labels(y: NDArray[Any]) -> Product:
+def similarity_of_labels(y: AnyArray) -> Product:
     """The product with S, S_ij = +1 where labels agree and -1 elsewhere; S is never formed."""
     groups = np.unique(y, return_inverse=True)[1]
     member = csr_array((np.ones(len(y)), (groups, np.arange(len(y)))))
@@ -257,7 +257,7 @@ def similarity_of_pairs(affinity: Affinity, run: threads.Run) -> Product:
     return product
 
 
-def _places(S: csr_array, level: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def _places(S: csr_array, level: float) -> tuple[NDArray[np.int64], AnyArray]:
     """Places of S that hold `level`: where each row starts in the column numbers, and these."""
     here = level == S.data
     start = np.append(0, np.cumsum(here))[S.indptr].astype(np.int64)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Supervised
 from auxhash.learn.baselines.onehot import class_predictor
@@ -41,7 +40,7 @@ class LogitLSH(Supervised):
     mean_: Array = field(init=False)
     hyperplanes_: Array = field(init=False)
 
-    def _learn(self, X: Array, y: NDArray[Any], rng: np.random.Generator) -> None:
+    def _learn(self, X: Array, y: AnyArray, rng: np.random.Generator) -> None:
         seeds, planes = rng.spawn(2)
         model = class_predictor(self.classifier, seeds)
         if not hasattr(model, "predict_proba"):
@@ -51,9 +50,9 @@ class LogitLSH(Supervised):
         self.mean_ = logits.mean(axis=0)
         self.hyperplanes_ = planes.standard_normal((logits.shape[1], self.n_bits))
 
-    def _log_probabilities(self, X: NDArray[Any]) -> Array:
+    def _log_probabilities(self, X: AnyArray) -> Array:
         probability = self.classifier_.predict_proba(np.asarray(X, np.float64))
         return np.asarray(np.log(np.maximum(probability, MIN_PROBABILITY)), np.float64)
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
+    def _outputs(self, X: AnyArray) -> Array:
         return (self._log_probabilities(X) - self.mean_) @ self.hyperplanes_

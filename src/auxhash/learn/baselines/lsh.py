@@ -4,13 +4,11 @@ Two points at angle t agree in a bit with probability 1 - t/pi.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import checks
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
 
@@ -44,5 +42,5 @@ class LSH(Unsupervised):
         self.mean_ = X.mean(axis=0) if self.center else np.zeros(X.shape[1])
         self.hyperplanes_ = rng.standard_normal((X.shape[1], self.n_bits))
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
+    def _outputs(self, X: AnyArray) -> Array:
         return (X - self.mean_) @ self.hyperplanes_

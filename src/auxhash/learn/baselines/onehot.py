@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from auxhash.codes import Codes
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Supervised
 
@@ -78,11 +77,11 @@ class OneHot(Supervised):
     classifier_: Any = field(init=False)
     codewords_: Codes = field(init=False)
 
-    def _learn(self, X: Array, y: NDArray[Any], rng: np.random.Generator) -> None:
+    def _learn(self, X: Array, y: AnyArray, rng: np.random.Generator) -> None:
         self.classifier_ = class_predictor(self.classifier, rng).fit(X, y)
         self.codewords_ = codewords(len(self.classifier_.classes_), self.n_bits)
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
+    def _outputs(self, X: AnyArray) -> Array:
         predicted = self.classifier_.predict(np.asarray(X, np.float64))
         number = np.searchsorted(self.classifier_.classes_, predicted)
         return np.asarray(self.codewords_[number], np.float64)

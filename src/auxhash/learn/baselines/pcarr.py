@@ -1,12 +1,10 @@
 """PCARR: PCA and a random rotation, which evens out the variance of the bits."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
 from auxhash.mac.hashfunctions.rotation import principal_axes, random_rotation
@@ -31,5 +29,5 @@ class PCARR(Unsupervised):
         self.mean_, axes = principal_axes(X, self.n_bits, "PCARR")
         self.projection_ = axes @ random_rotation(self.n_bits, rng)
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
+    def _outputs(self, X: AnyArray) -> Array:
         return (X - self.mean_) @ self.projection_

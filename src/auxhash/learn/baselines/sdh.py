@@ -9,15 +9,13 @@ each exactly. The hash function is sign(F P).
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from auxhash.codes import sign
 from auxhash.compute import checks
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Supervised
 from auxhash.mac.hashfunctions import RadialBasis
@@ -62,7 +60,7 @@ class SDH(Supervised):
         checks.number("lam", self.lam, 0, strict=True)
         checks.number("nu", self.nu, 0, strict=True)
 
-    def _learn(self, X: Array, y: NDArray[Any], rng: np.random.Generator) -> None:
+    def _learn(self, X: Array, y: AnyArray, rng: np.random.Generator) -> None:
         centres, codes = rng.spawn(2)
         self.map_ = RadialBasis(self.n_anchors).fit(X, centres)
         F = self.map_(X)
@@ -81,7 +79,7 @@ class SDH(Supervised):
             self.objective_.append(float(fit + self.nu * np.square(B - outputs).sum()))
         self.weights_ = cho_solve(factor, F.T @ B)
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
+    def _outputs(self, X: AnyArray) -> Array:
         outputs: Array = self.map_(X) @ self.weights_
         return outputs
 

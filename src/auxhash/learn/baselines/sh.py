@@ -9,12 +9,10 @@ and the bits are the signs of those with the smallest eigenvalues, over all axes
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.learn.baselines.method import Unsupervised
 from auxhash.mac.hashfunctions.rotation import principal_axes
 
@@ -52,6 +50,6 @@ class SH(Unsupervised):
         self.low_ = low[axis]
         self.omega_ = np.where(np.isfinite(omega.flat[best]), omega.flat[best], 0.0)
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
+    def _outputs(self, X: AnyArray) -> Array:
         place = (X - self.mean_) @ self.axes_ - self.low_
         return np.asarray(np.cos(self.omega_ * place), np.float64)

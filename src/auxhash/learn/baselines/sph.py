@@ -8,13 +8,11 @@ N/4 points. Where they share o_ij, the pivots repel (or attract) each other with
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import checks
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.distances import squared_distances
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised, middle
@@ -80,7 +78,7 @@ class SPH(Unsupervised):
         off = np.abs(overlap - 1).mean()
         return bool(off <= self.mean_tolerance and overlap.std() <= self.spread_tolerance)
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
+    def _outputs(self, X: AnyArray) -> Array:
         return self.radii_ - squared_distances(np.asarray(X, np.float64), self.pivots_)
 
 

@@ -15,7 +15,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from auxhash.codes import sign
 from auxhash.compute import checks, neighbors
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.baselines.method import Method, check_single, doubles, middle
 from auxhash.learn.hasher import check_labelled, check_pairs, check_points, kept_labels, learning
@@ -67,7 +67,7 @@ class STH(Method):
         learnt from, it is only kept for `score`.
         """
         self._check_parameters()
-        labels: NDArray[Any] | None
+        labels: AnyArray | None
         if affinity is not None:
             points, labels = check_pairs(self, X, y, affinity)
         elif self.supervised:
@@ -100,7 +100,7 @@ class STH(Method):
         checks.integer("n_neighbors", self.n_neighbors, 1)
         checks.number("C", self.C, 0, strict=True)
 
-    def _graph(self, X: Array, y: NDArray[Any] | None) -> csr_array:
+    def _graph(self, X: Array, y: AnyArray | None) -> csr_array:
         if y is None:
             return neighbour_graph(X, np.arange(len(X)), self.n_neighbors)
         graph = csr_array((len(X), len(X)))
@@ -109,7 +109,7 @@ class STH(Method):
             graph = graph + neighbour_graph(X, members, self.n_neighbors)
         return graph
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
+    def _outputs(self, X: AnyArray) -> Array:
         return hashfunctions.outputs(self.hash_function_, X)
 
     def __sklearn_tags__(self) -> Any:

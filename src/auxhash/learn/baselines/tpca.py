@@ -1,12 +1,10 @@
 """TPCA: thresholded PCA; each bit is the sign of one principal component."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.learn.baselines.method import Unsupervised
 from auxhash.mac.hashfunctions.rotation import principal_axes
 
@@ -28,5 +26,5 @@ class TPCA(Unsupervised):
     def _learn(self, X: Array, rng: np.random.Generator) -> None:
         self.mean_, self.axes_ = principal_axes(X, self.n_bits, "TPCA")
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
+    def _outputs(self, X: AnyArray) -> Array:
         return (X - self.mean_) @ self.axes_

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from auxhash.codes import Codes, Packed
 from auxhash.compute import checks, threads
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import Matrix
+from auxhash.compute.arrays import AnyArray, Matrix
 from auxhash.compute.neighbors import nearest
 from auxhash.compute.peers import peers
 from auxhash.compute.registry import register
@@ -74,8 +74,8 @@ class Validation:
 class HeldOut(NamedTuple):
     """Points held out: features, labels and judged pairs; None where there are none."""
 
-    X: NDArray[Any]
-    y: NDArray[Any] | None
+    X: AnyArray
+    y: AnyArray | None
     pairs: "JudgedPairs | None"
 
 
@@ -90,8 +90,8 @@ class JudgedPairs(NamedTuple):
 class TrainingPoints(NamedTuple):
     """Training points: features (n, D), labels, affinity and codes; None where there are none."""
 
-    X: NDArray[Any]
-    y: NDArray[Any] | None
+    X: AnyArray
+    y: AnyArray | None
     affinity: Affinity | None
     init: Codes | None = None  # (n, n_bits), in place of the free codes of mu = 0
 
@@ -181,8 +181,8 @@ class Precision:
         self,
         base: Matrix,
         queries: Matrix,
-        query_labels: NDArray[Any] | None,
-        base_labels: NDArray[Any] | None,
+        query_labels: AnyArray | None,
+        base_labels: AnyArray | None,
         neighbors: NDArray[np.int64] | None,
         k: int,
     ) -> None:

@@ -280,7 +280,7 @@ class Affinity:
         return convert(self.y, self.kind, kind)
 
 
-def _integers(name: str, values: ArrayLike) -> NDArray[Any]:
+def _integers(name: str, values: ArrayLike) -> AnyArray:
     array = np.asarray(values)
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"{name} must be an array (n,) of whole numbers")

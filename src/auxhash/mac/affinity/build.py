@@ -8,13 +8,13 @@ Nothing else corrects for class imbalance.
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auxhash.compute import approximate, checks, context, neighbors, random, threads
-from auxhash.compute.arrays import Array, Numbers
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.random import RandomState
 from auxhash.mac.affinity import draws
 from auxhash.mac.affinity.affinity import Affinity, Kind
@@ -51,7 +51,7 @@ def from_labels(
 
 
 def drawn_from_labels(
-    labels: NDArray[Any],
+    labels: AnyArray,
     n_similar: int | None,
     n_dissimilar: int | None,
     seed: np.uint64,
@@ -82,7 +82,7 @@ def drawn_from_labels(
 
 
 def warn_of_few(
-    drawn: Sequence[Numbers], wanted: tuple[int | None, int | None], labels: NDArray[Any]
+    drawn: Sequence[Numbers], wanted: tuple[int | None, int | None], labels: AnyArray
 ) -> None:
     """Warn where points have fewer similar or dissimilar points than wanted; raise if none has any.
 
@@ -206,7 +206,7 @@ def _warn_of_values(y: Array) -> None:
         )
 
 
-def _numbers(X: ArrayLike) -> NDArray[Any]:
+def _numbers(X: ArrayLike) -> AnyArray:
     """Return X as it is, if it holds real numbers; else converted to float64."""
     points = np.asarray(checks.unmasked("X", X))
     if points.dtype.kind == "c":

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import checks, random
-from auxhash.compute.arrays import Numbers
+from auxhash.compute.arrays import AnyArray, Numbers
 from auxhash.compute.device import Device
 from auxhash.mac.affinity import build, draws
 from auxhash.mac.affinity.affinity import Affinity
@@ -23,7 +23,7 @@ COLUMNS = ("j", "row", "rows", "_i", "_starts", "_y", "_weight", "_kept")  # of 
 
 def from_labels(
     device: Device,
-    y: NDArray[Any],
+    y: AnyArray,
     n_similar: int | None,
     n_dissimilar: int | None,
     rng: np.random.Generator,
@@ -57,7 +57,7 @@ class DeviceAffinity(Affinity):
     def __init__(
         self,
         device: Device,
-        labels: NDArray[Any],
+        labels: AnyArray,
         n_similar: int,
         n_dissimilar: int,
         seed: np.uint64,

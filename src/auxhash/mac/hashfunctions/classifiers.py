@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Matrix
+from auxhash.compute.arrays import AnyArray, Array, Matrix
 from auxhash.compute.checks import integer
 from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions.features import FeatureMap, Scaled
@@ -48,10 +48,10 @@ class ClassifierHash(BaseHash):
     def kind(self) -> list[str]:
         return [*super().kind(), *(type(part).__name__ for part in (self.map, self.classifier))]
 
-    def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "ClassifierHash":
+    def prepare(self, X: AnyArray, rng: np.random.Generator) -> "ClassifierHash":
         return replace(self, map=self.map.fit(X, rng), seed=int(rng.integers(2**31)))
 
-    def features(self, X: NDArray[Any]) -> Array:
+    def features(self, X: AnyArray) -> Array:
         return self.map(X)
 
     def refit(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import Array, Matrix
+from auxhash.compute.arrays import AnyArray, Array, Matrix
 from auxhash.compute.parts import Parts
 
 MIN_LENGTHS, MAX_LENGTHS = 4, 50  # of a step that are tried, at least and at most
@@ -21,7 +21,7 @@ class Margins:
 
     def __init__(self, F: Matrix, Z: NDArray[np.int8], s: Array | None, parts: Parts) -> None:
         self.F, self.parts, self.device = F, parts, devices.of(F)
-        self.Z: NDArray[Any] = Z
+        self.Z: AnyArray = Z
         self.s = self.device.put(np.ones((1, 1))) if s is None else s
 
     def take(self, bits: NDArray[np.int64]) -> None:

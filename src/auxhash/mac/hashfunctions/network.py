@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from auxhash.compute import device as devices
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, in_memory
+from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers, in_memory
 from auxhash.compute.checks import flag, integer, number, numbers
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
@@ -82,7 +82,7 @@ class NetworkHash(BaseHash):
     def kind(self) -> list[str]:
         return [*super().kind(), type(self.map).__name__]
 
-    def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "NetworkHash":
+    def prepare(self, X: AnyArray, rng: np.random.Generator) -> "NetworkHash":
         scaled, layer = self.map.fit(X, rng), self._layer_for(peers().sum(len(X)))
         mean, variance = moments(scaled, X)
         # Each unit's input has mean 0 and a standard deviation of about 1 on the training set.
@@ -96,10 +96,10 @@ class NetworkHash(BaseHash):
         settings = {name: getattr(self, name) for name in Suited._fields}
         return Suited.to(n)._replace(**{k: v for k, v in settings.items() if v is not None})
 
-    def features(self, X: NDArray[Any]) -> Array:
+    def features(self, X: AnyArray) -> Array:
         return replace(linear(), map=self.map).features(X)
 
-    def training_features(self, X: NDArray[Any]) -> Matrix:
+    def training_features(self, X: AnyArray) -> Matrix:
         return replace(linear(), map=self.map).training_features(X)
 
     def refit(

@@ -226,7 +226,7 @@ class BitProblem:
     groups: NDArray[np.int64] | None
     run: threads.Run
 
-    def field(self, z: NDArray[Any]) -> Array:
+    def field(self, z: AnyArray) -> Array:
         """Return S = (1/2) Az."""
         z = np.asarray(z, np.float64)
         S = np.empty(len(z))
@@ -241,7 +241,7 @@ class BitProblem:
         """Make S = (1/2) Az that of z with these entries moved by so much, by their rows alone."""
         _move(moved, by, self.graph.edges, self.a, S)
 
-    def energy(self, z: NDArray[Any]) -> float:
+    def energy(self, z: AnyArray) -> float:
         """E(z), which for +-1 codes is L_P up to a constant."""
         return float(0.5 * (z @ self.field(z)) + self.c @ z)
 
