@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.compute.arrays import AnyArray
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 
 LARGEST_ID = 2**63 - 1
 LABEL_TYPES = (str, bytes, int, float, np.generic)  # in an array of Python objects
@@ -82,7 +82,7 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def numbers(name: str, values: Any, n_axes: int) -> NDArray[np.float64]:
+def numbers(name: str, values: Any, n_axes: int) -> Array:
     """Return the argument; raise unless a finite, non-empty float64 array of `n_axes` axes."""
     if type(values) is not np.ndarray or values.dtype != np.float64 or values.ndim != n_axes:
         came = f"{values.dtype} of shape {values.shape}" if hasattr(values, "shape") else values
@@ -100,7 +100,7 @@ def unmasked(name: str, values: Any) -> Any:
     return values
 
 
-def ids(name: str, values: ArrayLike) -> NDArray[np.int64]:
+def ids(name: str, values: ArrayLike) -> Numbers:
     """Return ids (n,) as int64; raise unless they are whole numbers from 0 to 2^63 - 1."""
     array = np.asarray(unmasked(name, values))
     if array.dtype == object and all(type(value) is int for value in array.flat):

@@ -8,10 +8,9 @@ points that lie far from the origin, or in clusters far apart.
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import checks, threads
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.device import Device
 from auxhash.compute.kernels import kernel
 
@@ -44,11 +43,8 @@ def normalized(X: AnyArray) -> Array:
 
 
 def nearest(
-    X: AnyArray,
-    queries: AnyArray | None = None,
-    k: int = 10,
-    metric: Metric = "euclidean",
-) -> tuple[NDArray[np.int64], Array]:
+    X: AnyArray, queries: AnyArray | None = None, k: int = 10, metric: Metric = "euclidean"
+) -> tuple[Numbers, Array]:
     """Return the k nearest rows of X to each query: indices and squared distances, each (q, k).
 
     Without `queries` the rows of X query each other, each leaving itself out. Cosine distance is
@@ -76,7 +72,7 @@ def nearest(
     few = 8 * X.size <= MAX_PREPARED_BYTES
     prepared_blocks = [prepared(X[block]) for block in blocks] if few else None
 
-    def search(rows: slice) -> tuple[NDArray[np.int64], Array]:
+    def search(rows: slice) -> tuple[Numbers, Array]:
         q = prepared(Q[rows])
         if metric == "cosine":
             q[~q.any(axis=1)] = 1.0  # rows of zeros, which get their neighbours below
@@ -117,13 +113,13 @@ def _points(X: Any, queries: Any) -> tuple[AnyArray, AnyArray]:
     return X, Q
 
 
-def firsts(rows: NDArray[np.int64], k: int, among_themselves: bool = True) -> NDArray[np.int64]:
+def firsts(rows: Numbers, k: int, among_themselves: bool = True) -> Numbers:
     """Return the first k points, the query itself left out, for queries as far from every point."""
     first = np.tile(np.arange(k), (len(rows), 1))
     return first + (first >= rows[:, None]) if among_themselves else first
 
 
-def zero_rows(X: AnyArray) -> NDArray[np.int64]:
+def zero_rows(X: AnyArray) -> Numbers:
     """Return the indices of the rows of X that are all zero. Raises for NaN and infinity."""
     zeros = [np.empty(0, np.int64)]
     for rows in threads.chunks(len(X), POINTS_PER_BLOCK):
@@ -137,7 +133,7 @@ def directions(X: AnyArray, with_zeros: bool) -> Array:
     return np.hstack([unit, ~unit.any(axis=1, keepdims=True)]) if with_zeros else unit
 
 
-def nearest_on(device: Device, X: AnyArray, k: int, metric: Metric) -> NDArray[np.int64]:
+def nearest_on(device: Device, X: AnyArray, k: int, metric: Metric) -> Numbers:
     """Return the k nearest rows (n, k) to each row of X, by a matrix product on another device.
 
     It works in double precision, as `nearest` without queries.
@@ -224,9 +220,9 @@ def _roughly(q: Array, base: Array, room: AnyArray) -> tuple[AnyArray, Array, Ar
 def _merge(
     q: Array,
     base: Array,
-    own: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
+    own: tuple[Numbers, Numbers] | None,
     start: int,
-    index: NDArray[np.int64],
+    index: Numbers,
     best: Array,
     room: AnyArray,
 ) -> bool:

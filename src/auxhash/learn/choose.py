@@ -17,11 +17,11 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.model_selection import train_test_split
 
 from auxhash.compute import checks, clock
-from auxhash.compute.arrays import AnyArray
+from auxhash.compute.arrays import AnyArray, Numbers
 from auxhash.compute.checks import ArgumentError, unknown
 from auxhash.compute.words import count
 from auxhash.learn.estimators import MACHash
@@ -62,7 +62,7 @@ class Choice:
 class Trial(NamedTuple):
     """Points to learn from in a trial, and the rank k at which precision is measured."""
 
-    rows: NDArray[np.int64]
+    rows: Numbers
     k: int
     settings: Parameters  # in place of MACHash's defaults
 

@@ -8,10 +8,9 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import checks, clock, context
-from auxhash.compute.arrays import AnyArray
+from auxhash.compute.arrays import AnyArray, Numbers
 from auxhash.compute.neighbors import nearest
 from auxhash.learn.choose import Choice, Parameters, checked
 from auxhash.learn.hasher import OutweighingRow
@@ -85,11 +84,7 @@ def _split(X: AnyArray, seed: int) -> tuple[AnyArray, AnyArray]:
 
 
 def _measured(
-    hasher: NeighborHash,
-    train: AnyArray,
-    held_out: AnyArray,
-    truth: NDArray[np.int64],
-    first: bool,
+    hasher: NeighborHash, train: AnyArray, held_out: AnyArray, truth: Numbers, first: bool
 ) -> dict[str, Any]:
     began = clock.seconds()
     with warnings.catch_warnings():  # of what is odd about the points, once

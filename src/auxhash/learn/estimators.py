@@ -5,13 +5,12 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from auxhash.codes import MOST_BITS, Codes, Packed, as_codes, pack
 from auxhash.compute import checks, context
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import AnyArray
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.hasher import Hasher, check_pairs, check_queries, fingerprint, learning
 from auxhash.learn.smooth import Refine
@@ -177,7 +176,7 @@ class AffinityHash(Hasher):
             and not (name in ADDED_PARAMETERS and value == ADDED_PARAMETERS[name])
         }
 
-    def _outputs(self, X: AnyArray) -> NDArray[np.float64]:
+    def _outputs(self, X: AnyArray) -> Array:
         return hashfunctions.outputs(self.hash_function_, X)
 
     def _encode(self, points: AnyArray, finite: bool = True) -> Packed:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from auxhash.codes import MOST_BITS, Packed
 from auxhash.compute import checks
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import AnyArray, Numbers
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.neighbors import METRICS, Metric
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, WARN_BITS
@@ -197,7 +197,7 @@ class NeighborHash(Hasher):
             if name not in PARAMETERS_WITHOUT_EFFECT
         }
 
-    def _outputs(self, X: AnyArray) -> NDArray[np.float64]:
+    def _outputs(self, X: AnyArray) -> Array:
         return hashfunctions.outputs(self.hash_function_, X)
 
     def _encode(self, points: AnyArray, finite: bool = True) -> Packed:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.codes import Words, as_codes, codes_to_words, popcount
+from auxhash.codes import Codes, Words, as_codes, codes_to_words, popcount
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
 from auxhash.compute.checks import ArgumentError, one_of
@@ -165,7 +165,7 @@ def total(codes: ArrayLike, affinity: Affinity, loss: str | Loss) -> float:
     return sum_pairs(Z, affinity, tabulate(affinity, loss, Z.shape[1]))
 
 
-def sum_pairs(Z: NDArray[np.int8], affinity: Affinity, t: LossTable) -> float:
+def sum_pairs(Z: Codes, affinity: Affinity, t: LossTable) -> float:
     """Return L(Z), eq. (10), from a table made by `tabulate`."""
     words = codes_to_words(Z)
 

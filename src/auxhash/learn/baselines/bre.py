@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from auxhash.codes import codes_to_words, sign
+from auxhash.codes import Codes, codes_to_words, sign
 from auxhash.compute import checks, threads
 from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.distances import squared_distances
@@ -99,11 +99,7 @@ class BRE(Method):
         checks.one_of("kernel", self.kernel, ("linear", "rbf"))
 
     def _learn(
-        self,
-        X: Array,
-        y: AnyArray | None,
-        affinity: Affinity | None,
-        rng: np.random.Generator,
+        self, X: Array, y: AnyArray | None, affinity: Affinity | None, rng: np.random.Generator
     ) -> None:
         chosen = np.sort(rng.permutation(len(X))[: self.n_train])
         self.mean_ = X.mean(axis=0)
@@ -170,7 +166,7 @@ class BRE(Method):
         return tags
 
 
-def improve(bit: BitProblem, K: Array, w: Array) -> NDArray[np.int8]:
+def improve(bit: BitProblem, K: Array, w: Array) -> Codes:
     """Set each nonzero weight of a bit to its best value, in place; return the bit's codes."""
     own = np.flatnonzero(w)
     columns = np.asfortranarray(K[:, own])

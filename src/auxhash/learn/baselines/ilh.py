@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auxhash.codes import sign
+from auxhash.codes import Codes, sign
 from auxhash.compute import checks
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Pairwise
 from auxhash.mac import affinity as affinities
@@ -58,7 +57,7 @@ class ILH(Pairwise):
     n_jobs: int | None = None
 
     hash_function_: hashfunctions.HashFunction = field(init=False)
-    subsets_: NDArray[np.int64] = field(init=False)
+    subsets_: Numbers = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -66,11 +65,7 @@ class ILH(Pairwise):
         checks.number("C", self.C, 0, strict=True)
 
     def _learn(
-        self,
-        X: Array,
-        y: AnyArray | None,
-        affinity: Affinity | None,
-        rng: np.random.Generator,
+        self, X: Array, y: AnyArray | None, affinity: Affinity | None, rng: np.random.Generator
     ) -> None:
         cutting, centres, solving = rng.spawn(3)
         self.subsets_ = subsets(len(X), int(self.n_bits), self.n_subset, cutting)
@@ -87,12 +82,8 @@ class ILH(Pairwise):
         self.hash_function_ = h
 
     def _codes(
-        self,
-        rows: NDArray[np.int64],
-        y: AnyArray | None,
-        affinity: Affinity | None,
-        rng: np.random.Generator,
-    ) -> NDArray[np.int8]:
+        self, rows: Numbers, y: AnyArray | None, affinity: Affinity | None, rng: np.random.Generator
+    ) -> Codes:
         """The free codes of one bit, from its own training points."""
         draws, start, solving = rng.spawn(3)
         if affinity is not None:
@@ -116,7 +107,7 @@ class ILH(Pairwise):
         return hashfunctions.outputs(self.hash_function_, X)
 
 
-def subsets(n: int, n_bits: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def subsets(n: int, n_bits: int, size: int, rng: np.random.Generator) -> Numbers:
     """Subsets (n_bits, size) of 0..n-1, drawn in rounds of n // size disjoint subsets."""
     size = min(size, n)
     a_round = n // size

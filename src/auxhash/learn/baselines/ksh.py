@@ -15,13 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse import csr_array
 
 from auxhash.codes import sign
 from auxhash.compute import checks, threads
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.distances import squared_distances
 from auxhash.compute.kernels import kernel
 from auxhash.compute.random import RandomState
@@ -85,11 +84,7 @@ class KSH(Pairwise):
         checks.one_of("hash_function", self.hash_function, ("rbf", "linear"))
 
     def _learn(
-        self,
-        X: Array,
-        y: AnyArray | None,
-        affinity: Affinity | None,
-        rng: np.random.Generator,
+        self, X: Array, y: AnyArray | None, affinity: Affinity | None, rng: np.random.Generator
     ) -> None:
         if self.hash_function == "rbf":
             self.anchors_ = X[np.sort(rng.permutation(len(X))[: self.n_anchors])]
@@ -257,7 +252,7 @@ def similarity_of_pairs(affinity: Affinity, run: threads.Run) -> Product:
     return product
 
 
-def _places(S: csr_array, level: float) -> tuple[NDArray[np.int64], AnyArray]:
+def _places(S: csr_array, level: float) -> tuple[Numbers, AnyArray]:
     """Places of S that hold `level`: where each row starts in the column numbers, and these."""
     here = level == S.data
     start = np.append(0, np.cumsum(here))[S.indptr].astype(np.int64)

@@ -95,11 +95,7 @@ class Pairwise(Method):
         return self._finish(points, labels)
 
     def _learn(
-        self,
-        X: Array,
-        y: AnyArray | None,
-        affinity: Affinity | None,
-        rng: np.random.Generator,
+        self, X: Array, y: AnyArray | None, affinity: Affinity | None, rng: np.random.Generator
     ) -> None:
         raise NotImplementedError
 

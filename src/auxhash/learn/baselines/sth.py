@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from auxhash.codes import sign
 from auxhash.compute import checks, neighbors
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.baselines.method import Method, check_single, doubles, middle
 from auxhash.learn.hasher import check_labelled, check_pairs, check_points, kept_labels, learning
@@ -118,7 +118,7 @@ class STH(Method):
         return tags
 
 
-def neighbour_graph(X: Array, members: NDArray[np.int64], n_neighbors: int) -> csr_array:
+def neighbour_graph(X: Array, members: Numbers, n_neighbors: int) -> csr_array:
     """Symmetric graph on the points `members`: 1 where either is among the other's nearest.
 
     A single member has an edge to itself, so that every degree is positive.

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from auxhash.codes import Codes
 from auxhash.compute import checks
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.registry import register
 from auxhash.learn.torch import learning
 from auxhash.learn.torch.learning import (
@@ -174,13 +173,7 @@ class ModuleHash(BaseHash):
                 f"{outputs.shape} for {len(F[:2])} points"
             )
 
-    def refit(
-        self,
-        F: Any,
-        Z: Codes,
-        bits: NDArray[np.int64],
-        weight: Array | None = None,
-    ) -> "ModuleHash":
+    def refit(self, F: Any, Z: Codes, bits: Numbers, weight: Array | None = None) -> "ModuleHash":
         """Train all bits, whichever are asked for: they share their layers."""
         module = self.trained_module()
         epochs = self._epochs(len(F))
@@ -189,7 +182,7 @@ class ModuleHash(BaseHash):
             learning.learn_codes(module, F, Z, weight, self, epochs, seed)
         return replace(self, state=_learnt(module), n_refits=self.n_refits + 1)
 
-    def take(self, other: "ModuleHash", bits: NDArray[np.int64]) -> "ModuleHash":
+    def take(self, other: "ModuleHash", bits: Numbers) -> "ModuleHash":
         raise TypeError("the bits of a module share layers: none can be taken from another module")
 
     def decision(self, F: Any) -> Array:

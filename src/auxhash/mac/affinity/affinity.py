@@ -287,7 +287,7 @@ def _integers(name: str, values: ArrayLike) -> AnyArray:
     return array
 
 
-def _finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def _finite(name: str, values: ArrayLike) -> Array:
     array = np.asarray(values, np.float64)
     if array.ndim != 1 or not np.isfinite(array).all():
         raise ValueError(f"{name} must be an array (n,) of finite numbers")
@@ -300,7 +300,7 @@ def _short(weight: AnyArray) -> AnyArray:
     return small if (small == weight).all() else weight.astype(np.float64, copy=False)
 
 
-def convert(y: NDArray[np.float64], current: Kind, wanted: Kind) -> NDArray[np.float64]:
+def convert(y: Array, current: Kind, wanted: Kind) -> Array:
     """Convert values y of the kind `current` to the kind `wanted`: similarity = 1 - 2 distance."""
     if current == wanted:
         return y

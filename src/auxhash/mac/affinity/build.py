@@ -51,10 +51,7 @@ def from_labels(
 
 
 def drawn_from_labels(
-    labels: AnyArray,
-    n_similar: int | None,
-    n_dissimilar: int | None,
-    seed: np.uint64,
+    labels: AnyArray, n_similar: int | None, n_dissimilar: int | None, seed: np.uint64
 ) -> Affinity:
     """Draw pairs as `from_labels`, from checked labels and the seed of the draws."""
     n = len(labels)
@@ -62,7 +59,7 @@ def drawn_from_labels(
         _wanted("n_similar", n_similar, n),
         _wanted("n_dissimilar", n_dissimilar, n),
     )
-    groups: NDArray[np.int64] | None = None
+    groups: Numbers | None = None
     if labels.ndim == 1:
         groups = np.unique(labels, return_inverse=True)[1].astype(np.int64)
         order = np.argsort(groups, kind="stable").astype(np.int32)
@@ -150,7 +147,7 @@ def from_neighbors(
     # from_pairs divides by the largest anyway.
     unit = neighbors.scale(points) if metric == "euclidean" else 1.0
 
-    def place(rows: NDArray[np.int32]) -> NDArray[np.float64]:
+    def place(rows: NDArray[np.int32]) -> Array:
         chosen = points[rows].astype(np.float64, copy=False)
         return neighbors.normalized(chosen) if metric == "cosine" else chosen / unit
 
@@ -215,10 +212,8 @@ def _numbers(X: ArrayLike) -> AnyArray:
 
 
 def _squared_distances(
-    place: Callable[[NDArray[np.int32]], NDArray[np.float64]],
-    i: NDArray[np.int32],
-    j: NDArray[np.int32],
-) -> NDArray[np.float64]:
+    place: Callable[[NDArray[np.int32]], Array], i: NDArray[np.int32], j: NDArray[np.int32]
+) -> Array:
     """Return |x_i - x_j|^2 for each pair, without holding all differences at once."""
     distances = np.empty(len(i))
     for rows in threads.chunks(len(i), ROWS_PER_CHUNK):
@@ -233,7 +228,7 @@ def _wanted(name: str, k: int | None, n: int) -> int:
     return checks.integer(name, k, 1, instead=" or None (all)")
 
 
-def _column(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def _column(name: str, values: ArrayLike) -> Array:
     array = np.asarray(checks.unmasked(name, values), np.float64)
     if array.ndim != 1:
         raise ValueError(f"{name} must be a 1-D array, got shape {array.shape}")

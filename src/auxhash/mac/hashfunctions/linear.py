@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from auxhash.codes import Codes
 from auxhash.compute import device as devices
 from auxhash.compute import threads
-from auxhash.compute.arrays import AnyArray, Array, Matrix
+from auxhash.compute.arrays import AnyArray, Array, Matrix, Numbers
 from auxhash.compute.checks import number, numbers
 from auxhash.compute.parts import Chunks
 from auxhash.compute.registry import register
@@ -74,16 +74,10 @@ class SVMHash(BaseHash):
             return None
         return Hyperplanes.of(self.W, self.map.low, self.map.width)
 
-    def refit(
-        self,
-        F: Matrix,
-        Z: NDArray[np.int8],
-        bits: NDArray[np.int64],
-        weight: Array | None = None,
-    ) -> "SVMHash":
+    def refit(self, F: Matrix, Z: Codes, bits: Numbers, weight: Array | None = None) -> "SVMHash":
         return replace(self, W=svm.refit(self.W, F, Z, bits, self.C, weight))
 
-    def take(self, other: "SVMHash", bits: NDArray[np.int64]) -> "SVMHash":
+    def take(self, other: "SVMHash", bits: Numbers) -> "SVMHash":
         return replace(self, W=svm.take(self.W, other.W, bits))
 
     def average(self, other: "SVMHash", share: float, F: Matrix) -> "SVMHash":

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from auxhash.codes import Codes
 from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers, in_memory
@@ -103,11 +103,7 @@ class NetworkHash(BaseHash):
         return replace(linear(), map=self.map).training_features(X)
 
     def refit(
-        self,
-        F: Matrix,
-        Z: NDArray[np.int8],
-        bits: NDArray[np.int64],
-        weight: Array | None = None,
+        self, F: Matrix, Z: Codes, bits: Numbers, weight: Array | None = None
     ) -> "NetworkHash":
         seen = self._narrow()
         new = svm.refit(seen.W, seen._layer(F), Z, bits, self.C, weight)
@@ -121,7 +117,7 @@ class NetworkHash(BaseHash):
         W[self.V.shape[1] :, chosen] = new[H_STEP_UNITS:, chosen]
         return replace(self, W=W)
 
-    def take(self, other: "NetworkHash", bits: NDArray[np.int64]) -> "NetworkHash":
+    def take(self, other: "NetworkHash", bits: Numbers) -> "NetworkHash":
         return replace(self, W=svm.take(self.W, other.W, bits))
 
     def decision(self, F: Matrix) -> Array:

@@ -9,10 +9,9 @@ import os
 from typing import Any, Protocol, Self, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.codes import Codes
-from auxhash.compute.arrays import AnyArray, Array, Matrix
+from auxhash.compute.arrays import AnyArray, Array, Matrix, Numbers
 from auxhash.mac.hashfunctions.signs import Hyperplanes
 from auxhash.mac.hashfunctions.smooth import SelfMoving, Smooth
 
@@ -29,12 +28,10 @@ class HashFunction(Protocol):
     def features(self, X: AnyArray) -> Array:
         """Compute features (n, F) of raw X; of a training set they are computed once."""
 
-    def refit(
-        self, F: Matrix, Z: Codes, bits: NDArray[np.int64], weight: Array | None = None
-    ) -> Self:
+    def refit(self, F: Matrix, Z: Codes, bits: Numbers, weight: Array | None = None) -> Self:
         """Train the given bits on the columns of Z (n, b), points weighted by `weight` (n, b)."""
 
-    def take(self, other: Self, bits: NDArray[np.int64]) -> Self:
+    def take(self, other: Self, bits: Numbers) -> Self:
         """Return this hash function with the given bits of another."""
 
     def decision(self, F: Matrix) -> Array:
@@ -128,12 +125,10 @@ class PlainHash(BaseHash):
     def features(self, X: AnyArray) -> Array:
         return self.h.features(X)
 
-    def refit(
-        self, F: Matrix, Z: Codes, bits: NDArray[np.int64], weight: Array | None = None
-    ) -> "PlainHash":
+    def refit(self, F: Matrix, Z: Codes, bits: Numbers, weight: Array | None = None) -> "PlainHash":
         return PlainHash(self.h.refit(F, Z, bits, weight))
 
-    def take(self, other: "PlainHash", bits: NDArray[np.int64]) -> "PlainHash":
+    def take(self, other: "PlainHash", bits: Numbers) -> "PlainHash":
         return PlainHash(self.h.take(other.h, bits))
 
     def decision(self, F: Matrix) -> Array:

@@ -189,10 +189,7 @@ class Room:
         return float(SLOP * np.sqrt(square + self.lost))
 
     def set_bounds(
-        self,
-        length: float,
-        bounds: tuple[AnyArray, AnyArray],
-        own_bounds: tuple[Array, Array],
+        self, length: float, bounds: tuple[AnyArray, AnyArray], own_bounds: tuple[Array, Array]
     ) -> None:
         """Set the bounds for points of up to this length, if not all are far shorter."""
         more = -self.n_bits % SIXTEEN

@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.codes import Codes, Packed, pack_bits, sign
 from auxhash.compute import device as devices
 from auxhash.compute import kernels, lapack, threads
-from auxhash.compute.arrays import AnyArray, Array, Matrix
+from auxhash.compute.arrays import AnyArray, Array, Matrix, Numbers
 from auxhash.compute.checks import one_of
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
@@ -209,7 +208,7 @@ def h_step(
     H: Codes | None,
     F: Matrix,
     Z: Codes,
-    bits: NDArray[np.int64],
+    bits: Numbers,
     weight: Array | None = None,
 ) -> tuple[HashFunction, Codes]:
     """Refit the given bits of h to Z; return the new hash function and its codes for features F.

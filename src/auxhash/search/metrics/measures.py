@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auxhash.codes import Packed, as_packed, common_bits, to_words
 from auxhash.compute import checks, context, threads
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import AnyArray, Array, Single
 from auxhash.compute.device import DeviceName
 from auxhash.search.metrics import counted
 from auxhash.search.metrics.counted import MAX_SEPARATE_RANKS, DivideBy
@@ -216,9 +216,9 @@ def bit_correlation(
     """Correlations (n_bits, n_bits) of the bits; 0 between a constant bit and any other."""
     bits = _bits(codes, n_bits)
 
-    def count(rows: slice) -> NDArray[np.float32]:
+    def count(rows: slice) -> Single:
         ones = bits[rows].astype(np.float32)  # counts are exact up to 2^24
-        both: NDArray[np.float32] = ones.T @ ones
+        both: Single = ones.T @ ones
         return both
 
     with context.using(n_jobs=n_jobs), threads.pool() as run:
