@@ -5,9 +5,6 @@ import datetime
 import decimal
 import enum
 import functools
-import os
-import subprocess
-import sys
 import textwrap
 import threading
 from types import ModuleType
@@ -31,6 +28,7 @@ from auxhash.learn.smooth import Refine
 from auxhash.mac import losses
 from auxhash.model.identity import in_words
 from tests import oracle
+from tests.programs import run_python
 
 X = np.random.default_rng(0).normal(size=(60, 5))
 Point = collections.namedtuple("Point", "x y")
@@ -293,14 +291,7 @@ def test_classes_of_the_same_name():
 
 
 def test_any_process_says_the_same():
-    told = [
-        subprocess.run(
-            [sys.executable, "-c", IN_ANOTHER],
-            **{"capture_output": True, "text": True, "check": True},
-            env={**os.environ, "PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in ("1", "2")
-    ]
+    told = [run_python(IN_ANOTHER, PYTHONHASHSEED=seed) for seed in ("1", "2")]
     assert told[0] == told[1]
     assert len(set(told[0].split("\n"))) > 6
 
