@@ -40,6 +40,7 @@ def test_what_the_documentation_imports(statement):
 def test_every_public_name_is_there():
     for name in auxhash.__all__:
         assert getattr(auxhash, name) is not None
+        assert name in dir(auxhash)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         auxhash.nothing  # noqa: B018
     with pytest.raises(ModuleNotFoundError):

@@ -68,7 +68,9 @@ def test_a_type_that_has_moved_is_compiled_anew(package):
         (package / f"{home}.py").write_text(both)
         (package / f"{other}.py").unlink(missing_ok=True)
         (package / "calling.py").write_text(kernel.format(home=home))
-        assert [answered(), answered()] == [["3.0", "0"], ["3.0", "1"]]
+        assert answered() == ["3.0", "0"]
+        if SOAK:
+            assert answered() == ["3.0", "1"]
 
 
 def test_a_kernel_notices_changes_in_the_files_it_calls(package):
