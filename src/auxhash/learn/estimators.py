@@ -31,7 +31,6 @@ MEMORY_ADVICE = "learn from fewer points, or from fewer pairs (n_similar, n_diss
 GPU_BYTES_PER_EDGE, GPU_BYTES_PER_BIT = 5, 64  # per end of a pair; per bit of a point
 BYTES_PER_BIT = 130  # per bit of a point, on the processor, as measured
 PARAMETERS_WITHOUT_EFFECT = ("device", "n_jobs", "verbose")  # a run can go on with others
-ADDED_PARAMETERS = {"start": "random"}  # with the value that older checkpoints, without them, had
 
 
 class AffinityHash(Hasher):
@@ -173,7 +172,6 @@ class AffinityHash(Hasher):
             name: in_words(value)
             for name, value in parts.items()
             if name not in PARAMETERS_WITHOUT_EFFECT
-            and not (name in ADDED_PARAMETERS and value == ADDED_PARAMETERS[name])
         }
 
     def _outputs(self, X: AnyArray) -> Array:
