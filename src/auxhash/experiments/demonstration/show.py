@@ -90,16 +90,16 @@ class Show:
         self.models = {name: self._shown(name) for name in learnt.functions}
 
     @classmethod
-    def digits(cls, seed: int = 0, folder: str | Path | None = None) -> "Show":
-        """The handwritten digits of scikit-learn, learnt in about ten seconds, then kept.
-
-        `folder` is where; by default that of the data sets.
-        """
-        return cls.of(datasets.load("digits", seed=seed), seed, folder)
+    def digits(cls) -> "Show":
+        """The handwritten digits of scikit-learn, learnt in about ten seconds, then kept."""
+        return cls.of(datasets.load("digits", seed=0))
 
     @classmethod
     def of(cls, data: Dataset, seed: int = 0, folder: str | Path | None = None) -> "Show":
-        """A data set of pictures of 8 x 8 pixels, 0 to 16, whose training set is the base."""
+        """A data set of pictures of 8 x 8 pixels, 0 to 16, whose training set is the base.
+
+        What is learnt is kept in `folder`; by default, in that of the data sets.
+        """
         return cls(data, seed, kept(data, seed, Path(folder or datacache.folder())))
 
     def encode(self, name: str, X: AnyArray) -> Packed:

@@ -306,7 +306,7 @@ def _ranks(k: Ranks, n_base: int, drop: bool = False) -> Counts:
     if ranks.ndim != 1 or not len(ranks) or not np.issubdtype(ranks.dtype, np.integer):
         raise ValueError(f"k must be a whole number, several, or None (all); got {k!r}")
     if drop:
-        ranks = np.unique(ranks)[: np.searchsorted(np.unique(ranks), n_base, side="right")]
+        ranks = np.unique(ranks[ranks <= n_base])
     if not (len(ranks) and ranks.min() >= 1 and ranks.max() <= n_base):
         raise ValueError(f"k must be between 1 and {n_base}, the number of base points; got {k!r}")
     return ranks.astype(np.int64)
