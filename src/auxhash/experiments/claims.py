@@ -21,7 +21,7 @@ Records = Sequence[Record]
 Outcome = tuple[bool | None, str]
 Test = Callable[[Records], Outcome]
 Value = Callable[[Record], float]
-Parameters = ParamSpec("Parameters")
+TestParameters = ParamSpec("TestParameters")
 
 # The paper's words as numbers: the share of the cases that has to agree.
 ALWAYS, NEARLY_ALWAYS, USUALLY, OFTEN = 1.0, 0.9, 2 / 3, 1 / 3
@@ -75,12 +75,12 @@ def judge(claims: Iterable[Claim], records: Records) -> list[Verdict]:
 
 
 def parametrized(
-    test: Callable[Concatenate[Records, Parameters], Outcome],
-) -> Callable[Parameters, Test]:
+    test: Callable[Concatenate[Records, TestParameters], Outcome],
+) -> Callable[TestParameters, Test]:
     """Return a function of the parameters of a test, which gives the test of the records alone."""
 
     @wraps(test)
-    def with_parameters(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Test:
+    def with_parameters(*args: TestParameters.args, **kwargs: TestParameters.kwargs) -> Test:
         return lambda records: test(records, *args, **kwargs)
 
     return with_parameters
