@@ -191,7 +191,7 @@ def test_studies_show_their_results():
         if name.startswith(("setting-", "neighbors", "optima", "verdicts")):
             drawn = made["html"](made["DRAWN"][name]())
             assert (DOCS / "pictures" / f"{name}.html").read_text("utf-8") == drawn
-    for name, table in setting.tables(setting.read(setting.RESULTS)).items():
+    for name, table in setting.tables(setting.read(setting.FILE)).items():
         assert (DOCS / "tables" / name).read_text("utf-8") == table
 
 

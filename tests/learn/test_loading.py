@@ -3,9 +3,7 @@
 import copy
 import math
 import pickle
-import subprocess
 import sys
-import textwrap
 import warnings
 from dataclasses import dataclass, replace
 from functools import cache
@@ -37,6 +35,7 @@ from auxhash.model import encoding, modelfile
 from auxhash.model.fitted import NOT_SAVED, TIMES
 from tests.conftest import SOAK
 from tests.learn.baselines.test_contract import VARIANTS, label, make
+from tests.programs import run_python
 
 FEW = {"n_similar": 10, "n_dissimilar": 20, "random_state": 0, "n_jobs": 1}
 BRIEF = {**FEW, "refine": Refine(n_steps=20)}
@@ -490,8 +489,7 @@ AGAIN = """
 def test_two_fits_give_the_same_file(tmp_path, path):
     """In two processes, the other one with other data in memory."""
     names = ["MAC", "MAC-network", "logistic", "trees", "OneHot", "ITQ", "BinaryAutoencoder"]
-    command = [sys.executable, "-c", textwrap.dedent(AGAIN), str(tmp_path), *names]
-    subprocess.run(command, check=True)
+    run_python(AGAIN, tmp_path, *names)
     for name in names:
         fitted(name).save(path)
         assert path.read_bytes() == (tmp_path / name).read_bytes(), name
@@ -521,9 +519,7 @@ def test_loading_in_another_process(path):
         X = np.load({str(path.with_suffix(".npy"))!r})
         print(auxhash.load({str(path)!r}).encode(X).tobytes().hex())
     """
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    out = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == hasher.encode(X).tobytes().hex()
+    assert run_python(code).strip() == hasher.encode(X).tobytes().hex()
 
 
 def test_libsvm_as_hash_function_is_saved(tmp_path, recwarn):

@@ -1,9 +1,7 @@
 """Codes from points alone: the estimator, its checkpoints, and whether neighbours rank first."""
 
 import os
-import subprocess
 import sys
-import textwrap
 import warnings
 
 import numpy as np
@@ -20,6 +18,7 @@ from auxhash.learn.training import ranking
 from auxhash.mac import hashfunctions
 from auxhash.search import metrics
 from tests.conftest import SOAK
+from tests.programs import run_python
 
 QUICK = {"n_bits": 12, "n_steps": 30 if SOAK else 10, "random_state": 0}
 KINDS = ("linear", "rbf", "network")
@@ -231,7 +230,7 @@ def test_ctrl_c_keeps_what_was_learnt():
         assert hasher.interrupted_ and hasher.history_[-1].step == 3
         assert any(issubclass(w.category, TrainingInterrupted) for w in caught)
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=120)
+    run_python(program)
 
 
 def test_y_is_kept_for_score(digits):

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from auxhash.compute.arrays import AnyArray, Array, Numbers
+
 LARGEST_ID = 2**63 - 1
 LABEL_TYPES = (str, bytes, int, float, np.generic)  # in an array of Python objects
 MAX_EXACT_INT = 2**53  # whole numbers up to it are exact as floats
@@ -80,7 +82,7 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def numbers(name: str, values: Any, n_axes: int) -> NDArray[np.float64]:
+def numbers(name: str, values: Any, n_axes: int) -> Array:
     """Return the argument; raise unless a finite, non-empty float64 array of `n_axes` axes."""
     if type(values) is not np.ndarray or values.dtype != np.float64 or values.ndim != n_axes:
         came = f"{values.dtype} of shape {values.shape}" if hasattr(values, "shape") else values
@@ -98,7 +100,7 @@ def unmasked(name: str, values: Any) -> Any:
     return values
 
 
-def ids(name: str, values: ArrayLike) -> NDArray[np.int64]:
+def ids(name: str, values: ArrayLike) -> Numbers:
     """Return ids (n,) as int64; raise unless they are whole numbers from 0 to 2^63 - 1."""
     array = np.asarray(unmasked(name, values))
     if array.dtype == object and all(type(value) is int for value in array.flat):
@@ -113,7 +115,7 @@ def ids(name: str, values: ArrayLike) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def labels(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
+def labels(name: str, values: Any, n: int | None = None) -> AnyArray:
     """Return checked labels (n,), or a matrix (n, n_labels) of 0 and 1 if points can have several.
 
     A column (n, 1) is taken for the labels (n,) in it, as scikit-learn does. A sparse matrix
@@ -147,7 +149,7 @@ def labels(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
     return array
 
 
-def classes(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
+def classes(name: str, values: Any, n: int | None = None) -> AnyArray:
     """Return checked `labels` to learn from: whole numbers, text or dates."""
     array = labels(name, values, n)
     if array.dtype.kind == "f" and not (array == np.rint(array)).all():
@@ -167,14 +169,14 @@ def classes(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
     return array
 
 
-def _marks_the_unlabelled(array: NDArray[Any]) -> bool:
+def _marks_the_unlabelled(array: AnyArray) -> bool:
     """Return True if -1 stands beside classes that count from 0, as a sentinel for no label."""
     if array.ndim != 1 or array.dtype.kind not in "if" or not array.size or array.min() != -1:
         return False
     return bool((array == 0).any()) and len(np.unique(array)) > 3
 
 
-def _plain(name: str, values: NDArray[Any]) -> NDArray[Any]:
+def _plain(name: str, values: AnyArray) -> AnyArray:
     """Convert an array of Python objects, such as pandas gives, to one of text or of numbers."""
     missing = np.array([_is_missing(value) for value in values], bool)
     if missing.any():
@@ -199,7 +201,7 @@ def _plain(name: str, values: NDArray[Any]) -> NDArray[Any]:
     return plain
 
 
-def _objects(values: Sequence[Any]) -> NDArray[Any]:
+def _objects(values: Sequence[Any]) -> AnyArray:
     array = np.empty(len(values), object)
     array[:] = values
     return array

@@ -17,6 +17,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from auxhash.codes import pack, sign, unpack
 from auxhash.compute import clock, context
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.device import DeviceName
 from auxhash.compute.version import __version__
 from auxhash.experiments.cells import Configuration
@@ -167,7 +168,7 @@ def machine() -> str:
     )
 
 
-def _two_step(hasher: AffinityHash, X: NDArray[Any]) -> NDArray[np.uint8]:
+def _two_step(hasher: AffinityHash, X: AnyArray) -> NDArray[np.uint8]:
     h = hasher.two_step_
     chunks = [X[at : at + POINTS_PER_CHUNK] for at in range(0, len(X), POINTS_PER_CHUNK)]
     with context.using(n_jobs=hasher.n_jobs):

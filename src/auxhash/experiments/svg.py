@@ -16,6 +16,7 @@ WIDER = {1: 560, 2: 400}  # of plots that are alone in their row, or two
 LEFT, RIGHT, TOP, BOTTOM = 48, 14, 24, 36  # margins
 HEAD = 5  # pixels of an arrow's head
 MARK = 3.2  # radius of a marker
+MAX_TICKS = 6  # of an axis
 MAX_MARKS = 14  # along a line; more would hide it
 
 
@@ -123,17 +124,17 @@ def axes(plot: Plot, width: int = WIDTH) -> tuple[Axis, Axis]:
     return across, Axis(bottom, max(y) + room, HEIGHT - BOTTOM, TOP)
 
 
-def ticks(low: float, high: float, log: bool = False, most: int = 6) -> list[float]:
-    """Round numbers between low and high."""
+def ticks(low: float, high: float, log: bool = False) -> list[float]:
+    """Round numbers between low and high, MAX_TICKS at most."""
     if log:
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         every = [m * 10.0**p for p in powers for m in (1, 2, 5) if low <= m * 10.0**p <= high]
         few = [v for v in every if math.log10(v).is_integer()]
-        return every if len(every) <= most else few
+        return every if len(every) <= MAX_TICKS else few
     if high <= low:
         return [low]
-    step = 10.0 ** math.floor(math.log10((high - low) / most))
-    step *= next(m for m in (1, 2, 5, 10) if (high - low) / (m * step) <= most)
+    step = 10.0 ** math.floor(math.log10((high - low) / MAX_TICKS))
+    step *= next(m for m in (1, 2, 5, 10) if (high - low) / (m * step) <= MAX_TICKS)
     first = math.ceil(low / step - 1e-9)
     return [n * step for n in range(first, math.floor(high / step + 1e-9) + 1)]
 

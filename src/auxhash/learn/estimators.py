@@ -2,15 +2,15 @@
 
 import os
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from auxhash.codes import MOST_BITS, Codes, Packed, as_codes, pack
 from auxhash.compute import checks, context
 from auxhash.compute import device as devices
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.hasher import Hasher, check_pairs, check_queries, fingerprint, learning
 from auxhash.learn.smooth import Refine
@@ -31,7 +31,6 @@ MEMORY_ADVICE = "learn from fewer points, or from fewer pairs (n_similar, n_diss
 GPU_BYTES_PER_EDGE, GPU_BYTES_PER_BIT = 5, 64  # per end of a pair; per bit of a point
 BYTES_PER_BIT = 130  # per bit of a point, on the processor, as measured
 PARAMETERS_WITHOUT_EFFECT = ("device", "n_jobs", "verbose")  # a run can go on with others
-ADDED_PARAMETERS = {"start": "random"}  # with the value that older checkpoints, without them, had
 
 
 class AffinityHash(Hasher):
@@ -173,13 +172,12 @@ class AffinityHash(Hasher):
             name: in_words(value)
             for name, value in parts.items()
             if name not in PARAMETERS_WITHOUT_EFFECT
-            and not (name in ADDED_PARAMETERS and value == ADDED_PARAMETERS[name])
         }
 
-    def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
+    def _outputs(self, X: AnyArray) -> Array:
         return hashfunctions.outputs(self.hash_function_, X)
 
-    def _encode(self, points: NDArray[Any], finite: bool = True) -> Packed:
+    def _encode(self, points: AnyArray, finite: bool = True) -> Packed:
         return hashfunctions.encoded(self.hash_function_, points, finite)
 
     def _check_parameters(self) -> None:
@@ -203,6 +201,7 @@ class AffinityHash(Hasher):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class MACHash(AffinityHash):
     """Learn a hash function by minimising an affinity-based loss with auxiliary coordinates.
 
@@ -269,53 +268,28 @@ class MACHash(AffinityHash):
         interrupted_: whether Ctrl-C stopped the training; the model is the best found until then.
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        loss: Any = "ksh",
-        z_step: Any = "descent",
-        hash_function: Any = "linear",
-        n_similar: int | None = 100,
-        n_dissimilar: int | None = 500,
-        mu: float | Literal["auto"] = "auto",
-        alpha: float = 1.4,
-        max_iter: int = 50,
-        max_sweeps: int = 2,
-        penalty: Literal["quadratic", "augmented"] = "quadratic",
-        validation: float | tuple[ArrayLike, ArrayLike] | Validation | None = None,
-        C: float = 100.0,
-        refine: Refine | Literal["auto"] | None = "auto",
-        init: ArrayLike | None = None,
-        start: zstep.Start = "random",
-        tol: float | Literal["auto"] | None = "auto",
-        warm_start: bool = False,
-        device: devices.DeviceName = "cpu",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.loss = loss
-        self.z_step = z_step
-        self.hash_function = hash_function
-        self.n_similar = n_similar
-        self.n_dissimilar = n_dissimilar
-        self.mu = mu
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.max_sweeps = max_sweeps
-        self.penalty = penalty
-        self.validation = validation
-        self.C = C
-        self.refine = refine
-        self.init = init
-        self.start = start
-        self.tol = tol
-        self.warm_start = warm_start
-        self.device = device
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_bits: int = 32
+    loss: Any = "ksh"
+    z_step: Any = "descent"
+    hash_function: Any = "linear"
+    n_similar: int | None = 100
+    n_dissimilar: int | None = 500
+    mu: float | Literal["auto"] = "auto"
+    alpha: float = 1.4
+    max_iter: int = 50
+    max_sweeps: int = 2
+    penalty: Literal["quadratic", "augmented"] = "quadratic"
+    validation: float | tuple[ArrayLike, ArrayLike] | Validation | None = None
+    C: float = 100.0
+    refine: Refine | Literal["auto"] | None = "auto"
+    init: ArrayLike | None = None
+    start: zstep.Start = "random"
+    tol: float | Literal["auto"] | None = "auto"
+    warm_start: bool = False
+    device: devices.DeviceName = "cpu"
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def _settings(self) -> Settings:
         going_on = self._going_on()
@@ -378,8 +352,7 @@ class MACHash(AffinityHash):
             checks.number("tol", self.tol, 0, instead=' or "auto"')
         if not (self.refine in ("auto", None) or isinstance(self.refine, Refine)):
             raise ValueError(f'refine must be "auto", None or a Refine, got {self.refine!r}')
-        if self.penalty not in ("quadratic", "augmented"):
-            raise ValueError(f'penalty must be "quadratic" or "augmented", got {self.penalty!r}')
+        checks.one_of("penalty", self.penalty, ("quadratic", "augmented"))
         checks.one_of("start", self.start, zstep.STARTS)
         zstep.check_start(self.start, zstep.get(self.z_step))
         if self.start != "random" and self.init is not None:
@@ -388,8 +361,7 @@ class MACHash(AffinityHash):
         if validation is not None:
             validation.check_points()
         checks.flag("warm_start", self.warm_start)
-        if self.device not in devices.NAMES:
-            raise checks.unknown("device", self.device, devices.NAMES)
+        checks.one_of("device", self.device, devices.NAMES)
         if self.device == "cuda" and (refusal := self._gpu_refusal()):
             raise ValueError(refusal)
 

@@ -2,15 +2,16 @@
 
 import os
 import warnings
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from auxhash.codes import MOST_BITS, Packed
 from auxhash.compute import checks
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import Numbers
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.neighbors import METRICS, Metric
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, WARN_BITS
@@ -33,6 +34,7 @@ MAX_POINTS_REGULARIZED = 30_000  # up to which a network overfits without dropou
 DROPOUT, NOISE = 0.3, 0.2
 
 
+@dataclass(eq=False, repr=False)
 class NeighborHash(Hasher):
     """Learn codes from points alone, so that the nearest points in feature space rank first.
 
@@ -69,35 +71,22 @@ class NeighborHash(Hasher):
         interrupted_: whether Ctrl-C stopped the training.
     """
 
-    hash_function_: HashFunction
-    history_: list[RankStep]
-    n_learnt_: int
-    device_: str
-    interrupted_: bool
+    n_bits: int = 64
+    metric: Metric = "cosine"
+    hash_function: Any = "network"
+    n_neighbors: int = 10
+    n_steps: int | None = None
+    max_points: int | None = 100_000
+    device: devices.DeviceName = "cpu"
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
-    def __init__(
-        self,
-        n_bits: int = 64,
-        metric: Metric = "cosine",
-        hash_function: Any = "network",
-        n_neighbors: int = 10,
-        n_steps: int | None = None,
-        max_points: int | None = 100_000,
-        device: devices.DeviceName = "cpu",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.metric = metric
-        self.hash_function = hash_function
-        self.n_neighbors = n_neighbors
-        self.n_steps = n_steps
-        self.max_points = max_points
-        self.device = device
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    hash_function_: HashFunction = field(init=False)
+    history_: list[RankStep] = field(init=False)
+    n_learnt_: int = field(init=False)
+    device_: str = field(init=False)
+    interrupted_: bool = field(init=False)
 
     @learning
     def fit(
@@ -132,8 +121,8 @@ class NeighborHash(Hasher):
 
     def _train(
         self,
-        points: NDArray[Any],
-        labels: NDArray[Any] | None,
+        points: AnyArray,
+        labels: AnyArray | None,
         nearest: Numbers | None,
         run_checkpoint: Checkpoint | None,
     ) -> Self:
@@ -198,7 +187,7 @@ class NeighborHash(Hasher):
         dropout, noise = (DROPOUT, NOISE) if regularized else (0.0, 0.0)
         return NetworkHash(N_HIDDEN, decay=0.0, map=scaled, dropout=dropout, noise=noise)
 
-    def _in_words(self, points: NDArray[Any], nearest: Numbers | None) -> checkpoints.RunIdentity:
+    def _in_words(self, points: AnyArray, nearest: Numbers | None) -> checkpoints.RunIdentity:
         """Describe everything that the result depends on, each by its name and as a text."""
         parts = {"method": type(self).__name__, "X": points, "neighbors": nearest}
         parts |= self.get_params(deep=False)
@@ -208,10 +197,10 @@ class NeighborHash(Hasher):
             if name not in PARAMETERS_WITHOUT_EFFECT
         }
 
-    def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
+    def _outputs(self, X: AnyArray) -> Array:
         return hashfunctions.outputs(self.hash_function_, X)
 
-    def _encode(self, points: NDArray[Any], finite: bool = True) -> Packed:
+    def _encode(self, points: AnyArray, finite: bool = True) -> Packed:
         return hashfunctions.encoded(self.hash_function_, points, finite)
 
     def _check_parameters(self) -> None:
@@ -222,15 +211,12 @@ class NeighborHash(Hasher):
             checks.integer("n_steps", self.n_steps, 1)
         if self.max_points is not None:
             checks.integer("max_points", self.max_points, 3)
-        if self.device not in devices.NAMES:
-            raise checks.unknown("device", self.device, devices.NAMES)
+        checks.one_of("device", self.device, devices.NAMES)
         if self.device == "cuda" and (refusal := self._gpu_refusal()):
             raise ValueError(refusal)
-        if self.metric not in METRICS:
-            raise checks.unknown("metric", self.metric, METRICS)
+        checks.one_of("metric", self.metric, METRICS)
         if isinstance(self.hash_function, str):
-            if self.hash_function not in NAMES:
-                raise checks.unknown("hash_function", self.hash_function, NAMES)
+            checks.one_of("hash_function", self.hash_function, NAMES)
         elif not (
             hashfunctions.is_shared(self.hash_function)
             or hashfunctions.is_started_linearly(self.hash_function)

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from auxhash import stores
+from auxhash.compute.arrays import Array
 from auxhash.compute.version import __version__
 from auxhash.experiments import datasets
 from auxhash.experiments.datasets.fetch import cache
@@ -43,7 +43,7 @@ def service(limits: Limits | None = None, n_jobs: int | None = None) -> Service:
     return opened
 
 
-def ink(pictures: list[Picture]) -> NDArray[np.float64]:
+def ink(pictures: list[Picture]) -> Array:
     """Digits, white on black, as the data set has them: 64 numbers from 0 to 16."""
     small = [
         np.asarray(Image.fromarray(picture).convert("L").resize((SIDE, SIDE), Image.Resampling.BOX))

@@ -9,13 +9,13 @@ and Z W is defined for any x: the bits are its signs. The two-layer form takes h
 eigenvectors and cuts each of them a second time, on either side of the first threshold.
 """
 
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import checks, neighbors
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
 
@@ -23,6 +23,7 @@ NOTHING = 1e-10  # rounding: eigenvalues, curvatures, and weights relative to th
 KMEANS_STEPS = 10
 
 
+@dataclass(eq=False, repr=False)
 class AGH(Unsupervised):
     """Anchor-graph hashing. At most m - 1 bits per layer, with m anchors.
 
@@ -42,27 +43,18 @@ class AGH(Unsupervised):
         thresholds_: of the second layer, for the positive and the negative side, (2, eigenvectors).
     """
 
-    anchors_: Array
-    width_: float
-    eigenvalues_: Array
-    weights_: Array
-    thresholds_: Array
+    n_bits: int = 32
+    layers: Literal[1, 2] = 1
+    n_anchors: int = 300
+    n_nearest: int = 3
+    random_state: RandomState = None
+    n_jobs: int | None = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        layers: Literal[1, 2] = 1,
-        n_anchors: int = 300,
-        n_nearest: int = 3,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.layers = layers
-        self.n_anchors = n_anchors
-        self.n_nearest = n_nearest
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    anchors_: Array = field(init=False)
+    width_: float = field(init=False)
+    eigenvalues_: Array = field(init=False)
+    weights_: Array = field(init=False)
+    thresholds_: Array = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -91,7 +83,7 @@ class AGH(Unsupervised):
     def _nearest(self) -> int:
         return min(self.n_nearest, len(self.anchors_))
 
-    def _ties(self, X: NDArray[Any]) -> Array:
+    def _ties(self, X: AnyArray) -> Array:
         """Z (n, m), with s entries per row, which sum to 1."""
         near, distance = neighbors.nearest(self.anchors_, X, self._nearest())
         # Relative to the nearest anchor, so that a point far from all anchors is tied to some.
@@ -100,7 +92,7 @@ class AGH(Unsupervised):
         np.put_along_axis(Z, near, kernel / kernel.sum(axis=1, keepdims=True), axis=1)
         return Z
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
+    def _outputs(self, X: AnyArray) -> Array:
         Y = self._ties(X) @ self.weights_
         if self.layers == 1:
             return Y

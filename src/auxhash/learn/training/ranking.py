@@ -8,13 +8,12 @@ The steps are a generator, as MAC's are: checkpoints, the progress bar and Ctrl-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import approximate, clock, context, neighbors, threads, underway
-from auxhash.compute.arrays import Numbers, Single
+from auxhash.compute.arrays import AnyArray, Numbers, Single
 from auxhash.compute.checks import integer, number
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.neighbors import Metric
@@ -95,7 +94,7 @@ class RankTraining:
     def __init__(
         self,
         settings: RankSettings,
-        X: NDArray[Any],
+        X: AnyArray,
         nearest: Numbers | None,
         generators: list[np.random.Generator],
         checkpoint: Checkpoint | None = None,
@@ -127,7 +126,7 @@ class RankTraining:
         if checkpoint is not None:
             checkpoint.check(self.h)
 
-    def _nearest(self, X: NDArray[Any]) -> Numbers:
+    def _nearest(self, X: AnyArray) -> Numbers:
         settings = self.settings
         X = X.reshape(len(X), -1)  # of pictures, the pixels
         k = min(settings.n_neighbors, len(X) - 1)
