@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from auxhash.learn.hasher import Hasher
     from auxhash.learn.loading import load
     from auxhash.learn.neighborhash import NeighborHash
-    from auxhash.learn.onnxgraph import export_onnx
     from auxhash.learn.smooth import Refine
     from auxhash.learn.training.interrupt import TrainingInterrupted
     from auxhash.learn.training.validation import Validation
     from auxhash.mac import affinity, hashfunctions, losses, zstep
     from auxhash.mac.affinity import Affinity
+    from auxhash.model.model import Model
     from auxhash.model.modelfile import ModelFileError
+    from auxhash.model.onnxgraph import export_onnx
     from auxhash.search import index, metrics
     from auxhash.search.index import ApproximateIndex, HammingIndex, NamedIndex
 
@@ -37,6 +38,7 @@ _HOMES = {
     "HammingIndex": "auxhash.search.index",
     "Hasher": "auxhash.learn.hasher",
     "MACHash": "auxhash.learn.estimators",
+    "Model": "auxhash.model.model",
     "ModelFileError": "auxhash.model.modelfile",
     "NamedIndex": "auxhash.search.index",
     "NeighborHash": "auxhash.learn.neighborhash",
@@ -45,7 +47,7 @@ _HOMES = {
     "TwoStepHash": "auxhash.learn.estimators",
     "Validation": "auxhash.learn.training.validation",
     "compare": "auxhash.experiments.compare",
-    "export_onnx": "auxhash.learn.onnxgraph",
+    "export_onnx": "auxhash.model.onnxgraph",
     "load": "auxhash.learn.loading",
     "register": "auxhash.compute.registry",
 }
@@ -74,6 +76,7 @@ __all__ = [
     "HammingIndex",
     "Hasher",
     "MACHash",
+    "Model",
     "ModelFileError",
     "NamedIndex",
     "NeighborHash",

@@ -102,8 +102,7 @@ def encoded(
     from auxhash.learn.encoder import load
     from auxhash.search.index import HammingIndex
 
-    hasher = load(model)
-    hasher.n_jobs = jobs
+    hasher = load(model, jobs)
     if hasher.n_bits != index.n_bits:  # an index of whole bytes fits if its padding is zeros
         message = (
             f"the index holds codes of {count(index.n_bits, 'bit')}, and {model} makes codes of "

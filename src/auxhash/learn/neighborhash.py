@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.codes import MOST_BITS, Packed
+from auxhash.codes import MOST_BITS
 from auxhash.compute import checks
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import Numbers
@@ -150,8 +150,8 @@ class NeighborHash(Hasher):
         self.n_learnt_ = result.n_learnt
         self.interrupted_ = result.interrupted
         self.labels_ = labels
-        self.fingerprint_ = fingerprint(points, labels)
-        self.codes_ = self._encode(points)
+        self.data_fingerprint_ = fingerprint(points, labels)
+        self.codes_ = hashfunctions.encoded(result.h, points)
         if self.interrupted_:
             interrupt.warn(f"step {result.history[-1].step}", "what was learnt", run_checkpoint)
         return self
@@ -207,12 +207,6 @@ class NeighborHash(Hasher):
             for name, value in parts.items()
             if name not in PARAMETERS_WITHOUT_EFFECT
         }
-
-    def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        return hashfunctions.outputs(self.hash_function_, X)
-
-    def _encode(self, points: NDArray[Any], finite: bool = True) -> Packed:
-        return hashfunctions.encoded(self.hash_function_, points, finite)
 
     def _check_parameters(self) -> None:
         check_stored(self)

@@ -24,9 +24,8 @@ def service(
         return Service(stores.open(url, n_jobs=n_jobs), limits=limits)
     from auxhash.learn import encoder
 
-    fitted = encoder.load(model)
-    fitted.n_jobs = n_jobs
-    pictures = _pictures(getattr(fitted, "image_feature_", None), own, n_jobs)
+    fitted = encoder.load(model, n_jobs)
+    pictures = _pictures(fitted.image_feature, own, n_jobs)
     return open_service(url, fitted, pictures, limits, n_jobs)
 
 

@@ -7,16 +7,14 @@ Rotate the principal components V so that they are near to their signs B:
 B is the sign of V R; R solves a Procrustes problem. Neither step raises the error.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import checks
 from auxhash.compute.arrays import Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
 from auxhash.mac.hashfunctions.rotation import principal_axes, quantize, random_rotation
+from auxhash.model.functions import Centred, WeightedHash
 
 
 class ITQ(Unsupervised):
@@ -56,5 +54,5 @@ class ITQ(Unsupervised):
         start = random_rotation(self.n_bits, rng)
         self.rotation_, self.errors_ = quantize(V, start, self.n_iter)
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        return (X - self.mean_) @ (self.axes_ @ self.rotation_)
+    def _learnt_function(self) -> WeightedHash:
+        return WeightedHash(Centred(self.mean_), self.axes_ @ self.rotation_)

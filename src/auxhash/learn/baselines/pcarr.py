@@ -1,14 +1,12 @@
 """PCARR: PCA and a random rotation, which evens out the variance of the bits."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute.arrays import Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
 from auxhash.mac.hashfunctions.rotation import principal_axes, random_rotation
+from auxhash.model.functions import Centred, WeightedHash
 
 
 class PCARR(Unsupervised):
@@ -30,5 +28,5 @@ class PCARR(Unsupervised):
         self.mean_, axes = principal_axes(X, self.n_bits, "PCARR")
         self.projection_ = axes @ random_rotation(self.n_bits, rng)
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        return (X - self.mean_) @ self.projection_
+    def _learnt_function(self) -> WeightedHash:
+        return WeightedHash(Centred(self.mean_), self.projection_)

@@ -8,14 +8,12 @@ eigenfunctions on an interval [a, b] are then known,
 and the bits are the signs of those with the smallest eigenvalues, over all axes.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute.arrays import Array
 from auxhash.learn.baselines.method import Unsupervised
 from auxhash.mac.hashfunctions.rotation import principal_axes
+from auxhash.model.functions import Eigenfunctions
 
 
 class SH(Unsupervised):
@@ -51,6 +49,5 @@ class SH(Unsupervised):
         self.low_ = low[axis]
         self.omega_ = np.where(np.isfinite(omega.flat[best]), omega.flat[best], 0.0)
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        place = (X - self.mean_) @ self.axes_ - self.low_
-        return np.asarray(np.cos(self.omega_ * place), np.float64)
+    def _learnt_function(self) -> Eigenfunctions:
+        return Eigenfunctions(self.mean_, self.axes_, self.low_, self.omega_)

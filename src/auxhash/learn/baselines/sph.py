@@ -7,16 +7,14 @@ N/4 points. Where they share o_ij, the pivots repel (or attract) each other with
     f_i<-j = (1/2) (o_ij - N/4) / (N/4) (p_i - p_j)
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import checks
 from auxhash.compute.arrays import Array
 from auxhash.compute.distances import squared_distances
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised, middle
+from auxhash.model.functions import Spheres
 
 STARTERS = 5  # each pivot starts at the mean of so many points
 
@@ -86,8 +84,8 @@ class SPH(Unsupervised):
         off = np.abs(overlap - 1).mean()
         return bool(off <= self.mean_tolerance and overlap.std() <= self.spread_tolerance)
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        return self.radii_ - squared_distances(np.asarray(X, np.float64), self.pivots_)
+    def _learnt_function(self) -> Spheres:
+        return Spheres(self.pivots_, self.radii_)
 
 
 def forces(pivots: Array, excess: Array) -> Array:

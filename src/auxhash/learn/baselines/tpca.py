@@ -1,13 +1,11 @@
 """TPCA: thresholded PCA; each bit is the sign of one principal component."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute.arrays import Array
 from auxhash.learn.baselines.method import Unsupervised
 from auxhash.mac.hashfunctions.rotation import principal_axes
+from auxhash.model.functions import Centred, WeightedHash
 
 
 class TPCA(Unsupervised):
@@ -27,5 +25,5 @@ class TPCA(Unsupervised):
     def _learn(self, X: Array, rng: np.random.Generator) -> None:
         self.mean_, self.axes_ = principal_axes(X, self.n_bits, "TPCA")
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        return (X - self.mean_) @ self.axes_
+    def _learnt_function(self) -> WeightedHash:
+        return WeightedHash(Centred(self.mean_), self.axes_)
