@@ -95,11 +95,11 @@ class OnnxGraph:
 
 
 def export_onnx(
-    model: "Model | Any",
+    hasher: Any,
     path: str | os.PathLike[str],
     dtype: Literal["float32", "float64"] = "float32",
 ) -> None:
-    """Write a model, or a fitted estimator, as ONNX: input "features", of `dtype`, output "codes".
+    """Write a `Model`, or a fitted estimator, as ONNX: input "features", of `dtype`, output "codes".
 
     The graph's metadata hold the model's fingerprint, under "fingerprint".
 
@@ -110,7 +110,7 @@ def export_onnx(
     package onnx is missing.
     """
     onnx = _onnx()
-    model = model.model_ if hasattr(type(model), "model_") else model  # of an estimator
+    model: Model = hasher.model_ if hasattr(type(hasher), "model_") else hasher
     if dtype not in ("float32", "float64"):
         raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}')
     if with_defaults(model.hash_function).export_onnx(path, model.n_bits, dtype):
