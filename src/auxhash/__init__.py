@@ -2,7 +2,6 @@
 
 import sys
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
 
@@ -116,12 +115,12 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
 
 
-class _ShortNames(MetaPathFinder, Loader):
-    """Import a public module by its short name: the module itself, not a second copy."""
+class _ShortNames:
+    """Finder and loader of a public module by its short name: the module itself, no second copy."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
         home = _home(name)
-        return None if home is None else ModuleSpec(name, self)
+        return None if home is None else ModuleSpec(name, self)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None

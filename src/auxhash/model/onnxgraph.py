@@ -99,7 +99,7 @@ def export_onnx(
     path: str | os.PathLike[str],
     dtype: Literal["float32", "float64"] = "float32",
 ) -> None:
-    """Write a `Model`, or a fitted estimator, as ONNX: input "features", of `dtype`, output "codes".
+    """Write a `Model` or a fitted estimator as ONNX: input "features", of `dtype`, output "codes".
 
     The graph's metadata hold the model's fingerprint, under "fingerprint".
 
