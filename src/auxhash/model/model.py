@@ -51,6 +51,7 @@ from auxhash.model.modelfile import StoredModel
 KIND = "Model"  # of a file that holds a value and no estimator
 PART = "model"  # of a file: the names of a value's arrays begin so
 MAX_FEATURES = 1 << 22  # with more, trying a model out would take too much memory
+CODES_PER_CHUNK = 1 << 16  # whose bits are counted at a time
 METRICS = (None, "cosine", "euclidean")
 
 
@@ -355,8 +356,12 @@ def check_module(stored: StoredModel, unstored: Mapping[str, object]) -> None:
 
 def about_codes(codes: Packed, n_bits: int) -> tuple[Array | None, float | None]:
     """Return balance and utilization of packed codes; None each without any."""
-    from auxhash.search.metrics import bit_balance, code_utilization
+    from auxhash.search.metrics import code_utilization
 
     if not len(codes):
         return None, None
-    return bit_balance(codes, n_bits), float(code_utilization(codes))
+    counts = np.zeros(n_bits, np.int64)
+    for at in range(0, len(codes), CODES_PER_CHUNK):
+        chunk = codes[at : at + CODES_PER_CHUNK]
+        counts += np.unpackbits(chunk, axis=1, count=n_bits, bitorder="little").sum(0, np.int64)
+    return counts / len(codes), code_utilization(codes)
