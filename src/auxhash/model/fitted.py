@@ -6,7 +6,6 @@ scikit-learn's conventions, and on what every `Hasher` has.
 
 import math
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import UnionType
@@ -17,8 +16,8 @@ import numpy as np
 from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import HashFunction
 from auxhash.model import modelfile
-from auxhash.model.encoding import check, decode, encode, parts, to_trust
-from auxhash.model.model import MAX_FEATURES, PART
+from auxhash.model.encoding import check, decode, encode, parts
+from auxhash.model.model import MAX_FEATURES, PART, write
 from auxhash.model.modelfile import StoredModel
 
 # Fitted attributes: the pairs, which are large and useless without the points; MAC's start; the
@@ -69,14 +68,7 @@ def save(hasher: Any, path: str | os.PathLike[str]) -> None:
         raise ValueError(
             f"this {type(hasher).__name__} is not as it was fitted and cannot be saved: {error}"
         ) from error
-    model = stored(hasher)
-    modelfile.write(path, model)
-    if trusted := sorted(to_trust(model.content, model.arrays)):
-        warnings.warn(
-            f"{os.fspath(path)} holds a scikit-learn estimator that auxhash cannot check; "
-            f"whoever loads it has to say auxhash.load(..., trusted={trusted})",
-            stacklevel=3,
-        )
+    write(path, stored(hasher), stacklevel=4)
 
 
 def _check_known(hasher: Any) -> None:

@@ -15,6 +15,7 @@ beside it. `Model.load` reads the former alone.
 """
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -172,7 +173,7 @@ class Model:
         """Write the value to a file, for `Model.load` and `auxhash.load`; no estimator with it."""
         self.check_read()
         coded, arrays = encoding.encode(self, PART)
-        modelfile.write(path, StoredModel(KIND, {"dict": {PART: coded}}, arrays))
+        write(path, StoredModel(KIND, {"dict": {PART: coded}}, arrays), stacklevel=3)
 
     @classmethod
     def load(
@@ -343,6 +344,17 @@ class Model:
                 )
             if Y.shape != (n, self.n_bits) or Y.dtype != np.float64:
                 raise ValueError(f"its outputs are of shape {Y.shape} for {n} points")
+
+
+def write(path: str | os.PathLike[str], stored: StoredModel, stacklevel: int) -> None:
+    """Write a model file, and warn if whoever loads it will have to trust it."""
+    modelfile.write(path, stored)
+    if trusted := sorted(encoding.to_trust(stored.content, stored.arrays)):
+        warnings.warn(
+            f"{os.fspath(path)} holds a scikit-learn estimator that auxhash cannot check; "
+            f"whoever loads it has to say auxhash.load(..., trusted={trusted})",
+            stacklevel=stacklevel,
+        )
 
 
 def check_module(stored: StoredModel, unstored: Mapping[str, object]) -> None:
