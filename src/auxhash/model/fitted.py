@@ -17,7 +17,7 @@ from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import HashFunction
 from auxhash.model import modelfile
 from auxhash.model.encoding import check, decode, encode, parts
-from auxhash.model.model import MAX_FEATURES, PART, write
+from auxhash.model.model import MAX_FEATURES, write
 from auxhash.model.modelfile import StoredModel
 
 # Fitted attributes: the pairs, which are large and useless without the points; MAC's start; the
@@ -84,22 +84,22 @@ def _check_known(hasher: Any) -> None:
         )
 
 
-def stored(hasher: Any, without: tuple[str, ...] = NOT_SAVED) -> StoredModel:
-    """The model of a fitted estimator, its parameters and fitted attributes but `without`."""
+def stored(hasher: Any) -> StoredModel:
+    """The model of a fitted estimator, its parameters and fitted attributes."""
     _check_known(hasher)
     model, kind = hasher.model_, type(hasher).__name__
     parameters = hasher.get_params(deep=False)
     learnt = {
         name: _shared(value, model.hash_function)
         for name, value in vars(hasher).items()
-        if name not in parameters and name not in without
+        if name not in parameters and name not in NOT_SAVED
     }
     if "history_" in learnt:
         learnt["history_"] = [_without_time(step) for step in learnt["history_"]]
-    kept = {name: _to_store(name, v) for name, v in parameters.items() if name not in without}
-    coded, arrays = encode(model, PART)
-    rest, others = encode({"parameters": kept, "learnt": learnt}, kind)
-    return StoredModel(kind, {"dict": {PART: coded, **parts(rest)}}, arrays | others)
+    kept = {name: _to_store(name, value) for name, value in parameters.items()}
+    rest, arrays = encode({"parameters": kept, "learnt": learnt}, kind)
+    value = model.stored()
+    return StoredModel(kind, {"dict": parts(value.content) | parts(rest)}, value.arrays | arrays)
 
 
 def _shared(value: Any, h: HashFunction) -> Any:

@@ -172,8 +172,12 @@ class Model:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the value to a file, for `Model.load` and `auxhash.load`; no estimator with it."""
         self.check_read()
+        write(path, self.stored(), stacklevel=3)
+
+    def stored(self) -> StoredModel:
+        """Return the content of its file."""
         coded, arrays = encoding.encode(self, PART)
-        write(path, StoredModel(KIND, {"dict": {PART: coded}}, arrays), stacklevel=3)
+        return StoredModel(KIND, {"dict": {PART: coded}}, arrays)
 
     @classmethod
     def load(
