@@ -20,7 +20,7 @@ NAMES = [
     "neighbors",
 ]
 NAMES += ["setting", "encoding", "serve", "speed", "scale", "deep", "networks", "cluster", "gpu"]
-NAMES += ["unseen", "learning", "differs"]
+NAMES += ["unseen", "learning", "differs", "startup"]
 # Hours, some data sets to fetch, or a cluster; speed is all in one.
 WITH_OPTIONS = {"neighbors", "setting", "speed", "scale", "deep", "networks", "cluster", "gpu"}
 WITH_OPTIONS |= {"unseen", "learning", "differs"}

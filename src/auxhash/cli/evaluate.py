@@ -169,19 +169,24 @@ def _encoded_and_labels(
     jobs: int | None,
 ) -> "tuple[Side, Side, int, str | None]":
     """`_codes_and_labels`, for points that a model encodes."""
+    from dataclasses import replace
+
     import numpy as np
 
     from auxhash.cli import inputs
     from auxhash.learn.loading import load
+    from auxhash.model.model import Model
 
-    hasher = load(model)
-    hasher.n_jobs = jobs
+    loaded = load(model)
+    hasher = replace(loaded if isinstance(loaded, Model) else loaded.model_, n_jobs=jobs)
+    known_codes, known_labels = (getattr(loaded, name, None) for name in ("codes_", "labels_"))
     sides = []
     for (path, labels), option in ((asked, "--labels"), (searched, "--base-labels")):
         if path is None:
-            if hasher.labels_ is None:
-                raise ValueError(f"{model} was learnt without labels: give BASE and --base-labels")
-            sides.append((hasher.codes_, hasher.labels_))
+            if known_codes is None or known_labels is None:
+                kind = "was learnt without labels" if known_labels is None else "holds no codes"
+                raise ValueError(f"{model} {kind}: give BASE and --base-labels")
+            sides.append((known_codes, known_labels))
             continue
         points = inputs.points_for(hasher, path, own, label, header)
         known = inputs.needed_labels(points, labels, label, option, header)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +13,7 @@ from auxhash.compute.words import count
 
 if TYPE_CHECKING:
     from auxhash.codes import Packed
+    from auxhash.model.model import Model
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 8  # lines of a curve
@@ -51,50 +53,52 @@ def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> No
 
 
 def _inspect_model(path: str, as_json: bool) -> None:
-    from auxhash.learn.summary import summary
+    from auxhash.learn.encoder import load
+    from auxhash.model.fitted import stored_history
 
-    model = summary(path)
-    parameters = {
-        name: _describe(value)
-        for name, value in model.parameters.items()
-        if name not in ("n_jobs", "verbose")
-    }
-    bits = _about_bits(model.codes, model.n_bits)
+    model, history = load(path), [SimpleNamespace(**step) for step in stored_history(path)]
+    learnt, bits = model.learnt, _about_training(model)
     result = {
         "file": path,
-        "kind": model.kind,
-        "package": model.package,
+        "kind": learnt.method,
+        "package": model.version,
+        "fingerprint": model.fingerprint,
         "features": model.n_features,
         "bits": model.n_bits,
         "image_feature": model.image_feature,
-        "points": len(model.codes),
-        "fingerprint": model.fingerprint,
-        "parameters": parameters,
+        "points": learnt.n_points,
+        "data": learnt.data,
+        "parameters": learnt.parameters,
+        "expected": learnt.expected,
         "training_codes": bits,
-        "loss": model.loss,
-        "history": [_of_step(step) for step in model.history],
+        "loss": learnt.loss,
+        "history": [vars(step) for step in history],
     }
     facts = [
-        f"{path}: a model of {model.kind}, written by auxhash {model.package}",
+        f"{path}: a model of {learnt.method}, written by auxhash {model.version}",
+        f"fingerprint {model.fingerprint}, which its codes carry",
         f"{count(model.n_features, 'feature')} to {count(model.n_bits, 'bit')}, "
-        f"learnt from {count(len(model.codes), 'point')} (fingerprint {model.fingerprint[:12]})",
+        f"learnt from {count(learnt.n_points, 'point')} (data {learnt.data[:12]})",
     ]
     if model.image_feature:
         facts.append(f"feature of pictures: {model.image_feature}")
-    facts.append(", ".join(f"{name}={value}" for name, value in parameters.items()))
-    facts.append("")
-    facts += ["codes of the training points", *_bit_lines(bits)]
-    if model.history:
-        facts += ["", *_history_lines(model.history)]
+    facts.append(", ".join(f"{name}={value}" for name, value in learnt.parameters.items()))
+    facts += [f"expected {name}: {value:.3f}" for name, value in learnt.expected.items()]
+    if bits is not None:
+        facts += ["", "codes of the training points", *_bit_lines(bits)]
+    if history:
+        facts += ["", *_history_lines(history)]
     show(result, as_json, "\n".join(facts))
 
 
-def _of_step(step: Any) -> dict[str, Any]:
-    """The values of a step, without its time, which models do not keep."""
-    from auxhash.model.fitted import TIMES
-
-    values = step._asdict() if hasattr(step, "_asdict") else vars(step)
-    return {name: value for name, value in values.items() if name not in TIMES}
+def _about_training(model: "Model") -> dict[str, Any] | None:
+    """The figures of `_about_bits` for the training points, if the model has them."""
+    learnt = model.learnt
+    if learnt.balance is None:
+        return None
+    bound = min(float(model.n_bits), math.log2(learnt.n_points))
+    balance = learnt.balance.tolist()
+    return {"utilization": learnt.utilization, "utilization_bound": bound, "balance": balance}
 
 
 def _history_lines(history: Sequence[Any]) -> list[str]:
@@ -125,28 +129,30 @@ def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool
     from auxhash.cli import inputs
     from auxhash.compute.fingerprint import match
 
-    hasher = None
+    loaded = None
     if model is not None:
-        from auxhash.learn.loading import load
+        from auxhash.learn.encoder import load
 
-        hasher = load(model)
-        bits = hasher.n_bits if bits is None else bits
+        loaded = load(model)
+        bits = loaded.n_bits if bits is None else bits
     packed, n_bits, fingerprint = inputs.codes(path, bits)
-    if hasher is not None:
-        match(path, fingerprint, f"the codes of {model}", hasher.fingerprint)
+    if loaded is not None:
+        match(path, fingerprint, f"the codes of {model}", loaded.fingerprint)
     now = _about_bits(packed, n_bits)
     result = {"file": path, "kind": "codes", "codes": len(packed), "bits": n_bits}
     result |= {"fingerprint": fingerprint, **now}
     lines = [f"{path}: {count(len(packed), 'code')} of {count(n_bits, 'bit')}"]
     lines += [_made_by(fingerprint), *_bit_lines(now)]
-    if hasher is not None:
-        before = _about_bits(hasher.codes_, n_bits)
+    if loaded is not None:
+        before = _about_training(loaded)
+        if before is None:
+            raise ValueError(f"{model} says nothing of the codes of its training points")
         result["training_codes"] = before
         moved = [abs(a - b) for a, b in zip(now["balance"], before["balance"], strict=True)]
         most = max(range(n_bits), key=moved.__getitem__)
         lines += [
             "",
-            f"at training time, {count(len(hasher.codes_), 'code')}",
+            f"at training time, {count(loaded.learnt.n_points, 'code')}",
             *_bit_lines(before),
             "",
         ]
@@ -222,12 +228,3 @@ def curve(values: Sequence[float]) -> list[str]:
         bars = "".join(BLOCKS[min(8, max(0, height - 8 * row))] for height in heights)
         lines.append(f"  {mark:>{width}} ┤{bars}")
     return lines
-
-
-def _describe(value: Any) -> Any:
-    """A parameter in short: an array by its shape."""
-    if isinstance(value, tuple):
-        return tuple(_describe(part) for part in value)
-    if hasattr(value, "shape"):
-        return f"array {tuple(value.shape)}"
-    return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)

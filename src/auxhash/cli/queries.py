@@ -111,8 +111,7 @@ def encoded(
     from auxhash.learn.encoder import load
     from auxhash.search.index import HammingIndex
 
-    hasher = load(model)
-    hasher.n_jobs = jobs
+    hasher = load(model, jobs)
     fingerprint = hasher.fingerprint
     check(fingerprint)
     if hasher.n_bits != index.n_bits:  # an index of whole bytes fits if its padding is zeros

@@ -223,8 +223,7 @@ def reencode(
 
     if ids is not None and vectors is None:
         raise click.UsageError("--ids are those of --vectors: give both")
-    hasher = load(model)
-    hasher.n_jobs = jobs
+    hasher = load(model, jobs)
     with open_store(url, n_jobs=jobs) as opened:
         X = names = None
         if vectors is not None:

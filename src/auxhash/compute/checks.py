@@ -5,6 +5,7 @@ module needs to convert it again.
 """
 
 import math
+import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -94,7 +95,9 @@ def numbers(name: str, values: Any, n_axes: int) -> Array:
 
 def unmasked(name: str, values: Any) -> Any:
     """Return the argument; raise if it is an array with masked entries: NumPy would unmask them."""
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+    # Only where numpy.ma was imported can there be such an array, and importing it takes long.
+    masked = "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray)
+    if masked and np.ma.is_masked(values):
         row = int(np.argwhere(np.atleast_1d(np.ma.getmaskarray(values)))[0, 0])
         raise ArgumentError(f"{name} must not be missing; row {row} is masked")
     return values

@@ -51,7 +51,7 @@ class DaskNeighborHash(Distributed[NeighborHash], NeighborHash):
     _local = NeighborHash
     _learnt = (
         *("feature_names_in_", "n_features_in_", "device_", "hash_function_", "history_"),
-        *("n_learnt_", "interrupted_", "labels_", "fingerprint_", "codes_"),
+        *("n_learnt_", "interrupted_", "labels_", "data_fingerprint_", "codes_"),
     )
 
     def __init__(
@@ -103,7 +103,7 @@ class DaskNeighborHash(Distributed[NeighborHash], NeighborHash):
         self.n_learnt_, self.interrupted_, self.labels_ = result.n_learnt, result.interrupted, None
         marks = [one.fingerprint for one in summaries if one.n]
         joined = hashlib.sha256("".join(marks).encode()).hexdigest()
-        self.fingerprint_ = marks[0] if len(marks) == 1 else joined
+        self.data_fingerprint_ = marks[0] if len(marks) == 1 else joined
         return self
 
     def _train_on_cluster(self, cluster: Cluster) -> RankResult:

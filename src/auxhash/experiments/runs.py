@@ -29,7 +29,7 @@ from auxhash.mac.affinity import Affinity
 from auxhash.mac.hashfunctions.step import POINTS_PER_CHUNK
 from auxhash.model import modelfile
 from auxhash.model.encoding import Arrays
-from auxhash.model.fitted import NOT_SAVED, stored
+from auxhash.model.fitted import stored
 from auxhash.model.identity import in_words
 from auxhash.search import metrics
 from auxhash.search.metrics import Evaluation
@@ -39,9 +39,6 @@ PairNumbers = tuple[int | None, int | None]  # n_similar and n_dissimilar; None 
 
 PARTS = ("train", "base", "query")
 TWO_STEP = "two-step "  # before a part's name: the codes of the two-step solution MAC started from
-
-# What a fitted method keeps from its training and does not need for encoding.
-TRAINING = ("codes_", "labels_", "affinity_", "history_", "two_step_", "init", "validation")
 
 
 def data_identity(data: Dataset) -> str:
@@ -119,7 +116,7 @@ def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays
     history = [asdict(step) for step in hasher.history_] if isinstance(hasher, AffinityHash) else []
     if len(history) > 1:
         codes |= {TWO_STEP + name: _two_step(hasher, X) for name, X in points.items()}
-    kept, needed = _model(hasher), _model(hasher, TRAINING)
+    kept, needed = _file(hasher)
     if kept is not None:
         codes["model"] = np.frombuffer(kept, np.uint8)
     facts = {
@@ -175,9 +172,10 @@ def _two_step(hasher: AffinityHash, X: AnyArray) -> NDArray[np.uint8]:
         return np.concatenate([pack(sign(hashfunctions.outputs(h, x))) for x in chunks])
 
 
-def _model(hasher: Hasher, without: tuple[str, ...] = NOT_SAVED) -> bytes | None:
-    """A model file's bytes; None if the hasher cannot be saved."""
+def _file(hasher: Hasher) -> tuple[bytes, bytes] | tuple[None, None]:
+    """Bytes of a file of the hasher, and of its model alone; None if it cannot be saved."""
     try:
-        return modelfile.to_bytes(stored(hasher, without))
+        both = stored(hasher), hasher.model_.stored()
     except (TypeError, ImportError):  # a hasher of the user's own; no skops
-        return None
+        return None, None
+    return modelfile.to_bytes(both[0]), modelfile.to_bytes(both[1])

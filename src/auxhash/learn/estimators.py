@@ -7,10 +7,9 @@ from typing import Any, Literal, Self
 
 from numpy.typing import ArrayLike
 
-from auxhash.codes import MOST_BITS, Codes, Packed, as_codes, pack
+from auxhash.codes import MOST_BITS, Codes, as_codes, pack
 from auxhash.compute import checks, context
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.hasher import Hasher, check_pairs, check_queries, fingerprint, learning
 from auxhash.learn.smooth import Refine
@@ -108,7 +107,7 @@ class AffinityHash(Hasher):
             device.check_room(needed, "this training")
         settings = replace(settings, device=device)
         if settings.going_on:
-            these = len(self.codes_) if mark == self.fingerprint_ else 0
+            these = len(self.codes_) if mark == self.data_fingerprint_ else 0
             settings = replace(settings, learnt_from=self._learnt_from() - these)
         # A GPU is used by one thread, with its device and its stream.
         n_jobs = None if device is devices.CPU else 1
@@ -124,7 +123,7 @@ class AffinityHash(Hasher):
         self.codes_ = pack(result.codes)
         self.labels_ = result.labels
         self.n_learnt_ = len(result.codes) + settings.learnt_from
-        self.fingerprint_ = mark
+        self.data_fingerprint_ = mark
         self.interrupted_ = result.interrupted
         if self.interrupted_:
             interrupt.warn(f"iteration {result.history[-1].iteration}", "the best", run_checkpoint)
@@ -174,12 +173,6 @@ class AffinityHash(Hasher):
             if name not in PARAMETERS_WITHOUT_EFFECT
         }
 
-    def _outputs(self, X: AnyArray) -> Array:
-        return hashfunctions.outputs(self.hash_function_, X)
-
-    def _encode(self, points: AnyArray, finite: bool = True) -> Packed:
-        return hashfunctions.encoded(self.hash_function_, points, finite)
-
     def _check_parameters(self) -> None:
         check_stored(self)
         losses.get(self.loss)
@@ -191,7 +184,7 @@ class AffinityHash(Hasher):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out `affinity_`: copies for other processes would carry hundreds of megabytes."""
-        state: dict[str, Any] = super().__getstate__()
+        state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "affinity_"}
 
     def __sklearn_tags__(self) -> Any:

@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auxhash.codes import MOST_BITS, Packed
+from auxhash.codes import MOST_BITS
 from auxhash.compute import checks
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import AnyArray, Array, Numbers
+from auxhash.compute.arrays import AnyArray, Numbers
 from auxhash.compute.neighbors import METRICS, Metric
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, WARN_BITS
@@ -139,8 +139,8 @@ class NeighborHash(Hasher):
         self.n_learnt_ = result.n_learnt
         self.interrupted_ = result.interrupted
         self.labels_ = labels
-        self.fingerprint_ = fingerprint(points, labels)
-        self.codes_ = self._encode(points)
+        self.data_fingerprint_ = fingerprint(points, labels)
+        self.codes_ = hashfunctions.encoded(result.h, points)
         if self.interrupted_:
             interrupt.warn(f"step {result.history[-1].step}", "what was learnt", run_checkpoint)
         return self
@@ -196,12 +196,6 @@ class NeighborHash(Hasher):
             for name, value in parts.items()
             if name not in PARAMETERS_WITHOUT_EFFECT
         }
-
-    def _outputs(self, X: AnyArray) -> Array:
-        return hashfunctions.outputs(self.hash_function_, X)
-
-    def _encode(self, points: AnyArray, finite: bool = True) -> Packed:
-        return hashfunctions.encoded(self.hash_function_, points, finite)
 
     def _check_parameters(self) -> None:
         check_stored(self)

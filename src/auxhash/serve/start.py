@@ -29,12 +29,9 @@ def service(
         return Service(stores.open(url, n_jobs=n_jobs), limits=limits)
     from auxhash.learn import encoder
 
-    fitted = encoder.load(model)
-    old = None if old_model is None else encoder.load(old_model)
-    for each in (fitted, old):
-        if each is not None:
-            each.n_jobs = n_jobs
-    pictures = _pictures(getattr(fitted, "image_feature_", None), own, n_jobs)
+    fitted = encoder.load(model, n_jobs)
+    old = None if old_model is None else encoder.load(old_model, n_jobs)
+    pictures = _pictures(fitted.image_feature, own, n_jobs)
     return open_service(url, fitted, pictures, limits, n_jobs, old, any_model)
 
 

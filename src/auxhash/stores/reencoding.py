@@ -25,7 +25,8 @@ POINTS_PER_BATCH = 2_000  # that are encoded in one transaction, while others wa
 class CodeModel(Protocol):
     """A model: an estimator, or what `learn.encoder.load` gives."""
 
-    n_bits: Any
+    @property
+    def n_bits(self) -> int: ...
 
     @property
     def fingerprint(self) -> str: ...

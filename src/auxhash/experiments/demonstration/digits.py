@@ -59,7 +59,9 @@ def _digits_model(folder: Path, n_jobs: int | None) -> Hasher:
     identity = in_words([train.X, train.y, BITS, SEED, __version__]).removeprefix(DIGEST)
     path = folder / f"digits-{identity[:12]}.safetensors"
     try:
-        return loading.load(path)
+        kept = loading.load(path)
+        if isinstance(kept, Hasher):
+            return kept
     except (FileNotFoundError, ModelFileError):
         pass
     model = MACHash(n_bits=BITS, random_state=SEED, n_jobs=n_jobs).fit(train.X, train.y)

@@ -9,15 +9,16 @@ and Z W is defined for any x: the bits are its signs. The two-layer form takes h
 eigenvectors and cuts each of them a second time, on either side of the first threshold.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
 from auxhash.compute import checks, neighbors
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
+from auxhash.model.functions import AnchorGraph
 
 NOTHING = 1e-10  # rounding: eigenvalues, curvatures, and weights relative to the largest
 KMEANS_STEPS = 10
@@ -73,32 +74,22 @@ class AGH(Unsupervised):
                 f"got n_bits={self.n_bits}"
             )
         self.anchors_ = k_means(X, m, rng)
-        distance = neighbors.nearest(self.anchors_, X, self._nearest())[1]
+        distance = neighbors.nearest(self.anchors_, X, min(self.n_nearest, m))[1]
         self.width_ = float(np.sqrt(distance[:, -1]).mean()) or 1.0
-        Z = self._ties(X)
+        Z = self._graph(np.empty((m, 0))).ties(X)
         self.eigenvalues_, self.weights_ = anchor_graph_eigenvectors(Z, n_vectors)
         if self.layers == 2:
             self.thresholds_ = second_thresholds(Z, Z @ self.weights_)
 
-    def _nearest(self) -> int:
-        return min(self.n_nearest, len(self.anchors_))
-
-    def _ties(self, X: AnyArray) -> Array:
-        """Z (n, m), with s entries per row, which sum to 1."""
-        near, distance = neighbors.nearest(self.anchors_, X, self._nearest())
-        # Relative to the nearest anchor, so that a point far from all anchors is tied to some.
-        kernel = np.exp((distance[:, :1] - distance) / self.width_**2)
-        Z = np.zeros((len(X), len(self.anchors_)))
-        np.put_along_axis(Z, near, kernel / kernel.sum(axis=1, keepdims=True), axis=1)
-        return Z
-
-    def _outputs(self, X: AnyArray) -> Array:
-        Y = self._ties(X) @ self.weights_
+    def _learnt_function(self) -> AnchorGraph:
+        graph = self._graph(self.weights_)
         if self.layers == 1:
-            return Y
-        positive, negative = self.thresholds_
-        second = np.where(Y >= 0, Y - positive, negative - Y)
-        return np.hstack([Y, second])[:, : self.n_bits]
+            return graph
+        return replace(graph, thresholds=self.thresholds_, n_bits=int(self.n_bits))
+
+    def _graph(self, weights: Array) -> AnchorGraph:
+        n_nearest = min(int(self.n_nearest), len(self.anchors_))
+        return AnchorGraph(self.anchors_, self.width_, n_nearest, weights)
 
 
 def anchor_graph_eigenvectors(Z: Array, n: int) -> tuple[Array, Array]:

@@ -230,10 +230,6 @@ class BinaryAutoencoder(Unsupervised):
                 break
             mu *= self.alpha
 
-    def _outputs(self, X: AnyArray) -> Array:
-        h = self.hash_function_
-        return h.decision(h.features(X))
-
 
 def first_codes(X: Array, n_bits: int, rng: np.random.Generator) -> Codes:
     """ITQ's codes, a good if suboptimal start; bits beyond n_features are random projections."""

@@ -23,6 +23,7 @@ from auxhash.learn.hasher import check_pairs, check_points, kept_labels, learnin
 from auxhash.mac import zstep
 from auxhash.mac.affinity import Affinity, from_pairs
 from auxhash.mac.zstep.problem import ROUNDING, BitProblem
+from auxhash.model.functions import KernelMap, WeightedHash
 
 INITIAL = 0.001  # size of the first weights
 
@@ -113,7 +114,7 @@ class BRE(Method):
                 raise ValueError("affinity has no pairs among the n_train points drawn")
         squares = squared_distances(self.points_, self.points_)
         self.width_ = float(squares.mean()) or 1.0
-        K = self._kernels(self.points_)
+        K = self._kernels()(self.points_)
         self.weights_ = np.zeros((len(K), self.n_bits))
         for k in range(self.n_bits):
             own = rng.permutation(len(K))[: self.n_kernel]
@@ -135,12 +136,9 @@ class BRE(Method):
             distance = np.where(same, 0.0, 1.0)
         return from_pairs(i, j, distance, n, kind="distance")
 
-    def _kernels(self, centred: Array) -> Array:
-        """Kernels (n, n_train) between centred points and the points learnt from."""
-        if self.kernel == "linear":
-            return np.asarray(centred @ self.points_.T, np.float64)
-        kernels: Array = np.exp(squared_distances(centred, self.points_) / (-2 * self.width_))
-        return kernels
+    def _kernels(self, mean: Array | None = None) -> KernelMap:
+        """Kernels (n, n_train) between points, less the mean, and the points learnt from."""
+        return KernelMap(self.points_, None if self.kernel == "linear" else self.width_, mean)
 
     def _descend(self, problem: zstep.Problem, K: Array) -> list[float]:
         """Coordinate descent on the weights; returns the loss at the start and after each pass."""
@@ -156,8 +154,8 @@ class BRE(Method):
                 break
         return objective
 
-    def _outputs(self, X: AnyArray) -> Array:
-        return self._kernels(X - self.mean_) @ self.weights_
+    def _learnt_function(self) -> WeightedHash:
+        return WeightedHash(self._kernels(self.mean_), self.weights_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -19,6 +19,7 @@ from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Supervised
 from auxhash.mac.hashfunctions.rotation import quantize, random_rotation
+from auxhash.model.functions import Centred, WeightedHash
 
 
 def canonical_directions(X: Array, y: AnyArray, regularization: float) -> Array:
@@ -79,5 +80,5 @@ class CCAITQ(Supervised):
         self.rotation_, self.errors_ = quantize(centred @ W, start, self.n_iter)
         self.projection_ = W @ self.rotation_
 
-    def _outputs(self, X: AnyArray) -> Array:
-        return (X - self.mean_) @ self.projection_
+    def _learnt_function(self) -> WeightedHash:
+        return WeightedHash(Centred(self.mean_), self.projection_)

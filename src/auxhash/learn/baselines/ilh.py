@@ -103,9 +103,6 @@ class ILH(Pairwise):
         solution = zstep.z_step(problem, Z, free, zstep.get(self.z_step), 2, solving)
         return solution.Z[:, 0]
 
-    def _outputs(self, X: AnyArray) -> Array:
-        return hashfunctions.outputs(self.hash_function_, X)
-
 
 def subsets(n: int, n_bits: int, size: int, rng: np.random.Generator) -> Numbers:
     """Subsets (n_bits, size) of 0..n-1, drawn in rounds of n // size disjoint subsets."""

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from auxhash.compute import checks
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
 from auxhash.mac.hashfunctions.rotation import principal_axes, quantize, random_rotation
+from auxhash.model.functions import Centred, WeightedHash
 
 
 @dataclass(eq=False, repr=False)
@@ -53,5 +54,5 @@ class ITQ(Unsupervised):
         start = random_rotation(self.n_bits, rng)
         self.rotation_, self.errors_ = quantize(V, start, self.n_iter)
 
-    def _outputs(self, X: AnyArray) -> Array:
-        return (X - self.mean_) @ (self.axes_ @ self.rotation_)
+    def _learnt_function(self) -> WeightedHash:
+        return WeightedHash(Centred(self.mean_), self.axes_ @ self.rotation_)

@@ -26,6 +26,7 @@ from auxhash.compute.kernels import kernel
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Pairwise
 from auxhash.mac.affinity import Affinity, from_labels
+from auxhash.model.functions import Centred, KernelMap, WeightedHash
 
 Product = Callable[[Array], Array]  # with a symmetric matrix
 
@@ -89,7 +90,7 @@ class KSH(Pairwise):
         if self.hash_function == "rbf":
             self.anchors_ = X[np.sort(rng.permutation(len(X))[: self.n_anchors])]
             self.width_ = float(squared_distances(X, self.anchors_).mean()) or 1.0
-        K = self._features(X)
+        K = X if self.hash_function == "linear" else KernelMap(self.anchors_, self.width_)(X)
         self.center_ = K.mean(axis=0)
         U, T = whitened(K - self.center_)
         with threads.pool() as run:
@@ -101,14 +102,6 @@ class KSH(Pairwise):
                 S = similarity_of_pairs(affinity, run)
             weights, self.objective_ = self._bits(U, S)
         self.weights_ = T @ weights
-
-    def _features(self, X: AnyArray) -> Array:
-        """Features that a bit is a weighted sum of, uncentred: kernels with the anchors, or X."""
-        points = np.asarray(X, np.float64)
-        if self.hash_function == "linear":
-            return points
-        kernels: Array = np.exp(squared_distances(points, self.anchors_) / (-2 * self.width_))
-        return kernels
 
     def _bits(self, U: Array, S: Product) -> tuple[Array, Array]:
         """Weights (., b) of the columns of U, and each bit's objective before and after ascent."""
@@ -137,9 +130,11 @@ class KSH(Pairwise):
             M = M - np.outer(projected, projected)
         return weights, objective
 
-    def _outputs(self, X: AnyArray) -> Array:
-        outputs: Array = (self._features(X) - self.center_) @ self.weights_
-        return outputs
+    def _learnt_function(self) -> WeightedHash:
+        if self.hash_function == "linear":
+            return WeightedHash(Centred(self.center_), self.weights_)
+        kernels = KernelMap(self.anchors_, self.width_, kernel_mean=self.center_)
+        return WeightedHash(kernels, self.weights_)
 
 
 def _codes(U: Array, weights: tuple[Array, ...]) -> list[tuple[Array, Array]]:

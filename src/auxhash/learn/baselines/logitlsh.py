@@ -12,8 +12,7 @@ from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Supervised
 from auxhash.learn.baselines.onehot import class_predictor
-
-MIN_PROBABILITY = 1e-12  # smaller probabilities are raised to it, since log(0) is infinite
+from auxhash.model.functions import LogProbabilities, WeightedHash
 
 
 @dataclass(eq=False, repr=False)
@@ -46,13 +45,9 @@ class LogitLSH(Supervised):
         if not hasattr(model, "predict_proba"):
             raise TypeError(f"classifier needs predict_proba; {type(model).__name__} has none")
         self.classifier_ = model.fit(X, y)
-        logits = self._log_probabilities(X)
+        logits = LogProbabilities(self.classifier_)(X)
         self.mean_ = logits.mean(axis=0)
         self.hyperplanes_ = planes.standard_normal((logits.shape[1], self.n_bits))
 
-    def _log_probabilities(self, X: AnyArray) -> Array:
-        probability = self.classifier_.predict_proba(np.asarray(X, np.float64))
-        return np.asarray(np.log(np.maximum(probability, MIN_PROBABILITY)), np.float64)
-
-    def _outputs(self, X: AnyArray) -> Array:
-        return (self._log_probabilities(X) - self.mean_) @ self.hyperplanes_
+    def _learnt_function(self) -> WeightedHash:
+        return WeightedHash(LogProbabilities(self.classifier_, self.mean_), self.hyperplanes_)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from auxhash.compute import checks
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
+from auxhash.model.functions import Centred, WeightedHash
 
 
 @dataclass(eq=False, repr=False)
@@ -42,5 +43,5 @@ class LSH(Unsupervised):
         self.mean_ = X.mean(axis=0) if self.center else np.zeros(X.shape[1])
         self.hyperplanes_ = rng.standard_normal((X.shape[1], self.n_bits))
 
-    def _outputs(self, X: AnyArray) -> Array:
-        return (X - self.mean_) @ self.hyperplanes_
+    def _learnt_function(self) -> WeightedHash:
+        return WeightedHash(Centred(self.mean_), self.hyperplanes_)

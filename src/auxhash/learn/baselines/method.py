@@ -19,6 +19,7 @@ from auxhash.learn.hasher import (
     learning,
 )
 from auxhash.mac.affinity import Affinity
+from auxhash.mac.hashfunctions import encoded
 from auxhash.model.fitted import check_stored
 
 SMALLEST = 1e-100  # the largest number of X lies between this and 1 / this: squares stay in range
@@ -35,8 +36,8 @@ class Method(Hasher):
 
     def _finish(self, points: AnyArray, labels: AnyArray | None) -> Self:
         self.labels_ = labels
-        self.fingerprint_ = fingerprint(points, labels)
-        self.codes_ = self._encode(points)
+        self.data_fingerprint_ = fingerprint(points, labels)
+        self.codes_ = encoded(self._learnt_function(), points)
         return self
 
 

@@ -11,6 +11,7 @@ from auxhash.codes import Codes
 from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Supervised
+from auxhash.model.functions import Codewords
 
 
 def class_predictor(classifier: Any, rng: np.random.Generator) -> Any:
@@ -81,7 +82,5 @@ class OneHot(Supervised):
         self.classifier_ = class_predictor(self.classifier, rng).fit(X, y)
         self.codewords_ = codewords(len(self.classifier_.classes_), self.n_bits)
 
-    def _outputs(self, X: AnyArray) -> Array:
-        predicted = self.classifier_.predict(np.asarray(X, np.float64))
-        number = np.searchsorted(self.classifier_.classes_, predicted)
-        return np.asarray(self.codewords_[number], np.float64)
+    def _learnt_function(self) -> Codewords:
+        return Codewords(self.classifier_, self.codewords_)

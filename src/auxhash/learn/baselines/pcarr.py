@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
 from auxhash.mac.hashfunctions.rotation import principal_axes, random_rotation
+from auxhash.model.functions import Centred, WeightedHash
 
 
 @dataclass(eq=False, repr=False)
@@ -29,5 +30,5 @@ class PCARR(Unsupervised):
         self.mean_, axes = principal_axes(X, self.n_bits, "PCARR")
         self.projection_ = axes @ random_rotation(self.n_bits, rng)
 
-    def _outputs(self, X: AnyArray) -> Array:
-        return (X - self.mean_) @ self.projection_
+    def _learnt_function(self) -> WeightedHash:
+        return WeightedHash(Centred(self.mean_), self.projection_)

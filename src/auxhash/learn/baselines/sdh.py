@@ -19,6 +19,7 @@ from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Supervised
 from auxhash.mac.hashfunctions import RadialBasis
+from auxhash.model.functions import WeightedHash
 
 RIDGE = 1e-8  # of the regression for P, relative: radial basis functions are nearly collinear
 PASSES = 10  # over the bits, at most, per B step
@@ -79,9 +80,8 @@ class SDH(Supervised):
             self.objective_.append(float(fit + self.nu * np.square(B - outputs).sum()))
         self.weights_ = cho_solve(factor, F.T @ B)
 
-    def _outputs(self, X: AnyArray) -> Array:
-        outputs: Array = self.map_(X) @ self.weights_
-        return outputs
+    def _learnt_function(self) -> WeightedHash:
+        return WeightedHash(self.map_, self.weights_)
 
 
 def b_step(Q: Array, WW: Array, B: Array) -> Array:

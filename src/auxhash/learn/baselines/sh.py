@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import Array
 from auxhash.learn.baselines.method import Unsupervised
 from auxhash.mac.hashfunctions.rotation import principal_axes
+from auxhash.model.functions import Eigenfunctions
 
 
 @dataclass(eq=False, repr=False)
@@ -50,6 +51,5 @@ class SH(Unsupervised):
         self.low_ = low[axis]
         self.omega_ = np.where(np.isfinite(omega.flat[best]), omega.flat[best], 0.0)
 
-    def _outputs(self, X: AnyArray) -> Array:
-        place = (X - self.mean_) @ self.axes_ - self.low_
-        return np.asarray(np.cos(self.omega_ * place), np.float64)
+    def _learnt_function(self) -> Eigenfunctions:
+        return Eigenfunctions(self.mean_, self.axes_, self.low_, self.omega_)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from auxhash.compute import checks
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import Array
 from auxhash.compute.distances import squared_distances
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised, middle
+from auxhash.model.functions import Spheres
 
 STARTERS = 5  # each pivot starts at the mean of so many points
 
@@ -78,8 +79,8 @@ class SPH(Unsupervised):
         off = np.abs(overlap - 1).mean()
         return bool(off <= self.mean_tolerance and overlap.std() <= self.spread_tolerance)
 
-    def _outputs(self, X: AnyArray) -> Array:
-        return self.radii_ - squared_distances(np.asarray(X, np.float64), self.pivots_)
+    def _learnt_function(self) -> Spheres:
+        return Spheres(self.pivots_, self.radii_)
 
 
 def forces(pivots: Array, excess: Array) -> Array:

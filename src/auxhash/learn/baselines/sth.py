@@ -109,9 +109,6 @@ class STH(Method):
             graph = graph + neighbour_graph(X, members, self.n_neighbors)
         return graph
 
-    def _outputs(self, X: AnyArray) -> Array:
-        return hashfunctions.outputs(self.hash_function_, X)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = bool(self.supervised)

@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import Array
 from auxhash.learn.baselines.method import Unsupervised
 from auxhash.mac.hashfunctions.rotation import principal_axes
+from auxhash.model.functions import Centred, WeightedHash
 
 
 @dataclass(eq=False, repr=False)
@@ -26,5 +27,5 @@ class TPCA(Unsupervised):
     def _learn(self, X: Array, rng: np.random.Generator) -> None:
         self.mean_, self.axes_ = principal_axes(X, self.n_bits, "TPCA")
 
-    def _outputs(self, X: AnyArray) -> Array:
-        return (X - self.mean_) @ self.axes_
+    def _learnt_function(self) -> WeightedHash:
+        return WeightedHash(Centred(self.mean_), self.axes_)

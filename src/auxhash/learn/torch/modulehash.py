@@ -94,6 +94,10 @@ class ModuleHash(BaseHash):
     input_by: str = ""
 
     UNSTORED: ClassVar[tuple[str, ...]] = ("module", "augment", "to_input")
+    TRAINING_ONLY: ClassVar[tuple[str, ...]] = (
+        *("loss", "epochs", "more_epochs", "batch", "rate", "decay", "optimizer", "schedule"),
+        *("half", "seed", "n_refits"),
+    )
     shared = True
 
     def __post_init__(self) -> None:

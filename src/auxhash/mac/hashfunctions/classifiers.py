@@ -1,7 +1,7 @@
 """Any scikit-learn classifier as a hash function: one clone of it per bit."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -38,6 +38,8 @@ class ClassifierHash(BaseHash):
     map: FeatureMap = field(default_factory=Scaled)
     seed: int = 0
     fitted: tuple[Any, ...] = ()
+
+    TRAINING_ONLY: ClassVar[tuple[str, ...]] = ("classifier", "seed")
 
     def check_read(self) -> None:
         integer("seed", self.seed, 0)

@@ -5,7 +5,7 @@ gives the SVM's C and the bias the same meaning for any data.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -181,6 +181,8 @@ class RadialBasis:
     scaled: Scaled | Unit = field(default_factory=Scaled)
     centers: Array | None = None  # (n_centers, D), scaled
     sigma: float = 1.0
+
+    TRAINING_ONLY: ClassVar[tuple[str, ...]] = ("n_centers",)
 
     def check_read(self) -> None:
         integer("n_centers", self.n_centers, 1)

@@ -1,6 +1,7 @@
 """Hash functions of one linear SVM per bit, of X itself or of radial basis functions of it."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,6 +33,8 @@ class SVMHash(BaseHash):
     C: float = 100.0
     W: Array | None = None  # (F + 1, b)
     decay: float = 0.0
+
+    TRAINING_ONLY: ClassVar[tuple[str, ...]] = ("C", "decay")
 
     def check_read(self) -> None:
         number("C", self.C, 0, strict=True)

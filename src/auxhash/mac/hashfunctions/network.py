@@ -1,7 +1,7 @@
 """A hash function with one hidden layer that all bits share."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -61,6 +61,10 @@ class NetworkHash(BaseHash):
     dropout: float | None = 0.0
     noise: float | None = 0.0
     thinned: bool = False
+
+    TRAINING_ONLY: ClassVar[tuple[str, ...]] = (
+        *("n_hidden", "decay", "C", "dropout", "noise", "thinned"),
+    )
 
     def check_read(self) -> None:
         _check_layer(self.n_hidden, self.dropout, self.noise)
