@@ -23,6 +23,7 @@ def test_a_short_name_is_the_module_itself(name, home):
         "from auxhash.refine import Refine",
         "from auxhash.zstep import Cut",
         "from auxhash.stores import Having",
+        "from auxhash.model import LearntFrom, Model; import auxhash; auxhash.Model.load",
         "from auxhash.index import rerank",
         "from auxhash.datasets import from_chunks",
         "from auxhash.dask import DaskIndex, DaskMACHash, DaskNeighborHash, infinite_mnist",

@@ -143,6 +143,8 @@ def test_without_codes_the_model_encodes_the_same(client, points):
     light = found.to_local(codes=False)
     assert light.codes_.shape == (0, 1)
     np.testing.assert_array_equal(light.encode(X), found.to_local().encode(X))
+    assert found.fingerprint_ == light.fingerprint_ == found.to_local().fingerprint_
+    assert light.model_.learnt.n_points == len(X)
 
 
 def test_labels_of_text_and_of_several_kinds_at_once(client, points):

@@ -105,6 +105,7 @@ def test_every_estimator_comes_back(name, path):
     assert found.score(X, y, k=10) == hasher.score(X, y, k=10)
     assert found.n_features_in_ == 6
     assert found.fingerprint_ == hasher.fingerprint_
+    assert found.data_fingerprint_ == hasher.data_fingerprint_
     assert list(found.get_feature_names_out()) == list(hasher.get_feature_names_out())
     assert set(vars(hasher)) - set(vars(found)) <= set(NOT_SAVED)
     first = path.read_bytes()

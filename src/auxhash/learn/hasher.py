@@ -176,7 +176,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
             return precision_among(codes, self.codes_, y, self.labels_, k)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file, for `auxhash.load`.
+        """Write the model and the estimator to a file, for `auxhash.load`; `model_.save` the first.
 
         The file holds the parameters and everything learnt except `affinity_`, `two_step_` and the
         times in `history_`: equal models give equal files. A parameter that is code (a loss given
