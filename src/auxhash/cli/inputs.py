@@ -160,6 +160,20 @@ def vectors(
     return X, columns
 
 
+def finite_vectors(path: str, header: HeaderChoice, names: list[str] | None) -> AnyArray:
+    """`vectors` that are all read, and hold neither NaN nor infinity."""
+    return tables.check_finite(vectors(path, header, names)[0], path)
+
+
+def texts(source: str, path: str, header: HeaderChoice = None) -> list[str]:
+    """Texts of points, one each: the lines of a file, or a column of the points' own file."""
+    if Path(source).suffix == ".txt":  # commas are part of the text
+        return tables.checked_path(source, "text", (".txt",)).read_text("utf-8").splitlines()
+    if Path(source).is_file():
+        return names(source, header)
+    return [str(value) for value in tables.take_labels(path, source, "text", header).values]
+
+
 def vectors_by_id(
     path: str, header: HeaderChoice, names: list[str] | None, index: "AnyIndex"
 ) -> "AnyArray | ById":

@@ -7,33 +7,39 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from auxhash.cli.output import bits_option, json_option, number, show
+from auxhash.cli.output import DEFAULT_LABEL, bits_option, json_option, number, show
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
     from auxhash.codes import Packed
+    from auxhash.compute.arrays import AnyArray
+    from auxhash.compute.neighbors import Metric
+    from auxhash.learn.hasher import Hasher
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 8  # lines of a curve
 MAX_COLUMNS = 60  # of a curve
+POINTS = (".npz", ".csv", ".parquet", ".fvecs", ".bvecs")  # files of points alone
 
 
 @click.command()
 @click.argument("file")
-@click.option("--model", help="Compare codes with those of this model's training points.")
+@click.option("--model", help="Compare codes, or points, with this model's training points.")
 @bits_option
 @json_option
 def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> None:
-    """Tell what FILE is: a model, codes or an index.
+    """Tell what FILE is: a model, codes, an index or, with --model, points.
 
     For a model: how it was trained, with the curve of its loss. For codes: how balanced the bits
     are (+1 in 1/2 of the codes is best) and how many are effective (the entropy of the codes); with
-    --model, also the same for the codes of its training points.
+    --model, also the same for the codes of its training points. For points: the same of their
+    codes, and which share of their nearest neighbours these codes find.
 
     \b
     Examples:
       auxhash inspect model.safetensors
       auxhash inspect codes.npy --model model.safetensors
+      auxhash inspect new.npy --model model.safetensors
       auxhash inspect codes.index
     """
     from auxhash.files.writing import check_regular
@@ -43,7 +49,7 @@ def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> No
     check_regular(path, "what can be inspected")
     if is_index(path):
         _inspect_index(file, as_json)
-    elif path.suffix == ".npy":
+    elif path.suffix == ".npy" or (model is not None and path.suffix in POINTS):
         _inspect_codes(file, model, bits, as_json)
     else:
         _inspect_model(file, as_json)
@@ -123,15 +129,24 @@ def _history_lines(history: Sequence[Any]) -> list[str]:
 def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool) -> None:
     from auxhash.cli import inputs
 
-    hasher = None
+    hasher, X = None, None
     if model is not None:
         from auxhash.learn.loading import load
 
         hasher = load(model)
         bits = hasher.n_bits if bits is None else bits
-    packed, n_bits = inputs.codes(path, bits)
+    try:
+        if Path(path).suffix in POINTS:
+            raise inputs.NoCodesError
+        packed, n_bits = inputs.codes(path, bits)
+    except inputs.NoCodesError:
+        if hasher is None:
+            raise
+        X = inputs.points_for(hasher, path, None, DEFAULT_LABEL).all()
+        packed, n_bits = hasher.encode(X), hasher.n_bits
     now = _about_bits(packed, n_bits)
-    result = {"file": path, "kind": "codes", "codes": len(packed), "bits": n_bits, **now}
+    kind = "codes" if X is None else "points"
+    result = {"file": path, "kind": kind, "codes": len(packed), "bits": n_bits, **now}
     lines = [f"{path}: {count(len(packed), 'code')} of {count(n_bits, 'bit')}", *_bit_lines(now)]
     if hasher is not None:
         before = _about_bits(hasher.codes_, n_bits)
@@ -148,7 +163,26 @@ def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool
             f"bit {most} changed most: +1 in {before['balance'][most]:.2f} of the codes then, "
             f"in {now['balance'][most]:.2f} now"
         )
+        if X is not None:
+            facts, line = _recall_of(hasher, X)
+            result |= facts
+            lines.append(line)
     show(result, as_json, "\n".join(lines))
+
+
+def _recall_of(hasher: "Hasher", X: "AnyArray") -> tuple[dict[str, Any], str]:
+    """Recall of these points among themselves, beside what the model promises if it does."""
+    from auxhash.search.metrics.recall import drift, expected_recall
+
+    metric: Metric = getattr(hasher, "metric", "cosine")
+    now = expected_recall(hasher.encode, hasher.decision_function, X, metric=metric)
+    if not now:
+        return {}, f"recall is not measured: {count(len(X), 'point')} are too few"
+    facts: dict[str, Any] = {"recall": [vars(each) for each in now]}
+    change = drift(getattr(hasher, "expected_recall_", ()), now)
+    if change is None:
+        return facts, f"recall of these points: {now[-1]}"
+    return facts | {"change": change.change, "lower": change.lower}, str(change)
 
 
 def _inspect_index(path: str, as_json: bool) -> None:

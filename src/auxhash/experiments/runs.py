@@ -106,10 +106,13 @@ def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays
     """Fit; return facts, packed codes of train, base and query, and the bytes of a model file.
 
     The two-step codes that MAC started from are kept, too: the two-step method needs no run.
+    Raises KeyboardInterrupt where Ctrl-C stopped the training.
     """
     options = {"affinity": pairs} if learns_from_pairs(hasher) else {}
     began = clock.seconds()
     hasher.fit(data.train.X, data.train.y, **options)
+    if getattr(hasher, "interrupted_", False):
+        raise KeyboardInterrupt  # what was learnt until then is no result, and is not kept
     trained = clock.seconds() - began
     points = {name: getattr(data, name).X for name in PARTS}
     began = clock.seconds()

@@ -64,6 +64,7 @@ class NeighborHash(Hasher):
         hash_function_: the learnt hash function.
         history_: list of `training.ranking.RankStep`: the rank that a neighbour typically has.
         n_learnt_: points learnt from.
+        held_out_: rows of the points that were not, beyond `max_points`; not saved.
         codes_: packed codes of the points that `fit` was given, in their order.
         device_: where the gradient steps were made, "cpu" or "cuda".
         interrupted_: whether Ctrl-C stopped the training.
@@ -72,6 +73,7 @@ class NeighborHash(Hasher):
     hash_function_: HashFunction
     history_: list[RankStep]
     n_learnt_: int
+    held_out_: Numbers
     device_: str
     interrupted_: bool
 
@@ -148,6 +150,7 @@ class NeighborHash(Hasher):
         self.hash_function_ = result.h
         self.history_ = result.history
         self.n_learnt_ = result.n_learnt
+        self.held_out_ = result.held_out
         self.interrupted_ = result.interrupted
         self.labels_ = labels
         self.fingerprint_ = fingerprint(points, labels)

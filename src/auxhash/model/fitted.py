@@ -21,8 +21,8 @@ from auxhash.model import modelfile
 from auxhash.model.encoding import check, encode, to_trust
 from auxhash.model.modelfile import StoredModel
 
-# Fitted attributes: the pairs, which are large and useless without the points; MAC's start.
-NOT_SAVED = ("affinity_", "two_step_")
+# Fitted attributes: pairs and rows, useless without the points; MAC's start.
+NOT_SAVED = ("affinity_", "two_step_", "held_out_")
 # Parameters that can be data, which other people may not want in a file, and as what.
 OF_DATA = {"init": "codes", "validation": "points"}
 TIMES = ("seconds", "z_seconds", "h_seconds")  # fields of a step that models do not hold
