@@ -188,7 +188,8 @@ def _compare_neighbors(
     if settings["queries"]:
         columns = None if isinstance(points, Dataset) else points.columns
         queries = inputs.finite_vectors(settings["queries"], header, columns)
-    names = inputs.texts(text, points.name, header) if text else None
+    n_points = len(points.base if isinstance(points, Dataset) else points)
+    names = inputs.texts(text, points.name, n_points, header) if text else None
     comparison = compare_neighbors(
         points if isinstance(points, Dataset) else points.all(),
         chosen or None,
@@ -208,7 +209,8 @@ def _compare_neighbors(
     if page is None:
         _show_comparison(comparison, as_json, COLUMNS)
         return
-    write_page(comparison, page, used_command(), names, names if queries is None else None)
+    others = queries is not None or isinstance(points, Dataset)  # are searched for
+    write_page(comparison, page, used_command(), names, None if others else names)
     line = f"The same with curves, and what queries find: {page}"
     _show_comparison(comparison, as_json, COLUMNS, line, page=str(page))
 

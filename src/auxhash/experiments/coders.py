@@ -101,7 +101,7 @@ class HasherCoder:
         return rankings_of(self.hasher, queries, codes)
 
 
-class Signs:
+class SignBits:
     """One bit per feature: its sign."""
 
     def __init__(self, n_features: int) -> None:
@@ -136,7 +136,10 @@ class PQ:
 
     def _learn(self, X: Single) -> None:
         self.quantizer = self._quantizer(X.shape[1])
-        self.quantizer.train(X)
+        iterations, self.quantizer.cp.niter = self.quantizer.cp.niter, 1
+        for _ in deadline.each(range(iterations)):  # one by one, so that a limit is kept
+            self.quantizer.train(X)
+            self.quantizer.train_type = import_faiss().ProductQuantizer.Train_hot_start
 
     def _quantizer(self, n_features: int) -> Any:
         quantizer = import_faiss().ProductQuantizer(n_features, self.n_bytes, 8)
@@ -177,7 +180,7 @@ class OPQ(PQ):
         self.rotation = faiss.OPQMatrix(X.shape[1], self.n_bytes)
         self.rotation.pq = inner = self._quantizer(X.shape[1])
         self.rotation.niter = 1
-        for _ in deadline.each(range(OPQ_ITERATIONS)):  # one by one, so that a limit is kept
+        for _ in deadline.each(range(OPQ_ITERATIONS)):
             self.rotation.train(X)
             inner.train_type = faiss.ProductQuantizer.Train_hot_start
             self.rotation.niter_pq_0 = self.rotation.niter_pq

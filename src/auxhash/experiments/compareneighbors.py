@@ -22,7 +22,7 @@ from auxhash.compute.version import __version__
 from auxhash.compute.words import count
 from auxhash.experiments import coders, runs
 from auxhash.experiments.cells import Cell, Cells, Configuration, Memory
-from auxhash.experiments.coders import Coder, HasherCoder, Signs
+from auxhash.experiments.coders import Coder, HasherCoder, SignBits
 from auxhash.experiments.comparison import NONE, ComparedRows, in_turn, several
 from auxhash.experiments.datasets.dataset import Dataset, Points, draw
 from auxhash.experiments.entries import (
@@ -58,7 +58,7 @@ MILLION = 1_000_000
 # From cheap to expensive, so that a time limit leaves out as few as it can.
 SIGNS = "signs"
 OTHERS: dict[str, Any] = {  # than hashers; each is made of a number of bytes
-    SIGNS: Signs,
+    SIGNS: SignBits,
     "PQ": coders.PQ,
     "RaBitQ": coders.RaBitQ,
     "OPQ": coders.OPQ,
@@ -196,26 +196,26 @@ def compare_neighbors(
     cells = Memory() if folder is None else Cells(folder)
     left_out: dict[str, str] = {}
     done: list[tuple[CoderJob, Cell]] = []
-    began = clock.seconds()
-    with context.using(n_jobs=n_jobs):
-        search = prepared(data, queries, metric, n_train, n_base, seed, name)
-        jobs = _jobs(search, methods, sizes, seed, n_jobs, device)
 
-        def run(job: CoderJob) -> None:
-            try:
-                with deadline.within(limit - (clock.seconds() - began)):
-                    deadline.check()
-                    done.append((job, _obtained(job, search, cells)))
-            except deadline.DeadlineError:
-                left_out[str(job)] = f"not done within {seconds:g} s"
-            except ImportError:
-                left_out[job.name] = "faiss is not installed (auxhash[faiss])"
-            except ValueError as error:
-                left_out[str(job)] = str(error)
-            except Exception as error:  # one method that fails must not stop the others
-                left_out[str(job)] = traceback.format_exception_only(error)[-1].strip()
+    def run(job: CoderJob) -> None:
+        try:
+            deadline.check()
+            done.append((job, _obtained(job, search, cells)))
+        except deadline.DeadlineError:
+            left_out[str(job)] = f"not done within {seconds:g} s"
+        except ImportError:
+            left_out[job.name] = "faiss is not installed (auxhash[faiss])"
+        except ValueError as error:
+            left_out[str(job)] = str(error)
+        except Exception as error:  # one method that fails must not stop the others
+            left_out[str(job)] = traceback.format_exception_only(error)[-1].strip()
 
-        in_turn(jobs, str, run, verbose)
+    with context.using(n_jobs=n_jobs), deadline.within(limit):
+        try:
+            search = prepared(data, queries, metric, n_train, n_base, seed, name)
+        except deadline.DeadlineError:
+            raise ValueError(f"the true neighbours were not found within {seconds:g} s") from None
+        in_turn(_jobs(search, methods, sizes, seed, n_jobs, device), str, run, verbose)
     if not done:
         why = "; ".join(f"{job}: {reason}" for job, reason in left_out.items())
         raise ValueError(f"no method could be measured: {why}")
@@ -263,7 +263,9 @@ def prepared(
         f"{name}: {count(len(X), 'point')} of {count(X.shape[1], 'feature')}; {len(base):,} are "
         f"searched for {count(len(asked), 'query')} ({origin})"
     )
-    parts = [_single(X[train], metric), _single(X[base], metric), _single(Q[asked], metric)]
+    asker = name if queries is None else "queries"
+    drawn_rows = (X, train, name), (X, base, name), (Q, asked, asker)
+    parts = [_single(points, rows, metric, role) for points, rows, role in drawn_rows]
     began = clock.seconds()
     near = nearest(parts[1], parts[2], min(NEAREST, len(base)))[0]
     ms = 1000 * (clock.seconds() - began) / len(asked)
@@ -273,12 +275,13 @@ def prepared(
     return Search(drawn, metric, len(X), base, asked, ms)
 
 
-def _single(X: AnyArray, metric: Metric) -> Single:
-    """Points in single precision, for cosine scaled to length 1."""
-    with np.errstate(over="ignore"):
-        points = np.asarray(normalized(X) if metric == "cosine" else X, np.float32)
-    if not np.isfinite(points).all():
-        raise checks.ArgumentError("points must be finite numbers that float32 can hold")
+def _single(X: AnyArray, rows: Numbers, metric: Metric, name: str) -> Single:
+    """Rows of X in single precision, for cosine scaled to length 1."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        points = np.asarray(normalized(X[rows]) if metric == "cosine" else X[rows], np.float32)
+    bad = rows[~np.isfinite(points).all(axis=1)]
+    if len(bad):
+        raise checks.ArgumentError(f"{name} must hold finite numbers; row {bad[0]} does not")
     return points
 
 
@@ -311,7 +314,9 @@ def _jobs(
     for name, method in listed:
         if _is_other(method):
             for n in [-(-n_features // 8)] if method == SIGNS else sizes:
-                make = partial(Signs, n_features) if method == SIGNS else partial(OTHERS[method], n)
+                make = (
+                    partial(SignBits, n_features) if method == SIGNS else partial(OTHERS[method], n)
+                )
                 same = {"data": mark, "method": method, "bytes": n, "seed": seed}
                 jobs.append(CoderJob(name, n, make, same | {"version": __version__}))
             continue

@@ -15,7 +15,7 @@ from auxhash.compute.checks import ArgumentError, integer
 NONE = "-"  # in a table, where there is no number
 WIDE = ("method", "own", "failed")  # columns whose text may take several lines
 
-Job = TypeVar("Job")
+AnyJob = TypeVar("AnyJob")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,10 @@ class ComparedRows:
 
 
 def in_turn(
-    jobs: Sequence[Job], name: Callable[[Job], str], run: Callable[[Job], None], verbose: int
+    jobs: Sequence[AnyJob],
+    name: Callable[[AnyJob], str],
+    run: Callable[[AnyJob], None],
+    verbose: int,
 ) -> None:
     """Run the jobs one after the other, with a progress bar that names the current one."""
     description = TextColumn("{task.description}", markup=False)

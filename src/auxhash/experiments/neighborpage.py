@@ -19,7 +19,7 @@ from auxhash.experiments.svg import Plot, Series
 from auxhash.files.writing import writing
 
 MAX_TEXT = 200  # characters of a point that are shown
-SHOWN_BYTES = 16  # of the codes whose hits are shown, or the next smaller ones
+SHOWN_BYTES = 16  # at most, of the codes whose hits are shown; larger where there are no smaller
 
 
 def write_page(
@@ -30,9 +30,6 @@ def write_page(
     query_names: Sequence[str] | None = None,
 ) -> None:
     """Write the page; points and queries are called by their names, or else by their rows."""
-    n_points = comparison.search.n_points
-    if names is not None and len(names) != n_points:
-        raise ValueError(f"there must be {n_points:,} texts, one per point, got {len(names):,}")
     columns, rows = comparison.texts()
     content = FigureContent(
         (),
@@ -79,15 +76,15 @@ def _series(comparison: NeighborComparison, measure: str) -> list[Series]:
 def _examples(
     comparison: NeighborComparison, names: Sequence[str] | None, query_names: Sequence[str] | None
 ) -> Sequence[QueryExample]:
-    """The first queries; of each method its best distance, at one size, or signs at their own."""
+    """The first queries, and what each method finds by its best distance at one size."""
     search = comparison.search
-    sizes = sorted({n for _, _, n in comparison.first if n <= SHOWN_BYTES} or {0})
     best: dict[str, tuple[str, str, int]] = {}
-    for row in comparison.rows:  # the best first within a size
+    for row in comparison.rows:  # by size, the best first within each
         key = row["method"], row["distance"], row["bytes"]
-        own = {n for method, _, n in comparison.first if method == row["method"]}
-        if key in comparison.first and (row["bytes"] == sizes[-1] or len(own) == 1):
-            best.setdefault(row["method"], key)
+        known = best.get(row["method"])
+        larger = known is not None and known[2] < row["bytes"] <= SHOWN_BYTES
+        if key in comparison.first and (known is None or larger):
+            best[row["method"]] = key
 
     def called(position: int) -> str:
         row = int(search.base_rows[position])

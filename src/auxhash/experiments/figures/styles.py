@@ -51,12 +51,12 @@ STYLES = {
     "SDH": Style("indigo", "circle"),
     "ILH": Style("wine", "down-open", SHORT),
     "free codes": Style("green", "diamond"),
-    "NeighborHash, network": Style("vermillion", "circle"),
-    "NeighborHash, linear": Style("indigo", "square"),
+    "NeighborHash, network": Style("vermillion", "diamond"),
+    "NeighborHash, linear": Style("indigo", "up"),
     "signs": Style("ink", "cross"),
     "PQ": Style("blue", "down"),
     "OPQ": Style("sky", "diamond"),
-    "RaBitQ": Style("orange", "square"),
+    "RaBitQ": Style("orange", "up"),
 }
 OTHERWISE = Style("muted", "down-open")
 
