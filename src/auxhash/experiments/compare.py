@@ -223,7 +223,7 @@ def compare_labels(
     jobs = [
         _Job(entry, b, seed, *settings) for seed in every_seed for b in lengths for entry in chosen
     ]
-    in_turn(jobs, str, run, verbose)
+    in_turn(jobs, run, verbose)
     return Comparison(rows, _protocol(data, shared, chosen, lengths, every_seed, ranks))
 
 

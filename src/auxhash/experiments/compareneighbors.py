@@ -55,14 +55,13 @@ TIMED = 100  # queries whose search is timed
 SHOWN = 10  # queries whose first points are kept, to be shown
 MILLION = 1_000_000
 
-# From cheap to expensive, so that a time limit leaves out as few as it can.
 SIGNS = "signs"
-OTHERS: dict[str, Any] = {  # than hashers; each is made of a number of bytes
-    SIGNS: SignBits,
+QUANTIZERS: dict[str, Callable[[int, int], Coder]] = {  # of a number of bytes and a seed
     "PQ": coders.PQ,
     "RaBitQ": coders.RaBitQ,
     "OPQ": coders.OPQ,
 }
+# From cheap to expensive, so that a time limit leaves out as few as it can.
 DEFAULT_METHODS = (SIGNS, "ITQ", "PQ", "RaBitQ", LINEAR, "OPQ", NETWORK)
 EXACT = "vectors"  # the row of reference
 MEASURES = (*(f"{NEAREST}@{k}" for k in FIRST), *(f"R@{k}" for k in FIRST_OF_ONE))
@@ -215,7 +214,7 @@ def compare_neighbors(
             search = prepared(data, queries, metric, n_train, n_base, seed, name)
         except deadline.DeadlineError:
             raise ValueError(f"the true neighbours were not found within {seconds:g} s") from None
-        in_turn(_jobs(search, methods, sizes, seed, n_jobs, device), str, run, verbose)
+        in_turn(_jobs(search, methods, sizes, seed, n_jobs, device), run, verbose)
     if not done:
         why = "; ".join(f"{job}: {reason}" for job, reason in left_out.items())
         raise ValueError(f"no method could be measured: {why}")
@@ -294,44 +293,61 @@ def _jobs(
     device: DeviceName,
 ) -> list[CoderJob]:
     """All methods at all sizes; signs at the only size that they have."""
-    n_features = search.data.base.X.shape[1]
-    mark = in_words([search.metric, *(getattr(search.data, part).X for part in runs.PARTS)])
-    chosen: Any = DEFAULT_METHODS if methods is None else methods
-    if isinstance(chosen, (str, Hasher)):
-        chosen = [chosen]
-    if not isinstance(chosen, Iterable):
-        raise checks.ArgumentError(f"methods must be names or hashers, got {shown(chosen)}")
-    named = chosen if isinstance(chosen, Mapping) else None
-    listed = [(name, name if named is None else named[name]) for name in chosen]
-    for _, method in listed:
-        if isinstance(method, str) and method not in (*OTHERS, *METHODS, *BY_NAME):
-            raise checks.unknown("method", method, (*OTHERS, *BY_NAME, *METHODS), "a hasher")
-    hashers: Any = {n: m for n, m in listed if not _is_other(m)} if named else None
-    hashers = [m for _, m in listed if not _is_other(m)] if hashers is None else hashers
+    listed = _listed(DEFAULT_METHODS if methods is None else methods)
+    # A mapping's names are the user's; otherwise, hashers of one class are told apart.
+    named = isinstance(methods, Mapping)
+    hashers = [(name, method) for name, method in listed if not _is_other(method)]
+    known = dict(hashers) if named else [method for _, method in hashers]
     shared = Shared(metric=search.metric)
-    known = iter(entries(hashers, shared) if hashers or not listed else ())
+    prepared_hashers = iter(entries(known, shared) if hashers or not listed else ())
+    mark = in_words([search.metric, *(getattr(search.data, part).X for part in runs.PARTS)])
+    n_features = search.data.base.X.shape[1]
     jobs = []
     for name, method in listed:
-        if _is_other(method):
-            for n in [-(-n_features // 8)] if method == SIGNS else sizes:
-                make = (
-                    partial(SignBits, n_features) if method == SIGNS else partial(OTHERS[method], n)
-                )
-                same = {"data": mark, "method": method, "bytes": n, "seed": seed}
-                jobs.append(CoderJob(name, n, make, same | {"version": __version__}))
-            continue
-        entry = next(known)
-        for n in sizes:
-            same = entry.configuration(mark, 8 * n, seed, device) | {"measured": "neighbours"}
-            make = partial(_hashed, entry, 8 * n, seed, n_jobs, device)
-            jobs.append(CoderJob(entry.name, n, make, same))
+        if method == SIGNS:
+            n = -(-n_features // 8)
+            jobs.append(_other_job(name, SIGNS, n, partial(SignBits, n_features), mark, seed))
+        elif _is_other(method):
+            jobs += [
+                _other_job(name, method, n, partial(QUANTIZERS[method], n, seed), mark, seed)
+                for n in sizes
+            ]
+        else:
+            entry = next(prepared_hashers)
+            for n in sizes:
+                same = entry.configuration(mark, 8 * n, seed, device) | {"measured": "neighbours"}
+                make = partial(_hashed, entry, 8 * n, seed, n_jobs, device)
+                jobs.append(CoderJob(entry.name, n, make, same))
     if len({str(job) for job in jobs}) < len(jobs):
         raise checks.ArgumentError("methods must be named once each")
     return jobs
 
 
+def _listed(methods: Any) -> list[tuple[str, Any]]:
+    """Names and methods; raises for names that are not known."""
+    if isinstance(methods, (str, Hasher)):
+        methods = [methods]
+    if not isinstance(methods, Iterable):
+        raise checks.ArgumentError(f"methods must be names or hashers, got {shown(methods)}")
+    every = SIGNS, *QUANTIZERS, *BY_NAME, *METHODS
+    named = methods if isinstance(methods, Mapping) else {}
+    listed = [(name, named.get(name, name)) for name in methods]
+    for _, method in listed:
+        if isinstance(method, str) and method not in every:
+            raise checks.unknown("method", method, every, "a hasher")
+    return listed
+
+
+def _other_job(
+    name: str, method: str, n_bytes: int, make: Callable[[], Coder], mark: str, seed: int
+) -> CoderJob:
+    same = {"data": mark, "method": method, "bytes": n_bytes, "seed": seed, "version": __version__}
+    return CoderJob(name, n_bytes, make, same)
+
+
 def _is_other(method: object) -> bool:
-    return isinstance(method, str) and method in OTHERS
+    """Return True for what is no hasher."""
+    return isinstance(method, str) and (method == SIGNS or method in QUANTIZERS)
 
 
 def _hashed(entry: Entry, *setup: Any) -> Coder:

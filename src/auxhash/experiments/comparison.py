@@ -56,7 +56,6 @@ class ComparedRows:
 
 def in_turn(
     jobs: Sequence[AnyJob],
-    name: Callable[[AnyJob], str],
     run: Callable[[AnyJob], None],
     verbose: int,
 ) -> None:
@@ -66,7 +65,7 @@ def in_turn(
     with Progress(*columns, disable=not verbose) as bar:
         task = bar.add_task("", total=len(jobs))
         for job in jobs:
-            bar.update(task, description=name(job))
+            bar.update(task, description=str(job))
             run(job)
             bar.advance(task)
 
