@@ -15,6 +15,7 @@ from auxhash.codes import Packed, pack, sign
 from auxhash.compute import deadline, threads
 from auxhash.compute.arrays import AnyArray, Array, Numbers, Single
 from auxhash.compute.faiss import import_faiss
+from auxhash.experiments import runs
 from auxhash.search.index import HammingIndex
 from auxhash.search.metrics import ranks
 from auxhash.search.metrics.ranks import NeighborRanks
@@ -89,9 +90,7 @@ class HasherCoder:
         self.hasher = hasher
 
     def fit(self, X: AnyArray) -> None:
-        self.hasher.fit(X)
-        if getattr(self.hasher, "interrupted_", False):
-            raise KeyboardInterrupt  # what was learnt until then is no result
+        runs.fit(self.hasher, X)
 
     def encode(self, X: AnyArray) -> Packed:
         codes: Packed = self.hasher.encode(X)

@@ -193,7 +193,7 @@ def compare_neighbors(
     sizes = several("n_bytes", n_bytes, 1, MAX_BYTES)
     limit = math.inf if seconds is None else checks.number("seconds", seconds, 0, strict=True)
     cells = Memory() if folder is None else Cells(folder)
-    left_out: dict[str, str] = {}
+    left_out: list[tuple[str, CoderJob]] = []  # with the reason
     done: list[tuple[CoderJob, Cell]] = []
 
     def run(job: CoderJob) -> None:
@@ -201,13 +201,11 @@ def compare_neighbors(
             deadline.check()
             done.append((job, _obtained(job, search, cells)))
         except deadline.DeadlineError:
-            left_out[str(job)] = f"not done within {seconds:g} s"
-        except ImportError:
-            left_out[job.name] = "faiss is not installed (auxhash[faiss])"
-        except ValueError as error:
-            left_out[str(job)] = str(error)
+            left_out.append((f"not done within {seconds:g} s", job))
+        except (ImportError, ValueError) as error:
+            left_out.append((str(error), job))
         except Exception as error:  # one method that fails must not stop the others
-            left_out[str(job)] = traceback.format_exception_only(error)[-1].strip()
+            left_out.append((traceback.format_exception_only(error)[-1].strip(), job))
 
     with context.using(n_jobs=n_jobs), deadline.within(limit):
         try:
@@ -216,8 +214,7 @@ def compare_neighbors(
             raise ValueError(f"the true neighbours were not found within {seconds:g} s") from None
         in_turn(_jobs(search, methods, sizes, seed, n_jobs, device), run, verbose)
     if not done:
-        why = "; ".join(f"{job}: {reason}" for job, reason in left_out.items())
-        raise ValueError(f"no method could be measured: {why}")
+        raise ValueError(f"no method could be measured: {_in_words(left_out)}")
     rows = [row for job, cell in done for row in _rows(job, cell, search)]
     protocol = _protocol(search, rows, left_out, seed)
     first = {
@@ -432,7 +429,10 @@ def _ranked(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _protocol(
-    search: Search, rows: Sequence[dict[str, Any]], left_out: Mapping[str, str], seed: int
+    search: Search,
+    rows: Sequence[dict[str, Any]],
+    left_out: Sequence[tuple[str, CoderJob]],
+    seed: int,
 ) -> dict[str, Any]:
     data = search.data
     error = max(row["error"] for row in rows)
@@ -456,5 +456,17 @@ def _protocol(
         "seed": seed,
     }
     if left_out:
-        protocol["left out"] = "; ".join(f"{job}: {reason}" for job, reason in left_out.items())
+        protocol["left out"] = _in_words(left_out)
     return protocol
+
+
+def _in_words(left_out: Sequence[tuple[str, CoderJob]]) -> str:
+    """Each reason, after the methods and sizes that it holds for."""
+    groups: dict[str, dict[str, list[str]]] = {}
+    for reason, job in left_out:
+        groups.setdefault(reason, {}).setdefault(job.name, []).append(f"{job.n_bytes:,}")
+    lines = []
+    for reason, jobs in groups.items():
+        which = [f"{name} ({', '.join(sizes)} bytes)" for name, sizes in jobs.items()]
+        lines.append(f"{', '.join(which)}: {reason}")
+    return "; ".join(lines)
