@@ -445,7 +445,7 @@ def _protocol(
     }
     if search.n_points > len(data.base) + len(data.query):
         protocol["not all"] = (
-            f"recall falls as points are added: among all {search.n_points:,} it is lower"
+            f"recall depends on how many points are searched: among {search.n_points:,} it differs"
         )
     if len(data.train) < len(data.base):
         protocol["learnt from a part"] = "codes that are learnt from more points are better"

@@ -56,7 +56,7 @@ STYLES = {
     "signs": Style("ink", "cross"),
     "PQ": Style("blue", "down"),
     "OPQ": Style("sky", "diamond"),
-    "RaBitQ": Style("orange", "up"),
+    "RaBitQ": Style("orange", "square-open"),
 }
 OTHERWISE = Style("muted", "down-open")
 

@@ -16,7 +16,7 @@ NEAREST = 10  # neighbours of a query that codes should find
 FIRST = (10, 100, 1000)  # points among which they are looked for
 FIRST_OF_ONE = (1, 10, 100)  # the same for the nearest neighbour alone
 MIN_POINTS = 2 * NEAREST  # to hold queries out of, and have neighbours left
-# Recall falls with the number of points, so that only figures of the same number compare.
+# Recall depends on the number of points, so that only figures of the same number compare.
 BASE_SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 MAX_HELD_OUT = 500  # queries of `expected_recall`
 HELD_OUT_SHARE = 20  # one point in so many is a query
