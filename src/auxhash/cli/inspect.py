@@ -4,38 +4,43 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from auxhash.cli.output import bits_option, json_option, number, show
+from auxhash.cli.output import DEFAULT_LABEL, bits_option, json_option, number, show
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
     from auxhash.codes import Packed
+    from auxhash.compute.arrays import AnyArray
+    from auxhash.compute.neighbors import Metric
     from auxhash.model.model import Model
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 8  # lines of a curve
 MAX_COLUMNS = 60  # of a curve
+POINTS = (".npz", ".csv", ".parquet", ".fvecs", ".bvecs")  # files of points alone
 
 
 @click.command()
 @click.argument("file")
-@click.option("--model", help="Compare codes with those of this model's training points.")
+@click.option("--model", help="Compare codes, or points, with this model's training points.")
 @bits_option
 @json_option
 def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> None:
-    """Tell what FILE is: a model, codes or an index.
+    """Tell what FILE is: a model, codes, an index or, with --model, points.
 
     For a model: how it was trained, with the curve of its loss. For codes: how balanced the bits
     are (+1 in 1/2 of the codes is best) and how many are effective (the entropy of the codes); with
-    --model, also the same for the codes of its training points.
+    --model, also the same for the codes of its training points. For points: the same of their
+    codes, and which share of their nearest neighbours these codes find.
 
     \b
     Examples:
       auxhash inspect model.safetensors
       auxhash inspect codes.safetensors --model model.safetensors
+      auxhash inspect new.npy --model model.safetensors
       auxhash inspect codes.index
     """
     from auxhash.cli.kinds import CODES, kind_of
@@ -46,7 +51,11 @@ def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> No
     check_regular(path, "what can be inspected")
     if is_index(path):
         _inspect_index(file, as_json)
-    elif path.suffix == ".npy" or kind_of(path) == CODES:
+    elif (
+        path.suffix == ".npy"
+        or (model is not None and path.suffix in POINTS)
+        or kind_of(path) == CODES
+    ):
         _inspect_codes(file, model, bits, as_json)
     else:
         _inspect_model(file, as_json)
@@ -69,7 +78,7 @@ def _inspect_model(path: str, as_json: bool) -> None:
         "points": learnt.n_points,
         "data": learnt.data,
         "parameters": learnt.parameters,
-        "expected": learnt.expected,
+        "expected_recall": [vars(each) for each in learnt.expected],
         "training_codes": bits,
         "loss": learnt.loss,
         "history": [vars(step) for step in history],
@@ -83,7 +92,8 @@ def _inspect_model(path: str, as_json: bool) -> None:
     if model.image_feature:
         facts.append(f"feature of pictures: {model.image_feature}")
     facts.append(", ".join(f"{name}={value}" for name, value in learnt.parameters.items()))
-    facts += [f"expected {name}: {value:.3f}" for name, value in learnt.expected.items()]
+    if learnt.expected:
+        facts.append(f"recall to expect of other points: {learnt.expected[-1]}")
     if bits is not None:
         facts += ["", "codes of the training points", *_bit_lines(bits)]
     if history:
@@ -129,17 +139,26 @@ def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool
     from auxhash.cli import inputs
     from auxhash.compute.fingerprint import match
 
-    loaded = None
+    loaded, X = None, None
     if model is not None:
         from auxhash.learn.encoder import load
 
         loaded = load(model)
         bits = loaded.n_bits if bits is None else bits
-    packed, n_bits, fingerprint = inputs.codes(path, bits)
+    try:
+        if Path(path).suffix in POINTS:
+            raise inputs.NoCodesError
+        packed, n_bits, fingerprint = inputs.codes(path, bits)
+    except inputs.NoCodesError:
+        if loaded is None:
+            raise
+        X = inputs.points_for(loaded, path, None, DEFAULT_LABEL).all()
+        packed, n_bits, fingerprint = loaded.encode(X), loaded.n_bits, loaded.fingerprint
     if loaded is not None:
         match(path, fingerprint, f"the codes of {model}", loaded.fingerprint)
     now = _about_bits(packed, n_bits)
-    result = {"file": path, "kind": "codes", "codes": len(packed), "bits": n_bits}
+    kind = "codes" if X is None else "points"
+    result = {"file": path, "kind": kind, "codes": len(packed), "bits": n_bits}
     result |= {"fingerprint": fingerprint, **now}
     lines = [f"{path}: {count(len(packed), 'code')} of {count(n_bits, 'bit')}"]
     lines += [_made_by(fingerprint), *_bit_lines(now)]
@@ -160,7 +179,26 @@ def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool
             f"bit {most} changed most: +1 in {before['balance'][most]:.2f} of the codes then, "
             f"in {now['balance'][most]:.2f} now"
         )
+        if X is not None:
+            facts, line = _recall_of(loaded, X)
+            result |= facts
+            lines.append(line)
     show(result, as_json, "\n".join(lines))
+
+
+def _recall_of(model: "Model", X: "AnyArray") -> tuple[dict[str, Any], str]:
+    """Recall of these points among themselves, beside what the model promises if it does."""
+    from auxhash.search.metrics.recall import drift, expected_recall
+
+    metric = cast("Metric", model.metric or "cosine")
+    now = expected_recall(model.encode, model.decision_function, X, metric=metric)
+    if not now:
+        return {}, f"recall is not measured: {count(len(X), 'point')} are too few"
+    facts: dict[str, Any] = {"recall": [vars(each) for each in now]}
+    change = drift(model.learnt.expected, now)
+    if change is None:
+        return facts, f"recall of these points: {now[-1]}"
+    return facts | {"change": change.change, "lower": change.lower}, str(change)
 
 
 def _inspect_index(path: str, as_json: bool) -> None:

@@ -5,6 +5,7 @@ A run keeps codes, the model and facts, never features: all measures are compute
 
 import os
 import platform
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from auxhash.experiments.cells import Configuration
 from auxhash.experiments.datasets.dataset import Dataset
 from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, AffinityHash
 from auxhash.learn.hasher import Hasher
+from auxhash.learn.training.interrupt import TrainingInterrupted
 from auxhash.mac import affinity, hashfunctions, losses
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.hashfunctions.step import POINTS_PER_CHUNK
@@ -104,10 +106,11 @@ def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays
     """Fit; return facts, packed codes of train, base and query, and the bytes of a model file.
 
     The two-step codes that MAC started from are kept, too: the two-step method needs no run.
+    Raises KeyboardInterrupt where Ctrl-C stopped the training.
     """
     options = {"affinity": pairs} if learns_from_pairs(hasher) else {}
     began = clock.seconds()
-    hasher.fit(data.train.X, data.train.y, **options)
+    fit(hasher, data.train.X, data.train.y, **options)
     trained = clock.seconds() - began
     points = {name: getattr(data, name).X for name in PARTS}
     began = clock.seconds()
@@ -128,6 +131,15 @@ def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     return facts, codes
+
+
+def fit(hasher: Hasher, *points: Any, **options: Any) -> None:
+    """Fit; raise KeyboardInterrupt after Ctrl-C: what was learnt until then is no result."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainingInterrupted)
+        hasher.fit(*points, **options)
+    if getattr(hasher, "interrupted_", False):
+        raise KeyboardInterrupt
 
 
 def measure(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
+from itertools import pairwise
 
 WIDTH, HEIGHT = 320, 250
 WIDER = {1: 560, 2: 400}  # of plots that are alone in their row, or two
@@ -17,6 +18,7 @@ LEFT, RIGHT, TOP, BOTTOM = 48, 14, 24, 36  # margins
 HEAD = 5  # pixels of an arrow's head
 MARK = 3.2  # radius of a marker
 MAX_TICKS = 6  # of an axis
+MAX_OWN_TICKS, MIN_APART = 7, 16  # values of x that are ticks, and pixels between them
 MAX_MARKS = 14  # along a line; more would hide it
 
 
@@ -154,8 +156,7 @@ def _frame(plot: Plot, across: Axis, up: Axis) -> str:
         y = up.place(value)
         parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{right}"/>')
         parts.append(_text(LEFT - 5, y + 3.5, short(value), "end"))
-    places = {x for series in plot.series for x in series.x}
-    for value in places if len(places) == 1 else ticks(across.low, across.high, across.log):
+    for value in _across_ticks(plot, across):
         x = across.place(value)
         parts.append(f'<path class="grid" d="M{x:.1f} {TOP}V{bottom}"/>')
         parts.append(_text(x, bottom + 13, short(value), "middle"))
@@ -168,6 +169,16 @@ def _frame(plot: Plot, across: Axis, up: Axis) -> str:
     )
     parts.append(_text((LEFT + right) / 2, 14, plot.title, "middle", "title"))
     return "".join(parts)
+
+
+def _across_ticks(plot: Plot, across: Axis) -> list[float]:
+    """The values of x themselves where they are few and apart, else round numbers."""
+    places = sorted({x for series in plot.series for x in series.x})
+    at = [across.place(x) for x in places]
+    apart = all(right - left >= MIN_APART for left, right in pairwise(at))
+    if 1 <= len(places) <= MAX_OWN_TICKS and apart:
+        return places
+    return ticks(across.low, across.high, across.log)
 
 
 def _text(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:

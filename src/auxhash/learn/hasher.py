@@ -87,6 +87,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
             parameters,
             getattr(self, "loss_", None),
             *about_codes(codes, n_bits),
+            tuple(getattr(self, "expected_recall_", ())),
         )
         return Model(
             self._learnt_function(),
@@ -178,11 +179,11 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model and the estimator to a file, for `auxhash.load`; `model_.save` the first.
 
-        The file holds the parameters and everything learnt except `affinity_`, `two_step_` and the
-        times in `history_`: equal models give equal files. A parameter that is code (a loss given
-        as a function, a solver) or data (the points of `validation`, the codes of `init`) is stored
-        by name only: the loaded model encodes as this one does, but must be given it again, or
-        another, before it is fitted. A Generator is stored in its current state.
+        The file holds the parameters and everything learnt except `affinity_`, `two_step_`,
+        `held_out_` and the times in `history_`: equal models give equal files. A parameter that is
+        code (a loss given as a function, a solver) or data (the points of `validation`, the codes
+        of `init`) is stored by name only: the loaded model encodes as this one does, but must be
+        given it again, or another, before it is fitted. A Generator is stored in its current state.
 
         scikit-learn classifiers are stored through skops (`auxhash[classifiers]`), except those of
         `hash_function="trees"` and of the baselines' defaults. Less usual ones `load` refuses

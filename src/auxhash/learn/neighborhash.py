@@ -25,6 +25,7 @@ from auxhash.mac import hashfunctions
 from auxhash.mac.hashfunctions import HashFunction, NetworkHash, RadialBasis, Scaled, SVMHash, Unit
 from auxhash.model.fitted import check_stored
 from auxhash.model.identity import in_words
+from auxhash.search.expected import ExpectedRecall
 
 NAMES = ("network", "linear", "rbf")
 N_HIDDEN = 1024  # units of a network
@@ -66,6 +67,7 @@ class NeighborHash(Hasher):
         hash_function_: the learnt hash function.
         history_: list of `training.ranking.RankStep`: the rank that a neighbour typically has.
         n_learnt_: points learnt from.
+        held_out_: rows of the points that were not, beyond `max_points`; not saved.
         codes_: packed codes of the points that `fit` was given, in their order.
         device_: where the gradient steps were made, "cpu" or "cuda".
         interrupted_: whether Ctrl-C stopped the training.
@@ -85,6 +87,8 @@ class NeighborHash(Hasher):
     hash_function_: HashFunction = field(init=False)
     history_: list[RankStep] = field(init=False)
     n_learnt_: int = field(init=False)
+    held_out_: Numbers = field(init=False)
+    expected_recall_: list[ExpectedRecall] = field(init=False)
     device_: str = field(init=False)
     interrupted_: bool = field(init=False)
 
@@ -137,6 +141,7 @@ class NeighborHash(Hasher):
         self.hash_function_ = result.h
         self.history_ = result.history
         self.n_learnt_ = result.n_learnt
+        self.held_out_, self.expected_recall_ = result.held_out, []
         self.interrupted_ = result.interrupted
         self.labels_ = labels
         self.data_fingerprint_ = fingerprint(points, labels)

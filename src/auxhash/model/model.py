@@ -48,6 +48,7 @@ from auxhash.mac.hashfunctions.step import (
 from auxhash.model import encoding, modelfile
 from auxhash.model import points as checked
 from auxhash.model.modelfile import StoredModel
+from auxhash.search.expected import ExpectedRecall
 
 KIND = "Model"  # of a file that holds a value and no estimator
 PART = "model"  # of a file: the names of a value's arrays begin so
@@ -72,7 +73,7 @@ class LearntFrom:
     loss: float | None = None  # L(h) on the training affinities
     balance: Array | None = None  # (n_bits,): share of the training points with +1, per bit
     utilization: float | None = None  # effective bits of the codes of the training points
-    expected: Mapping[str, float] = field(default_factory=dict)  # e.g. precision, recall
+    expected: Sequence[ExpectedRecall] = ()  # of held-out points, by the number searched
 
     def check_read(self) -> None:
         for name in ("method", "data"):
@@ -84,11 +85,10 @@ class LearntFrom:
                 checks.number(name, getattr(self, name), -np.inf)
         if self.balance is not None:
             checks.numbers("balance", self.balance, 1)
-        for name in ("parameters", "expected"):
-            if type(getattr(self, name)) is not dict:
-                raise ValueError(f"{name} must be a dict, got {getattr(self, name)!r}")
-        for name, value in self.expected.items():
-            checks.number(name, value, 0)
+        if type(self.parameters) is not dict:
+            raise ValueError(f"parameters must be a dict, got {self.parameters!r}")
+        if not all(isinstance(each, ExpectedRecall) for each in self.expected):
+            raise ValueError(f"expected must be recall, got {self.expected!r}")
 
 
 @register(KIND)

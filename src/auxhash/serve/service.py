@@ -104,7 +104,12 @@ class Service:
             "made_by": made_by,
             "learnt": None
             if learnt is None
-            else {"method": learnt.method, "points": learnt.n_points, "data": learnt.data},
+            else {
+                "method": learnt.method,
+                "points": learnt.n_points,
+                "data": learnt.data,
+                "expected_recall": [vars(each) for each in learnt.expected],
+            },
             "images": self._pictures is not None,
             "keeps_points": self.store.keeps_points,
             "limits": self.limits.of_one_request(),

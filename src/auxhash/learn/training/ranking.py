@@ -82,6 +82,7 @@ class RankResult(NamedTuple):
     h: HashFunction
     history: list[RankStep]
     n_learnt: int  # points that were learnt from
+    held_out: Numbers  # rows of those that were not
     interrupted: bool
 
 
@@ -104,8 +105,11 @@ class RankTraining:
         choosing, preparing, self.rng, measuring = generators
         self.settings, self.checkpoint = settings, checkpoint
         max_points = settings.max_points
+        self.held_out = np.empty(0, np.int64)
         if max_points is not None and nearest is None and len(X) > max_points:
-            X = X[np.sort(choosing.permutation(len(X))[:max_points])]
+            order = choosing.permutation(len(X))
+            self.held_out = np.sort(order[max_points:])
+            X = X[np.sort(order[:max_points])]
         if nearest is None:
             with getting_ready(bool(settings.verbose)) as now:
                 now("nearest neighbours")
@@ -147,7 +151,7 @@ class RankTraining:
                 history.append(step)
         weights = [self.settings.device.fetch(each) for each in self.smooth.weights()]
         h = self.h.moved(weights)
-        return RankResult(h, history, self.n_points, watch.pressed)
+        return RankResult(h, history, self.n_points, self.held_out, watch.pressed)
 
     def _steps(self, history: list[RankStep]) -> Iterator[RankStep]:
         """The reports that are still to come."""
