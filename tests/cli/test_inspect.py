@@ -10,7 +10,7 @@ from auxhash import MACHash, NeighborHash
 from auxhash.cli.inspect import curve
 from auxhash.learn import baselines
 from auxhash.search import metrics
-from auxhash.search.metrics.recall import ExpectedRecall
+from auxhash.search.expected import ExpectedRecall
 
 
 def test_a_model(here, run, model):
@@ -108,7 +108,7 @@ def test_a_model_learnt_without_labels(here, run):
     assert "typical rank of a neighbour over 7 steps" in shown
 
 
-def test_recall_of_new_points(here, run, monkeypatch):
+def test_recall_of_new_points(here, run):
     X = load_digits().data
     model = NeighborHash(16, hash_function="linear", n_steps=50, random_state=0, n_jobs=1)
     model.fit(X[:500]).save("m.safetensors")
@@ -126,7 +126,9 @@ def test_recall_of_new_points(here, run, monkeypatch):
     assert "recall is not measured: 50 points are too few" in few
     # A model that knows what to expect.
     promised = [ExpectedRecall(300, 500, 0.99, 0.001, 0.99, 0.001)]
-    monkeypatch.setattr(NeighborHash, "expected_recall_", promised, raising=False)
+    model.expected_recall_ = promised
+    model.save("m.safetensors")
+    assert "recall to expect of other points: 0.990" in run("inspect", "m.safetensors").output
     low = run("inspect", "points.npy", "--model", "m.safetensors")
     assert "recall is lower than expected" in low.output
     told = run("inspect", "points.npy", "--model", "m.safetensors", "--json")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from auxhash.learn.estimators import MACHash
     from auxhash.learn.neighborhash import NeighborHash
     from auxhash.mac.affinity import Affinity
-    from auxhash.search.metrics.recall import ExpectedRecall
+    from auxhash.search.expected import ExpectedRecall
 
 
 def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:

@@ -38,11 +38,11 @@ from auxhash.experiments.entries import (
 )
 from auxhash.learn.hasher import Hasher
 from auxhash.model.identity import in_words
+from auxhash.search.expected import NEAREST
 from auxhash.search.metrics.ranks import NeighborRanks
 from auxhash.search.metrics.recall import (
     FIRST,
     FIRST_OF_ONE,
-    NEAREST,
     checked_points,
     figures,
 )
