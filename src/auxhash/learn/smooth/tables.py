@@ -25,7 +25,7 @@ from auxhash.compute.arrays import AnyArray, Numbers, Single
 from auxhash.compute.device import CPU
 from auxhash.compute.kernels import kernel
 from auxhash.compute.parts import Chunks
-from auxhash.learn.smooth.gradient import Adam, Outputs, through_tanh, warmed
+from auxhash.learn.smooth.gradient import Adam, DescentState, Outputs, through_tanh, warmed
 from auxhash.learn.smooth.rank import Rank
 from auxhash.learn.smooth.similar import Similar
 from auxhash.mac.hashfunctions.smooth import Moment, Smooth
@@ -115,7 +115,9 @@ class Asker:
         used[self.device.put(np.arange(len(codes)))[:, None], _rows(codes)] = 1
         return used.T @ pull
 
-    def move(self, rows: Numbers, pull: Single, slope: Single, at: Moment, run: threads.Run) -> None:
+    def move(
+        self, rows: Numbers, pull: Single, slope: Single, at: Moment, run: threads.Run
+    ) -> None:
         """Make one step, down the gradients by a of these rows and by the codebook."""
         self.adam.follow([*self.smooth.gradients(rows, pull, run), slope], at)
 
@@ -145,33 +147,63 @@ class TableRank(Rank):
         self.step = int(state[-1][0])
 
     def pull(self, outputs: Outputs, rows: Numbers, s: np.float32, run: threads.Run) -> Single:
-        asker, size = self.asker, self.batch
         A = outputs(rows)
         U = np.tanh(s * A)
         pull = self.prefix_pull(U, rows, run)
         pull *= np.float32(HAMMING)
-        codes, asking = packed(A[size:]), rows[:size]
+        pull[self.batch :] += self.ask(packed(A[self.batch :]), rows, run)
+        return through_tanh(pull, U, s)
+
+    def ask(self, codes: AsBytes, rows: Numbers, run: threads.Run, joint: bool = True) -> Single:
+        """Make one step of the query's side for the codes of the points j and of the sample.
+
+        Return the gradient by the bits of these codes; if they are not learnt, `joint` is False,
+        and it is 0.
+        """
+        asker, asking = self.asker, rows[: self.batch]
         asked = asker.smooth.batch(asking, run)
         of_asked, slope = np.zeros_like(asked), np.zeros_like(asker.codebook)
+        of_bits = np.zeros_like(asked, shape=(len(codes), self.prefixes[-1]))
         for b in self.prefixes:
             part = codes[:, : n_bytes(b)]
             vectors = np.concatenate([asked, asker.vectors(part, run)])
-            by_tables = self.vector_pull(vectors, rows, run)
-            of_asked += by_tables[:size]
-            pull[size:, :b] += asker.through_bits(by_tables[size:], part, b, run)
-            slope += asker.gather(by_tables[size:], part, run)
+            pull = self.vector_pull(vectors, rows, run)
+            of_asked += pull[: self.batch]
+            slope += asker.gather(pull[self.batch :], part, run)
+            if joint:
+                of_bits[:, :b] += asker.through_bits(pull[self.batch :], part, b, run)
         asker.move(asking, of_asked, slope, self._moment(), run)
-        return through_tanh(pull, U, s)
+        return of_bits
 
     def _moment(self) -> Moment:
         t, self.step = self.step, self.step + 1
         return Moment(t, t / self.n_steps, warmed(self.rate, t))
 
-    def typical_by_tables(self, outputs: Outputs, rows: Numbers, run: threads.Run) -> float:
+    def typical_by_tables(self, codes: AsBytes, rows: Numbers, run: threads.Run) -> float:
         """The geometric mean of the rank of a similar point by the tables of the points i."""
-        codes = packed(outputs(rows[self.batch :]))
         asked = self.asker.smooth.outputs(rows[: self.batch], run)
         return self.vector_rank(np.concatenate([asked, self.asker.vectors(codes, run)]), rows)
+
+
+class FixedCodes:
+    """Steps of the query's side alone, for codes that stay as they are; see `GradientDescent`."""
+
+    def __init__(self, rank: TableRank, codes: AsBytes) -> None:
+        self.rank, self.codes = rank, codes
+
+    def begin(self, rng: np.random.Generator) -> None:
+        self.rank.asker.smooth.begin(rng)
+        self.batches = self.rank.batches(rng)
+
+    def move(self, t: int, run: threads.Run) -> None:
+        rows = next(self.batches)
+        self.rank.ask(self.codes[rows[self.rank.batch :]], rows, run, joint=False)
+
+    def state(self) -> DescentState:
+        return [], [], []  # all that is learnt is the query's side
+
+    def restore(self, *state: list[Single]) -> None:
+        pass
 
 
 def packed(outputs: Single) -> AsBytes:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import approximate, clock, context, neighbors, threads, underway
-from auxhash.compute.arrays import Array, Numbers, Single
+from auxhash.compute.arrays import Numbers, Single
 from auxhash.compute.checks import integer, number
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.neighbors import Metric
@@ -23,19 +23,32 @@ from auxhash.compute.registry import register
 from auxhash.learn.smooth.gradient import GradientDescent
 from auxhash.learn.smooth.rank import BATCH_SIZE, SAMPLE, Rank
 from auxhash.learn.smooth.similar import Partners
-from auxhash.learn.smooth.tables import VALUES, Asker, TableRank, codebook_of_bits
+from auxhash.learn.smooth.tables import (
+    VALUES,
+    Asker,
+    FixedCodes,
+    TableRank,
+    codebook_of_bits,
+    packed,
+)
 from auxhash.learn.training import interrupt
 from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
 from auxhash.learn.training.progress import getting_ready, new_bar
 from auxhash.mac import hashfunctions
-from auxhash.mac.hashfunctions import HashFunction, NetworkHash, SmoothHashFunction, started
+from auxhash.mac.hashfunctions import (
+    HashFunction,
+    NetworkHash,
+    SmoothHashFunction,
+    SVMHash,
+    started,
+)
 from auxhash.model.tables import TableFunction
 
 REPORTS = 50  # times that the rank is measured, and that a run can be stopped or go on
 STEEPNESS = 1.0, 10.0  # of tanh, in the first step and in the last
 RATE = 0.01  # length of the first step
 # The same of the steps that learn tables as well.
-TABLE_STEEPNESS, TABLE_RATE = (4.0, 20.0), 0.003
+TABLE_STEEPNESS, TABLE_RATE = (8.0, 20.0), 0.002
 MAX_DIMS = 256  # of a query's vector, unless there are more bits
 QUERY_NOISE = 0.3  # added to the features of queries
 
@@ -89,8 +102,9 @@ class RankSettings:
     batch: int = BATCH_SIZE
     sample: int = SAMPLE
     prefixes: tuple[int, ...] = ()
-    query_function: SmoothHashFunction | None = None  # to learn tables with; None learns none
+    query_function: SVMHash | NetworkHash | None = None  # to learn tables with; None learns none
     table_steps: int = 0
+    joint: bool = False  # whether codes go on learning with the tables
 
 
 class RankResult(NamedTuple):
@@ -138,7 +152,7 @@ class RankTraining:
         self.X, self.F = X, device.put(F)
         with threads.pool():
             self.smooth = device.carry(self.h).smooth(self.F, self.rng)
-        self.descent = GradientDescent(
+        self.descent: GradientDescent | FixedCodes = GradientDescent(
             self.smooth, self.objective, settings.n_steps, STEEPNESS, RATE, self.rng
         )
         self.asker: Asker | None = None
@@ -166,9 +180,7 @@ class RankTraining:
             steps = self._shown(self._checkpointed(self._steps(history)), listener)
             for step in watch.until_pressed(steps):
                 history.append(step)
-        return RankResult(
-            self._learnt(), self._tables(), history, self.n_points, watch.pressed
-        )
+        return RankResult(self._learnt(), self._tables(), history, self.n_points, watch.pressed)
 
     def _learnt(self) -> HashFunction:
         """Return the hash function as it is now."""
@@ -207,21 +219,27 @@ class RankTraining:
                 ranks = self._ranks(run)
             yield RankStep(first + stop, ranks[0], clock.seconds() - began, ranks[1])
 
-    def _begin_tables(self, query_function: SmoothHashFunction) -> None:
+    def _begin_tables(self, query_function: SVMHash | NetworkHash) -> None:
         """Start the query's side as the outputs of the hash function, with which it then moves."""
         settings, device = self.settings, self.settings.device
         b, D = settings.n_bits, self.F.shape[1] - 1
         n_dims = max(b, min(D, MAX_DIMS))
-        self.query_h = asking(self._learnt(), query_function, self.X, n_dims, self.asking)
+        h = cast("SVMHash | NetworkHash", self._learnt())
+        self.query_h = asking(h, query_function, self.X, n_dims, self.asking)
         with threads.pool():
-            smooth = device.carry(self.query_h).smooth(self.F, self.asking)
+            smooth: Smooth = device.carry(self.query_h).smooth(self.F, self.asking)
         self.asker = Asker(smooth, codebook_of_bits(b, n_dims, self.asking))
-        sizes = settings.batch, settings.sample, settings.prefixes or (b,)
-        plan = settings.table_steps, TABLE_RATE
-        self.objective = TableRank(self.similar, self.asker, *plan, *sizes)
-        self.descent = GradientDescent(
-            self.smooth, self.objective, plan[0], TABLE_STEEPNESS, TABLE_RATE, self.rng, warm=True
+        n_steps, prefixes = settings.table_steps, settings.prefixes or (b,)
+        self.objective = rank = TableRank(
+            self.similar, self.asker, n_steps, TABLE_RATE, settings.batch, settings.sample, prefixes
         )
+        if settings.joint:
+            steps = n_steps, TABLE_STEEPNESS, TABLE_RATE
+            self.descent = GradientDescent(self.smooth, rank, *steps, self.rng, warm=True)
+        else:
+            with threads.pool() as run:
+                codes = packed(self.smooth.outputs(slice(None), run))
+            self.descent = FixedCodes(rank, codes)
 
     def _ranks(self, run: threads.Run) -> tuple[float, float | None]:
         """The typical rank by Hamming distance, and by tables if they are being learnt."""
@@ -233,7 +251,8 @@ class RankTraining:
         rank = objective.typical(outputs, self.measured)
         if not isinstance(objective, TableRank):
             return rank, None
-        return rank, objective.typical_by_tables(outputs, self.measured, run)
+        codes = packed(outputs(self.measured[objective.batch :]))
+        return rank, objective.typical_by_tables(codes, self.measured, run)
 
     def _checkpointed(self, steps: Iterable[RankStep]) -> Iterator[RankStep]:
         """Pass the steps on once they are on disk, if there is a checkpoint."""
@@ -273,24 +292,22 @@ class RankTraining:
 
 
 def asking(
-    h: HashFunction,
-    query_function: SmoothHashFunction,
+    h: SVMHash | NetworkHash,
+    query_function: SVMHash | NetworkHash,
     X: NDArray[Any],
     n_dims: int,
     rng: np.random.Generator,
-) -> SmoothHashFunction:
+) -> SVMHash | NetworkHash:
     """Return a hash function whose first outputs are those of h, the others random projections.
 
     It is of h's own kind, if that is the kind of `query_function`, or else h must be linear.
     """
-    W: Array = cast("Any", h).W
+    assert h.W is not None
     same = type(h) is type(query_function)
-    n_hidden = cast("NetworkHash", h).V.shape[1] if isinstance(h, NetworkHash) and same else 0
-    more = rng.standard_normal((len(W) - n_hidden, n_dims - W.shape[1]))
+    n_hidden = len(h.V[0]) if isinstance(h, NetworkHash) and h.V is not None else 0
+    more = rng.standard_normal((len(h.W) - n_hidden, n_dims - h.W.shape[1]))
     more[-1] = 0
-    W = np.hstack([W, np.vstack([np.zeros((n_hidden, more.shape[1])), more])])
-    if same:
-        noise = {"noise": QUERY_NOISE} if isinstance(h, NetworkHash) else {}
-        return replace(cast("Any", h), W=W, **noise)
-    prepared = query_function.prepare(X, rng)
-    return cast("Any", prepared).with_linear(W)
+    W = np.hstack([h.W, np.vstack([np.zeros((n_hidden, more.shape[1])), more])])
+    if isinstance(query_function, NetworkHash) and not same:
+        return query_function.prepare(X, rng).with_linear(W)
+    return replace(h, W=W, noise=QUERY_NOISE) if isinstance(h, NetworkHash) else replace(h, W=W)
