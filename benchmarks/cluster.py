@@ -44,7 +44,7 @@ from auxhash.experiments import datasets
 from auxhash.experiments.datasets import infinite_mnist as digits
 from auxhash.experiments.datasets.dataset import Dataset
 from auxhash.learn.hasher import Hasher
-from auxhash.learn.training.run import PARTS
+from auxhash.learn.training.run import N_GENERATORS
 from auxhash.mac import affinity
 from auxhash.mac.zstep import Problem
 from benchmarks.records import Record, append, drop_cut_line, read
@@ -209,7 +209,7 @@ def _since(began: tuple[float, float]) -> Record:
 def _quality(run: Record, model: Any, data: Dataset) -> Record:
     """L(h) on the pairs that one machine draws, precision, and seconds of a step of MAC."""
     steps = [step for step in model.history_ if step.mu < np.inf]
-    rng = generator(run["seed"]).spawn(PARTS)[0]
+    rng = generator(run["seed"]).spawn(N_GENERATORS)[0]
     pairs = affinity.from_labels(data.train.y, *run["kappa"], rng, 1)
     return {
         "loss": Problem(pairs, "ksh", run["bits"]).loss(_codes(model, data)),

@@ -31,7 +31,7 @@ from auxhash.compute.random import generator
 from auxhash.experiments import datasets
 from auxhash.experiments.datasets.dataset import Dataset, Points
 from auxhash.learn.training import Settings, Training
-from auxhash.learn.training.run import PARTS
+from auxhash.learn.training.run import N_GENERATORS
 from auxhash.learn.training.validation import TrainingPoints
 from auxhash.mac import affinity, hashfunctions
 from auxhash.mac.affinity import Affinity
@@ -74,7 +74,7 @@ class Cell:
         h = hashfunctions.get(self.function, C)
         settings = Settings(self.bits, "ksh", algorithm, h)
         points = TrainingPoints(self.data.train.X, self.data.train.y, self.pairs)
-        self.training = Training(settings, points, generator(self.seed).spawn(PARTS))
+        self.training = Training(settings, points, generator(self.seed).spawn(N_GENERATORS))
         self.ends: dict[Order, Codes] = {}
 
     @property
@@ -322,7 +322,7 @@ def sweep(asked: argparse.Namespace, console: Console) -> None:
 
 def draw(data: Dataset, seed: int, kappa: tuple[int, int] = KAPPA) -> Affinity:
     """The pairs that MACHash draws with this seed."""
-    rng = generator(seed).spawn(PARTS)[0]
+    rng = generator(seed).spawn(N_GENERATORS)[0]
     return affinity.from_labels(data.train.y, *kappa, rng, 1)
 
 

@@ -29,7 +29,7 @@ def test_every_example_runs(here, monkeypatch):
     seen = set()
     missing = {  # made by no example
         "auxhash evaluate table.csv": "auxhash fit table.csv -o table.safetensors --bits 8",
-        "auxhash search photos.index": "auxhash index photos.npy -o photos.index",
+        "auxhash search photos.index": "auxhash index photo-codes.safetensors -o photos.index",
     }
     for example in examples():
         for begin, made_by in missing.items():

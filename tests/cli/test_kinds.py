@@ -4,6 +4,8 @@ import shutil
 
 import numpy as np
 import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
 
 from auxhash.cli import kinds
 from tests.cli.conftest import FEW
@@ -12,6 +14,7 @@ FIT = ("fit", "features.npy", "labels.npy", "--bits", "8", *FEW)
 WRITERS = {  # the kind, the ending, and the command without the name of its output
     "fit": (kinds.MODEL, "", (*FIT, "-o")),
     "encode": (kinds.CODES, ".npy", ("encode", "small.safetensors", "features.npy", "-o")),
+    "codes": (kinds.CODES, ".safetensors", ("encode", "small.safetensors", "features.npy", "-o")),
     "export": (kinds.GRAPH, "", ("export", "small.safetensors", "--onnx")),
     "index": (kinds.INDEX, "", ("index", "k.npy", "-o")),
     "approximate": (kinds.INDEX, "", ("index", "k.npy", "--approximate", "-o")),
@@ -67,6 +70,17 @@ def test_every_kind_is_known(others):
     assert {words: kinds.kind_of(path) for words, path in others.items()} == {
         words: words for words in others
     }
+
+
+def test_codes_that_say_their_model_are_codes_and_no_model(here, run, model):
+    run("encode", model, "features.npy", "-o", "k.safetensors")
+    assert kinds.kind_of(here / "k.safetensors") == kinds.CODES
+    with safe_open("k.safetensors", "numpy") as file:
+        metadata, codes = file.metadata(), file.get_tensor("codes")
+    save_file({"codes": codes}, "own.safetensors", metadata)
+    assert kinds.kind_of(here / "own.safetensors") == kinds.CODES
+    expected = "k.safetensors is an array of codes, and a model would take its place"
+    assert expected in run(*FIT, "-o", "k.safetensors", code=1).output
 
 
 @pytest.mark.parametrize("writer", WRITERS)

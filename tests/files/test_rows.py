@@ -80,17 +80,3 @@ def test_faults_are_found_in_their_chunk(tmp_path):
     assert len([next(found) for _ in range(4)]) == 4
     with pytest.raises(ValueError, match="but 9 stands before vector 30"):
         next(found)
-
-
-def test_codes_are_written_as_they_come(tmp_path):
-    codes = np.arange(20, dtype=np.uint8).reshape(10, 2)
-    rows.write_npy(tmp_path / "c.npy", (10, 2), (codes[at : at + 4] for at in range(0, 10, 4)))
-    np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), codes)
-
-    def broken():
-        yield codes
-        raise OSError("the disk is full")
-
-    with pytest.raises(OSError, match="full"):
-        rows.write_npy(tmp_path / "d.npy", (20, 2), broken())
-    assert [path.name for path in tmp_path.iterdir()] == ["c.npy"]

@@ -81,13 +81,30 @@ def _read_picture(path: Path) -> Any:
     return feature.of([path])
 
 
+def _fingerprint(rng: np.random.Generator) -> str | None:
+    return None if rng.random() < 0.5 else rng.bytes(8).hex()
+
+
+def _codes(path: Path, rng: np.random.Generator) -> None:
+    from auxhash.files import codefiles
+
+    codes = rng.integers(0, 16, (N, 2)).astype(np.uint8)
+    codefiles.write(path, N, 12, _fingerprint(rng), [codes])
+
+
+def _read_codes(path: Path) -> Any:
+    from auxhash.cli import inputs
+
+    return inputs.codes(str(path), None)
+
+
 def _index(path: Path, rng: np.random.Generator) -> None:
     from auxhash import HammingIndex
 
     n_bits = int(rng.integers(1, 40))
     codes = rng.choice([-1, 1], (20, n_bits)).astype(np.int8)
     ids = None if rng.random() < 0.5 else rng.permutation(100)[:20]
-    HammingIndex(n_bits).add(codes, ids).save(path)
+    HammingIndex(n_bits, fingerprint=_fingerprint(rng)).add(codes, ids).save(path)
 
 
 def _read_index(path: Path) -> Any:
@@ -97,6 +114,7 @@ def _read_index(path: Path) -> Any:
     near = index.radius_search(index.packed[:3], 3)
     return (
         index.n_bits,
+        index.fingerprint,
         index.packed,
         index.ids,
         *index.search(index.packed[:3], 5),
@@ -109,14 +127,15 @@ def _approximate(path: Path, rng: np.random.Generator) -> None:
     from auxhash import ApproximateIndex
 
     codes = rng.integers(0, 256, (40, 2)).astype(np.uint8)
-    ApproximateIndex(16, n_lists=4, n_probe=4).add(codes).save(path)
+    ApproximateIndex(16, 4, 4, fingerprint=_fingerprint(rng)).add(codes).save(path)
 
 
 def _read_approximate(path: Path) -> Any:
     from auxhash import ApproximateIndex
 
     index = ApproximateIndex.load(path, n_probe=4)
-    return index.n_bits, len(index), *index.search(np.zeros((2, 2), np.uint8), 40)
+    stated = index.n_bits, index.fingerprint
+    return *stated, len(index), *index.search(np.zeros((2, 2), np.uint8), 40)
 
 
 def _named(path: Path, rng: np.random.Generator) -> None:
@@ -124,14 +143,16 @@ def _named(path: Path, rng: np.random.Generator) -> None:
 
     codes = rng.integers(0, 256, (40, 2)).astype(np.uint8)
     kind = HammingIndex if rng.random() < 0.5 else ApproximateIndex
-    NamedIndex(kind(16)).add(codes, [f"n{i}" for i in range(40)]).save(path)
+    index = NamedIndex(kind(16, fingerprint=_fingerprint(rng)))
+    index.add(codes, [f"n{i}" for i in range(40)]).save(path)
 
 
 def _read_named(path: Path) -> Any:
     from auxhash.search.index import NamedIndex
 
     index = NamedIndex.load(path)
-    return index.n_bits, *index.names, *index.search(np.zeros((2, 2), np.uint8), 40)
+    stated = index.n_bits, index.fingerprint
+    return *stated, *index.names, *index.search(np.zeros((2, 2), np.uint8), 40)
 
 
 def _model(path: Path, rng: np.random.Generator) -> None:
@@ -182,6 +203,7 @@ FORMATS = [
     Format("a.jpg", _picture("JPEG"), _read_picture),
     Format("a.gif", _picture("GIF"), _read_picture),
     Format("a.bmp", _picture("BMP"), _read_picture),
+    Format("codes.safetensors", _codes, _read_codes),
     Format("a.index", _index, _read_index, checked=True),
     Format("a.faiss", _approximate, _read_approximate, checked=True),
     Format("a.names", _named, _read_named, checked=True),

@@ -32,13 +32,13 @@ def main(debug: bool) -> None:
     \b
     From a matrix of features and labels to a search:
       auxhash fit features.npy labels.npy -o model.safetensors
-      auxhash encode model.safetensors features.npy -o codes.npy
-      auxhash index codes.npy -o codes.index
+      auxhash encode model.safetensors features.npy -o codes.safetensors
+      auxhash index codes.safetensors -o codes.index
       auxhash search codes.index queries.npy --model model.safetensors -k 5
     \b
     The same from a folder of pictures, with one folder per class:
       auxhash fit photos -o photos.safetensors
-      auxhash encode photos.safetensors photos -o photos.npy
+      auxhash encode photos.safetensors photos -o photo-codes.safetensors
 
     Files are .npy, .npz, .csv, .parquet, .fvecs or .bvecs. Every command has a --help with
     examples, and --json for results that machines read. Exit codes: 0 success, 1 an error, reported

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import sha256
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -30,7 +28,11 @@ if TYPE_CHECKING:
 @click.argument("model")
 @click.argument("features")
 @click.option(
-    "-o", "--output", required=True, metavar="CODES", help="The .npy file to write, or the folder."
+    "-o",
+    "--output",
+    required=True,
+    metavar="CODES",
+    help="The .safetensors or .npy file to write, or the folder.",
 )
 @click.option(
     "--scheduler",
@@ -61,7 +63,9 @@ def encode(
 ) -> None:
     """Encode FEATURES with MODEL into packed codes.
 
-    CODES is a uint8 array with one row per point; bit k of a code is bit k % 8 of byte k // 8.
+    CODES is a uint8 array with one row per point; bit k of a code is bit k % 8 of byte k // 8. A
+    .safetensors file also says how many bits are used and which model made them, so that no other
+    model's codes are compared with them; a .npy file is the array alone.
     Files in .npy, .parquet, .fvecs and .bvecs, and folders of pictures, may be larger than memory:
     they are encoded chunk by chunk.
 
@@ -73,13 +77,14 @@ def encode(
 
     \b
     Examples:
+      auxhash encode model.safetensors features.npy -o codes.safetensors
       auxhash encode model.safetensors features.npy -o codes.npy
       auxhash encode model.safetensors 'parts/*.parquet' -o codes
-      auxhash encode photos.safetensors photos -o photos.npy
+      auxhash encode photos.safetensors photos -o photo-codes.safetensors
       auxhash encode colours.safetensors photos --features mine:colours -o colours.npy
     """
     from auxhash.cli import inputs, kinds
-    from auxhash.files.rows import write_npy
+    from auxhash.files import codefiles
     from auxhash.files.shards import places
     from auxhash.learn.encoder import load
 
@@ -88,21 +93,24 @@ def encode(
             raise ValueError("--features and --header are not for many .parquet or .npy files")
         encode_many(model, features, output, scheduler, (id_column, label), jobs, as_json)
         return
-    path = inputs.output_path(output, kinds.CODES, model, features, suffix=".npy", force=force)
+    made_from, suffixes = (model, features), codefiles.SUFFIXES
+    path = inputs.output_path(output, kinds.CODES, *made_from, suffixes=suffixes, force=force)
     hasher = load(model)
     hasher.n_jobs = jobs
     points = inputs.points_for(hasher, features, own, label, header)
-    shape = len(points), -(-hasher.n_bits // 8)
+    n, n_bits, fingerprint = len(points), hasher.n_bits, hasher.fingerprint
     clock = perf_counter()
-    write_npy(path, shape, (hasher.encode(chunk) for chunk in points.chunks()))
+    chunks = (hasher.encode(chunk) for chunk in points.chunks())
+    codefiles.write(path, n, n_bits, fingerprint, chunks)
     seconds = perf_counter() - clock
-    result = {"codes": output, "points": shape[0], "bits": hasher.n_bits, "bytes": shape[1]}
+    result = {"codes": output, "points": n, "bits": n_bits, "bytes": -(-n_bits // 8)}
+    result["fingerprint"] = fingerprint
     message = (
-        f"{output}: {count(shape[0], 'code')} of {count(hasher.n_bits, 'bit')} "
-        f"({count(shape[1], 'byte')} each) in {number(seconds)} s"
+        f"{output}: {count(n, 'code')} of {count(n_bits, 'bit')} "
+        f"({count(-(-n_bits // 8), 'byte')} each) in {number(seconds)} s"
     )
-    if hasher.n_bits % 8:
-        message += f"; where they are read, --bits {hasher.n_bits} leaves out the padding"
+    if n_bits % 8 and path.suffix == ".npy":
+        message += f"; where they are read, --bits {n_bits} leaves out the padding"
     show({**result, "seconds": seconds}, as_json, message)
 
 
@@ -125,8 +133,7 @@ def encode_many(
     hasher = load(model)
     hasher.n_jobs = jobs if scheduler is None else 1  # a cluster's threads each have a file
     inputs.names_are_checked_here()
-    digest = sha256(Path(model).expanduser().read_bytes()).hexdigest()
-    folder = Folder(pattern, output, hasher, digest, Columns(*columns))
+    folder = Folder(pattern, output, hasher, Columns(*columns))
     clock = perf_counter()
     with new_bar(disable=not progress_wanted(as_json)) as bar, _runner(scheduler, jobs) as runner:
         task = bar.add_task("points", total=None, stage="looking")
@@ -138,6 +145,7 @@ def encode_many(
     seconds, width = perf_counter() - clock, -(-hasher.n_bits // 8)
     result = {"codes": output, "files": done.files, "encoded": done.encoded}
     result |= {"points": done.points, "bits": hasher.n_bits, "bytes": width}
+    result["fingerprint"] = hasher.fingerprint
     message = (
         f"{output}: {count(done.points, 'code')} of {count(hasher.n_bits, 'bit')} in "
         f"{count(done.files, 'file')}, {done.encoded} of them encoded now, in {number(seconds)} s"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from auxhash.cli.output import (
+    any_model_option,
     bits_option,
     header_option,
     jobs_option,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--base-labels", metavar="FILE", help="Labels of BASE.")
 @click.option("-k", multiple=True, type=int, help="Ranks; may be repeated. 1, 10, 100, 1000.")
 @bits_option
+@any_model_option
 @own_feature_option
 @label_option
 @header_option
@@ -45,6 +47,7 @@ def evaluate(
     base_labels: str | None,
     k: tuple[int, ...],
     bits: int | None,
+    any_model: bool,
     own: str | None,
     label: str,
     header: bool | None,
@@ -70,9 +73,10 @@ def evaluate(
 
     sides = (queries, labels), (base, base_labels)
     if model is None:
-        asked, searched, n_bits = _codes_and_labels(*sides, bits, label, header)
+        read = _codes_and_labels(*sides, bits, any_model, label, header)
     else:
-        asked, searched, n_bits = _encoded_and_labels(model, *sides, own, label, header, jobs)
+        read = _encoded_and_labels(model, *sides, own, label, header, jobs)
+    asked, searched, n_bits, fingerprint = read
     inputs.comparable(asked[1], searched[1])
     ranks = k or (1, 10, 100, 1000)
     protocol = {"data_set": f"{queries} in {base or f'the training points of {model}'}"}
@@ -119,35 +123,40 @@ def evaluate(
         f"mAP {scores.mean_average_precision:.4f} over the whole base; {scores.utilization:.2f} "
         f"effective bits of at most {scores.utilization_bound:.2f}"
     )
-    show(scores.to_dict(), as_json, message, *([table(rows)] if rows else []), summary)
+    result = {**scores.to_dict(), "fingerprint": fingerprint}
+    show(result, as_json, message, *([table(rows)] if rows else []), summary)
 
 
 def _codes_and_labels(
     asked: tuple[str, str | None],
     searched: tuple[str | None, str | None],
     bits: int | None,
+    any_model: bool,
     label: str,
     header: bool | None,
-) -> "tuple[Side, Side, int]":
-    """Codes and labels of both sides, and how many bits the codes have."""
+) -> "tuple[Side, Side, int, str | None]":
+    """Codes and labels of both sides, the number of bits, and the fingerprint of their model."""
     from auxhash.cli import inputs
 
     if searched[0] is None:
         raise click.UsageError("codes are searched among the codes BASE, or a --model is needed")
-    sides, widths = [], []
+    sides, widths, marks = [], [], []
     for (path, labels), option in ((asked, "--labels"), (searched, "--base-labels")):
         assert path is not None  # mypy does not see that both are there
         if labels is None:
             raise click.UsageError(f"codes have no labels: give {option}")
-        packed, n_bits = inputs.codes(path, bits)
+        packed, n_bits, mark = inputs.codes(path, bits)
         sides.append((packed, inputs.labels(labels, label, header)))
         widths.append(n_bits)
+        marks.append(mark)
     if widths[0] != widths[1]:
         raise ValueError(
             f"{asked[0]} holds codes of {count(widths[0], 'bit')}, and {searched[0]} of "
             f"{widths[1]}; if packed codes use fewer, give --bits"
         )
-    return sides[0], sides[1], n_bits
+    pair = str(asked[0]), marks[0], str(searched[0]), marks[1]
+    fingerprint = inputs.same_model(*pair, any_model)
+    return sides[0], sides[1], n_bits, fingerprint
 
 
 def _encoded_and_labels(
@@ -158,7 +167,7 @@ def _encoded_and_labels(
     label: str,
     header: bool | None,
     jobs: int | None,
-) -> "tuple[Side, Side, int]":
+) -> "tuple[Side, Side, int, str | None]":
     """`_codes_and_labels`, for points that a model encodes."""
     import numpy as np
 
@@ -177,4 +186,4 @@ def _encoded_and_labels(
         points = inputs.points_for(hasher, path, own, label, header)
         known = inputs.needed_labels(points, labels, label, option, header)
         sides.append((np.concatenate([hasher.encode(X) for X in points.chunks()]), known))
-    return sides[0], sides[1], hasher.n_bits
+    return sides[0], sides[1], hasher.n_bits, hasher.fingerprint

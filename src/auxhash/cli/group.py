@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from auxhash.compute.clock import announce_compiling
+from auxhash.compute.fingerprint import UnknownModelWarning
 
 COMPILING = "Compiling, once on this machine; no time below counts it."
 INTERRUPTED = 130  # exit code, as of any program that Ctrl-C stops
@@ -48,6 +49,7 @@ def problems_in_one_line(debug: bool) -> Iterator[None]:
     """
     with warnings.catch_warnings():
         warnings.showwarning = _note  # type: ignore[assignment]
+        warnings.simplefilter("default", UnknownModelWarning)  # a note, whatever -W says
         try:
             yield
         except click.exceptions.Exit:

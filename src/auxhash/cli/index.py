@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from auxhash.cli.output import bits_option, force_option, header_option, json_option, show
+from auxhash.cli.output import (
+    any_model_option,
+    bits_option,
+    force_option,
+    header_option,
+    json_option,
+    show,
+)
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
@@ -52,29 +59,31 @@ def index(
     """Put CODES into an INDEX to search.
 
     Without --ids the codes are numbered 0, 1, 2, ...; ids that are text are kept in the index, and
-    a search shows them. `auxhash add` and `auxhash remove` change the index later.
+    a search shows them. `auxhash add` and `auxhash remove` change the index later. The index keeps
+    the fingerprint of the model, where CODES say it: .safetensors do, and .npy do not.
 
     \b
     Examples:
-      auxhash index codes.npy -o codes.index
+      auxhash index codes.safetensors -o codes.index
       auxhash index codes.npy -o tens.index --ids ids.npy
-      auxhash index codes.npy -o rough.index --approximate
-      auxhash index photos.npy -o named.index --ids photos
+      auxhash index codes.safetensors -o rough.index --approximate
+      auxhash index photo-codes.safetensors -o named.index --ids photos
     """
     from auxhash.cli import inputs, kinds
     from auxhash.search.index import ApproximateIndex, HammingIndex, NamedIndex
 
     path = inputs.output_path(output, kinds.INDEX, codes, ids, force=force)
-    packed, n_bits = inputs.codes(codes, bits)
+    packed, n_bits, fingerprint = inputs.codes(codes, bits)
     called = None if ids is None else inputs.ids(ids, header)
-    empty = ApproximateIndex(n_bits) if approximate else HammingIndex(n_bits)
+    kind = ApproximateIndex if approximate else HammingIndex
+    empty = kind(n_bits, fingerprint=fingerprint)
     filled: AnyIndex
     if called is not None and called.dtype.kind == "U":
         filled = NamedIndex(empty).add(packed, [str(name) for name in called.tolist()])
     else:
         filled = empty.add(packed, called)
     filled.save(path)
-    result = {"index": output, "codes": len(filled), "bits": n_bits}
+    result = {"index": output, "codes": len(filled), "bits": n_bits, "fingerprint": fingerprint}
     show(result, as_json, f"{output}: {count(len(filled), 'code')} of {count(n_bits, 'bit')}")
 
 
@@ -84,6 +93,7 @@ def index(
 @ids_option
 @changed_option
 @force_option
+@any_model_option
 @header_option
 @json_option
 def add(
@@ -92,17 +102,19 @@ def add(
     ids: str | None,
     output: str | None,
     force: bool,
+    any_model: bool,
     header: bool | None,
     as_json: bool,
 ) -> None:
     """Add CODES to an INDEX.
 
     Without --ids the numbering goes on from the largest id that there ever was. Codes of an index
-    with names need names. INDEX is replaced only when all is written.
+    with names need names. Codes of another model than that of the index are refused, where both say
+    which it is. INDEX is replaced only when all is written.
 
     \b
     Examples:
-      auxhash add codes.index codes.npy
+      auxhash add codes.index codes.safetensors
       auxhash add codes.index codes.npy --ids new-ids.npy -o larger.index
     """
     from auxhash.cli import inputs
@@ -110,7 +122,9 @@ def add(
 
     path = _target(index, output, force, codes, ids)
     with _changing(index, path) as changed:
-        packed, _ = inputs.codes(codes, changed.n_bits)
+        packed, _, fingerprint = inputs.codes(codes, changed.n_bits)
+        pair = index, changed.fingerprint, codes, fingerprint
+        changed.fingerprint = inputs.same_model(*pair, any_model)
         if isinstance(changed, NamedIndex):
             if ids is None:
                 raise ValueError(f"{index} calls its codes by names: give --ids for the new ones")
@@ -123,6 +137,7 @@ def add(
         changed.save(path)
     name = output or index
     result = {"index": name, "added": len(packed), "codes": len(changed), "bits": changed.n_bits}
+    result["fingerprint"] = changed.fingerprint
     show(result, as_json, f"{name}: {count(len(packed), 'code')} added, {len(changed):,} in all")
 
 

@@ -17,8 +17,9 @@ from auxhash.cli import kinds
 from auxhash.cli.output import tell
 from auxhash.codes import Packed, as_packed, common_bits
 from auxhash.compute.arrays import AnyArray
+from auxhash.compute.fingerprint import OtherModelError, match
 from auxhash.compute.words import count
-from auxhash.files import report, rows, tables
+from auxhash.files import codefiles, report, rows, tables
 from auxhash.files.rows import Rows
 from auxhash.files.tables import HeaderChoice
 from auxhash.files.writing import destination
@@ -117,13 +118,17 @@ def labels_to_learn(
     return labels
 
 
-def codes(path: str, n_bits: int | None, single: bool = False) -> tuple[Packed, int]:
-    """Packed codes of a .npy file, and their number of bits, which bytes alone do not tell.
+def codes(path: str, n_bits: int | None, single: bool = False) -> tuple[Packed, int, str | None]:
+    """Packed codes of a file, their number of bits, and the fingerprint of their model if stated.
 
-    With `single`, an array of one axis is one code.
+    A .npy file states neither bits nor model. With `single`, an array of one axis is one code.
     """
-    file = tables.checked_path(path, "codes", (".npy",))
-    array, _ = tables.read_features(file)
+    array, stated, fingerprint = codefiles.read(path)
+    if stated is not None and n_bits not in (None, stated):
+        raise ValueError(
+            f"{path} holds codes of {count(stated, 'bit')}, and codes of {n_bits} are needed"
+        )
+    n_bits = n_bits if stated is None else stated
     if single and array.ndim == 1:
         array = array[None]
     if array.ndim != 2 or not array.size or array.dtype.kind not in "iu":
@@ -133,7 +138,17 @@ def codes(path: str, n_bits: int | None, single: bool = False) -> tuple[Packed, 
         )
     if n_bits is None:
         n_bits = common_bits(codes=array)
-    return as_packed(array, path, n_bits), n_bits
+    return as_packed(array, path, n_bits), n_bits, fingerprint
+
+
+def same_model(
+    first: str, fingerprint: str | None, second: str, other: str | None, any_model: bool
+) -> str | None:
+    """`match`, for commands that have --any-model: its error names the option."""
+    try:
+        return match(first, fingerprint, second, other, any_model)
+    except OtherModelError as error:
+        raise OtherModelError(f"{error} (--any-model, if you know better)") from error
 
 
 def ids(path: str, header: HeaderChoice = None) -> AnyArray:
@@ -237,7 +252,7 @@ def output_path(
     path: str,
     kind: str | None,
     *made_from: str | None,
-    suffix: str | None = None,
+    suffixes: tuple[str, ...] = (),
     force: bool = False,
 ) -> Path:
     """The path, if it can be written to and is none of the files that it is made from.
@@ -249,8 +264,8 @@ def output_path(
     real = os.path.realpath
     if any(other and real(target) == real(Path(other).expanduser()) for other in made_from):
         raise ValueError(f"{path} is what the file is made from, and would be lost")
-    if suffix is not None and target.suffix != suffix:
-        raise ValueError(f"{path} must end in {suffix}")
+    if suffixes and target.suffix not in suffixes:
+        raise ValueError(f"{path} must end in {' or '.join(suffixes)}")
     destination(target)
     if kind is not None and not force and target.exists() and target.stat().st_size:
         there = kinds.kind_of(target)

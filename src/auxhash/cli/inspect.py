@@ -33,9 +33,10 @@ def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> No
     \b
     Examples:
       auxhash inspect model.safetensors
-      auxhash inspect codes.npy --model model.safetensors
+      auxhash inspect codes.safetensors --model model.safetensors
       auxhash inspect codes.index
     """
+    from auxhash.cli.kinds import CODES, kind_of
     from auxhash.files.writing import check_regular
     from auxhash.search.index.named import is_index
 
@@ -43,7 +44,7 @@ def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> No
     check_regular(path, "what can be inspected")
     if is_index(path):
         _inspect_index(file, as_json)
-    elif path.suffix == ".npy":
+    elif path.suffix == ".npy" or kind_of(path) == CODES:
         _inspect_codes(file, model, bits, as_json)
     else:
         _inspect_model(file, as_json)
@@ -122,6 +123,7 @@ def _history_lines(history: Sequence[Any]) -> list[str]:
 
 def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool) -> None:
     from auxhash.cli import inputs
+    from auxhash.compute.fingerprint import match
 
     hasher = None
     if model is not None:
@@ -129,10 +131,14 @@ def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool
 
         hasher = load(model)
         bits = hasher.n_bits if bits is None else bits
-    packed, n_bits = inputs.codes(path, bits)
+    packed, n_bits, fingerprint = inputs.codes(path, bits)
+    if hasher is not None:
+        match(path, fingerprint, f"the codes of {model}", hasher.fingerprint)
     now = _about_bits(packed, n_bits)
-    result = {"file": path, "kind": "codes", "codes": len(packed), "bits": n_bits, **now}
-    lines = [f"{path}: {count(len(packed), 'code')} of {count(n_bits, 'bit')}", *_bit_lines(now)]
+    result = {"file": path, "kind": "codes", "codes": len(packed), "bits": n_bits}
+    result |= {"fingerprint": fingerprint, **now}
+    lines = [f"{path}: {count(len(packed), 'code')} of {count(n_bits, 'bit')}"]
+    lines += [_made_by(fingerprint), *_bit_lines(now)]
     if hasher is not None:
         before = _about_bits(hasher.codes_, n_bits)
         result["training_codes"] = before
@@ -160,15 +166,23 @@ def _inspect_index(path: str, as_json: bool) -> None:
     exact = isinstance(index, HammingIndex)
     result: dict[str, Any] = {"file": path, "kind": "index" if exact else "approximate index"}
     result |= {"codes": len(index), "bits": index.n_bits, "named": named}
+    result["fingerprint"] = index.fingerprint
     lines = [
         f"{path}: {'an' if exact else 'an approximate'} index of {count(len(index), 'code')} of "
-        f"{count(index.n_bits, 'bit')}" + (", called by names" if named else "")
+        f"{count(index.n_bits, 'bit')}" + (", called by names" if named else ""),
+        _made_by(index.fingerprint),
     ]
     if len(index) and isinstance(index, HammingIndex):
         bits = _about_bits(index.packed, index.n_bits)
         result |= bits
         lines += _bit_lines(bits)
     show(result, as_json, "\n".join(lines))
+
+
+def _made_by(fingerprint: str | None) -> str:
+    if fingerprint is None:
+        return "  it does not say which model made the codes"
+    return f"  made by the model of fingerprint {fingerprint}"
 
 
 def _about_bits(packed: "Packed", n_bits: int) -> dict[str, Any]:

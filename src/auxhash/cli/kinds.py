@@ -11,13 +11,14 @@ PAGE = "a page in HTML"
 GRAPH = "an ONNX graph"
 NUMBERS = "the numbers of a figure"
 
-START = 64  # bytes that are looked at
+START = 256  # bytes that are looked at
 SAFETENSORS = 8  # where the header of such a file begins, after its length
 OTHERS = {b"PAR1": "a .parquet file", b"SQLite format 3\0": "a database"}
 
 
 def kind_of(path: Path) -> str:
     """Describe a file by its content: one of the kinds above, or of those that commands read."""
+    from auxhash.files import codefiles
     from auxhash.search.index.named import is_index
 
     with path.open("rb") as file:
@@ -25,6 +26,8 @@ def kind_of(path: Path) -> str:
     if is_index(path):
         return INDEX
     if start[SAFETENSORS:].startswith(b'{"'):
+        if f'"{codefiles.KEY}":'.encode() in start:
+            return CODES
         ours = start[SAFETENSORS:].startswith(b'{"__metadata__":{"auxhash":')
         return MODEL if ours else "a safetensors file of something else"
     if start.startswith(b"\x93NUMPY"):

@@ -50,6 +50,11 @@ header_option = click.option(
 force_option = click.option(
     "--force", is_flag=True, help="Replace the output file even if it is of another kind."
 )
+any_model_option = click.option(
+    "--any-model",
+    is_flag=True,
+    help="Do not ask whether the codes were made by the same model.",
+)
 own_feature_option = click.option(
     "--features",
     "own",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -72,14 +73,16 @@ class EncodedQueries:
     metric: str | None = None  # that the model was learnt for
     outputs: "AnyArray | None" = None
     columns: list[str] | None = None  # what the features of the vectors are called
+    fingerprint: str | None = None  # of the model that made the codes
 
 
-def codes(queries: str, n_bits: int) -> "Packed":
+def codes(queries: str, n_bits: int) -> EncodedQueries:
     """Queries that are codes already."""
     from auxhash.cli import inputs
 
     try:
-        return inputs.codes(queries, n_bits, single=True)[0]
+        packed, _, fingerprint = inputs.codes(queries, n_bits, single=True)
+        return EncodedQueries(packed, fingerprint=fingerprint)
     except inputs.NoCodesError as error:
         raise ValueError(f"{error}, or --model MODEL here") from error
 
@@ -93,8 +96,12 @@ def encoded(
     jobs: int | None,
     index: Searched,
     also: str | None,
+    check: Callable[[str], object] = lambda fingerprint: None,
 ) -> EncodedQueries:
-    """The queries' codes, names if they are pictures, and `also` their vectors or outputs."""
+    """The queries' codes, names if they are pictures, and `also` their vectors or outputs.
+
+    `check` is called with the fingerprint of the model, before anything is encoded.
+    """
     import numpy as np
 
     from auxhash.cli import inputs
@@ -104,6 +111,8 @@ def encoded(
 
     hasher = load(model)
     hasher.n_jobs = jobs
+    fingerprint = hasher.fingerprint
+    check(fingerprint)
     if hasher.n_bits != index.n_bits:  # an index of whole bytes fits if its padding is zeros
         message = (
             f"the index holds codes of {count(index.n_bits, 'bit')}, and {model} makes codes of "
@@ -117,16 +126,17 @@ def encoded(
         except ValueError as error:
             raise ValueError(message) from error
     points = inputs.points_for(hasher, queries, own, label, header)
+    asked = partial(EncodedQueries, names=points.names, fingerprint=fingerprint)
     metric = getattr(hasher, "metric", None)
     if also == OUTPUTS:
         outputs = np.concatenate([hasher.decision_function(chunk) for chunk in points.chunks()])
-        return EncodedQueries(pack(sign(outputs)), points.names, outputs=outputs)
+        return asked(pack(sign(outputs)), outputs=outputs)
     if also == "vectors":
         vectors = points.all()
         codes = hasher.encode(vectors)
-        return EncodedQueries(codes, points.names, vectors, metric, columns=points.columns)
+        return asked(codes, vectors=vectors, metric=metric, columns=points.columns)
     codes = np.concatenate([hasher.encode(chunk) for chunk in points.chunks()])
-    return EncodedQueries(codes, points.names, metric=metric)
+    return asked(codes, metric=metric)
 
 
 def hits_path(output: str | None, force: bool, *made_from: str) -> Path | None:
@@ -135,7 +145,7 @@ def hits_path(output: str | None, force: bool, *made_from: str) -> Path | None:
 
     if output is None:
         return None
-    return inputs.output_path(output, kinds.HITS, *made_from, suffix=".npz", force=force)
+    return inputs.output_path(output, kinds.HITS, *made_from, suffixes=(".npz",), force=force)
 
 
 def answer(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from auxhash.cli.output import (
+    any_model_option,
     force_option,
     header_option,
     jobs_option,
@@ -67,6 +68,7 @@ CANDIDATES_PER_HIT = 10  # to re-rank
 )
 @click.option("-o", "--output", metavar="FILE", help="Write distances and ids to this .npz file.")
 @force_option
+@any_model_option
 @own_feature_option
 @label_option
 @header_option
@@ -86,6 +88,7 @@ def search(
     probe: int | None,
     output: str | None,
     force: bool,
+    any_model: bool,
     own: str | None,
     label: str,
     header: bool | None,
@@ -94,10 +97,11 @@ def search(
 ) -> None:
     """Find the k codes of INDEX that are nearest to each of QUERIES, or all within a radius.
 
-    QUERIES are codes or, with --model, points: whatever `auxhash encode` takes. The ids are those
-    that the index was given, or else the row numbers of its codes. Ties come in the order of the
-    codes. If the index has fewer than k codes, all are found. An approximate index may find fewer:
-    in FILE, what is missing is id -1.
+    QUERIES are codes or, with --model, points: whatever `auxhash encode` takes. Those of another
+    model than that of the index are refused, where both say which it is. The ids are those that the
+    index was given, or else the row numbers of its codes. Ties come in the order of the codes. If
+    the index has fewer than k codes, all are found. An approximate index may find fewer: in FILE,
+    what is missing is id -1.
 
     \b
     FILE holds distances and ids, (queries, k) each. With --radius, those of query i are
@@ -105,15 +109,16 @@ def search(
 
     \b
     Examples:
-      auxhash search codes.index codes.npy -k 3
-      auxhash search codes.index codes.npy --radius 2
+      auxhash search codes.index codes.safetensors -k 3
+      auxhash search codes.index codes.safetensors --radius 2
       auxhash search codes.index queries.npy --model model.safetensors -k 5 -o found.npz
       auxhash search codes.index queries.npy --model model.safetensors --rerank features.npy
       auxhash search codes.index queries.npy --model model.safetensors --rerank outputs
-      auxhash search rough.index codes.npy --probe 4
+      auxhash search rough.index codes.safetensors --probe 4
       auxhash search photos.index photos --model photos.safetensors --names photos -k 3
       auxhash search named.index photos --model photos.safetensors -k 3
     """
+    from auxhash.cli import inputs
     from auxhash.search import chance
     from auxhash.search.index import ApproximateIndex, NamedIndex, load
 
@@ -125,11 +130,18 @@ def search(
     if probe is not None and not isinstance(inner, ApproximateIndex):
         raise ValueError(f"--probe is for approximate indexes, and {index} is exact")
     called = _names(names, header, loaded)
+
+    def check(fingerprint: str | None) -> None:
+        asking = f"the codes of {model}" if model else queries
+        inputs.same_model(index, loaded.fingerprint, asking, fingerprint, any_model)
+
     if model is None:
-        asked = EncodedQueries(codes(queries, loaded.n_bits))
+        asked = codes(queries, loaded.n_bits)
+        check(asked.fingerprint)
     else:
-        asked = encoded(model, queries, own, label, header, jobs, inner, finer.by_points)
-    if chance.by_chance(inner, asked.codes):
+        asked = encoded(model, queries, own, label, header, jobs, inner, finer.by_points, check)
+    same = loaded.fingerprint is not None and loaded.fingerprint == asked.fingerprint
+    if not same and chance.by_chance(inner, asked.codes):
         tell(
             f"{queries}: as far from the codes of {index} as chance has it, so that what is found "
             "means little: were both made by the same model, from the same columns?"
@@ -142,6 +154,7 @@ def search(
             *inner.radius_search(asked.codes, radius), f"all within {count(radius, 'bit')}"
         )
     result: dict[str, Any] = {"index": index, "queries": len(asked.codes)}
+    result["fingerprint"] = loaded.fingerprint
     result |= {"k": hits.ids.shape[1]} if radius is None else {"radius": radius}
     result |= {} if finer.metric is None else {"metric": finer.metric}
     message = (

@@ -19,7 +19,6 @@ from auxhash.cli.output import (
 )
 from auxhash.cli.queries import (
     DEFAULT_K,
-    EncodedQueries,
     SearchHits,
     answer,
     codes,
@@ -92,7 +91,7 @@ def push(
                 n_bits = there.n_bits
         except NoStoreError:
             pass
-    packed, n_bits = inputs.codes(codes, n_bits)
+    packed, n_bits, _ = inputs.codes(codes, n_bits)
     names = _ids(ids, header, len(packed))
     with open_store(url, n_bits) as opened:
         if ids is None and len(opened):
@@ -152,7 +151,7 @@ def search(
     path = hits_path(output, force, queries)
     with open_store(url, n_jobs=jobs) as opened:
         if model is None:
-            asked = EncodedQueries(codes(queries, opened.n_bits))
+            asked = codes(queries, opened.n_bits)
         else:
             asked = encoded(model, queries, own, label, header, jobs, opened, None)
         if radius is None:
@@ -219,7 +218,7 @@ def verify(
             index.add(packed, names)
         checked = "read"
         if codes is not None:
-            expected, _ = inputs.codes(codes, opened.n_bits)
+            expected, _, _ = inputs.codes(codes, opened.n_bits)
             _check_content(index, _ids(ids, header, len(expected)), expected, opened.url, codes)
             checked = f"as in {codes}"
         n_asked = _check_searches(opened, index, queries, seed)

@@ -45,12 +45,12 @@ def squares(A: Array) -> Array:
     return total
 
 
-def cholesky(A: Array) -> Array | None:
-    """Return the Cholesky factor of A; None if A is not positive definite."""
-    factor, info = np.array(A, np.float64, order="F"), np.zeros(1, INTEGER)
-    _check(factor, len(factor))
-    _call("lapack", "dpotrf", LOWER, len(factor), factor, len(factor), info)
-    return None if info[0] else factor
+def factor(A: Array) -> bool:
+    """Overwrite A by its Cholesky factor; return False if A is not positive definite."""
+    info = np.zeros(1, INTEGER)
+    _check(A, len(A))
+    _call("lapack", "dpotrf", LOWER, len(A), A, len(A), info)
+    return not info[0]
 
 
 def solve(factor: Array, right: Array) -> Array:

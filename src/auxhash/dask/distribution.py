@@ -1,34 +1,59 @@
 """Base of estimators on a cluster: the model of one machine, on dask collections."""
 
 import os
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from auxhash.codes import n_bytes
+from auxhash.compute import checks
+from auxhash.compute import device as devices
 from auxhash.compute.checks import ArgumentError
 from auxhash.dask import blocks, lazy
 from auxhash.dask.blocks import Blocks
 from auxhash.learn.hasher import Hasher
 from auxhash.learn.training.validation import SCORE_K
 
+Local = TypeVar("Local", bound=Hasher)
+
 OWN_PARAMETERS = ("client", "timeout")  # that estimators of one machine do not have
 NOT_PASSED_ON = ("self", "__class__", *OWN_PARAMETERS)  # of the names in a constructor
 
 
-class Distributed(Hasher):
+class Distributed(Hasher, Generic[Local]):
     """A hasher that was trained on a cluster; `to_local` returns one of this machine."""
 
     n_bits: int
+    device: devices.DeviceName
+    timeout: float
+    _local: type[Local]  # estimator of one machine
+    _learnt: tuple[str, ...]  # its fitted attributes, in its order: equal models are equal files
 
-    def to_local(self, codes: bool = True) -> Hasher:
+    def to_local(self, codes: bool = True) -> Local:
         """Return the estimator of one machine, with the codes of the training points or without."""
         raise NotImplementedError
 
-    def _without_codes(self) -> Hasher:
+    def _without_codes(self) -> Local:
         """Return an estimator that encodes as this one, without codes of the training points."""
-        raise NotImplementedError
+        parameters = self.get_params(deep=False)
+        for name in OWN_PARAMETERS:
+            del parameters[name]
+        model = self._local(**parameters)
+        empty = {"codes_": np.empty((0, n_bytes(int(self.n_bits))), np.uint8), "labels_": None}
+        learnt = {**vars(self), **empty}
+        for name in self._learnt:
+            if name in learnt:
+                setattr(model, name, learnt[name])
+        return model
+
+    def _gpu_refusal(self) -> str:
+        return f'device must be "cpu" here: workers train on processors, got {self.device!r}'
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        checks.number("timeout", self.timeout, 0, strict=True)
 
     def decision_function(self, X: Any) -> Any:
         """Return the outputs of `Hasher.decision_function`; lazy for dask arrays and dataframes."""

@@ -15,7 +15,7 @@ from auxhash.compute.peers import peers
 from auxhash.learn.estimators import MACHash
 from auxhash.learn.hasher import check_pairs, fingerprint
 from auxhash.learn.training import Settings, Training
-from auxhash.learn.training.run import PARTS
+from auxhash.learn.training.run import N_GENERATORS
 from auxhash.learn.training.validation import TrainingPoints, Validation, hold_out
 from auxhash.mac import hashfunctions
 from auxhash.mac.hashfunctions import HashFunction
@@ -117,7 +117,7 @@ def codes_of(
 
 def generators_of(n: int, drawn: np.random.Generator) -> list[list[np.random.Generator]]:
     """Return the generators of each of n partitions; of a single one, those of one machine."""
-    parts = drawn.spawn(PARTS)
+    parts = drawn.spawn(N_GENERATORS)
     if n == 1:
         return [parts]
     spawned = [part.spawn(n) for part in parts]

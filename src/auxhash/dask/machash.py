@@ -31,21 +31,14 @@ from auxhash.learn.smooth import Refine
 from auxhash.learn.training import checkpoint as checkpoints
 from auxhash.learn.training import interrupt
 from auxhash.learn.training.checkpoint import Checkpoint
-from auxhash.learn.training.run import PARTS
+from auxhash.learn.training.run import N_GENERATORS
 from auxhash.learn.training.validation import Validation
 from auxhash.mac import hashfunctions, zstep
 from auxhash.mac.hashfunctions import NetworkHash, SVMHash
 from auxhash.model.identity import in_words
 
-# Attributes of a fitted MACHash, in the order in which it sets them: equal models are equal files.
-LEARNT_ATTRIBUTES = (
-    *("feature_names_in_", "n_features_in_", "device_", "hash_function_", "loss_", "two_step_"),
-    "history_",
-    *("n_iter_", "codes_", "labels_", "n_learnt_", "fingerprint_", "interrupted_"),
-)
 
-
-class DaskMACHash(Distributed, MACHash):
+class DaskMACHash(Distributed[MACHash], MACHash):
     """`MACHash` on a Dask cluster. The points stay on the workers, and the model travels.
 
     Each partition of X draws its pairs among its own points, and makes the Z step on its own codes.
@@ -70,6 +63,12 @@ class DaskMACHash(Distributed, MACHash):
         n_lost_: partitions that were lost with their workers, and caught up.
     """
 
+    _local = MACHash
+    _learnt = (
+        *("feature_names_in_", "n_features_in_", "device_", "hash_function_", "loss_", "two_step_"),
+        "history_",
+        *("n_iter_", "codes_", "labels_", "n_learnt_", "fingerprint_", "interrupted_"),
+    )
     traffic_: list[Traffic]
     n_lost_: int
 
@@ -145,7 +144,7 @@ class DaskMACHash(Distributed, MACHash):
         generators = generators_of(len(loaded.data), generator(self.random_state))
         if kept is not None:
             flat = kept.generators([one for own in generators for one in own])
-            generators = [flat[at : at + PARTS] for at in range(0, len(flat), PARTS)]
+            generators = [flat[at : at + N_GENERATORS] for at in range(0, len(flat), N_GENERATORS)]
         settings = replace(self._settings(), verbose=0)
         if settings.going_on:
             again = self.n_learnt_ if loaded.fingerprint == self.fingerprint_ else 0
@@ -225,25 +224,8 @@ class DaskMACHash(Distributed, MACHash):
         model.labels_ = np.concatenate([labels for _, labels in results])
         return model
 
-    def _without_codes(self) -> MACHash:
-        """Return a MACHash that encodes as this one does, without codes of the training points."""
-        parameters = self.get_params(deep=False)
-        for name in OWN_PARAMETERS:
-            del parameters[name]
-        model = MACHash(**parameters)
-        empty = {"codes_": np.empty((0, n_bytes(int(self.n_bits))), np.uint8), "labels_": None}
-        learnt = {**vars(self), **empty}
-        for name in LEARNT_ATTRIBUTES:
-            if name in learnt:
-                setattr(model, name, learnt[name])
-        return model
-
-    def _gpu_refusal(self) -> str:
-        return f'device must be "cpu" here: workers train on processors, got {self.device!r}'
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        checks.number("timeout", self.timeout, 0, strict=True)
         if self.init is not None:
             raise ArgumentError("init must be None here: codes of all points would have to travel")
         h = hashfunctions.get(self.hash_function, self.C)

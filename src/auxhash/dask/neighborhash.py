@@ -18,24 +18,18 @@ from auxhash.compute.cluster import Cluster
 from auxhash.compute.neighbors import Metric
 from auxhash.compute.random import RandomState, generator
 from auxhash.dask import blocks, lazy
-from auxhash.dask.distribution import NOT_PASSED_ON, OWN_PARAMETERS, Distributed
+from auxhash.dask.distribution import NOT_PASSED_ON, Distributed
 from auxhash.dask.part import n_threads
 from auxhash.learn.hasher import check_points, fingerprint
 from auxhash.learn.neighborhash import NeighborHash
-from auxhash.learn.training.ranking import PARTS, RankResult, RankSettings, RankTraining
+from auxhash.learn.training.ranking import N_GENERATORS, RankResult, RankSettings, RankTraining
 from auxhash.mac import hashfunctions
 from auxhash.mac.hashfunctions import HashFunction
 
-# Attributes of a fitted NeighborHash, in the order in which it sets them: equal models are equal
-# files.
-LEARNT_ATTRIBUTES = (
-    *("feature_names_in_", "n_features_in_", "device_", "hash_function_", "history_"),
-    *("n_learnt_", "interrupted_", "labels_", "fingerprint_", "codes_"),
-)
 MIN_POINTS = 3
 
 
-class DaskNeighborHash(Distributed, NeighborHash):
+class DaskNeighborHash(Distributed[NeighborHash], NeighborHash):
     """`NeighborHash` on a Dask cluster: a sample of all points is learnt from, on one worker.
 
     Each partition gives its share of `max_points`, in proportion to its points; the sample moves to
@@ -54,6 +48,12 @@ class DaskNeighborHash(Distributed, NeighborHash):
         codes_: of the points that `fit` was given, lazily: a dask array in their order.
     """
 
+    _local = NeighborHash
+    _learnt = (
+        *("feature_names_in_", "n_features_in_", "device_", "hash_function_", "history_"),
+        *("n_learnt_", "interrupted_", "labels_", "fingerprint_", "codes_", "tables_"),
+    )
+
     def __init__(
         self,
         n_bits: int = 64,
@@ -61,6 +61,9 @@ class DaskNeighborHash(Distributed, NeighborHash):
         hash_function: Any = "network",
         n_neighbors: int = 10,
         n_steps: int | None = None,
+        query_function: str | None = None,
+        prefixes: Sequence[int] = (),
+        quality: str = "default",
         max_points: int = 100_000,
         device: devices.DeviceName = "cpu",
         random_state: RandomState = None,
@@ -99,7 +102,8 @@ class DaskNeighborHash(Distributed, NeighborHash):
         self._trained_on = [(block, n) for block, n in zip(parts.X, sizes, strict=True) if n]
         result = self._train_on_cluster(cluster)
         self.device_ = "cpu"
-        self.hash_function_, self.history_ = result.h, result.history
+        self.hash_function_, self.tables_ = result.h, result.tables
+        self.history_ = result.history
         self.n_learnt_, self.interrupted_, self.labels_ = result.n_learnt, result.interrupted, None
         marks = [one.fingerprint for one in summaries if one.n]
         joined = hashlib.sha256("".join(marks).encode()).hexdigest()
@@ -109,7 +113,7 @@ class DaskNeighborHash(Distributed, NeighborHash):
     def _train_on_cluster(self, cluster: Cluster) -> RankResult:
         """Train on one worker: the sample is moved to it by Dask, not by the client."""
         parts, sizes = zip(*self._trained_on, strict=True)
-        generators = generator(self.random_state).spawn(PARTS)
+        generators = generator(self.random_state).spawn(N_GENERATORS)
         drawing = [generators[0]] if len(parts) == 1 else generators[0].spawn(len(parts))
         shares = _shares(checks.integer("max_points", self.max_points, MIN_POINTS), sizes)
         sample = [
@@ -145,25 +149,8 @@ class DaskNeighborHash(Distributed, NeighborHash):
             model.codes_ = np.concatenate(cluster.results(_codes, arguments))
         return model
 
-    def _without_codes(self) -> NeighborHash:
-        """Return a NeighborHash that encodes as this one, without codes of the training points."""
-        parameters = self.get_params(deep=False)
-        for name in OWN_PARAMETERS:
-            del parameters[name]
-        model = NeighborHash(**parameters)
-        empty = {"codes_": np.empty((0, n_bytes(int(self.n_bits))), np.uint8)}
-        learnt = {**vars(self), **empty}
-        for name in LEARNT_ATTRIBUTES:
-            if name in learnt:
-                setattr(model, name, learnt[name])
-        return model
-
-    def _gpu_refusal(self) -> str:
-        return f'device must be "cpu" here: workers train on processors, got {self.device!r}'
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        checks.number("timeout", self.timeout, 0, strict=True)
         checks.integer("max_points", self.max_points, MIN_POINTS)
         if hashfunctions.is_shared(self.hash_function):
             raise ArgumentError("hash_function must be one of NumPy here, and no PyTorch module")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import checks, threads
 from auxhash.compute.arrays import AnyArray
@@ -27,7 +26,6 @@ from auxhash.files.tables import (
     take_features,
 )
 from auxhash.files.vectors import TYPES, check_dimensions, map_vectors
-from auxhash.files.writing import writing
 
 if TYPE_CHECKING:
     from auxhash.files.images import ImageFeature, ImageFolder
@@ -140,17 +138,6 @@ def of_images(folder: "ImageFolder", feature: "ImageFeature") -> Rows:
         feature.name,
         f"{folder}; feature: {feature.name}",
     )
-
-
-def write_npy(
-    path: str | Path, shape: tuple[int, int], chunks: Iterable[NDArray[np.uint8]]
-) -> None:
-    """Write codes to a .npy file chunk by chunk; the file appears whole or not at all."""
-    header = {"descr": "|u1", "fortran_order": False, "shape": shape}
-    with writing(Path(path)) as temporary, temporary.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
-        for chunk in chunks:
-            file.write(np.ascontiguousarray(chunk).data)
 
 
 def _slices(n: int, d: int, read: Callable[[slice], AnyArray]) -> Iterator[AnyArray]:

@@ -17,7 +17,7 @@ from auxhash.learn.smooth import Refine
 from auxhash.learn.training import Settings, Training, interrupt
 from auxhash.learn.training import checkpoint as checkpoints
 from auxhash.learn.training.checkpoint import Checkpoint
-from auxhash.learn.training.run import PARTS
+from auxhash.learn.training.run import N_GENERATORS
 from auxhash.learn.training.validation import TrainingPoints, Validation
 from auxhash.mac import hashfunctions, loop, losses, zstep
 from auxhash.mac.affinity import Affinity
@@ -101,7 +101,7 @@ class AffinityHash(Hasher):
 
     def _train(self, points: TrainingPoints, run_checkpoint: Checkpoint | None) -> Self:
         # One generator per part, so that no part's draws depend on another's.
-        generators = generator(self.random_state).spawn(PARTS)
+        generators = generator(self.random_state).spawn(N_GENERATORS)
         settings, mark = self._settings(), fingerprint(points.X, points.y)
         needed = self._bytes_on_gpu(points)
         device = devices.get(self.device, needed, self._gpu_refusal())

@@ -39,10 +39,10 @@ def write(path, X, first=0, size=20):
     parquet.write_table(arrow.table(columns), path, row_group_size=size)
 
 
-def encode(model, folder, runner=None, pattern="points/*.parquet", identity="one", **columns):
+def encode(model, folder, runner=None, pattern="points/*.parquet", **columns):
     """What `Folder.encode` returns, and what was told meanwhile."""
     told = []
-    work = Folder(f"{folder}/{pattern}", f"{folder}/codes", model, identity, Columns(**columns))
+    work = Folder(f"{folder}/{pattern}", f"{folder}/codes", model, Columns(**columns))
     done = work.encode(runner or Here(), lambda *both: told.append(both), told.append)
     return done, told
 

@@ -1,5 +1,6 @@
 """Many files of points become as many files of codes, whole, and none of them twice."""
 
+import json
 import os
 import shutil
 import tracemalloc
@@ -10,7 +11,10 @@ import pyarrow as arrow
 import pytest
 from pyarrow import parquet
 
+from auxhash import MACHash
+from auxhash.compute.fingerprint import OtherModelError, UnknownModelWarning
 from auxhash.files.shards import coding, reading
+from auxhash.files.shards.coding import Coding
 from auxhash.files.shards.places import FileAt, is_pattern, remove_leftovers
 from tests.files.shards.conftest import N, encode, read, write
 
@@ -194,8 +198,30 @@ def test_what_does_not_fit_is_told_before_or_leaves_no_file(folder, points, mode
 
 def test_files_of_another_model_are_not_mixed(folder, points, model):
     encode(model, folder)
-    with pytest.raises(ValueError, match=r"0\.parquet holds codes of another model"):
-        encode(model, folder, identity="two")
+    other = MACHash(n_bits=12, refine=None, max_iter=1, random_state=1, n_similar=5, n_jobs=1)
+    other.fit(points, np.arange(len(points)) % 5)
+    names = rf"0\.parquet was made by model {model.fingerprint}, and this is model"
+    with pytest.raises(OtherModelError, match=f"{names} {other.fingerprint}: give another folder"):
+        encode(other, folder)
+    assert json.loads(read(folder / "codes" / "0.parquet")[2])["fingerprint"] == model.fingerprint
+
+
+def test_files_that_state_no_model_are_encoded_again(folder, points, model, monkeypatch):
+    """As they were written before there were fingerprints, with a digest of the model's file."""
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "auxhash.files.shards.folder.Coding",
+            lambda *parts: Coding(*parts[:-1], _without_fingerprint(parts[-1])),
+        )
+        encode(model, folder)
+    with pytest.warns(UnknownModelWarning, match="3 files of codes of an unknown model") as said:
+        assert encode(model, folder)[0].encoded == 3
+    assert len(said) == 1
+    assert encode(model, folder)[0].encoded == 0
+
+
+def _without_fingerprint(origin):
+    return {**{name: part for name, part in origin.items() if name != "fingerprint"}, "model": "f0"}
 
 
 def test_codes_of_files_that_are_gone_are_told(folder, points, model):

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -18,17 +19,19 @@ def newton_step(F, D, gradient):
     return -np.linalg.solve(hessian, gradient)
 
 
+@pytest.mark.parametrize("n_jobs", [1, 3])
 @pytest.mark.parametrize("kept", [exact.MAX_KEPT_BYTES, 0])
 @pytest.mark.parametrize("n", [30, 100, 400])  # fewer points than features; some more; many more
-def test_steps_are_those_of_the_hessian_while_points_come_and_go(n, kept, monkeypatch):
+def test_steps_are_those_of_the_hessian_while_points_come_and_go(n, kept, n_jobs, monkeypatch):
     """All inside, nearly all, half, some fewer, few, one, none, and many again."""
     monkeypatch.setattr(exact, "MAX_KEPT_BYTES", kept)
+    monkeypatch.setattr(exact, "ROWS_PER_TASK", 32)
     rng = np.random.default_rng(n)
     F = rng.normal(size=(n, 40))
     weight = np.column_stack([np.ones(n), rng.uniform(0.1, 3.0, n), np.ones(n)])
     order = rng.permutation(n)
     bits = np.array([0, 2, 5])
-    with context.using(n_jobs=1), threads.pool() as run:
+    with context.using(n_jobs=n_jobs), threads.pool() as run:
         steps = exact.ExactSteps(F, F.T @ F, C, run)
         for share in (1, 0.95, 0.5, 0.45, 0.1, 1 / n, 0, 0.6):
             inside = np.zeros((n, 3))
@@ -39,6 +42,22 @@ def test_steps_are_those_of_the_hessian_while_points_come_and_go(n, kept, monkey
                 best = newton_step(F, inside[:, k], gradient[:, k])
                 np.testing.assert_allclose(found[:, k], best, rtol=1e-8, atol=1e-11)
         assert bool(steps.sums) == (kept > 0 and n > 40)
+
+
+def test_known_products_are_solved_in_memory_that_is_kept():
+    """New memory for each step would take a worker of Dask twice the time of the step."""
+    rng = np.random.default_rng(0)
+    F, gradient = rng.normal(size=(800, 500)), rng.normal(size=500)
+    rows = np.arange(0, 800, 2)
+    with context.using(n_jobs=1), threads.pool() as run:
+        steps = exact.ExactSteps(F, F.T @ F, C, run)
+        first = steps.by_points(rows, np.ones(400), gradient)
+        tracemalloc.start()
+        again = steps.by_points(rows, np.ones(400), gradient)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    np.testing.assert_array_equal(first, again)
+    assert peak < 400 * 400 * 8 / 4
 
 
 def test_a_huge_cost_of_collinear_features_still_goes_down():

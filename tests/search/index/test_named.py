@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import re
 import stat
 import struct
 import zlib
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auxhash.compute.checks import ArgumentError
 from auxhash.search.index import ApproximateIndex, HammingIndex, NamedIndex, load, namesfile
 
 CODES = np.random.default_rng(0).integers(0, 256, (60, 2), np.uint8)
@@ -129,6 +131,7 @@ def test_a_forged_file_is_refused(ids, names, why, tmp_path):
         ([*NAMES[:59], 7], "must be a list of text, none of it empty, got 7"),
         ([[name] for name in NAMES], r"got shape \(60, 1\)"),
         ("abc", "got the text 'abc'"),
+        ([*NAMES[:59], "\udc80.png"], r"text that UTF-8 can write, got '\\udc80\.png'"),
     ],
 )
 def test_wrong_names(names, why):
@@ -142,6 +145,40 @@ def test_wrong_names(names, why):
 def test_an_index_with_codes_gets_no_names():
     with pytest.raises(ValueError, match="must be empty"):
         NamedIndex(HammingIndex(16).add(CODES))
+
+
+@pytest.mark.parametrize("index", [8, None, "16", [], HammingIndex, NamedIndex(HammingIndex(16))])
+def test_what_is_no_index_gets_no_names(index):
+    why = rf"index must be a HammingIndex or an ApproximateIndex, got {re.escape(repr(index))}"
+    with pytest.raises(ArgumentError, match=why):
+        NamedIndex(index)
+
+
+@pytest.mark.parametrize("names", [8, None, b"ab", {"a", "b"}, ["a", None]])
+def test_names_to_remove_are_checked_as_those_to_add(names):
+    index = NamedIndex(HammingIndex(16)).add(CODES[:2], ["a", "b"])
+    for call in (index.remove, lambda names: index.add(CODES[2:4], names)):
+        with pytest.raises(ArgumentError, match="names must be a list of text, none of it empty"):
+            call(names)
+    assert index.names == ["a", "b"]
+    assert index.remove(["a", "unknown", "a"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("codes", "number", "why"),
+    [
+        (CODES, -1, "must be a whole number of at least .*, got -1"),
+        (CODES, "2", "must be a whole number of at least .*, got '2'"),
+        (8, 1, r"codes must be of shape \(n, n_bits\), got shape \(\)"),
+        (None, 1, r"codes must be of shape \(n, n_bits\), got shape \(\)"),
+        (CODES[:, :1], 1, "codes of 16 bits must be"),
+    ],
+)
+def test_wrong_searches(codes, number, why):
+    index = NamedIndex(HammingIndex(16)).add(CODES, NAMES)
+    for search in (index.search, index.radius_search):
+        with pytest.raises(ValueError, match=why):
+            search(codes, number)
 
 
 @pytest.mark.parametrize("kind", KINDS)

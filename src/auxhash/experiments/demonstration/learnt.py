@@ -23,7 +23,7 @@ from auxhash.files.writing import destination
 from auxhash.learn.estimators import MACHash
 from auxhash.learn.smooth import Refine
 from auxhash.learn.training import Settings, Training
-from auxhash.learn.training.run import PARTS
+from auxhash.learn.training.run import N_GENERATORS
 from auxhash.learn.training.validation import TrainingPoints
 from auxhash.mac import hashfunctions, loop, zstep
 from auxhash.mac.hashfunctions import HashFunction
@@ -159,7 +159,7 @@ def _path(X: NDArray[np.float64], y: AnyArray, seed: int) -> list[tuple[Step, St
         refine="auto",
         tol=FREE["tol"],
     )
-    generators = generator(seed).spawn(PARTS)
+    generators = generator(seed).spawn(N_GENERATORS)
     return list(Training(settings, TrainingPoints(X, y, None), generators).steps())
 
 

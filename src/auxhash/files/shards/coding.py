@@ -26,6 +26,9 @@ class Encodes(Protocol):
     n_bits: int
     n_features_in_: int
 
+    @property
+    def fingerprint(self) -> str: ...
+
     def encode(self, X: AnyArray) -> Packed: ...
 
 

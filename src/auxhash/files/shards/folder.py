@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+from auxhash.compute.fingerprint import OtherModelError, UnknownModelWarning
 from auxhash.compute.words import count
 from auxhash.files.report import columns
 from auxhash.files.shards import coding, places, reading
@@ -66,15 +67,13 @@ class Folder:
         pattern: any address that fsspec knows, such as 'points/*.parquet'.
         output: the folder, as well; the files in it are called as those of the points are, below
             the folder that the pattern begins with.
-        model: what encodes.
-        identity: of the model: its codes are not mixed with those of another.
+        model: what encodes; its codes are not mixed with those of another.
         columns: those of ids and of labels.
     """
 
     pattern: str
     output: str
     model: Encodes
-    identity: str
     columns: Columns
 
     def encode(
@@ -162,22 +161,35 @@ class Folder:
             )
         by_number = dict(runner.each(_origin, known, None, lambda points: None))
         origins = {known[number]: origin for number, origin in by_number.items()}
-        for place, origin in origins.items():
-            if origin.get("model") != self.identity:
-                raise ValueError(
-                    f"{place} holds codes of another model: give another folder with -o, or "
-                    "remove them"
-                )
+        self._check_models({str(place): one.get("fingerprint") for place, one in origins.items()})
         return [origins.get(target) for target in targets]
+
+    def _check_models(self, stated: dict[str, str | None]) -> None:
+        """Raise if a file, by its name here, was made by another model; warn if it states none."""
+        fingerprint = self.model.fingerprint
+        for place, other in stated.items():
+            if other not in (None, fingerprint):
+                raise OtherModelError(
+                    f"{place} was made by model {other}, and this is model {fingerprint}: give "
+                    "another folder with -o, or remove them"
+                )
+        unknown = [place for place, other in stated.items() if other is None]
+        if unknown:
+            warnings.warn(
+                f"{self.output} holds {count(len(unknown), 'file')} of codes of an unknown model, "
+                f"such as {unknown[0]}: encoded again",
+                UnknownModelWarning,
+                stacklevel=2,
+            )
 
     def _codings(
         self, sources: list[FileAt], targets: list[FileAt], looks: list[Look]
     ) -> list[Coding]:
-        codings, first = [], 0
+        codings, first, fingerprint = [], 0, self.model.fingerprint
         for source, target, one in zip(sources, targets, looks, strict=True):
             first_id = first if one.ids == reading.NUMBERED else 0
             origin = {
-                "model": self.identity,
+                "fingerprint": fingerprint,
                 "bits": self.model.n_bits,
                 "source": str(source),
                 "mark": one.mark,

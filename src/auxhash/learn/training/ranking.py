@@ -42,6 +42,7 @@ from auxhash.mac.hashfunctions import (
     SVMHash,
     started,
 )
+from auxhash.mac.hashfunctions.smooth import Smooth
 from auxhash.model.tables import TableFunction
 
 REPORTS = 50  # times that the rank is measured, and that a run can be stopped or go on
@@ -117,7 +118,7 @@ class RankResult(NamedTuple):
     interrupted: bool
 
 
-PARTS = 5  # of a run that draw random numbers, each from a generator of its own
+N_GENERATORS = 5  # of random numbers, one for each part of a run that draws some
 
 
 class RankTraining:
@@ -227,7 +228,7 @@ class RankTraining:
         h = cast("SVMHash | NetworkHash", self._learnt())
         self.query_h = asking(h, query_function, self.X, n_dims, self.asking)
         with threads.pool():
-            smooth: Smooth = device.carry(self.query_h).smooth(self.F, self.asking)
+            smooth = cast("Smooth", device.carry(self.query_h).smooth(self.F, self.asking))
         self.asker = Asker(smooth, codebook_of_bits(b, n_dims, self.asking))
         n_steps, prefixes = settings.table_steps, settings.prefixes or (b,)
         self.objective = rank = TableRank(

@@ -38,7 +38,7 @@ from auxhash.mac.loop import MAC, State, Step, Validate
 Steps = Iterable[tuple[Step, State]]
 
 MIN_GAIN = 0.001  # share of L(h), gained by an iteration of MAC, for another to follow
-PARTS = 6  # of a run that draw random numbers, each from a generator of its own
+N_GENERATORS = 6  # of random numbers, one for each part of a run that draws some
 
 
 @dataclass(frozen=True)

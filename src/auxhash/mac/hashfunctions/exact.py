@@ -14,18 +14,22 @@ Where the points are in several parts (`compute.peers`), those inside travel, if
 to solve by points (`JoinedSteps`); F'DF would be too much to send for each bit.
 """
 
+import threading
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import lapack, threads
 from auxhash.compute.arrays import Array, Matrix
 from auxhash.compute.device import Device
+from auxhash.compute.kernels import kernel
 from auxhash.compute.peers import peers
 
 MAX_POINTS_PER_FEATURE = 4  # up to which the products of all pairs of points are kept
 CG_OPERATIONS = 20  # operations per feature of a point: about five steps of conjugate gradients
 MAX_KEPT_BYTES = 1 << 28  # bytes of the sums F'DF that are kept, at most
-ROWS_PER_TASK = 1024  # of the products, per task of a thread
+ROWS_PER_TASK = 512  # of the products, per task of a thread
 
 
 class ExactSteps:
@@ -35,11 +39,10 @@ class ExactSteps:
 
     def __init__(self, F: Matrix, gram: Array, C: float, run: threads.Run) -> None:
         self.F, self.gram, self.C, self.run = F, gram, C, run
-        self.products = None  # (n, n), of all pairs of points
-        if len(F) <= MAX_POINTS_PER_FEATURE * F.shape[1]:
-            points = F[:]
-            rows = threads.chunks(len(F), ROWS_PER_TASK)
-            self.products = np.concatenate(run(lambda at: points[at] @ points.T, rows))
+        few = len(F) <= MAX_POINTS_PER_FEATURE * F.shape[1]
+        self.points = F[:] if few else None
+        self.products = None if self.points is None else _products(self.points, run)
+        self.own = threading.local()  # memory of each thread, for `_few_points`
         self.sums: dict[int, tuple[Array, Array]] = {}  # D (n,) and the lower half of F'DF, of bits
         self.most = MAX_KEPT_BYTES // gram.nbytes  # bits with a higher number have theirs made anew
 
@@ -110,20 +113,42 @@ class ExactSteps:
         return total
 
     def _by_features(self, total: Array, gradient: Array) -> Array:
-        return _solved(total, 1 / (2 * self.C), gradient / (-2 * self.C))
+        return _solved(lambda: total.copy("F"), 1 / (2 * self.C), gradient / (-2 * self.C))
 
     def by_points(self, rows: NDArray[np.int64], weight: Array, gradient: Array) -> Array:
         """Return the step -H^-1 g (F,) of one bit, from the points inside and their weights."""
         if not len(rows):
             return -gradient
         root = np.sqrt(weight)
-        B = self.F[rows] * root[:, None]
-        if self.products is None:
-            small = lapack.squares(B.T)
-        else:
-            small = (self.products[np.ix_(rows, rows)] * root * root[:, None]).T
-        step: Array = B.T @ _solved(small, 1 / (2 * self.C), B @ gradient) - gradient
+        B, make = self._few_points(rows, root)
+        step: Array = B.T @ _solved(make, 1 / (2 * self.C), B @ gradient) - gradient
         return step
+
+    def _few_points(
+        self, rows: NDArray[np.int64], root: Array
+    ) -> tuple[Array, Callable[[], Array]]:
+        """Return B, the points scaled by the root of their weights, and a function for BB'.
+
+        Known products are gathered in memory that the thread keeps: where free memory goes back to
+        the system at once, as on Dask's workers, new memory costs more than the numbers in it.
+        """
+        points, products = self.points, self.products
+        if points is None or products is None:
+            scaled = self.F[rows] * root[:, None]
+            return scaled, lambda: lapack.squares(scaled.T)
+        n, size = len(rows), len(self.gram)
+        own = self.own.__dict__
+        if not own:
+            own |= {name: np.empty((size, size)) for name in ("B", "half")}
+        B = np.take(points, rows, axis=0, out=own["B"][:n], mode="clip")
+        B *= root[:, None]
+
+        def make() -> Array:
+            half: Array = own["half"].ravel()[: n * n].reshape(n, n, order="F")
+            _gather(products, rows, root, half)
+            return half
+
+        return B, make
 
 
 class JoinedSteps:
@@ -198,14 +223,33 @@ def _by_points_cost(count: Array, size: int, known: bool) -> Array:
     return np.where(count <= size, count**2 * (0 if known else size) + count**3 / 3, np.inf)
 
 
-def _solved(half: Array, ridge: float, right: Array) -> Array:
-    """Solve (A + ridge I) x = right, from the lower half of A."""
-    diagonal = half.diagonal().copy()
-    factor = None
-    while factor is None:
+def _products(points: Array, run: threads.Run) -> Array:
+    """Return the products (n, n) of all pairs of points, at least the upper half of them."""
+    products = np.zeros((len(points), len(points)))
+
+    def multiply(rows: slice) -> None:
+        np.matmul(points[rows], points[rows.start :].T, out=products[rows, rows.start :])
+
+    run(multiply, threads.chunks(len(points), ROWS_PER_TASK))
+    return products
+
+
+@kernel
+def _gather(products: Array, rows: NDArray[np.int64], root: Array, half: Array) -> None:
+    """Set the lower half of the products of these rows, in rising order, scaled by their roots."""
+    for j in range(len(rows)):
+        of_row = products[rows[j]]
+        for i in range(j, len(rows)):
+            half[i, j] = of_row[rows[i]] * root[i] * root[j]
+
+
+def _solved(make: Callable[[], Array], ridge: float, right: Array) -> Array:
+    """Solve (A + ridge I) x = right; `make` returns the lower half of A, which is overwritten."""
+    while True:
+        half = make()
+        diagonal = half.diagonal().copy()
         np.fill_diagonal(half, diagonal + ridge)
-        factor = lapack.cholesky(half)
+        if lapack.factor(half):
+            return lapack.solve(half, right)
         # Where C is huge, rounding can make the sum indefinite: then a shorter step will do.
         ridge = max(10 * ridge, 1e-15 * float(diagonal.sum()))
-    np.fill_diagonal(half, diagonal)
-    return lapack.solve(factor, right)

@@ -18,9 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
 from auxhash.compute import checks, context, threads
 from auxhash.compute.faiss import import_faiss
+from auxhash.compute.fingerprint import checked
 from auxhash.compute.words import count
 from auxhash.search.index import listfile, scan
-from auxhash.search.index.hamming import HammingIndex, as_queries
+from auxhash.search.index.hamming import HammingIndex, as_queries, matched
 from auxhash.search.index.state import Ids, new_ids, positions_of
 
 Stored = TypeVar("Stored", bound=np.generic)
@@ -36,10 +37,13 @@ class ApproximateIndex:
         n_lists: number of lists, learned from the first codes added (so add many, in random
             order); by default the power of 2 nearest to the root of their number.
         n_probe: lists searched per query; more is slower and finds more. May be changed any time.
+        fingerprint: of the model that makes the codes, as of a HammingIndex.
 
     Distances are exact, but some of the nearest codes may be missing, and ties come in any order.
     Any thread may call any method at any time; calls wait for each other.
     """
+
+    fingerprint: str | None = None  # of indexes that were pickled before there was one
 
     def __init__(
         self,
@@ -47,11 +51,13 @@ class ApproximateIndex:
         n_lists: int | None = None,
         n_probe: int = 16,
         n_jobs: int | None = None,
+        fingerprint: str | None = None,
     ) -> None:
         self.n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
         self.n_lists = None if n_lists is None else checks.integer("n_lists", n_lists, 1)
         self.n_probe = checks.integer("n_probe", n_probe, 1)
         self.n_jobs = n_jobs
+        self.fingerprint = checked("fingerprint", fingerprint)
         self._index: Any = None
         self._next_id = 0
         self._using = threading.Lock()
@@ -81,7 +87,8 @@ class ApproximateIndex:
     ) -> "ApproximateIndex":
         """Make an ApproximateIndex of the codes and ids of a HammingIndex."""
         state = index._state
-        ours = cls(index.n_bits, n_lists, n_probe, index.n_jobs).add(state.packed, state.ids)
+        ours = cls(index.n_bits, n_lists, n_probe, index.n_jobs, index.fingerprint)
+        ours.add(state.packed, state.ids)
         ours._next_id = state.next_id
         return ours
 
@@ -157,7 +164,8 @@ class ApproximateIndex:
         with self._using:
             if self._index is None:
                 raise ValueError("the index is empty: add codes before saving")
-            listfile.write(path, import_faiss(), self._index, self.n_bits, self._next_id)
+            state = self.n_bits, self._next_id, self.fingerprint
+            listfile.write(path, import_faiss(), self._index, *state)
 
     @classmethod
     def load(
@@ -166,23 +174,27 @@ class ApproximateIndex:
         n_bits: int | None = None,
         n_probe: int = 16,
         n_jobs: int | None = None,
+        fingerprint: str | None = None,
     ) -> "ApproximateIndex":
         """Read a file of `save`, or an IndexBinaryIVF of faiss, and check all of it.
 
         A file written by faiss knows only whole bytes: `n_bits` says how many bits are used, and
         the numbering of codes added without ids goes on from the largest id in it. Its centres
-        must be in an IndexBinaryFlat.
+        must be in an IndexBinaryFlat. `fingerprint` is that of the queries' model, as in
+        `HammingIndex.load`; faiss's files state none.
         """
         if n_bits is not None:
             n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
-        return cls._of(listfile.read(path, n_bits), n_probe, n_jobs)
+        content = listfile.read(path, n_bits)
+        stated = matched(path, content.fingerprint, fingerprint)
+        return cls._of(content._replace(fingerprint=stated), n_probe, n_jobs)
 
     @classmethod
     def _of(
         cls, content: listfile.ListsContent, n_probe: int, n_jobs: int | None
     ) -> "ApproximateIndex":
         faiss = import_faiss()
-        index = cls(content.n_bits, len(content.centres), n_probe, n_jobs)
+        index = cls(content.n_bits, len(content.centres), n_probe, n_jobs, content.fingerprint)
         inner = _empty(8 * content.centres.shape[1], len(content.centres))
         inner.quantizer.add(content.centres)
         inner.is_trained = True

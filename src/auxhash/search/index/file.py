@@ -7,12 +7,13 @@
     32  uint64    1 where ids follow, 0 where the ids are 0..n-1
     40  uint32    CRC-32 of everything after the header
     44  uint32    CRC-32 of bytes 0..43
-    48  zeros
+    48  16 bytes  fingerprint of the model that made the codes, or zeros (`block` says how)
     64  uint8     (n_bytes, n): byte p of every code, then byte p + 1; n_bytes = ceil(n_bits / 8)
     ..  zeros up to a multiple of 64, then int64 (n,): the ids
 
 All numbers are little-endian. Nothing in the file is executed. Ids are unique, at least 0 and below
-next_id; the bits that pad a code to whole bytes are 0.
+next_id; the bits that pad a code to whole bytes are 0. Versions before there were fingerprints take
+a file that states one for damaged.
 """
 
 import os
@@ -27,13 +28,12 @@ from numpy.typing import NDArray
 from auxhash.codes import MOST_BITS, n_bytes
 from auxhash.compute.checks import LARGEST_ID
 from auxhash.files.writing import check_regular, writing
-from auxhash.search.index import namesfile
+from auxhash.search.index import block, namesfile
 from auxhash.search.index.state import first_twice
 
 MAGIC = b"AUXHIDX1"
 FIELDS = struct.Struct("<8sQQQQI")
-SUMMED = FIELDS.size + 4
-HEADER = 64
+HEADER = block.SIZE
 STEP = 1 << 24  # bytes checked or written per step
 
 
@@ -44,6 +44,7 @@ class IndexContent(NamedTuple):
     planes: NDArray[np.uint8]  # (n_bytes, n)
     ids: NDArray[np.int64] | None
     next_id: int
+    fingerprint: str | None = None
 
 
 def write(path: str | os.PathLike[str], content: IndexContent) -> None:
@@ -58,7 +59,7 @@ def write(path: str | os.PathLike[str], content: IndexContent) -> None:
         has_ids = content.ids is not None
         head = FIELDS.pack(MAGIC, content.n_bits, n, content.next_id, has_ids, check)
         file.seek(0)
-        file.write(head + struct.pack("<I", zlib.crc32(head)))
+        file.write(block.sealed(head, content.fingerprint))
 
 
 class IndexHeader(NamedTuple):
@@ -69,6 +70,7 @@ class IndexHeader(NamedTuple):
     next_id: int
     has_ids: int
     sum: int
+    fingerprint: str | None
 
     @property
     def codes_end(self) -> int:
@@ -120,7 +122,7 @@ def read(
             raise ValueError(f"{path} is damaged: the bytes between codes and ids are not 0")
         if ids is not None:
             check_ids(path, ids, header.next_id)
-    return IndexContent(header.n_bits, planes, ids, header.next_id)
+    return IndexContent(header.n_bits, planes, ids, header.next_id, header.fingerprint)
 
 
 def check_ids(path: str | os.PathLike[str], ids: NDArray[np.int64], next_id: int) -> None:
@@ -140,10 +142,10 @@ def _header(path: str | os.PathLike[str], file: BinaryIO, size: int | None) -> I
     start = file.read(HEADER)
     if start[: len(MAGIC)] != MAGIC:
         raise ValueError(f"{path} is not an index saved by auxhash")
-    head, check, rest = start[: FIELDS.size], start[FIELDS.size : SUMMED], start[SUMMED:]
-    if len(start) < HEADER or struct.unpack("<I", check)[0] != zlib.crc32(head) or any(rest):
+    content = block.opened(start, FIELDS.size)
+    if content is None:
         raise ValueError(f"{path} has a damaged or truncated header")
-    header = IndexHeader(*FIELDS.unpack(head)[1:])
+    header = IndexHeader._make([*FIELDS.unpack(content[0])[1:], content[1]])
     if not 1 <= header.n_bits <= MOST_BITS:
         raise ValueError(f"{path} has codes of {header.n_bits} bits, not of 1 to {MOST_BITS}")
     if header.has_ids > 1 or not header.n <= header.next_id <= LARGEST_ID + 1:

@@ -12,6 +12,7 @@ from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
 from auxhash.compute import checks, context
 from auxhash.compute import device as devices
 from auxhash.compute.faiss import import_faiss
+from auxhash.compute.fingerprint import checked, match
 from auxhash.compute.words import count
 from auxhash.search.index import file, scan
 from auxhash.search.index.gpu import refusal
@@ -33,18 +34,27 @@ class HammingIndex:
     are too long for it. Codes of CuPy or PyTorch on a GPU are taken by every method, and `search`
     answers on the same device.
 
+    `fingerprint=hasher.fingerprint` says which model makes the codes. The index keeps it, in its
+    file as well, and is then searched with no other model unawares: `load` compares it, and so does
+    the command line.
+
     >>> index = HammingIndex(n_bits=3).add([[1, 1, 1], [1, 1, -1], [-1, -1, -1]])
     >>> index.search([[1, 1, 1]], k=2)
     (array([[0, 1]], dtype=int32), array([[0, 1]]))
     """
 
     def __init__(
-        self, n_bits: int, n_jobs: int | None = None, device: devices.DeviceName = "cpu"
+        self,
+        n_bits: int,
+        n_jobs: int | None = None,
+        device: devices.DeviceName = "cpu",
+        fingerprint: str | None = None,
     ) -> None:
         self.n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
         self.n_jobs = n_jobs
         self.device = device
         _ = self._device  # or raise
+        self.fingerprint = checked("fingerprint", fingerprint)
         self._state = IndexState(np.empty((n_bytes(self.n_bits), 0), np.uint8), 0, None, 0)
         self._changing = threading.Lock()
 
@@ -56,12 +66,13 @@ class HammingIndex:
 
     def __getstate__(self) -> dict[str, Any]:
         now = self._state
+        names = ("n_bits", "n_jobs", "device", "fingerprint")
         parts = now.planes[:, : now.n], now.own_ids, now.next_id
-        return {"n_bits": self.n_bits, "n_jobs": self.n_jobs, "device": self.device, "held": parts}
+        return {**{name: getattr(self, name) for name in names}, "held": parts}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.n_bits, self.n_jobs = state["n_bits"], state["n_jobs"]
-        self.device = state.get("device", "cpu")
+        self.device, self.fingerprint = state.get("device", "cpu"), state.get("fingerprint")
         planes, ids, next_id = state["held"]
         # Copied, because two indexes must not grow into the same array.
         self._state = IndexState(np.array(planes, order="C"), planes.shape[1], ids, next_id)
@@ -144,7 +155,8 @@ class HammingIndex:
         """Write the index to a file (`auxhash.index.file` has the format), all or nothing."""
         now = self._state
         planes = now.planes[:, : now.n]
-        file.write(path, file.IndexContent(self.n_bits, planes, now.own_ids, now.next_id))
+        state = self.n_bits, planes, now.own_ids, now.next_id, self.fingerprint
+        file.write(path, file.IndexContent(*state))
 
     @classmethod
     def load(
@@ -154,6 +166,7 @@ class HammingIndex:
         n_jobs: int | None = None,
         check: bool = True,
         device: devices.DeviceName = "cpu",
+        fingerprint: str | None = None,
     ) -> "HammingIndex":
         """Read an index from a file, and check it: a damaged file raises ValueError.
 
@@ -166,22 +179,28 @@ class HammingIndex:
                 that a large file opens at once. Results from a damaged file may then be wrong:
                 use it only for files that you trust.
             device: where it searches.
+            fingerprint: of the model that will make the queries. OtherModelError if the file states
+                another; if it states none, a warning, and the index takes this one.
         """
         devices.get(device)  # or raise, before a large file is read
         content = file.read(path, checks.flag("mmap", mmap), checks.flag("check", check))
-        return cls._of(content, n_jobs, device)
+        stated = matched(path, content.fingerprint, fingerprint)
+        return cls._of(content._replace(fingerprint=stated), n_jobs, device)
 
     @classmethod
     def _of(
         cls, content: file.IndexContent, n_jobs: int | None, device: devices.DeviceName = "cpu"
     ) -> "HammingIndex":
-        index = cls(content.n_bits, n_jobs, device)
+        index = cls(content.n_bits, n_jobs, device, content.fingerprint)
         n = content.planes.shape[1]
         index._state = IndexState(content.planes, n, content.ids, content.next_id)
         return index
 
     def to_faiss(self) -> Any:
-        """Return codes and ids as an IndexBinaryIDMap; bits are padded with 0 to whole bytes."""
+        """Return codes and ids as an IndexBinaryIDMap; bits are padded with 0 to whole bytes.
+
+        faiss has no place for a fingerprint.
+        """
         faiss = import_faiss()
         now = self._state
         flat = faiss.IndexBinaryFlat(8 * len(now.planes))
@@ -222,6 +241,15 @@ class HammingIndex:
         if not state.n:
             raise ValueError("the index is empty: add codes before searching")
         return state, as_queries(codes, self.n_bits)
+
+
+def matched(
+    path: str | os.PathLike[str], stated: str | None, fingerprint: str | None
+) -> str | None:
+    """Return the fingerprint of an index read from `path`, if it is that of the queries' model."""
+    if fingerprint is None:
+        return stated
+    return match(os.fspath(path), stated, "the queries", checked("fingerprint", fingerprint))
 
 
 def as_queries(codes: ArrayLike, n_bits: int) -> Packed:

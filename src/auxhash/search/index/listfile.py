@@ -8,13 +8,15 @@ faiss reads such a file as its own and does not look at the 64 bytes:
     24  uint64    size of faiss's part, in bytes
     32  uint32    CRC-32 of faiss's part
     36  uint32    CRC-32 of bytes 0..35
-    40  zeros
+    40  8 zeros
+    48  16 bytes  fingerprint of the model that made the codes, or zeros (`block` says how)
 
 A file that faiss wrote, without them, can be read as well. (So can one of ours that was cut just
-before them: it has all of its codes, but neither n_bits nor next_id.) faiss itself trusts what it
-reads, and a damaged file can crash it: here it never reads a file, but gets arrays that were read
-and checked by this module. (Of 300 files with a bit flipped and no sum, faiss 1.15 refused 145
-and hung on 2, and this module refused 163; a million codes take it 0.2 s, and faiss 0.01 s.)
+before them: it has all of its codes, but not n_bits, next_id and the fingerprint.) faiss itself
+trusts what it reads, and a damaged file can crash it: here it never reads a file, but gets arrays
+that were read and checked by this module. (Of 300 files with a bit flipped and no sum, faiss 1.15
+refused 145 and hung on 2, and this module refused 163; a million codes take it 0.2 s, and faiss
+0.01 s.)
 """
 
 import os
@@ -29,15 +31,14 @@ from numpy.typing import NDArray
 from auxhash.codes import MOST_BITS, Packed, n_bytes
 from auxhash.compute.checks import LARGEST_ID
 from auxhash.files.writing import check_regular, writing
-from auxhash.search.index import namesfile
+from auxhash.search.index import block, namesfile
 from auxhash.search.index.file import STEP, check_ids
 from auxhash.search.index.state import Ids
 
 MAGIC = b"AUXHIVF1"
 KIND = b"IBwF"  # how faiss begins the file
-TRAILER = 64
+TRAILER = block.SIZE
 FIELDS = struct.Struct("<8sQQQI")
-SUMMED = FIELDS.size + 4
 
 
 class ListsContent(NamedTuple):
@@ -47,9 +48,17 @@ class ListsContent(NamedTuple):
     centres: Packed
     lists: list[tuple[Packed, Ids]]
     next_id: int
+    fingerprint: str | None
 
 
-def write(path: str | os.PathLike[str], faiss: Any, index: Any, n_bits: int, next_id: int) -> None:
+def write(
+    path: str | os.PathLike[str],
+    faiss: Any,
+    index: Any,
+    n_bits: int,
+    next_id: int,
+    fingerprint: str | None,
+) -> None:
     """Write beside `path` and move into place, so that no half-written file is ever seen."""
     with writing(Path(path)) as temporary:
         try:
@@ -61,8 +70,7 @@ def write(path: str | os.PathLike[str], faiss: Any, index: Any, n_bits: int, nex
             while part := file.read(STEP):
                 check, size = zlib.crc32(part, check), size + len(part)
             head = FIELDS.pack(MAGIC, n_bits, next_id, size, check)
-            head += struct.pack("<I", zlib.crc32(head))
-            file.write(head.ljust(TRAILER, b"\0"))
+            file.write(block.sealed(head, fingerprint))
 
 
 def read(path: str | os.PathLike[str], n_bits: int | None, size: int | None = None) -> ListsContent:
@@ -77,7 +85,7 @@ def read(path: str | os.PathLike[str], n_bits: int | None, size: int | None = No
         raw = np.fromfile(file, np.uint8)[:size]
     if size is None and namesfile.has_names(path):
         raise ValueError(f"{path} is an index with names: NamedIndex.load reads it")
-    used, next_id, own = _trailer(path, raw)
+    used, next_id, own, fingerprint = _trailer(path, raw)
     centres, lists = _lists(_Reader(path, raw[:own]))
     width = 8 * centres.shape[1]
     if used is None:
@@ -92,25 +100,26 @@ def read(path: str | os.PathLike[str], n_bits: int | None, size: int | None = No
     check_ids(path, ids, next_id)
     if used % 8 and any(codes[:, -1].max(initial=0) >> (used % 8) for codes, _ in lists):
         raise ValueError(f"{path} is damaged: padding bits beyond n_bits={used} are set")
-    return ListsContent(used, centres, lists, next_id)
+    return ListsContent(used, centres, lists, next_id, fingerprint)
 
 
 def _trailer(
     path: str | os.PathLike[str], raw: NDArray[np.uint8]
-) -> tuple[int | None, int | None, int]:
-    """n_bits, next_id and the size of faiss's part; None for both if faiss wrote the file."""
+) -> tuple[int | None, int | None, int, str | None]:
+    """n_bits, next_id, size of faiss's part, fingerprint; all but the size None if by faiss."""
     last = raw[-TRAILER:].tobytes()
     if last[: len(MAGIC)] != MAGIC:
-        return None, None, len(raw)
-    head, check, rest = last[: FIELDS.size], last[FIELDS.size : SUMMED], last[SUMMED:]
-    if struct.unpack("<I", check)[0] != zlib.crc32(head) or any(rest):
+        return None, None, len(raw), None
+    content = block.opened(last, FIELDS.size)
+    if content is None:
         raise ValueError(f"{path} is damaged: its last bytes do not match their sum")
-    _, n_bits, next_id, size, content = FIELDS.unpack(head)
-    if size != len(raw) - TRAILER or zlib.crc32(raw[:-TRAILER].data) != content:
+    fields, fingerprint = content
+    _, n_bits, next_id, size, check = FIELDS.unpack(fields)
+    if size != len(raw) - TRAILER or zlib.crc32(raw[:-TRAILER].data) != check:
         raise ValueError(f"{path} is damaged: its lists do not match their sum")
     if not 1 <= n_bits <= MOST_BITS or next_id > LARGEST_ID + 1:
         raise ValueError(f"{path} is damaged: it says n_bits={n_bits}, next_id={next_id}")
-    return n_bits, next_id, size
+    return n_bits, next_id, size, fingerprint
 
 
 class _Reader:

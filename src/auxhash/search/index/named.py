@@ -15,7 +15,7 @@ from auxhash.compute.checks import ArgumentError
 from auxhash.files.writing import check_regular, writing
 from auxhash.search.index import file, listfile, namesfile, scan
 from auxhash.search.index.approximate import ApproximateIndex
-from auxhash.search.index.hamming import HammingIndex
+from auxhash.search.index.hamming import HammingIndex, matched
 
 NumberedIndex = HammingIndex | ApproximateIndex
 
@@ -33,6 +33,10 @@ class NamedIndex:
     """
 
     def __init__(self, index: NumberedIndex) -> None:
+        if not isinstance(index, NumberedIndex):
+            raise ArgumentError(
+                f"index must be a HammingIndex or an ApproximateIndex, got {index!r}"
+            )
         if len(index):
             raise ValueError("index must be empty, so that each of its codes gets a name")
         self.index = index
@@ -62,6 +66,15 @@ class NamedIndex:
     @property
     def n_bits(self) -> int:
         return self.index.n_bits
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Fingerprint of the model that makes the codes, which `index` keeps."""
+        return self.index.fingerprint
+
+    @fingerprint.setter
+    def fingerprint(self, fingerprint: str | None) -> None:
+        self.index.fingerprint = fingerprint
 
     @property
     def names(self) -> list[str]:
@@ -127,9 +140,16 @@ class NamedIndex:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], n_probe: int = 16, n_jobs: int | None = None
+        cls,
+        path: str | os.PathLike[str],
+        n_probe: int = 16,
+        n_jobs: int | None = None,
+        fingerprint: str | None = None,
     ) -> "NamedIndex":
-        """Read a file of `save`, and check all of it. `n_probe` is for an approximate index."""
+        """Read a file of `save`, and check all of it. `n_probe` is for an approximate index.
+
+        `fingerprint` is that of the queries' model, as in `HammingIndex.load`.
+        """
         check_regular(path, "an index")
         names, size = namesfile.read(path)
         index: NumberedIndex
@@ -140,6 +160,7 @@ class NamedIndex:
             index = HammingIndex._of(file.read(path, mmap=True, size=size), n_jobs)
         if set(index.ids.tolist()) != set(names):
             raise ValueError(f"{path} is damaged: its names are not those of its codes")
+        index.fingerprint = matched(path, index.fingerprint, fingerprint)
         named = cls.__new__(cls)
         named.__setstate__({"index": index, "names": names})
         return named
@@ -148,14 +169,23 @@ class NamedIndex:
 AnyIndex = HammingIndex | ApproximateIndex | NamedIndex
 
 
-def load(path: str | os.PathLike[str], n_probe: int = 16, n_jobs: int | None = None) -> AnyIndex:
-    """Read an index of any kind: exact or approximate (its `n_probe`), with names or without."""
+def load(
+    path: str | os.PathLike[str],
+    n_probe: int = 16,
+    n_jobs: int | None = None,
+    fingerprint: str | None = None,
+) -> AnyIndex:
+    """Read an index of any kind: exact or approximate (its `n_probe`), with names or without.
+
+    `fingerprint` is that of the queries' model, as in `HammingIndex.load`.
+    """
     check_regular(path, "an index")
     if namesfile.has_names(path):
-        return NamedIndex.load(path, n_probe, n_jobs)
+        return NamedIndex.load(path, n_probe, n_jobs, fingerprint)
     if _is_lists(path):
-        return ApproximateIndex.load(path, n_probe=n_probe, n_jobs=n_jobs)
-    return HammingIndex.load(path, n_jobs=n_jobs)
+        approximate = ApproximateIndex.load
+        return approximate(path, n_probe=n_probe, n_jobs=n_jobs, fingerprint=fingerprint)
+    return HammingIndex.load(path, n_jobs=n_jobs, fingerprint=fingerprint)
 
 
 def is_index(path: str | os.PathLike[str]) -> bool:
@@ -170,7 +200,7 @@ def _is_lists(path: str | os.PathLike[str]) -> bool:
 
 
 def _text(names: Sequence[str]) -> list[str]:
-    """Return the names as a list; ArgumentError unless all are text and none is empty."""
+    """Return the names as a list; ArgumentError unless all are text to write, none of it empty."""
     if isinstance(names, str):
         raise ArgumentError(f"names must be a list of text, got the text {names!r}")
     array = np.asarray(names, object)
@@ -178,4 +208,8 @@ def _text(names: Sequence[str]) -> list[str]:
     if array.ndim != 1 or wrong:
         got = repr(wrong[0]) if wrong else f"shape {array.shape}"
         raise ArgumentError(f"names must be a list of text, none of it empty, got {got}")
-    return [str(name) for name in array.tolist()]
+    text = [str(name) for name in array.tolist()]
+    for name in text:
+        if not name.isascii() and name != name.encode(errors="ignore").decode():
+            raise ArgumentError(f"names must be text that UTF-8 can write, got {name!r}")
+    return text

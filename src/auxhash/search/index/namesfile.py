@@ -19,10 +19,11 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
+from auxhash.search.index import block
+
 MAGIC = b"AUXHNAM1"
-TRAILER = 64
+TRAILER = block.SIZE
 FIELDS = struct.Struct("<8sQQI")
-SUMMED = FIELDS.size + 4
 
 
 class _Trailer(NamedTuple):
@@ -39,8 +40,7 @@ def append(path: Path, names: dict[int, str]) -> None:
     content = ids + json.dumps(list(names.values()), ensure_ascii=False).encode()
     with path.open("ab") as file:
         head = FIELDS.pack(MAGIC, file.tell(), len(names), zlib.crc32(content))
-        head += struct.pack("<I", zlib.crc32(head))
-        file.write(content + head.ljust(TRAILER, b"\0"))
+        file.write(content + block.sealed(head))
 
 
 def has_names(path: str | os.PathLike[str]) -> bool:
@@ -70,12 +70,12 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[int, str], int]:
 
 def _trailer(path: str | os.PathLike[str], file: BinaryIO) -> _Trailer:
     last = _last(file)
-    head, check, rest = last[: FIELDS.size], last[FIELDS.size : SUMMED], last[SUMMED:]
     if last[: len(MAGIC)] != MAGIC:
         raise ValueError(f"{path} holds no index with names")
-    if struct.unpack("<I", check)[0] != zlib.crc32(head) or any(rest):
+    content = block.opened(last, FIELDS.size)
+    if content is None or content[1] is not None:  # the index's own part states the model
         raise ValueError(f"{path} is damaged: its last bytes do not match their checksum")
-    trailer = _Trailer(*FIELDS.unpack(head)[1:])
+    trailer = _Trailer(*FIELDS.unpack(content[0])[1:])
     if trailer.size > file.seek(0, os.SEEK_END) - TRAILER:
         raise ValueError(f"{path} is truncated: it should hold an index of {trailer.size} bytes")
     return trailer

@@ -1,0 +1,39 @@
+"""64 bytes of fields that end or begin a part of an index file, with their checksums.
+
+    0   fields, then uint32: CRC-32 of the fields; zeros up to byte 48
+    48  8 bytes   fingerprint of the model that made the codes
+    56  uint32    1
+    60  uint32    CRC-32 of bytes 0..59
+
+Bytes 48..63 are zeros where no model is stated, as in all files before there were fingerprints.
+"""
+
+import struct
+import zlib
+
+from auxhash.compute.fingerprint import checked
+
+SIZE = 64
+MARK = 48  # where the fingerprint begins
+
+
+def sealed(fields: bytes, fingerprint: str | None = None) -> bytes:
+    """Return the 64 bytes of these fields and a fingerprint."""
+    mark = checked("fingerprint", fingerprint)
+    block = (fields + _sum(fields)).ljust(MARK, b"\0")
+    if mark is None:
+        return block.ljust(SIZE, b"\0")
+    block += bytes.fromhex(mark) + struct.pack("<I", 1)
+    return block + _sum(block)
+
+
+def opened(block: bytes, size: int) -> tuple[bytes, str | None] | None:
+    """Return the fields, of `size` bytes, and the fingerprint; None if the block is damaged."""
+    if len(block) < SIZE:
+        return None
+    fields, fingerprint = block[:size], block[MARK : MARK + 8].hex() if any(block[MARK:]) else None
+    return (fields, fingerprint) if sealed(fields, fingerprint) == block else None
+
+
+def _sum(content: bytes) -> bytes:
+    return struct.pack("<I", zlib.crc32(content))
