@@ -31,6 +31,7 @@ from auxhash.learn.smooth.similar import Similar
 from auxhash.mac.hashfunctions.smooth import Moment, Smooth
 
 VALUES = 256  # of a byte
+STEEPNESS = 1.0, 10.0  # of tanh for the codes of queries, in the first step and in the last
 HAMMING = 0.5  # weight of the rank by Hamming distance, where that by tables has 1
 SMALL = 0.01  # deviation of the codebook at the start, in coordinates that are no bit's
 POINTS_PER_TASK = 512
@@ -162,6 +163,15 @@ class TableRank(Rank):
         """
         asker, asking = self.asker, rows[: self.batch]
         asked = asker.smooth.batch(asking, run)
+        of_asked, slope, of_bits = self.table_pull(asked, codes, rows, run, joint)
+        asker.move(asking, of_asked, slope, self._moment(), run)
+        return of_bits
+
+    def table_pull(
+        self, asked: Single, codes: AsBytes, rows: Numbers, run: threads.Run, joint: bool = False
+    ) -> tuple[Single, Single, Single]:
+        """Return the gradients by the vectors of queries, by the codebook and by bits of codes."""
+        asker = self.asker
         of_asked, slope = np.zeros_like(asked), np.zeros_like(asker.codebook)
         of_bits = np.zeros_like(asked, shape=(len(codes), self.prefixes[-1]))
         for b in self.prefixes:
@@ -172,8 +182,7 @@ class TableRank(Rank):
             slope += asker.gather(pull[self.batch :], part, run)
             if joint:
                 of_bits[:, :b] += asker.through_bits(pull[self.batch :], part, b, run)
-        asker.move(asking, of_asked, slope, self._moment(), run)
-        return of_bits
+        return of_asked, slope, of_bits
 
     def _moment(self) -> Moment:
         t, self.step = self.step, self.step + 1
@@ -183,6 +192,34 @@ class TableRank(Rank):
         """The geometric mean of the rank of a similar point by the tables of the points i."""
         asked = self.asker.smooth.outputs(rows[: self.batch], run)
         return self.vector_rank(np.concatenate([asked, self.asker.vectors(codes, run)]), rows)
+
+
+class QueryRank(TableRank):
+    """The ranks by tables and by Hamming distance of rows whose codes stay as they are.
+
+    The first b outputs of the query's side are those of its code; the others are its vector.
+    """
+
+    def ask(self, codes: AsBytes, rows: Numbers, run: threads.Run, joint: bool = False) -> Single:
+        asker, asking, b = self.asker, rows[: self.batch], self.prefixes[-1]
+        asked = asker.smooth.batch(asking, run)
+        of_vector, slope, of_bits = self.table_pull(asked[:, b:], codes, rows, run)
+        low, high = STEEPNESS
+        s = np.float32(low * (high / low) ** (self.step / self.n_steps))
+        U = np.tanh(s * asked[:, :b])
+        pull = self.prefix_pull(np.concatenate([U, signs(codes, b)]), rows, run)[: self.batch]
+        pull = through_tanh(pull, U, s)
+        asker.move(asking, np.hstack([pull, of_vector]), slope, self._moment(), run)
+        return of_bits
+
+
+def signs(codes: AsBytes, b: int) -> Single:
+    """Return the first b bits of codes as -1 and +1."""
+    bits = codes[:, np.arange(b) // 8] >> devices.of(codes).put(np.arange(b) % 8).astype(np.uint8)
+    values: Single = (bits & 1).astype(np.float32)
+    values *= np.float32(2)
+    values -= np.float32(1)
+    return values
 
 
 class FixedCodes:
