@@ -17,7 +17,7 @@ from rich.console import Console
 
 from auxhash import NeighborHash
 from auxhash.learn import baselines
-from auxhash.learn.neighborhash import N_HIDDEN
+from auxhash.learn.neighborhash import PLANS
 from auxhash.learn.smooth.rank import BATCH_SIZE, SAMPLE
 from benchmarks import peers
 from benchmarks.neighbors import DATA, load
@@ -63,7 +63,7 @@ def rows(X: Any, metric: Any, name: str, n_steps: int | None) -> Iterator[Row]:
         yield Row(f"NeighborHash, {hash_function}, {problem}", (seconds,), aim)
         learnt = hasher.history_
         steps = sum(step.seconds for step in learnt)
-        n_hidden = N_HIDDEN if hash_function == "network" else 0
+        n_hidden = PLANS["default"].n_hidden if hash_function == "network" else 0
         floor = seconds_of_products(n, n_features, n_bits, n_hidden) * learnt[-1].step
         rest = f"the rest, {seconds - steps:.0f} s, is mainly neighbours"
         title = f"its {learnt[-1].step:,} steps; {rest}"

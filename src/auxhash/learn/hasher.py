@@ -97,6 +97,8 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
             None if names is None else tuple(names.tolist()),
             getattr(self, "image_feature_", None),
             getattr(self, "metric", None),
+            tuple(getattr(self, "prefixes", ())),
+            getattr(self, "tables_", None),
         )
 
     def __setattr__(self, name: str, value: Any) -> None:

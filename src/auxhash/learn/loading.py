@@ -70,6 +70,8 @@ def _hasher(stored: StoredModel, trusted: Sequence[str], unstored: dict[str, obj
         if hasattr(cls, name) or name in values["parameters"]:
             raise ValueError(f"{name} is nothing that {stored.kind} learns")
         setattr(hasher, name, value)
+    if model is not None and model.table_function is not None:
+        hasher.tables_ = model.table_function
     check_consistent(hasher)
     if model is not None and model.fingerprint != hasher.model_.fingerprint:
         raise ValueError(f"its model is not that of the {stored.kind} beside it")

@@ -20,9 +20,9 @@ from auxhash.model.encoding import check, decode, encode, parts
 from auxhash.model.model import MAX_FEATURES, write
 from auxhash.model.modelfile import StoredModel
 
-# Fitted attributes: pairs and rows, useless without the points; MAC's start; the model, which has a
-# part of its own.
-NOT_SAVED = ("affinity_", "two_step_", "held_out_", "model_")
+# Fitted attributes: pairs and rows, useless without the points; MAC's start; the model
+# with its tables, which has a part of its own.
+NOT_SAVED = ("affinity_", "two_step_", "held_out_", "tables_", "model_")
 # Parameters that can be data, which other people may not want in a file, and as what.
 OF_DATA = {"init": "codes", "validation": "points"}
 HEADER_ALONE = "no array"  # begins so

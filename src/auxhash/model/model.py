@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.codes import MOST_BITS, Codes, Packed, sign
+from auxhash.codes import MOST_BITS, Codes, Packed, n_bytes, sign
 from auxhash.compute import checks, context
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import Array
@@ -48,6 +48,7 @@ from auxhash.mac.hashfunctions.step import (
 from auxhash.model import encoding, modelfile
 from auxhash.model import points as checked
 from auxhash.model.modelfile import StoredModel
+from auxhash.model.tables import VALUES, TableFunction
 from auxhash.search.expected import ExpectedRecall
 
 KIND = "Model"  # of a file that holds a value and no estimator
@@ -104,7 +105,7 @@ class Model:
         image_feature: how the points were computed from pictures, if they were.
         metric: that the codes were learnt for, if it is one of neighbours.
         prefixes: lengths at which the first bits are a code of their own.
-        asymmetric: what makes tables of queries; None if nothing does.
+        table_function: what makes tables of queries, if it was learnt.
         version: of auxhash, that it was learnt with.
         n_jobs: threads; None takes every core that this process may use. No file holds it.
     """
@@ -117,7 +118,7 @@ class Model:
     image_feature: str | None = None
     metric: str | None = None
     prefixes: tuple[int, ...] = ()
-    asymmetric: None = None
+    table_function: TableFunction | None = None
     version: str = __version__
     n_jobs: int | None = None
 
@@ -164,10 +165,16 @@ class Model:
 
     def tables(self, Q: ArrayLike) -> NDArray[np.float32]:
         """Tables of queries, (m, ceil(n_bits / 8), 256): what each byte adds to the distance."""
-        raise ValueError(
-            f"this model of {self.learnt.method} has learnt no tables of queries: search by codes "
-            "(encode), or re-rank by outputs (decision_function)"
-        )
+        if self.table_function is None:
+            raise ValueError(
+                f"this model of {self.learnt.method} has learnt no tables of queries: search by "
+                "codes (encode) or by outputs (decision_function), or let NeighborHash learn them "
+                "(query_function)"
+            )
+        with context.using(n_jobs=self.n_jobs):
+            points = self._points(Q)
+            checked.check_finite(points)
+            return self.table_function.tables(points)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the value to a file, for `Model.load` and `auxhash.load`; no estimator with it."""
@@ -330,11 +337,24 @@ class Model:
             )
         if self.metric not in METRICS:
             raise ValueError(f"metric must be one of {METRICS}, got {self.metric!r}")
-        if self.prefixes != () or self.asymmetric is not None:
-            raise ValueError("prefixes and tables are of a later version of auxhash")
+        self._check_tables()
         if not isinstance(self.learnt, LearntFrom) or type(self.version) is not str:
             raise ValueError("it does not say what it was learnt from, or by which version")
         self._try_out()
+
+    def _check_tables(self) -> None:
+        """Raise unless prefixes and tables are those of the codes."""
+        if type(self.prefixes) is not tuple:
+            raise ValueError(f"prefixes must be a tuple, got {self.prefixes!r}")
+        for bits in self.prefixes:
+            checks.integer("prefixes", bits, 1, self.n_bits)
+        if self.table_function is None:
+            return
+        if not isinstance(self.table_function, TableFunction):
+            raise ValueError(f"table_function is a {type(self.table_function).__name__}")
+        tables = self.table_function.tables(np.zeros((2, self.n_features)))
+        if tables.shape != (2, n_bytes(self.n_bits), VALUES):
+            raise ValueError(f"its tables are of shape {tables.shape} for 2 queries")
 
     def _try_out(self) -> None:
         """Raise unless outputs are of the right shape and type."""
