@@ -341,5 +341,5 @@ def test_wrong_settings_of_tables_are_refused(parameters, message):
 
 def test_a_model_without_tables_says_so():
     X = np.random.default_rng(0).normal(size=(60, 5))
-    with pytest.raises(ValueError, match="no tables: fit with query_function"):
+    with pytest.raises(ValueError, match="learnt no tables of queries"):
         NeighborHash(8, n_steps=5).fit(X).tables(X)

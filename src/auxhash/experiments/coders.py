@@ -16,7 +16,7 @@ from auxhash.compute import deadline, threads
 from auxhash.compute.arrays import AnyArray, Array, Numbers, Single
 from auxhash.compute.faiss import import_faiss
 from auxhash.experiments import runs
-from auxhash.search.index import HammingIndex
+from auxhash.search.index import HammingIndex, tables_from_outputs
 from auxhash.search.metrics import ranks
 from auxhash.search.metrics.ranks import NeighborRanks
 
@@ -58,12 +58,16 @@ class Coder(Protocol):
 
 
 def rankings_of(hasher: Hashed, queries: AnyArray, codes: Packed) -> list[Ranking]:
-    """Rankings by Hamming distance, and by the real outputs of the queries."""
+    """Rankings by Hamming distance, by the real outputs of the queries, and by learnt tables."""
     real = hasher.decision_function(queries)
-    return [
+    rankings = [
         by_hamming(hasher.encode(queries), codes, hasher.n_bits),
-        _by_tables("outputs", lambda rows: ranks.output_tables(real[rows]), codes),
+        _by_tables("outputs", lambda rows: tables_from_outputs(real[rows]), codes),
     ]
+    model: Any = getattr(hasher, "model_", hasher)
+    if getattr(model, "table_function", None) is not None:
+        rankings.append(_by_tables("tables", lambda rows: model.tables(queries[rows]), codes))
+    return rankings
 
 
 def by_hamming(query_codes: Packed, codes: Packed, n_bits: int) -> Ranking:
@@ -77,10 +81,11 @@ def by_hamming(query_codes: Packed, codes: Packed, n_bits: int) -> Ranking:
 
 
 def _by_tables(name: str, tables: ranks.Tables, codes: Packed) -> Ranking:
+    index = HammingIndex(8 * codes.shape[1]).add(codes)
     return Ranking(
         name,
         lambda near: ranks.by_tables(tables, codes, near),
-        lambda n, k: ranks.first_by_tables(tables, codes, n, k),
+        lambda n, k: index.search_tables(tables(slice(n)), min(k, len(codes)))[1],
     )
 
 

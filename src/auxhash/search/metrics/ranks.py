@@ -1,8 +1,9 @@
 """Ranks of the true neighbours among all base points, with ties counted by their expectation.
 
 Any distance between a query and a code that is a sum over the bytes of the code is given by one
-table of 256 numbers per byte: the query's outputs (`output_tables`), product quantisation, and
-whatever is learnt. Equal codes have equal sums, to the last digit, so that they tie.
+table of 256 numbers per byte: the query's outputs (`index.tables_from_outputs`), product
+quantisation, and whatever is learnt. Equal codes have equal sums, to the last digit, so that they
+tie.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from auxhash.codes import Packed, n_bytes, to_words
+from auxhash.codes import Packed, to_words
 from auxhash.compute import context, threads
 from auxhash.compute.arrays import AnyArray, Array, Numbers, Single
 from auxhash.compute.kernels import kernel
@@ -19,7 +20,6 @@ from auxhash.search.index.scan import to_planes
 from auxhash.search.metrics.tally import take
 
 QUERIES_PER_TASK = 8
-BYTE_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
 
 Tables = Callable[[slice], Single]  # (rows, n_bytes, 256) of these queries
 
@@ -70,24 +70,6 @@ def by_tables(
     return NeighborRanks(above, tied)
 
 
-def first_by_tables(tables: Tables, base: Packed, n_queries: int, k: int) -> Numbers:
-    """Positions (n_queries, k) of the codes with the least sums, equal ones by position."""
-    planes, k = to_planes(base), min(k, len(base))
-
-    def search(rows: slice) -> Numbers:
-        sums = np.empty(len(base), np.float32)
-        first = []
-        for table in tables(rows):
-            _sum(table, planes, sums)
-            bound = np.partition(sums, k - 1)[k - 1]
-            near = np.flatnonzero(sums <= bound)
-            first.append(near[np.argsort(sums[near], kind="stable")[:k]])
-        return np.array(first)
-
-    with threads.pool() as run:
-        return np.concatenate(run(search, threads.chunks(n_queries, QUERIES_PER_TASK)))
-
-
 def by_positions(positions: AnyArray, neighbors: AnyArray) -> NeighborRanks:
     """Ranks where only the first points (n_queries, k) of each ranking are known, without ties.
 
@@ -97,21 +79,6 @@ def by_positions(positions: AnyArray, neighbors: AnyArray) -> NeighborRanks:
     last = np.iinfo(np.int64).max // 2
     above = np.where(hits.any(axis=2), hits.argmax(axis=2), last)
     return NeighborRanks(above, np.ones_like(above))
-
-
-def output_tables(outputs: AnyArray) -> Single:
-    """Tables (n_queries, n_bytes, 256) of real outputs (n_queries, n_bits).
-
-    A bit in which a code differs from the sign of the output costs |output|, as in
-    `index.rerank.by_outputs`.
-    """
-    n_queries, n_bits = outputs.shape
-    real = np.zeros((n_queries, 8 * n_bytes(n_bits)))
-    real[:, :n_bits] = outputs
-    parts = real.reshape(n_queries, -1, 8)
-    ones = BYTE_BITS.T.astype(np.float64)
-    costs = np.maximum(-parts, 0) @ ones + np.maximum(parts, 0) @ (1 - ones)
-    return costs.astype(np.float32)
 
 
 @kernel

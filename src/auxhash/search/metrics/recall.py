@@ -11,7 +11,8 @@ from auxhash.compute import checks, context
 from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.neighbors import Metric, nearest
 from auxhash.search.expected import NEAREST, ExpectedRecall
-from auxhash.search.metrics.ranks import NeighborRanks, by_hamming, by_tables, output_tables
+from auxhash.search.index.tables import tables_from_outputs
+from auxhash.search.metrics.ranks import NeighborRanks, by_hamming, by_tables
 
 FIRST = (10, 100, 1000)  # points among which they are looked for
 FIRST_OF_ONE = (1, 10, 100)  # the same for the nearest neighbour alone
@@ -109,7 +110,7 @@ def expected_recall(
             near = nearest(searched[:n], asked, NEAREST, metric)[0]
         by_codes = by_hamming(query_codes, base[:n], near, real.shape[1], n_jobs).within(NEAREST)
         by_outputs = by_tables(
-            lambda rows: output_tables(real[rows]), base[:n], near, n_jobs
+            lambda rows: tables_from_outputs(real[rows]), base[:n], near, n_jobs
         ).within(NEAREST)
         shares = [(float(s.mean()), standard_error(s)) for s in (by_codes, by_outputs)]
         return ExpectedRecall(n, n_queries, *shares[0], *shares[1])
