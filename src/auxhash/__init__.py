@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from auxhash.learn.hasher import Hasher
     from auxhash.learn.loading import load
     from auxhash.learn.neighborhash import NeighborHash
+    from auxhash.learn.querytables import QueryTables
     from auxhash.learn.smooth import Refine
     from auxhash.learn.training.interrupt import TrainingInterrupted
     from auxhash.learn.training.validation import Validation
@@ -41,6 +42,7 @@ _HOMES = {
     "ModelFileError": "auxhash.model.modelfile",
     "NamedIndex": "auxhash.search.index",
     "NeighborHash": "auxhash.learn.neighborhash",
+    "QueryTables": "auxhash.learn.querytables",
     "Refine": "auxhash.learn.smooth",
     "TrainingInterrupted": "auxhash.learn.training.interrupt",
     "TwoStepHash": "auxhash.learn.estimators",
@@ -79,6 +81,7 @@ __all__ = [
     "ModelFileError",
     "NamedIndex",
     "NeighborHash",
+    "QueryTables",
     "Refine",
     "TrainingInterrupted",
     "TwoStepHash",

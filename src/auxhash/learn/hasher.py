@@ -99,6 +99,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
             getattr(self, "metric", None),
             tuple(getattr(self, "prefixes", ())),
             getattr(self, "tables_", None),
+            getattr(self, "made_for_", None),
         )
 
     def __setattr__(self, name: str, value: Any) -> None:

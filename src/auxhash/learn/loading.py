@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from auxhash.learn import baselines, estimators, neighborhash
+from auxhash.learn import baselines, estimators, neighborhash, querytables
 from auxhash.learn.hasher import Hasher
 from auxhash.model import modelfile
 from auxhash.model.encoding import decode, parts
@@ -85,4 +85,6 @@ def _class(kind: str) -> Any:
         return getattr(estimators, kind)
     if kind == "NeighborHash":
         return neighborhash.NeighborHash
+    if kind == "QueryTables":
+        return querytables.QueryTables
     raise ValueError(f"it holds {kind!r}, which is no estimator of auxhash")

@@ -28,6 +28,7 @@ from auxhash.codes import MOST_BITS, Codes, Packed, n_bytes, sign
 from auxhash.compute import checks, context
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import Array
+from auxhash.compute.fingerprint import checked as checked_fingerprint
 from auxhash.compute.registry import register
 from auxhash.compute.version import __version__
 from auxhash.files.feature import GIST_SIDES, is_feature
@@ -106,6 +107,7 @@ class Model:
         metric: that the codes were learnt for, if it is one of neighbours.
         prefixes: lengths at which the first bits are a code of their own.
         table_function: what makes tables of queries, if it was learnt.
+        made_for: fingerprint of the codes of another model that these codes are comparable with.
         version: of auxhash, that it was learnt with.
         n_jobs: threads; None takes every core that this process may use. No file holds it.
     """
@@ -119,6 +121,7 @@ class Model:
     metric: str | None = None
     prefixes: tuple[int, ...] = ()
     table_function: TableFunction | None = None
+    made_for: str | None = None
     version: str = __version__
     n_jobs: int | None = None
 
@@ -126,8 +129,11 @@ class Model:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Digest of whatever decides the bits: codes with the same one can be compared."""
-        return encoding.fingerprint(self.hash_function)
+        """Digest of whatever decides the bits: codes with the same one can be compared.
+
+        Of a model that was made for the codes of another one, that of the other.
+        """
+        return self.made_for or encoding.fingerprint(self.hash_function)
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Real-valued outputs (n, n_bits); a bit is +1 where its output is not negative."""
@@ -337,6 +343,7 @@ class Model:
             )
         if self.metric not in METRICS:
             raise ValueError(f"metric must be one of {METRICS}, got {self.metric!r}")
+        checked_fingerprint("made_for", self.made_for)
         self._check_tables()
         if not isinstance(self.learnt, LearntFrom) or type(self.version) is not str:
             raise ValueError("it does not say what it was learnt from, or by which version")
