@@ -80,7 +80,7 @@ def by_hamming(query_codes: Packed, codes: Packed, n_bits: int) -> Ranking:
     )
 
 
-def _by_tables(name: str, tables: ranks.Tables, codes: Packed) -> Ranking:
+def _by_tables(name: str, tables: ranks.TablesOf, codes: Packed) -> Ranking:
     index = HammingIndex(8 * codes.shape[1]).add(codes)
     return Ranking(
         name,

@@ -21,7 +21,7 @@ from auxhash.search.metrics.tally import take
 
 QUERIES_PER_TASK = 8
 
-Tables = Callable[[slice], Single]  # (rows, n_bytes, 256) of these queries
+TablesOf = Callable[[slice], Single]  # (rows, n_bytes, 256) of these queries
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ def by_hamming(
 
 
 def by_tables(
-    tables: Tables, base: Packed, neighbors: AnyArray, n_jobs: int | None = None
+    tables: TablesOf, base: Packed, neighbors: AnyArray, n_jobs: int | None = None
 ) -> NeighborRanks:
     """Rank the base by a sum over the bytes of each code, least first."""
     planes, near = to_planes(base), np.ascontiguousarray(neighbors, np.int64)
