@@ -71,5 +71,8 @@ def path(first_mu: float) -> dict[str, Any]:
         "alpha": ALPHA,
         "max_iter": MAX_ITER,
         "penalty": "quadratic",  # Sec. 3: "We discuss here the former [the quadratic penalty]"
+        # Sec. 3.2, fig. 1: "h_i <- fit hash function to (X, Z_i)", without a condition
+        "h_step": "plain",
+        "iterate": "last",  # Fig. 1: "return h, Z = h(X)"
         "refine": None,  # ours, not the paper's
     }

@@ -96,6 +96,8 @@ RUNS = {
     "quad to convergence": hasher_of(z_step=Quad("eigenvector", "sign", None)),
     "validation": hasher_of(validation=0.3, alpha=1.6, random_state=1),
     "validation given": hasher_of(validation=(X, y), z_step="cut", refine=QUICK, random_state=2),
+    "plain, last": hasher_of(h_step="plain", iterate="last", z_step="cut", random_state=1),
+    "last, refined": hasher_of(h_step="plain", iterate="last", refine=QUICK),
     "init": hasher_of(init=GIVEN),
     "refined": hasher_of(refine=QUICK),
     "rbf": hasher_of(hash_function="rbf", refine=QUICK, z_step="cut"),
@@ -256,6 +258,8 @@ def half_way(tmp_path, kill_after):
         ({"hash_function": LogisticRegression()}, "hash_function is not the same"),
         ({"z_step": Cut()}, "z_step was 'descent' and is .*Cut|z_step is not the same"),
         ({"start": "zeros"}, "start is not the same"),
+        ({"h_step": "plain"}, "h_step is not the same"),
+        ({"iterate": "last"}, "iterate is not the same"),
         ({"init": GIVEN}, "init is not the same"),
         ({"loss": oracle.similar_or_not}, r"loss was 'ksh' and is similar_or_not \(\w+\);"),
         ({"random_state": 1}, "random_state was 0 and is 1;"),
@@ -274,7 +278,7 @@ def test_a_checkpoint_of_before_later_fields_goes_on(half_way):
     path = half_way / checkpoint.NAME
     content = modelfile.read(path)
     saved = content.content["object"][1]
-    assert "start" not in saved["run"]["dict"]
+    assert not {"start", "h_step", "iterate"} & set(saved["run"]["dict"])
     steps = [*saved["history"], *(pair["tuple"][0] for pair in saved["pairs"])]
     for step in steps:
         for name in ("z_seconds", "h_seconds", "skipped"):
