@@ -96,9 +96,10 @@ def test_a_figure_from_the_command_to_the_page(name, shared, tmp_path, monkeypat
     assert "proves nothing" in found["notes"][0]
     heads = [head.text for head in page.iter("h2")]
     assert not any(re.search("CIFAR|MNIST|SIFT", head) and "digits" not in head for head in heads)
-    asked = ["auxhash reproduce", name, "--scale tiny --order random", *seeds]
+    asked = ["auxhash reproduce", name, "--scale tiny --order random --h-step plain --iterate last"]
+    asked += seeds
     assert found["command"] == " ".join(asked)
-    assert found["order"] == "random"
+    assert (found["order"], found["h_step"], found["iterate"]) == ("random", "plain", "last")
     assert found["results"]
     assert found["protocol"]
     assert "blocks in random order" in text

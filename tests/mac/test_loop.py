@@ -102,7 +102,7 @@ def test_two_steps_are_the_first_step(setting):
 @pytest.mark.parametrize("penalty", ["quadratic", "augmented"])
 def test_the_plain_h_step_is_that_of_figure_1(setting, penalty):
     """Every classifier is fitted to its column of Z, whatever it misclassifies."""
-    _, F, h = setting
+    F = setting[1]
     _, steps = run(setting, penalty=penalty, h_step="plain")
     worse = 0
     for (_, before), (step, after) in pairwise(steps):
@@ -120,6 +120,22 @@ def test_the_plain_h_step_is_that_of_figure_1(setting, penalty):
         worse += (wrong > was).sum()
     assert worse  # which "monotone" would have kept as they were
     assert steps[-1][0].violations == 0  # it ends all the same
+
+
+def test_iterating_the_two_step_method_changes_nothing(setting):
+    """Sec. 3: its codes are learnt in isolation; those of MAC, given h, are others."""
+    A, F, h = setting
+    problem, Z = Problem(A, "ksh", 8), oracle.codes(np.random.default_rng(0), 150, 8)
+
+    def two_step(h):
+        return loop.MAC(zstep.get("cut")).two_step(problem, F, h, Z, np.random.default_rng(0), True)
+
+    once = two_step(h).state
+    again = two_step(once.h).state
+    np.testing.assert_array_equal(again.Z, once.Z)
+    np.testing.assert_array_equal(again.H, once.H)
+    _, steps = run(setting, "cut")
+    assert any((after.Z != before.Z).any() for (_, before), (_, after) in pairwise(steps))
 
 
 def test_given_codes_take_the_place_of_the_free_ones(setting):

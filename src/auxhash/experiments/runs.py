@@ -21,7 +21,11 @@ from auxhash.compute.device import DeviceName
 from auxhash.compute.version import __version__
 from auxhash.experiments.cells import Configuration
 from auxhash.experiments.datasets.dataset import Dataset
-from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, AffinityHash
+from auxhash.learn.estimators import (
+    ADDED_PARAMETERS,
+    PARAMETERS_WITHOUT_EFFECT,
+    AffinityHash,
+)
 from auxhash.learn.hasher import Hasher
 from auxhash.mac import affinity, hashfunctions, losses
 from auxhash.mac.affinity import Affinity
@@ -38,6 +42,9 @@ PairNumbers = tuple[int | None, int | None]  # n_similar and n_dissimilar; None 
 
 PARTS = ("train", "base", "query")
 TWO_STEP = "two-step "  # before a part's name: the codes of the two-step solution MAC started from
+
+# Parameters of MACHash that older runs, without them, had at these values.
+ADDED_SINCE = {name: ADDED_PARAMETERS[name] for name in ("h_step", "iterate")}
 
 # What a fitted method keeps from its training and does not need for encoding.
 TRAINING = ("codes_", "labels_", "affinity_", "history_", "two_step_", "init", "validation")
@@ -85,7 +92,8 @@ def configuration(mark: str, hasher: Hasher, pairs: PairNumbers, seed: int) -> C
         "parameters": {
             name: in_words(value)
             for name, value in every.items()
-            if name not in PARAMETERS_WITHOUT_EFFECT or (name == "device" and elsewhere)
+            if (name not in PARAMETERS_WITHOUT_EFFECT or (name == "device" and elsewhere))
+            and not (name in ADDED_SINCE and value == ADDED_SINCE[name])
         },
         "pairs": in_words([*pairs, seed]),
         "version": __version__,

@@ -2,6 +2,8 @@
 
     for mu = 0 < mu_1 < mu_1 alpha < ...:  Z step; stop if Z = h(X); h step
 
+It solves min L(Z) such that Z = h(X), eq. (4), by the penalty of eq. (5).
+
 `MAC.steps` is a generator. Progress bars, checkpoints and plots consume it; it knows none of them.
 Where others train on points of their own (`compute.peers`), Z steps are local, and every number is
 one of all points.
