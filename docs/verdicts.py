@@ -38,6 +38,7 @@ APART = ("infinite-mnist",)  # data sets whose panels have files of their own
 SCALE = replace(PAPER, descriptors=replace(PAPER.descriptors, name=STAND_IN))  # no run had SIFT1M
 EMPTY: dict[str, Any] = {"results": []}
 MISSING = "runs are missing"  # what a note says that does not hold with later runs
+BEFORE = " --h-step monotone --iterate lowest"  # what the runs of files that do not say it had
 NOT_RUN = "**not run**"
 
 Results = dict[str, dict[str, Any]]
@@ -141,6 +142,8 @@ def _written(verdicts: Sequence[claims.Verdict]) -> list[dict[str, str]]:
 def _read(name: str) -> dict[str, Any]:
     path = RESULTS / name
     read: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    if "command" in read and "h_step" not in read:  # made before there was a choice
+        read["command"] += BEFORE
     return read
 
 
