@@ -1,5 +1,7 @@
 """index, add, remove and search."""
 
+import sys
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -7,7 +9,7 @@ from sklearn.datasets import load_digits
 import auxhash
 from auxhash import HammingIndex
 from auxhash.files.writing import LockedError, locked
-from auxhash.search.index import NamedIndex, rerank
+from auxhash.search.index import NamedIndex, rerank, tables_from_outputs
 from tests.cli.conftest import FEW
 
 
@@ -359,6 +361,39 @@ def test_rerank_by_outputs(codes, run, model):
     every = run(*ask, "--candidates", "120", "--rerank", "outputs", "--json")["distances"]
     ask = ("search", "c.index", *ask[2:-2], "--candidates", "120", "--rerank", "outputs", "--json")
     assert every == run(*ask)["distances"]
+
+
+def test_all_codes_by_outputs(codes, run, model, monkeypatch):
+    monkeypatch.setattr(sys.modules["auxhash.cli.search"], "QUERIES_PER_SEARCH", 7)
+    ask = ("search", "c.index", "queries.npy", "--model", model, "-k", "4", "--by", "outputs")
+    told = run(*ask, "--json")
+    hasher, index = auxhash.load(model), HammingIndex.load("c.index")
+    outputs = hasher.decision_function(np.load("queries.npy"))
+    every = np.tile(np.arange(120), (len(outputs), 1))
+    distances, expected = rerank.by_outputs(every, outputs, index, 4)
+    assert told["ids"] == expected.tolist()
+    np.testing.assert_allclose(told["distances"], distances, rtol=1e-5, atol=1e-6)
+    assert "4 nearest by outputs of 120 codes" in run(*ask).output
+    again = run(*ask, "--rerank", "features.npy", "--candidates", "120", "--json")
+    plain = run(*ask[:-2], "--rerank", "features.npy", "--candidates", "120", "--json")
+    np.testing.assert_allclose(again["distances"], plain["distances"])
+
+
+def test_all_codes_by_tables(codes, run, model, monkeypatch):
+    ask = ("search", "c.index", "queries.npy", "--model", model, "-k", "4")
+    assert f"{model} has no tables: --by outputs" in run(*ask, "--by", "tables", code=1).output
+    kind = type(auxhash.learn.encoder.load(model))
+    tables_of = lambda self, X: tables_from_outputs(self.decision_function(X))  # noqa: E731
+    monkeypatch.setattr(kind, "tables", tables_of, raising=False)
+    by_outputs = run(*ask, "--by", "outputs", "--json")
+    assert run(*ask, "--by", "tables", "--json") == by_outputs
+
+
+def test_other_distances_need_a_model_and_k(codes, run, model):
+    said = run("search", "c.index", "c.npy", "--by", "outputs", code=2).output
+    assert "--by outputs needs the --model" in said
+    ask = ("search", "c.index", "queries.npy", "--model", model, "--by", "tables")
+    assert "--radius counts bits" in run(*ask, "--radius", "2", code=2).output
 
 
 def test_the_approximate_index(codes, run):

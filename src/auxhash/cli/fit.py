@@ -26,6 +26,8 @@ from auxhash.compute import clock
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import RenderableType
     from rich.table import Table
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from auxhash.learn.estimators import MACHash
     from auxhash.learn.neighborhash import NeighborHash
     from auxhash.mac.affinity import Affinity
+    from auxhash.search.expected import ExpectedRecall
 
 
 def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
@@ -151,6 +154,7 @@ def fit(
     from auxhash.cli import inputs, kinds
     from auxhash.compute import device as devices
     from auxhash.learn.training.interrupt import TrainingInterrupted
+    from auxhash.search.metrics.recall import n_held_out
 
     devices.get(device)  # or raise before anything is read
     path = inputs.output_path(output, kinds.MODEL, features, labels, pairs, checkpoint, force=force)
@@ -171,12 +175,17 @@ def fit(
     choice = _choose(X, y, known, settings, seed, jobs, auto_seconds, verbose) if auto else None
     settings |= choice.settings if choice else {}
     hasher.set_params(**settings, random_state=seed, n_jobs=jobs, device=device)
+    if not learnt_from:
+        hasher.set_params(max_points=min(hasher.max_points, len(X) - n_held_out(len(X))))
     hasher.verbose = verbose
     names = points.columns or getattr(hasher, "feature_names_in_", None)
     began = clock.seconds()
     warnings.simplefilter("ignore", TrainingInterrupted)  # reported below
     hasher.fit(X, **learnt_from, checkpoint=checkpoint)
     seconds = clock.seconds() - began
+    expected = [] if learnt_from else _expected(hasher, X, seed)
+    if expected:
+        hasher.expected_recall_ = expected
     if points.feature is not None:
         hasher.image_feature_ = points.feature
     if names is not None:
@@ -186,7 +195,7 @@ def fit(
     if learnt_from:
         hasher.set_params(warm_start=False)
     hasher.save(path)
-    _show_fitted(output, hasher, seconds, choice, as_json)
+    _show_fitted(output, hasher, seconds, choice, expected, as_json)
     if hasher.interrupted_:
         how = "the same command goes on" if checkpoint else "with --checkpoint it could go on"
         click.echo(f"Interrupted: {output} is the best model so far; {how}.", err=True)
@@ -297,6 +306,7 @@ def _show_fitted(
     hasher: "MACHash | NeighborHash",
     seconds: float,
     choice: "Choice | None",
+    expected: "Sequence[ExpectedRecall]",
     as_json: bool,
 ) -> None:
     result: dict[str, Any] = {
@@ -309,7 +319,7 @@ def _show_fitted(
         "seconds": seconds,
     }
     message = (
-        f"{output}: {count(hasher.n_bits, 'bit')}, learnt from {count(result['points'], 'point')} "
+        f"{output}: {count(hasher.n_bits, 'bit')}, learnt from {_points_learnt(hasher)} "
         f"of {count(result['features'], 'feature')} in {number(seconds)} s and "
     )
     if hasher.device_ != "cpu":
@@ -324,10 +334,29 @@ def _show_fitted(
     if "validation_precision" in result:
         message += f"; validation precision {result['validation_precision']:.3f}"
     shown: list[RenderableType] = [message]
+    if expected:
+        result["expected_recall"] = [vars(each) for each in expected]
+        shown.append(f"Recall to expect, measured on points held out: {expected[-1]}")
     if choice is not None:
         result |= {"chosen": choice.settings, "tried": choice.rows, "protocol": choice.protocol}
         shown.insert(0, _tried(choice))
     show(result, as_json, *shown)
+
+
+def _points_learnt(hasher: "MACHash | NeighborHash") -> str:
+    """The number of points, and of how many where some were held out."""
+    n = len(hasher.codes_)
+    learnt = n - len(getattr(hasher, "held_out_", ()))
+    return count(n, "point") if learnt == n else f"{learnt:,} of {count(n, 'point')}"
+
+
+def _expected(hasher: "NeighborHash", X: "AnyArray", seed: int) -> "list[ExpectedRecall]":
+    """Recall of points that were not learnt from."""
+    from auxhash.search.metrics.recall import expected_recall
+
+    functions = hasher.encode, hasher.decision_function
+    rows, codes = hasher.held_out_, hasher.codes_
+    return expected_recall(*functions, X, rows, hasher.metric, codes, seed, hasher.n_jobs)
 
 
 def _reached(hasher: "MACHash | NeighborHash") -> dict[str, Any]:

@@ -17,10 +17,11 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.model_selection import train_test_split
 
 from auxhash.compute import checks, clock
+from auxhash.compute.arrays import AnyArray, Numbers
 from auxhash.compute.checks import ArgumentError, unknown
 from auxhash.compute.words import count
 from auxhash.learn.estimators import MACHash
@@ -61,13 +62,13 @@ class Choice:
 class Trial(NamedTuple):
     """Points to learn from in a trial, and the rank k at which precision is measured."""
 
-    rows: NDArray[np.int64]
+    rows: Numbers
     k: int
     settings: Parameters  # in place of MACHash's defaults
 
 
 def choose(
-    X: NDArray[Any],
+    X: AnyArray,
     y: ArrayLike,
     fixed: Parameters | None = None,
     random_state: int = 0,
@@ -100,8 +101,8 @@ class _Search:
 
     def __init__(
         self,
-        X: NDArray[Any],
-        labels: NDArray[Any],
+        X: AnyArray,
+        labels: AnyArray,
         fixed: Parameters,
         seed: int,
         n_jobs: int | None,
@@ -247,7 +248,7 @@ def _stages(fixed: Parameters) -> Iterator[list[Parameters]]:
     yield open_to(("n_bits",), [(bits,) for bits in BITS])
 
 
-def _split(n: int, labels: NDArray[Any], seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _split(n: int, labels: AnyArray, seed: int) -> tuple[AnyArray, AnyArray]:
     """Row numbers to learn from, in random order, and those held out."""
     n_held_out = min(MAX_QUERIES, round(HELD_OUT_SHARE * n))
     if not 1 <= n_held_out <= n - 2:
@@ -263,11 +264,11 @@ def _split(n: int, labels: NDArray[Any], seed: int) -> tuple[NDArray[Any], NDArr
     return train[:MAX_POINTS], np.sort(held_out)
 
 
-def _trial(train: NDArray[Any], labels: NDArray[Any], settings: Parameters) -> Trial:
+def _trial(train: AnyArray, labels: AnyArray, settings: Parameters) -> Trial:
     return Trial(np.sort(train), min(K, _typical_class(labels[train])), settings)
 
 
-def _brief_trial(train: NDArray[Any], labels: NDArray[Any], fixed: Parameters) -> Trial | None:
+def _brief_trial(train: AnyArray, labels: AnyArray, fixed: Parameters) -> Trial | None:
     """A brief trial; None if it would take all points."""
     n = BRIEF_POINTS
     while n < len(train) and _typical_class(labels[train[:n]]) < MIN_CLASS_SIZE:
@@ -287,7 +288,7 @@ def _promising(ranked: list[Parameters]) -> list[Parameters]:
     return [*firsts, *others][:n]
 
 
-def _typical_class(labels: NDArray[Any]) -> int:
+def _typical_class(labels: AnyArray) -> int:
     """The median number of points that share a label, so that precision can reach 1."""
     single = labels.ndim == 1
     sizes = np.unique(labels, return_counts=True)[1] if single else labels.sum(axis=0)

@@ -8,9 +8,9 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import checks, clock, context
+from auxhash.compute.arrays import AnyArray, Numbers
 from auxhash.compute.neighbors import nearest
 from auxhash.learn.choose import Choice, Parameters, checked
 from auxhash.learn.hasher import OutweighingRow
@@ -27,7 +27,7 @@ RECALL_TOLERANCE = 0.01  # below the best, within which the cheapest is taken
 
 
 def choose_neighbors(
-    X: NDArray[Any],
+    X: AnyArray,
     fixed: Parameters | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
@@ -74,7 +74,7 @@ def choose_neighbors(
     return Choice(chosen, rows, protocol)
 
 
-def _split(X: NDArray[Any], seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _split(X: AnyArray, seed: int) -> tuple[AnyArray, AnyArray]:
     """Points to learn from, and points held out."""
     n_held_out = min(MAX_QUERIES, round(HELD_OUT_SHARE * len(X)))
     if not 1 <= n_held_out <= len(X) - 3:
@@ -84,11 +84,7 @@ def _split(X: NDArray[Any], seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _measured(
-    hasher: NeighborHash,
-    train: NDArray[Any],
-    held_out: NDArray[Any],
-    truth: NDArray[np.int64],
-    first: bool,
+    hasher: NeighborHash, train: AnyArray, held_out: AnyArray, truth: Numbers, first: bool
 ) -> dict[str, Any]:
     began = clock.seconds()
     with warnings.catch_warnings():  # of what is odd about the points, once
