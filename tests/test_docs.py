@@ -214,6 +214,35 @@ def test_verdicts_are_those_of_the_results():
         assert f"{{include}} results/{path.name}" in text
 
 
+def test_claims_outside_of_the_figures_can_fail():
+    made = script("verdicts")
+
+    def run(change, precision, iterations):
+        numbers = {"iterations": iterations, "seconds": 1.0, "mac": {"precision": [precision]}}
+        return {"change": change, "seed": 0, **numbers}
+
+    for precision, iterations, expected in ((0.5, 9, [True, True]), (0.3, 10, [False, False])):
+        rows = [run("as set", precision, iterations), run("no validation", 0.4, 10)]
+        assert [verdict.holds for verdict in made["validation_claims"](rows)] == expected
+    for precision, expected in ((0.5, True), (0.3, False)):
+        rows = [
+            {"function": "linear", "bits": 8, "seed": 0, "way": "random order", "train": train}
+            | {"mac": {"precision": {"100": value}}}
+            for train, value in ((2_000, 0.4), (10_000, precision))
+        ]
+        assert made["more_points"](rows).holds is expected
+
+
+def test_the_same_runs_of_other_figures_are_judged():
+    """The 48 bits of MACquad, run for one figure, are not missing in another."""
+    made = script("verdicts")
+    for results in made["results_of"](made["FIGURES"]["run-time"], "run-time").values():
+        [missing] = [note for note in results["notes"] if "missing" in note]
+        assert "MACquad, ksh, linear, 48 bits" not in missing
+        words = {verdict["claim"]: verdict["numbers"] for verdict in results["verdicts"]}
+        assert "MACquad" in words["Each iteration is comparable to a single cut or quad run"]
+
+
 @pytest.mark.parametrize(
     "name", ["neighbors", "networks", "optima", "setting", "unseen", "verdicts"]
 )

@@ -27,6 +27,7 @@ from tests.programs import run_python
         {"hash_function": "network", "refine": Refine(n_steps=20, objective="rank")},
         {"penalty": "augmented", "z_step": "cut", "validation": 0.2, "refine": None},
         {"z_step": "quad", "start": "bitwise", "refine": None},
+        {"h_step": "plain", "iterate": "last", "validation": 0.2, "refine": None},
         {"refine": Refine(n_steps=20, objective="classes", keep="refined")},
     ],
 )

@@ -108,7 +108,8 @@ def test_by_construction_is_told_and_changes_nothing():
     test = claims.by_construction(claims.lower_loss("MACcut", "cut"))
     held_so, told = test([record("MACcut", 1.0), record("cut", 2.0)])
     assert held_so is True
-    assert "by construction" in told
+    assert told.endswith(claims.LOWEST_RETURNED)
+    assert claims.by_construction(lambda _: (True, "Yes."), "Why.")([]) == (True, "Yes. Why.")
     assert held(test, record("MACcut", 2.0), record("cut", 2.0)) is False
     assert test([record("cut")]) == UNTESTED
 
@@ -161,6 +162,10 @@ def test_end_up_similar():
     assert held(claims.end_up_similar, *start, near[0], record("MACquad", 1.3)) is False
     farther = [record("cut", 2.0), record("quad", 2.001)]
     assert held(claims.end_up_similar, *farther, *near) is False
+    # What MAC gains is the scale: 1% apart is not similar where it gained half of that.
+    little = [record("cut", 1.005), record("quad", 1.1), record("MACcut", 1.0)]
+    assert held(claims.end_up_similar, *little, record("MACquad", 1.099)) is False
+    assert held(claims.end_up_similar, *little, record("MACquad", 1.01)) is True
     assert held(claims.end_up_similar, *near) is None
 
 

@@ -92,6 +92,22 @@ def test_figures_share_cells():
     assert len(shared) == 2 + 1 + 2  # MACcut, MACquad and KSH with 6 bits, at their seeds
 
 
+def test_the_h_step_and_the_iterate_concern_mac_alone():
+    """Cells from before there was a choice are those of "monotone" and "lowest"."""
+    papers = configurations("sup-nestederr", TINY)
+    for other in ({"h_step": "monotone"}, {"iterate": "lowest"}):
+        changed = configurations("sup-nestederr", replace(TINY, **other)) - papers
+        assert len(changed) == len([c for c in papers if "MACHash" in c])
+    before = replace(TINY, h_step="monotone", iterate="lowest")
+    assert not any(
+        name in one
+        for figure in ("sup-nestederr", "free-codes")
+        for one in configurations(figure, before)
+        for name in ("h_step", "iterate")
+    )
+    assert all("plain" in one for one in configurations("free-codes", TINY))
+
+
 def test_the_order_of_blocks_concerns_maccut_alone():
     fixed = configurations("sup-comparison", replace(TINY, order="fixed"))
     random = configurations("sup-comparison", TINY)

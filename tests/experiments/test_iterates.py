@@ -34,14 +34,14 @@ def test_times():
         assert held(test, record("cut")) is None
 
 
-def test_iteration_in_time():
-    full = {"bits": 48, "points": 10_000}
-    steps = history(2, 1, seconds=[100, 60])
-    assert held(iterates.iteration_in_time, record("MACcut", history=steps, **full)) is True
-    slow = history(2, 1, seconds=[300, 60])
-    assert held(iterates.iteration_in_time, record("MACcut", history=slow, **full)) is False
-    for other in ({**full, "points": 5_000}, {"bits": 16, "points": 50_000}):
-        assert held(iterates.iteration_in_time, record("MACcut", history=steps, **other)) is None
+def test_two_methods_whose_iterations_take_equally_long():
+    test = iterates.equally_long("MACcut", "MACquad")
+    cut = record("MACcut", history=history(2, 1, seconds=[100, 60]))
+    for seconds, expected in ((100, True), (181, False), (19, False)):
+        quad = record("MACquad", history=history(2, 1, seconds=[1, seconds]))
+        assert held(test, cut, quad) is expected
+    assert held(test, cut) is None
+    assert held(test, cut, record("MACquad", history=history(2))) is None
 
 
 def test_an_ignored_step_leaves_the_loss_as_it_was():
@@ -71,22 +71,46 @@ def test_validation():
     assert held(test, record("MACcut", history=history(2, 1))) is None
 
 
+def test_steps_that_change_h():
+    """Z can differ from h(X) after a step that left h as it was."""
+    steps = history(
+        5, 4, 4, 6, 4, 3,
+        violations=7, score=[0.5, 0.6, 0.6, 0.4, 0.6, 0.6],
+        accepted=[True, True, True, False, True, True],
+    )  # fmt: skip
+    assert iterates.changes(record("MACcut", history=steps)) == [steps[1], steps[3], steps[5]]
+    unjudged = history(5, 5, 4, violations=7, score=[float("nan")] * 3)
+    assert iterates.changes(record("MACcut", history=unjudged)) == [unjudged[2]]
+    by_score = history(
+        5, 5, score=[0.5, 0.6], accepted=[True, True]
+    )  # another h, by chance as good
+    assert iterates.changes(record("MACcut", history=by_score)) == [by_score[1]]
+
+
+def test_where_h_does_not_change_nothing_is_said_about_its_steps():
+    frozen = scores(0.5, 0.5, 0.5, accepted=[True] * 3, violations=9)
+    assert held(iterates.next_mu_works, frozen) is None
+    assert held(iterates.skips_the_rest, frozen) is None
+    # The last that changed h was ignored; those after it, with violations, are taken by default.
+    refused = scores(0.5, 0.6, 0.4, 0.6, 0.6, accepted=[True, True, False, True, True])
+    assert held(iterates.skips_the_rest, refused) is True
+    assert held(iterates.next_mu_works, refused) is None
+    assert "for 50% of the iterations" in iterates.skips_the_rest([refused])[1]
+
+
 def test_the_next_mu():
     test = iterates.next_mu_works
     assert held(test, scores(0.5, 0.4, 0.6, accepted=[True, False, True])) is True
     assert held(test, scores(0.5, 0.4, 0.3, accepted=[True, False, False])) is False
     assert held(test, scores(0.5, 0.6, accepted=[True, True])) is None  # nothing was ignored
-    at_the_end = scores(0.5, 0.4, 0.5, accepted=[True, False, True])
-    at_the_end.history[-1]["violations"] = 0  # Z = h(X): taken, and nothing changed
+    at_the_end = scores(0.5, 0.4, 0.5, accepted=[True, False, True])  # taken: nothing changed
     assert held(test, at_the_end) is None
 
 
 def test_whether_the_last_steps_are_skipped():
     test = iterates.skips_the_rest
-    to_the_end = scores(0.5, 0.6, 0.5, 0.5, accepted=[True, True, False, True])
-    to_the_end.history[-1]["violations"] = 0  # Z = h(X): taken, and nothing changed
+    to_the_end = scores(0.5, 0.6, 0.5, 0.6, accepted=[True, True, False, True])
     in_between = scores(0.5, 0.4, 0.6, 0.6, accepted=[True, False, True, True])
-    in_between.history[-1]["violations"] = 0
     assert held(test, to_the_end) is True
     assert held(test, in_between) is False
     assert held(test, record("cut")) is None
@@ -126,11 +150,12 @@ def test_the_z_step_dominates():
 
 
 def test_iterations_like_a_two_step():
-    test = iterates.iterations_like_a_two_step
+    test = iterates.iterations_like_a_two_step("MACcut")
     assert held(test, record("MACcut", history=history(3, 2, seconds=[4, 2]))) is True
     assert held(test, record("MACcut", history=history(3, 2, seconds=[4, 1]))) is False
     assert held(test, record("MACcut", history=history(3, 2, seconds=[4, 13]))) is False
     assert held(test, record("MACcut", history=history(3))) is None
+    assert held(test, record("MACquad", history=history(3, 2, seconds=[4, 2]))) is None
 
 
 @pytest.mark.parametrize(("search", "expected"), [(3.0, True), (30.0, False)])

@@ -30,7 +30,7 @@ def test_gain_like_a_kernel():
 
 def test_free_codes():
     far = record("MACcut", 1.0, history=history(1.2, 1.0, free=0.2))
-    near = record("MACcut", 1.0, history=history(2.0, 1.0, free=0.9))
+    near = record("MACcut", 1.0, history=history(1.0, 1.0, free=0.95))  # though MAC gained nothing
     assert held(kinds.free_codes_far_below, far) is True
     assert held(kinds.free_codes_far_below, far, near) is False
     assert held(kinds.free_codes_far_below, record("cut")) is None
@@ -63,7 +63,12 @@ def test_flexible_hash_functions():
 def test_similar_but_slower():
     test = kinds.similar_but_slower("LIBSVM", "rbf")
     ours = record("MACcut", kind="rbf", seconds=1.0)
-    for p, seconds, expected in ((0.51, 9.0, True), (0.51, 1.5, False), (0.7, 9.0, False)):
-        other = record("MACcut", p=p, kind="LIBSVM", seconds=seconds)
+    for p, loss, seconds, expected in (
+        (0.51, 1.0, 9.0, True),
+        (0.51, 1.0, 1.5, False),
+        (0.7, 1.0, 9.0, False),
+        (0.51, 0.81, 9.0, False),  # not similar: a lower loss
+    ):
+        other = record("MACcut", loss, p, kind="LIBSVM", seconds=seconds)
         assert held(test, ours, other) is expected
     assert held(test, ours) is None

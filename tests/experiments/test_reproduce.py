@@ -61,6 +61,25 @@ def trained(monkeypatch):
     return found
 
 
+def test_both_forms_of_the_h_step(trained, tmp_path):
+    """The paper's by default; and that of the runs from before there was a choice."""
+    part = ("run-time", "--method", "MACcut", "--seeds", "1")
+    numbers = tmp_path / "numbers.json"
+    reproduce(tmp_path, *part)
+    reproduce(
+        tmp_path, *part, "--h-step", "monotone", "--iterate", "lowest", "--numbers", str(numbers)
+    )
+    forms = [(hasher.h_step, hasher.iterate) for hasher in trained]
+    assert set(forms) == {("plain", "last"), ("monotone", "lowest")}
+    assert forms.count(("plain", "last")) == len(forms) / 2
+    found = json.loads(numbers.read_text())
+    assert (found["h_step"], found["iterate"]) == ("monotone", "lowest")
+    assert "--h-step monotone --iterate lowest --seeds 1" in found["command"]
+    assert "a bit keeps its old classifier" in str(found["protocol"])
+    for ending, words in (("", "its last iterate"), ("-monotone-lowest", "the lowest L(h)")):
+        assert words in (tmp_path / f"run-time-tiny{ending}.html").read_text()
+
+
 def test_the_figures_of_the_paper():
     assert sorted(FIGURES) == NAMES
     output = CliRunner().invoke(main, ["reproduce", "--list"]).output
@@ -96,9 +115,10 @@ def test_a_figure_from_the_command_to_the_page(name, shared, tmp_path, monkeypat
     assert "proves nothing" in found["notes"][0]
     heads = [head.text for head in page.iter("h2")]
     assert not any(re.search("CIFAR|MNIST|SIFT", head) and "digits" not in head for head in heads)
-    asked = ["auxhash reproduce", name, "--scale tiny --order random", *seeds]
+    asked = ["auxhash reproduce", name, "--scale tiny --order random --h-step plain --iterate last"]
+    asked += seeds
     assert found["command"] == " ".join(asked)
-    assert found["order"] == "random"
+    assert (found["order"], found["h_step"], found["iterate"]) == ("random", "plain", "last")
     assert found["results"]
     assert found["protocol"]
     assert "blocks in random order" in text

@@ -45,6 +45,7 @@ def trained(points, device, **settings):
         {"penalty": "augmented"},
         {"validation": 0.2},
         {"refine": None},
+        {"refine": None, "h_step": "plain", "iterate": "last"},
         {"refine": Refine(n_steps=10, objective="rank", batch=40)},
         {"refine": Refine(n_steps=10, pairs="given", batch=40)},
         {"refine": Refine(n_steps=10, objective="classes", cross_entropy=1.0, batch=40)},

@@ -198,6 +198,33 @@ def test_given_codes(digits):
     assert hasher.history_[0].free_loss == losses.total(Z, hasher.affinity_, "ksh")
 
 
+@pytest.mark.parametrize("h_step", ["monotone", "plain"])
+def test_the_lowest_iterate_or_the_last(h_step):
+    y = np.arange(60) % 3
+    X = np.random.default_rng(0).normal(size=(60, 5)) + 0.3 * np.eye(3, 5)[y]  # noise, mostly
+    few = {**SMALL, "n_bits": 5, "n_similar": 5, "n_dissimilar": 8, "max_iter": 8, "alpha": 2.0}
+    few |= {"random_state": 5, "h_step": h_step, "tol": None}
+    lowest, last = (MACHash(**few | {"refine": None}, iterate=each) for each in ("lowest", "last"))
+    path = [step.loss for step in lowest.fit(X, y).history_]
+    assert lowest.loss_ == min(path) < path[-1]
+    assert (
+        last.fit(X, y).loss_ == path[-1] == losses.total(last.transform(X), last.affinity_, "ksh")
+    )
+    # Refinement starts there, and is compared with all steps.
+    starts = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            Refine, "steps", lambda self, step, state, *rest: starts.append(state.H) or ()
+        )
+        for each in ("lowest", "last"):
+            assert MACHash(**few, iterate=each).fit(X, y).loss_ == min(path)
+    for H, model in zip(starts, (lowest, last), strict=True):
+        np.testing.assert_array_equal(pack(H), model.codes_)
+    # Going on with the same points, the last iterate is taken even where it is worse than before.
+    last.set_params(warm_start=True, max_iter=1, mu=1e-3, C=1e-6)
+    assert last.fit(X, y).loss_ == last.history_[-1].loss > path[-1]
+
+
 def test_warm_start_goes_on_with_new_data(digits):
     X, y, queries, _ = digits
     hasher = MACHash(**SMALL, warm_start=True).fit(X[: N // 2], y[: N // 2])
@@ -298,6 +325,8 @@ def with_nan(value):
         ({"tol": np.nan}, (X, y), ValueError, "tol must be a number"),
         ({"tol": np.array([0.1, 0.2])}, (X, y), TypeError, "tol must be a number"),
         ({"max_sweeps": 0}, (X, y), ValueError, "max_sweeps"),
+        ({"h_step": "exact"}, (X, y), ValueError, "h_step must be one of monotone, plain"),
+        ({"iterate": "best"}, (X, y), ValueError, "iterate must be one of lowest, last"),
         ({"C": -1}, (X, y), ValueError, "C must be"),
         ({"n_similar": -3}, (X, y), ValueError, "n_similar must be"),
         ({"validation": 1.5}, (X, y), ValueError, "validation must be a fraction"),

@@ -126,6 +126,8 @@ OPTIONS = {  # the first of each is the usual one
     "init": ("no init", "codes"),
     "fits": ("once", "warm"),
     "checkpoint": ("no checkpoint", "checkpoint"),
+    "h_step": ("monotone", "plain"),
+    "iterate": ("lowest", "last"),
 }
 SMOOTHLY = ("MACHash", "EndToEndHash")  # TwoStepHash makes nothing of refine
 RULES = [
@@ -236,6 +238,8 @@ def trained(case, folder):
         penalty=case["penalty"],
         init=None if case["init"] == "no init" else first_codes(),
         warm_start=case["fits"] == "warm",
+        h_step=case["h_step"],
+        iterate=case["iterate"],
         random_state=0,
         n_jobs=1,
     )

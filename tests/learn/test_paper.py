@@ -27,6 +27,7 @@ def test_what_the_paper_says():
         assert (found["n_similar"], found["n_dissimilar"]) == (100, 500)
         assert found["penalty"] == "quadratic"
         assert found["refine"] is None
+        assert (found["h_step"], found["iterate"]) == ("plain", "last")
         assert found["validation"] is not None
         assert (found["loss"], found["hash_function"], found["n_bits"]) == ("ksh", "linear", 32)
     for make in (paper.cut, paper.quad):

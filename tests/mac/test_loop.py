@@ -99,6 +99,45 @@ def test_two_steps_are_the_first_step(setting):
     np.testing.assert_array_equal(state.H, H)
 
 
+@pytest.mark.parametrize("penalty", ["quadratic", "augmented"])
+def test_the_plain_h_step_is_that_of_figure_1(setting, penalty):
+    """Every classifier is fitted to its column of Z, whatever it misclassifies."""
+    F = setting[1]
+    _, steps = run(setting, penalty=penalty, h_step="plain")
+    worse = 0
+    for (_, before), (step, after) in pairwise(steps):
+        if after.ended:
+            continue
+        weight = None
+        if before.multipliers is not None:
+            weight = np.abs(after.Z + before.multipliers / (2 * step.mu))
+        changed = np.flatnonzero((after.trained != before.trained).any(axis=0))
+        bits = changed if weight is None else np.arange(8)
+        fitted = before.h.refit(F, after.trained, bits, weight)
+        np.testing.assert_array_equal(after.H, hashfunctions.codes(fitted, F))
+        cost = 1.0 if weight is None else weight
+        wrong, was = ((cost * (H != after.trained)).sum(0) for H in (after.H, before.H))
+        worse += (wrong > was).sum()
+    assert worse  # which "monotone" would have kept as they were
+    assert steps[-1][0].violations == 0  # it ends all the same
+
+
+def test_iterating_the_two_step_method_changes_nothing(setting):
+    """Sec. 3: its codes are learnt in isolation; those of MAC, given h, are others."""
+    A, F, h = setting
+    problem, Z = Problem(A, "ksh", 8), oracle.codes(np.random.default_rng(0), 150, 8)
+
+    def two_step(h):
+        return loop.MAC(zstep.get("cut")).two_step(problem, F, h, Z, np.random.default_rng(0), True)
+
+    once = two_step(h).state
+    again = two_step(once.h).state
+    np.testing.assert_array_equal(again.Z, once.Z)
+    np.testing.assert_array_equal(again.H, once.H)
+    _, steps = run(setting, "cut")
+    assert any((after.Z != before.Z).any() for (_, before), (_, after) in pairwise(steps))
+
+
 def test_given_codes_take_the_place_of_the_free_ones(setting):
     _, steps = run(setting, free=False, seed=3)
     np.testing.assert_array_equal(steps[0][1].Z, oracle.codes(np.random.default_rng(3), 150, 8))

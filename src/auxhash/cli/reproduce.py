@@ -24,6 +24,20 @@ from auxhash.cli.output import force_option, jobs_option, json_option, progress_
     show_default=True,
     help="Of the blocks of cut: one for all bits, or a new one for each.",
 )
+@click.option(
+    "--h-step",
+    type=click.Choice(["plain", "monotone"]),
+    default="plain",
+    show_default=True,
+    help="Of MAC: fit all classifiers, as the paper; or keep a bit's old one where it is better.",
+)
+@click.option(
+    "--iterate",
+    type=click.Choice(["last", "lowest"]),
+    default="last",
+    show_default=True,
+    help="That MAC returns: the last, as the paper; or that of the lowest loss.",
+)
 @click.option("--seeds", type=click.IntRange(1), help="Seeds to run; by default the scale's.")
 @click.option("--data", help="Only the panels on this data set.")
 @click.option("--bits", multiple=True, type=int, help="Only this number of bits; may be repeated.")

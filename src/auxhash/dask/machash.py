@@ -33,7 +33,7 @@ from auxhash.learn.training import interrupt
 from auxhash.learn.training.checkpoint import Checkpoint
 from auxhash.learn.training.run import N_GENERATORS
 from auxhash.learn.training.validation import Validation
-from auxhash.mac import hashfunctions, zstep
+from auxhash.mac import hashfunctions, loop, zstep
 from auxhash.mac.hashfunctions import NetworkHash, SVMHash
 from auxhash.model.identity import in_words
 
@@ -91,6 +91,8 @@ class DaskMACHash(Distributed[MACHash], MACHash):
         init: None = None,
         start: zstep.Start = "random",
         tol: float | Literal["auto"] | None = "auto",
+        h_step: loop.HStep = "monotone",
+        iterate: loop.Returned = "lowest",
         warm_start: bool = False,
         device: devices.DeviceName = "cpu",
         random_state: RandomState = None,

@@ -22,6 +22,7 @@ from auxhash.learn import paper
 from auxhash.learn.hasher import Hasher
 from auxhash.mac import hashfunctions
 from auxhash.mac.affinity import Affinity
+from auxhash.mac.loop import HStep, Returned
 from auxhash.mac.presets import Order
 from auxhash.model.encoding import Arrays
 from auxhash.search import metrics
@@ -49,6 +50,8 @@ class PlannedRun:
     pairs: tuple[int, int]
     mu: float  # factor on mu_1
     order: Order  # of the blocks of cut
+    h_step: HStep
+    iterate: Returned
     n_jobs: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
@@ -75,7 +78,8 @@ class PlannedRun:
         quad = self.method == "MACquad"
         papers = paper.macquad() if quad else paper.maccut(order=self.order)
         mu = "auto" if self.method == MU_FOUND else self.mu * float(papers.mu)
-        return runs.prepared(papers, self.n_bits, mu=mu, **settings)
+        settings |= {"mu": mu, "h_step": self.h_step, "iterate": self.iterate}
+        return runs.prepared(papers, self.n_bits, **settings)
 
     def _hash_function(self) -> Any:
         """The hash function of that name, for the parameter of a method."""
@@ -133,16 +137,18 @@ class Group:
     seeds: int
     seeds_quad: int
     order: Order = "random"
+    h_step: HStep = "plain"
+    iterate: Returned = "last"
     hash_functions: tuple[str, ...] = ("linear",)
     n_jobs: int | None = None
 
     def trainings(self) -> list[PlannedRun]:
         """The runs to train, each once."""
-        return list(dict.fromkeys(training for _, training in self._members()))
+        return list(dict.fromkeys(training for _, training in self.members()))
 
     def records(self, cells: Cells) -> list[Record]:
         """Records of the runs that have been trained."""
-        members = [pair for pair in self._members() if pair[1].configuration() in cells]
+        members = [pair for pair in self.members() if pair[1].configuration() in cells]
         return [self._record(method, training, cells) for method, training in members]
 
     def without(self, records: Iterable[Record]) -> list[PlannedRun]:
@@ -150,7 +156,7 @@ class Group:
         known = {record.key for record in records}
         return [
             run
-            for method, run in self._members()
+            for method, run in self.members()
             if (self.name, method, run.hash_function, run.n_bits, run.seed) not in known
         ]
 
@@ -164,13 +170,14 @@ class Group:
 
     def codes(self, method: str, bits: int, cells: Cells) -> Arrays | None:
         """Codes of a method with its first hash function and seed 0, or None if not trained."""
-        for name, training in self._members():
+        for name, training in self.members():
             at = name, training.n_bits, training.seed
             if at == (method, bits, 0) and training.configuration() in cells:
                 return _codes(name, cells.read(training.configuration())[1])
         return None
 
-    def _members(self) -> Iterator[tuple[str, PlannedRun]]:
+    def members(self) -> Iterator[tuple[str, PlannedRun]]:
+        """Yield every method with the run that its codes come from."""
         for method in self.methods:
             trained = TWO_STEP_OF.get(method, method)
             kinds = self.hash_functions if trained in WITH_KINDS else ("",)
@@ -182,7 +189,10 @@ class Group:
 
     def _training(self, method: str, kind: str, bits: int, seed: int) -> PlannedRun:
         of_data = self.data, self.loss, self.pairs
-        return PlannedRun(method, kind, bits, seed, *of_data, self.mu, self.order, self.n_jobs)
+        return PlannedRun(
+            method, kind, bits, seed, *of_data,
+            self.mu, self.order, self.h_step, self.iterate, self.n_jobs,
+        )  # fmt: skip
 
     def _record(self, method: str, training: PlannedRun, cells: Cells) -> Record:
         facts, arrays = cells.read(training.configuration())

@@ -17,6 +17,7 @@ from auxhash.experiments.figures.figure import ALL, Figure, FigureContent, Part
 from auxhash.experiments.page import page
 from auxhash.experiments.scales import ORDERS, SCALES, Scale, resolved
 from auxhash.files.writing import writing
+from auxhash.mac.loop import HStep, Returned
 from auxhash.mac.presets import Order
 
 
@@ -35,8 +36,10 @@ class Reproduction:
         """The command that made this, for readers who want to repeat it."""
         usual = SCALES[self.scale.name].seeds
         seeds = f" --seeds {self.scale.seeds}" if self.scale.seeds != usual else ""
-        order = f"--scale {self.scale.name} --order {self.scale.order}"
-        return f"auxhash reproduce {self.figure.name} {order}{seeds}{self.part}"
+        size = self.scale
+        of_mac = f"--order {size.order} --h-step {size.h_step} --iterate {size.iterate}"
+        scale = f"--scale {size.name} {of_mac}{seeds}{self.part}"
+        return f"auxhash reproduce {self.figure.name} {scale}"
 
     def run(self, console: Console, verbose: int = 1) -> list[str]:
         """Run what is not in the cells yet; return what failed, which does not stop the rest."""
@@ -75,6 +78,8 @@ class Reproduction:
                 "figure": self.figure.name,
                 "command": self.command,
                 "order": self.scale.order,
+                "h_step": self.scale.h_step,
+                "iterate": self.scale.iterate,
                 "version": __version__,
                 "notes": list(content.notes),
                 "protocol": dict(content.protocol),
@@ -111,8 +116,10 @@ def _write(path: Path, text: str) -> None:
 
 
 def _page_name(figure: Figure, scale: Scale) -> str:
-    order = "-fixed" if scale.order == "fixed" else ""
-    return f"{figure.name}-{scale.name}{order}.html"
+    usual = SCALES[scale.name]
+    names = scale.h_step, scale.iterate, scale.order
+    unusual = [n for n in names if n not in (usual.h_step, usual.iterate, usual.order)]
+    return f"{'-'.join([figure.name, scale.name, *unusual])}.html"
 
 
 def listed() -> list[dict[str, str]]:
@@ -124,6 +131,8 @@ def main(
     figure: str,
     scale: str,
     order: Order,
+    h_step: HStep,
+    iterate: Returned,
     seeds: int | None,
     part: Part,
     folder: str,
@@ -145,7 +154,7 @@ def main(
         raise ValueError(
             "--run-only writes no page: leave out --report-only, --output and --numbers"
         )
-    size = replace(resolved(SCALES[scale]), order=order)
+    size = replace(resolved(SCALES[scale]), order=order, h_step=h_step, iterate=iterate)
     if seeds is not None:
         size = replace(size, seeds=seeds)
     console = Console(stderr=True)

@@ -42,6 +42,9 @@ PairNumbers = tuple[int | None, int | None]  # n_similar and n_dissimilar; None 
 PARTS = ("train", "base", "query")
 TWO_STEP = "two-step "  # before a part's name: the codes of the two-step solution MAC started from
 
+# Parameters of MACHash that older runs, without them, had at these values.
+ADDED_SINCE = {"h_step": "monotone", "iterate": "lowest"}
+
 
 def data_identity(data: Dataset) -> str:
     """A digest of what the data set holds: every point and every label."""
@@ -85,7 +88,8 @@ def configuration(mark: str, hasher: Hasher, pairs: PairNumbers, seed: int) -> C
         "parameters": {
             name: in_words(value)
             for name, value in every.items()
-            if name not in PARAMETERS_WITHOUT_EFFECT or (name == "device" and elsewhere)
+            if (name not in PARAMETERS_WITHOUT_EFFECT or (name == "device" and elsewhere))
+            and not (name in ADDED_SINCE and value == ADDED_SINCE[name])
         },
         "pairs": in_words([*pairs, seed]),
         "version": __version__,

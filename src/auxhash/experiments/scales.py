@@ -6,6 +6,7 @@ from typing import Any
 
 from auxhash.experiments import datasets
 from auxhash.experiments.datasets.dataset import Dataset, Points, ground_truth
+from auxhash.mac.loop import HStep, Returned
 from auxhash.mac.presets import Order
 
 SIFT, STAND_IN = "sift1m", "cifar10-sift"
@@ -90,6 +91,8 @@ class Scale:
     sketches: int  # problems small enough to enumerate, for free-codes
     n_train_libsvm: int  # training points where LIBSVM trains the hash functions
     order: Order = "random"  # of the blocks of cut: "fixed" for all bits, or "random" for each
+    h_step: HStep = "plain"  # of MAC: the paper's, or ours, "monotone"
+    iterate: Returned = "last"  # which MAC returns: the paper's, or ours, "lowest"
     proves_nothing: str = ""  # why, for the top of its pages; then no claim gets a verdict
 
 
@@ -153,6 +156,14 @@ TINY = Scale(
 )
 
 ORDERS: dict[Order, str] = {"fixed": "blocks in one order", "random": "blocks in random order"}
+H_STEPS: dict[HStep, str] = {
+    "plain": "every h step fits all classifiers",
+    "monotone": "in the h step a bit keeps its old classifier where that is better",
+}
+RETURNED: dict[Returned, str] = {
+    "last": "its last iterate",
+    "lowest": "the lowest L(h) of its iterates",
+}
 SCALES = {scale.name: scale for scale in (PAPER, SMALL, TINY)}
 
 

@@ -215,6 +215,12 @@ class MACHash(AffinityHash):
             more (`docs/optima.md`), else None.
         max_sweeps: the most sweeps over the bits per Z step, that of `start` included.
         penalty: "quadratic" or "augmented" (Lagrangian).
+        h_step: "monotone" lets a bit keep its old classifier where the new one misclassifies more
+            of Z, so that L_P never rises; "plain" fits every classifier without this condition, as
+            the paper does (sec. 3.2, fig. 1).
+        iterate: which of the accepted steps MAC ends with, and refinement starts from: "lowest",
+            that of the lowest L(h), the two-step solution included; or, as in the paper (fig. 1),
+            the "last".
         validation: None; the fraction of the points to hold out; (X, y) held out already; or an
             `auxhash.Validation`. These are queries among the training points: a step that lowers
             their precision at 100 is not accepted. Without y, pairs of the affinity judge: of the
@@ -247,8 +253,8 @@ class MACHash(AffinityHash):
         verbose: 1 shows a progress bar.
 
     Attributes:
-        hash_function_: the learnt hash function: refined, or of the lowest L(h) among the accepted
-            steps.
+        hash_function_: the learnt hash function: refined, or of the accepted step that `iterate`
+            names.
         loss_: its L(h) on the training affinities.
         two_step_: the hash function at mu = 0, which is what two-step hashing would have found.
         history_: list of `loop.Step`, one per iteration; those of the refinement, where Z = h(X),
@@ -278,6 +284,8 @@ class MACHash(AffinityHash):
     init: ArrayLike | None = None
     start: zstep.Start = "random"
     tol: float | Literal["auto"] | None = "auto"
+    h_step: loop.HStep = "monotone"
+    iterate: loop.Returned = "lowest"
     warm_start: bool = False
     device: devices.DeviceName = "cpu"
     random_state: RandomState = None
@@ -299,6 +307,8 @@ class MACHash(AffinityHash):
                 int(self.max_sweeps),
                 self.penalty,
                 "random" if going_on else self.start,
+                h_step=self.h_step,
+                iterate=self.iterate,
             ),
             hash_function=hashfunctions.renewed(self.hash_function_, h) if going_on else h,
             n_similar=self.n_similar,
@@ -347,6 +357,8 @@ class MACHash(AffinityHash):
             raise ValueError(f'refine must be "auto", None or a Refine, got {self.refine!r}')
         checks.one_of("penalty", self.penalty, ("quadratic", "augmented"))
         checks.one_of("start", self.start, zstep.STARTS)
+        checks.one_of("h_step", self.h_step, loop.H_STEPS)
+        checks.one_of("iterate", self.iterate, loop.RETURNED)
         zstep.check_start(self.start, zstep.get(self.z_step))
         if self.start != "random" and self.init is not None:
             raise ValueError(f"init takes the place of the codes that start={self.start!r} makes")
@@ -382,7 +394,8 @@ class TwoStepHash(MACHash):
     """Two-step hashing: codes first, then a hash function for them. MAC that stops at mu = 0.
 
     With z_step="quad" this is TSH, with "cut" FastHash. The parameters are those of MACHash; mu,
-    alpha, max_iter, tol, penalty and refine, which are for the time after mu = 0, have no effect.
+    alpha, max_iter, tol, penalty, h_step, iterate and refine, which are for the time after mu = 0,
+    have no effect.
     """
 
     def _settings(self) -> Settings:

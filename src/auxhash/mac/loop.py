@@ -2,6 +2,8 @@
 
     for mu = 0 < mu_1 < mu_1 alpha < ...:  Z step; stop if Z = h(X); h step
 
+It solves min L(Z) such that Z = h(X), eq. (4), by the penalty of eq. (5).
+
 `MAC.steps` is a generator. Progress bars, checkpoints and plots consume it; it knows none of them.
 Where others train on points of their own (`compute.peers`), Z steps are local, and every number is
 one of all points.
@@ -11,7 +13,7 @@ Equations and figures are numbered as in the paper.
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -27,6 +29,9 @@ from auxhash.mac.hashfunctions.position import Position
 from auxhash.mac.zstep import Penalty, Problem, Solver, Start, ZStep, first_codes, z_step
 
 Validate = Callable[[HashFunction], float]
+HStep = Literal["monotone", "plain"]
+Returned = Literal["lowest", "last"]
+H_STEPS, RETURNED = get_args(HStep), get_args(Returned)
 
 START_WEIGHT = (
     0.01  # of points for the hash function that the other parts start from: a rough one will do
@@ -102,7 +107,10 @@ class MAC:
     free codes of mu = 0 start from: "random" from the codes given to `steps`; otherwise a first
     pass makes them bit after bit (`zstep.first_codes`), which counts as one of the `max_sweeps`.
     `tol` ends MAC after an accepted step that lowers L(h) by less than this share of it; None, as
-    in the paper, goes on until Z = h(X).
+    in the paper, goes on until Z = h(X). `h_step` "plain" fits every classifier to (X, Z_i) without
+    a condition, as sec. 3.2 and fig. 1 do; "monotone" keeps a bit's old one where it is better.
+    `iterate` says which accepted step is the result: that of "lowest" L(h), or, as in fig. 1, the
+    "last".
     """
 
     solver: Solver
@@ -113,6 +121,8 @@ class MAC:
     penalty: Literal["quadratic", "augmented"] = "quadratic"
     start: Start = "random"
     tol: float | None = None
+    h_step: HStep = "monotone"
+    iterate: Returned = "lowest"
 
     def steps(
         self,
@@ -251,7 +261,8 @@ class MAC:
             pull = Z + state.multipliers / (2 * mu)
             target, weight = sign(pull), np.abs(pull)
             bits = np.arange(problem.n_bits)
-        h, H = h_step(state.h, state.H, F, target, bits, weight)
+        monotone = self.h_step == "monotone"
+        h, H = h_step(state.h, state.H, F, target, bits, weight, monotone)
         took = between - began, clock.seconds() - between
         penalized = free_loss + peers().sum(replace(penalty, H=H).value(Z))
         multipliers = state.multipliers

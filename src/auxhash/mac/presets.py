@@ -12,8 +12,8 @@ from auxhash.mac.zstep import Cut, Quad
 
 Order = Literal["fixed", "random"]
 
-# Our ksh is eq. (3) over b^2: the same loss on another scale, on which mu is measured, too. Whether
-# the paper's mu is for eq. (3) as it stands, it does not say; then these would be divided by b^2.
+# Our ksh is eq. (3) over b^2: the same loss on another scale, on which mu is measured, too. Sec. 4
+# and 4.4 name eq. (3) itself: read to the letter, these are for it, and b^2 times too large here.
 FIRST_MU_CUT = 0.3  # Sec. 4: "Starting from mu_1 = 0.3 (MACcut)
 FIRST_MU_QUAD = 0.01  # or 0.01 (MACquad),
 ALPHA = 1.4  # we multiply mu by 1.4 after each iteration (Z and h step)"
@@ -42,7 +42,8 @@ QUAD = Quad(start="eigenvector", truncate="sign", max_iter=None)
 def cut(order: Order) -> Cut:
     """Return graph cuts, as the paper uses them in the Z step."""
     # Sec. 3.3: "putting points with the same label in one block". Blocks are "possibly
-    # overlapping"; where blocks are classes, they do not.
+    # overlapping"; where blocks are classes, they do not. Their order is not said; the program of
+    # FastHash's authors draws one for every bit, and starts from codes of all +1.
     return Cut(order)
 
 
@@ -71,5 +72,8 @@ def path(first_mu: float) -> dict[str, Any]:
         "alpha": ALPHA,
         "max_iter": MAX_ITER,
         "penalty": "quadratic",  # Sec. 3: "We discuss here the former [the quadratic penalty]"
+        # Sec. 3.2, fig. 1: "h_i <- fit hash function to (X, Z_i)", without a condition
+        "h_step": "plain",
+        "iterate": "last",  # Fig. 1: "return h, Z = h(X)"
         "refine": None,  # ours, not the paper's
     }

@@ -91,6 +91,14 @@ def test_the_relaxed_solution_meets_the_conditions_of_the_box():
     assert (gradient[z == -1] > -0.1).all()
 
 
+@pytest.mark.parametrize("n_bits", [5, 14])
+def test_the_z_step_decouples_over_the_points(n_bits):
+    """Sec. 5: N problems of b variables, so that it scales linearly with the data set."""
+    X, decoder, Z, H = problem(n_bits)
+    parts = [z_step(X[at], decoder, Z[at], H[at], 0.5) for at in (slice(0, 17), slice(17, None))]
+    np.testing.assert_array_equal(np.concatenate(parts), z_step(X, decoder, Z, H, 0.5))
+
+
 def test_a_large_mu_takes_the_codes_of_the_hash_function():
     X, decoder, Z, H = problem(12)
     np.testing.assert_array_equal(z_step(X, decoder, Z, H, 1e6), H)

@@ -107,6 +107,9 @@ def test_a_worse_classifier_is_not_taken(data, monkeypatch):
     kept, H2 = h_step(good, H, F, Z, np.arange(3))
     np.testing.assert_array_equal(H2[:, :2], H[:, :2])
     np.testing.assert_array_equal(kept.W[:, :2], good.W[:, :2])
+    taken, H3 = h_step(good, H, F, Z, np.arange(3), monotone=False)
+    assert not taken.W.any()
+    assert (H3 != Z).sum() > (H != Z).sum()
 
 
 def test_nothing_to_do(data):

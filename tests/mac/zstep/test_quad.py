@@ -43,6 +43,17 @@ def test_of_two_eigenvalues_close_together_the_smallest_is_found(seed):
     assert np.abs(vectors[:, 0] @ found) > 0.99 * np.linalg.norm(found)
 
 
+@pytest.mark.parametrize("loss", ["ksh", "esplh"])
+def test_the_relaxed_problem_with_mu_is_convex_for_large_mu(loss):
+    """Sec. 3.3: A + mu I. (Of codes, mu z'z is a constant, which `Relaxed` leaves out.)"""
+    A = affinity.from_labels(np.arange(60) % 3, 5, 10, random_state=0)
+    bit, _ = bit_problem(A, loss, 0)
+    values = np.linalg.eigvalsh(dense(bit) / 4)
+    assert values[0] < 0
+    last_mu = Problem(A, loss, 5).last_mu  # past which nothing changes
+    assert 0 < -values[0] < last_mu
+
+
 def test_it_finds_the_global_optimum_of_an_easy_problem():
     """Two classes, nearly all pairs: the best bit tells the classes apart."""
     y = np.repeat([0, 1], 10)

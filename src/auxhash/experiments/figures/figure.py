@@ -16,7 +16,7 @@ from auxhash.experiments.gallery import Gallery, gallery
 from auxhash.experiments.groups import PAPERS, TWO_STEP_OF, Group, Record
 from auxhash.experiments.numbers import entries
 from auxhash.experiments.runs import Facts
-from auxhash.experiments.scales import ORDERS, SCALES, Scale
+from auxhash.experiments.scales import H_STEPS, ORDERS, RETURNED, SCALES, Scale
 from auxhash.experiments.svg import Arrow, Plot, Series, Style
 from auxhash.model.encoding import Arrays
 
@@ -208,7 +208,16 @@ class GroupFigure:
         )
 
     def _groups(self, scale: Scale, n_jobs: int | None, part: Part) -> list[Group]:
-        groups = [replace(g, n_jobs=n_jobs, order=scale.order) for g in self.groups(scale)]
+        groups = [
+            replace(
+                group,
+                n_jobs=n_jobs,
+                order=scale.order,
+                h_step=scale.h_step,
+                iterate=scale.iterate,
+            )
+            for group in self.groups(scale)
+        ]
         return part.of(self.name, groups)
 
 
@@ -335,8 +344,8 @@ def _schedule(group: Group) -> str:
             "over all training pairs"
         )
     return (
-        f"{ORDERS[group.order]}; mu from {mu}, times {one['alpha']:g}; {validation}; MAC returns "
-        "the lowest L(h) of its iterates"
+        f"{ORDERS[group.order]}; mu from {mu}, times {one['alpha']:g}; {validation}; "
+        f"{H_STEPS[group.h_step]}; MAC returns {RETURNED[group.iterate]}"
     )
 
 

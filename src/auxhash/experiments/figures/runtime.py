@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from auxhash.experiments.claims import Claim, among
+from auxhash.experiments.claims import Claim, among, every
 from auxhash.experiments.figures.figure import GroupFigure, Section, Table, curves, of
 from auxhash.experiments.figures.nested import FOUR, LOSSES, nested_group
 from auxhash.experiments.figures.styles import KINDS
 from auxhash.experiments.groups import LIBSVM, MU_FOUND, Group, Record
 from auxhash.experiments.iterates import (
     cheaper_on_average,
+    equally_long,
     few_two_steps,
-    iteration_in_time,
     iterations,
     iterations_like_a_two_step,
     later_are_faster,
@@ -39,6 +39,7 @@ COLUMNS = (
 
 
 KSH = LOSSES["ksh"]
+MACS = ("MACcut", "MACquad")
 MU_GROUP, LIBSVM_GROUP = "KSH, mu found", "KSH, LIBSVM"
 
 
@@ -99,11 +100,14 @@ RUN_TIME = GroupFigure(
     groups,
     sections,
     (
-        Claim("An iteration takes 2 minutes on a laptop", among(KSH, iteration_in_time)),
+        Claim(  # whose minutes are those of a laptop that we do not have
+            "An iteration takes as long with MACcut as with MACquad (2 minutes on a laptop)",
+            among(KSH, equally_long("MACcut", "MACquad")),
+        ),
         Claim("MAC stops after 10 to 20 iterations", among(KSH, iterations(10, 20))),
         Claim(
             "Each iteration is comparable to a single cut or quad run",
-            among(KSH, iterations_like_a_two_step),
+            among(KSH, every(*(iterations_like_a_two_step(mac) for mac in MACS))),
         ),
         Claim("... since the Z step dominates the computation", among(KSH, z_step_dominates)),
         Claim("The iterations after the first are faster", among(KSH, later_are_faster)),

@@ -22,12 +22,13 @@ from auxhash.experiments.cells import Cells
 from auxhash.experiments.claims import Verdict
 from auxhash.experiments.figures.figure import ALL, FigureContent, Part, Section
 from auxhash.experiments.figures.styles import DASHES
-from auxhash.experiments.scales import ORDERS, Scale
+from auxhash.experiments.scales import H_STEPS, ORDERS, RETURNED, Scale
 from auxhash.experiments.svg import Plot, Series, Style
 from auxhash.mac import affinity, hashfunctions, loop, zstep
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.hashfunctions import HashFunction
 from auxhash.mac.hashfunctions.rotation import principal_axes
+from auxhash.mac.loop import HStep, Returned
 from auxhash.mac.presets import Order
 from auxhash.model.encoding import Arrays
 
@@ -120,6 +121,8 @@ class Draw:
 
     seed: int
     order: Order = "random"  # of the blocks of cut
+    h_step: HStep = "plain"
+    iterate: Returned = "last"
 
     def __str__(self) -> str:
         return f"problem {self.seed}"
@@ -131,13 +134,15 @@ class Draw:
             "seed": self.seed,
             "order": self.order,
         }
+        of_mac = {"h_step": self.h_step, "iterate": self.iterate}
+        problem |= {k: v for k, v in of_mac.items() if runs.ADDED_SINCE[k] != v}
         return {"figure": "free-codes", "version": __version__, **problem}
 
     def run(self) -> tuple[runs.Facts, Arrays]:
         """Positions of all these codes: distance from the free codes found, and E(Z)."""
         X, y = points(self.seed)
         pairs = affinity.from_labels(y, None, None)
-        two_step, best = _solve(X, pairs, self.seed, self.order)
+        two_step, best = self._solve(X, pairs)
         free = two_step.Z.T
         line = dichotomies(X)
         energy = energies(line.signs, line.signs, pairs)
@@ -169,17 +174,17 @@ class Draw:
         }
         return facts, arrays
 
-
-def _solve(X: Array, pairs: Affinity, seed: int, order: Order) -> tuple[loop.State, loop.State]:
-    """Start of MAC, with the free codes as Z, and its end."""
-    centres, start, solving = np.random.default_rng(seed).spawn(3)
-    h = hashfunctions.get("linear", 100.0).prepare(X, centres)
-    Z = (2 * start.integers(0, 2, (len(X), BITS)) - 1).astype(np.int8)
-    solver = zstep.Cut(order=order)
-    with context.using(n_jobs=1):
-        problem = zstep.Problem(pairs, "ksh", BITS)
-        steps = list(loop.MAC(solver).steps(problem, h.features(X), h, Z, solving))
-    return steps[0][1], loop.lowest(steps)[1]
+    def _solve(self, X: Array, pairs: Affinity) -> tuple[loop.State, loop.State]:
+        """Start of MAC, with the free codes as Z, and its end."""
+        centres, start, solving = np.random.default_rng(self.seed).spawn(3)
+        h = hashfunctions.get("linear", 100.0).prepare(X, centres)
+        Z = (2 * start.integers(0, 2, (len(X), BITS)) - 1).astype(np.int8)
+        algorithm = loop.MAC(zstep.Cut(order=self.order), h_step=self.h_step)
+        with context.using(n_jobs=1):
+            problem = zstep.Problem(pairs, "ksh", BITS)
+            steps = list(algorithm.steps(problem, h.features(X), h, Z, solving))
+        end = steps[-1] if self.iterate == "last" else loop.lowest(steps)
+        return steps[0][1], end[1]
 
 
 def _place(codes: Signs, free: Signs, pairs: Affinity) -> list[float]:
@@ -262,7 +267,6 @@ def verdicts(every: Sequence[runs.Facts]) -> list[Verdict]:
         above = np.mean(E[name] / E["optimal"] - 1) if n else 0.0
         return f"{name}: E(Z) {above:.1%} above the optimum on average."
 
-    never = int((E["MAC"] <= E["two-step"] + SAME).sum())
     return [
         verdict(
             "The free codes cannot be produced by a hash function",
@@ -283,10 +287,10 @@ def verdicts(every: Sequence[runs.Facts]) -> list[Verdict]:
             f"Needed: two thirds. {excess('nearest realizable')}",
         ),
         verdict(
-            "MAC finds a hash function that is no worse than the two-step one",
-            never,
-            claims.ALWAYS,
-            f"Needed: all. Better in {int((E['MAC'] < E['two-step'] - SAME).sum())}. "
+            "MAC finds a better hash function than two-step hashing",
+            int((E["MAC"] < E["two-step"] - SAME).sum()),
+            claims.USUALLY,
+            f"Needed: two thirds. Worse in {int((E['MAC'] > E['two-step'] + SAME).sum())}. "
             f"{excess('MAC')}",
         ),
         verdict(
@@ -314,7 +318,8 @@ class Sketch:
     def jobs(self, scale: Scale, n_jobs: int | None, part: Part = ALL) -> Sequence[Draw]:
         if part:
             raise ValueError(f"{self.name} has no parts: leave out{part}")
-        return [Draw(seed, scale.order) for seed in range(scale.sketches)]
+        of_mac = scale.order, scale.h_step, scale.iterate
+        return [Draw(seed, *of_mac) for seed in range(scale.sketches)]
 
     def content(
         self, scale: Scale, cells: Cells, n_jobs: int | None, part: Part = ALL
@@ -358,8 +363,9 @@ def _protocol(every: Sequence[runs.Facts], scale: Scale) -> list[tuple[str, str]
             "Problems",
             f"{len(every)} draws of {PER_CLASS} digits of each of the classes {classes}, in their "
             f"first two principal components; {BITS} bits, KSH loss on all pairs, linear SVMs, "
-            f"cut in the Z step, {ORDERS[scale.order]}; the free codes are those that the Z step "
-            "at mu = 0 found; no validation: the points are too few",
+            f"cut in the Z step, {ORDERS[scale.order]}; {H_STEPS[scale.h_step]}; MAC returns "
+            f"{RETURNED[scale.iterate]}; the free codes are those that the Z step at mu = 0 found; "
+            "no validation: the points are too few",
         ),
         *(("Machine", machine) for machine in dict.fromkeys(facts["machine"] for facts in every)),
     ]

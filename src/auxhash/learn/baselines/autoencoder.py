@@ -1,4 +1,4 @@
-"""The binary autoencoder, trained with MAC (Carreira-Perpinan and Raziperchikolaei 2015).
+"""The binary autoencoder, eq. (11), trained with MAC (Carreira-Perpinan, Raziperchikolaei 2015).
 
     min over h, f  sum_n |x_n - f(h(x_n))|^2,   f(z) = A z + c a linear decoder, h a hash function
 

@@ -1,6 +1,6 @@
 """Refinement: train the hash function itself, with tanh in place of the sign.
 
-It starts from the accepted step of MAC with the lowest L(h), and follows the gradient of an
+It starts from MAC's result (`MAC.iterate`), and follows the gradient of an
 objective while the steepness of tanh grows (`gradient`): the loss L(h), eq. (1), or the rank of
 similar points. L(h) is measured REPORTS times.
 
@@ -50,7 +50,7 @@ from auxhash.mac.hashfunctions import (
     is_shared,
     is_smooth,
 )
-from auxhash.mac.loop import State, Step, Validate
+from auxhash.mac.loop import Returned, State, Step, Validate
 from auxhash.mac.zstep import Problem
 
 NEAREST = 10  # neighbours in feature space, of each point
@@ -204,8 +204,9 @@ class Refine:
         validate: Validate | None = None,
         requested: HashFunction | None = None,
         resumable: bool = False,
+        iterate: Returned = "lowest",
     ) -> Iterator[tuple[Step, State]]:
-        """The steps of MAC, then those of the refinement of the best among them.
+        """The steps of MAC, then those of the refinement of that of `iterate` among them.
 
         `requested` is the hash function as the user asked for it: what it leaves open (a network's
         dropout and noise) is chosen by `validate`. With `resumable`, states tell where to go on.
@@ -215,7 +216,8 @@ class Refine:
         for step, state in steps:
             yield step, state
             last = step.iteration
-            if step.accepted and (best is None or step.loss < best[0].loss):
+            lower = step.accepted and (best is None or step.loss < best[0].loss)
+            if lower or iterate == "last":  # of an ignored step, the state is the one before
                 best = step, state
         if best is not None:
             step, state = best

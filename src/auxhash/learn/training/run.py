@@ -65,7 +65,7 @@ class Settings:
 class Result(NamedTuple):
     """The result of a run."""
 
-    h: HashFunction  # of the lowest L(h) among the accepted steps, or refined
+    h: HashFunction  # of the accepted step of lowest L(h), or of the last; or refined
     codes: Codes  # h(X) of the training points
     loss: float  # L(h)
     two_step: HashFunction  # h at mu = 0
@@ -139,14 +139,19 @@ class Training:
         return Result(*learnt, history, self.points.y, self.affinity.on_processor(), watch.pressed)
 
     def _chosen(self, steps: Steps, history: list[Step]) -> tuple[HashFunction, Codes, float]:
-        """h, h(X) and L(h): of the lowest accepted step, or refined, if that is to be kept."""
+        """h, h(X) and L(h): of the lowest accepted step, or of the last, if that is to be kept."""
         last: list[State] = []
         step, state = loop.lowest(_noted(steps, last))
         completed = sum(past.mu == np.inf for past in history) == REPORTS
-        if completed and self.refine is not None and self.refine.keep == "refined":
+        refined = completed and self.refine is not None and self.refine.keep == "refined"
+        if refined or self._returns_last():
             [state] = last
             return state.h, state.H, self._loss(state.H)
         return state.h, state.H, step.loss
+
+    def _returns_last(self) -> bool:
+        """Tell whether MAC's last iterate is the result, whatever its L(h)."""
+        return self.refine is None and self.algorithm.iterate == "last"
 
     def _with_what_was_learnt(
         self, h: HashFunction, H: Codes, loss: float
@@ -155,9 +160,11 @@ class Training:
 
         These points alone would make it forget what others have taught: the average is kept,
         weighted by the numbers of points, unless L(h) on these points is higher than before.
-        Where there are no others, or no average can be taken, the lower L(h) decides.
+        Where there are no others, or no average can be taken, the lower L(h) decides. Where the
+        last iterate is the result, L(h) decides nothing.
         """
-        before, others = self._loss(self.Z), self.settings.learnt_from
+        before = math.inf if self._returns_last() else self._loss(self.Z)
+        others = self.settings.learnt_from
         middle: HashFunction | None = None
         if others:
             n = peers().sum(len(self.points.X))
@@ -199,7 +206,9 @@ class Training:
             steps = chain(pairs, later)
         if settings.two_step:
             return islice(steps, 1)
-        return steps if self.refine is None else self.refine.after(steps, *to_refine)
+        if self.refine is None:
+            return steps
+        return self.refine.after(steps, *to_refine, iterate=algorithm.iterate)
 
     def _carried(self, pairs: list[tuple[Step, State]]) -> list[tuple[Step, State]]:
         """Steps from a file, their states on the device of this run."""

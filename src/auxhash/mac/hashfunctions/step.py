@@ -210,20 +210,21 @@ def h_step(
     Z: Codes,
     bits: Numbers,
     weight: Array | None = None,
+    monotone: bool = True,
 ) -> tuple[HashFunction, Codes]:
-    """Refit the given bits of h to Z; return the new hash function and its codes for features F.
+    """Refit the given bits of h to Z (sec. 3.2); return the new h and its codes for features F.
 
     H holds the codes of the old h. The SVM minimises a surrogate of the number of misclassified
-    points, and can misclassify more of them than the old classifier of the bit: then the bit keeps
-    the old one, so that the h step never raises L_P, eq. (5). Where bits share layers, no single
-    bit can keep its old classifier: all do, if the new ones misclassify more entries of Z in sum,
-    which is what L_P counts.
+    points, and can misclassify more of them than the old classifier of the bit: if `monotone`, the
+    bit then keeps the old one, so that the h step never raises L_P, eq. (5). Where bits share
+    layers, no single bit can keep its old classifier: all do, if the new ones misclassify more
+    entries of Z in sum, which is what L_P counts. Fig. 1 fits every bit without this condition.
     """
     if not len(bits) and H is not None:
         return h, H
     new = h.refit(F, Z, bits, weight)
     new_H = codes(new, F)
-    if H is None:
+    if H is None or not monotone:
         return new, new_H
     cost = 1.0 if weight is None else weight
     both = np.stack([(cost * (predicted != Z)).sum(0) for predicted in (new_H, H)])

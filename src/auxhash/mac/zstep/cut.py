@@ -120,7 +120,11 @@ def solve_block(
 
 
 def outer_fields(bit: BitProblem, members: Numbers, z: Codes) -> Array:
-    """Return the linear term c of these points plus their couplings to points of other groups."""
+    """Return u: the linear term c of these points plus their couplings to points of other groups.
+
+    It is sec. 3.3's u_n = 2 sum_{m not in B} a_nm z_mi - mu h_i(x_n), with the constants of
+    `problem`; the couplings inside the block, its v_nm = a_nm, are `bit.a`.
+    """
     u = np.empty(len(members))
     edges = bit.graph.edges
 

@@ -189,7 +189,8 @@ def distance_histogram(
 def code_utilization(codes: ArrayLike) -> float:
     """Effective number of bits b_eff: the entropy, in bits, of the codes' distribution.
 
-    It is at most min(n_bits, log2 n), see `utilization_bound`, and 0 where all codes are equal.
+    It is at most min(n_bits, log2 n), see `utilization_bound`, and 0 where all codes are equal
+    (the paper's appendix A, "Comparison using code utilization").
     """
     words = to_words(_check_any(as_packed(codes)))
     flat = words[:, 0] if words.shape[1] == 1 else words.view(f"V{8 * words.shape[1]}").ravel()
