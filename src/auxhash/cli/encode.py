@@ -15,12 +15,12 @@ from auxhash.cli.output import (
     label_option,
     number,
     own_feature_option,
-    progress_wanted,
     show,
 )
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
+    from auxhash.codes import Packed
     from auxhash.files.shards.fleet import Fleet
 
 
@@ -84,6 +84,7 @@ def encode(
       auxhash encode colours.safetensors photos --features mine:colours -o colours.npy
     """
     from auxhash.cli import inputs, kinds
+    from auxhash.compute.bars import new_bar
     from auxhash.files import codefiles
     from auxhash.files.shards import places
     from auxhash.learn.encoder import load
@@ -100,8 +101,15 @@ def encode(
     points = inputs.points_for(hasher, features, own, label, header)
     n, n_bits, fingerprint = len(points), hasher.n_bits, hasher.fingerprint
     clock = perf_counter()
-    chunks = (hasher.encode(chunk) for chunk in points.chunks())
-    codefiles.write(path, n, n_bits, fingerprint, chunks)
+    with new_bar(disable=as_json) as bar:
+        task = bar.add_task("points", total=n, stage="encoding")
+
+        def encoded() -> "Iterator[Packed]":
+            for chunk in points.chunks():
+                yield hasher.encode(chunk)
+                bar.advance(task, len(chunk))
+
+        codefiles.write(path, n, n_bits, fingerprint, encoded())
     seconds = perf_counter() - clock
     result = {"codes": output, "points": n, "bits": n_bits, "bytes": -(-n_bits // 8)}
     result["fingerprint"] = fingerprint
@@ -125,17 +133,17 @@ def encode_many(
 ) -> None:
     """Encode the files that match the pattern, one by one, here or on a cluster."""
     from auxhash.cli import inputs
+    from auxhash.compute.bars import new_bar
     from auxhash.files.shards import Folder, Here
     from auxhash.files.shards.reading import Columns
     from auxhash.learn.encoder import load
-    from auxhash.learn.training.progress import new_bar
 
     hasher = load(model)
     hasher.n_jobs = jobs if scheduler is None else 1  # a cluster's threads each have a file
     inputs.names_are_checked_here()
     folder = Folder(pattern, output, hasher, Columns(*columns))
     clock = perf_counter()
-    with new_bar(disable=not progress_wanted(as_json)) as bar, _runner(scheduler, jobs) as runner:
+    with new_bar(disable=as_json) as bar, _runner(scheduler, jobs) as runner:
         task = bar.add_task("points", total=None, stage="looking")
         done = folder.encode(
             runner or Here(),

@@ -16,7 +16,6 @@ from auxhash.cli.output import (
     label_option,
     number,
     own_feature_option,
-    progress_wanted,
     seed_option,
     show,
     table,
@@ -27,7 +26,6 @@ from auxhash.compute.words import count
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
 
     from auxhash.compute.arrays import AnyArray
     from auxhash.files.rows import Rows
@@ -90,7 +88,7 @@ def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int
     "--auto-seconds",
     type=float,
     metavar="N",
-    help="With --auto: begin no new candidate after so much time.",
+    help="With --auto: choose within so much time; the training with what is chosen comes after.",
 )
 @click.option("--init", metavar="MODEL", help="Go on from this model, with these points.")
 @click.option("--checkpoint", metavar="DIR", help="Keep what a killed run needs to go on here.")
@@ -167,7 +165,7 @@ def fit(
     elif "metric" in settings:
         raise ValueError("--metric is for points without labels and pairs")
     X = points.all()
-    verbose = progress_wanted(as_json)
+    verbose = int(not as_json)
     choice = _choose(X, y, known, settings, seed, jobs, auto_seconds, verbose) if auto else None
     settings |= choice.settings if choice else {}
     hasher.set_params(**settings, random_state=seed, n_jobs=jobs, device=device)
@@ -344,7 +342,9 @@ def _reached(hasher: "MACHash | NeighborHash") -> dict[str, Any]:
     return reached
 
 
-def _tried(choice: "Choice") -> "Table":
+def _tried(choice: "Choice") -> "RenderableType":
+    if not choice.rows:
+        return f"Nothing was tried, and the defaults are taken: {choice.protocol}."
     names = {
         "n_bits": "bits",
         "loss": "loss",

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from rich import progress as bars
+from rich import progress as rich_progress
 
 from auxhash import MACHash, NeighborHash, TwoStepHash
 from auxhash.learn.training import progress
@@ -20,12 +20,12 @@ def bar(monkeypatch):
     """What the bars were told, in order: before the first step, and of the steps."""
     told = SimpleNamespace(ready=[], steps=[])
 
-    class Told(bars.Progress):
+    class Told(rich_progress.Progress):
         def update(self, task, **values):
             (told.steps if "stage" in values else told.ready).append(values)
             super().update(task, **values)
 
-    monkeypatch.setattr(bars, "Progress", Told)
+    monkeypatch.setattr(rich_progress, "Progress", Told)
     return told
 
 

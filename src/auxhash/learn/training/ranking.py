@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from auxhash.compute import approximate, clock, context, neighbors, threads, underway
 from auxhash.compute.arrays import Numbers, Single
+from auxhash.compute.bars import new_bar
 from auxhash.compute.checks import integer, number
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.neighbors import Metric
@@ -24,7 +25,7 @@ from auxhash.learn.smooth.rank import Rank
 from auxhash.learn.smooth.similar import Partners
 from auxhash.learn.training import interrupt
 from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
-from auxhash.learn.training.progress import getting_ready, new_bar
+from auxhash.learn.training.progress import getting_ready
 from auxhash.mac import hashfunctions
 from auxhash.mac.hashfunctions import HashFunction, SmoothHashFunction, started
 
