@@ -109,15 +109,13 @@ def test_init_of_a_baseline_is_refused(here, run):
 
 def test_auto_shows_what_it_chose_from(here, run):
     common = ("fit", "features.npy", "labels.npy", "-o", "auto.safetensors", "--auto", *FEW)
-    fixed = ("--loss", "ksh", "--hash-function", "linear")
+    fixed = ("--loss", "ksh", "--bits", "8")
     told = run(*common, *fixed, "--json")
-    assert set(told["chosen"]) == {"n_bits"}
-    assert [row["n_bits"] for row in told["tried"]] == [32, 8, 16, 64]
-    best = max(row["precision"] for row in told["tried"])
-    [row] = [row for row in told["tried"] if row["n_bits"] == told["chosen"]["n_bits"]]
-    assert row["precision"] >= best - 0.01
-    assert auxhash.load("auto.safetensors").n_bits == told["chosen"]["n_bits"]
-    shown = run(*common, *fixed, "--bits", "8").output
+    assert set(told["chosen"]) == {"hash_function"}
+    best = max(told["tried"], key=lambda row: row["precision"])
+    assert told["chosen"]["hash_function"] == best["hash_function"]
+    assert auxhash.load("auto.safetensors").hash_function == best["hash_function"]
+    shown = run(*common, *fixed, "--hash-function", "linear").output
     assert "✓" in shown
     assert "held-out points" in shown
 
@@ -269,12 +267,17 @@ def test_auto_without_labels_chooses_by_neighbours(here, run, monkeypatch):
     monkeypatch.setattr(neighborhash, "MIN_STEPS", 20)
     monkeypatch.setattr(neighborhash, "MAX_EPOCHS", 0)
     told = run("fit", "features.npy", "-o", "n.safetensors", "--bits", "8", "--auto", "--json")
-    best = max(row["recall"] for row in told["tried"])
-    chosen = next(row for row in told["tried"] if row["recall"] >= best - 0.01)
+    chosen = max(told["tried"], key=lambda row: row["recall"])
     assert told["chosen"] == {"hash_function": chosen["hash_function"]}
     assert [row["hash_function"] for row in told["tried"]] == ["linear", "rbf", "network"]
     assert auxhash.load("n.safetensors").hash_function == chosen["hash_function"]
     told = run("fit", "features.npy", "-o", "n.safetensors", "--bits", "8", "--auto",
                "--auto-seconds", "1e-9", "--json")  # fmt: skip
-    assert [row["hash_function"] for row in told["tried"]] == ["linear"]
-    assert "1 of 3" in told["protocol"]
+    assert told["tried"] == []
+    assert told["protocol"].endswith(
+        "too short for hash_function linear, hash_function rbf, hash_function network"
+    )
+    assert auxhash.load("n.safetensors").hash_function == "network"  # the default
+    shown = run("fit", "features.npy", "-o", "n.safetensors", "--bits", "8", "--auto",
+                "--auto-seconds", "1e-9").output  # fmt: skip
+    assert "Nothing was tried, and the defaults are taken: " in shown
