@@ -148,10 +148,11 @@ class NeighborHash(Hasher):
         self.hash_function_ = result.h
         self.history_ = result.history
         self.n_learnt_ = result.n_learnt
-        self.interrupted_ = result.interrupted
         self.labels_ = labels
         self.fingerprint_ = fingerprint(points, labels)
-        self.codes_ = self._encode(points)
+        with interrupt.watching() as watch:  # what was learnt is not to be lost now
+            self.codes_ = self._encode(points)
+        self.interrupted_ = result.interrupted or watch.pressed
         if self.interrupted_:
             interrupt.warn(f"step {result.history[-1].step}", "what was learnt", run_checkpoint)
         return self
