@@ -10,6 +10,7 @@ import click
 from auxhash.cli.output import (
     force_option,
     header_option,
+    id_option,
     jobs_option,
     json_option,
     label_option,
@@ -39,9 +40,7 @@ if TYPE_CHECKING:
     metavar="ADDRESS",
     help="Of a Dask cluster that encodes many files; local: one on this machine.",
 )
-@click.option(
-    "--id", "id_column", default="id", show_default=True, help="The ids in .parquet files of many."
-)
+@id_option
 @force_option
 @own_feature_option
 @label_option
@@ -98,7 +97,7 @@ def encode(
     path = inputs.output_path(output, kinds.CODES, *made_from, suffixes=suffixes, force=force)
     hasher = load(model)
     hasher.n_jobs = jobs
-    points = inputs.points_for(hasher, features, own, label, header)
+    points = inputs.points_for(hasher, features, own, label, header, id_column)
     n, n_bits, fingerprint = len(points), hasher.n_bits, hasher.fingerprint
     clock = perf_counter()
     with new_bar(disable=as_json) as bar:
