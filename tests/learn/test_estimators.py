@@ -182,7 +182,22 @@ def test_accepted_validation_precision_never_falls(digits, how):
     assert hasher.affinity_.n_points == (N * 8 // 10 if how == "fraction" else N)
     if how == "given":
         chosen = [s for s in hasher.history_ if s.accepted and s.loss == hasher.loss_]
-        np.testing.assert_allclose(hasher.score(queries, labels), chosen[0].score)
+        np.testing.assert_allclose(hasher.score(queries, labels, k=100), chosen[0].score)
+
+
+def test_score_takes_no_more_neighbours_than_a_class_has(digits):
+    """Of 100 neighbours where a class has 40, at most 40% could be right."""
+    X, y, queries, labels = digits
+    hasher = baselines.OneHot(10).fit(X, y)
+    typical = int(np.median(np.unique(y, return_counts=True)[1]))
+    assert typical < 50
+    assert hasher.score(queries, labels) == hasher.score(queries, labels, k=typical)
+    assert hasher.score(queries, labels) > 0.7
+    many = np.eye(10, dtype=int)[y]
+    several = MACHash(**SMALL).fit(X, many)
+    assert several.score(queries, np.eye(10, dtype=int)[labels]) == several.score(
+        queries, np.eye(10, dtype=int)[labels], k=typical
+    )
 
 
 def test_validation_with_an_affinity_keeps_the_points_apart(digits):

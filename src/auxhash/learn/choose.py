@@ -23,6 +23,7 @@ from auxhash.compute.checks import ArgumentError, unknown
 from auxhash.compute.words import count
 from auxhash.learn.estimators import MACHash
 from auxhash.learn.hasher import Hasher, OutweighingRow
+from auxhash.learn.training.validation import SCORE_K, typical_class
 from auxhash.model.identity import in_words
 
 Parameters = dict[str, Any]
@@ -33,7 +34,6 @@ PAIRS = ((20, 100), (100, 500), (200, 1000))  # similar and dissimilar, for each
 MAX_POINTS = 5_000  # training points of a trial
 MAX_QUERIES = 1_000  # points held out
 HELD_OUT_SHARE = 0.2  # of all points, up to MAX_QUERIES
-K = 100
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class _Search:
         n_jobs: int | None,
     ) -> None:
         self.train, self.held_out = _split(len(X), labels, seed)
-        self.k = min(K, typical_class(labels[self.train]))
+        self.k = min(SCORE_K, typical_class(labels[self.train]))
         self.X, self.labels, self.fixed, self.seed, self.n_jobs = X, labels, fixed, seed, n_jobs
         self.best: Parameters = {"loss": "ksh", "hash_function": "linear"}
         self.best |= {"n_similar": 100, "n_dissimilar": 500, **fixed}
@@ -203,10 +203,3 @@ def _split(n: int, labels: NDArray[Any], seed: int) -> tuple[NDArray[Any], NDArr
         np.arange(n), test_size=n_held_out, random_state=seed, stratify=stratify
     )
     return np.sort(train[:MAX_POINTS]), np.sort(held_out)
-
-
-def typical_class(labels: NDArray[Any]) -> int:
-    """The median number of points that share a label, so that precision can reach 1."""
-    single = labels.ndim == 1
-    sizes = np.unique(labels, return_counts=True)[1] if single else labels.sum(axis=0)
-    return max(1, int(np.median(sizes)))
