@@ -5,10 +5,11 @@ import pandas
 import pytest
 from sklearn.datasets import make_blobs
 
-from auxhash import MACHash
+from auxhash import MACHash, NeighborHash
 from auxhash.compute import bars, deadline
 from auxhash.learn import choose as module
 from auxhash.learn.choose import choose
+from auxhash.learn.chooseneighbors import choose_neighbors
 
 X, y = make_blobs(100, 5, centers=4, cluster_std=3.0, random_state=0)
 
@@ -55,6 +56,7 @@ def precisions(monkeypatch):
         fits = [p for settings, p in reached if settings.items() <= self.get_params().items()]
         return max(fits, default=0.8)
 
+    monkeypatch.setattr(MACHash, "interrupted_", False, raising=False)
     monkeypatch.setattr(MACHash, "fit", lambda self, X, y: self)
     monkeypatch.setattr(MACHash, "score", score)
     return lambda settings, precision: reached.append((settings, precision))
@@ -82,6 +84,15 @@ def test_a_limit_is_kept_and_what_was_not_tried_is_said(monkeypatch):
     found = choose(X, y, {"n_bits": 4}, n_jobs=1, seconds=60)
     assert [row["hash_function"] for row in found.rows] == ["linear", "rbf"]
     assert found.protocol.endswith("The 60 s for it were too short for hash_function network")
+
+
+def test_ctrl_c_in_a_trial_ends_the_choice(monkeypatch):
+    monkeypatch.setattr(MACHash, "fit", lambda self, X, y: setattr(self, "interrupted_", True))
+    with pytest.raises(KeyboardInterrupt):
+        choose(X, y)
+    monkeypatch.setattr(NeighborHash, "fit", lambda self, X: setattr(self, "interrupted_", True))
+    with pytest.raises(KeyboardInterrupt):
+        choose_neighbors(X)
 
 
 def test_without_time_nothing_is_tried_and_the_defaults_are_taken(monkeypatch):

@@ -150,6 +150,8 @@ class _Search:
             if self.rows:
                 warnings.simplefilter("ignore", UserWarning)
             hasher.fit(self.X[self.train], self.labels[self.train])
+        if hasher.interrupted_:
+            raise KeyboardInterrupt  # half a training is no trial
         seconds = clock.seconds() - began
         precision = hasher.score(self.X[self.held_out], self.labels[self.held_out], self.k)
         result = {"precision": precision, "points": len(self.train), "seconds": seconds}

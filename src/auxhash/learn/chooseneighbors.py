@@ -92,6 +92,8 @@ def _measured(
         if not first:
             warnings.simplefilter("ignore", UserWarning)
         hasher.fit(train)
+    if hasher.interrupted_:
+        raise KeyboardInterrupt  # half a training is no trial
     seconds = clock.seconds() - began
     with context.using(n_jobs=hasher.n_jobs):
         truth = nearest(train, held_out, min(NEAREST, len(train)), hasher.metric)[0]
