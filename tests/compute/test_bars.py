@@ -18,6 +18,18 @@ def test_without_a_terminal_progress_is_lines_on_stderr(capsys, monkeypatch):
     assert last == "MAC 8 of 8 L(h) 12; 0:00:00 taken"
 
 
+def test_the_loop_under_way_counts_by_what_it_adds(capsys, monkeypatch):
+    """Half of a loop of 100 steps of 400 is 50 of them, not half a step."""
+    shares = []
+    monkeypatch.setattr(bars, "LINE_SECONDS", 0.05)
+    monkeypatch.setattr(bars, "_times", lambda taken, share: shares.append(share) or "")
+    with underway.listening() as listener, bars.new_bar(listener=listener) as shown:
+        shown.add_task("", total=400, completed=100, stage="learning", stride=100)
+        for _ in underway.each("gradient steps", range(2)):
+            time.sleep(0.2)
+    assert set(shares) == {100 / 400, 150 / 400}
+
+
 def test_short_work_writes_no_line(capsys):
     with bars.new_bar() as shown:
         shown.add_task("L(h) 12", total=8, stage="MAC")

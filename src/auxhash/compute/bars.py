@@ -20,7 +20,8 @@ LINE_SECONDS = 10.0  # from one plain line to the next; shorter work writes none
 def new_bar(disable: bool = False, listener: Listener | None = None) -> "Progress":
     """A bar that shows a task's `stage`, how far it is, its description, and the time left.
 
-    Below it, the progress of the loop under way, as `listener` hears of it.
+    Below it, the progress of the loop under way, as `listener` hears of it; a task's `stride` is
+    what such a loop adds to its progress, 1 unless it is set.
     """
     from rich.progress import (  # here: nothing else in training needs it
         BarColumn,
@@ -83,11 +84,10 @@ def bar_of(
             task, taken = self.tasks[0], time.monotonic() - self.began
             of = "" if task.total is None else f"{task.completed:,.0f} of {task.total:,.0f}"
             parts = task.fields.get("stage", ""), of, task.description
-            loop, within = (
-                ("", 0.0) if listener is None else (listener.describe(), listener.share())
-            )
+            heard = Listener() if listener is None else listener
+            within = heard.share() * task.fields.get("stride", 1)
             share = (task.completed + within) / (task.total or math.inf)
-            line = ", ".join(filter(None, [" ".join(filter(None, parts)), loop]))
+            line = ", ".join(filter(None, [" ".join(filter(None, parts)), heard.describe()]))
             print(f"{line}; {_times(taken, share)}", file=sys.stderr, flush=True)
             return True
 

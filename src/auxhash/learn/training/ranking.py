@@ -195,7 +195,8 @@ class RankTraining:
             yield from steps
             return
         with new_bar(listener=listener) as bar:
-            task = bar.add_task("", total=self.settings.n_steps, stage="learning")
+            total, stage = self.settings.n_steps, "learning"
+            task = bar.add_task("", total=total, stage=stage, stride=total / REPORTS)
             for step in steps:
                 description = f"a neighbour's rank {step.rank:,.1f}"
                 bar.update(task, completed=step.step, description=description)
