@@ -196,8 +196,8 @@ def shared(packed: Packed) -> str:
         return ""
     verb = "codes cover" if len(most) > 1 else "code covers"
     return (
-        f"{len(most)} {verb} {most.sum():,} of {len(packed):,} points, which a search by codes "
-        "alone cannot order"
+        f"{len(most)} {verb} {most.sum():,} of {len(packed):,} points, whose order a search by "
+        "codes alone leaves open"
     )
 
 

@@ -147,7 +147,7 @@ def test_codes_that_coincide_are_said(here, run):
     X[:60] = X[60]
     np.save("same.npy", X)
     result = run("fit", "same.npy", "-o", "s.safetensors", "--method", "LSH", "--bits", "32")
-    line = "10 codes cover 660 of 1,200 points, which a search by codes alone cannot order"
+    line = "10 codes cover 660 of 1,200 points, whose order a search by codes alone leaves open"
     assert f"s.safetensors: {line}" in result.output
     run("encode", "s.safetensors", "same.npy", "-o", "s.npy")
     assert f"s.index: {line}" in run("index", "s.npy", "-o", "s.index").output

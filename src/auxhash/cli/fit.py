@@ -450,7 +450,7 @@ def _show_fitted(
         f"{' on a GPU' if device != 'cpu' else ''}{words}"
     )
     if line := shared(hasher.codes_):
-        tell(f"{output}: {line}; more bits do, or `auxhash search --rerank outputs`")
+        tell(f"{output}: {line}; `auxhash search --rerank outputs` orders them")
     shown: list[RenderableType] = [message]
     if choice is not None:
         result |= {"chosen": choice.settings, "tried": choice.rows, "protocol": choice.protocol}

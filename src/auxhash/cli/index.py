@@ -91,7 +91,7 @@ def index(
         filled = empty.add(packed, called)
     filled.save(path)
     if line := shared(packed):
-        tell(f"{output}: {line}; `auxhash search --rerank` does")
+        tell(f"{output}: {line}; `auxhash search --rerank` orders them")
     result = {"index": output, "codes": len(filled), "bits": n_bits, "fingerprint": fingerprint}
     show(result, as_json, f"{output}: {count(len(filled), 'code')} of {count(n_bits, 'bit')}")
 
