@@ -10,6 +10,7 @@ from click.testing import CliRunner
 import auxhash
 from auxhash import MACHash, NeighborHash
 from auxhash.cli import main
+from auxhash.cli.output import number
 from auxhash.files import images
 from auxhash.learn import baselines, neighborhash
 from auxhash.mac import affinity
@@ -112,6 +113,9 @@ def test_auto_shows_what_it_chose_from(here, run):
     fixed = ("--loss", "ksh", "--bits", "8")
     told = run(*common, *fixed, "--json")
     assert set(told["chosen"]) == {"hash_function"}
+    [row] = [row for row in told["tried"] if told["chosen"].items() <= row.items()]
+    seconds = number(row["seconds"] * 120 / 96)
+    assert f"training on 120 points will take about {seconds} s" in told["read"]
     best = max(told["tried"], key=lambda row: row["precision"])
     assert told["chosen"]["hash_function"] == best["hash_function"]
     assert auxhash.load("auto.safetensors").hash_function == best["hash_function"]

@@ -209,6 +209,8 @@ def fit(
         y = learnt_from.get("y")
         choice = _choose(X, y, known, settings, seed, jobs, auto_seconds, verbose)
         settings |= choice.settings
+        if y is not None and (line := _expected(choice, len(X))):
+            tell(line)
     technical = {"random_state": seed, "n_jobs": jobs, "device": device, "verbose": verbose}
     _set_known(hasher, settings | technical)
     began = clock.seconds()
@@ -234,6 +236,15 @@ def fit(
         raise click.exceptions.Exit(INTERRUPTED)
     if watch.pressed:
         raise click.exceptions.Exit(INTERRUPTED)
+
+
+def _expected(choice: "Choice", n: int) -> str:
+    """The time that training on n points will take, judged by the trial of the same settings."""
+    for row in choice.rows:
+        if choice.settings.items() <= row.items():
+            seconds = row["seconds"] * n / row["points"]
+            return f"training on {count(n, 'point')} will take about {number(seconds)} s"
+    return ""
 
 
 def _set_known(hasher: "Hasher", values: dict[str, Any]) -> None:
