@@ -202,7 +202,7 @@ def fit(
     X = points.all()
     if learnt_from or method is not None:
         X, learnt_from = _sampled(X, learnt_from, sample, seed)
-    _tell_sample(points, X, hasher, sample)
+    _tell_sample(points, hasher, sample)
     verbose = int(not as_json)
     choice = None
     if auto:
@@ -229,7 +229,7 @@ def fit(
         # How it was fitted is no part of the model: the file is the same on any number of threads.
         _set_known(hasher, {"n_jobs": None, "verbose": 0, "device": "cpu", "warm_start": False})
         hasher.save(path)
-    _show_fitted(output, hasher, len(points), seconds, choice, as_json)
+    _show_fitted(output, hasher, (len(X), len(points)), seconds, choice, as_json)
     if getattr(hasher, "interrupted_", False):
         how = "the same command goes on" if checkpoint else "with --checkpoint it could go on"
         click.echo(f"Interrupted: {output} is the best model so far; {how}.", err=True)
@@ -320,7 +320,7 @@ def _sampled(
     return X[rows], {name: v if v is None else v[rows] for name, v in learnt_from.items()}
 
 
-def _tell_sample(points: "Rows", X: "AnyArray", hasher: "Hasher", sample: int | None) -> None:
+def _tell_sample(points: "Rows", hasher: "Hasher", sample: int | None) -> None:
     """Say before training that not all points are learnt from."""
     most = sample or getattr(hasher, "max_points", None) or len(points)
     if most < len(points):
@@ -435,7 +435,7 @@ def _choose(
 def _show_fitted(
     output: str,
     hasher: "Hasher",
-    n_points: int,
+    sampled: tuple[int, int],  # points, of how many
     seconds: float,
     choice: "Choice | None",
     as_json: bool,
@@ -454,10 +454,13 @@ def _show_fitted(
         "device": device,
         "seconds": seconds,
     }
-    sampled = "" if n_learnt == n_points else f"a sample of {n_learnt:,} of "
+    n_sampled, n_points = sampled
+    of = count(n_learnt, "point")  # without those held out
+    if reached.get("learnt", n_sampled) < n_points:
+        of = f"a sample of {n_learnt:,} of {n_points:,} points"
     message = (
-        f"{output}: {count(hasher.n_bits, 'bit')}, learnt from {sampled}{count(n_points, 'point')} "
-        f"of {count(result['features'], 'feature')} in {number(seconds)} s"
+        f"{output}: {count(hasher.n_bits, 'bit')}, learnt from {of} of "
+        f"{count(result['features'], 'feature')} in {number(seconds)} s"
         f"{' on a GPU' if device != 'cpu' else ''}{words}"
     )
     if line := shared(hasher.codes_):
