@@ -209,7 +209,7 @@ def fit(
         y = learnt_from.get("y")
         choice = _choose(X, y, known, settings, seed, jobs, auto_seconds, verbose)
         settings |= choice.settings
-        if y is not None and (line := _expected(choice, len(X))):
+        if y is not None and (line := _time_expected(choice, len(X))):
             tell(line)
     technical = {"random_state": seed, "n_jobs": jobs, "device": device, "verbose": verbose}
     _set_known(hasher, settings | technical)
@@ -238,7 +238,7 @@ def fit(
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def _expected(choice: "Choice", n: int) -> str:
+def _time_expected(choice: "Choice", n: int) -> str:
     """The time that training on n points will take, judged by the trial of the same settings."""
     for row in choice.rows:
         if choice.settings.items() <= row.items():
