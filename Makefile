@@ -51,9 +51,9 @@ test-page: $(VENV)/.browser  ## the page of the service, in the Chromium of the 
 test-service: $(READY)  ## the service as a process: kills, load, slow clients, any request; its examples
 	$(BIN)/pytest $(SERVICE)
 
-test-torch: $(VENV)/.torch  ## PyTorch modules as hash functions, and their page
+test-torch: $(VENV)/.torch  ## PyTorch modules as hash functions, and their page; models of data sets
 	$(BIN)/pytest --may-skip=gpu tests/learn/torch tests/learn/test_options.py tests/test_docs.py \
-		$(BENCHMARKS) -k 'torch or deep'
+		tests/experiments/datasets/test_torch_models.py $(BENCHMARKS) -k 'torch or deep'
 
 soak: $(READY)  ## the long versions of the tests
 	AUXHASH_SOAK=1 $(TWICE) --may-skip=browser,data,docs,gpu,stores,torch --shuffle $(SEED)
@@ -89,7 +89,7 @@ $(VENV)/.browser: $(READY)
 
 $(VENV)/.torch: $(READY)  # TORCH=torch==2.13.0 takes a build that is at hand
 	$(PIP) $(TORCH) 'setuptools<81'  # or the stores' Milvus would break
-	$(PIP) --editable '.[dev,torch]'
+	$(PIP) --editable '.[dev,embeddings,torch]'
 	touch $(VENV)/.torch
 
 clean:

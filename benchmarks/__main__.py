@@ -8,9 +8,19 @@ python -m benchmarks speed --help.
 import sys
 from importlib import import_module
 
-NAMES = ["core", "data", "search", "metrics", "baselines", "libsvm", "optima", "neighbors"]
+NAMES = [
+    "core",
+    "data",
+    "search",
+    "tablescan",
+    "metrics",
+    "baselines",
+    "libsvm",
+    "optima",
+    "neighbors",
+]
 NAMES += ["setting", "encoding", "serve", "speed", "scale", "deep", "networks", "cluster", "gpu"]
-NAMES += ["unseen", "learning", "differs"]
+NAMES += ["unseen", "learning", "differs", "startup"]
 # Hours, some data sets to fetch, or a cluster; speed is all in one.
 WITH_OPTIONS = {"neighbors", "setting", "speed", "scale", "deep", "networks", "cluster", "gpu"}
 WITH_OPTIONS |= {"unseen", "learning", "differs"}

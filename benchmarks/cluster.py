@@ -47,11 +47,9 @@ from auxhash.learn.hasher import Hasher
 from auxhash.learn.training.run import N_GENERATORS
 from auxhash.mac import affinity
 from auxhash.mac.zstep import Problem
-from benchmarks.records import Record, append, drop_cut_line, read
+from benchmarks.records import RESULTS, Record, append, drop_cut_line, markdown, read, write_tables
 
-DOCS = Path(__file__).parent.parent / "docs"
-RESULTS = DOCS / "results" / "cluster.jsonl"
-TABLES = DOCS / "tables"
+FILE = RESULTS / "cluster.jsonl"
 GIST: Record = {
     "data": "cifar10-gist",
     "points": 58_000,
@@ -284,9 +282,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
         print(record)
         return
     if asked.tables:
-        for name, text in tables(read(asked.results)).items():
-            (TABLES / name).write_text(text, "utf-8")
-            print(f"wrote {TABLES / name}")
+        write_tables(tables(read(asked.results)))
         return
     drop_cut_line(asked.results)
     done = [key_of(record) for record in read(asked.results)]
@@ -326,7 +322,7 @@ def key_of(record: Record) -> Record:
 def _options(options: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks cluster")
     parser.add_argument("--subjects", nargs="+", choices=SUBJECTS, default=list(SUBJECTS))
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--results", type=Path, default=FILE)
     parser.add_argument("--tables", action="store_true")
     parser.add_argument("--digits", type=int, help="points of infinite MNIST, made on the workers")
     return parser.parse_args(options)
@@ -503,5 +499,4 @@ def _weighted(columns: NDArray[Any], took: NDArray[Any]) -> NDArray[Any]:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    lines = [heads, ["---:" if at else "---" for at in range(len(heads))], *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n"
+    return markdown(heads, rows, ["---", *["---:"] * (len(heads) - 1)])

@@ -96,8 +96,7 @@ def pixels(size: Size) -> tuple[str, Any, Any]:
 
 
 def _present(name: str) -> bool:
-    files = datasets.entry(name).files
-    return files is not None and files.present()
+    return all(files.present() for files in datasets.entry(name).files)
 
 
 def warm_up(problem: Problem, Z: Any, F: Any) -> None:

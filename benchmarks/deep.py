@@ -44,10 +44,9 @@ from numpy.typing import NDArray
 from auxhash.codes import pack
 from auxhash.mac.hashfunctions import encoded
 from auxhash.search import metrics
-from benchmarks.records import Record, append, known, read
+from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
 
-DOCS = Path(__file__).parent.parent / "docs"
-RESULTS, TABLE = DOCS / "results" / "deep.jsonl", DOCS / "tables" / "deep.md"
+FILE = RESULTS / "deep.jsonl"
 METHODS = ("one-hot", "two-step", "mac", "refined", "rank", "mac-classes")
 GRADIENTS = ("end-to-end", "cross-entropy")  # no pairs are learnt from
 METHODS += GRADIENTS
@@ -277,7 +276,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
         return
     asked = _options(options)
     if asked.tables:
-        TABLE.write_text(table(read(asked.results)), "utf-8")
+        write_tables({"deep.md": table(read(asked.results))})
         return
     if asked.pieces is not None:
         write_pieces(asked.pieces, *pictures(asked.data))
@@ -320,7 +319,7 @@ def table(records: Sequence[Record]) -> str:
     measures = ("map", "map_at_5000", "precision_at_100", "map_by_sort")
     names = "mAP", "mAP at 5,000", "precision at 100", "mAP by sort"
     heads = [*columns, "layers", "warp", "views", *names, "s", "seeds"]
-    rows = [heads, ["---"] * len(heads)]
+    rows = []
     runs: dict[tuple[Any, ...], list[Record]] = {}
     for record in sorted(records, key=_rank):
         key = _key({**record, "seed": 0})
@@ -332,7 +331,7 @@ def table(records: Sequence[Record]) -> str:
         seconds = f"{np.mean([r['seconds'] for r in own]):.0f}"
         values = (str(own[0][name]) for name in columns)
         rows.append([*values, *trained, *means, seconds, str(len(own))])
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return markdown(heads, rows)
 
 
 def _views(how: How) -> int:
@@ -382,7 +381,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
         parser.add_argument(f"--{name}", type=int, help="so many points at most")
     parser.add_argument("--data", type=Path, help="folder of CIFAR-10, binary or .npy")
     parser.add_argument("--pieces", type=Path, help="only write .npy files here, for --data")
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--results", type=Path, default=FILE)
     parser.add_argument("--tables", action="store_true")
     asked = parser.parse_args(options)
     if asked.shift and not asked.both_ways:

@@ -26,10 +26,9 @@ from auxhash.learn.hasher import Hasher
 from auxhash.mac import affinity, hashfunctions, presets
 from auxhash.mac.zstep import Cut
 from auxhash.search import metrics
-from benchmarks.records import Record, append, known, read
+from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
 
-DOCS = Path(__file__).parent.parent / "docs"
-TABLE, RESULTS = DOCS / "tables" / "differs.md", DOCS / "results" / "differs.jsonl"
+FILE = RESULTS / "differs.jsonl"
 BITS, RANKS = 16, (100, 2_000)
 HEAD = ("change", "seeds", "two-step", "MAC", "last", "iterations")  # L(h) per pair
 HEAD += (*(f"precision at {k:,}" for k in RANKS), f"more at {RANKS[0]}")
@@ -86,7 +85,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser("python -m benchmarks differs")
     parser.add_argument("--names", choices=CHANGES, nargs="+", default=list(CHANGES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--results", type=Path, default=FILE)
     parser.add_argument("--tables", action="store_true")
     asked = parser.parse_args(list(options))
     if small:
@@ -94,8 +93,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
         names, pairs = (AS_SET, FIRST, "SIFT: quad"), (5, 20)
         print(table([measured(data, name, seed, pairs) for name in names for seed in (0, 1)]))
     elif asked.tables:
-        TABLE.write_text(table(read(asked.results)), "utf-8")
-        print(f"wrote {TABLE}")
+        write_tables({"differs.md": table(read(asked.results))})
     else:
         measure(asked)
 
@@ -173,8 +171,7 @@ def table(records: Sequence[Record]) -> str:
         if own:
             without = {r["seed"]: r for r in by_name[FIRST if name in SIFT else AS_SET]}
             rows.append([*_cells(own), _more(own, without)])
-    lines = [HEAD, ["---"] * len(HEAD), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return markdown(HEAD, rows)
 
 
 def _cells(records: Sequence[Record]) -> list[str]:

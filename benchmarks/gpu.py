@@ -30,10 +30,9 @@ from auxhash import HammingIndex, MACHash
 from auxhash.compute import device as devices
 from auxhash.experiments import datasets
 from auxhash.search import metrics
-from benchmarks.records import Record, append, known, read
+from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
 
-DOCS = Path(__file__).parent.parent / "docs"
-RESULTS, TABLES = DOCS / "results" / "gpu.jsonl", DOCS / "tables"
+FILE = RESULTS / "gpu.jsonl"
 AIMS = {"train-10k": 0.5, "train-58k": 0.6, "train-1m": 10.0, "train-10m": 180.0}
 COMPILED_WITH = 1_000  # points, with which kernels of the processor are compiled
 LARGE = 2_000_000  # points, of more there is one run, with what others have compiled
@@ -58,10 +57,10 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
                     append(asked.results, record)
                     console.print(_line(record), highlight=False)
     records = read(asked.results)
-    for name, text in (("gpu", table(records)), ("gpu-agreement", agreement(records))):
-        print(text)
-        if asked.tables:
-            (TABLES / f"{name}.md").write_text(text, "utf-8")
+    texts = {"gpu.md": table(records), "gpu-agreement.md": agreement(records)}
+    print(*texts.values(), sep="\n")
+    if asked.tables:
+        write_tables(texts)
 
 
 def _run_small() -> None:
@@ -285,7 +284,7 @@ def table(records: Sequence[Record]) -> str:
                 f"{AIMS[record['row']]:g}" if aimed else "",
             ]
         )
-    return _markdown(head, rows)
+    return markdown(head, rows)
 
 
 def agreement(records: Sequence[Record]) -> str:
@@ -311,12 +310,7 @@ def agreement(records: Sequence[Record]) -> str:
         cells = [f"{np.mean(ratio):.4f} ({min(ratio):.4f} to {max(ratio):.4f})"]
         cells += [f"{np.mean(own):.3f} ({min(own):.3f} to {max(own):.3f})" for own in precision]
         rows.append([kind, str(len(seeds)), *cells])
-    return _markdown(head, rows)
-
-
-def _markdown(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+    return markdown(head, rows)
 
 
 def _line(record: Record) -> str:
@@ -331,6 +325,6 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rows", nargs="+", choices=[*ROWS], default=list(ROWS))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--devices", nargs="+", choices=["cuda", "cpu"], default=["cuda", "cpu"])
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--results", type=Path, default=FILE)
     parser.add_argument("--tables", action="store_true")
     return parser.parse_args(options)

@@ -9,7 +9,6 @@ with codes, and both ways back. Writes docs/tables/learning.md.
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -18,16 +17,16 @@ from rich.console import Console
 
 from auxhash import NeighborHash
 from auxhash.learn import baselines
-from auxhash.learn.neighborhash import N_HIDDEN
+from auxhash.learn.neighborhash import PLANS
 from auxhash.learn.smooth.rank import BATCH_SIZE, SAMPLE
 from benchmarks import peers
 from benchmarks.neighbors import DATA, load
+from benchmarks.records import markdown, write_tables
 from benchmarks.rows import HEADINGS, Row, table, timed
 
 N_BITS = 64
 AIMS = {"linear": 180.0, "network": 600.0}  # seconds
 STEPS = 20  # whose products are made, to say how long those of all take
-TABLE = Path(__file__).parent.parent / "docs" / "tables" / "learning.md"
 
 Products = Callable[[], object]
 
@@ -49,8 +48,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     measured = list(rows(X, metric, name, n_steps=20 if small else None))
     Console(width=150).print(table(measured))
     if not small:
-        lines = [HEADINGS, ["---"] * len(HEADINGS), *(row.cells() for row in measured)]
-        TABLE.write_text("".join(f"| {' | '.join(line)} |\n" for line in lines), "utf-8")
+        write_tables({"learning.md": markdown(HEADINGS, [row.cells() for row in measured])})
 
 
 def rows(X: Any, metric: Any, name: str, n_steps: int | None) -> Iterator[Row]:
@@ -65,7 +63,7 @@ def rows(X: Any, metric: Any, name: str, n_steps: int | None) -> Iterator[Row]:
         yield Row(f"NeighborHash, {hash_function}, {problem}", (seconds,), aim)
         learnt = hasher.history_
         steps = sum(step.seconds for step in learnt)
-        n_hidden = N_HIDDEN if hash_function == "network" else 0
+        n_hidden = PLANS["default"].n_hidden if hash_function == "network" else 0
         floor = seconds_of_products(n, n_features, n_bits, n_hidden) * learnt[-1].step
         rest = f"the rest, {seconds - steps:.0f} s, is mainly neighbours"
         title = f"its {learnt[-1].step:,} steps; {rest}"

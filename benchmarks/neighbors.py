@@ -38,7 +38,7 @@ from auxhash.mac import affinity
 from auxhash.mac.hashfunctions import NetworkHash, Scaled, SVMHash, Unit
 from benchmarks import peers, recall
 from benchmarks.recall import Shares
-from benchmarks.records import Record, append, known, read
+from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
 
 if TYPE_CHECKING:  # faiss is imported where it is used
     from benchmarks.quantizers import Measured
@@ -66,8 +66,7 @@ MEASURED = tuple(sorted({*RANKS, *RERANKED}))
 LARGE = 4096  # units of a network
 AIM = 0.95  # of the nearest, after re-ranking
 OURS = "NeighborHash"  # the methods that others are compared with
-DOCS = Path(__file__).parent.parent / "docs"
-TABLES, RESULTS = DOCS / "tables", DOCS / "results" / "neighbors.jsonl"
+FILE = RESULTS / "neighbors.jsonl"
 
 Scores = dict[str, Any]  # what a method adds to its record
 Make = Callable[[int, int, Metric], Hasher]  # of bits, seed and metric
@@ -276,12 +275,10 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     if small:
         _run_small()
         return
-    if not asked.tables:
+    if asked.tables:
+        write_tables(tables(read(asked.results), asked))
+    else:
         measure(asked, Console(width=130))
-        return
-    for name, text in tables(read(asked.results), asked).items():
-        (TABLES / name).write_text(text, "utf-8")
-        print(f"wrote {TABLES / name}")
 
 
 def measure(asked: argparse.Namespace, console: Console) -> None:
@@ -355,7 +352,7 @@ def recalls(records: Sequence[Record]) -> str:
         fewer = own[0]["trained_on"] < own[0]["train"]
         shown = f"{method} (of {own[0]['trained_on']:,})" if fewer else method
         rows.append((str(bits), shown, str(own[0]["bytes"]), *shares, seconds, str(len(own))))
-    return _markdown(head, rows) + _note(records)
+    return markdown(head, rows) + _note(records)
 
 
 def _seconds(records: Sequence[Record]) -> str:
@@ -385,7 +382,7 @@ def reranked(records: Sequence[Record]) -> str:
                 if known:
                     cells = (f"{known[b]:.3f}" if b in known else "" for b in all_bits)
                     rows.append((str(rank), method, words, *cells, enough(known)))
-    return _markdown(head, rows) + _note(records)
+    return markdown(head, rows) + _note(records)
 
 
 def margins(records: Sequence[Record]) -> str:
@@ -411,7 +408,7 @@ def margins(records: Sequence[Record]) -> str:
                 cells.append(_signed(mine - shares[name]) if shares.get(name) else "")
             rows.append((str(bits), method, words, *cells))
     head = ("bits", "method", "by", "over all binary methods", "over PQ", "over OPQ")
-    return _markdown(head, rows) + _note(records)
+    return markdown(head, rows) + _note(records)
 
 
 def _is_quantizer(method: str) -> bool:
@@ -440,7 +437,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--train", type=int, help="training points, a part of the base")
     parser.add_argument("--base", type=int, help="base points")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of NeighborHash")
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--results", type=Path, default=FILE)
     parser.add_argument("--tables", action="store_true")
     asked = parser.parse_args(options)
     if not all(1 <= bits <= MOST_BITS for bits in asked.bits):
@@ -485,8 +482,6 @@ def _bits_of(method: Coded | Quantized, data: Dataset, bits: Sequence[int]) -> l
 
 
 def _refusal(name: str, data: Dataset, bits: int) -> str | None:
-    if name.startswith("NeighborHash") and not hasattr(auxhash, "NeighborHash"):
-        return "not there"
     return METHODS[name].refusal(data, bits)
 
 
@@ -551,11 +546,6 @@ def _note(records: Sequence[Record]) -> str:
         f"over seeds {', '.join(map(str, seeds))} of split and training, or the first of them "
         f"(largest standard deviation {max(spreads):.3f}); ties by their exact expectation.\n"
     )
-
-
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _line(record: Record) -> str:

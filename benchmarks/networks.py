@@ -26,11 +26,9 @@ from auxhash.experiments import datasets
 from auxhash.experiments.datasets.dataset import Dataset
 from auxhash.search import metrics
 from benchmarks import peers
-from benchmarks.records import Record, append, known, read
+from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
 
-DOCS = Path(__file__).parent.parent / "docs"
-TABLES = DOCS / "tables"
-RESULTS = DOCS / "results" / "networks.jsonl"
+FILE = RESULTS / "networks.jsonl"
 SIZES = {  # training points, base and queries; None: all that are left
     "digits": (700, None, 297),
     "mnist": (4_000, 50_000, 2_000),
@@ -51,9 +49,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
         return
     asked = _options(options)
     if asked.tables:
-        path = TABLES / "networks.md"
-        path.write_text(table(read(asked.results)), "utf-8")
-        print(f"wrote {path}")
+        write_tables({"networks.md": table(read(asked.results))})
         return
     done = known(asked.results, _key)
     for name in asked.data_sets:
@@ -130,7 +126,7 @@ def table(records: Sequence[Record]) -> str:
     full = [record for record in records if not record["quick"]]
     heads = ["data", "points", "bits", "hash function", *(f"precision at {k:,}" for k in RANKS)]
     heads += ["mAP", "seconds", "seeds"]
-    rows = [heads, ["---"] * len(heads)]
+    rows = []
     for name in SIZES:
         for bits in sorted({record["bits"] for record in full}):
             for method in METHODS:
@@ -138,7 +134,7 @@ def table(records: Sequence[Record]) -> str:
                 own = [r for r in full if (r["data"], r["bits"], r["method"]) == key]
                 if own:
                     rows.append(_row(own))
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return markdown(heads, rows)
 
 
 def _row(records: Sequence[Record]) -> list[str]:
@@ -178,7 +174,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--tables", action="store_true")
     asked = parser.parse_args(options)
     if asked.results is None:
-        asked.results = RESULTS.with_name("networks-quick.jsonl") if asked.quick else RESULTS
+        asked.results = RESULTS / "networks-quick.jsonl" if asked.quick else FILE
     return asked
 
 

@@ -1,11 +1,14 @@
-"""A file of results, one JSON object per line: a benchmark that was stopped goes on from it."""
+"""Files of results, one JSON object per line, from which a stopped benchmark goes on; tables."""
 
 import json
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 Record = dict[str, Any]
+
+DOCS = Path(__file__).parents[1] / "docs"
+RESULTS, TABLES = DOCS / "results", DOCS / "tables"
 
 
 def read(path: Path) -> list[Record]:
@@ -32,3 +35,18 @@ def drop_cut_line(path: Path) -> None:
     text = path.read_text("utf-8") if path.exists() else ""
     if text and not text.endswith("\n"):
         path.write_text(text[: text.rfind("\n") + 1], "utf-8")
+
+
+def markdown(
+    head: Sequence[str], rows: Iterable[Sequence[object]], line: Sequence[str] | None = None
+) -> str:
+    """A table in Markdown; `line` is the one below the head, by default left-aligned columns."""
+    lines = [head, line or ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(map(str, cells))} |\n" for cells in lines)
+
+
+def write_tables(texts: dict[str, str]) -> None:
+    """Write tables, by file name, to the documentation."""
+    for name, text in texts.items():
+        (TABLES / name).write_text(text, "utf-8")
+        print(f"wrote {TABLES / name}")

@@ -40,10 +40,9 @@ from auxhash.experiments.datasets.dataset import Dataset, Points, ground_truth
 from auxhash.mac import affinity
 from auxhash.search import metrics
 from benchmarks import peers, speed
-from benchmarks.records import Record, append, known, read
+from benchmarks.records import RESULTS, TABLES, Record, append, known, markdown, read
 
-DOCS = Path(__file__).parent.parent / "docs"
-RESULTS, TABLES = DOCS / "results" / "scale.jsonl", DOCS / "tables"
+FILE = RESULTS / "scale.jsonl"
 POINTS, BITS, NEIGHBORS = (10_000, 30_000, 100_000), (32,), ("100/500",)
 SETS = ("infinite-mnist", "cifar10-gist", "cifar10-sift", "made")
 BASE, QUERIES, RANK = 50_000, 2_000, 100
@@ -88,7 +87,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     if asked.tables:
         text = "\n".join(one.markdown() for one in series)
         table = asked.results.with_suffix(".md")
-        stored = asked.results.resolve().parent == RESULTS.parent.resolve()
+        stored = asked.results.resolve().parent == RESULTS.resolve()
         (TABLES / table.name if stored else table).write_text(text, "utf-8")
 
 
@@ -193,8 +192,7 @@ class Series(NamedTuple):
         return table
 
     def markdown(self) -> str:
-        lines = [self.heads, ["---:"] * len(self.heads), *self.rows]
-        text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        text = markdown(self.heads, self.rows, ["---:"] * len(self.heads))
         return f"{self.title}:\n\n{text}\n{self.caption}\n"
 
 
@@ -282,7 +280,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--iterations", type=int, default=50, help="the most, of MAC")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int)
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--results", type=Path, default=FILE)
     parser.add_argument("--tables", action="store_true")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     return parser.parse_args(options)

@@ -24,10 +24,10 @@ from rich.table import Table
 
 from auxhash import stores
 from auxhash.compute.words import count
+from benchmarks.records import markdown, write_tables
 
 BITS, K, SEED = 64, 10, 0
 CLIENTS = (1, 4, 16, 64)
-TABLES = Path(__file__).parents[1] / "docs" / "tables"
 START = "from auxhash.cli import main; main(prog_name='auxhash')"
 
 
@@ -207,9 +207,7 @@ def main(small: bool = False, seconds: float = 10.0) -> None:
         table.add_row(*row)
     Console(width=120).print(table)
     if not small:
-        lines = [" | ".join(row) for row in [HEADS, ["---"] * len(HEADS), *rows]]
-        text = "".join(f"| {line} |\n" for line in lines)
-        (TABLES / "serve.md").write_text(f"{text}\n{title}.\n", "utf-8")
+        write_tables({"serve.md": f"{markdown(HEADS, rows)}\n{title}.\n"})
 
 
 if __name__ == "__main__":

@@ -42,11 +42,9 @@ from auxhash.mac.presets import ALPHA, FIRST_MU_CUT, FIRST_MU_QUAD, MAX_SWEEPS, 
 from auxhash.mac.zstep import Cut, Penalty, Problem, z_step
 from auxhash.search import metrics
 from benchmarks import peers
-from benchmarks.records import Record, append, known, read
+from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
 
-DOCS = Path(__file__).parent.parent / "docs"
-TABLES = DOCS / "tables"
-RESULTS = DOCS / "results" / "setting.jsonl"
+FILE = RESULTS / "setting.jsonl"
 BITS, FUNCTIONS, KAPPA = (16, 32, 48), ("linear", "rbf"), (100, 500)
 RANKS = (100, 2000)
 MAX_ITER = 100
@@ -267,9 +265,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     if small:
         _run_small()
     elif asked.tables:
-        for name, text in tables(read(asked.results)).items():
-            (TABLES / name).write_text(text, "utf-8")
-            print(f"wrote {TABLES / name}")
+        write_tables(tables(read(asked.results)))
     elif asked.sweeps:
         sweep(asked, Console(width=150))
     else:
@@ -468,7 +464,7 @@ def multipliers(records: Sequence[Record]) -> str:
             if own:
                 rows.append([f"{order} order", f"{alpha:g}", str(len(own)), *_run_of(own)])
     head = ("blocks", "mu times", "seeds", "iterations", "of them without a change")
-    return _markdown((*head, "MAC L(h)", "gain", *(f"precision at {k:,}" for k in RANKS)), rows)
+    return markdown((*head, "MAC L(h)", "gain", *(f"precision at {k:,}" for k in RANKS)), rows)
 
 
 def _run_of(records: Sequence[Record]) -> list[str]:
@@ -502,7 +498,7 @@ def losses(records: Sequence[Record], columns: Sequence[str]) -> str:
         first = [str(one[name]) for name in columns]
         costs = [_loss(one["free"]["loss"]), _loss(start), _loss(end)]
         rows.append([*first, one["way"], *costs, f"{100 * (1 - end / start):.1f}%", *precision])
-    return _markdown(head, rows)
+    return markdown(head, rows)
 
 
 LIKENESS: dict[str, tuple[str, Callable[[Any], str]]] = {  # name in a record, and in words
@@ -533,7 +529,7 @@ def _alike(rows: Sequence[tuple[str, str, Sequence[Record]]]) -> str:
         ]
         for title, way, own in rows
     ]
-    return _markdown(("hash function, bits", "codes of mu = 0", *LIKENESS), cells)
+    return markdown(("hash function, bits", "codes of mu = 0", *LIKENESS), cells)
 
 
 def dependence(records: Sequence[Record]) -> str:
@@ -549,7 +545,7 @@ def dependence(records: Sequence[Record]) -> str:
         gains = [1 - one["mac"]["loss"] / one["two_step"]["loss"] for one in own]
         every = [_correlation(gains, [one["free"][name] for one in own]) for name in names.values()]
         rows.append([title, str(len(own)), *every])
-    return _markdown(("runs", "number", *names), rows)
+    return markdown(("runs", "number", *names), rows)
 
 
 def _correlation(a: Sequence[float], b: Sequence[float]) -> str:
@@ -560,11 +556,6 @@ def _correlation(a: Sequence[float], b: Sequence[float]) -> str:
 def _together(between: str, words: Iterable[str]) -> str:
     """The words in one line, which no table breaks."""
     return between.replace(" ", "\u00a0").join(words)
-
-
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def mean(records: Iterable[Record], *names: str) -> float:
@@ -626,7 +617,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--ways", choices=WAYS, nargs="+", default=list(STARTS))
     parser.add_argument("--apart", action="store_true", help="all ways but those of quad")
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--results", type=Path, default=FILE)
     parser.add_argument("--sweeps", type=int, default=0, help="only make codes of mu = 0")
     parser.add_argument("--tables", action="store_true")
     asked = parser.parse_args(options)

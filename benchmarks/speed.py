@@ -28,7 +28,7 @@ from rich.console import Console
 from threadpoolctl import threadpool_info
 
 from auxhash.compute import threads
-from benchmarks import core, encoding, metrics, search
+from benchmarks import core, encoding, metrics, search, startup, tablescan
 from benchmarks.rows import Row, table, turns
 
 ROOT = Path(__file__).parents[1]
@@ -67,8 +67,10 @@ def measured(form: str) -> Iterator[Row]:
     return chain(
         core.rows(of_core),
         search.rows(codes, runs),
+        tablescan.rows(codes, runs),
         metrics.rows(codes, runs),
         encoding.rows(codes // 10, 3 * runs),  # short ones, and their ratio is near its aim
+        startup.rows(runs),
     )
 
 

@@ -28,10 +28,9 @@ from auxhash.learn.hasher import Hasher
 from auxhash.learn.smooth import Refine
 from auxhash.search import metrics
 from benchmarks import peers
-from benchmarks.records import Record, append, known, read
+from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
 
-DOCS = Path(__file__).parent.parent / "docs"
-RESULTS, TABLE = DOCS / "results" / "unseen.jsonl", DOCS / "tables" / "unseen.md"
+FILE = RESULTS / "unseen.jsonl"
 LEFT_OUT = (2, 5, 8)  # CIFAR's birds, dogs and ships
 RANKS = (100, 1000)
 SHARES = (0.5, 0.8, 0.9)  # of steps for neighbours, the others for classes
@@ -101,7 +100,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
         return
     asked = _options(options)
     if asked.tables:
-        TABLE.write_text(table(read(asked.results)), "utf-8")
+        write_tables({"unseen.md": table(read(asked.results))})
         return
     done = known(asked.results, lambda record: tuple(record[name] for name in KEY))
     for seed in asked.seeds:
@@ -145,8 +144,7 @@ def _precision(hasher: Hasher, queries: Points, base: Any, labels: Any) -> dict[
 def table(records: Sequence[Record]) -> str:
     """Markdown: means over the seeds."""
     kinds = [f"{part}, {column}" for part in ("unseen", "seen") for column in _columns()]
-    rows = [["method", "bits", *kinds, "s", "seeds"]]
-    rows.append(["---"] * len(rows[0]))
+    rows = []
     for name in methods():
         for bits in sorted({r["bits"] for r in records}):
             own = [r for r in records if (r["method"], r["bits"]) == (name, bits)]
@@ -158,7 +156,7 @@ def table(records: Sequence[Record]) -> str:
                 ]
                 seconds = f"{np.mean([r['seconds'] for r in own]):.0f}"
                 rows.append([name, str(bits), *means, seconds, str(len(own))])
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return markdown(("method", "bits", *kinds, "s", "seeds"), rows)
 
 
 def _columns() -> dict[str, str]:
@@ -181,7 +179,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--methods", nargs="+", choices=[*methods()], default=[*methods()])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--bits", type=int, default=32)
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--results", type=Path, default=FILE)
     parser.add_argument("--tables", action="store_true")
     asked = parser.parse_args(options)
     if asked.bits < 16:

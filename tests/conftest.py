@@ -67,13 +67,13 @@ def refine_briefly(patch):
         return replace(suited(cls, *given), n_steps=BRIEF)
 
     patch.setattr(Refine, "suited_to", classmethod(brief))
-    for name in ("MIN_STEPS", "OTHER_STEPS", "NETWORK_STEPS"):
-        patch.setattr(neighborhash, name, BRIEF)
+    patch.setattr(neighborhash, "MIN_STEPS", BRIEF)
     asked = neighborhash.NeighborHash._settings
 
     def few(self, n):
         found = asked(self, n)
-        return replace(found, n_steps=min(found.n_steps, BRIEF))
+        steps = {name: min(getattr(found, name), BRIEF) for name in ("n_steps", "table_steps")}
+        return replace(found, **steps)
 
     patch.setattr(neighborhash.NeighborHash, "_settings", few)
 

@@ -75,6 +75,7 @@ def files(tmp_path_factory):
         "y.npy": Y,
         "few-labels.npy": Y[:7],
         "few-X.npy": X[:7],
+        "counted.npy": np.column_stack([np.arange(40), X]),
         "wide-X.npy": np.zeros((40, 9)),
         "half-ids.npy": np.arange(40) + 0.5,
         "one-class.npy": np.zeros(40, int),
@@ -164,7 +165,8 @@ def files(tmp_path_factory):
     hasher.fit(X, Y).save(folder / "model.safetensors")
     good = (folder / "model.safetensors").read_bytes()
     (folder / "truncated.safetensors").write_bytes(good[:-9])
-    (folder / "flipped.safetensors").write_bytes(good[:-9] + bytes([good[-9] ^ 1]) + good[-8:])
+    at = good.index(hasher.hash_function_.W.tobytes())
+    (folder / "flipped.safetensors").write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
     baselines.LSH(n_bits=8, random_state=0).fit(X).save(folder / "unlabelled.safetensors")
     HammingIndex(8).add(np.arange(40, dtype=np.uint8)[:, None]).save(folder / "good.index")
     (folder / "truncated.index").write_bytes((folder / "good.index").read_bytes()[:-1])
@@ -480,7 +482,42 @@ COMMANDS = [
     ("compare X.npy y.npy --seed 1 --seed 1", r"seeds must be given once each, got 1 twice"),
     ("compare X.npy y.npy -k 5 -k 5", r"k must be given once each, got 5 twice"),
     ("compare X.npy y.npy --loss hinges", r"loss must be one of .* did you mean 'hinge'\?"),
-    ("compare X.npy", r"X\.npy holds no labels called 'y': give LABELS"),
+    ("compare X.npy --label class", r"X\.npy holds no labels called 'class': give LABELS"),
+    # Comparing without labels.
+    ("compare words.csv --html p.html --label x", r"line 3, column 'b': 'many' is no number"),
+    ("compare nan.npy --html p.html", r"nan\.npy must not hold NaN or infinity; row 17 does"),
+    ("compare few-X.npy --html p.html", r"few-X\.npy must hold at least 20 points.*, got 7"),
+    ("compare counted.npy --html p.html", r"column 0 of counted\.npy counts the rows.*no feature"),
+    (
+        "compare X.npy --queries narrow.npy --html p.html",
+        r"queries have 2 features, and X\.npy .*6",
+    ),
+    ("compare X.npy --queries nan.npy", r"nan\.npy must not hold NaN or infinity; row 17 does"),
+    ("compare X.npy --queries X.npy --html X.npy", r"X\.npy is what the file is made from"),
+    ("compare X.npy -m ITQ --bits 8", r"--bits is for labels, and neighbours are compared"),
+    ("compare X.npy -m ITQ -k 8", r"^Error: -k is for labels, and neighbours are compared"),
+    ("compare X.npy --metric hamming", r"metric must be one of euclidean, cosine; got 'hamming'"),
+    ("compare X.npy --bytes 0", r"n_bytes must be a whole number from 1 to 4095, got 0"),
+    ("compare X.npy --seconds 0", r"seconds must be a number above 0, got 0\.0"),
+    ("compare X.npy --seed 1 --seed 2", r"--seed can be given once where neighbours are compared"),
+    ("compare X.npy --text words.txt", r"--text is for --html, which is not given"),
+    (
+        "compare X.npy --text few-words.txt --html p.html",
+        r"few-words\.txt holds 3 texts, and there",
+    ),
+    ("compare X.npy -m IQT", r"method must be one of .* did you mean 'ITQ'\?"),
+    ("compare X.npy y.npy --seconds 3", r"--seconds is for points without labels, or with --bytes"),
+    ("compare X.npy y.npy --base 30", r"--base is for points without labels, or with --bytes"),
+    ("evaluate codes.npy --vectors few-X.npy", r"codes\.npy holds 40 codes, but few-X\.npy 7 rows"),
+    ("evaluate codes.npy --vectors nan.npy", r"nan\.npy must not hold NaN or infinity; row 17"),
+    ("evaluate codes.npy --vectors X.npy -k 3", r"-k is for labels: neighbours are looked for"),
+    ("evaluate codes.npy --vectors counted.npy", r"column 0 of counted\.npy counts the rows"),
+    (
+        "evaluate codes.npy wide-codes.npy --vectors X.npy --base-vectors X.npy",
+        r"codes\.npy holds codes of 8 bits, wide-codes\.npy 24",
+    ),
+    ("evaluate few-X.npy --model unlabelled.safetensors", r"must hold at least 20 points.* got 7"),
+    ("inspect wide-X.npy --model model.safetensors", r"9 features, but MACHash is expecting 6"),
     ("data get mnits", r"did you mean 'mnist'\?"),
     ("bench --points 0", r"points must be a whole number of at least 100, got 0"),
 ]

@@ -115,7 +115,7 @@ def test_distances_rank_as_faiss(made):
 
 def test_neighbors_go_on_where_they_were_stopped(made, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(neighbors, "load", lambda *arguments: made)
-    monkeypatch.setattr(neighbors, "TABLES", tmp_path)
+    monkeypatch.setattr("benchmarks.records.TABLES", tmp_path)
     monkeypatch.setitem(neighbors.DATA, "glove-50", neighbors.Setting("cosine", 48))
     results = tmp_path / "made.jsonl"
     options = ["--data", "glove-50", "--results", str(results), "--seeds", "0", "1"]
@@ -191,7 +191,7 @@ def labelled():
 
 def test_networks_go_on_where_they_were_stopped(labelled, tmp_path, monkeypatch):
     monkeypatch.setattr(networks.datasets, "load", lambda *arguments, **options: labelled)
-    monkeypatch.setattr(networks, "TABLES", tmp_path)
+    monkeypatch.setattr("benchmarks.records.TABLES", tmp_path)
     monkeypatch.setattr(networks, "QUICK", 100)
     results = tmp_path / "made.jsonl"
     options = ["--results", str(results), "--data-sets", "cifar10-gist", "--seeds", "1"]
@@ -218,7 +218,7 @@ def test_setting_goes_on_where_it_was_stopped(labelled, tmp_path, monkeypatch):
     monkeypatch.setattr(setting.datasets, "load", lambda *arguments, **options: labelled)
     monkeypatch.setattr(setting, "KAPPA", (5, 15))
     monkeypatch.setattr(setting, "RANKS", (10, 100))
-    monkeypatch.setattr(setting, "TABLES", tmp_path)
+    monkeypatch.setattr("benchmarks.records.TABLES", tmp_path)
     results = tmp_path / "made.jsonl"
     options = ["--results", str(results), "--train", "2000", "--functions", "linear", "--bits", "4"]
     options += ["--ways", "random order", "fixed order", "--seeds", "0"]

@@ -1,12 +1,12 @@
 """The public names: everything is imported from `auxhash`, whatever room it lives in."""
 
-import subprocess
 import sys
 from importlib import import_module
 
 import pytest
 
 import auxhash
+from tests.programs import run_python
 
 SHORT = [*auxhash._MODULES.items(), ("zstep.quad", "auxhash.mac.zstep.quad")]
 
@@ -23,6 +23,7 @@ def test_a_short_name_is_the_module_itself(name, home):
         "from auxhash.refine import Refine",
         "from auxhash.zstep import Cut",
         "from auxhash.stores import Having",
+        "from auxhash.model import LearntFrom, Model; import auxhash; auxhash.Model.load",
         "from auxhash.index import rerank",
         "from auxhash.datasets import from_chunks",
         "from auxhash.dask import DaskIndex, DaskMACHash, DaskNeighborHash, infinite_mnist",
@@ -34,12 +35,13 @@ def test_a_short_name_is_the_module_itself(name, home):
 )
 def test_what_the_documentation_imports(statement):
     """In a process of its own: nothing else has been imported before."""
-    subprocess.run([sys.executable, "-c", statement], check=True)
+    run_python(statement)
 
 
 def test_every_public_name_is_there():
     for name in auxhash.__all__:
         assert getattr(auxhash, name) is not None
+        assert name in dir(auxhash)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         auxhash.nothing  # noqa: B018
     with pytest.raises(ModuleNotFoundError):

@@ -2,7 +2,6 @@
 
 import sys
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +18,14 @@ if TYPE_CHECKING:
     from auxhash.learn.hasher import Hasher
     from auxhash.learn.loading import load
     from auxhash.learn.neighborhash import NeighborHash
-    from auxhash.learn.onnxgraph import export_onnx
     from auxhash.learn.smooth import Refine
     from auxhash.learn.training.interrupt import TrainingInterrupted
     from auxhash.learn.training.validation import Validation
     from auxhash.mac import affinity, hashfunctions, losses, zstep
     from auxhash.mac.affinity import Affinity
+    from auxhash.model.model import Model
     from auxhash.model.modelfile import ModelFileError
+    from auxhash.model.onnxgraph import export_onnx
     from auxhash.search import index, metrics
     from auxhash.search.index import ApproximateIndex, HammingIndex, NamedIndex
 
@@ -37,6 +37,7 @@ _HOMES = {
     "HammingIndex": "auxhash.search.index",
     "Hasher": "auxhash.learn.hasher",
     "MACHash": "auxhash.learn.estimators",
+    "Model": "auxhash.model.model",
     "ModelFileError": "auxhash.model.modelfile",
     "NamedIndex": "auxhash.search.index",
     "NeighborHash": "auxhash.learn.neighborhash",
@@ -45,7 +46,7 @@ _HOMES = {
     "TwoStepHash": "auxhash.learn.estimators",
     "Validation": "auxhash.learn.training.validation",
     "compare": "auxhash.experiments.compare",
-    "export_onnx": "auxhash.learn.onnxgraph",
+    "export_onnx": "auxhash.model.onnxgraph",
     "load": "auxhash.learn.loading",
     "register": "auxhash.compute.registry",
 }
@@ -74,6 +75,7 @@ __all__ = [
     "HammingIndex",
     "Hasher",
     "MACHash",
+    "Model",
     "ModelFileError",
     "NamedIndex",
     "NeighborHash",
@@ -113,12 +115,12 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
 
 
-class _ShortNames(MetaPathFinder, Loader):
-    """Import a public module by its short name: the module itself, not a second copy."""
+class _ShortNames:
+    """Finder and loader of a public module by its short name: the module itself, no second copy."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
         home = _home(name)
-        return None if home is None else ModuleSpec(name, self)
+        return None if home is None else ModuleSpec(name, self)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None

@@ -4,6 +4,11 @@ import re
 from xml.etree import ElementTree
 
 import numpy as np
+import pyarrow as arrow
+import pytest
+from pyarrow import parquet
+
+from auxhash.learn.baselines import LSH
 
 
 def test_compare_own_data(here, run):
@@ -98,6 +103,86 @@ def test_compare_shows_pictures_where_there_are_any(here, run):
     )
     assert "The same with curves: d.html" in run(*arguments, "--jobs", "1").output
     assert "data:image/png" in (here / "d.html").read_text("utf-8")
+
+
+NEIGHBOURS = ("compare", "features.npy", "-m", "signs", "-m", "ITQ", "--bytes", "2", "--jobs", "1")
+
+
+def test_compare_without_labels(here, run):
+    told = run(*NEIGHBOURS, "--bytes", "4", "--json")
+    keys = [(row["bytes"], row["method"]) for row in told["rows"]]
+    assert sorted(set(keys)) == [(2, "ITQ"), (4, "ITQ"), (8, "signs"), (256, "vectors")]
+    assert "12 queries" in told["protocol"]["data"]
+    shown = run(*NEIGHBOURS).output
+    assert "10@100 is also what 10 results have once the first 100 are re-ranked" in shown
+    assert "★" in shown
+
+
+def test_compare_for_queries_of_one_s_own(here, run):
+    told = run(*NEIGHBOURS, "--queries", "queries.npy", "--metric", "euclidean", "--json")
+    assert "120 are searched for 40 queries (of 40 given)" in told["protocol"]["data"]
+    assert told["rows"][-1]["distance"] == "euclidean"
+
+
+def test_labels_are_not_used_where_bytes_are_asked_for(here, run):
+    told = run("compare", "table.csv", "-m", "ITQ", "--bytes", "2", "--jobs", "1", "--json")
+    assert "10@10" in told["rows"][0]
+    digits = run("compare", "digits", "-m", "LSH", "--bytes", "2", "--base", "90", "--json")
+    assert "90 are searched for" in digits["protocol"]["data"]
+
+
+def test_a_page_of_neighbours(here, run):
+    words = [f"point {row}, <b>" for row in range(120)]
+    (here / "words.txt").write_text("\n".join(words))
+    page = ("--html", "n.html", "--text", "words.txt")
+    told = run(*NEIGHBOURS, "--bytes", "4", *page, "--json")
+    assert told["page"] == "n.html"
+    text = (here / "n.html").read_text("utf-8")
+    assert not re.search(r"""https?:|["'(]//|@import|<script|<link""", text)
+    tree = ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
+    [share, _] = [svg for svg in tree.iter("svg") if svg.get("class") == "plot"]
+    ticks = [part.text for part in share.iter("text")]
+    assert {"2", "4", "8"} <= set(ticks)  # the bytes themselves
+    examples = [part for part in tree.iter("details") if part.get("class") == "example"]
+    assert len(examples) == 10
+    true, *methods = examples[0].findall(".//ol")
+    assert len(true) == 10
+    right = {item.text for item in true}
+    assert len(methods) == 2  # ITQ at its best size, and signs
+    for method in methods:
+        for item in method:
+            assert (item.get("class") == "right") == (item.text in right)
+    assert examples[0].find("summary").text in words
+    rows = run(*NEIGHBOURS, "--html", "r.html")
+    assert "what queries find: r.html" in rows.output
+    assert "query: row " in (here / "r.html").read_text("utf-8")
+
+
+def test_texts_of_a_column(here, run):
+    X = np.load("features.npy")
+    columns = {"title": [f"title {row}" for row in range(120)], "vector": list(X)}
+    parquet.write_table(arrow.table(columns), "titles.parquet")
+    arguments = ("compare", "titles.parquet", "-m", "signs", "--html", "t.html", "--text")
+    run(*arguments, "title")
+    assert "title 11" in (here / "t.html").read_text("utf-8")
+    assert "holds nothing called 'name'" in run(*arguments, "name", code=1).output
+
+
+@pytest.mark.parametrize("labels", [(), ("labels.npy",)])
+def test_an_interrupted_comparison_shows_nothing(here, run, monkeypatch, labels):
+    fit = LSH.fit
+
+    def stopped(self, X, y=None):
+        self.interrupted_ = True
+        return fit(self, X, y)
+
+    monkeypatch.setattr(LSH, "fit", stopped)
+    arguments = ("compare", "features.npy", *labels, "-m", "LSH", "--folder", "kept")
+    result = run(*arguments, "--html", "p.html", "--jobs", "1", code=130)
+    assert result.stdout == ""
+    assert "Interrupted" in result.stderr
+    assert not list(here.glob("kept/*.npz"))
+    assert not (here / "p.html").exists()
 
 
 def test_bench(run):

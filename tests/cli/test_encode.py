@@ -1,8 +1,6 @@
 """encode and export."""
 
-import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +10,7 @@ from pyarrow import parquet
 
 import auxhash
 from tests.cli.conftest import FEW
+from tests.programs import run_python
 
 
 def test_encode_every_kind_of_file(here, run, model):
@@ -71,9 +70,7 @@ def test_encoding_takes_constant_memory(made, model, tmp_path, suffix):
         unit = 1 if sys.platform == "darwin" else 1024
         print((large - small) * unit / 2**20)
     """
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    out = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert float(out.stdout.splitlines()[-1]) < 40
+    assert float(run_python(code).splitlines()[-1]) < 40
 
 
 def test_export(here, run, model):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import auxhash
+from auxhash.compute.neighbors import nearest
 from auxhash.search import metrics
 
 
@@ -80,3 +81,40 @@ def test_codes_of_different_bits_are_not_compared(here, run):
     labels = ("--labels", "y.npy", "--base-labels", "y.npy")
     told = run("evaluate", "ten.npy", "twelve.npy", *labels, code=1).output
     assert "ten.npy holds codes of 10 bits, and twelve.npy of 12" in told
+
+
+def test_neighbours_of_points_without_labels(here, run, model):
+    told = run("evaluate", "queries.npy", "features.npy", "--model", model, "--json")
+    hasher = auxhash.load(model)
+    base, queries = np.load("features.npy"), np.load("queries.npy")
+    near = nearest(base, queries, 10, "cosine")[0]
+    codes = hasher.encode(queries), hasher.encode(base)
+    by_hamming, by_outputs = told["rows"]
+    found = metrics.recall_at_k(*codes, neighbors=near, k=[10, 100])
+    assert [by_hamming["10@10"], by_hamming["10@100"]] == pytest.approx(list(found))
+    assert by_outputs["by"] == "outputs"
+    assert by_hamming["10@1000"] is None
+    shown = run("evaluate", "queries.npy", "features.npy", "--model", model).output
+    assert "120 are searched for 40 queries (of 40 given); 12 bits, cosine neighbours" in shown
+
+
+def test_neighbours_of_codes(here, run, model):
+    run("encode", model, "features.npy", "-o", "b.npy")
+    run("encode", model, "queries.npy", "-o", "q.npy")
+    vectors = ("--vectors", "queries.npy", "--base-vectors", "features.npy", "--bits", "12")
+    [row] = run("evaluate", "q.npy", "b.npy", *vectors, "--json")["rows"]
+    by_model = run("evaluate", "queries.npy", "features.npy", "--model", model, "--json")["rows"]
+    assert row == by_model[0]
+    alone = run("evaluate", "b.npy", "--vectors", "features.npy", "--bits", "12", "--json")
+    assert "108 are searched for 12 queries (drawn from it" in alone["protocol"]["data"]
+    lacking = run("evaluate", "q.npy", "b.npy", *vectors[:2], code=2)
+    assert "give --base-vectors" in lacking.output
+
+
+def test_points_that_the_model_knows_are_said(here, run):
+    X = np.load("features.npy")
+    auxhash.baselines.ITQ(n_bits=8, random_state=0).fit(X).save("itq.safetensors")
+    said = "the model was learnt from these points"
+    assert said in run("evaluate", "features.npy", "--model", "itq.safetensors").output
+    new = run("evaluate", "queries.npy", "features.npy", "--model", "itq.safetensors")
+    assert said not in new.output

@@ -6,14 +6,17 @@ import sys
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sklearn.datasets import load_digits
 
 import auxhash
 from auxhash import MACHash, NeighborHash
 from auxhash.cli import main
 from auxhash.cli.output import number
+from auxhash.compute.neighbors import nearest
 from auxhash.files import images
 from auxhash.learn import baselines, neighborhash
 from auxhash.mac import affinity
+from auxhash.search import metrics
 from tests.cli.conftest import FEW
 
 
@@ -285,3 +288,31 @@ def test_auto_without_labels_chooses_by_neighbours(here, run, monkeypatch):
     shown = run("fit", "features.npy", "-o", "n.safetensors", "--bits", "8", "--auto",
                 "--auto-seconds", "1e-9").output  # fmt: skip
     assert "Nothing was tried, and the defaults are taken: " in shown
+
+
+def test_what_to_expect_without_labels(here, run):
+    X = load_digits().data[:600]
+    np.save("many.npy", X)
+    arguments = ("fit", "many.npy", "-o", "m.safetensors", "--hash-function", "linear")
+    told = run(*arguments, "--bits", "8", "--json")
+    assert (told["points"], told["learnt"]) == (600, 570)
+    last = told["expected_recall"][-1]
+    assert (last["n_queries"], last["n_base"]) == (30, 570)
+    hasher = auxhash.load("m.safetensors")
+    # The held-out points are those that NeighborHash draws, and they have codes all the same.
+    again = NeighborHash(8, hash_function="linear", max_points=570, random_state=0).fit(X)
+    assert len(again.held_out_) == 30
+    np.testing.assert_array_equal(again.codes_, hasher.codes_)
+    others = np.setdiff1d(np.arange(600), again.held_out_)
+    near = nearest(X[others], X[again.held_out_], 10, "cosine")[0]
+    codes = hasher.codes_[again.held_out_], hasher.codes_[others]
+    assert last["hamming"] == pytest.approx(metrics.recall_at_k(*codes, neighbors=near, k=10))
+    shown = run(*arguments, "--bits", "8").output
+    assert "learnt from 570 of 600 points" in shown
+    assert "a sample" not in shown
+    assert f"held out: {last['hamming']:.3f} by Hamming distance, {last['outputs']:.3f}" in shown
+    few = run("fit", "queries.npy", "-o", "m.safetensors", "--bits", "4", "--json")
+    assert "expected_recall" not in few
+    sampled = run(*arguments, "--bits", "8", "--sample", "590", "--checkpoint", "c").output
+    assert sampled.count("a sample of 570 of 600 points") == 2  # before and after training
+    assert f"held out: {last['hamming']:.3f} by Hamming distance" in sampled

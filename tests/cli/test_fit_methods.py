@@ -10,6 +10,8 @@ import auxhash
 from auxhash.learn import baselines, neighborhash
 from auxhash.learn.hasher import Hasher
 from auxhash.learn.training.ranking import RankTraining
+from auxhash.mac import hashfunctions
+from auxhash.search.metrics import recall
 
 
 @pytest.mark.parametrize("name", ["itq", "LSH", "CCAITQ", "KSH", "FastHash"])
@@ -72,7 +74,8 @@ def test_a_sample_is_learnt_from_and_said(here, run):
 
 def test_the_usual_sample_is_said_too(here, run, monkeypatch):
     monkeypatch.setattr(neighborhash.NeighborHash.__init__, "__defaults__",
-                        (64, "cosine", "linear", 10, 5, 60, "cpu", None, None, 0))  # fmt: skip
+                        (64, "cosine", "linear", 10, 5, None, (), "default", 60, "cpu", None,
+                         None, 0))  # fmt: skip
     shown = run("fit", "features.npy", "-o", "n.safetensors").output
     assert "features.npy: a sample of 60 of 120 points is learnt from (--sample)" in shown
 
@@ -119,8 +122,9 @@ def pressed(monkeypatch):
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        (RankTraining, "_rank"),
-        (neighborhash.NeighborHash, "_encode"),
+        (RankTraining, "_ranks"),
+        (hashfunctions, "encoded"),
+        (recall, "expected_recall"),
         (Hasher, "save"),
     ],
 )

@@ -3,12 +3,14 @@
 import re
 
 import numpy as np
+from sklearn.datasets import load_digits
 
 import auxhash
 from auxhash import MACHash, NeighborHash
 from auxhash.cli.inspect import curve
 from auxhash.learn import baselines
 from auxhash.search import metrics
+from auxhash.search.expected import ExpectedRecall
 
 
 def test_a_model(here, run, model):
@@ -104,3 +106,31 @@ def test_a_model_learnt_without_labels(here, run):
     assert [step["step"] for step in told["history"]] == [step.step for step in model.history_]
     shown = run("inspect", "near.safetensors").output
     assert "typical rank of a neighbour over 7 steps" in shown
+
+
+def test_recall_of_new_points(here, run):
+    X = load_digits().data
+    model = NeighborHash(16, hash_function="linear", n_steps=50, random_state=0, n_jobs=1)
+    model.fit(X[:500]).save("m.safetensors")
+    np.save("points.npy", X[500:1000])
+    told = run("inspect", "points.npy", "--model", "m.safetensors", "--json")
+    assert told["kind"] == "points"
+    assert told["codes"] == 500
+    sizes = [each["n_base"] for each in told["recall"]]
+    assert sizes == [100, 300, 475]
+    shown = run("inspect", "points.npy", "--model", "m.safetensors").output
+    assert "changed most" in shown
+    assert "recall of these points: 0." in shown
+    np.savez("few.npz", X=X[:50])
+    few = run("inspect", "few.npz", "--model", "m.safetensors").output
+    assert "recall is not measured: 50 points are too few" in few
+    # A model that knows what to expect.
+    promised = [ExpectedRecall(300, 500, 0.99, 0.001, 0.99, 0.001)]
+    model.expected_recall_ = promised
+    model.save("m.safetensors")
+    assert "recall to expect of other points: 0.990" in run("inspect", "m.safetensors").output
+    low = run("inspect", "points.npy", "--model", "m.safetensors")
+    assert "recall is lower than expected" in low.output
+    told = run("inspect", "points.npy", "--model", "m.safetensors", "--json")
+    assert told["lower"] is True
+    assert told["change"] < 0

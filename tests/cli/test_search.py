@@ -1,11 +1,13 @@
 """index, add, remove and search."""
 
+import sys
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
 import auxhash
-from auxhash import HammingIndex
+from auxhash import HammingIndex, NeighborHash
 from auxhash.files.writing import LockedError, locked
 from auxhash.search.index import NamedIndex, rerank
 from tests.cli.conftest import FEW
@@ -359,6 +361,44 @@ def test_rerank_by_outputs(codes, run, model):
     every = run(*ask, "--candidates", "120", "--rerank", "outputs", "--json")["distances"]
     ask = ("search", "c.index", *ask[2:-2], "--candidates", "120", "--rerank", "outputs", "--json")
     assert every == run(*ask)["distances"]
+
+
+def test_all_codes_by_outputs(codes, run, model, monkeypatch):
+    monkeypatch.setattr(sys.modules["auxhash.cli.search"], "QUERIES_PER_SEARCH", 7)
+    ask = ("search", "c.index", "queries.npy", "--model", model, "-k", "4", "--by", "outputs")
+    told = run(*ask, "--json")
+    hasher, index = auxhash.load(model), HammingIndex.load("c.index")
+    outputs = hasher.decision_function(np.load("queries.npy"))
+    every = np.tile(np.arange(120), (len(outputs), 1))
+    distances, expected = rerank.by_outputs(every, outputs, index, 4)
+    assert told["ids"] == expected.tolist()
+    np.testing.assert_allclose(told["distances"], distances, rtol=1e-5, atol=1e-6)
+    assert "4 nearest by outputs of 120 codes" in run(*ask).output
+    again = run(*ask, "--rerank", "features.npy", "--candidates", "120", "--json")
+    plain = run(*ask[:-2], "--rerank", "features.npy", "--candidates", "120", "--json")
+    np.testing.assert_allclose(again["distances"], plain["distances"])
+
+
+def test_all_codes_by_tables(codes, run, model):
+    ask = ("search", "c.index", "queries.npy", "--model", model, "-k", "4")
+    assert f"{model} has no tables: --by outputs" in run(*ask, "--by", "tables", code=1).output
+    settings = {"hash_function": "linear", "query_function": "linear", "n_steps": 20}
+    hasher = NeighborHash(16, **settings, random_state=0).fit(np.load("features.npy"))
+    hasher.save("t.safetensors")
+    HammingIndex(16).add(hasher.codes_).save("t.index")
+    told = run("search", "t.index", "queries.npy", "--model", "t.safetensors", "-k", "4",
+               "--by", "tables", "--json")  # fmt: skip
+    tables = hasher.tables(np.load("queries.npy"))
+    distances, ids = HammingIndex(16).add(hasher.codes_).search_tables(tables, 4)
+    assert told["ids"] == ids.tolist()
+    np.testing.assert_allclose(told["distances"], distances, rtol=1e-5)
+
+
+def test_other_distances_need_a_model_and_k(codes, run, model):
+    said = run("search", "c.index", "c.npy", "--by", "outputs", code=2).output
+    assert "--by outputs needs the --model" in said
+    ask = ("search", "c.index", "queries.npy", "--model", model, "--by", "tables")
+    assert "--radius counts bits" in run(*ask, "--radius", "2", code=2).output
 
 
 def test_the_approximate_index(codes, run):

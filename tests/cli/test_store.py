@@ -14,7 +14,10 @@ def pushed(here, run, model, tmp_path):
     run("encode", model, "features.npy", "-o", tmp_path / "c.npy")
     url = f"sqlite:///{tmp_path}/c.db"
     said = run("store", "push", url, tmp_path / "c.npy", "--bits", "12", "--json")
-    assert said == {"store": url, "pushed": 120, "codes": 120, "bits": 12}
+    assert said == {
+        **{"store": url, "pushed": 120, "codes": 120, "bits": 12},
+        "fingerprint": None,  # plain .npy files carry none
+    }
     return url
 
 
@@ -90,6 +93,48 @@ def test_verify_tells_of_a_search_that_is_wrong(pushed, run, monkeypatch):
     assert "finds others within" in run("store", "verify", pushed, code=1).output
 
 
+def test_codes_that_say_their_model(pushed, run, model, tmp_path, monkeypatch):
+    """Of the same model, of another, and of none; and so do queries."""
+    from auxhash.cli import inputs
+    from auxhash.learn.encoder import load
+
+    own, other, files = load(model).fingerprint, "0123456789abcdef", []
+    read = inputs.codes
+    monkeypatch.setattr(inputs, "codes", lambda *_: (*read(*_)[:2], files.pop()))
+    np.save(tmp_path / "ids.npy", np.arange(120))
+    push = ("store", "push", pushed, tmp_path / "c.npy", "--ids", tmp_path / "ids.npy")
+    files.append(own)
+    assert "does not say which model made the codes" in run(*push).stderr
+    files.append(own)
+    assert "Note" not in run(*push).stderr
+    files.append(None)
+    assert "the new codes does not say which model" in run(*push).stderr
+    files.append(other)
+    said = run(*push, code=1).output
+    assert f"was made by model {own} and the new codes by model {other}" in said
+    files.append(other)
+    assert run(*push, "--any-model", "--json")["fingerprint"] == own
+    search = ("store", "search", pushed, "features.npy", "--model")
+    assert "Note" not in run(*search, model).output
+
+
+def test_encode_again(pushed, here, run, model, tmp_path):
+    """Codes of another model replace those of the first, and its queries are refused then."""
+    few = ("--similar", "10", "--dissimilar", "20", "--jobs", "1", "--seed", "5")
+    run("fit", "features.npy", "labels.npy", "--bits", "12", *few, "-o", tmp_path / "b.safetensors")
+    again = ("store", "encode-again", pushed, "--model", tmp_path / "b.safetensors")
+    assert "point 0 has no vector in" in run(*again, code=1).output
+    said = run(*again, "--vectors", "features.npy", "--json")
+    assert (said["encoded"], said["codes"]) == (120, 120)
+    run("encode", tmp_path / "b.safetensors", "features.npy", "-o", tmp_path / "d.npy")
+    run("store", "verify", pushed, tmp_path / "d.npy")
+    said = run("store", "search", pushed, "features.npy", "--model", model, code=1).output
+    assert "codes of two models cannot be compared" in said
+    run("store", "search", pushed, "features.npy", "--model", model, "--any-model")
+    run("store", "search", pushed, "features.npy", "--model", tmp_path / "b.safetensors")
+    assert "0 codes encoded again" in run(*again, "--vectors", "features.npy").output
+
+
 def test_an_empty_store(run, tmp_path):
     url = f"sqlite:///{tmp_path}/empty.db"
     stores.open(url, n_bits=8).close()
@@ -133,6 +178,7 @@ def test_problems_are_told_in_one_line(pushed, here, run, tmp_path, monkeypatch,
     [
         ("search sqlite:///a.db c.npy -k 3 -r 2", "--radius finds all codes within it"),
         ("verify sqlite:///a.db --ids i.npy", "--ids are those of CODES: give both"),
+        ("encode-again sqlite:///a.db --model m --ids i.npy", "--ids are those of --vectors"),
         ("verify sqlite:///a.db --queries 0", "0 is not in the range"),
         ("psuh sqlite:///a.db", "No such command 'psuh'. Did you mean 'push'?"),
     ],

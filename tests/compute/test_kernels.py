@@ -13,6 +13,7 @@ from auxhash import codes
 from auxhash.compute import kernels
 from auxhash.search.index import scan
 from tests.conftest import SOAK
+from tests.programs import run_python
 
 ROOT = Path(kernels.__file__).parents[1]
 CALLED = (
@@ -30,11 +31,7 @@ def answer(package):
     code = (
         "from auxhash.calling import outer; print(outer(1.0), len(outer.compiled.stats.cache_hits))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    value, hits = done.stdout.split()
+    value, hits = run_python(code, PYTHONPATH=str(package.parent)).split()
     return float(value), int(hits)
 
 
@@ -63,17 +60,17 @@ def test_a_type_that_has_moved_is_compiled_anew(package):
         "def run():\n    return added(Both(1.0, 2.0)), len(added.compiled.stats.cache_hits)\n"
     )
     code = "from auxhash.calling import run; print(*run())"
-    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
 
     def answered():
-        told = {"env": environment, "capture_output": True, "text": True, "check": True}
-        return subprocess.run([sys.executable, "-c", code], **told).stdout.split()
+        return run_python(code, PYTHONPATH=str(package.parent)).split()
 
     for home, other in (("old", "new"), ("new", "old")):
         (package / f"{home}.py").write_text(both)
         (package / f"{other}.py").unlink(missing_ok=True)
         (package / "calling.py").write_text(kernel.format(home=home))
-        assert [answered(), answered()] == [["3.0", "0"], ["3.0", "1"]]
+        assert answered() == ["3.0", "0"]
+        if SOAK:
+            assert answered() == ["3.0", "1"]
 
 
 def test_a_kernel_notices_changes_in_the_files_it_calls(package):
@@ -171,16 +168,11 @@ def test_a_file_that_changes_before_the_first_call_does_not_get_the_old_code(pac
         "file = Path(c.__file__); file.write_text(file.read_text().replace('+ STEP', '- STEP'));"
         "print(outer(1.0), 0)"
     )
-    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split()[0] == "11.0"
+    assert run_python(code, PYTHONPATH=str(package.parent)).split()[0] == "11.0"
     assert answer(package) == (-9, 0)
 
 
 def test_importing_kernels_does_not_import_numba():
     names = "auxhash.search.index, auxhash.search.metrics, auxhash.mac.losses, auxhash.mac.affinity"
     code = f"import sys, {names}; print([m for m in ('numba', 'llvmlite') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert run_python(code).strip() == "[]"

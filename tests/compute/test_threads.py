@@ -1,7 +1,5 @@
 import contextvars
-import subprocess
 import sys
-import textwrap
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,10 +9,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from auxhash.compute import context, threads
-
-
-def run_python(code):
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+from tests.programs import run_python
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, 4, -1])

@@ -1,8 +1,5 @@
 """MACHash on partitions: the same codes as on one machine, or as with any number of workers."""
 
-import subprocess
-import sys
-
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -20,6 +17,7 @@ from auxhash.mac.hashfunctions import features
 from auxhash.mac.hashfunctions.protocol import BaseHash
 from tests.dask.conftest import FEW, cluster_of, cut, lazily
 from tests.dask.lockstep import run
+from tests.programs import run_python
 
 
 @pytest.mark.parametrize(
@@ -146,6 +144,8 @@ def test_without_codes_the_model_encodes_the_same(client, points):
     light = found.to_local(codes=False)
     assert light.codes_.shape == (0, 1)
     np.testing.assert_array_equal(light.encode(X), found.to_local().encode(X))
+    assert found.fingerprint_ == light.fingerprint_ == found.to_local().fingerprint_
+    assert light.model_.learnt.n_points == len(X)
 
 
 def test_labels_of_text_and_of_several_kinds_at_once(client, points):
@@ -228,22 +228,20 @@ def test_there_must_be_a_client(points):
         "try: DaskMACHash().fit(da.ones((10, 2), chunks=(5, 2)), da.arange(10, chunks=5))\n"
         "except ValueError as error: print(error)"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "distributed.Client(ADDRESS)" in said.stdout
+    assert "distributed.Client(ADDRESS)" in run_python(code)
 
 
 def test_auxhash_starts_without_dask():
     code = "import sys, auxhash, auxhash.learn.estimators; print('dask' in sys.modules)"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == "False"
+    assert run_python(code).strip() == "False"
     code = (
         "import sys; sys.modules['distributed'] = None\n"
         "try: import auxhash.dask\n"
         "except ImportError as error: print(error)"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'auxhash[cluster]'" in said.stdout
-    assert len(said.stdout.splitlines()) == 1
+    said = run_python(code)
+    assert "pip install 'auxhash[cluster]'" in said
+    assert len(said.splitlines()) == 1
 
 
 def test_empty_partitions_are_passed_over(client, points):

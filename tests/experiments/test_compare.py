@@ -276,7 +276,10 @@ def test_names_stay_apart(digits):
         ({"k": 0}, "k must be a whole number of at least 1, got 0"),
         ({"k": (5, 5)}, "k must be given once each, got 5 twice"),
         ({"loss": "hinges"}, "did you mean 'hinge'"),
-        ({"dataset": np.eye(3)}, "dataset must be a name or a Dataset, got ndarray"),
+        ({"dataset": 3}, r"dataset must be a name, a Dataset or points \(n, D\), got int"),
+        ({"seconds": 3}, "seconds is for points without labels, or with n_bytes"),
+        ({"metric": "euclidean"}, "metric is for points without labels, or with n_bytes"),
+        ({"n_bytes": 4}, "k is for labels, and neighbours are compared"),
         ({"n_similar": 0}, "n_similar"),
     ],
 )

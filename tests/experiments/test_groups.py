@@ -157,7 +157,7 @@ def test_the_stand_in_for_sift(tmp_path, monkeypatch):
     assert resolved(PAPER).descriptors.name == scales.STAND_IN
     assert resolved(PAPER).descriptors.stands_in
     assert resolved(TINY) is TINY
-    files = datasets.entry("sift1m").files
+    (files,) = datasets.entry("sift1m").files
     files.home.mkdir()
     for file in files.files:
         (files.home / file.name).touch()

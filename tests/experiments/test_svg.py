@@ -138,3 +138,13 @@ def test_ticks():
     assert ticks(10, 20_000, log=True) == [10, 100, 1000, 10_000]
     assert ticks(3, 3) == [3]
     assert [short(v) for v in (0.25, 12, 5.8e6, 20_000)] == ["0.25", "12", "5.8M", "20k"]
+
+
+def test_few_values_of_x_are_the_ticks():
+    def ticked(*x):
+        text = draw(Plot("", "bits", "", [Series("a", Style("blue"), x, [0.5] * len(x))], True))
+        return re.findall(r'text-anchor="middle">([\d.]+k?)<', text)
+
+    assert ticked(8, 16, 32) == ["8", "16", "32"]
+    assert ticked(100, 101, 800) == ["100", "200", "500"]  # two of them would overlap
+    assert "3" not in ticked(*range(1, 12))

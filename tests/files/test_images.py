@@ -1,6 +1,4 @@
-import subprocess
 import sys
-import textwrap
 
 import numpy as np
 import pytest
@@ -9,6 +7,7 @@ from PIL import Image, ImageOps
 from auxhash.files import images, rows
 from auxhash.files.gist import gist
 from tests.conftest import SOAK
+from tests.programs import run_python
 
 
 @pytest.fixture
@@ -235,9 +234,7 @@ def test_memory_does_not_grow_with_the_pictures(tmp_path):
         few, many = peak(2), peak({n})
         print((many - few) / 1024)
     """
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    out = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert float(out.stdout) < 100
+    assert float(run_python(code)) < 100
 
 
 def test_a_part_that_states_gigabytes_is_no_picture(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,12 @@ static void __threadfence() {}
 
 static int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 static int __popc(unsigned x) { return __builtin_popcount(x); }
+static unsigned __float_as_uint(float x)
+{
+    unsigned bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
 static int __ffs(int x) { return __builtin_ffs(x); }
 
 template <class T> T atomicAdd(T *at, T more) { T old = *at; *at += more; return old; }

@@ -30,6 +30,44 @@ def test_the_nearest_are_the_same(gpu, rng, b, k):
         np.testing.assert_array_equal(found, expected)
 
 
+def agree(expected, found):
+    for one, other in zip(expected, found, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(other, one)
+
+
+@pytest.mark.parametrize("b", [7, 16, 64, 100, 300])
+@pytest.mark.parametrize("k", [1, 7, 600, 1000])
+def test_the_nearest_by_tables_are_the_same(gpu, rng, b, k):
+    base = packed(rng, 700, b)
+    base[100:160] = base[3]  # ties
+    tables = rng.standard_normal((5, base.shape[1], 256)).astype(np.float32)
+    tables[1] = 0  # all tie
+    tables[2] = np.rint(tables[2])
+    tables[3] *= 1e-38
+    here, there = (HammingIndex(b, device=device).add(base) for device in ("cpu", "cuda"))
+    agree(here.search_tables(tables, k), there.search_tables(tables, k))
+    for index in (here, there):
+        index.remove([3, 120])
+    agree(here.search_tables(tables, k), there.search_tables(tables, k))
+    some = np.arange(100, 400, 7)
+    agree(here.search_tables(tables, k, among=some), there.search_tables(tables, k, among=some))
+    first = here.prefix(b // 8 * 8 or b), there.prefix(b // 8 * 8 or b)
+    agree(*(index.search_tables(tables[:, : max(1, b // 8)], k) for index in first))
+
+
+def test_tables_of_a_gpu_are_answered_there(gpu, rng, monkeypatch):
+    monkeypatch.setattr("auxhash.search.index.gpu.TABLES_PER_CALL", 4)  # two queries per call
+    base, tables = packed(rng, 50, 16), rng.random((5, 2, 256)).astype(np.float32)
+    index = HammingIndex(16, device="cuda").add(base)
+    distances, ids = index.search_tables(gpu.put(tables), 4)
+    assert devices.of(distances) == devices.of(ids) == gpu
+    agree(index.search_tables(tables, 4), (gpu.fetch(distances), gpu.fetch(ids)))
+    monkeypatch.setattr("auxhash.search.index.gpu.MAX_TABLE_CODES", 49)
+    with pytest.raises(ValueError, match="at most 49 codes are searched by tables, got 50"):
+        index.search_tables(tables, 4)
+
+
 def test_an_index_from_a_file_searches_there(gpu, rng, tmp_path):
     base, queries = packed(rng, 90, 16), packed(rng, 5, 16)
     here = HammingIndex(16).add(base, ids=np.arange(90) * 3)

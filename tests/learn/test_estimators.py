@@ -445,14 +445,6 @@ def test_use_before_and_after_fit():
         hasher.encode(with_nan(np.nan))
 
 
-def test_public_names():
-    for name in auxhash.__all__:
-        assert getattr(auxhash, name) is not None
-        assert name in dir(auxhash)
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        auxhash.nothing  # noqa: B018
-
-
 def test_a_column_of_labels_is_its_labels(digits):
     X, y, queries, labels = digits
     plain = TwoStepHash(**SMALL).fit(X, y)

@@ -1,9 +1,7 @@
 """Codes from points alone: the estimator, its checkpoints, and whether neighbours rank first."""
 
 import os
-import subprocess
 import sys
-import textwrap
 import warnings
 
 import numpy as np
@@ -15,11 +13,13 @@ from sklearn.utils.estimator_checks import check_estimator
 import auxhash
 from auxhash import NeighborHash
 from auxhash.compute.neighbors import nearest
+from auxhash.learn import neighborhash
 from auxhash.learn.baselines import ITQ
 from auxhash.learn.training import ranking
 from auxhash.mac import hashfunctions
 from auxhash.search import metrics
 from tests.conftest import SOAK
+from tests.programs import run_python
 
 QUICK = {"n_bits": 12, "n_steps": 30 if SOAK else 10, "random_state": 0}
 KINDS = ("linear", "rbf", "network")
@@ -231,7 +231,7 @@ def test_ctrl_c_keeps_what_was_learnt():
         assert hasher.interrupted_ and hasher.history_[-1].step == 3
         assert any(issubclass(w.category, TrainingInterrupted) for w in caught)
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=120)
+    run_python(program)
 
 
 def test_y_is_kept_for_score(digits):
@@ -275,3 +275,71 @@ def test_what_the_caller_wants_of_small_numbers_changes_nothing(hash_function):
     usual = hasher.fit(X).encode(X)
     with np.errstate(all="raise"):
         np.testing.assert_array_equal(hasher.fit(X).encode(X), usual)
+
+
+@pytest.mark.parametrize("query_function", ["network", "linear"])
+@pytest.mark.parametrize("hash_function", ["network", "linear", "rbf"])
+def test_tables_rank_neighbours_better_than_bits(hash_function, query_function):
+    """By the points learnt from, and the prefixes are codes of their own."""
+    X = np.random.default_rng(0).normal(size=(400, 12))
+    hasher = NeighborHash(
+        *(16, "euclidean", hash_function),
+        n_steps=30,
+        query_function=query_function,
+        prefixes=(8,),
+        quality="fast",
+        random_state=0,
+    ).fit(X)
+    last = hasher.history_[-1]
+    assert last.table_rank < last.rank
+    tables = hasher.tables(X[:5])
+    assert tables.shape == (5, 2, 256)
+    assert tables.dtype == np.float32
+
+
+def test_same_seed_gives_the_same_tables_on_any_number_of_threads():
+    X = np.random.default_rng(0).normal(size=(600, 9))
+    one, other = (
+        NeighborHash(11, n_steps=20, query_function="network", n_jobs=n, random_state=3).fit(X)
+        for n in (1, 2)
+    )
+    np.testing.assert_array_equal(one.codes_, other.codes_)
+    np.testing.assert_array_equal(one.tables(X), other.tables(X))
+
+
+def test_codes_learnt_with_their_tables(tmp_path):
+    """quality="best" lets both move; a file holds both; tables are of the same codes."""
+    X = np.random.default_rng(0).normal(size=(300, 9))
+    with pytest.MonkeyPatch.context() as patch:
+        small = neighborhash.PLANS["best"]._replace(n_hidden=32, batch=64, sample=128)
+        patch.setitem(neighborhash.PLANS, "best", small._replace(n_steps=40, table_steps=40))
+        patch.setattr(neighborhash, "MIN_STEPS", 40)
+        plain = NeighborHash(16, quality="best", random_state=0).fit(X)
+        hasher = NeighborHash(16, query_function="network", quality="best", random_state=0).fit(X)
+    assert (plain.codes_ != hasher.codes_).any()
+    assert hasher.history_[-1].step == 80
+    hasher.save(tmp_path / "model.safetensors")
+    loaded = auxhash.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(loaded.tables(X), hasher.tables(X))
+    np.testing.assert_array_equal(loaded.encode(X), hasher.encode(X))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"prefixes": (8, 20)}, "multiples of 8"),
+        ({"prefixes": (16, 8)}, "rising"),
+        ({"prefixes": (32,)}, "prefixes must be a whole number from 8 to 31"),
+        ({"query_function": "rbf"}, "query_function must be one of network, linear"),
+        ({"quality": "worst"}, "quality must be one of fast, default, best"),
+    ],
+)
+def test_wrong_settings_of_tables_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        NeighborHash(32, **parameters).fit(np.eye(50))
+
+
+def test_a_model_without_tables_says_so():
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    with pytest.raises(ValueError, match="learnt no tables of queries"):
+        NeighborHash(8, n_steps=5).fit(X).tables(X)

@@ -79,6 +79,8 @@ def test_it_says_what_it_is(tmp_path):
     auxhash.export_onnx(fitted("MAC-rbf"), tmp_path / "model.onnx")
     model = onnx.load(tmp_path / "model.onnx")
     assert model.producer_name == "auxhash"
+    told = {entry.key: entry.value for entry in model.metadata_props}
+    assert told == {"fingerprint": fitted("MAC-rbf").fingerprint_}
     assert "bit k of a code at byte k // 8, bit k % 8" in model.doc_string
     assert [entry.name for entry in tmp_path.iterdir()] == ["model.onnx"]
     assert run(tmp_path / "model.onnx", np.empty((0, 16), np.float32)).shape == (0, 3)

@@ -22,9 +22,11 @@ from auxhash.learn.training import checkpoint as checkpoints
 from auxhash.learn.training.ranking import RankTraining
 from auxhash.learn.training.run import Training
 from auxhash.mac import affinity, losses
+from tests.conftest import SOAK
 from tests.pairwise import Rule, check_told, covering, named, refused
 
 N, N_BITS = 60, 4
+AGAIN = ("one", "two") if SOAK else ("one",)  # folders: of a checkpoint, the result at once; anew
 TORCH = importlib.util.find_spec("torch") is not None
 
 
@@ -295,12 +297,10 @@ def test_what_can_be_trained(case, tmp_path):
     model, X = trained(case, tmp_path / "one")
     check_mac(model, case)
     check_encodes(model, X, case, tmp_path / "model")
-    again, _ = trained(case, tmp_path / "two")
-    np.testing.assert_array_equal(again.codes_, model.codes_)
-    assert again.loss_ == model.loss_
-    if case["checkpoint"] == "checkpoint":  # the result at once
-        kept, _ = trained(case, tmp_path / "one")
-        np.testing.assert_array_equal(kept.codes_, model.codes_)
+    for folder in AGAIN:
+        again, _ = trained(case, tmp_path / folder)
+        np.testing.assert_array_equal(again.codes_, model.codes_)
+        assert again.loss_ == model.loss_
 
 
 @pytest.mark.parametrize("case", named(refused(OPTIONS, RULES), OPTIONS))
@@ -368,7 +368,7 @@ def test_what_neighbors_can_train(case, tmp_path):
     assert model.n_learnt_ == (30 if sampled else N)
     check_encodes(model, X, case, tmp_path / "model")
     np.testing.assert_array_equal(model.codes_, model.encode(X))
-    for folder in ("two", "one"):  # another run; and, from a checkpoint, its result at once
+    for folder in AGAIN:
         again, _ = trained_by_neighbors(case, tmp_path / folder)
         np.testing.assert_array_equal(again.codes_, model.codes_)
 

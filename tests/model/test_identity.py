@@ -5,9 +5,6 @@ import datetime
 import decimal
 import enum
 import functools
-import os
-import subprocess
-import sys
 import textwrap
 import threading
 from types import ModuleType
@@ -25,10 +22,13 @@ from sklearn.neighbors import BallTree, KDTree
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from auxhash import TwoStepHash
+from auxhash.learn.baselines import LogitLSH
 from auxhash.learn.smooth import Refine
 from auxhash.mac import losses
 from auxhash.model.identity import in_words
 from tests import oracle
+from tests.programs import run_python
 
 X = np.random.default_rng(0).normal(size=(60, 5))
 Point = collections.namedtuple("Point", "x y")
@@ -277,6 +277,8 @@ def test_objects_by_what_they_hold():
     values += [Solver(a=1, lock=threading.Lock())]
     forests = [RandomForestClassifier(2, random_state=seed).fit(X, X[:, 0] > 0) for seed in (0, 1)]
     values += [Solver(model=forest.set_params(random_state=0)) for forest in forests]
+    values += [LogitLSH(3, random_state=0).fit(X, y) for y in (X[:, 0] > 0, X[:, 1] > 0)]
+    values += [TwoStepHash(3, random_state=0).fit(X, y) for y in (X[:, 0] > 0, X[:, 1] > 0)]
     assert len({in_words(value) for value in values}) == len(values)
 
 
@@ -289,14 +291,7 @@ def test_classes_of_the_same_name():
 
 
 def test_any_process_says_the_same():
-    told = [
-        subprocess.run(
-            [sys.executable, "-c", IN_ANOTHER],
-            **{"capture_output": True, "text": True, "check": True},
-            env={**os.environ, "PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in ("1", "2")
-    ]
+    told = [run_python(IN_ANOTHER, PYTHONHASHSEED=seed) for seed in ("1", "2")]
     assert told[0] == told[1]
     assert len(set(told[0].split("\n"))) > 6
 

@@ -2,6 +2,7 @@
 
 import base64
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -216,11 +217,39 @@ def test_a_point_is_replaced_as_a_whole(filled, points):
     assert query(filled, ids=[name], k=1)["results"]
 
 
-def test_info(filled):
+def test_info(filled, hasher):
     info = right(filled.get("/info"))
     assert (info["points"], info["n_bits"], info["n_features"]) == (N, BITS, FEATURES)
     assert (info["store"], info["keeps_points"], info["images"]) == ("sqlite", True, False)
     assert info["limits"]["batch"] == 1000
+    assert info["model"] == info["made_by"] == hasher.fingerprint
+    assert info["learnt"] is None
+
+
+def test_info_says_what_the_model_was_learnt_from(url, hasher, monkeypatch):
+    learnt = SimpleNamespace(method="LSH", n_points=200, data="abc")
+    monkeypatch.setattr(type(hasher), "learnt", learnt, raising=False)
+    with asking(url, hasher) as client:
+        info = right(client.get("/info"))
+    assert info["learnt"] == {"method": "LSH", "points": 200, "data": "abc"}
+
+
+def test_codes_of_another_model(filled, points, hasher):
+    """They are refused, as queries and as points; those of the same model are not."""
+    own, other, code = hasher.fingerprint, "0123456789abcdef", bytes(points[2][0]).hex()
+    put = {"points": [{"id": 1, "code": code}]}
+    assert right(filled.put("/points", json={**put, "fingerprint": own})) == {"upserted": 1}
+    assert query(filled, codes=[code], fingerprint=own) == query(filled, codes=[code])
+    for answer in (
+        filled.put("/points", json={**put, "fingerprint": other}),
+        filled.post("/points/query", json={"codes": [code], "fingerprint": other}),
+    ):
+        assert f"by model {other}, and those in the store by model {own}" in reason(answer, 409)
+    wrong = filled.put("/points", json={**put, "fingerprint": "x"})
+    assert "fingerprint" in reason(wrong, 422)
+    asked = {"vectors": [points[1][0].tolist()], "fingerprint": own}
+    answer = filled.post("/points/query", json=asked)
+    assert "a fingerprint is that of codes" in reason(answer, 422)
 
 
 def test_health(client):

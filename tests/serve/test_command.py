@@ -55,6 +55,22 @@ def test_a_model_and_a_store(opened, model, url):
     assert stores.open(url).n_bits == BITS
 
 
+def test_a_store_of_another_model(opened, model, url, tmp_path):
+    """It is refused in one line, unless its model is there too, or one knows better."""
+    X = np.random.default_rng(0).normal(size=(200, 6))
+    old = baselines.LSH(n_bits=BITS, random_state=1).fit(X)
+    old.save(tmp_path / "old.safetensors")
+    with stores.open(url, BITS) as store:
+        store.upsert([1], old.encode(X[:1]), X[:1], fingerprint=old.fingerprint)
+    told = refused("--model", model, "--store", url)
+    assert told.startswith(f"Error: {url} was made by model {old.fingerprint} and the model by")
+    assert "`auxhash store encode-again`" in told
+    for more in (("--old-model", tmp_path / "old.safetensors"), ("--any-model",)):
+        assert run("--model", model, "--store", url, *more).exit_code == 0
+        assert opened["info"]["made_by"] == old.fingerprint != opened["info"]["model"]
+    assert "give both" in refused("--store", url, "--old-model", model, code=2)
+
+
 def test_digits(opened, tmp_path, monkeypatch):
     """Learnt once, and then loaded; a store that was changed stays so."""
     monkeypatch.setattr(digits, "load", partial(digits.load, n_train=150))

@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from urllib.parse import urlsplit
@@ -13,6 +15,8 @@ import pytest
 
 from auxhash import stores
 from auxhash.codes import hamming
+from auxhash.learn import baselines, encoder
+from tests.serve.conftest import FEATURES
 
 serve = pytest.importorskip("tests.serve.asking", reason="auxhash[serve] is missing")
 httpx = pytest.importorskip("httpx", reason="httpx is missing")
@@ -273,3 +277,33 @@ def test_a_token_on_another_address(codes, tmp_path):
         assert process.returncode == 0
         assert '"GET /info HTTP/1.1" 401' in out + error
         assert "nobody-knows" not in out + error
+
+
+def test_a_newer_model_takes_over(url, model, tmp_path):
+    """Another process encodes the points again: each answer is the old model's or the new one's."""
+    X = np.random.default_rng(3).normal(size=(3_000, FEATURES))
+    old, new, n_bits = tmp_path / "old.safetensors", model, encoder.load(model).n_bits
+    baselines.LSH(n_bits=n_bits, random_state=1).fit(X).save(old)
+    models = [encoder.load(path) for path in (old, new)]
+    with stores.open(url, n_bits) as store:
+        mark = models[0].fingerprint
+        store.upsert(np.arange(len(X)), models[0].encode(X), X, fingerprint=mark)
+    answers = []
+    for each in models:
+        near = hamming(each.encode(X[:1]), each.encode(X))[0]
+        answers.append(np.lexsort((np.arange(len(X)), near))[:20].tolist())
+    with serving("--store", url, "--model", new, "--old-model", old, *FREE) as (at, _):
+        command = ["store", "encode-again", url, "--model", str(new)]
+        again = subprocess.Popen(
+            [sys.executable, "-c", serve.START, *command], stdout=subprocess.DEVNULL
+        )
+        seen = []
+        while again.poll() is None or not seen:
+            asked = {"vectors": [X[0].tolist()], "k": 20}
+            [result] = right(httpx.post(f"{at}/points/query", json=asked))["results"]
+            seen.append(answers.index([hit["id"] for hit in result["hits"]]))
+        assert again.returncode == 0
+        assert seen == sorted(seen)
+        assert seen[0] == 0
+        info = right(httpx.get(f"{at}/info"))
+        assert info["model"] == info["made_by"] == models[1].fingerprint

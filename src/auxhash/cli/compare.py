@@ -1,11 +1,12 @@
 """compare, bench, demo: methods side by side, and how fast they are here."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from auxhash.cli.output import (
+    DEFAULT_LABEL,
     device_option,
     force_option,
     header_option,
@@ -22,11 +23,14 @@ from auxhash.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from auxhash.compute.device import DeviceName
-    from auxhash.experiments.compare import Comparison
+    from collections.abc import Mapping, Sequence
+
+    from auxhash.experiments.comparison import ComparedRows
     from auxhash.experiments.datasets import Dataset
+    from auxhash.files.rows import Rows
 
 
+NEIGHBOR_OPTIONS = ("queries", "metric", "seconds", "n_base", "text")
 COLUMNS = """\
 L(h) is the loss over the training pairs; p@k the share of a query's k nearest that are right, mAP
 the same over all ranks; b_eff how many bits are effective. Means over the seeds."""
@@ -36,15 +40,31 @@ the same over all ranks; b_eff how many bits are effective. Means over the seeds
 @click.argument("data", metavar="DATA")
 @click.argument("labels", required=False)
 @click.option("-m", "--method", "methods", multiple=True, help="May be repeated; all takes all.")
-@click.option("--bits", multiple=True, type=int, default=(32,), show_default=True, help="Lengths.")
+@click.option("--bits", multiple=True, type=int, help="With labels: lengths; 32 by default.")
+@click.option(
+    "--bytes",
+    "n_bytes",
+    multiple=True,
+    type=int,
+    help="Without labels: bytes per point; 4, 8, 16 and 32 by default. Labels are not used then.",
+)
+@click.option("--queries", metavar="FILE", help="Without labels: points to search for.")
+@click.option("--metric", help="Without labels: cosine (the default) or euclidean.")
+@click.option(
+    "--seconds", type=float, help="Without labels: a limit; methods not done in time are named."
+)
+@click.option("--base", "n_base", type=int, help="Without labels: points to search, of all.")
+@click.option(
+    "--text",
+    metavar="COLUMN|FILE",
+    help="With --html and without labels: what points are called, in DATA or line by line.",
+)
 @click.option(
     "--seed", "seeds", multiple=True, type=click.IntRange(0), default=(0,), show_default=True
 )
-@click.option("-k", multiple=True, type=int, default=(100,), show_default=True, help="Ranks.")
-@click.option(
-    "--loss", default="ksh", show_default=True, help="Of all methods that have one, and of L(h)."
-)
-@click.option("--train", "n_train", type=int, help="Training points; by default the data set's.")
+@click.option("-k", multiple=True, type=int, help="With labels: ranks; 100 by default.")
+@click.option("--loss", help="With labels: of methods that have one, and of L(h); ksh by default.")
+@click.option("--train", "n_train", type=int, help="Points to learn from, of all.")
 @click.option("--folder", metavar="FOLDER", help="Keep runs here, and never run one twice.")
 @click.option("--html", metavar="FILE", help="Also write a page about it: the table, and curves.")
 @force_option
@@ -58,53 +78,141 @@ def compare(
     data: str,
     labels: str | None,
     methods: tuple[str, ...],
-    bits: tuple[int, ...],
-    seeds: tuple[int, ...],
-    k: tuple[int, ...],
-    loss: str,
-    n_train: int | None,
-    folder: str | None,
     html: str | None,
     force: bool,
     own: str | None,
     label: str,
     header: bool | None,
-    device: "DeviceName",
-    jobs: int | None,
     as_json: bool,
+    **settings: Any,
 ) -> None:
-    """Compare methods on DATA: a data set's name (auxhash data list), or your features and LABELS.
+    """Compare methods on DATA: a data set's name (auxhash data list), or your features.
+
+    With LABELS (or a column of them), by the labels of what codes find. Without, by the share of a
+    query's nearest points that codes of 4 to 32 bytes find.
 
     All methods that learn from pairs learn from the same ones. Of your own data, a tenth
-    (at most 2,000 points) become queries, and the others are searched.
+    (at most 2,000 points; 1,000 without labels) become queries, and the others are searched.
 
     \b
     Examples:
       auxhash compare digits -m MAC -m ITQ --bits 16
       auxhash compare features.npy labels.npy -m MAC -m OneHot -k 10 --html compared.html
+      auxhash compare features.npy -m signs -m ITQ --bytes 2 --bytes 4 --html bytes.html
+      auxhash compare features.npy -m ITQ --bytes 4 --queries queries.npy --seconds 60
     """
     from auxhash.cli import inputs, kinds
-    from auxhash.experiments.compare import compare
-    from auxhash.experiments.comparepage import Compared, PageHead
-    from auxhash.experiments.demo import METHODS as DEFAULT_METHODS
+    from auxhash.experiments import datasets
     from auxhash.experiments.entries import METHODS
 
     if "all" in methods and len(methods) > 1:
         raise ValueError("-m all takes every method there is: leave out any other -m")
-    chosen = METHODS if "all" in methods else methods or DEFAULT_METHODS
-    page = inputs.output_path(html, kinds.PAGE, data, labels, force=force) if html else None
-    dataset = _dataset(data, labels, n_train, own, label, header, seeds[0], jobs)
-    arguments, verbose = (dataset, chosen, bits, seeds, k, loss), progress_wanted(as_json)
+    chosen = METHODS if "all" in methods else methods
+    made_from = data, labels, settings["queries"]
+    page = inputs.output_path(html, kinds.PAGE, *made_from, force=force) if html else None
+    settings["verbose"] = progress_wanted(as_json)
+    n_train, jobs = settings["n_train"], settings["jobs"]
+    points: Rows | Dataset
+    if not Path(data).exists() and not Path(data).suffix:
+        points = datasets.load(data, **({} if n_train is None else {"n_train": n_train}))
+        labelled = points.query.y is not None or bool(settings["bits"])
+    else:
+        points = inputs.points(data, own, label, jobs, header)
+        asked = labels is not None or label != DEFAULT_LABEL or points.names is not None
+        labelled = asked or points.read_labels is not None
+    if settings["n_bytes"] or not labelled:
+        _refuse(settings, ("bits", "k", "loss"), "is for labels, and neighbours are compared")
+        _compare_neighbors(points, chosen, page, header, settings, as_json)
+        return
+    _refuse(settings, NEIGHBOR_OPTIONS, "is for points without labels, or with --bytes")
+    if not isinstance(points, datasets.Dataset):
+        y = inputs.labels_to_learn(points, labels, label, "LABELS", header)
+        drawn = {"n_train": n_train, "seed": settings["seeds"][0]}
+        points = datasets.from_arrays(points.all(), y=y, **drawn, name=data)
+    _compare_labels(points, chosen, page, settings, as_json)
+
+
+def _refuse(settings: "Mapping[str, Any]", options: "Sequence[str]", why: str) -> None:
+    """Raise if one of these options was given."""
+    for option in options:
+        if settings[option]:
+            dashes = "-" if len(option) == 1 else "--"
+            raise ValueError(f"{dashes}{option.removeprefix('n_')} {why}")
+
+
+def _compare_labels(
+    dataset: "Dataset",
+    chosen: "Sequence[str]",
+    page: Path | None,
+    settings: "Mapping[str, Any]",
+    as_json: bool,
+) -> None:
+    from auxhash.experiments.compare import compare_labels
+    from auxhash.experiments.comparepage import Compared, PageHead
+    from auxhash.experiments.demo import METHODS as DEFAULT_METHODS
+
+    lengths, ranks = settings["bits"] or (32,), settings["k"] or (100,)
+    loss = settings["loss"] or "ksh"
+    arguments = dataset, chosen or DEFAULT_METHODS, lengths, settings["seeds"], ranks, loss
+    common = [settings[name] for name in ("folder", "jobs", "verbose", "device")]
     if page is None:
-        comparison = compare(*arguments, folder=folder, n_jobs=jobs, verbose=verbose, device=device)
+        comparison = compare_labels(*arguments, 100, 500, *common)
         _show_comparison(comparison, as_json)
     else:
         title = f"Methods compared on {dataset.name}"
         head = PageHead("auxhash compare", title, "", used_command(), COLUMNS)
-        comparison = Compared(*arguments).run(page, head, folder, jobs, verbose, device)
-        _show_comparison(comparison, as_json, f"The same with curves: {html}", page=str(html))
+        comparison = Compared(*arguments).run(page, head, *common)
+        _show_comparison(comparison, as_json, f"The same with curves: {page}", page=str(page))
     if all(row["failed"] for row in comparison.rows):
         raise click.ClickException("every method failed")
+
+
+def _compare_neighbors(
+    points: "Dataset | Rows",
+    chosen: "Sequence[str]",
+    page: Path | None,
+    header: bool | None,
+    settings: "Mapping[str, Any]",
+    as_json: bool,
+) -> None:
+    from auxhash.cli import inputs
+    from auxhash.experiments.compareneighbors import COLUMNS, N_BYTES, compare_neighbors
+    from auxhash.experiments.datasets import Dataset
+    from auxhash.experiments.neighborpage import write_page
+
+    text, queries = settings["text"], None
+    if text and page is None:
+        raise ValueError("--text is for --html, which is not given")
+    if len(settings["seeds"]) > 1:
+        raise ValueError("--seed can be given once where neighbours are compared")
+    if settings["queries"]:
+        columns = None if isinstance(points, Dataset) else points.columns
+        queries = inputs.finite_vectors(settings["queries"], header, columns)
+    n_points = len(points.base if isinstance(points, Dataset) else points)
+    names = inputs.texts(text, points.name, n_points, header) if text else None
+    comparison = compare_neighbors(
+        points if isinstance(points, Dataset) else points.all(),
+        chosen or None,
+        settings["n_bytes"] or N_BYTES,
+        queries,
+        settings["metric"] or "cosine",
+        settings["n_train"],
+        settings["n_base"],
+        settings["seconds"],
+        settings["folder"],
+        settings["seeds"][0],
+        settings["jobs"],
+        settings["verbose"],
+        settings["device"],
+        points.name,
+    )
+    if page is None:
+        _show_comparison(comparison, as_json, COLUMNS)
+        return
+    others = queries is not None or isinstance(points, Dataset)  # are searched for
+    write_page(comparison, page, used_command(), names, None if others else names)
+    line = f"The same with curves, and what queries find: {page}"
+    _show_comparison(comparison, as_json, COLUMNS, line, page=str(page))
 
 
 @click.command()
@@ -160,27 +268,7 @@ def demo(bits: int, seed: int, output: str, force: bool, jobs: int | None, as_js
     _show_comparison(comparison, as_json, ABOUT, page_line, page=output)
 
 
-def _show_comparison(comparison: "Comparison", as_json: bool, *more: str, **facts: str) -> None:
+def _show_comparison(comparison: "ComparedRows", as_json: bool, *more: str, **facts: str) -> None:
     protocol = "\n".join(f"{name}: {value}" for name, value in comparison.protocol.items())
     result = {"protocol": comparison.protocol, "rows": comparison.rows, **facts}
     show(result, as_json, protocol, comparison.table(), *more)
-
-
-def _dataset(
-    data: str,
-    labels: str | None,
-    n_train: int | None,
-    own: str | None,
-    label: str,
-    header: bool | None,
-    seed: int,
-    jobs: int | None,
-) -> "Dataset":
-    from auxhash.cli import inputs
-    from auxhash.experiments import datasets
-
-    if not Path(data).exists() and not Path(data).suffix:
-        return datasets.load(data) if n_train is None else datasets.load(data, n_train=n_train)
-    points = inputs.points(data, own, label, jobs, header)
-    y = inputs.labels_to_learn(points, labels, label, "LABELS", header)
-    return datasets.from_arrays(points.all(), y=y, n_train=n_train, seed=seed, name=data)

@@ -23,16 +23,15 @@ def data() -> None:
 def list_data(as_json: bool) -> None:
     """List the data sets, and which of them are on this machine."""
     from auxhash.experiments.datasets import REGISTRY
-    from auxhash.experiments.datasets.fetch import cache
 
     rows = []
     for name, entry in REGISTRY.items():
         files = entry.files
-        if files is None:
+        if not files:
             state = "needs no files"
-        elif not files.present():
+        elif not all(part.present() for part in files):
             state = "to fetch"
-        elif files.name == name or any((cache.folder() / name).glob("*.npy")):
+        elif files[0].name == name or _made(name):
             state = "here"
         else:
             state = "to make"
@@ -46,19 +45,22 @@ def list_data(as_json: bool) -> None:
 def get(name: str, as_json: bool) -> None:
     """Fetch data set NAME, make what is derived from it, and check it.
 
-    Files in the cache that are wrong are replaced.
+    Files in the cache that are wrong are replaced. Vectors of texts and pictures are computed here,
+    once; if that is interrupted, the same command goes on.
     """
     from auxhash.experiments import datasets
 
-    files = datasets.entry(name).files
-    if files is not None:
-        files.obtain(repair=True)
+    entry = datasets.entry(name)
+    if not _made(name):  # before anything is fetched
+        entry.check_installed()
+    for part in entry.files:
+        part.obtain(repair=True)
     dataset = datasets.load(name)
-    paths = [] if files is None else [files.home / file.name for file in files.files]
-    if not as_json and files is not None:
-        for path, file in zip(paths, files.files, strict=True):
+    files = {part.home / file.name: file for part in entry.files for file in part.files}
+    if not as_json:
+        for path, file in files.items():
             click.echo(f"{path}  {file.checked_by} right")
-    result = {"name": name, "files": paths, "protocol": dataset.protocol}
+    result = {"name": name, "files": list(files), "protocol": dataset.protocol}
     show(result, as_json, dataset.protocol)
 
 
@@ -71,7 +73,7 @@ def verify(names: tuple[str, ...], as_json: bool) -> None:
     from auxhash.experiments.datasets.fetch import cache
 
     entries = {name: datasets.entry(name) for name in names or datasets.REGISTRY}
-    collections = {entry.files.name: entry.files for entry in entries.values() if entry.files}
+    collections = {files.name: files for entry in entries.values() for files in entry.files}
     wrong, states = 0, {}
     for files in collections.values():
         if not names and not files.begun():
@@ -103,3 +105,11 @@ def where(as_json: bool) -> None:
 
     folder = str(cache.folder())
     show({"folder": folder}, as_json, folder)
+
+
+def _made(name: str) -> bool:
+    """Return True if there are files made from those of the data set, and none is half made."""
+    from auxhash.experiments.datasets.fetch import cache
+
+    home = cache.folder() / name
+    return any(home.glob("*.npy")) and not any(home.glob("*.part"))

@@ -95,8 +95,7 @@ def encode(
         return
     made_from, suffixes = (model, features), codefiles.SUFFIXES
     path = inputs.output_path(output, kinds.CODES, *made_from, suffixes=suffixes, force=force)
-    hasher = load(model)
-    hasher.n_jobs = jobs
+    hasher = load(model, jobs)
     points = inputs.points_for(hasher, features, own, label, header, id_column)
     n, n_bits, fingerprint = len(points), hasher.n_bits, hasher.fingerprint
     clock = perf_counter()
@@ -137,8 +136,7 @@ def encode_many(
     from auxhash.files.shards.reading import Columns
     from auxhash.learn.encoder import load
 
-    hasher = load(model)
-    hasher.n_jobs = jobs if scheduler is None else 1  # a cluster's threads each have a file
+    hasher = load(model, jobs if scheduler is None else 1)  # a cluster's threads have a file each
     inputs.names_are_checked_here()
     folder = Folder(pattern, output, hasher, Columns(*columns))
     clock = perf_counter()
@@ -189,13 +187,12 @@ def export(model: str, output: str, force: bool, as_json: bool) -> None:
       auxhash export model.safetensors --onnx model.onnx
     """
     from auxhash.cli import inputs, kinds
-    from auxhash.learn.loading import load
-    from auxhash.learn.onnxgraph import export_onnx
+    from auxhash.learn.encoder import load
 
     path = inputs.output_path(output, kinds.GRAPH, model, force=force)
-    hasher = load(model)
-    export_onnx(hasher, path)
-    result = {"onnx": output, "features": hasher.n_features_in_, "bits": hasher.n_bits}
-    bits = count(hasher.n_bits, "bit")
-    message = f"{output}: features (n, {hasher.n_features_in_}) to packed codes of {bits}"
+    loaded = load(model)
+    loaded.export_onnx(path)
+    result = {"onnx": output, "features": loaded.n_features, "bits": loaded.n_bits}
+    bits = count(loaded.n_bits, "bit")
+    message = f"{output}: features (n, {loaded.n_features}) to packed codes of {bits}"
     show(result, as_json, message)

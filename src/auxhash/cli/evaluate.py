@@ -1,10 +1,13 @@
 """evaluate: how good codes are."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
 from auxhash.cli.output import (
+    DEFAULT_LABEL,
     any_model_option,
     bits_option,
     header_option,
@@ -21,6 +24,11 @@ from auxhash.compute.words import count
 if TYPE_CHECKING:
     from auxhash.codes import Packed
     from auxhash.compute.arrays import AnyArray
+    from auxhash.compute.neighbors import Metric
+    from auxhash.experiments.coders import Ranking
+    from auxhash.experiments.compareneighbors import Search
+    from auxhash.files.rows import Rows
+    from auxhash.model.model import Model
 
     Side = tuple[Packed, AnyArray]  # codes and labels
 
@@ -31,6 +39,11 @@ if TYPE_CHECKING:
 @click.option("--model", help="The model that encodes QUERIES and BASE, where they are no codes.")
 @click.option("--labels", metavar="FILE", help="Labels of QUERIES.")
 @click.option("--base-labels", metavar="FILE", help="Labels of BASE.")
+@click.option("--vectors", metavar="FILE", help="Vectors of QUERIES, where these are codes.")
+@click.option("--base-vectors", metavar="FILE", help="Vectors of BASE.")
+@click.option(
+    "--metric", help="Of neighbours: cosine or euclidean; by default the model's, or cosine."
+)
 @click.option("-k", multiple=True, type=int, help="Ranks; may be repeated. 1, 10, 100, 1000.")
 @bits_option
 @any_model_option
@@ -45,6 +58,9 @@ def evaluate(
     model: str | None,
     labels: str | None,
     base_labels: str | None,
+    vectors: str | None,
+    base_vectors: str | None,
+    metric: "Metric | None",
     k: tuple[int, ...],
     bits: int | None,
     any_model: bool,
@@ -60,11 +76,17 @@ def evaluate(
     model's own training points are searched. Ties count by their expected value over all orders.
     Where QUERIES and BASE are the same points, every one finds itself, and the command says so.
 
+    Without labels (codes with their --vectors, or points that have none), the share of the nearest
+    points in feature space is measured that codes find. If BASE is left out, QUERIES are
+    searched, for some of them that are held out.
+
     \b
     Examples:
       auxhash evaluate queries.npy --labels query-labels.npy --model model.safetensors
       auxhash evaluate table.csv table.csv --model table.safetensors -k 5 -k 20
       auxhash evaluate codes.npy codes.npy --labels labels.npy --base-labels labels.npy
+      auxhash evaluate codes.npy --vectors features.npy
+      auxhash evaluate queries.npy features.npy --model model.safetensors
     """
     import numpy as np
 
@@ -72,10 +94,22 @@ def evaluate(
     from auxhash.search import metrics
 
     sides = (queries, labels), (base, base_labels)
+    if model is None and vectors is not None and labels is None:
+        files = (queries, vectors), (base, base_vectors)
+        _show_recall(
+            *_of_codes(*files, metric or "cosine", bits, any_model, header, jobs), k, as_json
+        )
+        return
     if model is None:
         read = _codes_and_labels(*sides, bits, any_model, label, header)
     else:
-        read = _encoded_and_labels(model, *sides, own, label, header, jobs)
+        hasher, points = _model_and_points(model, queries, base, own, label, header, jobs)
+        no_labels = labels is None and base_labels is None and label == DEFAULT_LABEL
+        if no_labels and _are_unlabelled(hasher, points):
+            _show_recall(*_of_points(hasher.model, points, metric, jobs), k, as_json)
+            return
+        known = labels, base_labels
+        read = _encoded_and_labels(hasher, points, known, label, header)
     asked, searched, n_bits, fingerprint = read
     inputs.comparable(asked[1], searched[1])
     ranks = k or (1, 10, 100, 1000)
@@ -144,7 +178,7 @@ def _codes_and_labels(
     for (path, labels), option in ((asked, "--labels"), (searched, "--base-labels")):
         assert path is not None  # mypy does not see that both are there
         if labels is None:
-            raise click.UsageError(f"codes have no labels: give {option}")
+            raise click.UsageError(f"codes have no labels: give {option}, or --vectors")
         packed, n_bits, mark = inputs.codes(path, bits)
         sides.append((packed, inputs.labels(labels, label, header)))
         widths.append(n_bits)
@@ -159,31 +193,148 @@ def _codes_and_labels(
     return sides[0], sides[1], n_bits, fingerprint
 
 
-def _encoded_and_labels(
+class _Evaluated(NamedTuple):
+    """A model, and the codes and labels of its training points, if its file holds them."""
+
+    path: str
+    model: "Model"
+    codes: "Packed | None"
+    labels: "AnyArray | None"
+
+
+def _model_and_points(
     model: str,
-    asked: tuple[str, str | None],
-    searched: tuple[str | None, str | None],
+    queries: str,
+    base: str | None,
     own: str | None,
     label: str,
     header: bool | None,
     jobs: int | None,
+) -> "tuple[_Evaluated, list[Rows | None]]":
+    """The model, and the points of QUERIES and of BASE, if there is one."""
+    from auxhash.cli import inputs
+    from auxhash.learn.loading import load
+    from auxhash.model.model import Model
+
+    loaded = load(model)
+    value = replace(loaded if isinstance(loaded, Model) else loaded.model_, n_jobs=jobs)
+    known = getattr(loaded, "codes_", None), getattr(loaded, "labels_", None)
+    files = queries, base
+    return _Evaluated(model, value, *known), [
+        None if path is None else inputs.points_for(value, path, own, label, header)
+        for path in files
+    ]
+
+
+def _are_unlabelled(hasher: "_Evaluated", points: "Sequence[Rows | None]") -> bool:
+    """Return True if neither the points have labels nor, without BASE, the training points."""
+    if points[1] is None and hasher.labels is not None:
+        return False
+    return all(side is None or side.read_labels is None for side in points)
+
+
+def _encoded_and_labels(
+    hasher: "_Evaluated",
+    points: "Sequence[Rows | None]",
+    files: tuple[str | None, str | None],
+    label: str,
+    header: bool | None,
 ) -> "tuple[Side, Side, int, str | None]":
     """`_codes_and_labels`, for points that a model encodes."""
     import numpy as np
 
     from auxhash.cli import inputs
-    from auxhash.learn.loading import load
 
-    hasher = load(model)
-    hasher.n_jobs = jobs
     sides = []
-    for (path, labels), option in ((asked, "--labels"), (searched, "--base-labels")):
-        if path is None:
-            if hasher.labels_ is None:
-                raise ValueError(f"{model} was learnt without labels: give BASE and --base-labels")
-            sides.append((hasher.codes_, hasher.labels_))
+    for side, labels, option in zip(points, files, ("--labels", "--base-labels"), strict=True):
+        if side is None:
+            if hasher.codes is None or hasher.labels is None:
+                why = "was learnt without labels" if hasher.labels is None else "holds no codes"
+                raise ValueError(f"{hasher.path} {why}: give BASE and --base-labels")
+            sides.append((hasher.codes, hasher.labels))
             continue
-        points = inputs.points_for(hasher, path, own, label, header)
-        known = inputs.needed_labels(points, labels, label, option, header)
-        sides.append((np.concatenate([hasher.encode(X) for X in points.chunks()]), known))
-    return sides[0], sides[1], hasher.n_bits, hasher.fingerprint
+        known = inputs.needed_labels(side, labels, label, option, header)
+        sides.append((np.concatenate([hasher.model.encode(X) for X in side.chunks()]), known))
+    return sides[0], sides[1], hasher.model.n_bits, hasher.model.fingerprint
+
+
+def _of_points(
+    model: "Model", points: "Sequence[Rows | None]", metric: "Metric | None", jobs: int | None
+) -> "tuple[Search, list[Ranking], int]":
+    """The neighbours of points, and how the codes of a model rank them."""
+    from auxhash.compute import context
+    from auxhash.experiments.coders import rankings_of
+    from auxhash.experiments.compareneighbors import prepared
+    from auxhash.learn.hasher import fingerprint
+
+    first, second = points
+    assert first is not None
+    Q = first.all()
+    X = Q if second is None else second.all()
+    name = first.name if second is None else second.name
+    own = cast("Metric", model.metric or "cosine")
+    if model.learnt.data == fingerprint(Q, None):
+        tell(f"{first.name}: the model was learnt from these points, and recall of others is lower")
+    with context.using(n_jobs=jobs):
+        search = prepared(X, None if second is None else Q, metric or own, name=name)
+    codes = model.encode(X[search.base_rows])
+    return search, rankings_of(model, Q[search.query_rows], codes), model.n_bits
+
+
+def _of_codes(
+    asked: tuple[str, str],
+    searched: tuple[str | None, str | None],
+    metric: "Metric",
+    bits: int | None,
+    any_model: bool,
+    header: bool | None,
+    jobs: int | None,
+) -> "tuple[Search, list[Ranking], int]":
+    """The neighbours of vectors, and how their codes rank them."""
+    from auxhash.cli import inputs
+    from auxhash.compute import context
+    from auxhash.experiments.coders import by_hamming
+    from auxhash.experiments.compareneighbors import prepared
+
+    def read(codes: str, vectors: str) -> "tuple[Packed, AnyArray, int, str | None]":
+        packed, n_bits, mark = inputs.codes(codes, bits)
+        X = inputs.finite_vectors(vectors, header, None)
+        if len(X) != len(packed):
+            raise ValueError(f"{codes} holds {len(packed):,} codes, but {vectors} {len(X):,} rows")
+        return packed, X, n_bits, mark
+
+    codes, Q, n_bits, mark = base_codes, X, _, _ = read(*asked)
+    if searched[0] is not None:
+        if searched[1] is None:
+            raise click.UsageError("BASE has no vectors: give --base-vectors")
+        base_codes, X, base_bits, base_mark = read(searched[0], searched[1])
+        inputs.same_model(asked[0], mark, searched[0], base_mark, any_model)
+        if base_bits != n_bits:
+            raise ValueError(f"{asked[0]} holds codes of {n_bits} bits, {searched[0]} {base_bits}")
+    alone = searched[0] is None
+    with context.using(n_jobs=jobs):
+        name = (asked if searched[1] is None else searched)[1]
+        search = prepared(X, None if alone else Q, metric, name=str(name))
+    ranked = by_hamming(codes[search.query_rows], base_codes[search.base_rows], n_bits)
+    return search, [ranked], n_bits
+
+
+def _show_recall(
+    search: "Search", rankings: "Sequence[Ranking]", n_bits: int, k: tuple[int, ...], as_json: bool
+) -> None:
+    from auxhash.experiments.compareneighbors import LEGEND, MEASURES, share
+    from auxhash.search.metrics.recall import figures
+
+    if k:
+        raise ValueError("-k is for labels: neighbours are looked for among the first 10 to 1,000")
+    rows: list[dict[str, Any]] = [
+        {"by": ranking.distance, **figures(ranking.ranks(search.neighbors), len(search.base_rows))}
+        for ranking in rankings
+    ]
+    shown = [
+        {"by": row["by"], **{name: share(row[name]) for name in (*MEASURES, "error")}}
+        for row in rows
+    ]
+    protocol = {"data": search.data.protocol, "metric": search.metric, "bits": n_bits}
+    line = f"{search.data.protocol}; {count(n_bits, 'bit')}, {search.metric} neighbours"
+    show({"protocol": protocol, "rows": rows}, as_json, line, table(shown), LEGEND)

@@ -26,6 +26,8 @@ from auxhash.compute import clock
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import RenderableType
 
     from auxhash.compute.arrays import AnyArray
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from auxhash.learn.neighborhash import NeighborHash
     from auxhash.learn.smooth import Refine
     from auxhash.mac.affinity import Affinity
+    from auxhash.search.expected import ExpectedRecall
 
 # Options that are not called as the parameters are.
 OPTIONS = {"z_step": "solver", "n_similar": "similar", "n_dissimilar": "dissimilar"}
@@ -174,6 +177,7 @@ def fit(
 
     from auxhash.cli import inputs, kinds
     from auxhash.compute import device as devices
+    from auxhash.learn.neighborhash import NeighborHash
     from auxhash.learn.training import interrupt
     from auxhash.learn.training.checkpoint import seconds_before
 
@@ -202,7 +206,7 @@ def fit(
     X = points.all()
     if learnt_from or method is not None:
         X, learnt_from = _sampled(X, learnt_from, sample, seed)
-    _tell_sample(points, hasher, sample)
+    most, is_sample = _most_points(points, hasher, sample)
     verbose = int(not as_json)
     choice = None
     if auto:
@@ -213,6 +217,8 @@ def fit(
             tell(line)
     technical = {"random_state": seed, "n_jobs": jobs, "device": device, "verbose": verbose}
     _set_known(hasher, settings | technical)
+    if isinstance(hasher, NeighborHash):
+        hasher.set_params(max_points=most)
     began = clock.seconds()
     if checkpoint is not None:
         learnt_from["checkpoint"] = checkpoint
@@ -222,6 +228,9 @@ def fit(
     hasher.fit(X, **learnt_from)
     seconds = clock.seconds() - began
     with interrupt.watching() as watch:  # the model is not to be lost now
+        expected: list[ExpectedRecall] = []
+        if isinstance(hasher, NeighborHash):
+            expected = hasher.expected_recall_ = _expected(hasher, X, seed)
         if points.feature is not None:
             hasher.image_feature_ = points.feature
         if names is not None:
@@ -229,7 +238,9 @@ def fit(
         # How it was fitted is no part of the model: the file is the same on any number of threads.
         _set_known(hasher, {"n_jobs": None, "verbose": 0, "device": "cpu", "warm_start": False})
         hasher.save(path)
-    _show_fitted(output, hasher, (len(X), len(points)), seconds, choice, as_json)
+    _show_fitted(
+        output, hasher, len(points) if is_sample else None, seconds, choice, expected, as_json
+    )
     if getattr(hasher, "interrupted_", False):
         how = "the same command goes on" if checkpoint else "with --checkpoint it could go on"
         click.echo(f"Interrupted: {output} is the best model so far; {how}.", err=True)
@@ -320,14 +331,22 @@ def _sampled(
     return X[rows], {name: v if v is None else v[rows] for name, v in learnt_from.items()}
 
 
-def _tell_sample(points: "Rows", hasher: "Hasher", sample: int | None) -> None:
-    """Say before training that not all points are learnt from."""
-    most = sample or getattr(hasher, "max_points", None) or len(points)
-    if most < len(points):
-        tell(
-            f"{points.name}: a sample of {most:,} of {len(points):,} points is learnt from "
-            "(--sample)"
-        )
+def _most_points(points: "Rows", hasher: "Hasher", sample: int | None) -> tuple[int, bool]:
+    """The number of points to learn from, and whether they are a sample, which is said at once.
+
+    Points that NeighborHash holds out, to measure the recall to expect, make no sample.
+    """
+    from auxhash.learn.neighborhash import NeighborHash
+    from auxhash.search.metrics.recall import n_held_out
+
+    n = len(points)
+    most = sample or getattr(hasher, "max_points", None) or n
+    is_sample = most < n
+    if isinstance(hasher, NeighborHash):
+        most = min(most, n - n_held_out(n))
+    if is_sample:
+        tell(f"{points.name}: a sample of {most:,} of {n:,} points is learnt from (--sample)")
+    return most, is_sample
 
 
 def _start(
@@ -435,9 +454,10 @@ def _choose(
 def _show_fitted(
     output: str,
     hasher: "Hasher",
-    sampled: tuple[int, int],  # points, of how many
+    sampled_from: int | None,  # the points of a file, where not all were to be learnt from
     seconds: float,
     choice: "Choice | None",
+    expected: "Sequence[ExpectedRecall]",
     as_json: bool,
 ) -> None:
     from auxhash.codes import shared
@@ -454,10 +474,11 @@ def _show_fitted(
         "device": device,
         "seconds": seconds,
     }
-    n_sampled, n_points = sampled
-    of = count(n_learnt, "point")  # without those held out
-    if reached.get("learnt", n_sampled) < n_points:
-        of = f"a sample of {n_learnt:,} of {n_points:,} points"
+    of = count(n_learnt, "point")
+    if sampled_from is not None:
+        of = f"a sample of {n_learnt:,} of {sampled_from:,} points"
+    elif n_learnt < len(hasher.codes_):  # the others were held out
+        of = f"{n_learnt:,} of {count(len(hasher.codes_), 'point')}"
     message = (
         f"{output}: {count(hasher.n_bits, 'bit')}, learnt from {of} of "
         f"{count(result['features'], 'feature')} in {number(seconds)} s"
@@ -466,10 +487,22 @@ def _show_fitted(
     if line := shared(hasher.codes_):
         tell(f"{output}: {line}; `auxhash search --rerank outputs` orders them")
     shown: list[RenderableType] = [message]
+    if expected:
+        result["expected_recall"] = [vars(each) for each in expected]
+        shown.append(f"Recall to expect, measured on points held out: {expected[-1]}")
     if choice is not None:
         result |= {"chosen": choice.settings, "tried": choice.rows, "protocol": choice.protocol}
         shown.insert(0, _tried(choice))
     show(result, as_json, *shown)
+
+
+def _expected(hasher: "NeighborHash", X: "AnyArray", seed: int) -> "list[ExpectedRecall]":
+    """Recall of points that were not learnt from."""
+    from auxhash.search.metrics.recall import expected_recall
+
+    functions = hasher.encode, hasher.decision_function
+    rows, codes = hasher.held_out_, hasher.codes_
+    return expected_recall(*functions, X, rows, hasher.metric, codes, seed, hasher.n_jobs)
 
 
 def _reached(hasher: "Hasher") -> tuple[dict[str, Any], str]:

@@ -186,6 +186,24 @@ def vectors(
     return X, columns
 
 
+def finite_vectors(path: str, header: HeaderChoice, names: list[str] | None) -> AnyArray:
+    """`vectors` that are all read, and hold neither NaN nor infinity."""
+    return tables.check_finite(vectors(path, header, names)[0], path)
+
+
+def texts(source: str, path: str, n: int, header: HeaderChoice = None) -> list[str]:
+    """Texts of n points: the lines of a file, or a column of the points' own file."""
+    if Path(source).suffix == ".txt":  # commas are part of the text
+        listed = tables.checked_path(source, "text", (".txt",)).read_text("utf-8").splitlines()
+    elif Path(source).is_file():
+        listed = names(source, header)
+    else:
+        listed = [str(value) for value in tables.take_labels(path, source, "text", header).values]
+    if len(listed) != n:
+        raise ValueError(f"{source} holds {len(listed):,} texts, and there are {count(n, 'point')}")
+    return listed
+
+
 def vectors_by_id(
     path: str,
     header: HeaderChoice,

@@ -3,37 +3,44 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from auxhash.cli.output import bits_option, json_option, number, show
+from auxhash.cli.output import DEFAULT_LABEL, bits_option, json_option, number, show
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
     from auxhash.codes import Packed
+    from auxhash.compute.arrays import AnyArray
+    from auxhash.compute.neighbors import Metric
+    from auxhash.model.model import Model
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 8  # lines of a curve
 MAX_COLUMNS = 60  # of a curve
+POINTS = (".npz", ".csv", ".parquet", ".fvecs", ".bvecs")  # files of points alone
 
 
 @click.command()
 @click.argument("file")
-@click.option("--model", help="Compare codes with those of this model's training points.")
+@click.option("--model", help="Compare codes, or points, with this model's training points.")
 @bits_option
 @json_option
 def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> None:
-    """Tell what FILE is: a model, codes or an index.
+    """Tell what FILE is: a model, codes, an index or, with --model, points.
 
     For a model: how it was trained, with the curve of its loss. For codes: how balanced the bits
     are (+1 in 1/2 of the codes is best) and how many are effective (the entropy of the codes); with
-    --model, also the same for the codes of its training points.
+    --model, also the same for the codes of its training points. For points: the same of their
+    codes, and which share of their nearest neighbours these codes find.
 
     \b
     Examples:
       auxhash inspect model.safetensors
       auxhash inspect codes.safetensors --model model.safetensors
+      auxhash inspect new.npy --model model.safetensors
       auxhash inspect codes.index
     """
     from auxhash.cli.kinds import CODES, kind_of
@@ -44,57 +51,64 @@ def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> No
     check_regular(path, "what can be inspected")
     if is_index(path):
         _inspect_index(file, as_json)
-    elif path.suffix == ".npy" or kind_of(path) == CODES:
+    elif (
+        path.suffix == ".npy"
+        or (model is not None and path.suffix in POINTS)
+        or kind_of(path) == CODES
+    ):
         _inspect_codes(file, model, bits, as_json)
     else:
         _inspect_model(file, as_json)
 
 
 def _inspect_model(path: str, as_json: bool) -> None:
-    from auxhash.learn.summary import summary
+    from auxhash.learn.encoder import load
+    from auxhash.model.fitted import stored_history
 
-    model = summary(path)
-    parameters = {
-        name: _describe(value)
-        for name, value in model.parameters.items()
-        if name not in ("n_jobs", "verbose")
-    }
-    bits = _about_bits(model.codes, model.n_bits)
+    model, history = load(path), [SimpleNamespace(**step) for step in stored_history(path)]
+    learnt, bits = model.learnt, _about_training(model)
     result = {
         "file": path,
-        "kind": model.kind,
-        "package": model.package,
+        "kind": learnt.method,
+        "package": model.version,
+        "fingerprint": model.fingerprint,
         "features": model.n_features,
         "bits": model.n_bits,
         "image_feature": model.image_feature,
-        "points": len(model.codes),
-        "fingerprint": model.fingerprint,
-        "parameters": parameters,
+        "points": learnt.n_points,
+        "data": learnt.data,
+        "parameters": learnt.parameters,
+        "expected_recall": [vars(each) for each in learnt.expected],
         "training_codes": bits,
-        "loss": model.loss,
-        "history": [_of_step(step) for step in model.history],
+        "loss": learnt.loss,
+        "history": [vars(step) for step in history],
     }
     facts = [
-        f"{path}: a model of {model.kind}, written by auxhash {model.package}",
+        f"{path}: a model of {learnt.method}, written by auxhash {model.version}",
+        f"fingerprint {model.fingerprint}, which its codes carry",
         f"{count(model.n_features, 'feature')} to {count(model.n_bits, 'bit')}, "
-        f"learnt from {count(len(model.codes), 'point')} (fingerprint {model.fingerprint[:12]})",
+        f"learnt from {count(learnt.n_points, 'point')} (data {learnt.data[:12]})",
     ]
     if model.image_feature:
         facts.append(f"feature of pictures: {model.image_feature}")
-    facts.append(", ".join(f"{name}={value}" for name, value in parameters.items()))
-    facts.append("")
-    facts += ["codes of the training points", *_bit_lines(bits)]
-    if model.history:
-        facts += ["", *_history_lines(model.history)]
+    facts.append(", ".join(f"{name}={value}" for name, value in learnt.parameters.items()))
+    if learnt.expected:
+        facts.append(f"recall to expect of other points: {learnt.expected[-1]}")
+    if bits is not None:
+        facts += ["", "codes of the training points", *_bit_lines(bits)]
+    if history:
+        facts += ["", *_history_lines(history)]
     show(result, as_json, "\n".join(facts))
 
 
-def _of_step(step: Any) -> dict[str, Any]:
-    """The values of a step, without its time, which models do not keep."""
-    from auxhash.model.fitted import TIMES
-
-    values = step._asdict() if hasattr(step, "_asdict") else vars(step)
-    return {name: value for name, value in values.items() if name not in TIMES}
+def _about_training(model: "Model") -> dict[str, Any] | None:
+    """The figures of `_about_bits` for the training points, if the model has them."""
+    learnt = model.learnt
+    if learnt.balance is None:
+        return None
+    bound = min(float(model.n_bits), math.log2(learnt.n_points))
+    balance = learnt.balance.tolist()
+    return {"utilization": learnt.utilization, "utilization_bound": bound, "balance": balance}
 
 
 def _history_lines(history: Sequence[Any]) -> list[str]:
@@ -125,28 +139,39 @@ def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool
     from auxhash.cli import inputs
     from auxhash.compute.fingerprint import match
 
-    hasher = None
+    loaded, X = None, None
     if model is not None:
-        from auxhash.learn.loading import load
+        from auxhash.learn.encoder import load
 
-        hasher = load(model)
-        bits = hasher.n_bits if bits is None else bits
-    packed, n_bits, fingerprint = inputs.codes(path, bits)
-    if hasher is not None:
-        match(path, fingerprint, f"the codes of {model}", hasher.fingerprint)
+        loaded = load(model)
+        bits = loaded.n_bits if bits is None else bits
+    try:
+        if Path(path).suffix in POINTS:
+            raise inputs.NoCodesError
+        packed, n_bits, fingerprint = inputs.codes(path, bits)
+    except inputs.NoCodesError:
+        if loaded is None:
+            raise
+        X = inputs.points_for(loaded, path, None, DEFAULT_LABEL).all()
+        packed, n_bits, fingerprint = loaded.encode(X), loaded.n_bits, loaded.fingerprint
+    if loaded is not None:
+        match(path, fingerprint, f"the codes of {model}", loaded.fingerprint)
     now = _about_bits(packed, n_bits)
-    result = {"file": path, "kind": "codes", "codes": len(packed), "bits": n_bits}
+    kind = "codes" if X is None else "points"
+    result = {"file": path, "kind": kind, "codes": len(packed), "bits": n_bits}
     result |= {"fingerprint": fingerprint, **now}
     lines = [f"{path}: {count(len(packed), 'code')} of {count(n_bits, 'bit')}"]
     lines += [_made_by(fingerprint), *_bit_lines(now)]
-    if hasher is not None:
-        before = _about_bits(hasher.codes_, n_bits)
+    if loaded is not None:
+        before = _about_training(loaded)
+        if before is None:
+            raise ValueError(f"{model} says nothing of the codes of its training points")
         result["training_codes"] = before
         moved = [abs(a - b) for a, b in zip(now["balance"], before["balance"], strict=True)]
         most = max(range(n_bits), key=moved.__getitem__)
         lines += [
             "",
-            f"at training time, {count(len(hasher.codes_), 'code')}",
+            f"at training time, {count(loaded.learnt.n_points, 'code')}",
             *_bit_lines(before),
             "",
         ]
@@ -154,7 +179,26 @@ def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool
             f"bit {most} changed most: +1 in {before['balance'][most]:.2f} of the codes then, "
             f"in {now['balance'][most]:.2f} now"
         )
+        if X is not None:
+            facts, line = _recall_of(loaded, X)
+            result |= facts
+            lines.append(line)
     show(result, as_json, "\n".join(lines))
+
+
+def _recall_of(model: "Model", X: "AnyArray") -> tuple[dict[str, Any], str]:
+    """Recall of these points among themselves, beside what the model promises if it does."""
+    from auxhash.search.metrics.recall import drift, expected_recall
+
+    metric = cast("Metric", model.metric or "cosine")
+    now = expected_recall(model.encode, model.decision_function, X, metric=metric)
+    if not now:
+        return {}, f"recall is not measured: {count(len(X), 'point')} are too few"
+    facts: dict[str, Any] = {"recall": [vars(each) for each in now]}
+    change = drift(model.learnt.expected, now)
+    if change is None:
+        return facts, f"recall of these points: {now[-1]}"
+    return facts | {"change": change.change, "lower": change.lower}, str(change)
 
 
 def _inspect_index(path: str, as_json: bool) -> None:
@@ -222,12 +266,3 @@ def curve(values: Sequence[float]) -> list[str]:
         bars = "".join(BLOCKS[min(8, max(0, height - 8 * row))] for height in heights)
         lines.append(f"  {mark:>{width}} ┤{bars}")
     return lines
-
-
-def _describe(value: Any) -> Any:
-    """A parameter in short: an array by its shape."""
-    if isinstance(value, tuple):
-        return tuple(_describe(part) for part in value)
-    if hasattr(value, "shape"):
-        return f"array {tuple(value.shape)}"
-    return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)

@@ -78,13 +78,18 @@ def show(result: Mapping[str, Any], as_json: bool, *shown: "RenderableType") -> 
             )
         )
         return
-    from rich.console import Console
-
-    console = Console(
-        width=None if sys.stdout.isatty() else WIDE, highlight=False, markup=False, emoji=False
-    )
     for part in shown:
-        console.print(part)
+        if isinstance(part, str):
+            click.echo(part)
+        else:
+            _draw(part)
+
+
+def _draw(table: "RenderableType") -> None:
+    from rich.console import Console  # here: it takes longer to import than codes to be made
+
+    width = None if sys.stdout.isatty() else WIDE
+    Console(width=width, highlight=False, markup=False, emoji=False).print(table)
 
 
 def tell(line: str) -> None:

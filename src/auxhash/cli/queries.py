@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,7 +19,7 @@ NamesOf = Callable[[Iterable[int]], list[str]]  # from ids to names
 
 MAX_SHOWN = 10  # queries, and neighbours of each, on the terminal
 DEFAULT_K = 10
-OUTPUTS = "outputs"
+HAMMING, OUTPUTS, TABLES = "hamming", "outputs", "tables"  # distances to search by
 
 
 class Searched(Protocol):
@@ -72,6 +71,7 @@ class EncodedQueries:
     vectors: "AnyArray | None" = None
     metric: str | None = None  # that the model was learnt for
     outputs: "AnyArray | None" = None
+    tables: "Callable[[slice], AnyArray] | None" = None  # of some queries, to search by
     columns: list[str] | None = None  # what the features of the vectors are called
     fingerprint: str | None = None  # of the model that made the codes
 
@@ -97,10 +97,12 @@ def encoded(
     index: Searched,
     also: str | None,
     check: Callable[[str], object] = lambda fingerprint: None,
+    by: str = HAMMING,
 ) -> EncodedQueries:
     """The queries' codes, names if they are pictures, and `also` their vectors or outputs.
 
-    `check` is called with the fingerprint of the model, before anything is encoded.
+    `check` is called with the fingerprint of the model, before anything is encoded; `by` is the
+    distance to search by: all but the Hamming distance needs tables.
     """
     import numpy as np
 
@@ -109,8 +111,7 @@ def encoded(
     from auxhash.learn.encoder import load
     from auxhash.search.index import HammingIndex
 
-    hasher = load(model)
-    hasher.n_jobs = jobs
+    hasher = load(model, jobs)
     fingerprint = hasher.fingerprint
     check(fingerprint)
     if hasher.n_bits != index.n_bits:  # an index of whole bytes fits if its padding is zeros
@@ -119,24 +120,47 @@ def encoded(
             f"{hasher.n_bits}: give the model that its codes were made with, or, if that is it, "
             f"make it by `auxhash index --bits {hasher.n_bits}`"
         )
-        if also == OUTPUTS or not isinstance(index, HammingIndex):
+        if OUTPUTS in (also, by) or by == TABLES or not isinstance(index, HammingIndex):
             raise ValueError(message)
         try:
             as_packed(index.packed, n_bits=hasher.n_bits)
         except ValueError as error:
             raise ValueError(message) from error
+    if by == TABLES and hasher.table_function is None:
+        raise ValueError(f"{model} has no tables: --by outputs ranks by its outputs")
     points = inputs.points_for(hasher, queries, own, label, header)
-    asked = partial(EncodedQueries, names=points.names, fingerprint=fingerprint)
-    metric = getattr(hasher, "metric", None)
-    if also == OUTPUTS:
-        outputs = np.concatenate([hasher.decision_function(chunk) for chunk in points.chunks()])
-        return asked(pack(sign(outputs)), outputs=outputs)
-    if also == "vectors":
-        vectors = points.all()
-        codes = hasher.encode(vectors)
-        return asked(codes, vectors=vectors, metric=metric, columns=points.columns)
-    codes = np.concatenate([hasher.encode(chunk) for chunk in points.chunks()])
-    return asked(codes, metric=metric)
+    vectors = points.all() if also == "vectors" else None
+    codes, outputs, tables = [], [], []
+    for chunk in points.chunks() if vectors is None else [vectors]:
+        if OUTPUTS in (also, by):
+            outputs.append(hasher.decision_function(chunk))
+            codes.append(pack(sign(outputs[-1])))
+        else:
+            codes.append(hasher.encode(chunk))
+        if by == TABLES:
+            tables.append(hasher.tables(chunk))
+    return EncodedQueries(
+        np.concatenate(codes),
+        points.names,
+        vectors,
+        getattr(hasher, "metric", None),
+        np.concatenate(outputs) if outputs else None,
+        columns=points.columns,
+        tables=_tables(by, outputs, tables),
+        fingerprint=fingerprint,
+    )
+
+
+def _tables(by: str, outputs: list[Any], tables: list[Any]) -> "Callable[[slice], AnyArray] | None":
+    """The tables of some queries: made of outputs when needed, as they are a kilobyte per byte."""
+    import numpy as np
+
+    from auxhash.search.index import tables_from_outputs
+
+    if by == HAMMING:
+        return None
+    every = np.concatenate(outputs if by == OUTPUTS else tables)
+    return lambda rows: tables_from_outputs(every[rows]) if by == OUTPUTS else every[rows]
 
 
 def hits_path(output: str | None, force: bool, *made_from: str) -> Path | None:

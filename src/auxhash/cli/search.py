@@ -19,7 +19,9 @@ from auxhash.cli.output import (
 )
 from auxhash.cli.queries import (
     DEFAULT_K,
+    HAMMING,
     OUTPUTS,
+    TABLES,
     EncodedQueries,
     NamesOf,
     SearchHits,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from auxhash.search.index.named import AnyIndex, NumberedIndex
 
 CANDIDATES_PER_HIT = 10  # to re-rank
+QUERIES_PER_SEARCH = 1024  # by tables, which take a kilobyte per byte of a code
 
 
 @click.command()
@@ -43,6 +46,13 @@ CANDIDATES_PER_HIT = 10  # to re-rank
 @click.option("-k", type=int, help=f"How many neighbours of each query; {DEFAULT_K} by default.")
 @click.option("-r", "--radius", type=int, help="All codes at this distance or less, in place of k.")
 @click.option("--model", help="The model that encodes QUERIES, where they are no codes.")
+@click.option(
+    "--by",
+    type=click.Choice([HAMMING, OUTPUTS, TABLES]),
+    default=HAMMING,
+    show_default=True,
+    help="Distance of all codes: hamming, or that of the outputs or the tables of --model.",
+)
 @click.option("--names", metavar="FILE", help="What to call the ids: a folder of pictures, a list.")
 @click.option(
     "--rerank",
@@ -82,6 +92,7 @@ def search(
     k: int | None,
     radius: int | None,
     model: str | None,
+    by: str,
     names: str | None,
     rerank: str | None,
     id_column: str,
@@ -117,6 +128,7 @@ def search(
       auxhash search codes.index queries.npy --model model.safetensors -k 5 -o found.npz
       auxhash search codes.index queries.npy --model model.safetensors --rerank features.npy
       auxhash search codes.index queries.npy --model model.safetensors --rerank outputs
+      auxhash search codes.index queries.npy --model model.safetensors --by outputs
       auxhash search rough.index codes.safetensors --probe 4
       auxhash search photos.index photos --model photos.safetensors --names photos -k 3
       auxhash search named.index photos --model photos.safetensors -k 3
@@ -125,7 +137,7 @@ def search(
     from auxhash.search import chance
     from auxhash.search.index import ApproximateIndex, NamedIndex, load
 
-    finer = _Rerank(rerank, query_vectors, candidates, metric, id_column)
+    finer = _Rerank(rerank, query_vectors, candidates, metric, id_column, by)
     finer.check_use(k, radius, model)
     path = hits_path(output, force, index, queries)
     loaded = load(index, n_probe=16 if probe is None else probe, n_jobs=jobs)
@@ -142,7 +154,8 @@ def search(
         asked = codes(queries, loaded.n_bits)
         check(asked.fingerprint)
     else:
-        asked = encoded(model, queries, own, label, header, jobs, inner, finer.by_points, check)
+        with_vectors = finer.by_points
+        asked = encoded(model, queries, own, label, header, jobs, inner, with_vectors, check, by)
     same = loaded.fingerprint is not None and loaded.fingerprint == asked.fingerprint
     if not same and chance.by_chance(inner, asked.codes):
         tell(
@@ -177,6 +190,7 @@ class _Rerank:
     candidates: int | None
     metric: str | None
     id_column: str
+    scanned_by: str  # distance of the search itself
 
     @property
     def by_points(self) -> str | None:
@@ -196,6 +210,10 @@ class _Rerank:
         if radius is not None and (k is not None or self.by is not None):
             other = "-k" if k is not None else "--rerank"
             raise click.UsageError(f"--radius finds all codes within it: leave out {other}")
+        if radius is not None and self.scanned_by != HAMMING:
+            raise click.UsageError("--radius counts bits: leave out --by")
+        if self.scanned_by != HAMMING and model is None:
+            raise click.UsageError(f"--by {self.scanned_by} needs the --model that makes them")
         vectors = self.by not in (None, OUTPUTS)
         of_vectors = {"--query-vectors": self.query_vectors, "--metric": self.metric}
         for option, value in of_vectors.items():
@@ -223,13 +241,15 @@ class _Rerank:
 
         k = checks.integer("k", k, 1)
         if self.by is None:
-            distances, ids = index.search(asked.codes, k)
+            distances, ids = _scanned(index, asked, k)
         else:
             few = CANDIDATES_PER_HIT * k if self.candidates is None else self.candidates
             few = checks.integer("candidates", few, k)
             distances, ids = self._ordered(outer, index, asked, few, k, header)
         there = ids.shape[1]
         message = f"{there} nearest" if there == k else f"{there} nearest (all there are, not {k})"
+        if self.scanned_by != HAMMING:
+            message += f" by {self.scanned_by}"
         if self.by is not None:
             finer = self.by if self.metric is None else f"{self.metric} distance"
             message += f", re-ranked by {finer},"
@@ -248,8 +268,9 @@ class _Rerank:
         from auxhash.cli import inputs
         from auxhash.search.index import rerank
 
-        ids = index.search(asked.codes, few)[1]
-        if asked.outputs is not None:
+        ids = _scanned(index, asked, few)[1]
+        if self.by == OUTPUTS:
+            assert asked.outputs is not None
             return rerank.by_outputs(ids, asked.outputs, index, k)
         points, columns = asked.vectors, asked.columns
         if self.query_vectors is not None:
@@ -258,6 +279,20 @@ class _Rerank:
         base = inputs.vectors_by_id(str(self.by), header, columns, outer, self.id_column)
         metric: Any = self.metric
         return rerank.by_vectors(ids, points, base, k, metric)
+
+
+def _scanned(index: "NumberedIndex", asked: EncodedQueries, k: int) -> "tuple[AnyArray, AnyArray]":
+    """Distances and ids of the k nearest, by tables if the queries have them."""
+    if asked.tables is None:
+        return index.search(asked.codes, k)
+    import numpy as np
+
+    from auxhash.compute import threads
+
+    steps = threads.chunks(len(asked.codes), QUERIES_PER_SEARCH)
+    parts = [index.search_tables(asked.tables(rows), k) for rows in steps]
+    distances, ids = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return distances, ids
 
 
 def _names(path: str | None, header: bool | None, index: "AnyIndex") -> NamesOf | None:

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from auxhash.cli.output import jobs_option, json_option, own_feature_option, show
+from auxhash.cli.output import (
+    any_model_option,
+    jobs_option,
+    json_option,
+    own_feature_option,
+    show,
+)
 
 if TYPE_CHECKING:
     from auxhash.experiments.demonstration.show import Show
@@ -21,6 +27,11 @@ REQUIRED_MODULES = ("fastapi", "uvicorn", "prometheus_client", "PIL")
 @click.command()
 @click.option("--model", metavar="FILE", help="The model that encodes vectors and images.")
 @click.option("--store", metavar="URL", help="The store of codes; made if it is not there.")
+@click.option(
+    "--old-model",
+    metavar="FILE",
+    help="The model of the codes in the store, until they are encoded again by MODEL.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
 @click.option(
@@ -38,18 +49,21 @@ REQUIRED_MODULES = ("fastapi", "uvicorn", "prometheus_client", "PIL")
 @click.option("--seconds", type=float, help="Time for a request to arrive.")
 @click.option("--proxies", metavar="ADDRESSES", help="Whose X-Forwarded-For is to be believed.")
 @click.option("--log-requests", is_flag=True, help="Log each request on stderr.")
+@any_model_option
 @own_feature_option
 @jobs_option
 @json_option
 def serve(
     model: str | None,
     store: str | None,
+    old_model: str | None,
     host: str,
     port: int,
     token_file: str | None,
     browse: bool | None,
     proxies: str | None,
     log_requests: bool,
+    any_model: bool,
     own: str | None,
     jobs: int | None,
     as_json: bool,
@@ -72,6 +86,8 @@ def serve(
 
     if model is not None and store is None:
         raise click.UsageError("--model needs the --store of its codes")
+    if old_model is not None and model is None:
+        raise click.UsageError("--old-model is the one before --model: give both")
     most = _limits(limits)
     token = _token(token_file)
     if token is None and not server.is_loopback(host):
@@ -81,7 +97,17 @@ def serve(
     from auxhash.experiments.demonstration.show import router
 
     page = router(_show() if store is None else None)
-    application, work = app.make(lambda: _opened(store, model, most, jobs, own), most, token, page)
+
+    def opened() -> "Service":
+        if store is None:
+            from auxhash.experiments.demonstration import digits
+
+            return digits.service(most, jobs)
+        from auxhash.serve import start
+
+        return start.service(store, model, most, jobs, own, old_model, any_model)
+
+    application, work = app.make(opened, most, token, page)
     with server.listen(host, port) as at:
         place, number = at.getsockname()[:2]
         url = f"http://{f'[{place}]' if ':' in place else place}:{number}/"
@@ -90,18 +116,6 @@ def serve(
         if browse or (browse is None and store is None and _watched(as_json)):
             click.launch(url)
         server.run(application, work, at, most, proxies, log_requests)
-
-
-def _opened(
-    store: str | None, model: str | None, limits: "Limits", jobs: int | None, own: str | None
-) -> "Service":
-    if store is None:
-        from auxhash.experiments.demonstration import digits
-
-        return digits.service(limits, jobs)
-    from auxhash.serve import start
-
-    return start.service(store, model, limits, jobs, own)
 
 
 def _show() -> "Show":

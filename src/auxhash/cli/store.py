@@ -7,6 +7,7 @@ import click
 
 from auxhash.cli.group import Commands
 from auxhash.cli.output import (
+    any_model_option,
     bits_option,
     force_option,
     header_option,
@@ -14,6 +15,7 @@ from auxhash.cli.output import (
     json_option,
     label_option,
     own_feature_option,
+    progress_wanted,
     seed_option,
     show,
 )
@@ -51,6 +53,7 @@ def store() -> None:
       auxhash store push sqlite:///items.db codes.npy
       auxhash store search sqlite:///items.db codes.npy -k 3
       auxhash store verify sqlite:///items.db codes.npy
+      auxhash store encode-again sqlite:///items.db --model model.safetensors --vectors features.npy
     """
 
 
@@ -59,6 +62,7 @@ def store() -> None:
 @click.argument("codes")
 @bits_option
 @ids_option
+@any_model_option
 @header_option
 @json_option
 def push(
@@ -66,6 +70,7 @@ def push(
     codes: str,
     bits: int | None,
     ids: str | None,
+    any_model: bool,
     header: bool | None,
     as_json: bool,
 ) -> None:
@@ -73,7 +78,7 @@ def push(
 
     With --ids, codes that an id had before are replaced. Without, the store must be empty, and
     the ids are the row numbers. Codes go there in batches; a push that was interrupted is repeated
-    with --ids.
+    with --ids. Codes of another model than the store's are refused.
 
     \b
     Examples:
@@ -91,7 +96,7 @@ def push(
                 n_bits = there.n_bits
         except NoStoreError:
             pass
-    packed, n_bits, _ = inputs.codes(codes, n_bits)
+    packed, n_bits, fingerprint = inputs.codes(codes, n_bits)
     names = _ids(ids, header, len(packed))
     with open_store(url, n_bits) as opened:
         if ids is None and len(opened):
@@ -100,8 +105,9 @@ def push(
                 "new ones"
             )
         for rows in _parts(len(packed)):
-            opened.upsert(names[rows], packed[rows])
+            opened.upsert(names[rows], packed[rows], fingerprint=fingerprint, force=any_model)
         result = {"store": opened.url, "pushed": len(packed), "codes": len(opened), "bits": n_bits}
+        result["fingerprint"] = opened.fingerprint
     message = f"{count(len(packed), 'code')} of {count(n_bits, 'bit')} pushed"
     show(result, as_json, f"{result['store']}: {message}, {result['codes']:,} in all")
 
@@ -114,6 +120,7 @@ def push(
 @click.option("--model", help="The model that encodes QUERIES, where they are no codes.")
 @click.option("-o", "--output", metavar="FILE", help="Write distances and ids to this .npz file.")
 @force_option
+@any_model_option
 @own_feature_option
 @label_option
 @header_option
@@ -127,6 +134,7 @@ def search(
     model: str | None,
     output: str | None,
     force: bool,
+    any_model: bool,
     own: str | None,
     label: str,
     header: bool | None,
@@ -149,11 +157,16 @@ def search(
     if k is not None and radius is not None:
         raise click.UsageError("--radius finds all codes within it: leave out -k")
     path = hits_path(output, force, queries)
-    with open_store(url, n_jobs=jobs) as opened:
+    with open_store(url, n_jobs=jobs) as opened, opened.of_one_model():
         if model is None:
             asked = codes(queries, opened.n_bits)
+            opened.check_model(queries, asked.fingerprint, any_model)
         else:
-            asked = encoded(model, queries, own, label, header, jobs, opened, None)
+
+            def check(fingerprint: str) -> None:
+                opened.check_model(model, fingerprint, any_model)
+
+            asked = encoded(model, queries, own, label, header, jobs, opened, None, check)
         if radius is None:
             near, ids = opened.search(asked.codes, DEFAULT_K if k is None else k)
             hits = SearchHits(near, ids, f"{ids.shape[1]} nearest")
@@ -167,6 +180,64 @@ def search(
     if output is not None:
         result["output"] = output
     answer(hits, asked, result, message, path, as_json=as_json)
+
+
+@store.command("encode-again")
+@click.argument("url")
+@click.option("--model", required=True, metavar="FILE", help="The model of the new codes.")
+@click.option(
+    "--vectors", metavar="FILE", help="The points, as for `encode`, if the store keeps no vectors."
+)
+@click.option("--ids", metavar="FILE", help="The ids of VECTORS; by default, the row numbers.")
+@own_feature_option
+@label_option
+@header_option
+@jobs_option
+@json_option
+def reencode(
+    url: str,
+    model: str,
+    vectors: str | None,
+    ids: str | None,
+    own: str | None,
+    label: str,
+    header: bool | None,
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Replace the codes at URL by those of another MODEL, while the old ones are searched.
+
+    The vectors that the store keeps are encoded, or else those of --vectors. The new codes take the
+    place of the old ones all at once, at the end. After an interruption at any point, the same
+    command goes on; with the model of the old codes, it is given up.
+
+    \b
+    Examples:
+      auxhash store encode-again sqlite:///codes.db --model model.safetensors --vectors features.npy
+    """
+    from auxhash.cli import inputs
+    from auxhash.compute.bars import new_bar
+    from auxhash.learn.encoder import load
+    from auxhash.stores import encode_again
+    from auxhash.stores import open as open_store
+
+    if ids is not None and vectors is None:
+        raise click.UsageError("--ids are those of --vectors: give both")
+    hasher = load(model, jobs)
+    with open_store(url, n_jobs=jobs) as opened:
+        X = names = None
+        if vectors is not None:
+            X = inputs.points_for(hasher, vectors, own, label, header).all()
+            names = _ids(ids, header, len(X), "vectors")
+        with new_bar(disable=not progress_wanted(as_json)) as bar:
+            task = bar.add_task("codes", total=len(opened), stage="encoding again")
+            n = encode_again(
+                opened, hasher, names, X, notify=lambda done: bar.update(task, completed=done)
+            )
+        result = {"store": opened.url, "encoded": n, "codes": len(opened)}
+        result["fingerprint"] = opened.fingerprint
+    message = f"{count(n, 'code')} encoded again, all are of model {result['fingerprint']}"
+    show(result, as_json, f"{result['store']}: {message}")
 
 
 @store.command()
@@ -218,7 +289,7 @@ def verify(
             index.add(packed, names)
         checked = "read"
         if codes is not None:
-            expected, _, _ = inputs.codes(codes, opened.n_bits)
+            expected = inputs.codes(codes, opened.n_bits)[0]
             _check_content(index, _ids(ids, header, len(expected)), expected, opened.url, codes)
             checked = f"as in {codes}"
         n_asked = _check_searches(opened, index, queries, seed)
@@ -228,7 +299,7 @@ def verify(
     show(result, as_json, f"{result['store']}: {message}")
 
 
-def _ids(path: str | None, header: bool | None, n: int) -> "Ids":
+def _ids(path: str | None, header: bool | None, n: int, what: str = "codes") -> "Ids":
     """Ids from a file, or the row numbers."""
     import numpy as np
 
@@ -242,7 +313,7 @@ def _ids(path: str | None, header: bool | None, n: int) -> "Ids":
         raise ValueError(f"{path} holds text, and the ids of a store are whole numbers")
     numbers = checks.ids(path, values)
     if len(numbers) != n:
-        raise ValueError(f"{path} holds {count(len(numbers), 'id')}, and there are {n:,} codes")
+        raise ValueError(f"{path} holds {count(len(numbers), 'id')}, and there are {n:,} {what}")
     return numbers
 
 

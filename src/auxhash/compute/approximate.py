@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Single
+from auxhash.compute.arrays import AnyArray, Array, Numbers, Single
 from auxhash.compute.kernels import kernel
 from auxhash.compute.neighbors import Metric, directions, firsts, nearest, scale, zero_rows
 
@@ -29,14 +28,14 @@ DISTANCES_PER_THREAD = 1 << 20  # distances that a thread computes at once
 MIN_OFFSET = 1e-15  # offsets whose squares single precision would take for 0
 
 
-def near(X: NDArray[Any], k: int, metric: Metric) -> NDArray[np.int64]:
+def near(X: AnyArray, k: int, metric: Metric) -> Numbers:
     """Return the indices (n, k) of the rows nearest to each row of X; approximate if X is large."""
     if len(X) > MAX_EXACT_POINTS:
         return nearest_approximately(X, k, metric)
     return nearest(X, k=k, metric=metric)[0]
 
 
-def nearest_approximately(X: NDArray[Any], k: int, metric: Metric) -> NDArray[np.int64]:
+def nearest_approximately(X: AnyArray, k: int, metric: Metric) -> Numbers:
     """Return indices (n, k) of rows near to each row of X, itself left out; most are the nearest.
 
     The result does not depend on the number of threads.
@@ -66,13 +65,13 @@ class Lists(NamedTuple):
 
     centres: Array  # (lists, D)
     offset: Single  # (n, D): of the points from their centres, list after list
-    numbers: NDArray[np.int64]  # (n,): their rows in X
-    start: NDArray[np.int64]  # (lists,): of each list
-    size: NDArray[np.int64]  # (lists,)
+    numbers: Numbers  # (n,): their rows in X
+    start: Numbers  # (lists,): of each list
+    size: Numbers  # (lists,)
     reach: Array  # (n,): the largest entry of each offset, in double precision
 
     @classmethod
-    def of(cls, X: NDArray[Any], metric: Metric, with_zeros: bool, run: threads.Run) -> "Lists":
+    def of(cls, X: AnyArray, metric: Metric, with_zeros: bool, run: threads.Run) -> "Lists":
         """Make lists of about POINTS_PER_LIST rows of X each, or of their directions."""
         chunks = threads.chunks(len(X), POINTS_PER_CHUNK)
         if metric == "euclidean":
@@ -80,7 +79,7 @@ class Lists(NamedTuple):
         largest = max(float(np.abs(X[rows]).max(initial=0)) for rows in chunks)
         unit = np.ldexp(0.5, np.frexp(largest)[1])  # squares are far from the ends of the range
 
-        def prepared(rows: slice | NDArray[np.int64]) -> Array:
+        def prepared(rows: slice | Numbers) -> Array:
             if metric == "cosine":
                 return directions(X[rows], with_zeros)
             scaled: Array = np.asarray(X[rows], float) / unit
@@ -111,7 +110,7 @@ class Lists(NamedTuple):
             for part in threads.chunks(self.size[one], QUERIES_PER_TASK)
         ]
 
-    def nearest(self, own: int, rows: slice, k: int) -> NDArray[np.int64]:
+    def nearest(self, own: int, rows: slice, k: int) -> Numbers:
         """Return the k nearest rows of X to these points of a list; -1 where too few were seen."""
         offset = self.offset[rows]
         indices = np.full((len(offset), k), -1, np.int64)
@@ -129,7 +128,7 @@ class Lists(NamedTuple):
                 _keep_smallest(table, self.numbers[there], itself, chosen, best, indices)
         return indices
 
-    def _probed(self, own: int, offset: Single) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    def _probed(self, own: int, offset: Single) -> Iterator[tuple[int, Numbers]]:
         """Yield each list that is probed for any of these points, and those points."""
         n_probed = min(LISTS_PROBED, len(self.centres))
         apart = (self.centres - self.centres[own]).astype(np.float32)
@@ -143,7 +142,7 @@ def _centres(sample: Array, n_lists: int, run: threads.Run) -> Array:
     """Return the centres of k-means, started from points spread over the sample."""
     centres: Array = sample[np.linspace(0, len(sample) - 1, n_lists).astype(int)]
 
-    def closest(rows: slice) -> NDArray[np.int64]:
+    def closest(rows: slice) -> Numbers:
         return _closest(sample[rows], centres)
 
     for _ in range(KMEANS_ROUNDS):
@@ -155,13 +154,13 @@ def _centres(sample: Array, n_lists: int, run: threads.Run) -> Array:
     return centres
 
 
-def _closest(rows: Array, centres: Array) -> NDArray[np.int64]:
+def _closest(rows: Array, centres: Array) -> Numbers:
     """Return the index of the centre closest to each row."""
     middle = centres.mean(axis=0)
     centres = centres - middle
     table = (rows - middle) @ centres.T
     table -= 0.5 * np.einsum("nd,nd->n", centres, centres)
-    indices: NDArray[np.int64] = table.argmax(axis=1)
+    indices: Numbers = table.argmax(axis=1)
     return indices
 
 
@@ -193,7 +192,7 @@ def _keep_smallest(
                 best[point, at], indices[point, at] = distance, numbers[column]
 
 
-def _without(own: NDArray[np.int64], indices: NDArray[np.int64]) -> NDArray[np.int64]:
+def _without(own: Numbers, indices: Numbers) -> Numbers:
     """Drop each row's own index from its k + 1 nearest.
 
     Where points are equal, all k + 1 may be others: then the last is dropped.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 AnyArray = NDArray[Any]
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
-Numbers = NDArray[np.int64]  # indices of points, rows or bits
+Numbers = NDArray[np.int64]  # indices of points, rows or bits; classes; counts
 
 
 class Computed:

@@ -5,6 +5,7 @@ module needs to convert it again.
 """
 
 import math
+import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -12,6 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 
 LARGEST_ID = 2**63 - 1
 LABEL_TYPES = (str, bytes, int, float, np.generic)  # in an array of Python objects
@@ -80,7 +83,7 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def numbers(name: str, values: Any, n_axes: int) -> NDArray[np.float64]:
+def numbers(name: str, values: Any, n_axes: int) -> Array:
     """Return the argument; raise unless a finite, non-empty float64 array of `n_axes` axes."""
     if type(values) is not np.ndarray or values.dtype != np.float64 or values.ndim != n_axes:
         came = f"{values.dtype} of shape {values.shape}" if hasattr(values, "shape") else values
@@ -92,13 +95,15 @@ def numbers(name: str, values: Any, n_axes: int) -> NDArray[np.float64]:
 
 def unmasked(name: str, values: Any) -> Any:
     """Return the argument; raise if it is an array with masked entries: NumPy would unmask them."""
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+    # Only where numpy.ma was imported can there be such an array, and importing it takes long.
+    masked = "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray)
+    if masked and np.ma.is_masked(values):
         row = int(np.argwhere(np.atleast_1d(np.ma.getmaskarray(values)))[0, 0])
         raise ArgumentError(f"{name} must not be missing; row {row} is masked")
     return values
 
 
-def ids(name: str, values: ArrayLike) -> NDArray[np.int64]:
+def ids(name: str, values: ArrayLike) -> Numbers:
     """Return ids (n,) as int64; raise unless they are whole numbers from 0 to 2^63 - 1."""
     array = np.asarray(unmasked(name, values))
     if array.dtype == object and all(type(value) is int for value in array.flat):
@@ -113,7 +118,7 @@ def ids(name: str, values: ArrayLike) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def labels(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
+def labels(name: str, values: Any, n: int | None = None) -> AnyArray:
     """Return checked labels (n,), or a matrix (n, n_labels) of 0 and 1 if points can have several.
 
     A column (n, 1) is taken for the labels (n,) in it, as scikit-learn does. A sparse matrix
@@ -147,7 +152,7 @@ def labels(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
     return array
 
 
-def classes(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
+def classes(name: str, values: Any, n: int | None = None) -> AnyArray:
     """Return checked `labels` to learn from: whole numbers, text or dates."""
     array = labels(name, values, n)
     if array.dtype.kind == "f" and not (array == np.rint(array)).all():
@@ -167,14 +172,14 @@ def classes(name: str, values: Any, n: int | None = None) -> NDArray[Any]:
     return array
 
 
-def _marks_the_unlabelled(array: NDArray[Any]) -> bool:
+def _marks_the_unlabelled(array: AnyArray) -> bool:
     """Return True if -1 stands beside classes that count from 0, as a sentinel for no label."""
     if array.ndim != 1 or array.dtype.kind not in "if" or not array.size or array.min() != -1:
         return False
     return bool((array == 0).any()) and len(np.unique(array)) > 3
 
 
-def _plain(name: str, values: NDArray[Any]) -> NDArray[Any]:
+def _plain(name: str, values: AnyArray) -> AnyArray:
     """Convert an array of Python objects, such as pandas gives, to one of text or of numbers."""
     missing = np.array([_is_missing(value) for value in values], bool)
     if missing.any():
@@ -199,7 +204,7 @@ def _plain(name: str, values: NDArray[Any]) -> NDArray[Any]:
     return plain
 
 
-def _objects(values: Sequence[Any]) -> NDArray[Any]:
+def _objects(values: Sequence[Any]) -> AnyArray:
     array = np.empty(len(values), object)
     array[:] = values
     return array

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
-from numpy.typing import NDArray
+from auxhash.compute.arrays import AnyArray
 
 Common = TypeVar("Common")
 
@@ -37,7 +37,7 @@ class Peers(Protocol):
     def most(self, value: Common) -> Common:
         """Return the largest value, entry by entry of arrays."""
 
-    def join(self, rows: NDArray[Any]) -> NDArray[Any]:
+    def join(self, rows: AnyArray) -> AnyArray:
         """Return the rows of all parts, in the order of the parts."""
 
     def by(self, place: int, make: Callable[[], Common]) -> Common:
@@ -68,7 +68,7 @@ class Alone:
     def most(self, value: Common) -> Common:
         return value
 
-    def join(self, rows: NDArray[Any]) -> NDArray[Any]:
+    def join(self, rows: AnyArray) -> AnyArray:
         return rows
 
     def by(self, place: int, make: Callable[[], Common]) -> Common:

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 
 from auxhash.compute.arrays import Computed, Streamed
-from auxhash.compute.checks import unknown
+from auxhash.compute.checks import one_of
 
 Carried = TypeVar("Carried")
 
@@ -282,8 +282,7 @@ def get(name: str, needed: float = 0.0, refusal: str = "") -> Device:
     Raises ImportError where "cuda" is asked for without CuPy, RuntimeError without a GPU, and
     ValueError where a GPU is refused.
     """
-    if name not in NAMES:
-        raise unknown("device", name, NAMES)
+    one_of("device", name, NAMES)
     if name == "cpu" or (name == "auto" and refusal):
         return CPU
     if refusal:

@@ -191,7 +191,7 @@ def _collect(function: Callable[..., Any], digests: dict[str, str], seen: set[An
     if function in seen:
         return
     seen.add(function)
-    names = _names(function.__code__)
+    names = names_in(function.__code__)
     used = {name: function.__globals__[name] for name in names if name in function.__globals__}
     for name, value in [*used.items()]:
         if isinstance(value, ModuleType) and value.__name__.startswith("auxhash."):
@@ -208,7 +208,7 @@ def _collect(function: Callable[..., Any], digests: dict[str, str], seen: set[An
                 _collect(value.py_func, digests, seen)
 
 
-def _names(code: CodeType) -> set[str]:
+def names_in(code: CodeType) -> set[str]:
     """Return all names that a function and the functions defined inside it look up."""
     inner = [const for const in code.co_consts if isinstance(const, CodeType)]
-    return set(code.co_names).union(*map(_names, inner))
+    return set(code.co_names).union(*map(names_in, inner))

@@ -8,10 +8,9 @@ points that lie far from the origin, or in clusters far apart.
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import checks, threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.device import Device
 from auxhash.compute.kernels import kernel
 
@@ -30,7 +29,7 @@ SAFE_MIN, SAFE_MAX = 2.0**-330, 2.0**MAX_EXPONENT
 MIN_SQUARABLE = 2.0**-480  # a number whose square is held with all its digits
 
 
-def normalized(X: NDArray[Any]) -> Array:
+def normalized(X: AnyArray) -> Array:
     """Rows of X scaled to unit length; a zero row stays zero."""
     X = X.astype(np.float64, order="C", copy=False)  # rows are summed in one order in any layout
     if not X.shape[1]:
@@ -44,11 +43,8 @@ def normalized(X: NDArray[Any]) -> Array:
 
 
 def nearest(
-    X: NDArray[Any],
-    queries: NDArray[Any] | None = None,
-    k: int = 10,
-    metric: Metric = "euclidean",
-) -> tuple[NDArray[np.int64], Array]:
+    X: AnyArray, queries: AnyArray | None = None, k: int = 10, metric: Metric = "euclidean"
+) -> tuple[Numbers, Array]:
     """Return the k nearest rows of X to each query: indices and squared distances, each (q, k).
 
     Without `queries` the rows of X query each other, each leaving itself out. Cosine distance is
@@ -56,8 +52,7 @@ def nearest(
     zeros, which has no direction, up to rounding. Equal distances are ordered by index. A squared
     distance beyond the double range is given as infinity.
     """
-    if metric not in METRICS:
-        raise ValueError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}")
+    checks.one_of("metric", metric, METRICS)
     X, Q = _points(X, queries)
     available = len(X) - (queries is None)
     if available < 1:
@@ -67,7 +62,7 @@ def nearest(
     zeros = [zero_rows(part) for part in parts] if metric == "cosine" else []
     unit = 1.0 if metric == "cosine" else scale(*parts)
 
-    def prepared(rows: NDArray[Any]) -> Array:
+    def prepared(rows: AnyArray) -> Array:
         if metric == "cosine":
             return directions(rows, with_zeros=zeros[0].size > 0)
         return np.asarray(rows, np.float64) / unit
@@ -77,7 +72,7 @@ def nearest(
     few = 8 * X.size <= MAX_PREPARED_BYTES
     prepared_blocks = [prepared(X[block]) for block in blocks] if few else None
 
-    def search(rows: slice) -> tuple[NDArray[np.int64], Array]:
+    def search(rows: slice) -> tuple[Numbers, Array]:
         q = prepared(Q[rows])
         if metric == "cosine":
             q[~q.any(axis=1)] = 1.0  # rows of zeros, which get their neighbours below
@@ -105,7 +100,7 @@ def nearest(
         return index, distance * unit * unit
 
 
-def _points(X: Any, queries: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+def _points(X: Any, queries: Any) -> tuple[AnyArray, AnyArray]:
     """Check X and the queries, and return both as arrays (n, D); queries default to X."""
     X = np.asarray(X)
     Q = X if queries is None else np.asarray(queries)
@@ -118,13 +113,13 @@ def _points(X: Any, queries: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     return X, Q
 
 
-def firsts(rows: NDArray[np.int64], k: int, among_themselves: bool = True) -> NDArray[np.int64]:
+def firsts(rows: Numbers, k: int, among_themselves: bool = True) -> Numbers:
     """Return the first k points, the query itself left out, for queries as far from every point."""
     first = np.tile(np.arange(k), (len(rows), 1))
     return first + (first >= rows[:, None]) if among_themselves else first
 
 
-def zero_rows(X: NDArray[Any]) -> NDArray[np.int64]:
+def zero_rows(X: AnyArray) -> Numbers:
     """Return the indices of the rows of X that are all zero. Raises for NaN and infinity."""
     zeros = [np.empty(0, np.int64)]
     for rows in threads.chunks(len(X), POINTS_PER_BLOCK):
@@ -132,13 +127,13 @@ def zero_rows(X: NDArray[Any]) -> NDArray[np.int64]:
     return np.concatenate(zeros)
 
 
-def directions(X: NDArray[Any], with_zeros: bool) -> Array:
+def directions(X: AnyArray, with_zeros: bool) -> Array:
     """Scale rows to unit length; zero rows, if any, point along an axis of their own."""
     unit = normalized(X)
     return np.hstack([unit, ~unit.any(axis=1, keepdims=True)]) if with_zeros else unit
 
 
-def nearest_on(device: Device, X: NDArray[Any], k: int, metric: Metric) -> NDArray[np.int64]:
+def nearest_on(device: Device, X: AnyArray, k: int, metric: Metric) -> Numbers:
     """Return the k nearest rows (n, k) to each row of X, by a matrix product on another device.
 
     It works in double precision, as `nearest` without queries.
@@ -166,7 +161,7 @@ def nearest_on(device: Device, X: NDArray[Any], k: int, metric: Metric) -> NDArr
     return indices
 
 
-def scale(*parts: NDArray[Any]) -> float:
+def scale(*parts: AnyArray) -> float:
     """Return the power of two to divide all numbers by, which changes no digit.
 
     1 where their squares stay well within the double range; of numbers below 1e-150 beside others
@@ -194,7 +189,7 @@ def scale(*parts: NDArray[Any]) -> float:
     return unit
 
 
-def _sizes(X: NDArray[Any]) -> Array:
+def _sizes(X: AnyArray) -> Array:
     """Return the largest absolute value of each row. Raises for NaN and infinity."""
     sizes: Array = np.abs(np.asarray(X, np.float64)).max(axis=1, initial=0.0)
     if not np.isfinite(sizes).all():
@@ -202,7 +197,7 @@ def _sizes(X: NDArray[Any]) -> Array:
     return sizes
 
 
-def _roughly(q: Array, base: Array, room: NDArray[Any]) -> tuple[NDArray[Any], Array, Array] | None:
+def _roughly(q: Array, base: Array, room: AnyArray) -> tuple[AnyArray, Array, Array] | None:
     """Squared distances (q, n) less the squared lengths (q,) of the queries, by a matrix product in
     the precision of `room`; these; and bounds (q,) on the rounding errors of the distances.
 
@@ -225,11 +220,11 @@ def _roughly(q: Array, base: Array, room: NDArray[Any]) -> tuple[NDArray[Any], A
 def _merge(
     q: Array,
     base: Array,
-    own: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
+    own: tuple[Numbers, Numbers] | None,
     start: int,
-    index: NDArray[np.int64],
+    index: Numbers,
     best: Array,
-    room: NDArray[Any],
+    room: AnyArray,
 ) -> bool:
     """Update the k nearest so far, in place, with these base points, which are numbered from
     `start`. Points come in rising order, so a later one loses every tie. `own` are the places of

@@ -10,10 +10,9 @@ every method returns what it was given, and the program is the one for a single 
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import context
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, Numbers
 from auxhash.compute.context import ALONE, Peers
 
 DIGITS, BASE = 6, 1 << 11  # of the numbers that order positive doubles: 66 bits
@@ -52,7 +51,7 @@ def quantile(values: Array, q: float) -> float:
     return float(np.quantile(np.array([low, high]), place - int(place)))
 
 
-def _of_rank(rising: NDArray[np.int64], rank: int) -> float:
+def _of_rank(rising: Numbers, rank: int) -> float:
     """Return the value of this rank, from 0, in all parts; `rising` are the bits of those here."""
     known = 0  # the digits found so far
     for digit in reversed(range(DIGITS)):

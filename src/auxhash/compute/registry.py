@@ -16,7 +16,8 @@ def register(name: str) -> Callable[[Class], Class]:
     that can be stored, and a field added later needs a default. If the class has a method
     `check_read`, it is called on every instance that is read, and must raise ValueError if a field
     is not valid. Fields named in a class attribute `UNSTORED` are not stored: whoever decodes gives
-    them.
+    them. Those in `TRAINING_ONLY` are stored, but decide no bit of a code that is computed: a
+    model's fingerprint leaves them out.
     """
 
     def decorate(cls: Class) -> Class:

@@ -35,7 +35,7 @@ class PartitionSummary(NamedTuple):
     fingerprint: str  # of the points as they are learnt from
 
 
-class Model(NamedTuple):
+class JointResult(NamedTuple):
     """Model that all partitions have learnt together."""
 
     h: HashFunction
@@ -49,7 +49,7 @@ class PartitionResult(NamedTuple):
     """Result of a partition."""
 
     n: int  # points learnt from
-    model: Model | None  # from the first partition alone: it is the same in every one
+    model: JointResult | None  # from the first partition alone: it is the same in every one
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Learning:
             trained = Training(self.settings, points, deepcopy(list(generators))).run()
         if peers().place != 0:
             return PartitionResult(len(trained.codes), None)
-        model = Model(
+        model = JointResult(
             trained.h, trained.loss, trained.two_step, trained.history, trained.interrupted
         )
         return PartitionResult(len(trained.codes), model)

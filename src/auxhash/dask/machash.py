@@ -67,7 +67,7 @@ class DaskMACHash(Distributed[MACHash], MACHash):
     _learnt = (
         *("feature_names_in_", "n_features_in_", "device_", "hash_function_", "loss_", "two_step_"),
         "history_",
-        *("n_iter_", "codes_", "labels_", "n_learnt_", "fingerprint_", "interrupted_"),
+        *("n_iter_", "codes_", "labels_", "n_learnt_", "data_fingerprint_", "interrupted_"),
     )
     traffic_: list[Traffic]
     n_lost_: int
@@ -147,7 +147,7 @@ class DaskMACHash(Distributed[MACHash], MACHash):
             generators = [flat[at : at + N_GENERATORS] for at in range(0, len(flat), N_GENERATORS)]
         settings = replace(self._settings(), verbose=0)
         if settings.going_on:
-            again = self.n_learnt_ if loaded.fingerprint == self.fingerprint_ else 0
+            again = self.n_learnt_ if loaded.fingerprint == self.data_fingerprint_ else 0
             settings = replace(settings, learnt_from=self.n_learnt_ - again)
         arguments = [(own,) for own in generators]
         rounds = Rounds(cluster, Learning(settings, self.n_jobs), loaded.data, arguments, kept)
@@ -159,7 +159,7 @@ class DaskMACHash(Distributed[MACHash], MACHash):
         self.device_ = "cpu"
         self.n_iter_ = len(self.history_)
         self.n_learnt_ = sum(one.n for one in results) + settings.learnt_from
-        self.fingerprint_ = loaded.fingerprint
+        self.data_fingerprint_ = loaded.fingerprint
         self.traffic_, self.n_lost_ = rounds.traffic, rounds.lost
         data = [(parts.X[place], parts.y[place]) for place in loaded.places]
         trained_on = [

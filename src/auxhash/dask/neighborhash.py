@@ -51,7 +51,7 @@ class DaskNeighborHash(Distributed[NeighborHash], NeighborHash):
     _local = NeighborHash
     _learnt = (
         *("feature_names_in_", "n_features_in_", "device_", "hash_function_", "history_"),
-        *("n_learnt_", "interrupted_", "labels_", "fingerprint_", "codes_"),
+        *("n_learnt_", "interrupted_", "labels_", "data_fingerprint_", "codes_", "tables_"),
     )
 
     def __init__(
@@ -61,6 +61,9 @@ class DaskNeighborHash(Distributed[NeighborHash], NeighborHash):
         hash_function: Any = "network",
         n_neighbors: int = 10,
         n_steps: int | None = None,
+        query_function: str | None = None,
+        prefixes: Sequence[int] = (),
+        quality: str = "default",
         max_points: int = 100_000,
         device: devices.DeviceName = "cpu",
         random_state: RandomState = None,
@@ -99,11 +102,12 @@ class DaskNeighborHash(Distributed[NeighborHash], NeighborHash):
         self._trained_on = [(block, n) for block, n in zip(parts.X, sizes, strict=True) if n]
         result = self._train_on_cluster(cluster)
         self.device_ = "cpu"
-        self.hash_function_, self.history_ = result.h, result.history
+        self.hash_function_, self.tables_ = result.h, result.tables
+        self.history_ = result.history
         self.n_learnt_, self.interrupted_, self.labels_ = result.n_learnt, result.interrupted, None
         marks = [one.fingerprint for one in summaries if one.n]
         joined = hashlib.sha256("".join(marks).encode()).hexdigest()
-        self.fingerprint_ = marks[0] if len(marks) == 1 else joined
+        self.data_fingerprint_ = marks[0] if len(marks) == 1 else joined
         return self
 
     def _train_on_cluster(self, cluster: Cluster) -> RankResult:

@@ -17,15 +17,10 @@ from auxhash.search.index import HammingIndex
 CLASSES = 10
 FEATURES = 128
 RUNS = 3
+N_QUERIES = 200
 
 
-def bench(
-    n_points: int = 5_000,
-    n_codes: int = 1_000_000,
-    n_bits: int = 64,
-    n_queries: int = 200,
-    n_jobs: int | None = None,
-) -> list[dict[str, Any]]:
+def bench(n_points: int, n_codes: int, n_bits: int, n_jobs: int | None) -> list[dict[str, Any]]:
     """One row per job: what it is, how much, seconds (median of three runs), and a rate.
 
     The row on learning is the last step of one fit. Points are drawn around ten centres, codes at
@@ -48,15 +43,15 @@ def bench(
     base = rng.integers(0, 256, (n_codes, -(-n_bits // 8)), np.uint8)
     if n_bits % 8:
         base[:, -1] &= (1 << n_bits % 8) - 1
-    queries = base[rng.integers(0, n_codes, n_queries)]
+    queries = base[rng.integers(0, n_codes, N_QUERIES)]
     index = HammingIndex(n_bits, n_jobs).add(base)
-    much = f"{count(n_queries, 'query')}, {count(n_codes, 'code')} of {count(n_bits, 'bit')}"
+    much = f"{count(N_QUERIES, 'query')}, {count(n_codes, 'code')} of {count(n_bits, 'bit')}"
     for k in (10, 1000):
         seconds = _median(partial(index.search, queries, k))
-        rows.append(_row(f"search, {k} nearest", much, seconds, n_queries, "queries"))
-    labels = rng.integers(0, CLASSES, n_queries), rng.integers(0, CLASSES, n_codes)
+        rows.append(_row(f"search, {k} nearest", much, seconds, N_QUERIES, "queries"))
+    labels = rng.integers(0, CLASSES, N_QUERIES), rng.integers(0, CLASSES, n_codes)
     seconds = _median(lambda: metrics.evaluate(queries, base, *labels, k=10, n_jobs=n_jobs))
-    rows.append(_row("evaluate", much, seconds, n_queries, "queries"))
+    rows.append(_row("evaluate", much, seconds, N_QUERIES, "queries"))
     return rows
 
 

@@ -1,21 +1,27 @@
 """The paper's claims as functions of measurements: each holds, does not hold, or is not tested.
 
 A test takes records and gives (holds, the numbers in a sentence); holds is None if the records
-cannot tell. A case is one (group, hash function, bits); two methods are compared by their means
-over the seeds that both were run with.
+cannot tell. One with parameters takes these first: lower_loss("MACcut", "cut") is a test. A case is
+one (group, hash function, bits); two methods are compared by their means over the seeds that both
+were run with.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import wraps
+from typing import Any, Concatenate, NamedTuple, ParamSpec
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from auxhash.experiments.groups import Record
 
+Records = Sequence[Record]
 Outcome = tuple[bool | None, str]
-Test = Callable[[Sequence[Record]], Outcome]
+Test = Callable[[Records], Outcome]
 Value = Callable[[Record], float]
+TestParameters = ParamSpec("TestParameters")
 
 # The paper's words as numbers: the share of the cases that has to agree.
 ALWAYS, NEARLY_ALWAYS, USUALLY, OFTEN = 1.0, 0.9, 2 / 3, 1 / 3
@@ -63,9 +69,21 @@ class Pair(NamedTuple):
     b: float
 
 
-def judge(claims: Iterable[Claim], records: Sequence[Record]) -> list[Verdict]:
+def judge(claims: Iterable[Claim], records: Records) -> list[Verdict]:
     """Every claim's verdict."""
     return [Verdict(claim.words, claim.ours, *claim.test(records)) for claim in claims]
+
+
+def parametrized(
+    test: Callable[Concatenate[Records, TestParameters], Outcome],
+) -> Callable[TestParameters, Test]:
+    """Return a function of the parameters of a test, which gives the test of the records alone."""
+
+    @wraps(test)
+    def with_parameters(*args: TestParameters.args, **kwargs: TestParameters.kwargs) -> Test:
+        return lambda records: test(records, *args, **kwargs)
+
+    return with_parameters
 
 
 def among(groups: str | Sequence[str], test: Test) -> Test:
@@ -77,7 +95,7 @@ def among(groups: str | Sequence[str], test: Test) -> Test:
 def every(*tests: Test) -> Test:
     """Combine tests: the claim holds if all hold, and fails if one fails."""
 
-    def test(records: Sequence[Record]) -> Outcome:
+    def test(records: Records) -> Outcome:
         results = [one(records) for one in tests]
         outcomes = [holds for holds, _ in results]
         holds = False if False in outcomes else None if None in outcomes else True
@@ -92,7 +110,7 @@ def every(*tests: Test) -> Test:
 def by_construction(test: Test) -> Test:
     """The test of MAC against its start, with the word that it can hardly fail."""
 
-    def extended(records: Sequence[Record]) -> Outcome:
+    def extended(records: Records) -> Outcome:
         holds, numbers = test(records)
         if holds is None:
             return holds, numbers
@@ -104,62 +122,45 @@ def by_construction(test: Test) -> Test:
     return extended
 
 
-def lower_loss(a: str, b: str, share: float = ALWAYS) -> Test:
+@parametrized
+def lower_loss(records: Records, a: str, b: str, share: float = ALWAYS) -> Outcome:
     """L(h) of a below that of b in this share of the cases."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        pairs = paired(records, a, b, lambda r: r.loss)
-        if not pairs:
-            return UNTESTED
-        gains = [(1 - pair.a / pair.b) * 100 for pair in pairs]
-        least = int(np.argmin(gains))
-        won = sum(gain > 0 for gain in gains)
-        return enough(won, len(pairs), share), (
-            f"L of {a} below {b} in {won} of {len(pairs)} cases{needed(share)}; "
-            f"by {np.mean(gains):.1f}% on average, {gains[least]:.1f}% at worst "
-            f"({pairs[least].case})."
-        )
-
-    return test
+    pairs = paired(records, a, b, lambda r: r.loss)
+    if not pairs:
+        return UNTESTED
+    gains = [(1 - pair.a / pair.b) * 100 for pair in pairs]
+    least = int(np.argmin(gains))
+    holds, won = counted([gain > 0 for gain in gains], share)
+    return holds, (
+        f"L of {a} below {b} in {won}; by {np.mean(gains):.1f}% on average, {gains[least]:.1f}% at "
+        f"worst ({pairs[least].case})."
+    )
 
 
 LARGE = 1.0  # percent of the loss
 
 
-def much_lower_loss(a: str, b: str) -> Test:
+@parametrized
+def much_lower_loss(records: Records, a: str, b: str) -> Outcome:
     """L(h) of a below that of b in all cases, and by LARGE percent on average."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        pairs = paired(records, a, b, lambda r: r.loss)
-        if not pairs:
-            return UNTESTED
-        gains = [(1 - pair.a / pair.b) * 100 for pair in pairs]
-        return bool(min(gains) > 0 and np.mean(gains) >= LARGE), (
-            f"L of {a} is {np.mean(gains):.2f}% below {b} on average (needed: {LARGE:g}%), "
-            f"{min(gains):.2f}% at worst (needed: above 0)."
-        )
-
-    return test
+    pairs = paired(records, a, b, lambda r: r.loss)
+    if not pairs:
+        return UNTESTED
+    gains = [(1 - pair.a / pair.b) * 100 for pair in pairs]
+    return bool(min(gains) > 0 and np.mean(gains) >= LARGE), (
+        f"L of {a} is {np.mean(gains):.2f}% below {b} on average (needed: {LARGE:g}%), "
+        f"{min(gains):.2f}% at worst (needed: above 0)."
+    )
 
 
-def better_precision(a: str, b: str, share: float = NEARLY_ALWAYS) -> Test:
+@parametrized
+def better_precision(records: Records, a: str, b: str, share: float = NEARLY_ALWAYS) -> Outcome:
     """Precision at k of a above that of b in this share of the cases and k."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        pairs = at_ranks(records, a, b)
-        if not pairs:
-            return UNTESTED
-        areas = paired(records, a, b, lambda r: r.average_precision)
-        gains = [pair.a - pair.b for pair in pairs]
-        least = int(np.argmin(gains))
-        won = sum(gain > 0 for gain in gains)
-        return enough(won, len(pairs), share), (
-            f"Precision of {a} above {b} in {won} of {len(pairs)} cases, k by k"
-            f"{needed(share)}; by {np.mean(gains):+.3f} on average, {gains[least]:+.3f} at "
-            f"worst ({pairs[least].case}); mAP by {np.mean([p.a - p.b for p in areas]):+.3f}."
-        )
-
-    return test
+    areas = paired(records, a, b, lambda r: r.average_precision)
+    holds, numbers = _better(f"Precision of {a}", at_ranks(records, a, b), b, "k by k", share)
+    if holds is None:
+        return UNTESTED
+    return holds, f"{numbers}; mAP by {np.mean([p.a - p.b for p in areas]):+.3f}."
 
 
 RECALLS = tuple(np.arange(1, 10) / 10)  # at which the precision of two curves is compared
@@ -171,39 +172,31 @@ def precision_at_recall(record: Record, recall: float) -> float:
     return float(np.interp(recall, recalls, precisions))
 
 
-def better_curve(a: str, b: str, share: float = NEARLY_ALWAYS) -> Test:
+@parametrized
+def better_curve(records: Records, a: str, b: str, share: float = NEARLY_ALWAYS) -> Outcome:
     """Precision over recall of a above that of b, in this share of the cases and recalls."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        pairs = _at_recalls(records, a, b)
-        if not pairs:
-            return UNTESTED
-        gains = [pair.a - pair.b for pair in pairs]
-        least = int(np.argmin(gains))
-        won = sum(gain > 0 for gain in gains)
-        return enough(won, len(gains), share), (
-            f"Precision/recall: {a} above {b} in {won} of {len(gains)} cases, recall by recall"
-            f"{needed(share)}; by {np.mean(gains):+.3f} on average, {gains[least]:+.3f} at worst "
-            f"({pairs[least].case})."
-        )
-
-    return test
+    pairs = _at_recalls(records, a, b)
+    holds, numbers = _better(f"Precision/recall: {a}", pairs, b, "recall by recall", share)
+    return UNTESTED if holds is None else (holds, f"{numbers}.")
 
 
-def close_curve(a: str, b: str) -> Test:
+def _better(what: str, pairs: Sequence[Pair], b: str, step: str, share: float) -> Outcome:
+    """Outcome for gains over b, in a sentence without its end."""
+    if not pairs:
+        return UNTESTED
+    gains = [pair.a - pair.b for pair in pairs]
+    least = int(np.argmin(gains))
+    holds, won = counted([gain > 0 for gain in gains], share, f"cases, {step}")
+    return holds, (
+        f"{what} above {b} in {won}; by {np.mean(gains):+.3f} on average, {gains[least]:+.3f} at "
+        f"worst ({pairs[least].case})"
+    )
+
+
+@parametrized
+def close_curve(records: Records, a: str, b: str) -> Outcome:
     """Precision over recall of the two differs by CLOSE at most, on average."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        pairs = _at_recalls(records, a, b)
-        if not pairs:
-            return UNTESTED
-        apart = [abs(pair.a - pair.b) for pair in pairs]
-        return bool(np.mean(apart) <= CLOSE), (
-            f"Precision of {a} and {b} at equal recall differs by {np.mean(apart):.3f} on average "
-            f"(needed: {CLOSE}), {max(apart):.3f} at most."
-        )
-
-    return test
+    return _close(f"Precision of {a} and {b} at equal recall", _at_recalls(records, a, b))
 
 
 def better_retrieval(a: str, b: str, share: float = NEARLY_ALWAYS) -> Test:
@@ -211,106 +204,98 @@ def better_retrieval(a: str, b: str, share: float = NEARLY_ALWAYS) -> Test:
     return every(better_precision(a, b, share), better_curve(a, b, share))
 
 
-def drops_at_both_ends(records: Sequence[Record]) -> Outcome:
+def drops_at_both_ends(records: Records) -> Outcome:
     """Test that in most precision/recall curves r = 0 and r = b have less than half the best."""
     complete = [record.radius for record in records if record.all_radii and len(record.radius) > 2]
     curves = [[precision for _, precision in radius] for radius in complete]
     if not curves:
         return UNTESTED
     low = [sum(curve[end] < max(curve) / 2 for curve in curves) for end in (0, -1)]
-    both = sum(max(curve[0], curve[-1]) < max(curve) / 2 for curve in curves)
-    return enough(both, len(curves), USUALLY), (
+    both = [max(curve[0], curve[-1]) < max(curve) / 2 for curve in curves]
+    holds, drops = counted(both, USUALLY, "curves")
+    return holds, (
         f"Below half of the best precision at r = 0 in {low[0]}, at r = b in {low[1]}, at both in "
-        f"{both} of {len(curves)} curves{needed(USUALLY)}."
+        f"{drops}."
     )
 
 
 MARGIN = 0.05  # in precision
 
 
-def large_margin(ours: Sequence[str], others: Sequence[str], share: float = OFTEN) -> Test:
-    """The best of ours above the best of the others by MARGIN, in this share of cases and k."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        gains = []
-        for case in _by_case_and_rank(records):
-            mine = [case[name] for name in ours if name in case]
-            rest = [case[name] for name in others if name in case]
-            if mine and rest:
-                gains.append(max(mine) - max(rest))
-        if not gains:
-            return UNTESTED
-        won = sum(gain >= MARGIN for gain in gains)
-        return enough(won, len(gains), share), (
-            f"The better of {' and '.join(ours)} is ahead of the best other by {MARGIN} in {won} "
-            f"of {len(gains)} cases, k by k{needed(share)}; by {np.mean(gains):+.3f} on average, "
-            f"{max(gains):+.3f} at best."
-        )
-
-    return test
+@parametrized
+def large_margin(records: Records, ours: Sequence[str], others: Sequence[str]) -> Outcome:
+    """The best of ours above the best of the others by MARGIN, in a third of cases and k."""
+    gains = []
+    for case in _by_case_and_rank(records):
+        mine = [case[name] for name in ours if name in case]
+        rest = [case[name] for name in others if name in case]
+        if mine and rest:
+            gains.append(max(mine) - max(rest))
+    if not gains:
+        return UNTESTED
+    holds, won = counted([gain >= MARGIN for gain in gains], OFTEN, "cases, k by k")
+    return holds, (
+        f"The better of {' and '.join(ours)} is ahead of the best other by {MARGIN} in {won}; by "
+        f"{np.mean(gains):+.3f} on average, {max(gains):+.3f} at best."
+    )
 
 
+@parametrized
 def beats_all(
+    records: Records,
     ours: Sequence[str],
     others: Sequence[str],
     share: float = NEARLY_ALWAYS,
     most_bits: bool = False,
     by_recall: bool = False,
-) -> Test:
+) -> Outcome:
     """The best of ours above the best of the others, over cases and k, or cases and recalls."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        if most_bits:
-            records = _most_bits(records)
-        won, total, losers = 0, 0, dict[str, int]()
-        cases = _by_case_and_recall(records) if by_recall else _by_case_and_rank(records)
-        step = "recall by recall" if by_recall else "k by k"
-        for case in cases:
-            mine = [case[name] for name in ours if name in case]
-            rest = {name: case[name] for name in others if name in case}
-            if mine and rest:
-                total += 1
-                won += max(mine) > max(rest.values())
-                for name, value in rest.items():
-                    losers[name] = losers.get(name, 0) + (value >= max(mine))
-        if not total:
-            return UNTESTED
-        worst = [f"{name} {n}" for name, n in sorted(losers.items(), key=lambda i: -i[1]) if n]
-        ahead = f"; ahead of it: {', '.join(worst)}" if worst else ""
-        return enough(won, total, share), (
-            f"The better of {' and '.join(ours)} is ahead of all others in {won} of {total} cases, "
-            f"{step}{needed(share)}{ahead}."
-        )
-
-    return test
+    if most_bits:
+        records = _most_bits(records)
+    wins, ahead = list[bool](), Counter[str]()
+    cases = _by_case_and_recall(records) if by_recall else _by_case_and_rank(records)
+    step = "recall by recall" if by_recall else "k by k"
+    for case in cases:
+        mine = [case[name] for name in ours if name in case]
+        rest = {name: case[name] for name in others if name in case}
+        if mine and rest:
+            wins.append(max(mine) > max(rest.values()))
+            ahead.update(name for name, value in rest.items() if value >= max(mine))
+    if not wins:
+        return UNTESTED
+    listed = ", ".join(f"{name} {n}" for name, n in ahead.most_common())
+    holds, won = counted(wins, share, f"cases, {step}")
+    return holds, (
+        f"The better of {' and '.join(ours)} is ahead of all others in {won}"
+        f"{listed and f'; ahead of it: {listed}'}."
+    )
 
 
-def only_ones_ahead(ours: Sequence[str], others: Sequence[str], of: str) -> Test:
+@parametrized
+def only_ones_ahead(
+    records: Records, ours: Sequence[str], others: Sequence[str], of: str
+) -> Outcome:
     """Test that with the most bits ours, and no others, exceed `of` in mean precision."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        every = _most_bits(records)
-        holds, lines = [], []
-        for group in dict.fromkeys(r.group for r in every):
-            (means,) = _means([r for r in every if r.group == group], _mean_precision).values()
-            gains = {name: value - means[of] for name, value in means.items() if of in means}
-            mine = {name: gains[name] for name in ours if name in gains}
-            rest = {name: gains[name] for name in others if name in gains}
-            if mine:
-                holds.append(min(mine.values()) > 0 and max(rest.values(), default=0.0) <= 0)
-                listed = (f"{name} {gain:+.3f}" for name, gain in {**mine, **rest}.items())
-                lines.append(f"{group}, {every[0].bits} bits: {', '.join(listed)}")
-        if not holds:
-            return UNTESTED
-        return all(holds), f"Mean precision against {of}. {'; '.join(lines)}."
-
-    return test
+    every = _most_bits(records)
+    holds, lines = [], []
+    for group in dict.fromkeys(r.group for r in every):
+        (means,) = _means([r for r in every if r.group == group], _mean_precision).values()
+        gains = {name: value - means[of] for name, value in means.items() if of in means}
+        mine = {name: gains[name] for name in ours if name in gains}
+        rest = {name: gains[name] for name in others if name in gains}
+        if mine:
+            holds.append(min(mine.values()) > 0 and max(rest.values(), default=0.0) <= 0)
+            listed = (f"{name} {gain:+.3f}" for name, gain in {**mine, **rest}.items())
+            lines.append(f"{group}, {every[0].bits} bits: {', '.join(listed)}")
+    if not holds:
+        return UNTESTED
+    return all(holds), f"Mean precision against {of}. {'; '.join(lines)}."
 
 
 SIMILAR = 0.05  # of the loss
 
 
-def end_up_similar(records: Sequence[Record]) -> Outcome:
+def end_up_similar(records: Records) -> Outcome:
     """L of MACquad and MACcut: nearer to each other than quad and cut were, and within SIMILAR."""
     ends = paired(records, "MACquad", "MACcut", lambda r: r.loss)
     starts = {pair.case: pair for pair in paired(records, "quad", "cut", lambda r: r.loss)}
@@ -319,16 +304,15 @@ def end_up_similar(records: Sequence[Record]) -> Outcome:
         return UNTESTED
     after = [abs(pair.a / pair.b - 1) for pair in ends]
     before = [abs(starts[pair.case].a / starts[pair.case].b - 1) for pair in ends]
-    nearer = sum(x < y for x, y in zip(after, before, strict=True))
-    holds = bool(enough(nearer, len(ends), USUALLY) and max(after) <= SIMILAR)
-    return holds, (
+    holds, nearer = counted([x < y for x, y in zip(after, before, strict=True)], USUALLY)
+    return holds and max(after) <= SIMILAR, (
         f"L of the two differs by {np.mean(after):.1%} on average and {max(after):.1%} at most "
         f"(needed: {SIMILAR:.0%}), after {np.mean(before):.1%} between quad and cut; nearer than "
-        f"those in {nearer} of {len(ends)} cases{needed(USUALLY)}."
+        f"those in {nearer}."
     )
 
 
-def start_apart(records: Sequence[Record]) -> Outcome:
+def start_apart(records: Records) -> Outcome:
     """L of quad and cut, where the two MACs start, differs by more than SIMILAR on average."""
     starts = paired(records, "quad", "cut", lambda r: r.loss)
     if not starts:
@@ -343,114 +327,94 @@ def start_apart(records: Sequence[Record]) -> Outcome:
 CLOSE = 0.02  # in precision
 
 
-def close_precision(a: str, b: str) -> Test:
+@parametrized
+def close_precision(records: Records, a: str, b: str) -> Outcome:
     """Precision of the two differs by CLOSE at most, on average over cases and k."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        pairs = at_ranks(records, a, b)
-        if not pairs:
-            return UNTESTED
-        apart = [abs(pair.a - pair.b) for pair in pairs]
-        return bool(np.mean(apart) <= CLOSE), (
-            f"Precision of {a} and {b} differs by {np.mean(apart):.3f} on average (needed: {CLOSE})"
-            f", {max(apart):.3f} at most."
-        )
-
-    return test
+    return _close(f"Precision of {a} and {b}", at_ranks(records, a, b))
 
 
-def trains_faster(a: str, b: str) -> Test:
+def _close(what: str, pairs: Sequence[Pair]) -> Outcome:
+    if not pairs:
+        return UNTESTED
+    apart = [abs(pair.a - pair.b) for pair in pairs]
+    return bool(np.mean(apart) <= CLOSE), (
+        f"{what} differs by {np.mean(apart):.3f} on average (needed: {CLOSE}), {max(apart):.3f} at "
+        "most."
+    )
+
+
+@parametrized
+def trains_faster(records: Records, a: str, b: str) -> Outcome:
     """a trains in less time than b, in all cases."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        pairs = paired(records, a, b, lambda r: r.seconds)
-        if not pairs:
-            return UNTESTED
-        won = sum(pair.a < pair.b for pair in pairs)
-        one, other = (
-            float(np.mean(values)) for values in zip(*[p[1:] for p in pairs], strict=True)
-        )
-        return won == len(pairs), (
-            f"{a} faster than {b} in {won} of {len(pairs)} cases; {one:.1f} s against "
-            f"{other:.1f} s on average."
-        )
-
-    return test
+    pairs = paired(records, a, b, lambda r: r.seconds)
+    if not pairs:
+        return UNTESTED
+    won = sum(pair.a < pair.b for pair in pairs)
+    one, other = (float(np.mean(values)) for values in zip(*[p[1:] for p in pairs], strict=True))
+    return won == len(pairs), (
+        f"{a} faster than {b} in {won} of {len(pairs)} cases; {one:.1f} s against "
+        f"{other:.1f} s on average."
+    )
 
 
-def largest_effective(method: str, share: float = USUALLY) -> Test:
-    """The method has the most effective bits on the base, at this share of the numbers of bits."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        means = _means(records, lambda r: r.effective.get("base", float("nan")))
-        means = {bits: of for bits, of in means.items() if method in of and len(of) > 1}
-        if not means:
-            return UNTESTED
-        won = sum(of[method] >= max(of.values()) for of in means.values())
-        lines = []
-        for bits, of in means.items():
-            best = max((name for name in of if name != method), key=lambda name: of[name])
-            lines.append(f"{bits} bits: {of[method]:.2f}, best other {of[best]:.2f} ({best})")
-        return enough(won, len(means), share), (
-            f"{method} is first in {won} of {len(means)} cases{needed(share)}; {'; '.join(lines)}."
-        )
-
-    return test
+@parametrized
+def largest_effective(records: Records, method: str) -> Outcome:
+    """The method has the most effective bits on the base, at two thirds of the numbers of bits."""
+    means = _means(records, lambda r: r.effective.get("base", float("nan")))
+    means = {bits: of for bits, of in means.items() if method in of and len(of) > 1}
+    if not means:
+        return UNTESTED
+    holds, won = counted([of[method] >= max(of.values()) for of in means.values()], USUALLY)
+    lines = []
+    for bits, of in means.items():
+        best = max((name for name in of if name != method), key=lambda name: of[name])
+        lines.append(f"{bits} bits: {of[method]:.2f}, best other {of[best]:.2f} ({best})")
+    return holds, f"{method} is first in {won}; {'; '.join(lines)}."
 
 
-def low_precision(method: str) -> Test:
+@parametrized
+def low_precision(records: Records, method: str) -> Outcome:
     """The method's mean precision is in the lower half of all, at two thirds of numbers of bits."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        means = _means(records, _mean_precision)
-        ranks = {
-            bits: (sorted(of.values(), reverse=True).index(of[method]) + 1, len(of))
-            for bits, of in means.items()
-            if method in of and len(of) > 1
-        }
-        if not ranks:
-            return UNTESTED
-        low = sum(rank > count / 2 for rank, count in ranks.values())
-        places = ", ".join(f"{r} of {n} at {bits} bits" for bits, (r, n) in ranks.items())
-        return enough(low, len(ranks), USUALLY), f"{method}'s place in precision: {places}."
-
-    return test
+    means = _means(records, _mean_precision)
+    ranks = {
+        bits: (sorted(of.values(), reverse=True).index(of[method]) + 1, len(of))
+        for bits, of in means.items()
+        if method in of and len(of) > 1
+    }
+    if not ranks:
+        return UNTESTED
+    low = sum(rank > count / 2 for rank, count in ranks.values())
+    places = ", ".join(f"{r} of {n} at {bits} bits" for bits, (r, n) in ranks.items())
+    return enough(low, len(ranks), USUALLY), f"{method}'s place in precision: {places}."
 
 
-def more_effective(a: str, b: str, share: float = USUALLY) -> Test:
-    """a has more effective bits than b on the base, in this share of the cases."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        having = [record for record in records if "base" in record.effective]
-        pairs = paired(having, a, b, lambda r: r.effective["base"])
-        if not pairs:
-            return UNTESTED
-        gains = [pair.a - pair.b for pair in pairs]
-        won = sum(gain > 0 for gain in gains)
-        return enough(won, len(pairs), share), (
-            f"{a} has more than {b} in {won} of {len(pairs)} cases{needed(share)}; by "
-            f"{np.mean(gains):+.2f} bits on average, from {min(gains):+.2f} to {max(gains):+.2f}."
-        )
-
-    return test
+@parametrized
+def more_effective(records: Records, a: str, b: str) -> Outcome:
+    """a has more effective bits than b on the base, in two thirds of the cases."""
+    having = [record for record in records if "base" in record.effective]
+    pairs = paired(having, a, b, lambda r: r.effective["base"])
+    if not pairs:
+        return UNTESTED
+    gains = [pair.a - pair.b for pair in pairs]
+    holds, won = counted([gain > 0 for gain in gains], USUALLY)
+    return holds, (
+        f"{a} has more than {b} in {won}; by {np.mean(gains):+.2f} bits on average, from "
+        f"{min(gains):+.2f} to {max(gains):+.2f}."
+    )
 
 
 MIN_CORRELATION = 0.2  # of ranks, that counts
 
 
-def utilization_goes_with_precision(records: Sequence[Record]) -> Outcome:
-    """Rank correlation of effective bits and precision over the methods, on average, >= SOME."""
+def utilization_goes_with_precision(records: Records) -> Outcome:
+    """Mean rank correlation of effective bits and precision over methods >= MIN_CORRELATION."""
     effective = _means(records, lambda r: r.effective.get("base", float("nan")))
     precision = _means(records, _mean_precision)
     correlations = {}
     for bits, of in effective.items():
-        names = sorted(of)
-        if len(names) > 2:
-            ranks = [
-                np.argsort(np.argsort([part[bits][n] for n in names])) - (len(names) - 1) / 2
-                for part in (effective, precision)
-            ]
-            correlations[bits] = float(ranks[0] @ ranks[1] / (ranks[0] @ ranks[0]))
+        if len(of) > 2:
+            both = [of[name] for name in of], [precision[bits][name] for name in of]
+            correlations[bits] = float(spearmanr(*both).statistic)
     if not correlations:
         return UNTESTED
     listed = ", ".join(f"{value:+.2f} at {bits} bits" for bits, value in correlations.items())
@@ -463,7 +427,7 @@ def _mean_precision(record: Record) -> float:
     return float(np.mean(list(record.precision.values())))
 
 
-def _means(records: Sequence[Record], value: Value) -> dict[int, dict[str, float]]:
+def _means(records: Records, value: Value) -> dict[int, dict[str, float]]:
     """The mean of each method over groups and seeds, by number of bits."""
     values_of: dict[int, dict[str, list[float]]] = {}
     for record in records:
@@ -474,7 +438,7 @@ def _means(records: Sequence[Record], value: Value) -> dict[int, dict[str, float
     }
 
 
-def paired(records: Sequence[Record], a: str, b: str, value: Value) -> list[Pair]:
+def paired(records: Records, a: str, b: str, value: Value) -> list[Pair]:
     """Both methods in every case that both were run in; one of a fixed hash function fits any."""
     pairs = []
     kinds = dict.fromkeys(r.hash_function for r in records if r.method in (a, b))
@@ -498,7 +462,7 @@ def paired(records: Sequence[Record], a: str, b: str, value: Value) -> list[Pair
     return pairs
 
 
-def at_ranks(records: Sequence[Record], a: str, b: str) -> list[Pair]:
+def at_ranks(records: Records, a: str, b: str) -> list[Pair]:
     """`paired`, for the precision at every k."""
     compared = []
     for k in sorted({k for record in records for k in record.precision}):
@@ -508,7 +472,7 @@ def at_ranks(records: Sequence[Record], a: str, b: str) -> list[Pair]:
     return compared
 
 
-def _at_recalls(records: Sequence[Record], a: str, b: str) -> list[Pair]:
+def _at_recalls(records: Records, a: str, b: str) -> list[Pair]:
     """`paired`, for the precision at each of RECALLS."""
     having = [record for record in records if record.radius]
     compared = []
@@ -522,33 +486,36 @@ def enough(won: int, total: int, share: float) -> bool:
     return won >= share * total - 1e-9
 
 
-def needed(share: float) -> str:
-    return f" (needed: {WORDS[share]})"
+def counted(agree: Sequence[bool], share: float, of: str = "cases") -> tuple[bool, str]:
+    """Return whether enough of the cases agree, and how many: "3 of 4 cases (needed: all)"."""
+    won = sum(agree)
+    words = f"{won} of {len(agree)} {of} (needed: {WORDS[share]})"
+    return enough(won, len(agree), share), words
 
 
-def mac_runs(records: Sequence[Record]) -> list[Record]:
+def mac_runs(records: Records) -> list[Record]:
     """The runs of MACcut and MACquad, with their steps."""
     return [r for r in records if r.method in ("MACcut", "MACquad") and r.history]
 
 
-def _most_bits(records: Sequence[Record]) -> list[Record]:
+def _most_bits(records: Records) -> list[Record]:
     most = max((record.bits for record in records), default=0)
     return [record for record in records if record.bits == most]
 
 
-def _by_case_and_rank(records: Sequence[Record]) -> list[dict[str, float]]:
+def _by_case_and_rank(records: Records) -> list[dict[str, float]]:
     """Mean precision of every method over its seeds, for each group, number of bits and k."""
     return _by_case(records, lambda record: record.precision)
 
 
-def _by_case_and_recall(records: Sequence[Record]) -> list[dict[str, float]]:
+def _by_case_and_recall(records: Records) -> list[dict[str, float]]:
     """Mean precision of each method, for each group, number of bits and recall."""
     having = [record for record in records if record.radius]
     return _by_case(having, lambda r: {at: precision_at_recall(r, at) for at in RECALLS})
 
 
 def _by_case(
-    records: Sequence[Record], values: Callable[[Record], Mapping[Any, float]]
+    records: Records, values: Callable[[Record], Mapping[Any, float]]
 ) -> list[dict[str, float]]:
     cases: dict[tuple[str, int, Any], dict[str, list[float]]] = {}
     for record in records:

@@ -4,22 +4,21 @@ import traceback
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
+from numpy.typing import ArrayLike
 
 from auxhash.codes import MOST_BITS
 from auxhash.compute import device as devices
-from auxhash.compute.checks import ArgumentError, integer
+from auxhash.compute.checks import ArgumentError
+from auxhash.compute.neighbors import Metric
 from auxhash.compute.words import count
 from auxhash.experiments import datasets, runs
 from auxhash.experiments.cells import Cells, Memory
+from auxhash.experiments.compareneighbors import N_BYTES, compare_neighbors
+from auxhash.experiments.comparison import NONE, ComparedRows, in_turn, several
 from auxhash.experiments.datasets.dataset import Dataset
 from auxhash.experiments.entries import METHODS, Entry, Methods, Shared, entries, in_short, shown
 from auxhash.experiments.runs import PairNumbers
@@ -30,25 +29,15 @@ from auxhash.search.metrics.gpu import MAX_GPU_BITS
 
 OWN = "own"  # the column of a method's own parameters
 FAILED = "failed"  # the column that says why, if any method failed
-NONE = "-"  # in the table, where there is no number
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(ComparedRows):
     """One row per method, number of bits and seed; if the method failed, its row says why.
 
     `own` lists the parameters that a method was given as a hasher and that are neither its class's
     defaults nor what all share. L(h) is the shared loss over the shared pairs in every row.
     """
-
-    rows: list[dict[str, Any]]
-    protocol: dict[str, Any]
-
-    def __str__(self) -> str:
-        console = Console(width=160, record=True, file=StringIO())
-        console.print(self.table())
-        protocol = "\n".join(f"{name}: {value}" for name, value in self.protocol.items())
-        return f"{protocol}\n{console.export_text()}"
 
     def texts(self) -> tuple[list[str], list[list[str]]]:
         """Columns and rows of text: the mean over the seeds of each method and number of bits."""
@@ -65,17 +54,6 @@ class Comparison:
             rows.append([key[0], str(key[1]), *brought, *cells, *([_why(same)] if failed else [])])
         return ["method", "bits", *owned, *measures, *failed], rows
 
-    def table(self) -> Table:
-        """The means over the seeds as a table for the terminal."""
-        columns, rows = self.texts()
-        table = Table()
-        for name in columns:
-            wide = name in ("method", OWN, FAILED)
-            table.add_column(name, overflow="fold" if wide else "ellipsis")
-        for texts in rows:
-            table.add_row(*map(Text, texts))  # as Text: a bracket in it is no markup
-        return table
-
     def at(self, k: Iterable[int]) -> "Comparison":
         """The comparison with precision at these ranks alone."""
         wanted = {f"p@{rank}" for rank in k}
@@ -85,21 +63,16 @@ class Comparison:
         ]
         return Comparison(rows, self.protocol)
 
-    def to_frame(self) -> Any:
-        """The rows as a pandas frame, the protocol in its `attrs`."""
-        import pandas
 
-        frame = pandas.DataFrame(self.rows)
-        frame.attrs = dict(self.protocol)
-        return frame
+RANKS = (100, 500, 1000)  # at which precision is measured
 
 
 def compare(
-    dataset: str | Dataset,
-    methods: Methods = METHODS,
-    bits: int | Iterable[int] = (32,),
+    dataset: str | Dataset | ArrayLike,
+    methods: Methods | None = None,
+    bits: int | Iterable[int] | None = None,
     seeds: int | Iterable[int] = (0,),
-    k: int | Iterable[int] = (100, 500, 1000),
+    k: int | Iterable[int] = RANKS,
     loss: Any = "ksh",
     n_similar: int | None = 100,
     n_dissimilar: int | None = 500,
@@ -107,8 +80,20 @@ def compare(
     n_jobs: int | None = None,
     verbose: int = 1,
     device: devices.DeviceName = "cpu",
-) -> Comparison:
-    """Fit every method at every number of bits with every seed, and measure it.
+    *,
+    y: ArrayLike | None = None,
+    n_bytes: int | Iterable[int] | None = None,
+    queries: ArrayLike | None = None,
+    metric: Metric = "cosine",
+    n_train: int | None = None,
+    n_base: int | None = None,
+    seconds: float | None = None,
+) -> ComparedRows:
+    """Fit every method at every length, and measure what it finds: by labels, or by neighbours.
+
+    With labels (of the data set, or y), methods are measured by precision, at `bits`. Without them,
+    by the share of a query's nearest points in feature space that codes of `n_bytes` find; so are
+    points with labels where `n_bytes` is given.
 
     A method given by name learns under the shared `loss`, `n_similar` and `n_dissimilar`, as far
     as it has such parameters. A hasher keeps every parameter of its own, these three among them;
@@ -119,12 +104,15 @@ def compare(
     labels (or, where there are none, from nearest neighbours). Only a hasher with an `n_similar` or
     `n_dissimilar` of its own gets pairs drawn by its own numbers, with the same seed.
 
+    Ctrl-C raises KeyboardInterrupt: no method that was stopped has a row, or is kept.
+
     Args:
-        dataset: a name that `datasets.load` knows, or a Dataset.
+        dataset: a name that `datasets.load` knows, a Dataset, or points (n, D).
         methods: names (see `auxhash.experiments.entries.METHODS`) or hashers, or a mapping from
             names of your own to either. Hashers of one class are told apart by their
-            parameters, equal ones by a number.
-        bits, seeds: one or several.
+            parameters, equal ones by a number. Without labels, "signs" (one bit per feature), and
+            faiss's "PQ", "OPQ" and "RaBitQ" are names, too.
+        bits, seeds: one or several; 32 bits by default. Without labels, one seed.
         k: ranks at which precision is measured, one or several. Beyond the number of base points
             there is none: the table has a dash there, the rows NaN, and the protocol says so.
         loss: what methods given by name minimise, if they minimise a loss. The column L(h) is
@@ -134,36 +122,108 @@ def compare(
             goes on. None keeps them in memory only.
         device: "cpu", "cuda" or "auto": where methods that can be are trained (MACHash with
             z_step="descent", NeighborHash) and all codes are measured.
+        y: labels (n,) of points.
+        n_bytes: bytes per point, one or several; 4, 8, 16 and 32 by default.
+        queries: points (q, D) to search for; by default, some of the points are held out.
+        metric: "cosine" or "euclidean": which points are near to each other.
+        n_train, n_base: points drawn to learn from, and to search; by default, at most 20,000 and
+            100,000.
+        seconds: without labels, a limit for all methods together: those that are not done are
+            named in the protocol.
 
     Raises ValueError, before anything is trained, for arguments that are wrong.
     """
-    if not isinstance(dataset, (str, Dataset)):
-        raise ArgumentError(f"dataset must be a name or a Dataset, got {type(dataset).__name__}")
+    if isinstance(dataset, str):
+        dataset = datasets.load(dataset)
+    elif not isinstance(dataset, Dataset):
+        if np.ndim(dataset) == 0:
+            kind = type(dataset).__name__
+            raise ArgumentError(f"dataset must be a name, a Dataset or points (n, D), got {kind}")
+        dataset = np.asarray(dataset)
+    if isinstance(dataset, np.ndarray) and y is not None:
+        dataset = datasets.from_arrays(dataset, y=y, n_train=n_train)
+        n_train = None
+    labelled = isinstance(dataset, Dataset) and (dataset.query.y is not None or bits is not None)
+    by_labels: dict[str, Any] = {"k": (k, RANKS), "loss": (loss, "ksh"), "bits": (bits, None)}
+    by_labels |= {"n_similar": (n_similar, 100), "n_dissimilar": (n_dissimilar, 500)}
+    by_neighbors: dict[str, Any] = {"queries": (queries, None), "metric": (metric, "cosine")}
+    by_neighbors |= {"n_train": (n_train, None), "n_base": (n_base, None)}
+    by_neighbors |= {"seconds": (seconds, None)}
+    if labelled and n_bytes is None:
+        assert isinstance(dataset, Dataset)
+        _refuse(by_neighbors, "is for points without labels, or with n_bytes")
+        pairs = loss, n_similar, n_dissimilar
+        lengths = (32,) if bits is None else bits
+        chosen = METHODS if methods is None else methods
+        return compare_labels(
+            dataset, chosen, lengths, seeds, k, *pairs, folder, n_jobs, verbose, device
+        )
+    _refuse(by_labels, "is for labels, and neighbours are compared: give n_bytes, or y")
+    [seed, *more] = several("seeds", seeds, 0)
+    if more:
+        raise ArgumentError(f"seeds must be one where neighbours are compared, got {seeds!r}")
+    return compare_neighbors(
+        dataset,
+        methods,
+        N_BYTES if n_bytes is None else n_bytes,
+        None if queries is None else np.asarray(queries),
+        metric,
+        n_train,
+        n_base,
+        seconds,
+        folder,
+        seed,
+        n_jobs,
+        verbose,
+        device,
+    )
+
+
+def _refuse(arguments: dict[str, tuple[Any, Any]], why: str) -> None:
+    """Raise if an argument is not its default."""
+    for name, (value, default) in arguments.items():
+        if value is not default and not (isinstance(value, (str, int, tuple)) and value == default):
+            raise ArgumentError(f"{name} {why}")
+
+
+def compare_labels(
+    data: Dataset,
+    methods: Methods,
+    bits: int | Iterable[int],
+    seeds: int | Iterable[int],
+    k: int | Iterable[int],
+    loss: Any,
+    n_similar: int | None,
+    n_dissimilar: int | None,
+    folder: str | Path | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 1,
+    device: devices.DeviceName = "cpu",
+) -> Comparison:
+    """Compare methods by the labels of what their codes find; see `compare`."""
     shared = Shared(loss, n_similar, n_dissimilar)
     losses.get(loss)
     on = devices.get(device).name
     chosen = entries(methods, shared)
-    lengths = _several("bits", bits, 1, MAX_GPU_BITS if device == "cuda" else MOST_BITS)
-    every_seed, ranks = _several("seeds", seeds, 0), _several("k", k, 1)
+    lengths = several("bits", bits, 1, MAX_GPU_BITS if device == "cuda" else MOST_BITS)
+    every_seed, ranks = several("seeds", seeds, 0), several("k", k, 1)
     cells = Memory() if folder is None else Cells(folder)
-    data = datasets.load(dataset) if isinstance(dataset, str) else dataset
     mark = runs.data_identity(data)
+    drawn = _Drawn(data, shared.pairs, n_jobs)
+    drawn.turn_to(every_seed[0])
+    known = drawn.of(shared.pairs)
+    losses.curves(loss, np.unique(known.y), lengths[0], known.kind)  # or raise at once
     rows = []
-    jobs = [(seed, b, entry) for seed in every_seed for b in lengths for entry in chosen]
-    description = TextColumn("{task.description}", markup=False)
-    columns = SpinnerColumn(), MofNCompleteColumn(), description, TimeElapsedColumn()
-    with Progress(*columns, disable=not verbose) as bar:
-        task = bar.add_task("", total=len(jobs))
-        drawn = _Drawn(data, shared.pairs, n_jobs)
-        drawn.turn_to(every_seed[0])
-        known = drawn.of(shared.pairs)
-        losses.curves(loss, np.unique(known.y), lengths[0], known.kind)  # or raise at once
-        for seed, b, entry in jobs:
-            bar.update(task, description=f"{entry.name}, {count(b, 'bit')}, seed {seed}")
-            drawn.turn_to(seed)
-            job = _Job(entry, b, seed, data, mark, loss, ranks, n_jobs, on)
-            rows.append(job.row(cells, drawn))
-            bar.advance(task)
+
+    def run(job: _Job) -> None:
+        drawn.turn_to(job.seed)
+        rows.append(job.row(cells, drawn))
+
+    settings = data, mark, loss, ranks, n_jobs, on
+    jobs = [
+        _Job(entry, b, seed, *settings) for seed in every_seed for b in lengths for entry in chosen
+    ]
+    in_turn(jobs, run, verbose)
     return Comparison(rows, _protocol(data, shared, chosen, lengths, every_seed, ranks))
 
 
@@ -201,6 +261,9 @@ class _Job:
     ranks: Sequence[int]
     n_jobs: int | None
     device: Any
+
+    def __str__(self) -> str:
+        return f"{self.entry.name}, {count(self.n_bits, 'bit')}, seed {self.seed}"
 
     def row(self, cells: Cells | Memory, drawn: _Drawn) -> dict[str, Any]:
         """Train unless it was trained before; then measure the codes."""
@@ -290,19 +353,6 @@ def _protocol(
 def _numbers(pairs: PairNumbers) -> str:
     similar, dissimilar = ("all" if number is None else str(number) for number in pairs)
     return f"{similar} similar and {dissimilar} dissimilar"
-
-
-def _several(name: str, values: object, least: int, most: int | None = None) -> tuple[int, ...]:
-    """One whole number or several that differ, as a tuple."""
-    items = (
-        list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
-    )
-    numbers = tuple(integer(name, item, least, most) for item in items)
-    if not numbers:
-        raise ArgumentError(f"{name} must be a whole number or several, got none")
-    if twice := [value for at, value in enumerate(numbers) if value in numbers[:at]]:
-        raise ArgumentError(f"{name} must be given once each, got {twice[0]} twice")
-    return numbers
 
 
 def _why(rows: Sequence[dict[str, Any]]) -> str:

@@ -12,7 +12,7 @@ from auxhash.compute.device import DeviceName
 from auxhash.compute.words import count
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Cells
-from auxhash.experiments.compare import Comparison, compare
+from auxhash.experiments.compare import Comparison, compare_labels
 from auxhash.experiments.datasets.dataset import Dataset
 from auxhash.experiments.entries import Methods, Shared, entries
 from auxhash.experiments.figures.figure import FigureContent, Section, Table
@@ -61,7 +61,7 @@ class Compared:
     ) -> Comparison:
         """Train and measure every method; write a page about it to `output`."""
         with _kept(folder) as kept:
-            every = compare(
+            every = compare_labels(
                 self.data,
                 self.methods,
                 self.bits,

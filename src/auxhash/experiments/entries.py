@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from auxhash.compute.checks import ArgumentError, unknown
 from auxhash.compute.device import DeviceName
+from auxhash.compute.neighbors import Metric
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Configuration
 from auxhash.experiments.runs import PairNumbers
@@ -36,7 +37,12 @@ OURS: dict[str, Callable[[], Hasher]] = {
     "quad": paper.quad,
 }
 METHODS = (*OURS, *baselines.__all__)
-BY_NAME = ("NeighborHash",)  # not among all: it learns from no labels, and takes minutes
+LINEAR, NETWORK = "NeighborHash, linear", "NeighborHash, network"
+BY_NAME = {  # not among all: they learn from no labels, and take minutes
+    "NeighborHash": "network",
+    LINEAR: "linear",
+    NETWORK: "network",
+}
 SET = ("n_bits", "random_state", *PARAMETERS_WITHOUT_EFFECT)
 UNUSED = SET[:2]  # of a hasher's own, which the comparison says it does not use
 MAX_SHOWN = 40  # characters shown of a parameter's value
@@ -52,6 +58,7 @@ class Shared:
     loss: Any = "ksh"
     n_similar: int | None = 100
     n_dissimilar: int | None = 500
+    metric: Metric = "cosine"  # of methods that learn from neighbours
 
     @property
     def pairs(self) -> PairNumbers:
@@ -86,7 +93,7 @@ class Entry:
 def known(name: str) -> Hasher:
     """The method of that name."""
     if name in BY_NAME:
-        return NeighborHash()
+        return NeighborHash(hash_function=BY_NAME[name])
     if name not in METHODS:
         raise unknown("method", name, (*METHODS, *BY_NAME), "a hasher")
     hasher: Hasher = OURS[name]() if name in OURS else getattr(baselines, name)()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.compute.arrays import Numbers
 from auxhash.compute.words import count
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.datasets.dataset import Dataset
@@ -66,26 +67,26 @@ def pictures(title: str, data: Dataset, codes: Mapping[str, Arrays], bits: int) 
     return Gallery(title, shown)
 
 
-def _chosen(data: Dataset) -> NDArray[np.int64]:
+def _chosen(data: Dataset) -> Numbers:
     """The first query of each of a few classes, evenly apart."""
     _, first = np.unique(np.asarray(data.query.y), return_index=True)
-    picked: NDArray[np.int64] = first[np.linspace(0, len(first) - 1, QUERIES).astype(int)]
+    picked: Numbers = first[np.linspace(0, len(first) - 1, QUERIES).astype(int)]
     return picked
 
 
-def _search(codes: Arrays, chosen: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+def _search(codes: Arrays, chosen: Numbers, bits: int) -> Numbers:
     index = HammingIndex(bits)
     index.add(codes["base"])
     return index.search(codes["query"][chosen], FIRST)[1]
 
 
-def _right(data: Dataset, query: int, rows: NDArray[np.int64]) -> list[bool]:
+def _right(data: Dataset, query: int, rows: Numbers) -> list[bool]:
     truth: Any = data.query.y
     labels: Any = data.base.y
     return [bool(labels[row] == truth[query]) for row in rows]
 
 
-def _strip(label: str, points: Any, rows: NDArray[np.int64], right: Sequence[bool]) -> Strip:
+def _strip(label: str, points: Any, rows: Numbers, right: Sequence[bool]) -> Strip:
     images = np.asarray(points.images[rows])
     brightest = int(images.max(initial=1))
     if brightest <= 16:  # the digits of scikit-learn

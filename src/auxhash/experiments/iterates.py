@@ -14,10 +14,10 @@ from auxhash.experiments.claims import (
     UNTESTED,
     USUALLY,
     Outcome,
-    Test,
-    enough,
+    Records,
+    counted,
     mac_runs,
-    needed,
+    parametrized,
 )
 from auxhash.experiments.groups import Record
 from auxhash.experiments.runs import Facts
@@ -31,45 +31,39 @@ def losses(record: Record) -> list[float]:
     return values
 
 
-def iterations(low: int, high: int) -> Test:
+@parametrized
+def iterations(records: Records, low: int, high: int) -> Outcome:
     """MAC stops by itself after low to high iterations."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        macs = mac_runs(records)
-        if not macs:
-            return UNTESTED
-        counts = [len(record.history) - 1 for record in macs]
-        stopped = sum(record.history[-1]["violations"] == 0 for record in macs)
-        holds = all(low <= n <= high for n in counts) and stopped == len(macs)
-        return holds, (
-            f"{min(counts)} to {max(counts)} iterations, {np.mean(counts):.1f} on average; "
-            f"{stopped} of {len(macs)} runs ended with Z = h(X)."
-        )
-
-    return test
+    macs = mac_runs(records)
+    if not macs:
+        return UNTESTED
+    counts = [len(record.history) - 1 for record in macs]
+    stopped = sum(record.history[-1]["violations"] == 0 for record in macs)
+    holds = all(low <= n <= high for n in counts) and stopped == len(macs)
+    return holds, (
+        f"{min(counts)} to {max(counts)} iterations, {np.mean(counts):.1f} on average; "
+        f"{stopped} of {len(macs)} runs ended with Z = h(X)."
+    )
 
 
-def last_below_first(mac: str, two_step: str, share: float = ALWAYS) -> Test:
-    """L(h) of MAC's last iterate is below that of its two-step start, in this share of the runs.
+@parametrized
+def last_below_first(records: Records, mac: str, two_step: str) -> Outcome:
+    """L(h) of MAC's last iterate is below that of its two-step start, in all runs.
 
     Unlike `lower_loss`, it can fail: the lowest L(h), which MAC returns, is never above the start.
     """
-
-    def test(records: Sequence[Record]) -> Outcome:
-        paths = [losses(r) for r in mac_runs(records) if r.method == mac]
-        if not paths:
-            return UNTESTED
-        gains = [(1 - path[-1] / path[0]) * 100 for path in paths]
-        won = sum(gain > 0 for gain in gains)
-        return enough(won, len(gains), share), (
-            f"L of the last iterate of {mac} below {two_step} in {won} of {len(gains)} runs"
-            f"{needed(share)}; by {np.mean(gains):.1f}% on average, {min(gains):.1f}% at worst."
-        )
-
-    return test
+    paths = [losses(r) for r in mac_runs(records) if r.method == mac]
+    if not paths:
+        return UNTESTED
+    gains = [(1 - path[-1] / path[0]) * 100 for path in paths]
+    holds, won = counted([gain > 0 for gain in gains], ALWAYS, "runs")
+    return holds, (
+        f"L of the last iterate of {mac} below {two_step} in {won}; by {np.mean(gains):.1f}% on "
+        f"average, {min(gains):.1f}% at worst."
+    )
 
 
-def progress_at_the_beginning(records: Sequence[Record]) -> Outcome:
+def progress_at_the_beginning(records: Records) -> Outcome:
     """Usually, half of the decrease in L(h) is made in the first half of the iterations."""
     paths = [losses(record) for record in mac_runs(records)]
     paths = [path for path in paths if len(path) > 2 and min(path) < path[0]]
@@ -78,35 +72,34 @@ def progress_at_the_beginning(records: Sequence[Record]) -> Outcome:
     early = [
         (path[0] - min(path[: (len(path) + 1) // 2])) / (path[0] - min(path)) for path in paths
     ]
-    won = sum(share >= 0.5 for share in early)
-    return enough(won, len(early), USUALLY), (
+    holds, won = counted([share >= 0.5 for share in early], USUALLY, "runs")
+    return holds, (
         f"The first half of the iterations makes {np.mean(early):.0%} of the way down on average; "
-        f"half of it or more in {won} of {len(early)} runs{needed(USUALLY)}."
+        f"half of it or more in {won}."
     )
 
 
-def _validated(records: Sequence[Record]) -> list[Record]:
+def _validated(records: Records) -> list[Record]:
     scores = [(r, [step.get("score", np.nan) for step in r.history]) for r in mac_runs(records)]
     return [record for record, values in scores if values and np.isfinite(values).all()]
 
 
-def never_below_the_start(records: Sequence[Record]) -> Outcome:
+def never_below_the_start(records: Records) -> Outcome:
     """Precision of the validation set: that of the last iterate is no lower than at the start."""
     runs = _validated(records)
     if not runs:
         return UNTESTED
     ends = [[s["score"] for s in r.history if s["accepted"]] for r in runs]
     gains = [scores[-1] - scores[0] for scores in ends]
-    won = sum(gain >= 0 for gain in gains)
+    holds, won = counted([gain >= 0 for gain in gains], ALWAYS, "runs")
     ignored = sum(not s["accepted"] for r in runs for s in r.history)
-    return won == len(runs), (
-        f"Not below in {won} of {len(runs)} runs (needed: all); by {np.mean(gains):+.3f} on "
-        f"average, {min(gains):+.3f} at worst; {ignored} of "
-        f"{sum(len(r.history) - 1 for r in runs)} steps were ignored."
+    return holds, (
+        f"Not below in {won}; by {np.mean(gains):+.3f} on average, {min(gains):+.3f} at worst; "
+        f"{ignored} of {sum(len(r.history) - 1 for r in runs)} steps were ignored."
     )
 
 
-def next_mu_works(records: Sequence[Record]) -> Outcome:
+def next_mu_works(records: Records) -> Outcome:
     """Usually, a step that was ignored is followed by one that is not, with h changed."""
     runs = _validated(records)
     after = []
@@ -116,22 +109,18 @@ def next_mu_works(records: Sequence[Record]) -> Outcome:
         after += [later["accepted"] for step, later in pairwise(moving) if not step["accepted"]]
     if not after:
         return UNTESTED
-    return enough(sum(after), len(after), USUALLY), (
-        f"The mu after an ignored one was taken in {sum(after)} of {len(after)} cases"
-        f"{needed(USUALLY)}."
-    )
+    holds, taken = counted(after, USUALLY)
+    return holds, f"The mu after an ignored one was taken in {taken}."
 
 
-def skips_the_rest(records: Sequence[Record]) -> Outcome:
+def skips_the_rest(records: Records) -> Outcome:
     """Usually, from some mu on all steps are ignored, until MAC stops."""
     runs = _validated(records)
     if not runs:
         return UNTESTED
-    last = [[step for step in r.history[1:] if step["violations"]][-1:] for r in runs]
-    won = sum(not step["accepted"] for steps in last for step in steps)
-    return enough(won, len(runs), USUALLY), (
-        f"The last step that changed h was ignored in {won} of {len(runs)} runs{needed(USUALLY)}."
-    )
+    moving = [[step["accepted"] for step in r.history[1:] if step["violations"]] for r in runs]
+    holds, ignored = counted([steps[-1:] == [False] for steps in moving], USUALLY, "runs")
+    return holds, f"The last step that changed h was ignored in {ignored}."
 
 
 def _halves(history: Sequence[Facts], name: str) -> tuple[float, float]:
@@ -141,43 +130,37 @@ def _halves(history: Sequence[Facts], name: str) -> tuple[float, float]:
     return float(sum(values[:middle])), float(sum(values[middle:]))
 
 
-def raises_near_the_end(method: str, share: float = USUALLY) -> Test:
+@parametrized
+def raises_near_the_end(records: Records, method: str) -> Outcome:
     """Updates not taken since they would raise L_P: some, and most in the second half."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        runs = [r for r in mac_runs(records) if r.method == method and len(r.history) > 2]
-        runs = [r for r in runs if "skipped" in r.history[0]]
-        if not runs:
-            return UNTESTED
-        halves = [_halves(record.history, "skipped") for record in runs]
-        won = sum(late > early for early, late in halves)
-        early, late = (float(np.mean([pair[at] for pair in halves])) for at in (0, 1))
-        return enough(won, len(runs), share), (
-            f"More in the second half of the iterations than in the first in {won} of {len(runs)} "
-            f"runs{needed(share)}; {early:.1f} and {late:.1f} bit updates on average."
-        )
-
-    return test
+    runs = [r for r in mac_runs(records) if r.method == method and len(r.history) > 2]
+    runs = [r for r in runs if "skipped" in r.history[0]]
+    if not runs:
+        return UNTESTED
+    halves = [_halves(record.history, "skipped") for record in runs]
+    holds, won = counted([late > early for early, late in halves], USUALLY, "runs")
+    early, late = np.mean(halves, axis=0)
+    return holds, (
+        f"More in the second half of the iterations than in the first in {won}; {early:.1f} and "
+        f"{late:.1f} bit updates on average."
+    )
 
 
-def never_raises(method: str) -> Test:
+@parametrized
+def never_raises(records: Records, method: str) -> Outcome:
     """Test that no bit update of the method had to be skipped because it would raise L_P."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        runs = [r for r in mac_runs(records) if r.method == method]
-        runs = [r for r in runs if "skipped" in r.history[0]]
-        if not runs:
-            return UNTESTED
-        counts = [sum(step["skipped"] for step in record.history) for record in runs]
-        return not any(counts), (
-            f"{sum(counts)} bit updates of {method} would have raised L_P, in "
-            f"{sum(count > 0 for count in counts)} of {len(runs)} runs."
-        )
-
-    return test
+    runs = [r for r in mac_runs(records) if r.method == method]
+    runs = [r for r in runs if "skipped" in r.history[0]]
+    if not runs:
+        return UNTESTED
+    counts = [sum(step["skipped"] for step in record.history) for record in runs]
+    return not any(counts), (
+        f"{sum(counts)} bit updates of {method} would have raised L_P, in "
+        f"{sum(count > 0 for count in counts)} of {len(runs)} runs."
+    )
 
 
-def later_are_faster(records: Sequence[Record]) -> Outcome:
+def later_are_faster(records: Records) -> Outcome:
     """The mean iteration after the two-step solution takes less time than that solution."""
     times = _first_and_later(records)
     if not times:
@@ -190,7 +173,7 @@ def later_are_faster(records: Sequence[Record]) -> Outcome:
     )
 
 
-def cheaper_on_average(records: Sequence[Record]) -> Outcome:
+def cheaper_on_average(records: Records) -> Outcome:
     """Over all runs, the mean iteration takes less time than the mean two-step solution."""
     times = _first_and_later(records)
     if not times:
@@ -205,7 +188,7 @@ def cheaper_on_average(records: Sequence[Record]) -> Outcome:
 COMPARABLE = 3  # times as long, or as short
 
 
-def iterations_like_a_two_step(records: Sequence[Record]) -> Outcome:
+def iterations_like_a_two_step(records: Records) -> Outcome:
     """The mean iteration takes between 1 / COMPARABLE and COMPARABLE times a two-step run."""
     times = _first_and_later(records)
     if not times:
@@ -218,13 +201,13 @@ def iterations_like_a_two_step(records: Sequence[Record]) -> Outcome:
     )
 
 
-def _first_and_later(records: Sequence[Record]) -> list[tuple[float, float]]:
+def _first_and_later(records: Records) -> list[tuple[float, float]]:
     """Seconds of the two-step solution and of the mean iteration after it, of each run."""
     runs = [record.history for record in mac_runs(records) if len(record.history) > 1]
     return [(h[0]["seconds"], float(np.mean([s["seconds"] for s in h[1:]]))) for h in runs]
 
 
-def z_step_dominates(records: Sequence[Record]) -> Outcome:
+def z_step_dominates(records: Records) -> Outcome:
     """Test that the Z step takes more than half of the time of Z and h steps, in every run."""
     runs = [r for r in mac_runs(records) if np.isfinite(r.history[0].get("z_seconds", np.nan))]
     if not runs:
@@ -244,7 +227,7 @@ MINUTES = 2  # the paper's time for an iteration, on a laptop of its day
 FULL_POINTS, FULL_BITS = 10_000, 48  # what that time is for
 
 
-def iteration_in_time(records: Sequence[Record]) -> Outcome:
+def iteration_in_time(records: Records) -> Outcome:
     """An iteration takes no longer than the paper's, at the paper's size."""
     macs = [r for r in mac_runs(records) if r.points >= FULL_POINTS and r.bits >= FULL_BITS]
     if not macs:
@@ -260,7 +243,7 @@ def iteration_in_time(records: Sequence[Record]) -> Outcome:
 FEW_TIMES = 10
 
 
-def few_two_steps(records: Sequence[Record]) -> Outcome:
+def few_two_steps(records: Records) -> Outcome:
     """All of MAC takes as long as FEW_TIMES two-step runs at most."""
     macs = mac_runs(records)
     if not macs:
@@ -275,23 +258,20 @@ def few_two_steps(records: Sequence[Record]) -> Outcome:
 MAX_ITERATIONS = 5  # that finding mu_1 may take
 
 
-def mu_in_a_few_iterations(method: str) -> Test:
+@parametrized
+def mu_in_a_few_iterations(records: Records, method: str) -> Outcome:
     """Test that finding mu_1 takes at most MAX_ITERATIONS, in every run of a method that does."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        runs = [r.history for r in records if r.method == method and len(r.history) > 2]
-        runs = [history for history in runs if "z_seconds" in history[0]]
-        if not runs:
-            return UNTESTED
-        ratios = []
-        for history in runs:
-            rest = [s["seconds"] - s["z_seconds"] - s["h_seconds"] for s in history[1:]]
-            # The first step has the search beside what each of the others has.
-            search = max(0.0, rest[0] - float(np.mean(rest[1:])))
-            ratios.append(search / float(np.mean([s["seconds"] for s in history[2:]])))
-        return max(ratios) <= MAX_ITERATIONS, (
-            f"The search for mu_1 took as long as {np.mean(ratios):.1f} iterations on average, "
-            f"{max(ratios):.1f} at most (needed: {MAX_ITERATIONS})."
-        )
-
-    return test
+    runs = [r.history for r in records if r.method == method and len(r.history) > 2]
+    runs = [history for history in runs if "z_seconds" in history[0]]
+    if not runs:
+        return UNTESTED
+    ratios = []
+    for history in runs:
+        rest = [s["seconds"] - s["z_seconds"] - s["h_seconds"] for s in history[1:]]
+        # The first step has the search beside what each of the others has.
+        search = max(0.0, rest[0] - float(np.mean(rest[1:])))
+        ratios.append(search / float(np.mean([s["seconds"] for s in history[2:]])))
+    return max(ratios) <= MAX_ITERATIONS, (
+        f"The search for mu_1 took as long as {np.mean(ratios):.1f} iterations on average, "
+        f"{max(ratios):.1f} at most (needed: {MAX_ITERATIONS})."
+    )

@@ -3,8 +3,6 @@
 Tests of records, as in `claims`.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from auxhash.experiments.claims import (
@@ -13,58 +11,53 @@ from auxhash.experiments.claims import (
     UNTESTED,
     USUALLY,
     Outcome,
-    Test,
+    Records,
     Value,
-    enough,
+    counted,
     mac_runs,
-    needed,
+    parametrized,
 )
-from auxhash.experiments.groups import Record
 from auxhash.experiments.iterates import losses
 
 Case = tuple[str, int, int, int]  # group, bits, seed, k
 
 
-def larger_gain_for_linear(a: str, b: str, share: float = USUALLY) -> Test:
-    """Precision gained by a over b is larger with linear than with kernel hash functions."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        gains = {kind: _gains(records, a, b, kind) for kind in ("linear", "rbf")}
-        cases = [case for case in gains["linear"] if case in gains["rbf"]]
-        if not cases:
-            return UNTESTED
-        won = sum(gains["linear"][case] > gains["rbf"][case] for case in cases)
-        linear, kernel = (np.mean([gains[kind][case] for case in cases]) for kind in gains)
-        return enough(won, len(cases), share), (
-            f"{a} over {b}: larger for linear in {won} of {len(cases)} cases, k by k"
-            f"{needed(share)}; {linear:+.3f} for linear, {kernel:+.3f} for kernel on average."
-        )
-
-    return test
+@parametrized
+def larger_gain_for_linear(records: Records, a: str, b: str) -> Outcome:
+    """Precision gained by a over b is usually larger with linear than with kernel functions."""
+    gains = {kind: _gains(records, a, b, kind) for kind in ("linear", "rbf")}
+    cases = [case for case in gains["linear"] if case in gains["rbf"]]
+    if not cases:
+        return UNTESTED
+    larger = [gains["linear"][case] > gains["rbf"][case] for case in cases]
+    holds, won = counted(larger, USUALLY, "cases, k by k")
+    linear, kernel = (np.mean([gains[kind][case] for case in cases]) for kind in gains)
+    return holds, (
+        f"{a} over {b}: larger for linear in {won}; {linear:+.3f} for linear, {kernel:+.3f} for "
+        "kernel on average."
+    )
 
 
-def gain_like_a_kernel(a: str, b: str, share: float = OFTEN) -> Test:
-    """Precision that a gains over b, both linear, is at least half of what b gains by a kernel."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        gained = _gains(records, a, b, "linear")
-        kernel = _values(records, b, "rbf")
-        linear = _values(records, b, "linear")
-        cases = [case for case in gained if case in kernel]
-        if not cases:
-            return UNTESTED
-        by_kernel = {case: kernel[case] - linear[case] for case in cases}
-        won = sum(gained[case] > 0 and gained[case] >= by_kernel[case] / 2 for case in cases)
-        return enough(won, len(cases), share), (
-            f"Linear {a} gains at least half of what a kernel gains {b} in {won} of {len(cases)} "
-            f"cases, k by k{needed(share)}; {np.mean([gained[c] for c in cases]):+.3f} "
-            f"against {np.mean(list(by_kernel.values())):+.3f} on average."
-        )
-
-    return test
+@parametrized
+def gain_like_a_kernel(records: Records, a: str, b: str) -> Outcome:
+    """Precision that a gains over b, both linear, is often half of what b gains by a kernel."""
+    gained = _gains(records, a, b, "linear")
+    kernel = _values(records, b, "rbf")
+    linear = _values(records, b, "linear")
+    cases = [case for case in gained if case in kernel]
+    if not cases:
+        return UNTESTED
+    by_kernel = {case: kernel[case] - linear[case] for case in cases}
+    alike = [gained[case] > 0 and gained[case] >= by_kernel[case] / 2 for case in cases]
+    holds, won = counted(alike, OFTEN, "cases, k by k")
+    return holds, (
+        f"Linear {a} gains at least half of what a kernel gains {b} in {won}; "
+        f"{np.mean([gained[c] for c in cases]):+.3f} against "
+        f"{np.mean(list(by_kernel.values())):+.3f} on average."
+    )
 
 
-def free_codes_far_below(records: Sequence[Record]) -> Outcome:
+def free_codes_far_below(records: Records) -> Outcome:
     """E of the free codes below every L(h), by more than MAC gains over cut."""
     macs = [record for record in mac_runs(records) if record.method == "MACcut"]
     if not macs:
@@ -83,7 +76,7 @@ def free_codes_far_below(records: Sequence[Record]) -> Outcome:
     )
 
 
-def kernel_nearer_than_linear(records: Sequence[Record]) -> Outcome:
+def kernel_nearer_than_linear(records: Records) -> Outcome:
     """L(h) is lower with kernel than with linear hash functions, for cut and MACcut."""
     linear, kernel = ([r for r in records if r.hash_function == kind] for kind in ("linear", "rbf"))
     lines, won, total = [], 0, 0
@@ -105,7 +98,7 @@ def kernel_nearer_than_linear(records: Sequence[Record]) -> Outcome:
     )
 
 
-def harder_for_linear(records: Sequence[Record]) -> Outcome:
+def harder_for_linear(records: Records) -> Outcome:
     """The free codes differ from h(X) in more entries with linear than with kernel functions."""
     pairs = _kinds_compared(
         mac_runs(records), "MACcut", "linear", "rbf", lambda r: r.history[0]["violations"]
@@ -120,62 +113,53 @@ def harder_for_linear(records: Sequence[Record]) -> Outcome:
     )
 
 
-def nearer_the_free_codes(flexible: str, kernel: str = "rbf") -> Test:
+@parametrized
+def nearer_the_free_codes(records: Records, flexible: str) -> Outcome:
     """L(h) of cut is lower with the flexible hash function: nearer to that of the free codes."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        pairs = _kinds_compared(records, "cut", flexible, kernel, lambda r: r.loss)
-        if not pairs:
-            return UNTESTED
-        won = sum(more < less for more, less in pairs)
-        ratio = np.mean([more / less for more, less in pairs])
-        return won == len(pairs), (
-            f"L of cut lower with many centres in {won} of {len(pairs)} runs, by "
-            f"{100 * (1 - ratio):.1f}% on average."
-        )
-
-    return test
+    pairs = _kinds_compared(records, "cut", flexible, "rbf", lambda r: r.loss)
+    if not pairs:
+        return UNTESTED
+    won = sum(more < less for more, less in pairs)
+    ratio = np.mean([more / less for more, less in pairs])
+    return won == len(pairs), (
+        f"L of cut lower with many centres in {won} of {len(pairs)} runs, by "
+        f"{100 * (1 - ratio):.1f}% on average."
+    )
 
 
-def generalises_worse(flexible: str, kernel: str = "rbf", share: float = USUALLY) -> Test:
-    """Precision of cut is lower with the flexible hash function, in this share of the cases."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        gained = _gains_by_kind(records, "cut", flexible, kernel)
-        if not gained:
-            return UNTESTED
-        worse = sum(gain < 0 for gain in gained)
-        return enough(worse, len(gained), share), (
-            f"Precision of cut lower with many centres in {worse} of {len(gained)} cases, k by k"
-            f"{needed(share)}; by {np.mean(gained):+.3f} on average."
-        )
-
-    return test
+@parametrized
+def generalises_worse(records: Records, flexible: str) -> Outcome:
+    """Precision of cut is usually lower with the flexible hash function than with a kernel."""
+    gained = _gains_by_kind(records, "cut", flexible, "rbf")
+    if not gained:
+        return UNTESTED
+    holds, worse = counted([gain < 0 for gain in gained], USUALLY, "cases, k by k")
+    return holds, (
+        f"Precision of cut lower with many centres in {worse}; by {np.mean(gained):+.3f} on "
+        "average."
+    )
 
 
 SLOWER = 2  # times
 
 
-def similar_but_slower(one: str, other: str, method: str = "MACcut") -> Test:
-    """Precision with two kinds of hash function within CLOSE; the first takes SLOWER times."""
-
-    def test(records: Sequence[Record]) -> Outcome:
-        gained = _gains_by_kind(records, method, one, other)
-        times = _kinds_compared(records, method, one, other, lambda r: r.seconds)
-        if not gained or not times:
-            return UNTESTED
-        apart, ratio = np.mean(np.abs(gained)), np.mean([x / y for x, y in times])
-        return bool(apart <= CLOSE and ratio >= SLOWER), (
-            f"Precision with {one} differs by {apart:.3f} on average (needed: {CLOSE}), by "
-            f"{np.mean(gained):+.3f} with its sign; it takes {ratio:.1f} times as long (needed: "
-            f"{SLOWER}), {times[0][0]:.1f} s against {times[0][1]:.1f} s."
-        )
-
-    return test
+@parametrized
+def similar_but_slower(records: Records, one: str, other: str) -> Outcome:
+    """Precision of MACcut with two hash functions within CLOSE; the first takes SLOWER times."""
+    gained = _gains_by_kind(records, "MACcut", one, other)
+    times = _kinds_compared(records, "MACcut", one, other, lambda r: r.seconds)
+    if not gained or not times:
+        return UNTESTED
+    apart, ratio = np.mean(np.abs(gained)), np.mean([x / y for x, y in times])
+    return bool(apart <= CLOSE and ratio >= SLOWER), (
+        f"Precision with {one} differs by {apart:.3f} on average (needed: {CLOSE}), by "
+        f"{np.mean(gained):+.3f} with its sign; it takes {ratio:.1f} times as long (needed: "
+        f"{SLOWER}), {times[0][0]:.1f} s against {times[0][1]:.1f} s."
+    )
 
 
 def _kinds_compared(
-    records: Sequence[Record], method: str, one: str, other: str, value: Value
+    records: Records, method: str, one: str, other: str, value: Value
 ) -> list[tuple[float, float]]:
     """A method's values with two kinds of hash function, for every group, bits and seed."""
     values = [
@@ -189,7 +173,7 @@ def _kinds_compared(
     return [(values[0][case], values[1][case]) for case in values[0] if case in values[1]]
 
 
-def _values(records: Sequence[Record], method: str, kind: str) -> dict[Case, float]:
+def _values(records: Records, method: str, kind: str) -> dict[Case, float]:
     return {
         (r.group, r.bits, r.seed, k): value
         for r in records
@@ -198,13 +182,13 @@ def _values(records: Sequence[Record], method: str, kind: str) -> dict[Case, flo
     }
 
 
-def _gains(records: Sequence[Record], a: str, b: str, kind: str) -> dict[Case, float]:
+def _gains(records: Records, a: str, b: str, kind: str) -> dict[Case, float]:
     """Precision of a minus that of b, with one kind of hash function."""
     ours, theirs = (_values(records, method, kind) for method in (a, b))
     return {case: ours[case] - theirs[case] for case in ours if case in theirs}
 
 
-def _gains_by_kind(records: Sequence[Record], method: str, one: str, other: str) -> list[float]:
+def _gains_by_kind(records: Records, method: str, one: str, other: str) -> list[float]:
     """Precision of a method with one kind of hash function minus that with another, k by k."""
     first, second = (_values(records, method, kind) for kind in (one, other))
     return [first[case] - second[case] for case in first if case in second]

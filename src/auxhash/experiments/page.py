@@ -8,7 +8,7 @@ from html import escape
 from importlib.resources import files
 
 from auxhash.experiments.claims import Verdict
-from auxhash.experiments.figures.figure import FigureContent, Section, Table
+from auxhash.experiments.figures.figure import FigureContent, QueryExample, Section, Table
 from auxhash.experiments.figures.styles import COLOURS
 from auxhash.experiments.gallery import Gallery, Strip
 from auxhash.experiments.svg import WIDER, WIDTH, Plot, Series, draw, key, look
@@ -20,7 +20,7 @@ MARKS = {
     "not tested": ("untested", "?"),
     "not judged": ("untested", "\N{EN DASH}"),
 }
-NUMBER = re.compile(r"[-+]?[\d.,]+%?|-|")
+NUMBER = re.compile(r"[-+]?[\d.,]+(%| [kMG]?B)?|-|")
 
 
 def page(name: str, title: str, about: str, content: FigureContent, command: str) -> str:
@@ -32,6 +32,7 @@ def page(name: str, title: str, about: str, content: FigureContent, command: str
         _verdicts(content.verdicts),
         *(_section(section) for section in content.sections),
         *(_gallery(shown) for shown in content.galleries),
+        _examples(content.examples),
         _protocol(content.protocol),
     ]
     style = look() + files("auxhash.experiments").joinpath("page.css").read_text("utf-8")
@@ -157,6 +158,34 @@ def _gallery(shown: Gallery) -> str:
         )
     note = "The first ten retrieved, nearest first; the bar below a picture says right or wrong."
     return f'{head}<p class="note">{note}</p><div class="queries">{"".join(blocks)}</div></section>'
+
+
+def _examples(examples: Sequence[QueryExample]) -> str:
+    """The first query is open; a reader unfolds the others."""
+    blocks = []
+    for at, example in enumerate(examples):
+        lists = "".join(
+            f"<div><h3>{escape(each.label)}</h3><ol>"
+            + "".join(
+                f'<li class="{"right" if right else "wrong"}" title="{escape(text)}">'
+                f"{escape(text)}</li>"
+                for text, right in each.hits
+            )
+            + "</ol></div>"
+            for each in example.lists
+        )
+        opened = "" if at else " open=''"
+        blocks.append(
+            f'<details class="example"{opened}><summary>{escape(example.query)}</summary>'
+            f'<div class="lists">{lists}</div></details>'
+        )
+    if not blocks:
+        return ""
+    note = "The first ten of each list, nearest first; faint ones are not among the true ten."
+    return (
+        f'<section><h2>Queries and what comes first</h2><p class="note">{note}</p>'
+        f"{''.join(blocks)}</section>"
+    )
 
 
 def _strip(strip: Strip, marked: bool = True) -> str:

@@ -5,6 +5,7 @@ A run keeps codes, the model and facts, never features: all measures are compute
 
 import os
 import platform
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -17,18 +18,20 @@ from sklearn.utils.validation import has_fit_parameter
 
 from auxhash.codes import pack, sign, unpack
 from auxhash.compute import clock, context
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.device import DeviceName
 from auxhash.compute.version import __version__
 from auxhash.experiments.cells import Configuration
 from auxhash.experiments.datasets.dataset import Dataset
 from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, AffinityHash
 from auxhash.learn.hasher import Hasher
+from auxhash.learn.training.interrupt import TrainingInterrupted
 from auxhash.mac import affinity, hashfunctions, losses
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.hashfunctions.step import POINTS_PER_CHUNK
 from auxhash.model import modelfile
 from auxhash.model.encoding import Arrays
-from auxhash.model.fitted import NOT_SAVED, stored
+from auxhash.model.fitted import stored
 from auxhash.model.identity import in_words
 from auxhash.search import metrics
 from auxhash.search.metrics import Evaluation
@@ -38,9 +41,6 @@ PairNumbers = tuple[int | None, int | None]  # n_similar and n_dissimilar; None 
 
 PARTS = ("train", "base", "query")
 TWO_STEP = "two-step "  # before a part's name: the codes of the two-step solution MAC started from
-
-# What a fitted method keeps from its training and does not need for encoding.
-TRAINING = ("codes_", "labels_", "affinity_", "history_", "two_step_", "init", "validation")
 
 
 def data_identity(data: Dataset) -> str:
@@ -106,10 +106,11 @@ def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays
     """Fit; return facts, packed codes of train, base and query, and the bytes of a model file.
 
     The two-step codes that MAC started from are kept, too: the two-step method needs no run.
+    Raises KeyboardInterrupt where Ctrl-C stopped the training.
     """
     options = {"affinity": pairs} if learns_from_pairs(hasher) else {}
     began = clock.seconds()
-    hasher.fit(data.train.X, data.train.y, **options)
+    fit(hasher, data.train.X, data.train.y, **options)
     trained = clock.seconds() - began
     points = {name: getattr(data, name).X for name in PARTS}
     began = clock.seconds()
@@ -118,7 +119,7 @@ def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays
     history = [asdict(step) for step in hasher.history_] if isinstance(hasher, AffinityHash) else []
     if len(history) > 1:
         codes |= {TWO_STEP + name: _two_step(hasher, X) for name, X in points.items()}
-    kept, needed = _model(hasher), _model(hasher, TRAINING)
+    kept, needed = _file(hasher)
     if kept is not None:
         codes["model"] = np.frombuffer(kept, np.uint8)
     facts = {
@@ -130,6 +131,15 @@ def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     return facts, codes
+
+
+def fit(hasher: Hasher, *points: Any, **options: Any) -> None:
+    """Fit; raise KeyboardInterrupt after Ctrl-C: what was learnt until then is no result."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainingInterrupted)
+        hasher.fit(*points, **options)
+    if getattr(hasher, "interrupted_", False):
+        raise KeyboardInterrupt
 
 
 def measure(
@@ -167,16 +177,17 @@ def machine() -> str:
     )
 
 
-def _two_step(hasher: AffinityHash, X: NDArray[Any]) -> NDArray[np.uint8]:
+def _two_step(hasher: AffinityHash, X: AnyArray) -> NDArray[np.uint8]:
     h = hasher.two_step_
     chunks = [X[at : at + POINTS_PER_CHUNK] for at in range(0, len(X), POINTS_PER_CHUNK)]
     with context.using(n_jobs=hasher.n_jobs):
         return np.concatenate([pack(sign(hashfunctions.outputs(h, x))) for x in chunks])
 
 
-def _model(hasher: Hasher, without: tuple[str, ...] = NOT_SAVED) -> bytes | None:
-    """A model file's bytes; None if the hasher cannot be saved."""
+def _file(hasher: Hasher) -> tuple[bytes, bytes] | tuple[None, None]:
+    """Bytes of a file of the hasher, and of its model alone; None if it cannot be saved."""
     try:
-        return modelfile.to_bytes(stored(hasher, without))
+        both = stored(hasher), hasher.model_.stored()
     except (TypeError, ImportError):  # a hasher of the user's own; no skops
-        return None
+        return None, None
+    return modelfile.to_bytes(both[0]), modelfile.to_bytes(both[1])

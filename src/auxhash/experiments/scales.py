@@ -158,7 +158,7 @@ SCALES = {scale.name: scale for scale in (PAPER, SMALL, TINY)}
 
 def resolved(scale: Scale) -> Scale:
     """The scale, with the stand-in for SIFT1M if its files are not in the cache."""
-    files = datasets.entry(SIFT).files
-    if scale.descriptors.name != SIFT or (files is not None and files.present()):
+    (files,) = datasets.entry(SIFT).files
+    if scale.descriptors.name != SIFT or files.present():
         return scale
     return replace(scale, descriptors=replace(scale.descriptors, name=STAND_IN))

@@ -10,12 +10,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
+from itertools import pairwise
 
 WIDTH, HEIGHT = 320, 250
 WIDER = {1: 560, 2: 400}  # of plots that are alone in their row, or two
 LEFT, RIGHT, TOP, BOTTOM = 48, 14, 24, 36  # margins
 HEAD = 5  # pixels of an arrow's head
 MARK = 3.2  # radius of a marker
+MAX_TICKS = 6  # of an axis
+MAX_OWN_TICKS, MIN_APART = 7, 16  # values of x that are ticks, and pixels between them
 MAX_MARKS = 14  # along a line; more would hide it
 
 
@@ -123,17 +126,17 @@ def axes(plot: Plot, width: int = WIDTH) -> tuple[Axis, Axis]:
     return across, Axis(bottom, max(y) + room, HEIGHT - BOTTOM, TOP)
 
 
-def ticks(low: float, high: float, log: bool = False, most: int = 6) -> list[float]:
-    """Round numbers between low and high."""
+def ticks(low: float, high: float, log: bool = False) -> list[float]:
+    """Round numbers between low and high, MAX_TICKS at most."""
     if log:
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         every = [m * 10.0**p for p in powers for m in (1, 2, 5) if low <= m * 10.0**p <= high]
         few = [v for v in every if math.log10(v).is_integer()]
-        return every if len(every) <= most else few
+        return every if len(every) <= MAX_TICKS else few
     if high <= low:
         return [low]
-    step = 10.0 ** math.floor(math.log10((high - low) / most))
-    step *= next(m for m in (1, 2, 5, 10) if (high - low) / (m * step) <= most)
+    step = 10.0 ** math.floor(math.log10((high - low) / MAX_TICKS))
+    step *= next(m for m in (1, 2, 5, 10) if (high - low) / (m * step) <= MAX_TICKS)
     first = math.ceil(low / step - 1e-9)
     return [n * step for n in range(first, math.floor(high / step + 1e-9) + 1)]
 
@@ -153,8 +156,7 @@ def _frame(plot: Plot, across: Axis, up: Axis) -> str:
         y = up.place(value)
         parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{right}"/>')
         parts.append(_text(LEFT - 5, y + 3.5, short(value), "end"))
-    places = {x for series in plot.series for x in series.x}
-    for value in places if len(places) == 1 else ticks(across.low, across.high, across.log):
+    for value in _across_ticks(plot, across):
         x = across.place(value)
         parts.append(f'<path class="grid" d="M{x:.1f} {TOP}V{bottom}"/>')
         parts.append(_text(x, bottom + 13, short(value), "middle"))
@@ -167,6 +169,16 @@ def _frame(plot: Plot, across: Axis, up: Axis) -> str:
     )
     parts.append(_text((LEFT + right) / 2, 14, plot.title, "middle", "title"))
     return "".join(parts)
+
+
+def _across_ticks(plot: Plot, across: Axis) -> list[float]:
+    """The values of x themselves where they are few and apart, else round numbers."""
+    places = sorted({x for series in plot.series for x in series.x})
+    at = [across.place(x) for x in places]
+    apart = all(right - left >= MIN_APART for left, right in pairwise(at))
+    if 1 <= len(places) <= MAX_OWN_TICKS and apart:
+        return places
+    return ticks(across.low, across.high, across.log)
 
 
 def _text(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:

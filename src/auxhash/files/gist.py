@@ -8,14 +8,13 @@ row by row. For 32 x 32 grey pictures, 8 + 8 + 4 orientations on a 4 x 4 grid, t
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import scipy.fft
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from auxhash.compute import context, threads
-from auxhash.compute.arrays import Single
+from auxhash.compute.arrays import AnyArray, Single
 
 ORIENTATIONS = (8, 8, 4)  # from the finest scale to the coarsest
 GRID = 4
@@ -131,7 +130,7 @@ def _cells(side: int, grid: int) -> Single:
     return cells
 
 
-def _check(pictures: NDArray[Any], orientations: Sequence[int], grid: int) -> None:
+def _check(pictures: AnyArray, orientations: Sequence[int], grid: int) -> None:
     if pictures.ndim not in (3, 4) or pictures.shape[1] != pictures.shape[2]:
         raise ValueError(
             "images must be of shape (n, side, side) or (n, side, side, channels), "

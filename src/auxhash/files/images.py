@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auxhash.compute import threads
-from auxhash.compute.arrays import AnyArray
+from auxhash.compute.arrays import AnyArray, Single
 from auxhash.compute.words import count
 from auxhash.files.feature import GIST_SIDES
 from auxhash.files.gist import gist
@@ -200,7 +200,7 @@ def gist_feature(side: int, n_jobs: int | None = None) -> ImageFeature:
     eighth of its size, as long as that is no less than `DECODED_SIDES` times the side.
     """
 
-    def function(squares: list[Picture]) -> NDArray[np.float32]:
+    def function(squares: list[Picture]) -> Single:
         return gist(np.stack(squares), n_jobs=n_jobs)
 
     return ImageFeature(f"{GIST}:{side}", function, lambda path: grey_square(path, side))

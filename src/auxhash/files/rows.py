@@ -103,17 +103,16 @@ class Rows:
 def of_file(
     path: str | Path,
     label: str = LABEL,
-    role: str = "features",
     header: HeaderChoice = None,
     id_column: str = report.IDS,
 ) -> Rows:
     """The features of a file; `tables.read_features` says which part of it is taken."""
-    path = checked_path(path, role, FEATURES)
+    path = checked_path(path, "features", FEATURES)
     if path.suffix in TYPES:
         return _of_vectors(path)
     if path.suffix == ".parquet":
         return _of_parquet(path, label, id_column)
-    features = take_features(path, label, role, header, id_column)
+    features = take_features(path, label, "features", header, id_column)
     X = check_features(features.X, str(path))
     n, d = X.shape
     line = report.features_line(path, n, d, X.dtype, features.how)

@@ -15,9 +15,8 @@ from itertools import islice, starmap
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auxhash.compute.arrays import AnyArray
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.files import report
 
 DELIMITERS = ",;\t"
@@ -47,7 +46,7 @@ class Text:
         """The first line, in words: names of the columns, or none."""
         return "line 1 names the columns" if self.header else "no line of names"
 
-    def numbers(self, columns: Sequence[int]) -> NDArray[np.float64]:
+    def numbers(self, columns: Sequence[int]) -> Array:
         """Columns of finite numbers (n, columns)."""
         try:
             X = np.loadtxt(
@@ -67,7 +66,7 @@ class Text:
             raise self._no_number(columns)
         return X
 
-    def points(self, column: int) -> NDArray[np.int64]:
+    def points(self, column: int) -> Numbers:
         """A column of whole numbers, exactly."""
 
         def point(line: int, cell: str) -> int:

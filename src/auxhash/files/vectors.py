@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from auxhash.compute.arrays import AnyArray
 
 TYPES: dict[str, np.dtype[Any]] = {
     ".fvecs": np.dtype("<f4"),
@@ -17,7 +18,7 @@ TYPES: dict[str, np.dtype[Any]] = {
 HEADER = 4  # bytes
 
 
-def read_vectors(path: str | Path, count: int | None = None) -> NDArray[Any]:
+def read_vectors(path: str | Path, count: int | None = None) -> AnyArray:
     """The vectors (n, d) of a file, or its first `count`; the file's ending says of what type.
 
     Raises ValueError where the file is empty, ends inside a vector, or mixes dimensions.
@@ -30,7 +31,7 @@ def read_vectors(path: str | Path, count: int | None = None) -> NDArray[Any]:
     return vectors.astype(vectors.dtype.newbyteorder("="), copy=False)
 
 
-def map_vectors(path: str | Path) -> NDArray[Any]:
+def map_vectors(path: str | Path) -> AnyArray:
     """Records (n,) of `dimension` and `vector`, left on the disk until they are used.
 
     Only the first dimension has been looked at: `check_dimensions` compares the others.
@@ -58,7 +59,7 @@ def map_vectors(path: str | Path) -> NDArray[Any]:
     return records
 
 
-def check_dimensions(path: str | Path, records: NDArray[Any], first: int = 0) -> None:
+def check_dimensions(path: str | Path, records: AnyArray, first: int = 0) -> None:
     """Raise unless all records are of one dimension; `first` is the number of the first."""
     d = records.dtype["vector"].shape[0]
     wrong = np.flatnonzero(records["dimension"] != d)
@@ -70,7 +71,7 @@ def check_dimensions(path: str | Path, records: NDArray[Any], first: int = 0) ->
         )
 
 
-def write_vectors(path: str | Path, vectors: NDArray[Any]) -> None:
+def write_vectors(path: str | Path, vectors: AnyArray) -> None:
     """Store vectors (n, d) in the format that the file's ending names.
 
     .fvecs rounds to float32; whole numbers must be in the range of .bvecs and .ivecs.

@@ -9,5 +9,5 @@ paper          the four methods of the paper as estimators
 choose         settings chosen by validation: `fit --auto`
 baselines/     the methods compared with
 torch/         PyTorch modules as hash functions
-loading, encoder, summary, onnxgraph   saved estimators: load, encode, describe, export
+loading, encoder   saved estimators, and saved models of any version
 """

@@ -14,10 +14,11 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.model_selection import train_test_split
 
 from auxhash.compute import checks, clock, deadline
+from auxhash.compute.arrays import AnyArray, Numbers
 from auxhash.compute.bars import new_bar
 from auxhash.compute.checks import ArgumentError, unknown
 from auxhash.compute.words import count
@@ -49,7 +50,7 @@ class Choice:
 
 
 def choose(
-    X: NDArray[Any],
+    X: AnyArray,
     y: ArrayLike,
     fixed: Parameters | None = None,
     random_state: int = 0,
@@ -98,8 +99,8 @@ class _Search:
 
     def __init__(
         self,
-        X: NDArray[Any],
-        labels: NDArray[Any],
+        X: AnyArray,
+        labels: AnyArray,
         fixed: Parameters,
         seed: int,
         n_jobs: int | None,
@@ -191,7 +192,7 @@ def _stages(fixed: Parameters) -> list[list[Parameters]]:
     ]
 
 
-def _split(n: int, labels: NDArray[Any], seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _split(n: int, labels: AnyArray, seed: int) -> tuple[Numbers, Numbers]:
     """Row numbers to learn from, and those held out."""
     n_held_out = min(MAX_QUERIES, round(HELD_OUT_SHARE * n))
     if not 1 <= n_held_out <= n - 2:

@@ -9,9 +9,9 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import checks, clock, context, deadline
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.bars import new_bar
 from auxhash.compute.neighbors import nearest
 from auxhash.learn.choose import Choice, Parameters, checked, untried_in_words, within
@@ -27,7 +27,7 @@ NEAREST, AMONG = 10, 100
 
 
 def choose_neighbors(
-    X: NDArray[Any],
+    X: AnyArray,
     fixed: Parameters | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
@@ -70,7 +70,7 @@ def choose_neighbors(
     return Choice(chosen, rows, protocol + untried_in_words(untried, seconds))
 
 
-def _split(X: NDArray[Any], seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _split(X: AnyArray, seed: int) -> tuple[AnyArray, AnyArray]:
     """Points to learn from, and points held out."""
     n_held_out = min(MAX_QUERIES, round(HELD_OUT_SHARE * len(X)))
     if not 1 <= n_held_out <= len(X) - 3:
@@ -80,10 +80,7 @@ def _split(X: NDArray[Any], seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _measured(
-    hasher: NeighborHash,
-    train: NDArray[Any],
-    held_out: NDArray[Any],
-    first: bool,
+    hasher: NeighborHash, train: AnyArray, held_out: AnyArray, first: bool
 ) -> dict[str, Any]:
     deadline.check()
     began = clock.seconds()

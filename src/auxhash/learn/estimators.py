@@ -2,13 +2,12 @@
 
 import os
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from auxhash.codes import MOST_BITS, Codes, Packed, as_codes, pack
+from auxhash.codes import MOST_BITS, Codes, as_codes, pack
 from auxhash.compute import checks, context
 from auxhash.compute import device as devices
 from auxhash.compute.random import RandomState, generator
@@ -31,7 +30,6 @@ MEMORY_ADVICE = "learn from fewer points, or from fewer pairs (n_similar, n_diss
 GPU_BYTES_PER_EDGE, GPU_BYTES_PER_BIT = 5, 64  # per end of a pair; per bit of a point
 BYTES_PER_BIT = 130  # per bit of a point, on the processor, as measured
 PARAMETERS_WITHOUT_EFFECT = ("device", "n_jobs", "verbose")  # a run can go on with others
-ADDED_PARAMETERS = {"start": "random"}  # with the value that older checkpoints, without them, had
 
 
 class AffinityHash(Hasher):
@@ -109,7 +107,7 @@ class AffinityHash(Hasher):
             device.check_room(needed, "this training")
         settings = replace(settings, device=device)
         if settings.going_on:
-            these = len(self.codes_) if mark == self.fingerprint_ else 0
+            these = len(self.codes_) if mark == self.data_fingerprint_ else 0
             settings = replace(settings, learnt_from=self._learnt_from() - these)
         # A GPU is used by one thread, with its device and its stream.
         n_jobs = None if device is devices.CPU else 1
@@ -125,7 +123,7 @@ class AffinityHash(Hasher):
         self.codes_ = pack(result.codes)
         self.labels_ = result.labels
         self.n_learnt_ = len(result.codes) + settings.learnt_from
-        self.fingerprint_ = mark
+        self.data_fingerprint_ = mark
         self.interrupted_ = result.interrupted
         if self.interrupted_:
             interrupt.warn(f"iteration {result.history[-1].iteration}", "the best", run_checkpoint)
@@ -173,14 +171,7 @@ class AffinityHash(Hasher):
             name: in_words(value)
             for name, value in parts.items()
             if name not in PARAMETERS_WITHOUT_EFFECT
-            and not (name in ADDED_PARAMETERS and value == ADDED_PARAMETERS[name])
         }
-
-    def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        return hashfunctions.outputs(self.hash_function_, X)
-
-    def _encode(self, points: NDArray[Any], finite: bool = True) -> Packed:
-        return hashfunctions.encoded(self.hash_function_, points, finite)
 
     def _check_parameters(self) -> None:
         check_stored(self)
@@ -193,7 +184,7 @@ class AffinityHash(Hasher):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out `affinity_`: copies for other processes would carry hundreds of megabytes."""
-        state: dict[str, Any] = super().__getstate__()
+        state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "affinity_"}
 
     def __sklearn_tags__(self) -> Any:
@@ -203,6 +194,7 @@ class AffinityHash(Hasher):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class MACHash(AffinityHash):
     """Learn a hash function by minimising an affinity-based loss with auxiliary coordinates.
 
@@ -269,53 +261,28 @@ class MACHash(AffinityHash):
         interrupted_: whether Ctrl-C stopped the training; the model is the best found until then.
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        loss: Any = "ksh",
-        z_step: Any = "descent",
-        hash_function: Any = "linear",
-        n_similar: int | None = 100,
-        n_dissimilar: int | None = 500,
-        mu: float | Literal["auto"] = "auto",
-        alpha: float = 1.4,
-        max_iter: int = 50,
-        max_sweeps: int = 2,
-        penalty: Literal["quadratic", "augmented"] = "quadratic",
-        validation: float | tuple[ArrayLike, ArrayLike] | Validation | None = None,
-        C: float = 100.0,
-        refine: Refine | Literal["auto"] | None = "auto",
-        init: ArrayLike | None = None,
-        start: zstep.Start = "random",
-        tol: float | Literal["auto"] | None = "auto",
-        warm_start: bool = False,
-        device: devices.DeviceName = "cpu",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.loss = loss
-        self.z_step = z_step
-        self.hash_function = hash_function
-        self.n_similar = n_similar
-        self.n_dissimilar = n_dissimilar
-        self.mu = mu
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.max_sweeps = max_sweeps
-        self.penalty = penalty
-        self.validation = validation
-        self.C = C
-        self.refine = refine
-        self.init = init
-        self.start = start
-        self.tol = tol
-        self.warm_start = warm_start
-        self.device = device
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_bits: int = 32
+    loss: Any = "ksh"
+    z_step: Any = "descent"
+    hash_function: Any = "linear"
+    n_similar: int | None = 100
+    n_dissimilar: int | None = 500
+    mu: float | Literal["auto"] = "auto"
+    alpha: float = 1.4
+    max_iter: int = 50
+    max_sweeps: int = 2
+    penalty: Literal["quadratic", "augmented"] = "quadratic"
+    validation: float | tuple[ArrayLike, ArrayLike] | Validation | None = None
+    C: float = 100.0
+    refine: Refine | Literal["auto"] | None = "auto"
+    init: ArrayLike | None = None
+    start: zstep.Start = "random"
+    tol: float | Literal["auto"] | None = "auto"
+    warm_start: bool = False
+    device: devices.DeviceName = "cpu"
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def _settings(self) -> Settings:
         going_on = self._going_on()
@@ -378,8 +345,7 @@ class MACHash(AffinityHash):
             checks.number("tol", self.tol, 0, instead=' or "auto"')
         if not (self.refine in ("auto", None) or isinstance(self.refine, Refine)):
             raise ValueError(f'refine must be "auto", None or a Refine, got {self.refine!r}')
-        if self.penalty not in ("quadratic", "augmented"):
-            raise ValueError(f'penalty must be "quadratic" or "augmented", got {self.penalty!r}')
+        checks.one_of("penalty", self.penalty, ("quadratic", "augmented"))
         checks.one_of("start", self.start, zstep.STARTS)
         zstep.check_start(self.start, zstep.get(self.z_step))
         if self.start != "random" and self.init is not None:
@@ -388,8 +354,7 @@ class MACHash(AffinityHash):
         if validation is not None:
             validation.check_points()
         checks.flag("warm_start", self.warm_start)
-        if self.device not in devices.NAMES:
-            raise checks.unknown("device", self.device, devices.NAMES)
+        checks.one_of("device", self.device, devices.NAMES)
         if self.device == "cuda" and (refusal := self._gpu_refusal()):
             raise ValueError(refusal)
 

@@ -4,7 +4,7 @@ import hashlib
 import os
 import warnings
 from collections.abc import Callable
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -18,9 +18,11 @@ from auxhash.compute import device as devices
 from auxhash.compute.checks import ArgumentError
 from auxhash.learn.training.validation import precision_among
 from auxhash.mac.affinity import Affinity
-from auxhash.mac.hashfunctions import NotFiniteError, decided, is_shared, is_smooth, outputs, packed
-from auxhash.mac.hashfunctions.step import FLOATS, OfChunk
-from auxhash.model import encoding, fitted
+from auxhash.mac.hashfunctions import HashFunction, NotFiniteError, encoded, is_shared
+from auxhash.mac.hashfunctions.step import FLOATS
+from auxhash.model import fitted
+from auxhash.model import points as checked
+from auxhash.model.model import LearntFrom, Model, about_codes
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])  # a method of a hasher
 
@@ -44,7 +46,9 @@ def learning(fit: Fit) -> Fit:
             threads.one_blas_thread(),
             np.errstate(under="ignore"),
         ):
-            return fit(hasher, *args, **kwargs)
+            fitted_hasher = fit(hasher, *args, **kwargs)
+            fitted_hasher.model_  # noqa: B018  made here, so that encoding changes no attribute
+            return fitted_hasher
 
     return cast("Fit", prepared)
 
@@ -52,31 +56,78 @@ def learning(fit: Fit) -> Fit:
 class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Base class: decision_function, transform, encode, score and save.
 
-    A subclass has a parameter `n_bits`, implements `_outputs` and `_check_parameters`, and in `fit`
-    sets `codes_` (the packed codes of the training points), `labels_` (their labels or None) and
-    `fingerprint_`.
+    A subclass has a parameter `n_bits`, implements `_check_parameters`, and in `fit` sets
+    `hash_function_` (or implements `_learnt_function`), `codes_` (the packed codes of the training
+    points), `labels_` (their labels or None) and `data_fingerprint_` (of both).
     """
 
     n_bits: int
     n_jobs: int | None = None
     codes_: Packed
     labels_: NDArray[Any] | None
-    fingerprint_: str
+    data_fingerprint_: str
+    hash_function_: HashFunction
     image_feature_: str  # how X was computed from pictures; set by the caller of fit, if at all
+
+    @cached_property
+    def model_(self) -> Model:
+        """The learnt hash function as a value, which the codes are made by."""
+        check_is_fitted(self)
+        names, n_bits = getattr(self, "feature_names_in_", None), int(self.n_bits)
+        parameters = {
+            name: described(name, value)
+            for name, value in self.get_params(deep=False).items()
+            if name not in ("n_jobs", "verbose")
+        }
+        codes = self.codes_ if isinstance(self.codes_, np.ndarray) else np.empty((0, 1), np.uint8)
+        origin = LearntFrom(
+            type(self).__name__,
+            int(len(self.codes_) or getattr(self, "n_learnt_", 0)),
+            self.data_fingerprint_,
+            parameters,
+            getattr(self, "loss_", None),
+            *about_codes(codes, n_bits),
+            tuple(getattr(self, "expected_recall_", ())),
+        )
+        return Model(
+            self._learnt_function(),
+            n_bits,
+            self.n_features_in_,
+            origin,
+            None if names is None else tuple(names.tolist()),
+            getattr(self, "image_feature_", None),
+            getattr(self, "metric", None),
+            tuple(getattr(self, "prefixes", ())),
+            getattr(self, "tables_", None),
+        )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__.pop("model_", None)  # it is made of the others
+        super().__setattr__(name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "model_"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "fingerprint_" in state:  # as it was called before models had one
+            state = {**state, "data_fingerprint_": state["fingerprint_"]}
+            del state["fingerprint_"]
+        super().__setstate__(state)
+
+    @property
+    def fingerprint_(self) -> str:
+        """The model's fingerprint: codes with the same one can be compared."""
+        return self.model_.fingerprint
 
     @property
     def fingerprint(self) -> str:
-        """Digest of the hash function: codes with the same one can be compared."""
-        check_is_fitted(self)
-        names = ("codes_", "labels_", "history_", "fingerprint_", *fitted.NOT_SAVED)
-        learnt = {name: part for name, part in vars(self).items() if name.endswith("_")}
-        for name in names:
-            learnt.pop(name, None)
-        return encoding.fingerprint(learnt.get("hash_function_", learnt))
+        """`fingerprint_`, as a `Model` calls it, so that either serves where codes are made."""
+        return self.model_.fingerprint
 
-    def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """Real-valued outputs (n, n_bits) for a chunk of checked points."""
-        raise NotImplementedError
+    def _learnt_function(self) -> HashFunction:
+        """Return the hash function that the fitted attributes make up."""
+        return self.hash_function_
 
     def _check_parameters(self) -> None:
         """Raise if a parameter is not valid."""
@@ -87,12 +138,8 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         check_is_fitted(self)
         with context.using(n_jobs=self.n_jobs):
             if not devices.on_processor(X):
-                decisions: NDArray[np.float64] = devices.like(X, decided(*self._on_gpu(X)))
-                return decisions
-            return self._decide(_features(self, X, reset=False))
-
-    def _decide(self, points: NDArray[Any]) -> NDArray[np.float64]:
-        return decided(self._outputs, points)
+                return self.model_.decision_function(X)
+            return self.model_.decide(_features(self, X, reset=False))
 
     def transform(self, X: ArrayLike) -> Codes:
         """Codes (n, n_bits), int8 in {-1, +1}."""
@@ -110,37 +157,13 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         check_is_fitted(self)
         with context.using(n_jobs=self.n_jobs):
             if not devices.on_processor(X):
-                codes: Packed = devices.like(X, packed(*self._on_gpu(X)))
-                return codes
+                return self.model_.encode(X)
+            points = _features(self, X, reset=False, ensure_all_finite=False)
             try:
-                return self._encode(_features(self, X, reset=False, ensure_all_finite=False), False)
+                return encoded(self.model_.hash_function, points, finite=False)
             except NotFiniteError:
                 _features(self, X, reset=False)  # says so in scikit-learn's words
                 raise
-
-    def _on_gpu(self, X: Any) -> tuple[OfChunk, NDArray[Any]]:
-        """Return a function for the outputs of a chunk on the GPU, and X, checked, as CuPy's.
-
-        Without a hash function that a GPU can compute, the processor computes the outputs.
-        """
-        points = devices.native(X)
-        device = devices.of(points)
-        if _takes_any_shape(self) and points.ndim > 2:
-            return lambda chunk: device.put(self._outputs(device.fetch(chunk))), points
-        validate_data(self, np.zeros((1, *points.shape[1:])), reset=False)
-        if not len(points):
-            raise ValueError("X must hold at least one point, got none")
-        if not np.isfinite(points).all():
-            raise ValueError("X must not hold NaN or infinity")
-        h = getattr(self, "hash_function_", None)
-        if h is None or not is_smooth(h) or is_shared(h):
-            return lambda chunk: device.put(self._outputs(device.fetch(chunk))), points
-        there = device.carry(h)
-        return lambda chunk: outputs(there, chunk), points
-
-    def _encode(self, points: NDArray[Any], finite: bool = True) -> Packed:
-        """Packed codes; raises NotFiniteError for points that are not known to be finite."""
-        return packed(self._outputs, points, finite)
 
     def score(self, X: ArrayLike, y: ArrayLike, k: int | None = None) -> float:
         """Precision at k of the queries X, labelled y, against the training points.
@@ -157,13 +180,13 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
             return precision_among(codes, self.codes_, y, self.labels_, k)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file, for `auxhash.load`.
+        """Write the model and the estimator to a file, for `auxhash.load`; `model_.save` the first.
 
-        The file holds the parameters and everything learnt except `affinity_`, `two_step_` and the
-        times in `history_`: equal models give equal files. A parameter that is code (a loss given
-        as a function, a solver) or data (the points of `validation`, the codes of `init`) is stored
-        by name only: the loaded model encodes as this one does, but must be given it again, or
-        another, before it is fitted. A Generator is stored in its current state.
+        The file holds the parameters and everything learnt except `affinity_`, `two_step_`,
+        `held_out_` and the times in `history_`: equal models give equal files. A parameter that is
+        code (a loss given as a function, a solver) or data (the points of `validation`, the codes
+        of `init`) is stored by name only: the loaded model encodes as this one does, but must be
+        given it again, or another, before it is fitted. A Generator is stored in its current state.
 
         scikit-learn classifiers are stored through skops (`auxhash[classifiers]`), except those of
         `hash_function="trees"` and of the baselines' defaults. Less usual ones `load` refuses
@@ -183,6 +206,17 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     @property
     def _n_features_out(self) -> int:
         return int(self.n_bits)
+
+
+def described(name: str, value: Any) -> Any:
+    """Return a parameter without data or code: plain values as they are, others as a text."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, (bool, int, float, str, type(None))):
+        return value
+    if (data := fitted.data_name(name, value)) is not None:
+        return data
+    text = getattr(value, "__qualname__", "") or getattr(value, "name", "") or repr(value)
+    return type(value).__qualname__ if " at 0x" in text else text
 
 
 def fingerprint(X: NDArray[Any], y: NDArray[Any] | None) -> str:
@@ -272,7 +306,14 @@ def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> NDArray[Any]:
     X = devices.fetched(X)
     any_shape = _takes_any_shape(hasher)
     if any_shape and np.ndim(X) > 2:
-        return _of_any_shape(hasher, np.asarray(X), **wanted)
+        pictures = checked.pictures(
+            X, wanted.get("ensure_min_samples", 1), wanted.get("ensure_all_finite", True)
+        )
+        if wanted["reset"]:
+            hasher.n_features_in_ = int(np.prod(pictures.shape[1:]))
+            if hasattr(hasher, "feature_names_in_"):
+                del hasher.feature_names_in_
+        return pictures
     real = isinstance(X, np.ndarray) and X.dtype.kind in "iuf" and X.dtype.itemsize <= 8
     plain = real and not any_shape  # a module would take bytes for pictures
     try:
@@ -288,36 +329,6 @@ def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> NDArray[Any]:
 
 def _takes_any_shape(hasher: Hasher) -> bool:
     return is_shared(getattr(hasher, "hash_function", None))
-
-
-def _of_any_shape(
-    hasher: Hasher,
-    X: NDArray[Any],
-    reset: bool,
-    ensure_min_samples: int = 1,
-    ensure_all_finite: bool = True,
-) -> NDArray[Any]:
-    """Check points of more than one axis each, such as pictures.
-
-    The hash function itself checks that they are of the shape that it was learnt from.
-    """
-    if X.dtype not in (np.uint8, *FLOATS):
-        raise ArgumentError(
-            f"X of shape {X.shape} must be uint8 (pictures), float32 or float64, got {X.dtype}"
-        )
-    if len(X) < ensure_min_samples:
-        raise ArgumentError(f"X must hold at least {ensure_min_samples} points, got {len(X)}")
-    if not X.size:
-        raise ArgumentError(f"X must not be empty, got shape {X.shape}")
-    if X.dtype != np.uint8 and ensure_all_finite:
-        fine = np.isfinite(X).reshape(len(X), -1).all(axis=1)
-        if not fine.all():
-            raise ArgumentError(f"X must be finite; row {int(np.flatnonzero(~fine)[0])} is not")
-    if reset:
-        hasher.n_features_in_ = int(np.prod(X.shape[1:]))
-        if hasattr(hasher, "feature_names_in_"):
-            del hasher.feature_names_in_
-    return X
 
 
 def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | None:

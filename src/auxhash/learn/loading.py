@@ -1,20 +1,22 @@
-"""Load any saved estimator."""
+"""Load any saved estimator or model."""
 
 import os
 from collections.abc import Sequence
 from typing import Any
 
-from auxhash.compute.version import __version__
 from auxhash.learn import baselines, estimators, neighborhash
 from auxhash.learn.hasher import Hasher
 from auxhash.model import modelfile
-from auxhash.model.encoding import class_names, decode
-from auxhash.model.fitted import check_consistent
-from auxhash.model.modelfile import ModelFileError, StoredModel
+from auxhash.model.encoding import decode, parts
+from auxhash.model.fitted import check_consistent, resolved
+from auxhash.model.model import KIND, PART, Model, check_module
+from auxhash.model.modelfile import StoredModel
 
 
-def load(path: str | os.PathLike[str], trusted: Sequence[str] = (), module: Any = None) -> Hasher:
-    """Load the estimator that `save` wrote: same parameters, same codes.
+def load(
+    path: str | os.PathLike[str], trusted: Sequence[str] = (), module: Any = None
+) -> Hasher | Model:
+    """Load what `save` wrote: an estimator, with the same parameters and codes, or a model alone.
 
     Nothing in the file is executed. Its content is checked: checksums, types, shapes, that numbers
     are finite, and that the parts fit together. Of scikit-learn classifiers only what compiled code
@@ -31,17 +33,12 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = (), module: Any 
     Raises ModelFileError for a file that is foreign, damaged, newer than this package or not to
     be trusted; OSError; ImportError where skops is needed but missing.
     """
-    unstored = _unstored_fields(module)
-    model = modelfile.read(path)
-    try:
-        hasher = _hasher(model, trusted, unstored)
-        check_consistent(hasher)
-    except ImportError:
-        raise
-    except Exception as error:  # of any type: parts that do not fit together fail anywhere
-        written = f" (of auxhash {model.package})" if model.package != __version__ else ""
-        raise ModelFileError(f"{path}{written} cannot be loaded: {error}") from error
-    return hasher
+    unstored = {**_unstored_fields(module), "n_jobs": None}
+    stored = modelfile.read(path)
+    with modelfile.reading(path, stored):
+        if stored.kind == KIND:
+            return Model.stored_in(stored, trusted, unstored)
+        return _hasher(stored, trusted, unstored)
 
 
 def _unstored_fields(module: Any) -> dict[str, object]:
@@ -54,24 +51,38 @@ def _unstored_fields(module: Any) -> dict[str, object]:
     return hash_function.unstored()
 
 
-def _hasher(model: StoredModel, trusted: Sequence[str], unstored: dict[str, object]) -> Hasher:
-    if model.kind in baselines.__all__:
-        cls: Any = getattr(baselines, model.kind)
-    elif model.kind in ("MACHash", "TwoStepHash", "EndToEndHash"):
-        cls = getattr(estimators, model.kind)
-    elif model.kind == "NeighborHash":
-        cls = neighborhash.NeighborHash
-    else:
-        raise ValueError(f"it holds {model.kind!r}, which is no estimator of auxhash")
-    if "module" not in unstored and "ModuleHash" in class_names(model.content):
-        raise ValueError(
-            "it holds the weights of a PyTorch module, and not the module itself, which is code: "
-            "give it, as in auxhash.load(path, module=...)"
-        )
-    content = decode(model.content, model.arrays, trusted, unstored=unstored)
-    hasher: Hasher = cls(**content["parameters"])
-    for name, value in content["learnt"].items():
-        if hasattr(cls, name) or name in content["parameters"]:
-            raise ValueError(f"{name} is nothing that {model.kind} learns")
+def _hasher(stored: StoredModel, trusted: Sequence[str], unstored: dict[str, object]) -> Hasher:
+    cls, content = _class(stored.kind), parts(stored.content)
+    check_module(stored, unstored)
+    model, arrays = None, stored.arrays
+    if PART in content:
+        model = Model.stored_in(stored, trusted, unstored)
+        arrays = {name: a for name, a in arrays.items() if not name.startswith(f"{PART}.")}
+        content = {name: part for name, part in content.items() if name != PART}
+    values = decode({"dict": content}, arrays, trusted, unstored=unstored)
+    learnt = values["learnt"]
+    if model is not None:
+        learnt = resolved(learnt, model.hash_function)
+    elif "fingerprint_" in learnt:  # as format 1 called it
+        learnt["data_fingerprint_"] = learnt.pop("fingerprint_")
+    hasher: Hasher = cls(**values["parameters"])
+    for name, value in learnt.items():
+        if hasattr(cls, name) or name in values["parameters"]:
+            raise ValueError(f"{name} is nothing that {stored.kind} learns")
         setattr(hasher, name, value)
+    if model is not None and model.table_function is not None:
+        hasher.tables_ = model.table_function
+    check_consistent(hasher)
+    if model is not None and model.fingerprint != hasher.model_.fingerprint:
+        raise ValueError(f"its model is not that of the {stored.kind} beside it")
     return hasher
+
+
+def _class(kind: str) -> Any:
+    if kind in baselines.__all__:
+        return getattr(baselines, kind)
+    if kind in ("MACHash", "TwoStepHash", "EndToEndHash"):
+        return getattr(estimators, kind)
+    if kind == "NeighborHash":
+        return neighborhash.NeighborHash
+    raise ValueError(f"it holds {kind!r}, which is no estimator of auxhash")

@@ -2,20 +2,29 @@
 
 import os
 import warnings
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from auxhash.codes import MOST_BITS, Packed
+from auxhash.codes import MOST_BITS
 from auxhash.compute import checks
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import Numbers
+from auxhash.compute.arrays import AnyArray, Numbers, Single
 from auxhash.compute.neighbors import METRICS, Metric
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, WARN_BITS
-from auxhash.learn.hasher import Hasher, check_points, fingerprint, kept_labels, learning
-from auxhash.learn.smooth.rank import BATCH_SIZE
+from auxhash.learn.hasher import (
+    Hasher,
+    check_points,
+    check_queries,
+    fingerprint,
+    kept_labels,
+    learning,
+)
 from auxhash.learn.training import checkpoint as checkpoints
 from auxhash.learn.training import interrupt
 from auxhash.learn.training.checkpoint import Checkpoint
@@ -24,15 +33,36 @@ from auxhash.mac import hashfunctions
 from auxhash.mac.hashfunctions import HashFunction, NetworkHash, RadialBasis, Scaled, SVMHash, Unit
 from auxhash.model.fitted import check_stored
 from auxhash.model.identity import in_words
+from auxhash.model.tables import TableFunction
+from auxhash.search.expected import ExpectedRecall
 
 NAMES = ("network", "linear", "rbf")
-N_HIDDEN = 1024  # units of a network
-NETWORK_STEPS, OTHER_STEPS = 5000, 2000  # gradient steps; others learn faster
+QUERY_FUNCTIONS = ("network", "linear")
+OTHER_STEPS = 2000  # gradient steps of what is no network, at most: it learns faster
 MAX_EPOCHS, MIN_STEPS = 400, 500  # rounds over all points at most, but steps at least
 MAX_POINTS_REGULARIZED = 30_000  # up to which a network overfits without dropout and noise
 DROPOUT, NOISE = 0.3, 0.2
 
 
+class Plan(NamedTuple):
+    """Size of a training."""
+
+    n_hidden: int  # units of a network
+    batch: int  # points per step
+    sample: int  # points per step that their neighbours are ranked among
+    n_steps: int
+    table_steps: int  # more steps, where tables are learnt; in proportion to other n_steps
+    joint: bool  # whether codes go on learning in these
+
+
+PLANS = {
+    "fast": Plan(512, 1024, 2048, 1500, 1000, joint=False),
+    "default": Plan(1024, 1024, 4096, 5000, 2500, joint=False),
+    "best": Plan(2048, 4096, 16384, 3000, 3000, joint=True),
+}
+
+
+@dataclass(eq=False, repr=False)
 class NeighborHash(Hasher):
     """Learn codes from points alone, so that the nearest points in feature space rank first.
 
@@ -48,8 +78,15 @@ class NeighborHash(Hasher):
             settings of your own, or an `auxhash.torch.ModuleHash`. X of any shape (pictures) is for
             the last alone; neighbours are then those of the pixels, unless they are given.
         n_neighbors: nearest points, of each point, that are to rank first.
-        n_steps: gradient steps; None takes 5,000 for a network and 2,000 for others; fewer, but at
-            least 500, where they would go over the points more than 400 times.
+        n_steps: gradient steps; None takes those of `quality`, but for what is no network at most
+            2,000, and at least 500 where they would go over the points more than 400 times.
+        query_function: "network" or "linear" learns `tables` of queries, too: a distance that ranks
+            codes better than the Hamming distance does, and needs nothing but the codes from an
+            index. With "linear", it is that of an additive quantiser.
+        prefixes: numbers of bits, multiples of 8 and rising, whose first bits are to be codes of
+            their own: (32, 64) in a code of 128 bits.
+        quality: "fast", "default" or "best": how large a network and how many points per step are.
+            "best" is for a GPU, and takes 20 times as long as "default" on a processor.
         max_points: at most so many of the points, drawn at random, are learnt from; None takes all.
             Their exact neighbours take a time that grows with the square of their number. Beyond
             300,000 points they are approximate: most of them are the nearest.
@@ -62,42 +99,37 @@ class NeighborHash(Hasher):
 
     Attributes:
         hash_function_: the learnt hash function.
+        tables_: the function from queries to tables, or None.
         history_: list of `training.ranking.RankStep`: the rank that a neighbour typically has.
         n_learnt_: points learnt from.
+        held_out_: rows of the points that were not, beyond `max_points`; not saved.
         codes_: packed codes of the points that `fit` was given, in their order.
         device_: where the gradient steps were made, "cpu" or "cuda".
         interrupted_: whether Ctrl-C stopped the training.
     """
 
-    hash_function_: HashFunction
-    history_: list[RankStep]
-    n_learnt_: int
-    device_: str
-    interrupted_: bool
+    n_bits: int = 64
+    metric: Metric = "cosine"
+    hash_function: Any = "network"
+    n_neighbors: int = 10
+    n_steps: int | None = None
+    query_function: str | None = None
+    prefixes: Sequence[int] = ()
+    quality: str = "default"
+    max_points: int | None = 100_000
+    device: devices.DeviceName = "cpu"
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
-    def __init__(
-        self,
-        n_bits: int = 64,
-        metric: Metric = "cosine",
-        hash_function: Any = "network",
-        n_neighbors: int = 10,
-        n_steps: int | None = None,
-        max_points: int | None = 100_000,
-        device: devices.DeviceName = "cpu",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.metric = metric
-        self.hash_function = hash_function
-        self.n_neighbors = n_neighbors
-        self.n_steps = n_steps
-        self.max_points = max_points
-        self.device = device
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    hash_function_: HashFunction = field(init=False)
+    tables_: TableFunction | None = field(init=False)
+    history_: list[RankStep] = field(init=False)
+    n_learnt_: int = field(init=False)
+    held_out_: Numbers = field(init=False)
+    expected_recall_: list[ExpectedRecall] = field(init=False)
+    device_: str = field(init=False)
+    interrupted_: bool = field(init=False)
 
     @learning
     def fit(
@@ -132,8 +164,8 @@ class NeighborHash(Hasher):
 
     def _train(
         self,
-        points: NDArray[Any],
-        labels: NDArray[Any] | None,
+        points: AnyArray,
+        labels: AnyArray | None,
         nearest: Numbers | None,
         run_checkpoint: Checkpoint | None,
     ) -> Self:
@@ -145,27 +177,36 @@ class NeighborHash(Hasher):
         with devices.telling(settings.device, needed, "learn from fewer points (max_points)"):
             result = RankTraining(settings, points, nearest, generators, run_checkpoint).run()
         self.device_ = settings.device.name
-        self.hash_function_ = result.h
+        self.hash_function_, self.tables_ = result.h, result.tables
         self.history_ = result.history
         self.n_learnt_ = result.n_learnt
+        self.held_out_, self.expected_recall_ = result.held_out, []
         self.labels_ = labels
-        self.fingerprint_ = fingerprint(points, labels)
+        self.data_fingerprint_ = fingerprint(points, labels)
         with interrupt.watching() as watch:  # what was learnt is not to be lost now
-            self.codes_ = self._encode(points)
+            self.codes_ = hashfunctions.encoded(result.h, points)
         self.interrupted_ = result.interrupted or watch.pressed
         if self.interrupted_:
             interrupt.warn(f"step {result.history[-1].step}", "what was learnt", run_checkpoint)
         return self
 
+    def tables(self, X: ArrayLike) -> Single:
+        """Return tables (n, ceil(n_bits / 8), 256), for `HammingIndex.search_tables`.
+
+        A code is at the distance tables[i, 0, code[0]] + tables[i, 1, code[1]] + ... of query i.
+        The first p / 8 tables are those of the first p bits, if p is one of `prefixes`.
+        """
+        return replace(self.model_, n_jobs=self.n_jobs).tables(check_queries(self, X))
+
     def _settings(self, n: int) -> RankSettings:
         """Return the settings of a run on n points."""
         if self.max_points is not None:
             n = min(n, int(self.max_points))
-        h = self._hash_function(n)
+        h, plan = self._hash_function(n), PLANS[self.quality]
         n_steps = self.n_steps
         if n_steps is None:
-            max_steps = NETWORK_STEPS if isinstance(h, NetworkHash) else OTHER_STEPS
-            n_steps = max(MIN_STEPS, min(max_steps, MAX_EPOCHS * n // BATCH_SIZE))
+            max_steps = plan.n_steps if isinstance(h, NetworkHash) else OTHER_STEPS
+            n_steps = max(MIN_STEPS, min(plan.n_steps, max_steps, MAX_EPOCHS * n // plan.batch))
         return RankSettings(
             n_bits=int(self.n_bits),
             hash_function=h,
@@ -175,7 +216,30 @@ class NeighborHash(Hasher):
             max_points=None if self.max_points is None else int(self.max_points),
             device=devices.get(self.device, refusal=self._gpu_refusal()),
             verbose=self.verbose,
+            batch=plan.batch,
+            sample=plan.sample,
+            prefixes=self._prefixes(),
+            query_function=self._query_function(h, n),
+            table_steps=-(-plan.table_steps * int(n_steps) // plan.n_steps),
+            joint=plan.joint,
         )
+
+    def _prefixes(self) -> tuple[int, ...]:
+        """Return the numbers of bits that are codes of their own, or () for the whole code."""
+        return (*map(int, self.prefixes), int(self.n_bits)) if len(self.prefixes) else ()
+
+    def _query_function(self, h: HashFunction, n: int) -> SVMHash | NetworkHash | None:
+        """Return the hash function that is to give a query's vector."""
+        if self.query_function is None:
+            return None
+        if not isinstance(h, SVMHash | NetworkHash):
+            raise ValueError(
+                f"query_function is for linear functions, kernels and networks: tables of "
+                f"{type(h).__name__} cannot be learnt; leave it out"
+            )
+        if self.query_function == "linear" or not isinstance(h.map, Scaled | Unit):
+            return h
+        return self._network(n, h.map)
 
     def _gpu_refusal(self) -> str:
         """Return the reason why no GPU of `device` can do this training; "" where one can."""
@@ -195,11 +259,16 @@ class NeighborHash(Hasher):
             return SVMHash(scaled)
         if self.hash_function == "rbf":
             return SVMHash(RadialBasis(scaled=scaled))
+        return self._network(n, scaled)
+
+    def _network(self, n: int, scaled: Scaled | Unit) -> NetworkHash:
+        """Return a network to be learnt from n points."""
         regularized = n <= MAX_POINTS_REGULARIZED
         dropout, noise = (DROPOUT, NOISE) if regularized else (0.0, 0.0)
-        return NetworkHash(N_HIDDEN, decay=0.0, map=scaled, dropout=dropout, noise=noise)
+        n_hidden = PLANS[self.quality].n_hidden
+        return NetworkHash(n_hidden, decay=0.0, map=scaled, dropout=dropout, noise=noise)
 
-    def _in_words(self, points: NDArray[Any], nearest: Numbers | None) -> checkpoints.RunIdentity:
+    def _in_words(self, points: AnyArray, nearest: Numbers | None) -> checkpoints.RunIdentity:
         """Describe everything that the result depends on, each by its name and as a text."""
         parts = {"method": type(self).__name__, "X": points, "neighbors": nearest}
         parts |= self.get_params(deep=False)
@@ -209,12 +278,6 @@ class NeighborHash(Hasher):
             if name not in PARAMETERS_WITHOUT_EFFECT
         }
 
-    def _outputs(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        return hashfunctions.outputs(self.hash_function_, X)
-
-    def _encode(self, points: NDArray[Any], finite: bool = True) -> Packed:
-        return hashfunctions.encoded(self.hash_function_, points, finite)
-
     def _check_parameters(self) -> None:
         check_stored(self)
         checks.integer("n_bits", self.n_bits, 1, MOST_BITS)
@@ -223,15 +286,16 @@ class NeighborHash(Hasher):
             checks.integer("n_steps", self.n_steps, 1)
         if self.max_points is not None:
             checks.integer("max_points", self.max_points, 3)
-        if self.device not in devices.NAMES:
-            raise checks.unknown("device", self.device, devices.NAMES)
+        checks.one_of("device", self.device, devices.NAMES)
+        checks.one_of("quality", self.quality, PLANS)
+        if self.query_function is not None:
+            checks.one_of("query_function", self.query_function, QUERY_FUNCTIONS)
+        _check_prefixes(self.prefixes, int(self.n_bits))
         if self.device == "cuda" and (refusal := self._gpu_refusal()):
             raise ValueError(refusal)
-        if self.metric not in METRICS:
-            raise checks.unknown("metric", self.metric, METRICS)
+        checks.one_of("metric", self.metric, METRICS)
         if isinstance(self.hash_function, str):
-            if self.hash_function not in NAMES:
-                raise checks.unknown("hash_function", self.hash_function, NAMES)
+            checks.one_of("hash_function", self.hash_function, NAMES)
         elif not (
             hashfunctions.is_shared(self.hash_function)
             or hashfunctions.is_started_linearly(self.hash_function)
@@ -254,6 +318,14 @@ def _checked_neighbors(neighbors: ArrayLike, n: int) -> Numbers:
     if (table == np.arange(n)[:, None]).any():
         raise ValueError("neighbors must not hold a point's own row number")
     return table.astype(np.int64)
+
+
+def _check_prefixes(prefixes: Sequence[int], n_bits: int) -> None:
+    bits = [checks.integer("prefixes", each, 8, n_bits - 1) for each in prefixes]
+    if any(each % 8 for each in bits) or any(a >= b for a, b in pairwise(bits)):
+        raise ValueError(
+            f"prefixes must be multiples of 8, rising and below n_bits={n_bits}, got {prefixes!r}"
+        )
 
 
 def _warn_of_cost(b: int) -> None:

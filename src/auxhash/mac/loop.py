@@ -200,12 +200,7 @@ class MAC:
         return Iterate(state, free_loss, free_loss, *took, int(skipped))
 
     def _free_codes(
-        self,
-        problem: Problem,
-        F: Matrix,
-        h: HashFunction,
-        Z: Codes,
-        rng: np.random.Generator,
+        self, problem: Problem, F: Matrix, h: HashFunction, Z: Codes, rng: np.random.Generator
     ) -> ZStep:
         """Run the Z step at mu = 0.
 

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.codes import Words, as_codes, codes_to_words, popcount
+from auxhash.codes import Codes, Words, as_codes, codes_to_words, popcount
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array
-from auxhash.compute.checks import ArgumentError, unknown
+from auxhash.compute.checks import ArgumentError, one_of
 from auxhash.compute.kernels import kernel
 from auxhash.mac.affinity import Affinity, Kind, convert
 
@@ -79,9 +79,7 @@ def get(loss: str | Loss) -> Loss:
     """Return the loss of that name, or the function itself."""
     if callable(loss):
         return loss
-    if not isinstance(loss, str) or loss not in LOSSES:
-        raise unknown("loss", loss, LOSSES, "a function of (d, y, b)")
-    return LOSSES[loss]
+    return LOSSES[one_of("loss", loss, LOSSES, "a function of (d, y, b)")]
 
 
 def reads(loss: Loss) -> Kind:
@@ -167,7 +165,7 @@ def total(codes: ArrayLike, affinity: Affinity, loss: str | Loss) -> float:
     return sum_pairs(Z, affinity, tabulate(affinity, loss, Z.shape[1]))
 
 
-def sum_pairs(Z: NDArray[np.int8], affinity: Affinity, t: LossTable) -> float:
+def sum_pairs(Z: Codes, affinity: Affinity, t: LossTable) -> float:
     """Return L(Z), eq. (10), from a table made by `tabulate`."""
     words = codes_to_words(Z)
 

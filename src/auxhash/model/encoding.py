@@ -22,7 +22,7 @@ what code is run.
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -59,10 +59,37 @@ def encode(value: Any, name: str = "value") -> tuple[Json, Arrays]:
 
 
 def fingerprint(value: Any) -> str:
-    """Return the fingerprint of a value that can be stored, the same on every machine."""
-    coded, arrays = encode(value)
-    described = [json.dumps(coded, sort_keys=True).encode()]
-    return digest(described + [np.ascontiguousarray(arrays[name]).data for name in sorted(arrays)])
+    """Return the fingerprint of a value that can be stored, the same on every machine.
+
+    Of objects, it leaves out the fields in `TRAINING_ONLY`; of arrays, the order in memory.
+    """
+    return digest(_deciding(value))
+
+
+def _deciding(value: Any) -> Iterator[bytes | memoryview]:
+    """Yield, as bytes, all parts of a value that count for its fingerprint."""
+    kind = type(value)
+    if isinstance(value, (list, tuple)) and kind in (list, tuple):
+        value = dict(enumerate(value))
+    elif registered := _registered_name(kind):
+        yield registered.encode()
+        training = getattr(kind, "TRAINING_ONLY", ())
+        names = [name for name in _stored_fields(kind) if name not in training]
+        value = {name: getattr(value, name) for name in names}
+    if isinstance(value, dict):
+        yield f"{len(value)} parts".encode()
+        for name, part in value.items():
+            yield str(name).encode()
+            yield from _deciding(part)
+    elif isinstance(value, np.ndarray) and value.dtype.name in TYPES:
+        yield f"{value.dtype.name} {value.shape}".encode()
+        plain = np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
+        yield plain.reshape(-1).view(np.uint8).data
+    else:
+        coded, arrays = encode(value)
+        yield json.dumps(coded, sort_keys=True).encode()
+        for name in sorted(arrays):
+            yield np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8).data
 
 
 def parts(coded: Json) -> dict[str, Json]:

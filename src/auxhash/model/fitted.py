@@ -6,7 +6,6 @@ scikit-learn's conventions, and on what every `Hasher` has.
 
 import math
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import UnionType
@@ -15,18 +14,19 @@ from typing import Any, get_args, get_origin, get_type_hints
 import numpy as np
 
 from auxhash.compute.registry import register
-from auxhash.files.feature import GIST_SIDES, is_feature
-from auxhash.mac.hashfunctions import with_defaults
+from auxhash.mac.hashfunctions import HashFunction
 from auxhash.model import modelfile
-from auxhash.model.encoding import check, encode, to_trust
+from auxhash.model.encoding import check, decode, encode, parts
+from auxhash.model.model import MAX_FEATURES, write
 from auxhash.model.modelfile import StoredModel
 
-# Fitted attributes: the pairs, which are large and useless without the points; MAC's start.
-NOT_SAVED = ("affinity_", "two_step_")
+# Fitted attributes: pairs and rows, useless without the points; MAC's start; the model
+# with its tables, which has a part of its own.
+NOT_SAVED = ("affinity_", "two_step_", "held_out_", "tables_", "model_")
 # Parameters that can be data, which other people may not want in a file, and as what.
 OF_DATA = {"init": "codes", "validation": "points"}
+HEADER_ALONE = "no array"  # begins so
 TIMES = ("seconds", "z_seconds", "h_seconds")  # fields of a step that models do not hold
-MAX_FEATURES = 1 << 22  # with more, trying a model out would take too much memory
 # Attributes that scikit-learn sets, and whether a value of theirs is valid.
 SKLEARN: dict[str, Callable[[Any], bool]] = {
     "n_features_in_": lambda n: type(n) is int and 1 <= n <= MAX_FEATURES,
@@ -37,6 +37,14 @@ SKLEARN: dict[str, Callable[[Any], bool]] = {
         type(config) is dict and config.get("transform") in (None, "default", "pandas", "polars")
     ),
 }
+
+
+@register("OfModel")
+@dataclass(frozen=True)
+class OfModel:
+    """A fitted attribute that is a part of the model's hash function, by its place, or itself."""
+
+    place: str  # "", "W", "map.points"
 
 
 @register("ByName")
@@ -52,25 +60,19 @@ class ByName:
 
 
 def save(hasher: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator to a model file, unless `load` would refuse it."""
-    model = stored(hasher)
+    """Write a fitted estimator, and its model, to a file, unless `load` would refuse it."""
+    _check_known(hasher)
     try:
         check_consistent(hasher)
     except Exception as error:  # parts that do not fit together can raise anything
         raise ValueError(
-            f"this {model.kind} is not as it was fitted and cannot be saved: {error}"
+            f"this {type(hasher).__name__} is not as it was fitted and cannot be saved: {error}"
         ) from error
-    modelfile.write(path, model)
-    if trusted := sorted(to_trust(model.content, model.arrays)):
-        warnings.warn(
-            f"{os.fspath(path)} holds a scikit-learn estimator that auxhash cannot check; "
-            f"whoever loads it has to say auxhash.load(..., trusted={trusted})",
-            stacklevel=3,
-        )
+    write(path, stored(hasher), stacklevel=4)
 
 
-def stored(hasher: Any, without: tuple[str, ...] = NOT_SAVED) -> StoredModel:
-    """Parameters and fitted attributes of a fitted estimator, except those in `without`."""
+def _check_known(hasher: Any) -> None:
+    """Raise unless it is a fitted estimator of auxhash."""
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(hasher)
@@ -80,19 +82,60 @@ def stored(hasher: Any, without: tuple[str, ...] = NOT_SAVED) -> StoredModel:
             f"{kind.__name__} is a class of your own, which auxhash.load would not know; "
             "only auxhash's estimators can be saved"
         )
+
+
+def stored(hasher: Any) -> StoredModel:
+    """The model of a fitted estimator, its parameters and fitted attributes."""
+    _check_known(hasher)
+    model, kind = hasher.model_, type(hasher).__name__
     parameters = hasher.get_params(deep=False)
-    learnt = {name: value for name, value in vars(hasher).items() if name not in parameters}
+    learnt = {
+        name: _shared(value, model.hash_function)
+        for name, value in vars(hasher).items()
+        if name not in parameters and name not in NOT_SAVED
+    }
     if "history_" in learnt:
         learnt["history_"] = [_without_time(step) for step in learnt["history_"]]
-    content = {
-        "parameters": {name: _to_store(name, value) for name, value in parameters.items()},
-        "learnt": learnt,
+    kept = {name: _to_store(name, value) for name, value in parameters.items()}
+    rest, arrays = encode({"parameters": kept, "learnt": learnt}, kind)
+    value = model.stored()
+    return StoredModel(kind, {"dict": parts(value.content) | parts(rest)}, value.arrays | arrays)
+
+
+def _shared(value: Any, h: HashFunction) -> Any:
+    """Return the place of an attribute in the hash function, if it is a part of it, or itself."""
+    if not (isinstance(value, np.ndarray) or hasattr(value, "__dict__")):
+        return value
+    places = {"": h, **vars(h)}
+    map_parts = getattr(places.get("map"), "__dict__", {})
+    places |= {f"map.{name}": part for name, part in map_parts.items()}
+    return next((OfModel(place) for place, part in places.items() if part is value), value)
+
+
+def resolved(learnt: dict[str, Any], h: HashFunction) -> dict[str, Any]:
+    """Return attributes as they were before `stored`, from the hash function in the file."""
+
+    def at(place: str) -> Any:
+        part: Any = h
+        for name in place.split(".") if place else ():
+            part = vars(part)[name]
+        return part
+
+    return {
+        name: at(value.place) if type(value) is OfModel else value for name, value in learnt.items()
     }
-    for part in content.values():
-        for name in without:
-            part.pop(name, None)
-    coded, arrays = encode(content, kind.__name__)
-    return StoredModel(kind.__name__, coded, arrays)
+
+
+def stored_history(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """Read the steps of the training from a file, without times; none without an estimator."""
+    model = modelfile.read(path, HEADER_ALONE)
+    with modelfile.reading(path, model):
+        content = parts(model.content)
+        coded = parts(content["learnt"]).get("history_", []) if "learnt" in content else []
+        steps = [{name: decode(v, {}) for name, v in step["object"][1].items()} for step in coded]
+        if not all(isinstance(v, (int, float)) for step in steps for v in step.values()):
+            raise ValueError("a step holds what is no number")
+    return [{k: v for k, v in step.items() if k not in TIMES} for step in steps]
 
 
 def _without_time(step: Any) -> Any:
@@ -110,26 +153,12 @@ def check_consistent(hasher: Any) -> None:
     known_parameters = {name: v for name, v in parameters.items() if not isinstance(v, ByName)}
     type(hasher)(**known_parameters)._check_parameters()
     _check_learnt(hasher, set(vars(hasher)) - set(parameters) - set(NOT_SAVED))
-    n_bits = int(hasher.n_bits)
-    for n in (1, 2):  # a part of a wrong shape could be stretched to one of them, not to both
-        with np.errstate(all="ignore"):
-            outputs = hasher._decide(_blank(hasher, n))
-        if outputs.shape == (n, outputs.size // n) and outputs.size != n * n_bits:
-            raise ValueError(f"n_bits is {n_bits}, but it was fitted to {outputs.size // n} bits")
-        if outputs.shape != (n, n_bits) or outputs.dtype != np.float64:
-            raise ValueError(f"its outputs are of shape {outputs.shape} for {n} points")
-    codes, labels = hasher.codes_, hasher.labels_
+    n_bits, codes, labels = int(hasher.n_bits), hasher.codes_, hasher.labels_
     if codes.shape[1:] != (-(-n_bits // 8),) or (codes[:, -1] >> (n_bits - 1) % 8 > 1).any():
         raise ValueError(f"codes_, of shape {codes.shape}, are no codes of {n_bits} bits")
     if labels is not None and len(labels) != len(codes):
         raise ValueError(f"it has {len(labels)} labels for {len(codes)} training points")
-
-
-def _blank(hasher: Any, n: int) -> Any:
-    """n points of zeros; a hash function of pictures knows their shape."""
-    h = getattr(hasher, "hash_function_", None)
-    blank = None if h is None else with_defaults(h).blank(n)
-    return np.zeros((n, hasher.n_features_in_)) if blank is None else blank
+    hasher.model_.check_read()
 
 
 def _check_learnt(hasher: Any, names: set[str]) -> None:
@@ -148,14 +177,6 @@ def _check_learnt(hasher: Any, names: set[str]) -> None:
             is_array = hasattr(value, "shape")
             got = f"{value.dtype} of shape {value.shape}" if is_array else value
             raise ValueError(f"{name} is not right: {got!r}")
-    if names >= {"feature_names_in_"} and len(hasher.feature_names_in_) != hasher.n_features_in_:
-        n = len(hasher.feature_names_in_)
-        raise ValueError(f"it has {n} feature names for {hasher.n_features_in_} features")
-    if "image_feature_" in names and not is_feature(hasher.image_feature_):
-        raise ValueError(
-            f'image_feature_ must be "gist:SIDE" with a side from {GIST_SIDES[0]} to '
-            f'{GIST_SIDES[-1]}, or "module:function", got {hasher.image_feature_!r}'
-        )
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -184,17 +205,23 @@ def _fits(value: Any, hint: Any) -> bool:
     return isinstance(value, hint)
 
 
+def data_name(name: str, value: Any) -> str | None:
+    """Return a name for the value of a parameter that is the user's data; else None."""
+    points = getattr(value, "points", value)  # of a Validation
+    if name not in OF_DATA or not hasattr(points, "__len__"):
+        return None
+    first = points[0] if isinstance(points, tuple) else points
+    return f"{OF_DATA[name]} of shape {np.shape(first)}"
+
+
 def _to_store(name: str, value: Any) -> Any:
     """Return the value of a parameter to store: its name alone, if it is code or the user's data.
 
     Of a scikit-learn classifier, which is cloned for every bit, what it has learnt elsewhere is not
     stored.
     """
-    if name in OF_DATA:
-        points = getattr(value, "points", value)  # of a Validation
-        if hasattr(points, "__len__"):
-            first = points[0] if isinstance(points, tuple) else points
-            return ByName(f"{OF_DATA[name]} of shape {np.shape(first)}")
+    if (data := data_name(name, value)) is not None:
+        return ByName(data)
     if hasattr(value, "get_params") and not isinstance(value, type):
         from sklearn.base import clone
 

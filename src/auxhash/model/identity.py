@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.compute.kernels import names_in
 from auxhash.model.encoding import encode
 
 LONGEST = 60  # characters of the words of a value; longer ones are replaced by a digest
@@ -171,7 +172,7 @@ class _Words:
         name = f"{function.__module__}.{function.__qualname__}"
         if _installed(function.__module__):
             return f"{name} {self.short(brings)}" if any(brings) else name
-        named = sorted(_names(function.__code__) & function.__globals__.keys())
+        named = sorted(names_in(function.__code__) & function.__globals__.keys())
         reached = [(name, self._reached(function, name)) for name in named]
         parts = [function.__code__, brings, reached]
         return f"{function.__qualname__} ({_hex(self.short(parts))[:OF_A_FUNCTION]})"
@@ -181,7 +182,7 @@ class _Words:
         value = function.__globals__[name]
         if not isinstance(value, Module) or _installed(value.__name__):
             return value
-        used = sorted(_names(function.__code__) & vars(value).keys())
+        used = sorted(names_in(function.__code__) & vars(value).keys())
         return [(part, vars(value)[part]) for part in used]
 
     def _code(self, code: CodeType) -> str:
@@ -199,7 +200,7 @@ class _Words:
         if hasattr(value, "get_tree_stats"):  # scikit-learn's search trees count their uses
             parts = [value.get_arrays(), value.__getstate__()[-2:]]  # the metric and the weights
             return f"{kind} {self.short(parts)}"
-        if is_dataclass(value):
+        if is_dataclass(value) and not hasattr(value, "get_params"):  # estimators learn more
             parts = {field.name: getattr(value, field.name, None) for field in fields(value)}
             return f"{kind} {self.short(parts)}"
         try:  # taken apart as for a copy; an estimator, into parameters and what it has learnt
@@ -214,12 +215,6 @@ class _Words:
             return f"{home}.{parts}{of}"
         listed = [list(part) if isinstance(part, Iterator) else part for part in parts]
         return f"{kind} {self.short(listed)}"
-
-
-def _names(code: CodeType) -> set[str]:
-    """The names of globals and attributes in code, and in the code inside it."""
-    inner = [_names(part) for part in code.co_consts if isinstance(part, CodeType)]
-    return set(code.co_names).union(*inner)
 
 
 def _content(cell: Any) -> Any:

@@ -1,29 +1,40 @@
 """The model file: a safetensors file whose metadata says, in JSON, what its arrays are.
 
-    "auxhash": {"format": 1, "kind": "MACHash", "package": "0.1.0", "content": ..., "sha256": "..."}
+    "auxhash": {"format": 2, "kind": "MACHash", "package": "0.1.0", "content": ...,
+                "arrays": {"model.hash_function.W": "...", ...}, "sha256": "..."}
 
-`content` is a value, encoded by `encoding`. The checksum covers every other field and the name,
-type, shape and bytes of every array. Reading executes nothing from the file, and refuses a file
-that is not whole; its peak of memory is twice the file's own size, whatever the header says.
-Writing takes twice that size beside the model.
+`content` is a value, encoded by `encoding`. `arrays` has a checksum of the name, type, shape and
+bytes of each array, and `sha256` covers all other fields: so some arrays can be read, and checked,
+without the others. In format 1 a single checksum covers all. Reading executes nothing from the
+file, and refuses a file that is damaged; its peak of memory is twice the file's own size, whatever
+the header says. Writing takes twice that size beside the model.
 """
 
 import hashlib
 import json
+import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auxhash.compute.version import __version__
 from auxhash.files.writing import check_regular, writing
 from auxhash.model.encoding import Arrays, Json
 
-FORMAT = 1
+FORMAT = 2
 KEY = "auxhash"
 LENGTH = 8  # bytes that say how long the header is
 MAX_HEADER_BYTES = 1 << 26
+TYPES = {  # of arrays, as safetensors names them
+    "BOOL": "?",
+    **{f"F{8 * n}": f"<f{n}" for n in (2, 4, 8)},
+    **{f"{kind}{8 * n}": f"<{kind.lower()}{n}" for kind in "IU" for n in (1, 2, 4, 8)},
+}
 
 
 class ModelFileError(ValueError):
@@ -53,8 +64,9 @@ def to_bytes(model: StoredModel) -> bytes:
         "kind": model.kind,
         "package": model.package,
         "content": model.content,
+        "arrays": {name: _sum({}, {name: model.arrays[name]}) for name in sorted(model.arrays)},
     }
-    header = json.dumps({**fields, "sha256": _sum(fields, model.arrays)}, allow_nan=False)
+    header = json.dumps({**fields, "sha256": _sum(fields, {})}, allow_nan=False)
     # One entry only: safetensors writes several entries of the metadata in arbitrary order.
     data: bytes = save(model.arrays, metadata={KEY: header})
     length = int.from_bytes(data[:LENGTH], "little")
@@ -66,8 +78,8 @@ def to_bytes(model: StoredModel) -> bytes:
     return data
 
 
-def read(path: str | os.PathLike[str]) -> StoredModel:
-    """Read a model file.
+def read(path: str | os.PathLike[str], part: str = "") -> StoredModel:
+    """Read a model file; of its arrays, from format 2 on, those whose names begin with `part`.
 
     Raises ModelFileError for a file that is foreign, truncated, damaged or of a newer format, and
     OSError where it cannot be opened.
@@ -77,21 +89,46 @@ def read(path: str | os.PathLike[str]) -> StoredModel:
         size = os.fstat(file.fileno()).st_size
         start, header = _read_header(file, size, path)
         fields = _read_fields(header, path)
-        _check_size(header, size - len(start), path)
-        data = start + file.read(size - len(start))
-    arrays = _read_arrays(data, path)
-    stated = fields.pop("sha256", None)
-    if _sum(fields, arrays) != stated:
+        places = _places(header, size - start, path)
+        wanted = [name for name in places if fields["format"] == 1 or name.startswith(part)]
+        try:
+            arrays = {name: _read_array(file, start, places[name]) for name in wanted}
+        except (ValueError, OverflowError) as error:  # a shape beyond all arrays
+            raise ModelFileError(f"{path} is damaged: {error}") from error
+    if not _is_right(fields, arrays, set(places)):
         raise ModelFileError(f"{path} is damaged: its content does not match its checksum")
     if not all(isinstance(fields.get(name), str) for name in ("kind", "package")):
         raise ModelFileError(f"{path} does not say what it holds")
     return StoredModel(fields["kind"], fields.get("content"), arrays, fields["package"])
 
 
+@contextmanager
+def reading(path: str | os.PathLike[str], model: StoredModel) -> Iterator[None]:
+    """Turn errors, of whatever type, of making something of a file into a ModelFileError."""
+    try:
+        yield
+    except (ImportError, ModelFileError):
+        raise
+    except Exception as error:  # parts that do not fit together fail anywhere
+        written = f" (of auxhash {model.package})" if model.package != __version__ else ""
+        raise ModelFileError(f"{path}{written} cannot be loaded: {error}") from error
+
+
+def _is_right(fields: dict[str, Json], arrays: Arrays, names: set[str]) -> bool:
+    """Compare the checksums with those of the fields and of the arrays that were read."""
+    rest = {name: value for name, value in fields.items() if name != "sha256"}
+    if fields["format"] == 1:
+        return _sum(rest, arrays) == fields.get("sha256")
+    sums = fields.get("arrays")
+    if _sum(rest, {}) != fields.get("sha256") or not isinstance(sums, dict) or {*sums} != names:
+        return False
+    return all(_sum({}, {name: array}) == sums[name] for name, array in arrays.items())
+
+
 def _read_header(
     file: BinaryIO, size: int, path: str | os.PathLike[str]
-) -> tuple[bytes, dict[str, Json]]:
-    """Read the first bytes of the file, up to the arrays, and parse the JSON in them."""
+) -> tuple[int, dict[str, Json]]:
+    """Read the first bytes of the file, up to the arrays; return their number and their JSON."""
     start = file.read(LENGTH + 1)
     if not start:
         raise ModelFileError(f"{path} is empty")
@@ -107,7 +144,7 @@ def _read_header(
         header = _parsed(start[LENGTH:])
     except ValueError as error:
         raise ModelFileError(f"{path} has a damaged header ({error})") from error
-    return start, header
+    return len(start), header
 
 
 def _read_fields(header: dict[str, Json], path: str | os.PathLike[str]) -> dict[str, Json]:
@@ -132,30 +169,54 @@ def _read_fields(header: dict[str, Json], path: str | os.PathLike[str]) -> dict[
     return fields
 
 
-def _check_size(header: dict[str, Json], actual: int, path: str | os.PathLike[str]) -> None:
-    """Raise unless the arrays take all the bytes that follow the header, and no more."""
-    try:
-        ends = [part["data_offsets"][1] for name, part in header.items() if name != "__metadata__"]
-        expected = max(ends, default=0)
-        short = expected > actual
-    except (TypeError, KeyError, IndexError) as error:
-        raise ModelFileError(f"{path} has a damaged header (an array without a place)") from error
+class _Place(NamedTuple):
+    """Type and shape of an array, and its first byte, counted from the end of the header."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + math.prod(self.shape) * self.dtype.itemsize
+
+
+def _places(
+    header: dict[str, Json], actual: int, path: str | os.PathLike[str]
+) -> dict[str, _Place]:
+    """Read where the arrays are; raise unless they fill the bytes that follow the header."""
+    places = {}
+    for name, part in header.items():
+        if name == "__metadata__":
+            continue
+        try:
+            dtype, shape, (start, end) = (part[key] for key in ("dtype", "shape", "data_offsets"))
+            place = _Place(np.dtype(TYPES[dtype]), tuple(shape), start)
+            numbers = [*shape, start, end]
+            fine = all(type(n) is int and n >= 0 for n in numbers) and place.end == end
+        except (TypeError, KeyError, ValueError) as error:
+            raise ModelFileError(f"{path} has a damaged header (an array with no place)") from error
+        if not fine:
+            raise ModelFileError(f"{path} has a damaged header (an array in a wrong place)")
+        places[name] = place
+    expected = max((place.end for place in places.values()), default=0)
     if expected != actual:
-        what = "truncated" if short else "damaged"
+        what = "truncated" if expected > actual else "damaged"
         raise ModelFileError(
             f"{path} is {what}: its arrays take {expected} bytes, and {actual} are there"
         )
+    before = 0
+    for place in sorted(places.values(), key=lambda place: (place.start, place.end)):
+        if place.start != before:
+            raise ModelFileError(f"{path} is damaged: its arrays overlap, or leave gaps")
+        before = place.end
+    return places
 
 
-def _read_arrays(data: bytes, path: str | os.PathLike[str]) -> Arrays:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    try:
-        arrays: Arrays = load(data)
-    except (SafetensorError, KeyError, ValueError, OverflowError) as error:
-        raise ModelFileError(f"{path} is damaged: {error}") from error
-    return arrays
+def _read_array(file: BinaryIO, start: int, place: _Place) -> NDArray[Any]:
+    file.seek(start + place.start)
+    data = file.read(place.end - place.start)
+    return np.frombuffer(data, place.dtype).reshape(place.shape)
 
 
 def _parsed(text: str | bytes) -> dict[str, Json]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auxhash.codes import Packed, pack, unpack
+from auxhash.compute.arrays import Numbers
 from auxhash.search.index.hamming import HammingIndex
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -31,7 +32,7 @@ class Searchable(Protocol):
     n_bits: int
 
     @property
-    def ids(self) -> NDArray[np.int64]: ...
+    def ids(self) -> Numbers: ...
 
     def codes(self, ids: ArrayLike) -> Packed: ...
 

@@ -23,7 +23,7 @@ REASONS = {
     403: "The Host or Origin header is of another site.",
     404: "There is no such point.",
     408: "The request did not arrive in time.",
-    409: "A point has no vector, or one of another length.",
+    409: "A point has no vector, or one of another length; or codes are another model's.",
     413: "The request is too large.",
     422: "The request is wrong, or asks for too much.",
     429: "Too many requests; Retry-After says when to come again.",
@@ -84,7 +84,7 @@ def router(
     @routes.put(
         "/points",
         response_model=schemas.Upserted,
-        responses=errors(400, 422),
+        responses=errors(400, 409, 422),
         tags=["points"],
         openapi_extra=body(known.upsert),
     )
@@ -94,7 +94,9 @@ def router(
         When the response comes, they are committed.
         """
         return await respond_to_body(
-            known.upsert, request, lambda s, content: {"upserted": s.upsert(content.points)}
+            known.upsert,
+            request,
+            lambda s, content: {"upserted": s.upsert(content.points, content.fingerprint)},
         )
 
     @routes.post(

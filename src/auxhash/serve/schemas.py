@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from auxhash.compute.checks import LARGEST_ID
+from auxhash.compute.fingerprint import DIGITS
 from auxhash.serve.limits import Limits
 from auxhash.stores.points import MAX_TEXT
 
@@ -64,6 +65,11 @@ Code = Annotated[
     Field(description="Packed code in hexadecimal: bit k of it is bit k % 8 of byte k // 8."),
 ]
 ImageFile = Annotated[str, Field(min_length=1, description="A PNG or JPEG file in base64.")]
+Fingerprint = Annotated[
+    str,
+    StringConstraints(pattern=f"^[0-9a-f]{{{DIGITS}}}$"),
+    Field(description="Of the model that made the codes; compared with the store's."),
+]
 FilterValue = (
     Annotated[str, Field(strict=True, max_length=MAX_TEXT)]
     | Annotated[bool, Field(strict=True)]
@@ -104,6 +110,7 @@ class GivenPoint(Strict):
 
 class Upsert(Strict):
     points: list[GivenPoint]
+    fingerprint: Fingerprint | None = None
 
     model_config = ConfigDict(
         extra="forbid",
@@ -168,6 +175,7 @@ class Queries(Strict):
     ) = None
     filter: Filter | None = None
     with_payload: Annotated[bool, Field(strict=True)] = False
+    fingerprint: Fingerprint | None = None
 
     model_config = ConfigDict(
         extra="forbid",
@@ -190,6 +198,8 @@ class Queries(Strict):
             raise ValueError("a limit belongs to a radius; k says how many are wanted")
         if self.rerank is not None and self.codes is not None:
             raise ValueError("codes cannot be re-ranked: give vectors, images or ids")
+        if self.fingerprint is not None and self.codes is None:
+            raise ValueError("a fingerprint is that of codes: leave it out")
         return self
 
 
@@ -274,6 +284,14 @@ class Info(BaseModel):
     points: Annotated[int, Field(ge=0)]
     n_bits: int
     n_features: Annotated[int | None, Field(description="Of vectors; null without a model.")]
+    model: Annotated[str | None, Field(description="Fingerprint of the model.")]
+    made_by: Annotated[
+        str | None, Field(description="Fingerprint of the model of the codes; null if unknown.")
+    ]
+    learnt: Annotated[
+        dict[str, Any] | None,
+        Field(description="Method, points and digest of the data of the model in use, if known."),
+    ]
     images: Annotated[bool, Field(description="Whether queries may be images.")]
     keeps_points: Annotated[bool, Field(description="Whether vectors and payloads are kept.")]
     limits: dict[str, int]

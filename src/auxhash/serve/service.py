@@ -13,13 +13,14 @@ import numpy as np
 from auxhash.codes import Packed, as_packed, n_bytes
 from auxhash.compute import deadline
 from auxhash.compute.arrays import Array
+from auxhash.compute.fingerprint import OtherModelError
 from auxhash.compute.version import __version__
 from auxhash.search.index.state import first_twice
 from auxhash.serve.hits import Neighbours, Pairs, Payloads, to_json
 from auxhash.serve.limits import Limits
 from auxhash.serve.refused import RefusedError, invalid, unavailable
 from auxhash.serve.schemas import Filter, GivenPoint, Queries
-from auxhash.stores import Having, Point, Store
+from auxhash.stores import Having, Point, ReencodingError, Store
 from auxhash.stores.store import Among
 
 if TYPE_CHECKING:
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
     from auxhash.learn.hasher import Hasher
     from auxhash.serve.pictures import Pictures
 
+    AnyEncoder = Encoder | Hasher
+
 DEFAULT_K = 10
+REENCODING_SECONDS = 60  # after which a request that waits for the new codes may come again
 
 
 @dataclass(frozen=True)
@@ -44,55 +48,104 @@ class Service:
     Args:
         encoder: encodes vectors; without, requests can have only codes.
         pictures: turns images into vectors, for the encoder.
+        old: the model of the codes in the store, until they are encoded again by `encoder`.
+        any_model: use `encoder` whatever model made the codes in the store.
     """
 
     def __init__(
         self,
         store: Store,
-        encoder: "Encoder | Hasher | None" = None,
+        encoder: "AnyEncoder | None" = None,
         pictures: "Pictures | None" = None,
         limits: Limits | None = None,
+        old: "AnyEncoder | None" = None,
+        any_model: bool = False,
     ) -> None:
-        if encoder is not None and encoder.n_bits != store.n_bits:
-            raise ValueError(
-                f"the model makes codes of {encoder.n_bits} bits, and {store.url} holds codes of "
-                f"{store.n_bits}"
-            )
-        self.store, self.limits = store, limits or Limits()
+        models = [model for model in (encoder, old) if model is not None]
+        for model in models:
+            if model.n_bits != store.n_bits:
+                raise ValueError(
+                    f"the model makes codes of {model.n_bits} bits, and {store.url} holds codes of "
+                    f"{store.n_bits}"
+                )
+        self.store, self.limits, self._any_model = store, limits or Limits(), any_model
         self._encoder, self._pictures = encoder, pictures
+        self._encoders = {model.fingerprint: model for model in models}
+        self._fingerprint = next(iter(self._encoders), None)  # of the encoder
+        self._check_store()
+
+    def _check_store(self) -> None:
+        """Raise OtherModelError if the codes in the store are of no model of the service."""
+        if self._encoder is None or self.store.fingerprint in self._encoders:
+            return
+        try:
+            self.store.check_model("the model", self._fingerprint, self._any_model)
+        except OtherModelError as error:
+            raise OtherModelError(
+                f"{error}; --old-model takes the model of the codes, until `auxhash store "
+                "encode-again` has replaced them"
+            ) from None
 
     def close(self) -> None:
         self.store.close()
 
     def info(self) -> dict[str, Any]:
+        made_by = self.store.fingerprint
+        encoder = self._encoders.get(made_by or "", self._encoder)
+        learnt = getattr(encoder, "learnt", None)
         return {
             "name": "auxhash",
             "version": __version__,
             "store": self.store.url.partition(":")[0],
             "points": self.store.count(),
             "n_bits": self.store.n_bits,
-            "n_features": self._n_features,
+            "n_features": _n_features(encoder),
+            "model": self._fingerprint,
+            "made_by": made_by,
+            "learnt": None
+            if learnt is None
+            else {
+                "method": learnt.method,
+                "points": learnt.n_points,
+                "data": learnt.data,
+                "expected_recall": [vars(each) for each in learnt.expected],
+            },
             "images": self._pictures is not None,
             "keeps_points": self.store.keeps_points,
             "limits": self.limits.of_one_request(),
         }
 
-    def upsert(self, points: Sequence[GivenPoint]) -> int:
-        """Put points in, all or none; when it returns, they are committed."""
+    def upsert(self, points: Sequence[GivenPoint], fingerprint: str | None = None) -> int:
+        """Put points in, all or none; when it returns, they are committed.
+
+        `fingerprint` is of the model that made their codes; without, it is the store's.
+        """
         ids = np.array([point.id for point in points], np.int64)
         twice = first_twice(ids)
         if twice is not None:
             raise invalid(f"points must not name an id twice, {twice} does")
-        vectors = [point.vector for point in points]
-        payloads = [point.payload for point in points]
-        codes = self._codes_of(points)
+        beside: dict[str, Any] = {"payloads": [point.payload for point in points]}
         if self.store.keeps_points:
-            self.store.upsert(ids, codes, vectors, payloads)
-        elif any(payload is not None for payload in payloads):
+            beside["vectors"] = [point.vector for point in points]
+        elif any(payload is not None for payload in beside.pop("payloads")):
             raise invalid(f"a store of {self._engine} holds codes only, and no payloads")
-        else:
-            self.store.upsert(ids, codes)
-        return len(ids)
+        for _ in range(2):
+            made_by = self.store.fingerprint
+            self._check_model(fingerprint, made_by)
+            codes = self._codes_of(points, made_by)
+            model = made_by or fingerprint or self._fingerprint
+            try:
+                self.store.upsert(ids, codes, **beside, fingerprint=model)
+                return len(ids)
+            except OtherModelError:
+                continue  # the store has just been encoded again: so are these
+            except ReencodingError as error:
+                raise unavailable(
+                    "the points are being encoded again by another model: until then, only "
+                    "points with vectors, in a store that keeps them, can be put in",
+                    REENCODING_SECONDS,
+                ) from error
+        raise unavailable("the model of the store has changed: try again")
 
     def delete(self, ids: Sequence[int]) -> int:
         return self.store.delete(np.array(ids, np.int64))
@@ -106,7 +159,18 @@ class Service:
     def query(self, asked: Queries) -> bytes:
         """Return the neighbours of each query, as JSON."""
         self._check_size(asked)
-        queries, among = self._encoded(asked), self._among(asked.filter)
+        for _ in range(2):
+            try:
+                with self.store.of_one_model() as made_by:
+                    return self._query(asked, made_by)
+            except ReencodingError:
+                continue  # the query was encoded by the model before: once more
+        raise unavailable("the model of the store has changed: ask again")
+
+    def _query(self, asked: Queries, made_by: str | None) -> bytes:
+        """Return the neighbours of each query, among codes that model `made_by` has made."""
+        self._check_model(asked.fingerprint, made_by)
+        queries, among = self._encoded(asked, made_by), self._among(asked.filter)
         answer = None
         for locked in (False, True):  # points are read after the search: none may change between
             with self.store.still() if locked else nullcontext():
@@ -211,21 +275,45 @@ class Service:
         assert values is not None
         return Having(chosen.field, tuple(values))
 
-    def _encoded(self, asked: Queries) -> QueryCodes:
+    def _check_model(self, fingerprint: str | None, made_by: str | None) -> None:
+        """Refuse codes of another model than that of the codes in the store."""
+        expected = made_by or self._fingerprint
+        if fingerprint is not None and expected not in (None, fingerprint):
+            raise RefusedError(
+                409,
+                f"the codes were made by model {fingerprint}, and those in the store by model "
+                f"{expected}: they cannot be compared",
+            )
+
+    def _encoder_of(self, made_by: str | None) -> "AnyEncoder | None":
+        """Return the model that made the codes in the store, or the only one if nobody knows."""
+        if self._encoder is None or self._any_model or made_by is None:
+            return self._encoder
+        if made_by not in self._encoders:
+            known = " and ".join(self._encoders)
+            raise unavailable(
+                f"the codes in the store are of model {made_by}, and the service has model "
+                f"{known}: it has to be started with that model",
+                REENCODING_SECONDS,
+            )
+        return self._encoders[made_by]
+
+    def _encoded(self, asked: Queries, made_by: str | None) -> QueryCodes:
         if asked.codes is not None:
             return QueryCodes(self._packed("codes", asked.codes), None)
         if asked.ids is not None:
             return self._queries_of_points(asked.ids, vectors=asked.rerank is not None)
+        encoder = self._encoder_of(made_by)
         if asked.images is not None:
-            if self._pictures is None or self._encoder is None:
+            if self._pictures is None or encoder is None:
                 raise invalid("images cannot be queries: the model was not learnt from pictures")
             X = self._pictures.vectors(asked.images, self.limits)
         else:
             assert asked.vectors is not None
-            X = self._matrix("vectors", asked.vectors)
-        if self._encoder is None:
+            X = self._matrix("vectors", asked.vectors, encoder)
+        if encoder is None:
             raise invalid("vectors cannot be queries: the service has no model; give codes")
-        return QueryCodes(self._encoder.encode(X), X)
+        return QueryCodes(encoder.encode(X), X)
 
     def _queries_of_points(self, ids: Sequence[int], vectors: bool) -> QueryCodes:
         max_values = self.limits.values
@@ -252,32 +340,38 @@ class Service:
             raise too_many
         return QueryCodes(codes, np.stack(present) if vectors else None)
 
-    def _codes_of(self, points: Sequence[GivenPoint]) -> Packed:
+    def _codes_of(self, points: Sequence[GivenPoint], made_by: str | None) -> Packed:
         """Return the codes of points: the points' own, or else by the model of their vectors."""
         codes = np.zeros((len(points), n_bytes(self.store.n_bits)), np.uint8)
         with_code = [i for i, point in enumerate(points) if point.code is not None]
         without = [i for i, point in enumerate(points) if point.code is None]
         if with_code:
             codes[with_code] = self._packed("code", [points[i].code or "" for i in with_code])
+        vectors = without or any(point.vector is not None for point in points)
+        encoder = self._encoder_of(made_by) if vectors else None
         for point in points:
-            self._check_length("vector", point.vector)
+            self._check_length("vector", point.vector, encoder)
         if without:
-            if self._encoder is None:
+            if encoder is None:
                 raise invalid("a point needs a code: the service has no model that makes one")
-            codes[without] = self._encoder.encode(
+            codes[without] = encoder.encode(
                 np.array([points[i].vector for i in without], np.float64)
             )
         return codes
 
-    def _matrix(self, name: str, vectors: Sequence[Sequence[float]]) -> Array:
+    def _matrix(
+        self, name: str, vectors: Sequence[Sequence[float]], encoder: "AnyEncoder | None"
+    ) -> Array:
         for vector in vectors:
-            self._check_length(name, vector)
+            self._check_length(name, vector, encoder)
         if len({len(vector) for vector in vectors}) > 1:
             raise invalid(f"{name} must be of the same length")
         return np.array(vectors, np.float64)
 
-    def _check_length(self, name: str, vector: Sequence[float] | None) -> None:
-        n, longest = self._n_features, self.limits.dimensions
+    def _check_length(
+        self, name: str, vector: Sequence[float] | None, encoder: "AnyEncoder | None"
+    ) -> None:
+        n, longest = _n_features(encoder), self.limits.dimensions
         if vector is None:
             return
         if n is not None and len(vector) != n:
@@ -300,9 +394,9 @@ class Service:
             raise invalid(str(error)) from error
 
     @property
-    def _n_features(self) -> int | None:
-        return None if self._encoder is None else int(self._encoder.n_features_in_)
-
-    @property
     def _engine(self) -> str:
         return self.store.url.partition(":")[0]
+
+
+def _n_features(encoder: "AnyEncoder | None") -> int | None:
+    return None if encoder is None else int(encoder.n_features_in_)

@@ -18,16 +18,21 @@ def service(
     limits: Limits | None = None,
     n_jobs: int | None = None,
     own: str | None = None,
+    old_model: str | None = None,
+    any_model: bool = False,
 ) -> Service:
-    """Open the store at a URL, created if there is a model; `own` is the user's image feature."""
+    """Open the store at a URL, created if there is a model; `own` is the user's image feature.
+
+    `old_model` and `any_model`: see `Service`.
+    """
     if model is None:
         return Service(stores.open(url, n_jobs=n_jobs), limits=limits)
     from auxhash.learn import encoder
 
-    fitted = encoder.load(model)
-    fitted.n_jobs = n_jobs
-    pictures = _pictures(getattr(fitted, "image_feature_", None), own, n_jobs)
-    return open_service(url, fitted, pictures, limits, n_jobs)
+    fitted = encoder.load(model, n_jobs)
+    old = None if old_model is None else encoder.load(old_model, n_jobs)
+    pictures = _pictures(fitted.image_feature, own, n_jobs)
+    return open_service(url, fitted, pictures, limits, n_jobs, old, any_model)
 
 
 def open_service(
@@ -36,11 +41,13 @@ def open_service(
     pictures: "Pictures | None",
     limits: Limits | None,
     n_jobs: int | None,
+    old: "Encoder | Hasher | None" = None,
+    any_model: bool = False,
 ) -> Service:
     """Open a store for a model; it is closed again if the two do not fit together."""
     store = stores.open(url, model.n_bits, n_jobs)
     try:
-        return Service(store, model, pictures, limits)
+        return Service(store, model, pictures, limits, old, any_model)
     except BaseException:
         store.close()
         raise

@@ -5,11 +5,24 @@ from importlib import import_module
 
 from auxhash.codes import MOST_BITS
 from auxhash.compute import checks
+from auxhash.compute.fingerprint import checked
 from auxhash.stores.address import Address, file_url
 from auxhash.stores.points import Having, Point
-from auxhash.stores.store import NoStoreError, Store, StoreError
+from auxhash.stores.reencoding import encode_again
+from auxhash.stores.store import NoStoreError, ReencodingError, Store, StoreError
 
-__all__ = ["SCHEMES", "Having", "NoStoreError", "Point", "Store", "StoreError", "file_url", "open"]
+__all__ = [
+    "SCHEMES",
+    "Having",
+    "NoStoreError",
+    "Point",
+    "ReencodingError",
+    "Store",
+    "StoreError",
+    "encode_again",
+    "file_url",
+    "open",
+]
 
 # Scheme of a URL, and the class of its store; loaded when one is opened.
 SCHEMES = {
@@ -23,7 +36,12 @@ SCHEMES = {
 }
 
 
-def open(url: str, n_bits: int | None = None, n_jobs: int | None = None) -> Store:  # noqa: A001
+def open(  # noqa: A001
+    url: str,
+    n_bits: int | None = None,
+    n_jobs: int | None = None,
+    fingerprint: str | None = None,
+) -> Store:
     """Open the store of codes at a URL, or make it if it is not there yet.
 
     >>> with open("sqlite:///codes.db", n_bits=3) as store:  # doctest: +SKIP
@@ -39,7 +57,10 @@ def open(url: str, n_bits: int | None = None, n_jobs: int | None = None) -> Stor
         n_bits: bits per code. Without, the store must be there already; with, it must have as
             many, or it is made.
         n_jobs: threads of searches that are made here (SQLite); all cores, by default.
+        fingerprint: of the model that the store is opened for; OtherModelError if another one
+            made its codes.
     """
+    fingerprint = checked("fingerprint", fingerprint)
     address = Address.of(url)
     if n_bits is not None:
         n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
@@ -50,4 +71,11 @@ def open(url: str, n_bits: int | None = None, n_jobs: int | None = None) -> Stor
     module, name = known.split(".")
     store_class: Callable[[Address, int | None, int | None], Store]
     store_class = getattr(import_module(f"auxhash.stores.{module}"), name)
-    return store_class(address, n_bits, n_jobs)
+    store = store_class(address, n_bits, n_jobs)
+    try:
+        if fingerprint is not None:
+            store.check_model("the model", fingerprint)
+    except BaseException:
+        store.close()
+        raise
+    return store

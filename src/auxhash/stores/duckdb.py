@@ -2,9 +2,10 @@
 
 A table `codes (id BIGINT PRIMARY KEY, w0 UBIGINT, w1 UBIGINT, ...)` holds each code as 64-bit
 words, bit k in bit k % 64 of word k // 64, and another one, `auxhash_stores`, the number of bits.
+`auxhash_properties` holds fingerprints of models, `codes-again` codes that are to replace others.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
@@ -18,7 +19,15 @@ from auxhash.search.index.state import Ids
 from auxhash.stores.address import Address, engine
 from auxhash.stores.points import Beside, StoredPoints
 from auxhash.stores.pool import Pool
-from auxhash.stores.store import Near, NoStoreError, Store, agreed_bits, no_store, store_errors
+from auxhash.stores.store import (
+    Models,
+    Near,
+    NoStoreError,
+    Store,
+    agreed_bits,
+    no_store,
+    store_errors,
+)
 
 NEW = "auxhash_new"  # arrays of ours, as a table
 
@@ -66,7 +75,8 @@ class DuckdbStore(Store):
         super().__init__(
             address, agreed_bits(str(address), None if row is None else int(row[0]), n_bits)
         )
-        self._table = f'"{table}"'
+        self._table, self._again = f'"{table}"', f'"{table}-again"'
+        self._name = table
         self._words = [f"w{i}" for i in range(-(-n_bytes(self.n_bits) // 8))]
         # A sum of 8-bit numbers would be one of 8 bits.
         self._distance = " + ".join(
@@ -95,27 +105,31 @@ class DuckdbStore(Store):
 
     @contextmanager
     def _registered(self, **columns: AnyArray) -> Iterator[None]:
-        """Register arrays as the table NEW, in a transaction."""
+        """Register arrays as the table NEW."""
         self._connection.register(NEW, columns)
         try:
-            with self._transaction():
-                yield
+            yield
         finally:
             self._connection.unregister(NEW)
 
-    def _upsert(self, ids: Ids, packed: Packed, beside: Beside | None) -> None:
+    def _columns(self, packed: Packed) -> dict[str, AnyArray]:
         words = to_words(packed)
-        columns = {w: np.ascontiguousarray(words[:, i]) for i, w in enumerate(self._words)}
+        return {w: np.ascontiguousarray(words[:, i]) for i, w in enumerate(self._words)}
+
+    def _upsert(
+        self, ids: Ids, packed: Packed, beside: Beside | None, admit: Callable[[], None]
+    ) -> None:
         replaced = ", ".join(f"{w} = excluded.{w}" for w in self._words)
         names = ", ".join(["id", *self._words])
-        with self._registered(id=ids, **columns):
+        with self._registered(id=ids, **self._columns(packed)), self._transaction():
+            admit()
             self._connection.execute(
                 f"INSERT INTO {self._table} ({names}) SELECT {names} FROM {NEW} "
                 f"ON CONFLICT (id) DO UPDATE SET {replaced}"
             )
 
     def _delete(self, ids: Ids) -> int:
-        with self._registered(id=ids):
+        with self._registered(id=ids), self._transaction():
             gone = f"DELETE FROM {self._table} WHERE id IN (SELECT id FROM {NEW})"
             return self._number(gone)
 
@@ -152,13 +166,59 @@ class DuckdbStore(Store):
 
     def _read(self, ids: Ids, vectors: bool, payloads: bool) -> StoredPoints:
         statement = f"SELECT * FROM {self._table} WHERE id IN (SELECT id FROM {NEW})"
-        with self._registered(id=ids):
+        with self._registered(id=ids), self._transaction():
             return StoredPoints(*self._arrays(self._connection.execute(statement).fetchnumpy()))
 
     def _arrays(self, columns: dict[str, AnyArray]) -> tuple[Ids, Packed]:
         ids = np.asarray(columns["id"], np.int64)
         words = np.stack([np.asarray(columns[w], "<u8") for w in self._words], axis=1)
         return ids, words.view(np.uint8)[:, : n_bytes(self.n_bits)].copy()
+
+    def _models(self, locked: bool = False) -> Models:
+        run = self._connection.execute
+        there = "SELECT 1 FROM duckdb_tables() WHERE table_name = 'auxhash_properties'"
+        if not run(there).fetchall():
+            return Models()
+        which = "FROM auxhash_properties WHERE name = ?"
+        rows = run(f"SELECT fingerprint, upcoming {which}", [self._name]).fetchall()
+        return Models(*rows[0]) if rows else Models()
+
+    def _set_models(self, models: Models) -> None:
+        run = self._connection.execute
+        run(
+            "CREATE TABLE IF NOT EXISTS auxhash_properties "
+            "(name VARCHAR PRIMARY KEY, fingerprint VARCHAR, upcoming VARCHAR)"
+        )
+        row = [self._name, models.fingerprint, models.upcoming]
+        run("INSERT OR REPLACE INTO auxhash_properties VALUES (?, ?, ?)", row)
+
+    def _alone(self) -> AbstractContextManager[None]:
+        return self._transaction()
+
+    def _clear_staged(self) -> None:
+        run = self._connection.execute
+        run(f"CREATE OR REPLACE TABLE {self._again} AS SELECT * FROM {self._table} LIMIT 0")
+
+    def _stage(self, ids: Ids, packed: Packed) -> None:
+        with self._registered(id=ids, **self._columns(packed)):
+            self._connection.execute(f"INSERT INTO {self._again} BY NAME SELECT * FROM {NEW}")
+
+    def _unstaged(self, after: int, size: int) -> Ids:
+        statement = (
+            f"SELECT id FROM {self._table} ANTI JOIN {self._again} USING (id) WHERE id > ? "
+            "ORDER BY id LIMIT ?"
+        )
+        columns = self._connection.execute(statement, [after, size]).fetchnumpy()
+        return np.asarray(columns["id"], np.int64)
+
+    def _switch(self, models: Models) -> None:
+        replaced = ", ".join(f"{w} = again.{w}" for w in self._words)
+        self._connection.execute(
+            f"UPDATE {self._table} AS codes SET {replaced} FROM {self._again} AS again "
+            "WHERE again.id = codes.id"
+        )
+        self._connection.execute(f"DROP TABLE {self._again}")
+        self._set_models(models)
 
     def _close(self) -> None:
         self._pool.close()

@@ -1,10 +1,13 @@
 """LancedbStore: a table in a folder of LanceDB.
 
 The table is `codes (id int64, code fixed_size_list<uint8>)`, the bytes of our order; the number of
-bits is in the metadata of its schema.
+bits is in the metadata of its schema, and so are fingerprints of models: LanceDB changes them only
+with all rows, in one version. Codes that are to replace others are in a table `codes-again`.
 """
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,7 @@ from auxhash.stores.address import Address, engine
 from auxhash.stores.points import Beside, StoredPoints
 from auxhash.stores.pool import Pool
 from auxhash.stores.store import (
+    Models,
     Near,
     NoStoreError,
     Store,
@@ -28,8 +32,10 @@ from auxhash.stores.store import (
     store_errors,
 )
 
-BITS = b"auxhash.n_bits"  # in the metadata of the schema
+PREFIX = "auxhash."  # of our keys in the metadata of the schema
+BITS = f"{PREFIX}n_bits".encode()
 IDS_PER_CONDITION = 1000
+NO_MODELS = Models()
 
 
 class LancedbStore(Store):
@@ -43,7 +49,7 @@ class LancedbStore(Store):
         if n_bits is None and not folder.is_dir():
             raise NoStoreError(f"{address} holds no store; give n_bits to make one")
         with store_errors(str(address), self.errors):
-            database = lancedb.connect(folder)
+            self._database = database = lancedb.connect(folder)
             stored_bits = None
             if address.table in database.list_tables().tables:
                 table = database.open_table(address.table)
@@ -56,6 +62,7 @@ class LancedbStore(Store):
         self._pool: Pool[Any] = Pool(str(address), lambda: self._opened(database, address))
         self._listed: tuple[int, Ids, NDArray[np.uint64]] | None = None
         self._lock = folder / f".{address.table}.lock"
+        self._again = f"{address.table}-again"
         if stored_bits is None:  # another process may have been quicker
             agreed_bits(str(address), _bits_of(table, address), n_bits)
 
@@ -66,24 +73,32 @@ class LancedbStore(Store):
     def _session(self, write: bool) -> AbstractContextManager[None]:
         return self._pool.lent()
 
-    def _schema(self) -> Any:
+    def _schema(self, models: Models = NO_MODELS) -> Any:
         import pyarrow as pa
 
         code = pa.list_(pa.field("item", pa.uint8()), n_bytes(self.n_bits))
         fields = [pa.field("id", pa.int64(), nullable=False), pa.field("code", code)]
-        return pa.schema(fields, metadata={BITS: str(self.n_bits)})
+        values = {"n_bits": str(self.n_bits), **asdict(models)}
+        metadata = {PREFIX + key: value for key, value in values.items() if value is not None}
+        return pa.schema(fields, metadata=metadata)
 
-    def _upsert(self, ids: Ids, packed: Packed, beside: Beside | None) -> None:
+    def _rows(self, ids: Ids, packed: Packed, models: Models = NO_MODELS) -> Any:
         import pyarrow as pa
 
-        schema = self._schema()
+        schema = self._schema(models)
         codes = pa.FixedSizeListArray.from_arrays(pa.array(packed.ravel()), packed.shape[1])
-        new = pa.Table.from_arrays(
+        return pa.Table.from_arrays(
             [pa.array(ids), codes.cast(schema.field("code").type)], schema=schema
         )
+
+    def _upsert(
+        self, ids: Ids, packed: Packed, beside: Beside | None, admit: Callable[[], None]
+    ) -> None:
         # Without it, two processes that insert the same new id would both insert it.
         with locked(self._lock, wait=True):
+            admit()
             merge = self._newest().merge_insert("id")
+            new = self._rows(ids, packed)
             merge.when_matched_update_all().when_not_matched_insert_all().execute(new)
 
     def _delete(self, ids: Ids) -> int:
@@ -172,6 +187,44 @@ class LancedbStore(Store):
         table = self._pool.mine
         table.checkout_latest()
         return table
+
+    def _models(self, locked: bool = False) -> Models:
+        metadata = self._newest().schema.metadata
+        keys = ("fingerprint", "upcoming")
+        values = [metadata.get(f"{PREFIX}{key}".encode(), b"").decode() for key in keys]
+        return Models(*(value or None for value in values))
+
+    def _set_models(self, models: Models) -> None:
+        table = self._newest()
+        rows = self._arrays(table.search().limit(None))
+        table.add(self._rows(*rows, models), mode="overwrite")
+
+    def _alone(self) -> AbstractContextManager[None]:
+        return locked(self._lock, wait=True)
+
+    def _clear_staged(self) -> None:
+        self._database.drop_table(self._again, ignore_missing=True)
+        self._database.create_table(self._again, schema=self._schema())
+
+    def _stage(self, ids: Ids, packed: Packed) -> None:
+        self._database.open_table(self._again).add(self._rows(ids, packed))
+
+    def _unstaged(self, after: int, size: int) -> Ids:
+        there, again = self._newest(), self._database.open_table(self._again)
+        ids, staged = (
+            table.search().select(["id"]).limit(None).to_arrow()["id"].to_numpy()
+            for table in (there, again)
+        )
+        missing = np.setdiff1d(ids, staged)
+        return missing[missing > after][:size]
+
+    def _switch(self, models: Models) -> None:
+        table, again = self._newest(), self._database.open_table(self._again)
+        ids = self._arrays(table.search().limit(None))[0]
+        names, packed = self._arrays(again.search().limit(None))
+        kept = np.isin(names, ids)  # others were deleted meanwhile
+        table.add(self._rows(names[kept], packed[kept], models), mode="overwrite")
+        self._database.drop_table(self._again)
 
     def _close(self) -> None:
         self._pool.close()

@@ -2,12 +2,19 @@
 
 The collection is `codes (id INT64 primary key, code BINARY_VECTOR)` with the index BIN_FLAT, which
 compares all codes; its description holds the number of bits, because Milvus knows whole bytes only.
+
+Fingerprints of models are in a row of the collection `auxhash_stores`, and so is the name of the
+collection that holds the codes: `codes`, or `codes_again` after they were encoded again. One row is
+all that Milvus changes at once.
 """
 
+import json
 import re
+import threading
 import warnings
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,6 +28,7 @@ from auxhash.stores.address import Address, engine
 from auxhash.stores.points import Beside, StoredPoints
 from auxhash.stores.pool import Pool
 from auxhash.stores.store import (
+    Models,
     Near,
     NoStoreError,
     Store,
@@ -36,6 +44,8 @@ MAX_RESULTS = 16_384  # that Milvus gives for one query
 IDS_PER_CONDITION = 1000
 CODES_PER_MESSAGE = 5_000  # a message has a limit of bytes
 METRIC = "HAMMING"
+PROPERTIES = "auxhash_stores"  # a collection: one row per store
+MAX_TEXT = 512  # of the texts in it
 LITE = re.compile(r"[A-Za-z0-9._-]+\.db")  # names of files that it takes
 
 
@@ -57,50 +67,92 @@ class MilvusStore(Store):
 
     def _prepare(self, address: Address, n_bits: int | None, types: Any) -> None:
         """Make the collection, or check the one that is there."""
-        self._name = address.table
+        self._table, self._types, self._own = address.table, types, threading.local()
+        if self._client.has_collection(PROPERTIES):
+            self._client.load_collection(PROPERTIES)
+        self._refresh()
         stored_bits = None
         if self._client.has_collection(self._name):
-            description = str(self._client.describe_collection(self._name).get("description"))
-            bits = re.fullmatch(r"auxhash n_bits=(\d+)", description)
-            if bits is None:
+            stored_bits = self._bits_of(self._name)
+            if stored_bits is None:
                 raise no_store(str(address), self._name, "its description names no n_bits")
-            stored_bits = int(bits[1])
         super().__init__(address, agreed_bits(str(address), stored_bits, n_bits))
         if stored_bits is None:
-            description = f"auxhash n_bits={self.n_bits}"
-            schema = self._client.create_schema(
-                auto_id=False, enable_dynamic_field=False, description=description
-            )
-            schema.add_field("id", types.INT64, is_primary=True)
-            schema.add_field("code", types.BINARY_VECTOR, dim=8 * n_bytes(self.n_bits))
-            index = self._client.prepare_index_params()
-            index.add_index("code", index_type="BIN_FLAT", metric_type=METRIC)
-            self._client.create_collection(
-                self._name, schema=schema, index_params=index, consistency_level="Strong"
-            )
+            if self._models() != Models():  # of a collection that was dropped
+                self._set_row(Models(), self._name)
+            self._make(self._name)
         self._client.load_collection(self._name)
 
-    def _session(self, write: bool) -> AbstractContextManager[None]:
-        # A search can be several requests, between which no thread of ours may write.
-        return self._pool.alone() if write else self._pool.lent()
+    def _bits_of(self, name: str) -> int | None:
+        description = str(self._client.describe_collection(name).get("description"))
+        bits = re.fullmatch(rf"auxhash n_bits=(\d+)( of {self._table})?", description)
+        return None if bits is None else int(bits[1])
 
-    def _upsert(self, ids: Ids, packed: Packed, beside: Beside | None) -> None:
+    def _make(self, name: str) -> None:
+        description = f"auxhash n_bits={self.n_bits}"
+        if name != self._table:
+            description += f" of {self._table}"
+        self._create(
+            name, description, "code", 8 * n_bytes(self.n_bits), id=(self._types.INT64, {})
+        )
+
+    def _create(self, of: str, description: str, vector: str, dim: int, **fields: Any) -> None:
+        """Make a collection of a vector and other fields, the first of which is the key."""
+        schema = self._client.create_schema(
+            auto_id=False, enable_dynamic_field=False, description=description
+        )
+        for i, (field, (kind, options)) in enumerate(fields.items()):
+            schema.add_field(field, kind, is_primary=i == 0, **options)
+        schema.add_field(vector, self._types.BINARY_VECTOR, dim=dim)
+        index = self._client.prepare_index_params()
+        index.add_index(vector, index_type="BIN_FLAT", metric_type=METRIC)
+        self._client.create_collection(
+            of, schema=schema, index_params=index, consistency_level="Strong"
+        )
+
+    @property
+    def _name(self) -> str:
+        """The collection of codes, as it was when this thread began to talk."""
+        name: str = self._own.row["collection"]
+        return name
+
+    def _refresh(self) -> None:
+        """Read the store's row, for this thread."""
+        row: dict[str, Any] = {"collection": self._table}
+        if self._client.has_collection(PROPERTIES):
+            which = f'name == "{self._table}"'
+            for stored in self._client.query(PROPERTIES, which, output_fields=["properties"]):
+                row = json.loads(stored["properties"])
+        self._own.row = row
+
+    @contextmanager
+    def _session(self, write: bool) -> Iterator[None]:
+        # A search can be several requests, between which no thread of ours may write.
+        with self._pool.alone() if write else self._pool.lent():
+            self._refresh()
+            yield
+
+    def _upsert(
+        self, ids: Ids, packed: Packed, beside: Beside | None, admit: Callable[[], None]
+    ) -> None:
+        admit()
+        self._put(self._name, ids, packed)
+
+    def _put(self, collection: str, ids: Ids, packed: Packed) -> None:
         for start in range(0, len(ids), CODES_PER_MESSAGE):
             part = slice(start, start + CODES_PER_MESSAGE)
             pairs = zip(ids[part].tolist(), packed[part], strict=True)
             rows = [{"id": name, "code": code.tobytes()} for name, code in pairs]
-            self._client.upsert(self._name, rows)
+            self._client.upsert(collection, rows)
 
     def _delete(self, ids: Ids) -> int:
-        count = 0
+        known = [row["id"] for row in self._rows_of(self._name, ids, ["id"])]
+        self._drop(self._name, known)
+        return len(known)
+
+    def _drop(self, collection: str, ids: list[int]) -> None:
         for start in range(0, len(ids), IDS_PER_CONDITION):
-            listed = ", ".join(map(str, ids[start : start + IDS_PER_CONDITION].tolist()))
-            rows = self._client.query(self._name, f"id in [{listed}]", output_fields=["id"])
-            known = [row["id"] for row in rows]
-            if known:
-                self._client.delete(self._name, ids=known)
-            count += len(known)
-        return count
+            self._client.delete(collection, ids=ids[start : start + IDS_PER_CONDITION])
 
     def _nearest(self, queries: Packed, k: int) -> list[Near]:
         return [self._first(query, k) for query in deadline.each(queries)]
@@ -164,10 +216,13 @@ class MilvusStore(Store):
         return super().batches(min(checks.integer("size", size, 1), MAX_RESULTS))
 
     def _page(self, after: int, size: int) -> tuple[Ids, Packed]:
+        return self._page_of(self._name, after, size)
+
+    def _page_of(self, collection: str, after: int, size: int) -> tuple[Ids, Packed]:
         if after == checks.LARGEST_ID:
             return empty(self.n_bits)
         rows = self._client.query_iterator(
-            self._name, filter=f"id > {after}", batch_size=size, output_fields=["id", "code"]
+            collection, filter=f"id > {after}", batch_size=size, output_fields=["id", "code"]
         )
         try:
             page = rows.next()
@@ -176,12 +231,14 @@ class MilvusStore(Store):
         return self._arrays(page)
 
     def _read(self, ids: Ids, vectors: bool, payloads: bool) -> StoredPoints:
+        return StoredPoints(*self._arrays(self._rows_of(self._name, ids, ["id", "code"])))
+
+    def _rows_of(self, collection: str, ids: Ids, fields: list[str]) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
         for start in range(0, len(ids), IDS_PER_CONDITION):
             listed = ", ".join(map(str, ids[start : start + IDS_PER_CONDITION].tolist()))
-            fields = ["id", "code"]
-            rows += self._client.query(self._name, f"id in [{listed}]", output_fields=fields)
-        return StoredPoints(*self._arrays(rows))
+            rows += self._client.query(collection, f"id in [{listed}]", output_fields=fields)
+        return rows
 
     def _arrays(self, rows: list[dict[str, Any]]) -> tuple[Ids, Packed]:
         if not rows:
@@ -189,6 +246,62 @@ class MilvusStore(Store):
         ids = np.array([row["id"] for row in rows], np.int64)
         codes = np.frombuffer(b"".join(_bytes(row["code"]) for row in rows), np.uint8)
         return ids, codes.reshape(len(ids), -1).copy()
+
+    def _models(self, locked: bool = False) -> Models:
+        row = self._own.row
+        return Models(row.get("fingerprint"), row.get("upcoming"))
+
+    def _set_models(self, models: Models) -> None:
+        self._set_row(models, self._name)
+
+    def _set_row(self, models: Models, collection: str) -> None:
+        if not self._client.has_collection(PROPERTIES):
+            text = self._types.VARCHAR, {"max_length": MAX_TEXT}
+            self._create(PROPERTIES, "auxhash", "unused", 8, name=text, properties=text)
+        row = json.dumps({"collection": collection, **asdict(models)})
+        self._client.upsert(PROPERTIES, [{"name": self._table, "properties": row, "unused": b"\0"}])
+        self._refresh()
+
+    def _alone(self) -> AbstractContextManager[None]:
+        return nullcontext()  # other programs are not kept from writing: Milvus has no locks
+
+    @property
+    def _other(self) -> str:
+        """The collection beside that of the codes."""
+        return self._table if self._name != self._table else f"{self._table}_again"
+
+    def _clear_staged(self) -> None:
+        if self._client.has_collection(self._other):
+            if self._bits_of(self._other) is None:
+                raise no_store(self.url, self._other, "and a place for new codes is needed")
+            self._client.drop_collection(self._other)
+        self._make(self._other)
+
+    def _stage(self, ids: Ids, packed: Packed) -> None:
+        self._put(self._other, ids, packed)
+
+    def _unstaged(self, after: int, size: int) -> Ids:
+        self._client.load_collection(self._other)
+        missing: list[int] = []
+        for ids in self._pages_without(self._name, self._other, after):
+            missing += ids
+            if len(missing) >= size:
+                break
+        return np.array(missing[:size], np.int64)
+
+    def _pages_without(self, collection: str, other: str, after: int = -1) -> Iterator[list[int]]:
+        """Ids above `after` in a collection that another does not hold, rising."""
+        while len(ids := self._page_of(collection, after, MAX_RESULTS)[0]):
+            known = [row["id"] for row in self._rows_of(other, ids, ["id"])]
+            yield np.setdiff1d(ids, known).tolist()
+            after = int(ids[-1])
+
+    def _switch(self, models: Models) -> None:
+        old, new = self._name, self._other
+        for ids in self._pages_without(new, old):  # deleted since they were encoded
+            self._drop(new, ids)
+        self._set_row(models, new)
+        self._client.drop_collection(old)
 
     def _close(self) -> None:
         self._pool.close()

@@ -3,7 +3,8 @@
 The table is `codes (id bigint PRIMARY KEY, code bit(n))`, where bit 0 of a code comes first in the
 bit string. Any table with such columns will do, if others may be null: the vectors themselves,
 for instance, can stand beside the codes. What `upsert` is given beside codes is in a table
-`codes_points (id, vector bytea, payload json)`, made when the first is kept.
+`codes_points (id, vector bytea, payload json)`, made when the first is kept. Fingerprints of models
+are in `auxhash_properties`, and codes that are to replace others in `codes-again`.
 
 Distances are `bit_count(code # query)`. pgvector's `<~>` gives the same ones, and no sooner (see
 docs/stores.md); but if the column has one of pgvector's indexes, PostgreSQL uses it even for
@@ -13,8 +14,8 @@ docs/stores.md); but if the column has one of pgvector's indexes, PostgreSQL use
 import base64
 import json
 import re
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from auxhash.stores.points import Beside, Having, StoredPoints
 from auxhash.stores.pool import Pool
 from auxhash.stores.store import (
     CODES_PER_BATCH,
+    Models,
     Near,
     Store,
     StoreError,
@@ -37,6 +39,9 @@ from auxhash.stores.store import (
 )
 
 MIN_VERSION = 14  # of PostgreSQL: it has bit_count
+# One process at a time, until the transaction ends: it makes tables, or sets fingerprints.
+OWN = "hashtext('auxhash.stores'), hashtext(:name)"  # key of a lock for one store
+LOCK = "SELECT pg_advisory_xact_lock(hashtext('auxhash.stores'))"
 
 
 class PostgresqlStore(Store):
@@ -69,10 +74,11 @@ class PostgresqlStore(Store):
             raise StoreError(
                 f"{address}: PostgreSQL {MIN_VERSION} or later is needed, not {version}"
             )
+        self._name, self._has_properties = address.table, False
         self._table, self._points = f'"{address.table}"', f'"{address.table}_points"'
+        self._again = f'"{address.table}-again"'
         with self._connection.transaction():
-            # One process at a time, so that two do not make the table at once.
-            self._connection.run("SELECT pg_advisory_xact_lock(hashtext('auxhash.stores'))")
+            self._connection.run(LOCK)
             stored_bits = self._stored_bits(address)
             super().__init__(address, agreed_bits(str(address), stored_bits, n_bits))
             if stored_bits is None:
@@ -80,6 +86,8 @@ class PostgresqlStore(Store):
                     f"CREATE TABLE {self._table} (id bigint PRIMARY KEY CHECK (id >= 0), "
                     f"code bit({self.n_bits}) NOT NULL)"
                 )
+                if self._models() != Models():  # of a table that was dropped
+                    self._set_models(Models())
         self._distance = f"bit_count(code # :query::bit({self.n_bits}))::integer"
 
     def _stored_bits(self, address: Address) -> int | None:
@@ -96,7 +104,9 @@ class PostgresqlStore(Store):
             raise no_store(str(address), address.table, "it needs columns id bigint, code bit(n)")
         return int(bits[1])
 
-    def _upsert(self, ids: Ids, packed: Packed, beside: Beside | None) -> None:
+    def _upsert(
+        self, ids: Ids, packed: Packed, beside: Beside | None, admit: Callable[[], None]
+    ) -> None:
         order = np.argsort(ids)  # two that write the same ids do not wait for each other forever
         statement = (
             f"INSERT INTO {self._table} (id, code) "
@@ -104,6 +114,9 @@ class PostgresqlStore(Store):
             "ON CONFLICT (id) DO UPDATE SET code = excluded.code"
         )
         with self._connection.transaction():
+            # Many write at once, but none while a batch is encoded again.
+            self._connection.run(f"SELECT pg_advisory_xact_lock_shared({OWN})", name=self._name)
+            admit()
             if beside is not None and not self._has_points():
                 self._make_points()
             has_points = self._has_points()
@@ -131,7 +144,7 @@ class PostgresqlStore(Store):
         return bool(self._connection.run(ours, name=self._points)[0][0])
 
     def _make_points(self) -> None:
-        self._connection.run("SELECT pg_advisory_xact_lock(hashtext('auxhash.stores'))")
+        self._connection.run(LOCK)
         if self._has_points():  # another process was quicker
             return
         self._connection.run(
@@ -249,6 +262,77 @@ class PostgresqlStore(Store):
             return empty(self.n_bits)
         ids = np.array([name for name, _ in rows], np.int64)
         return ids, from_bit_strings([text for _, text in rows], self.n_bits)
+
+    def _models(self, locked: bool = False) -> Models:
+        if locked:
+            self._connection.run(LOCK)
+        if not self._has_properties:
+            there = "SELECT to_regclass('auxhash_properties') IS NOT NULL"
+            self._has_properties = bool(self._connection.run(there)[0][0])
+        if not self._has_properties:
+            return Models()
+        rows = self._connection.run(
+            "SELECT fingerprint, upcoming FROM auxhash_properties WHERE name = :name",
+            name=self._name,
+        )
+        return Models(*rows[0]) if rows else Models()
+
+    def _set_models(self, models: Models) -> None:
+        self._connection.run(LOCK)
+        self._connection.run(
+            "CREATE TABLE IF NOT EXISTS auxhash_properties "
+            "(name text PRIMARY KEY, fingerprint text, upcoming text)"
+        )
+        self._connection.run(
+            "INSERT INTO auxhash_properties VALUES (:name, :fingerprint, :upcoming) "
+            "ON CONFLICT (name) DO UPDATE "
+            "SET fingerprint = excluded.fingerprint, upcoming = excluded.upcoming",
+            name=self._name,
+            fingerprint=models.fingerprint,
+            upcoming=models.upcoming,
+        )
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with self._connection.transaction():
+            self._connection.run(f"SELECT pg_advisory_xact_lock({OWN})", name=self._name)
+            yield
+
+    def _clear_staged(self) -> None:
+        self._connection.run(f"DROP TABLE IF EXISTS {self._again}")
+        self._connection.run(
+            f"CREATE TABLE {self._again} (id bigint PRIMARY KEY, code bit({self.n_bits}) NOT NULL)"
+        )
+
+    def _stage(self, ids: Ids, packed: Packed) -> None:
+        self._connection.run(
+            f"INSERT INTO {self._again} "
+            f"SELECT * FROM unnest(:ids::bigint[], :codes::bit({self.n_bits})[])",
+            ids=array(ids.tolist()),
+            codes=array(bit_strings(packed, self.n_bits)),
+        )
+
+    def _unstage(self, ids: Ids) -> None:
+        gone = f"DELETE FROM {self._again} WHERE id = ANY(:ids::bigint[])"
+        self._connection.run(gone, ids=array(ids.tolist()))
+
+    def _unstaged(self, after: int, size: int) -> Ids:
+        rows = self._connection.run(
+            f"SELECT id FROM {self._table} AS codes WHERE id > :after AND code IS NOT NULL "
+            f"AND NOT EXISTS (SELECT 1 FROM {self._again} AS again WHERE again.id = codes.id) "
+            "ORDER BY id LIMIT :size",
+            after=after,
+            size=size,
+        )
+        return np.array([name for (name,) in rows], np.int64)
+
+    def _switch(self, models: Models) -> None:
+        self._connection.run(
+            f"UPDATE {self._table} AS codes SET code = again.code FROM {self._again} AS again "
+            "WHERE again.id = codes.id AND codes.code IS NOT NULL"
+        )
+        self._connection.run(f"DROP TABLE {self._again}")
+        self._set_models(models)
 
     def _close(self) -> None:
         self._pool.close()

@@ -7,6 +7,9 @@ Vectors and payloads are in a table `codes_points`, made when the first is kept,
 are read without them; `codes_fields` finds payloads by their fields. Triggers empty both where any
 program writes a code, so that no vector is ever that of another code.
 
+A table `auxhash_properties` holds the fingerprints of a store, once somebody has said them, and
+`codes-again` the codes of another model, while the store is being encoded again.
+
 Triggers also write the id of each code that any program inserts, replaces or deletes into a table
 `codes-changes`, which keeps the last MIN_LOGGED: a search takes up what others have changed since.
 """
@@ -14,8 +17,8 @@ Triggers also write the id of each code that any program inserts, replaces or de
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +33,7 @@ from auxhash.stores.mirror import Mirror
 from auxhash.stores.points import MAX_TEXT, Beside, Having, StoredPoints
 from auxhash.stores.store import (
     Among,
+    Models,
     Near,
     NoStoreError,
     Store,
@@ -48,14 +52,17 @@ SEARCHED = f"""
     WHERE type IN ('true', 'false', 'integer', 'real')
         OR (type = 'text' AND length(atom) <= {MAX_TEXT})
 """
+REPLACED = (
+    "CREATE TRIGGER {t}_replaced AFTER UPDATE ON {t} BEGIN "
+    "DELETE FROM {t}_points WHERE id IN (old.id, new.id); END"
+)
 BESIDE = (
     "CREATE TABLE {t}_points (id INTEGER PRIMARY KEY, vector BLOB, payload TEXT)",
     "CREATE TABLE {t}_fields (field TEXT NOT NULL, kind TEXT NOT NULL, value NOT NULL, "
     "id INTEGER NOT NULL, PRIMARY KEY (field, kind, value, id)) WITHOUT ROWID",
     "CREATE TRIGGER {t}_added AFTER INSERT ON {t} BEGIN "
     "DELETE FROM {t}_points WHERE id = new.id; END",
-    "CREATE TRIGGER {t}_replaced AFTER UPDATE ON {t} BEGIN "
-    "DELETE FROM {t}_points WHERE id IN (old.id, new.id); END",
+    REPLACED,
     "CREATE TRIGGER {t}_deleted AFTER DELETE ON {t} BEGIN "
     "DELETE FROM {t}_points WHERE id = old.id; END",
     "CREATE TRIGGER {t}_points_added AFTER INSERT ON {t}_points BEGIN "
@@ -131,6 +138,7 @@ class SqliteStore(Store):
         stored_bits = self._stored_bits(address)
         super().__init__(address, agreed_bits(str(address), stored_bits, n_bits))
         self._table, self._beside = address.table, False
+        self._again = f'"{address.table}-again"'
         if stored_bits is not None:
             if not self._has_log():  # made by an earlier version of this package
                 with _where_possible(), self._transaction():
@@ -315,8 +323,11 @@ class SqliteStore(Store):
             self._mirror = self._mirror.changed(ids, ids[: len(packed)], packed)
             self._seen, self._version = after, version
 
-    def _upsert(self, ids: Ids, packed: Packed, beside: Beside | None) -> None:
+    def _upsert(
+        self, ids: Ids, packed: Packed, beside: Beside | None, admit: Callable[[], None]
+    ) -> None:
         with self._writing_codes(ids, packed):
+            admit()
             self._connection.executemany(
                 f"INSERT INTO {self._table} (id, code) VALUES (?, ?) "
                 "ON CONFLICT (id) DO UPDATE SET code = excluded.code",
@@ -341,6 +352,62 @@ class SqliteStore(Store):
             one_each = ((name,) for name in ids.tolist())
             deleted = self._connection.executemany(gone, one_each).rowcount
         return int(deleted)
+
+    def _models(self, locked: bool = False) -> Models:
+        run = self._connection.execute
+        if not run("SELECT 1 FROM sqlite_master WHERE name = 'auxhash_properties'").fetchone():
+            return Models()
+        which = "FROM auxhash_properties WHERE name = ?"
+        row = run(f"SELECT fingerprint, upcoming {which}", (self._table,)).fetchone()
+        return Models(*(row or ()))
+
+    def _set_models(self, models: Models) -> None:
+        self._connection.execute(
+            "CREATE TABLE IF NOT EXISTS auxhash_properties "
+            "(name TEXT PRIMARY KEY, fingerprint TEXT, upcoming TEXT)"
+        )
+        self._connection.execute(
+            "INSERT OR REPLACE INTO auxhash_properties VALUES (?, ?, ?)",
+            (self._table, models.fingerprint, models.upcoming),
+        )
+
+    def _alone(self) -> AbstractContextManager[None]:
+        return self._transaction()
+
+    def _clear_staged(self) -> None:
+        self._connection.execute(f"DROP TABLE IF EXISTS {self._again}")
+        self._connection.execute(
+            f"CREATE TABLE {self._again} (id INTEGER PRIMARY KEY, code BLOB NOT NULL)"
+        )
+
+    def _stage(self, ids: Ids, packed: Packed) -> None:
+        rows = zip(ids.tolist(), map(bytes, packed), strict=True)
+        self._connection.executemany(f"INSERT INTO {self._again} VALUES (?, ?)", rows)
+
+    def _unstage(self, ids: Ids) -> None:
+        gone = f"DELETE FROM {self._again} WHERE id IN (SELECT value FROM json_each(?))"
+        self._connection.execute(gone, [json.dumps(ids.tolist())])
+
+    def _unstaged(self, after: int, size: int) -> Ids:
+        rows = self._connection.execute(
+            f"SELECT id FROM {self._table} AS codes WHERE id > ? AND NOT EXISTS "
+            f"(SELECT 1 FROM {self._again} AS again WHERE again.id = codes.id) ORDER BY id LIMIT ?",
+            (after, size),
+        )
+        return np.fromiter((name for (name,) in rows), np.int64)
+
+    def _switch(self, models: Models) -> None:
+        run = self._connection.execute
+        self._version = UNKNOWN  # all codes are to be read again
+        has_points = self._has_points()
+        if has_points:  # the vectors are those of the new codes, too
+            run(f"DROP TRIGGER {self._table}_replaced")
+        new = f"SELECT code FROM {self._again} AS again WHERE again.id = {self._table}.id"
+        run(f"UPDATE {self._table} SET code = ({new})")
+        if has_points:
+            run(REPLACED.format(t=self._table))
+        run(f"DROP TABLE {self._again}")
+        self._set_models(models)
 
     @contextmanager
     def _transaction(self, how: str = "IMMEDIATE") -> Iterator[None]:

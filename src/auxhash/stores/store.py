@@ -2,8 +2,9 @@
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike
 from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
 from auxhash.compute import checks
 from auxhash.compute.checks import ArgumentError
+from auxhash.compute.fingerprint import OtherModelError, checked, match
 from auxhash.search.index.hamming import HammingIndex, as_queries
 from auxhash.search.index.scan import Distances
 from auxhash.search.index.state import Ids, first_twice
@@ -39,6 +41,18 @@ class StoreError(OSError):
 
 class NoStoreError(StoreError):
     """A URL at which there is no store to open."""
+
+
+class ReencodingError(StoreError):
+    """A write, or a query, that cannot be served while codes are replaced by another model's."""
+
+
+@dataclass(frozen=True)
+class Models:
+    """Fingerprints of a store: of its codes, and of those that are to replace them, if any."""
+
+    fingerprint: str | None = None
+    upcoming: str | None = None
 
 
 class Store(ABC):
@@ -83,6 +97,8 @@ class Store(ABC):
         codes: ArrayLike,
         vectors: Any = None,
         payloads: Sequence[Payload | None] | None = None,
+        fingerprint: str | None = None,
+        force: bool = False,
     ) -> None:
         """Put codes in under their ids; what an id had before is replaced, vector and payload too.
 
@@ -91,7 +107,11 @@ class Store(ABC):
         Args:
             vectors: (n, D), or a list of vectors and None: kept as float64, to be read again.
             payloads: dictionaries of what JSON knows, or None; a search can choose by them.
+            fingerprint: of the model that made the codes. OtherModelError if the store's codes
+                are another model's; a store without a fingerprint takes this one.
+            force: do not compare the two fingerprints.
         """
+        fingerprint = checked("fingerprint", fingerprint)
         packed = as_packed(codes, n_bits=self.n_bits)
         names = checks.ids("ids", ids)
         if names.shape != (len(packed),):
@@ -107,7 +127,37 @@ class Store(ABC):
             beside = Beside(as_vectors(vectors, len(names)), as_payloads(payloads, len(names)))
         with self._writing, self._talking(write=True):
             if len(names):
-                self._upsert(names, packed, beside)
+                self._upsert(
+                    names, packed, beside, lambda: self._admit(names, beside, fingerprint, force)
+                )
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Fingerprint of the model that made the codes; None if nobody has said."""
+        with self._talking():
+            return self._models().fingerprint
+
+    def check_model(self, name: str, fingerprint: str | None, force: bool = False) -> None:
+        """Raise OtherModelError if `name`, made by this model, cannot be compared with the codes.
+
+        A warning says so where one of the two does not say its model; `force` compares nothing.
+        """
+        with self._talking():
+            made_by = self._models().fingerprint
+            if made_by is None and self._is_empty():
+                return
+        match(self.url, made_by, name, fingerprint, force)
+
+    @contextmanager
+    def of_one_model(self) -> Iterator[str | None]:
+        """Yield the fingerprint of the codes; ReencodingError if it has changed at the end.
+
+        Within, a query that the model of this fingerprint encodes is compared with its codes only.
+        """
+        before = self.fingerprint
+        yield before
+        if self.fingerprint != before:
+            raise ReencodingError(f"the codes in {self.url} are another model's now: ask again")
 
     def delete(self, ids: ArrayLike) -> int:
         """Delete the codes of these ids and return their number; unknown ids are ignored.
@@ -225,6 +275,35 @@ class Store(ABC):
         with self._writing:
             yield
 
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Let no other thread or program put codes in; for `stores.reencoding`."""
+        with self._writing, self._talking(write=True), self._alone():
+            yield
+
+    def _admit(self, ids: Ids, beside: Beside | None, fingerprint: str | None, force: bool) -> None:
+        """Check, within a write, that these codes may be put in, and note their model."""
+        models = self._models()
+        if models.upcoming is not None:
+            if beside is None or None in beside.vectors:
+                raise ReencodingError(
+                    f"{self.url} is being encoded again by model {models.upcoming}: until then, "
+                    "only points with vectors, in a store that keeps them, can be put in"
+                )
+            self._unstage(ids)
+        if fingerprint == models.fingerprint:
+            return
+        if models.fingerprint is None:
+            models = self._models(locked=True)
+        agreed = fingerprint
+        if models.fingerprint is not None or not self._is_empty():
+            agreed = match(self.url, models.fingerprint, "the new codes", fingerprint, force)
+        if agreed != models.fingerprint:
+            self._set_models(replace(models, fingerprint=agreed))
+
+    def _is_empty(self) -> bool:
+        return not len(self._page(-1, 1)[0])
+
     def _check_keeps(self, name: str) -> None:
         if not self.keeps_points:
             raise ArgumentError(
@@ -272,8 +351,13 @@ class Store(ABC):
         """The lock or connection with which a thread talks to the engine; ValueError if closed."""
 
     @abstractmethod
-    def _upsert(self, ids: Ids, packed: Packed, beside: Beside | None) -> None:
-        """Commit at least one code; no id comes twice. `beside` is None if codes are all."""
+    def _upsert(
+        self, ids: Ids, packed: Packed, beside: Beside | None, admit: Callable[[], None]
+    ) -> None:
+        """Commit at least one code; no id comes twice. `beside` is None if codes are all.
+
+        `admit` is called within the transaction, or under the lock, before anything is written.
+        """
 
     @abstractmethod
     def _read(self, ids: Ids, vectors: bool, payloads: bool) -> StoredPoints:
@@ -303,6 +387,41 @@ class Store(ABC):
         """The first `size` codes with ids above `after`, in the order of the ids."""
 
     @abstractmethod
+    def _models(self, locked: bool = False) -> Models:
+        """Read the fingerprints; `locked` lets nobody else set them before this write has ended."""
+
+    @abstractmethod
+    def _set_models(self, models: Models) -> None:
+        """Set the fingerprints, within a write."""
+
+    @abstractmethod
+    def _alone(self) -> AbstractContextManager[None]:
+        """A transaction, or a lock, in which no other program puts codes in."""
+
+    @abstractmethod
+    def _clear_staged(self) -> None:
+        """Make the place of new codes beside the old ones anew, and empty."""
+
+    @abstractmethod
+    def _stage(self, ids: Ids, packed: Packed) -> None:
+        """Put new codes beside the old ones, where no search finds them."""
+
+    def _unstage(self, ids: Ids) -> None:
+        """Forget the new codes of these ids; for stores that keep vectors."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def _unstaged(self, after: int, size: int) -> Ids:
+        """The first `size` ids above `after` of codes without a new one, rising."""
+
+    @abstractmethod
+    def _switch(self, models: Models) -> None:
+        """Let the new codes, which are complete, replace the old ones, and set the fingerprints.
+
+        All at once: no search sees anything between the two.
+        """
+
+    @abstractmethod
     def _close(self) -> None: ...
 
 
@@ -311,7 +430,7 @@ def store_errors(url: str, errors: tuple[type[Exception], ...]) -> Iterator[None
     """Turn an engine's errors into StoreErrors of one line."""
     try:
         yield
-    except StoreError:
+    except (StoreError, ArgumentError, OtherModelError):
         raise
     except errors as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]

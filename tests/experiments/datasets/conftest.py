@@ -27,12 +27,13 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture
-def real(monkeypatch) -> Callable[[str], None]:
-    """Skip unless the user's cache holds the files of a data set."""
+def real(monkeypatch) -> Callable[..., None]:
+    """Skip unless the user's cache holds the files of a data set, and what was made of them."""
 
-    def needed(name: str) -> None:
+    def needed(name: str, made: bool = False) -> None:
         monkeypatch.setenv(cache.VARIABLE, str(REAL_CACHE))
-        if not entry(name).files.present():
+        present = all(files.present() for files in entry(name).files)
+        if not present or (made and not any((REAL_CACHE / name).glob("*.npy"))):
             pytest.skip(f"{name} is not in the cache")
 
     return needed

@@ -1,6 +1,4 @@
 import hashlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -11,6 +9,7 @@ from auxhash.experiments.datasets import infinite_mnist, mnist
 from auxhash.experiments.datasets.fetch import archives
 from auxhash.experiments.datasets.fetch.sources import Collection, File, Npm
 from tests.experiments.datasets.made import idx_of, tar_of
+from tests.programs import run_python
 
 
 def run(*arguments):
@@ -98,4 +97,4 @@ def test_help_imports_nothing_heavy():
         "main(['data', '--help'], standalone_mode=False)\n"
         "assert not {'numpy', 'numba', 'rich', 'scipy', 'sklearn'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    run_python(code)

@@ -42,6 +42,15 @@ def test_points_must_fit_together():
     np.testing.assert_array_equal(points.take([2, 0]).X, [[4, 5], [0, 1]])
 
 
+def test_texts_and_names_stay_with_their_points():
+    words = np.array(["a", "b", "c"], object)
+    points = Points(np.arange(6).reshape(3, 2), texts=words, names=words + "!").take([2, 0])
+    assert repr(points) == "Points(2 x 2 int64, texts, names)"
+    assert (list(points.texts), list(points.names)) == (["c", "a"], ["c!", "a!"])
+    with pytest.raises(ValueError, match="texts has 3 rows, X has 2"):
+        Points(np.ones((2, 2)), texts=words)
+
+
 def some(n=60, d=5, seed=0):
     rng = np.random.default_rng(seed)
     base, query = Points(rng.integers(0, 255, (n, d), np.uint8)), rng.integers(0, 255, (7, d))

@@ -140,7 +140,7 @@ def test_fetched_checked_and_listed(served):
         return CliRunner().invoke(main, ["data", *arguments])
 
     for name in ("glove-100", "glove-50"):
-        glove_files = datasets.entry(name).files
+        (glove_files,) = datasets.entry(name).files
         glove_files.obtain()
     assert "PDDL" in run("list").output
     assert run("verify", "glove-100", "glove-50").exit_code == 0

@@ -1,11 +1,9 @@
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 import auxhash
 from auxhash.experiments import datasets
+from tests.programs import run_python
 
 
 def test_digits():
@@ -56,7 +54,7 @@ def test_unknown_options_are_named():
 def test_every_name_has_a_loader():
     for name, entry in datasets.REGISTRY.items():
         assert callable(entry.load), name
-        assert (entry.files is None) == (name == "digits")
+        assert (not entry.files) == (name == "digits")
 
 
 def test_public_names():
@@ -70,4 +68,4 @@ def test_public_names():
 def test_naming_the_data_sets_is_quick():
     heavy = "{'numpy', 'numba', 'rich'}"
     code = f"import sys; from auxhash import datasets; assert not {heavy} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python(code)

@@ -72,6 +72,20 @@ def data():
     return X, y
 
 
+@pytest.fixture(scope="module")
+def fitted(data):
+    """A function that gives each variant with 12 bits, fitted once: tests must not change it."""
+    models = {}
+
+    def fit(name, changes):
+        key = label((name, changes))
+        if key not in models:
+            models[key] = make(name, 12, **changes).fit(*data)
+        return models[key]
+
+    return fit
+
+
 def sklearn_checks():
     """In soak all of each method; else every third, others of the next method."""
     step = 1 if SOAK else 3
@@ -95,9 +109,9 @@ def test_the_public_names():
 
 
 @every_variant
-def test_shapes_types_and_training_codes(name, changes, data):
+def test_shapes_types_and_training_codes(name, changes, data, fitted):
     X, y = data
-    hasher = make(name, 12, **changes).fit(X, y)
+    hasher = fitted(name, changes)
     outputs, codes, packed = hasher.decision_function(X), hasher.transform(X), hasher.encode(X)
     assert outputs.shape == codes.shape == (len(X), 12)
     assert outputs.dtype == np.float64
@@ -108,7 +122,7 @@ def test_shapes_types_and_training_codes(name, changes, data):
     np.testing.assert_array_equal(packed, pack(codes))
     np.testing.assert_array_equal(packed, hasher.codes_)
     np.testing.assert_array_equal(hasher.labels_, y)
-    assert 0 <= hasher.score(X, y, k=10) <= 1
+    assert 0.4 < hasher.score(X, y, k=20) <= 1  # chance is 0.25
 
 
 @every_variant
@@ -142,15 +156,9 @@ def test_8_to_128_bits(name, n_bits, data):
 
 
 @every_variant
-def test_codes_keep_the_classes_together(name, changes, data):
+def test_refuses_nan(name, changes, data, fitted):
     X, y = data
-    assert make(name, 12, **changes).fit(X, y).score(X, y, k=20) > 0.4  # chance is 0.25
-
-
-@every_variant
-def test_refuses_nan(name, changes, data):
-    X, y = data
-    hasher = make(name, 4, **changes).fit(X, y)
+    hasher = fitted(name, changes)
     for bad in (np.nan, np.inf):
         spoilt = X.copy()
         spoilt[3, 1] = bad
@@ -291,11 +299,11 @@ def test_scales_are_dealt_with_or_refused(name, changes, data, scale):
 
 
 @every_variant
-def test_far_from_the_origin(name, changes, data):
+def test_far_from_the_origin(name, changes, data, fitted):
     """Rounding must not change the codes: far from the origin nearly all bits are the same."""
     X, y = data
-    near = make(name, 8, **changes).fit(X, y).transform(X)
-    far = make(name, 8, **changes).fit(X + 1e7, y).transform(X + 1e7)
+    near = fitted(name, changes).transform(X)
+    far = make(name, 12, **changes).fit(X + 1e7, y).transform(X + 1e7)
     assert (near == far).mean() > 0.98
 
 

@@ -1,7 +1,5 @@
 """Estimators with a module: two-step, MAC, refinement, rank; files, checkpoints, pictures."""
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from tests.learn.torch.made import N_BITS, dense, hashed, pictures, points, small
+from tests.programs import run_python
 
 torch = pytest.importorskip("torch")
 
@@ -236,7 +235,7 @@ def test_nothing_of_pytorch_is_imported_to_refuse_a_file(saved):
         "    else: raise SystemExit('it was loaded')",
         "assert 'torch' not in sys.modules",
     ]
-    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
+    run_python("\n".join(lines))
 
 
 def flat(batch):
@@ -353,7 +352,7 @@ def test_auxhash_itself_imports_no_pytorch():
         "auxhash.torch.ModuleHash",
         "assert 'torch' in sys.modules",
     ]
-    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
+    run_python("\n".join(lines))
 
 
 def test_a_bare_module_is_told_what_to_do():

@@ -115,6 +115,7 @@ def test_the_type_of_whole_numbers_does_not_matter(dtype, method):
     settings = FEW if method is TwoStepHash else {"n_bits": 8, "random_state": 0}
     wide, short = (method(**settings).fit(points, y) for points in (X, X.astype(dtype)))
     np.testing.assert_array_equal(wide.codes_, short.codes_)
+    assert wide.data_fingerprint_ == short.data_fingerprint_
     assert wide.fingerprint_ == short.fingerprint_
     np.testing.assert_array_equal(wide.encode(X), short.encode(X.astype(dtype)))
     np.testing.assert_array_equal(

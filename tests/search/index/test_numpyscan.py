@@ -1,8 +1,6 @@
 """Search without kernels gives what the kernels give."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 
 from auxhash.codes import pack
 from auxhash.search.index import numpyscan, scan
+from tests.programs import run_python
 
 
 def drawn(rng, n, n_bits, tied):
@@ -58,8 +57,7 @@ def test_many_small_searches_load_the_kernels():
         "last = [search() for _ in range(10)][-1], 'numba' in sys.modules;"
         "print(json.dumps([first, last]))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    (first, before), (last, after) = json.loads(done.stdout)
+    (first, before), (last, after) = json.loads(run_python(code))
     assert (before, after) == (False, True)
     assert first == last
 

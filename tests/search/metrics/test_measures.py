@@ -292,19 +292,12 @@ def test_wrong_arguments_are_named():
             "query_codes of 3 bits and base_codes of 12",
         ),
         (lambda: at_k(*codes, *labels, k=1, ties="random"), "ties must be"),
+        (lambda: at_k(*codes, query_labels, k=1, neighbors=[[1]] * 4), "and not both"),
         (lambda: mean(*codes, *labels, divide_by="k"), "divide_by must be"),
+        (lambda: metrics.evaluate(*codes, *labels, divide_by="k"), "divide_by must be"),
         (lambda: metrics.evaluate(*codes, *labels, n_bits=20), "query_codes of 20 bits must be"),
         (lambda: tally.take(query[:0], base, [], base_labels), "at least one"),
     ]
     for call, message in wrong:
         with pytest.raises(ValueError, match=message):
             call()
-
-
-def test_labels_or_neighbours_and_a_known_divisor():
-    codes, labels = np.array([[1, -1], [-1, 1]]), [0, 1]
-    with pytest.raises(ValueError, match="not both"):
-        metrics.precision_at_k(codes, codes, labels, neighbors=[[0], [1]], k=1)
-    for call in (metrics.evaluate, metrics.mean_average_precision):
-        with pytest.raises(ValueError, match="divide_by must be"):
-            call(codes, codes, labels, labels, k=1, divide_by="retrieved")

@@ -1,14 +1,12 @@
 """Input is checked: codes and labels of both queries and base, and neighbours."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from auxhash.codes import MOST_BITS, pack
 from auxhash.search import metrics
 from auxhash.search.metrics import truth as relevance
+from tests.programs import run_python
 
 RNG = np.random.default_rng(0)
 BASE = RNG.choice(np.array([-1, 1], np.int8), (40, 12))
@@ -48,9 +46,7 @@ try:
 except ValueError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "padding bits beyond n_bits=1" in done.stdout
+    assert "padding bits beyond n_bits=1" in run_python(program)
 
 
 @pytest.mark.parametrize("ties", ["expected", "index"])

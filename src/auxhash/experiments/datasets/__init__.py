@@ -51,7 +51,8 @@ class RegistryEntry:
     about: str
     module: str
     loader: str = "load"
-    collection: str | None = "FILES"
+    collections: tuple[str, ...] = ("FILES",)
+    check: str | None = None
 
     def _part(self, name: str) -> Any:
         return getattr(import_module(f"auxhash.experiments.datasets.{self.module}"), name)
@@ -62,34 +63,58 @@ class RegistryEntry:
         return loader
 
     @property
-    def files(self) -> "Collection | None":
-        """The files that must be in the cache; None if the data set needs none."""
-        if self.collection is None:
-            return None
-        files: Collection = self._part(self.collection)
-        return files
+    def files(self) -> "tuple[Collection, ...]":
+        """The files that must be in the cache; the data set itself first, then a model."""
+        return tuple(self._part(name) for name in self.collections)
+
+    def check_installed(self) -> None:
+        """Raise ImportError where a package is missing that the data set is made with."""
+        if self.check is not None:
+            self._part(self.check)()
+
+
+def _embedded(about: str, module: str, loader: str = "load") -> RegistryEntry:
+    return RegistryEntry(about, module, loader, ("FILES", "MODEL"), "check_installed")
 
 
 REGISTRY = {
     "digits": RegistryEntry(
-        "1,797 digits, 8 x 8 pixels, inside scikit-learn", "digits", collection=None
+        "1,797 digits, 8 x 8 pixels, inside scikit-learn", "digits", collections=()
     ),
     "mnist": RegistryEntry("70,000 digits, 28 x 28 pixels", "mnist"),
     "fashion-mnist": RegistryEntry("70,000 pictures of clothes, 28 x 28 pixels", "fashion_mnist"),
     "infinite-mnist": RegistryEntry("1,000,000 deformed digits, 28 x 28 pixels", "infinite_mnist"),
     "cifar10": RegistryEntry("60,000 colour images, 32 x 32 pixels", "cifar10"),
     "cifar10-gist": RegistryEntry("the same in 320 GIST features", "cifar10_gist"),
-    "siftsmall": RegistryEntry("10,000 SIFT descriptors", "sift", "load_small", "SMALL"),
-    "sift1m": RegistryEntry("1,000,000 SIFT descriptors", "sift", "load", "FULL"),
+    "siftsmall": RegistryEntry("10,000 SIFT descriptors", "sift", "load_small", ("SMALL",)),
+    "sift1m": RegistryEntry("1,000,000 SIFT descriptors", "sift", "load", ("FULL",)),
     "cifar10-sift": RegistryEntry(
         "1,000,000 SIFT descriptors of CIFAR-10 (OpenCV)", "cifar10_sift"
     ),
     "glove-100": RegistryEntry(
-        "341,479 words, GloVe vectors of 100 features (PDDL 1.0)", "glove", "load_100", "WORDS_100"
+        "341,479 words, GloVe vectors of 100 features (PDDL 1.0)",
+        "glove",
+        "load_100",
+        ("WORDS_100",),
     ),
     "glove-50": RegistryEntry(
-        "400,000 words, GloVe vectors of 50 features (PDDL 1.0)", "glove", "load_50", "WORDS_50"
+        "400,000 words, GloVe vectors of 50 features (PDDL 1.0)",
+        "glove",
+        "load_50",
+        ("WORDS_50",),
     ),
+    "debian-minilm": _embedded(
+        "60,000 package descriptions and titles in 384 features (free licences)", "debian"
+    ),
+    "debian-minilm-small": _embedded("5,000 of them", "debian", "load_small"),
+    "wordnet-minilm": _embedded(
+        "116,919 definitions and examples in 384 features (WordNet licence)", "wordnet"
+    ),
+    "wordnet-minilm-small": _embedded("5,000 of them", "wordnet", "load_small"),
+    "cifar10-efficientnet": _embedded(
+        "CIFAR-10 in 1,280 features of EfficientNet-Lite0", "cifar10_efficientnet"
+    ),
+    "cifar10-efficientnet-small": _embedded("5,000 of them", "cifar10_efficientnet", "load_small"),
 }
 
 
@@ -110,7 +135,7 @@ def load(name: str, cosine: bool = False, **options: Any) -> "Dataset":
         cosine: centre by the mean of the training points and normalise, so that Euclidean
             distance is cosine distance.
         options: n_train, n_base, n_query (None: all), seed and n_jobs, those that the set has;
-            cifar10-sift and GloVe also have n_neighbors, and GloVe unit_length.
+            cifar10-sift, GloVe and texts also have n_neighbors, and GloVe unit_length.
 
     Raises ValueError for unknown names, TypeError for options the set does not have, and
     DataError if files are wrong or cannot be fetched.

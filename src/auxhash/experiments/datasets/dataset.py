@@ -15,6 +15,7 @@ ROWS_PER_CHUNK = 8192
 WORTH_KEEPING = 10**8  # distances; ground truth that takes more is kept on disk
 QUERIES_PER_CHUNK = 1024  # whose neighbours are found at once: up to 20,000 of each
 LARGE = 10**8  # numbers; what is derived from a larger array on disk goes to disk, too
+OPTIONAL = ("y", "images", "neighbors", "texts", "names")  # parts of Points, in their order
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,15 +24,18 @@ class Points:
 
     `y` holds labels (n,), `images` uint8 (n, height, width) or (n, height, width, 3), and
     `neighbors` (n, k) the indices of the nearest base points, nearest first (only for queries).
+    `texts` (n,) are what the vectors were computed from, `names` (n,) what to show for them.
     """
 
     X: AnyArray
     y: AnyArray | None = None
     images: AnyArray | None = None
     neighbors: AnyArray | None = None
+    texts: AnyArray | None = None
+    names: AnyArray | None = None
 
     def __post_init__(self) -> None:
-        for name in ("y", "images", "neighbors"):
+        for name in OPTIONAL:
             part = getattr(self, name)
             if part is not None and len(part) != len(self.X):
                 raise ValueError(f"{name} has {len(part)} rows, X has {len(self.X)}")
@@ -40,25 +44,30 @@ class Points:
         return len(self.X)
 
     def __repr__(self) -> str:
-        extra = [name for name in ("y", "images", "neighbors") if getattr(self, name) is not None]
+        extra = [name for name in OPTIONAL if getattr(self, name) is not None]
         n, d = self.X.shape
         return f"Points({n} x {d} {self.X.dtype}{''.join(', ' + name for name in extra)})"
 
     def take(self, rows: AnyArray) -> "Points":
         """The points of these rows, in this order."""
-        parts = (self.y, self.images, self.neighbors)
+        parts = (getattr(self, name) for name in OPTIONAL)
         return Points(self.X[rows], *(None if part is None else part[rows] for part in parts))
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A data set under its protocol: hash functions learn from train, queries search base."""
+    """A data set under its protocol: hash functions learn from train, queries search base.
+
+    `pairs` are queries of another kind, such as titles: the `neighbors` of each are the one base
+    point that belongs to it, near or not.
+    """
 
     name: str
     train: Points
     base: Points
     query: Points
     protocol: str
+    pairs: Points | None = None
 
     def __str__(self) -> str:
         return self.protocol
@@ -78,7 +87,8 @@ class Dataset:
             k = self.query.neighbors.shape[1]
             query = replace(query, neighbors=ground_truth(base.X, query.X, k))
             protocol += f" The {k} nearest neighbours are those of the cosine."
-        return Dataset(f"{self.name}-cosine", train, base, query, protocol)
+        pairs = self.pairs and replace(self.pairs, X=_directions(self.pairs.X, mean))
+        return Dataset(f"{self.name}-cosine", train, base, query, protocol, pairs)
 
 
 def stream(seed: int, name: str) -> np.random.Generator:

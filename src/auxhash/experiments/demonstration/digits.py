@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from auxhash import stores
+from auxhash.compute.arrays import Array
 from auxhash.compute.version import __version__
 from auxhash.experiments import datasets
 from auxhash.experiments.datasets.fetch import cache
@@ -38,11 +38,12 @@ def service(limits: Limits | None = None, n_jobs: int | None = None) -> Service:
         assert base.y is not None
         payloads = [{"digit": int(digit)} for digit in base.y]
         X = base.X.astype(np.float64)
-        opened.store.upsert(np.arange(len(X)), model.encode(X), X, payloads)
+        codes, mark = model.encode(X), model.fingerprint
+        opened.store.upsert(np.arange(len(X)), codes, X, payloads, fingerprint=mark)
     return opened
 
 
-def ink(pictures: list[Picture]) -> NDArray[np.float64]:
+def ink(pictures: list[Picture]) -> Array:
     """Digits, white on black, as the data set has them: 64 numbers from 0 to 16."""
     small = [
         np.asarray(Image.fromarray(picture).convert("L").resize((SIDE, SIDE), Image.Resampling.BOX))
@@ -58,7 +59,9 @@ def _digits_model(folder: Path, n_jobs: int | None) -> Hasher:
     identity = in_words([train.X, train.y, BITS, SEED, __version__]).removeprefix(DIGEST)
     path = folder / f"digits-{identity[:12]}.safetensors"
     try:
-        return loading.load(path)
+        kept = loading.load(path)
+        if isinstance(kept, Hasher):
+            return kept
     except (FileNotFoundError, ModelFileError):
         pass
     model = MACHash(n_bits=BITS, random_state=SEED, n_jobs=n_jobs).fit(train.X, train.y)

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.codes import Packed, n_bytes, pack, sign
 from auxhash.compute import context, threads
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import AnyArray, Array, Single
 from auxhash.compute.random import generator
 from auxhash.compute.version import __version__
 from auxhash.experiments.datasets.dataset import Dataset
@@ -53,7 +52,7 @@ class Learnt:
     Z: Packed  # (steps, n_base, n_bytes): after each step
     H: Packed  # h(X), likewise
     queries: Packed  # (steps, n_query, n_bytes): the queries' codes after each step
-    places: NDArray[np.float32]  # (n_base + n_query, 2)
+    places: Single  # (n_base + n_query, 2)
 
     def check(self, data: Dataset) -> None:
         """Raise ValueError unless the parts are of the shapes that this data set gives."""
@@ -148,7 +147,7 @@ def codes_of(h: HashFunction, X: AnyArray) -> Packed:
     return pack(sign(hashfunctions.decided(outputs, np.asarray(X, np.float64))))
 
 
-def _path(X: NDArray[np.float64], y: AnyArray, seed: int) -> list[tuple[Step, State]]:
+def _path(X: Array, y: AnyArray, seed: int) -> list[tuple[Step, State]]:
     """The steps of MACHash(N_BITS, **PAIRS, **FREE), which is linear, each with its state."""
     settings = Settings(
         N_BITS,
@@ -163,12 +162,12 @@ def _path(X: NDArray[np.float64], y: AnyArray, seed: int) -> list[tuple[Step, St
     return list(Training(settings, TrainingPoints(X, y, None), generators).steps())
 
 
-def _places(X: NDArray[np.float64], seed: int) -> NDArray[np.float32]:
+def _places(X: Array, seed: int) -> Single:
     """A map (n, 2) on which alike pictures are neighbours, by t-SNE of their pixels."""
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):  # its sums depend on the number of threads
         tsne = TSNE(init="pca", max_iter=MAP_STEPS, random_state=seed, n_jobs=1)
-        places: NDArray[np.float32] = tsne.fit_transform(X)
+        places: Single = tsne.fit_transform(X)
     return places

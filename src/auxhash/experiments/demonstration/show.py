@@ -15,11 +15,10 @@ from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
-from numpy.typing import NDArray
 
 from auxhash.codes import Packed, hamming, unpack
 from auxhash.compute import checks, context
-from auxhash.compute.arrays import AnyArray
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.neighbors import nearest
 from auxhash.experiments import datasets
@@ -91,16 +90,16 @@ class Show:
         self.models = {name: self._shown(name) for name in learnt.functions}
 
     @classmethod
-    def digits(cls, seed: int = 0, folder: str | Path | None = None) -> "Show":
-        """The handwritten digits of scikit-learn, learnt in about ten seconds, then kept.
-
-        `folder` is where; by default that of the data sets.
-        """
-        return cls.of(datasets.load("digits", seed=seed), seed, folder)
+    def digits(cls) -> "Show":
+        """The handwritten digits of scikit-learn, learnt in about ten seconds, then kept."""
+        return cls.of(datasets.load("digits", seed=0))
 
     @classmethod
     def of(cls, data: Dataset, seed: int = 0, folder: str | Path | None = None) -> "Show":
-        """A data set of pictures of 8 x 8 pixels, 0 to 16, whose training set is the base."""
+        """A data set of pictures of 8 x 8 pixels, 0 to 16, whose training set is the base.
+
+        What is learnt is kept in `folder`; by default, in that of the data sets.
+        """
         return cls(data, seed, kept(data, seed, Path(folder or datacache.folder())))
 
     def encode(self, name: str, X: AnyArray) -> Packed:
@@ -165,12 +164,12 @@ class Show:
         gain = self._right("refined") - self._right("two-step")
         return max(self.gallery, key=lambda row: (gain[row], -row))
 
-    def _right(self, name: str) -> NDArray[np.float64]:
+    def _right(self, name: str) -> Array:
         """Share of the HARD_K nearest of each query that are the same digit."""
         model, labels = self.models[name], np.asarray(self.data.base.y)
         neighbors = labels[model.index.search(model.queries, HARD_K)[1]]
         right = neighbors == np.asarray(self.data.query.y)[:, None]
-        share: NDArray[np.float64] = right.mean(axis=1)
+        share: Array = right.mean(axis=1)
         return share
 
     @cached_property
@@ -224,10 +223,10 @@ class Show:
         }
 
     @cached_property
-    def _places(self) -> NDArray[np.int64]:
+    def _places(self) -> Numbers:
         places = self.learnt.places.astype(np.float64)
         low, high = places.min(axis=0), places.max(axis=0)
-        rounded: NDArray[np.int64] = np.rint((places - low) / (high - low) * MAP_SIDE).astype(int)
+        rounded: Numbers = np.rint((places - low) / (high - low) * MAP_SIDE).astype(int)
         return rounded
 
     def codes(self, name: str) -> JsonObject:
@@ -326,7 +325,7 @@ def colours(packed: Packed, n_bits: int) -> list[str]:
     return [f"#{r:02x}{g:02x}{b:02x}" for r, g, b in np.rint(255 * light).astype(int).T]
 
 
-def _pixels(values: object, n: int) -> NDArray[np.float64]:
+def _pixels(values: object, n: int) -> Array:
     """Pixels as a point (1, n)."""
     if not isinstance(values, list) or len(values) != n:
         kind = f"a list of {len(values)}" if isinstance(values, list) else type(values).__name__
@@ -349,7 +348,7 @@ def _integers(packed: Packed) -> list[int]:
     return [int.from_bytes(code.tobytes(), "little") for code in packed]
 
 
-def _rounded(values: NDArray[np.float64]) -> list[float]:
+def _rounded(values: Array) -> list[float]:
     rounded: list[float] = np.round(values, 4).tolist()
     return rounded
 

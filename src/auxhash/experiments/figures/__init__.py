@@ -1,6 +1,6 @@
 """The paper's figures, by the labels they have in its source."""
 
-from auxhash.compute.checks import unknown
+from auxhash.compute.checks import one_of
 from auxhash.experiments.figures.comparison import (
     SUP_COMPARISON,
     SUP_COSINE,
@@ -35,6 +35,4 @@ FIGURES: dict[str, Figure] = {
 
 def get(name: str) -> Figure:
     """The figure of that name, or a ValueError that suggests the one that was meant."""
-    if name not in FIGURES:
-        raise unknown("figure", name, FIGURES)
-    return FIGURES[name]
+    return FIGURES[one_of("figure", name, FIGURES)]

@@ -59,6 +59,22 @@ class Section:
 
 
 @dataclass(frozen=True)
+class HitList:
+    """Points that come first for a query, in words, and which of them are right."""
+
+    label: str
+    hits: Sequence[tuple[str, bool]]
+
+
+@dataclass(frozen=True)
+class QueryExample:
+    """A query in words, its true neighbours, and what each method finds."""
+
+    query: str
+    lists: Sequence[HitList]
+
+
+@dataclass(frozen=True)
 class FigureContent:
     """Content of a page, and the numbers for a file."""
 
@@ -68,6 +84,7 @@ class FigureContent:
     numbers: Sequence[dict[str, Any]]
     galleries: Sequence[Gallery] = ()
     notes: Sequence[str] = ()
+    examples: Sequence[QueryExample] = ()
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import context
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, Numbers
 from auxhash.compute.version import __version__
 from auxhash.experiments import claims, datasets, runs
 from auxhash.experiments.cells import Cells
@@ -47,7 +47,7 @@ class Dichotomies(NamedTuple):
     lines: Array  # ax + by + c >= 0 where the sign is +1
 
 
-def points(seed: int) -> tuple[Array, NDArray[np.int64]]:
+def points(seed: int) -> tuple[Array, Numbers]:
     """PER_CLASS digits of each class in two dimensions, each of unit variance."""
     data = datasets.load("digits").base
     mean, axes = principal_axes(np.asarray(data.X, np.float64), 2, "the sketch")
@@ -92,19 +92,19 @@ def energies(bits: Signs, others: Signs, pairs: Affinity) -> Array:
     return total
 
 
-def distances(free: Signs, bits: Signs, others: Signs) -> NDArray[np.int64]:
+def distances(free: Signs, bits: Signs, others: Signs) -> Numbers:
     """Bits in which the free codes (2, n) differ from all (z, z'), as `energies` takes them.
 
     Swapping bits or turning one around does not change E, so the least distance over these counts.
     """
 
-    def apart(signs: Signs) -> NDArray[np.int64]:
+    def apart(signs: Signs) -> Numbers:
         differing = (free[:, None] != signs[None]).sum(axis=2)  # (2, m)
-        turned: NDArray[np.int64] = np.minimum(differing, free.shape[1] - differing)
+        turned: Numbers = np.minimum(differing, free.shape[1] - differing)
         return turned
 
     p, q = apart(bits), apart(others)
-    least: NDArray[np.int64] = np.minimum(p[0][:, None] + q[1][None], p[1][:, None] + q[0][None])
+    least: Numbers = np.minimum(p[0][:, None] + q[1][None], p[1][:, None] + q[0][None])
     return least
 
 

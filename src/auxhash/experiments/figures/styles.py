@@ -51,6 +51,12 @@ STYLES = {
     "SDH": Style("indigo", "circle"),
     "ILH": Style("wine", "down-open", SHORT),
     "free codes": Style("green", "diamond"),
+    "NeighborHash, network": Style("vermillion", "diamond"),
+    "NeighborHash, linear": Style("indigo", "up"),
+    "signs": Style("ink", "cross"),
+    "PQ": Style("blue", "down"),
+    "OPQ": Style("sky", "diamond"),
+    "RaBitQ": Style("orange", "square-open"),
 }
 OTHERWISE = Style("muted", "down-open")
 

@@ -23,8 +23,11 @@ Origin = dict[str, Any]
 class Encodes(Protocol):
     """A fitted model, as far as files of codes are concerned."""
 
-    n_bits: int
-    n_features_in_: int
+    @property
+    def n_bits(self) -> int: ...
+
+    @property
+    def n_features_in_(self) -> int: ...
 
     @property
     def fingerprint(self) -> str: ...

@@ -9,20 +9,22 @@ and Z W is defined for any x: the bits are its signs. The two-layer form takes h
 eigenvectors and cuts each of them a second time, on either side of the first threshold.
 """
 
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import checks, neighbors
 from auxhash.compute.arrays import Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
+from auxhash.model.functions import AnchorGraph
 
 NOTHING = 1e-10  # rounding: eigenvalues, curvatures, and weights relative to the largest
 KMEANS_STEPS = 10
 
 
+@dataclass(eq=False, repr=False)
 class AGH(Unsupervised):
     """Anchor-graph hashing. At most m - 1 bits per layer, with m anchors.
 
@@ -42,27 +44,18 @@ class AGH(Unsupervised):
         thresholds_: of the second layer, for the positive and the negative side, (2, eigenvectors).
     """
 
-    anchors_: Array
-    width_: float
-    eigenvalues_: Array
-    weights_: Array
-    thresholds_: Array
+    n_bits: int = 32
+    layers: Literal[1, 2] = 1
+    n_anchors: int = 300
+    n_nearest: int = 3
+    random_state: RandomState = None
+    n_jobs: int | None = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        layers: Literal[1, 2] = 1,
-        n_anchors: int = 300,
-        n_nearest: int = 3,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.layers = layers
-        self.n_anchors = n_anchors
-        self.n_nearest = n_nearest
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    anchors_: Array = field(init=False)
+    width_: float = field(init=False)
+    eigenvalues_: Array = field(init=False)
+    weights_: Array = field(init=False)
+    thresholds_: Array = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -81,32 +74,22 @@ class AGH(Unsupervised):
                 f"got n_bits={self.n_bits}"
             )
         self.anchors_ = k_means(X, m, rng)
-        distance = neighbors.nearest(self.anchors_, X, self._nearest())[1]
+        distance = neighbors.nearest(self.anchors_, X, min(self.n_nearest, m))[1]
         self.width_ = float(np.sqrt(distance[:, -1]).mean()) or 1.0
-        Z = self._ties(X)
+        Z = self._graph(np.empty((m, 0))).ties(X)
         self.eigenvalues_, self.weights_ = anchor_graph_eigenvectors(Z, n_vectors)
         if self.layers == 2:
             self.thresholds_ = second_thresholds(Z, Z @ self.weights_)
 
-    def _nearest(self) -> int:
-        return min(self.n_nearest, len(self.anchors_))
-
-    def _ties(self, X: NDArray[Any]) -> Array:
-        """Z (n, m), with s entries per row, which sum to 1."""
-        near, distance = neighbors.nearest(self.anchors_, X, self._nearest())
-        # Relative to the nearest anchor, so that a point far from all anchors is tied to some.
-        kernel = np.exp((distance[:, :1] - distance) / self.width_**2)
-        Z = np.zeros((len(X), len(self.anchors_)))
-        np.put_along_axis(Z, near, kernel / kernel.sum(axis=1, keepdims=True), axis=1)
-        return Z
-
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        Y = self._ties(X) @ self.weights_
+    def _learnt_function(self) -> AnchorGraph:
+        graph = self._graph(self.weights_)
         if self.layers == 1:
-            return Y
-        positive, negative = self.thresholds_
-        second = np.where(Y >= 0, Y - positive, negative - Y)
-        return np.hstack([Y, second])[:, : self.n_bits]
+            return graph
+        return replace(graph, thresholds=self.thresholds_, n_bits=int(self.n_bits))
+
+    def _graph(self, weights: Array) -> AnchorGraph:
+        n_nearest = min(int(self.n_nearest), len(self.anchors_))
+        return AnchorGraph(self.anchors_, self.width_, n_nearest, weights)
 
 
 def anchor_graph_eigenvectors(Z: Array, n: int) -> tuple[Array, Array]:

@@ -12,14 +12,14 @@ Z = h(X).
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.codes import Codes, sign
 from auxhash.compute import checks, threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.checks import numbers
 from auxhash.compute.random import RandomState
 from auxhash.compute.registry import register
@@ -90,7 +90,7 @@ def z_step(X: Array, decoder: Decoder, Z: Codes, H: Codes, mu: float) -> Codes:
         return np.concatenate(run(chunk, threads.chunks(len(X), POINTS_PER_TASK)))
 
 
-def energy(G: Array, R: Array, Z: NDArray[Any]) -> Array:
+def energy(G: Array, R: Array, Z: AnyArray) -> Array:
     """z'Gz - 2 z'r per point, (n,)."""
     Z = Z.astype(np.float64)
     value: Array = ((Z @ G - 2 * R) * Z).sum(axis=1)
@@ -144,6 +144,7 @@ def flip_bits(G: Array, R: Array, Z: Codes) -> Codes:
     return z.astype(np.int8)
 
 
+@dataclass(eq=False, repr=False)
 class BinaryAutoencoder(Unsupervised):
     """The binary autoencoder. Any number of bits.
 
@@ -166,31 +167,20 @@ class BinaryAutoencoder(Unsupervised):
         n_iter_: number of iterations made.
     """
 
-    hash_function_: HashFunction
-    decoder_: Decoder
-    error_: float
-    history_: list[AutoencoderStep]
-    n_iter_: int
+    n_bits: int = 32
+    hash_function: Any = "linear"
+    mu: float | Literal["auto"] = "auto"
+    alpha: float = 1.4
+    max_iter: int = 50
+    C: float = 100.0
+    random_state: RandomState = None
+    n_jobs: int | None = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        hash_function: Any = "linear",
-        mu: float | Literal["auto"] = "auto",
-        alpha: float = 1.4,
-        max_iter: int = 50,
-        C: float = 100.0,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.hash_function = hash_function
-        self.mu = mu
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.C = C
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    hash_function_: HashFunction = field(init=False)
+    decoder_: Decoder = field(init=False)
+    error_: float = field(init=False)
+    history_: list[AutoencoderStep] = field(init=False)
+    n_iter_: int = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -239,10 +229,6 @@ class BinaryAutoencoder(Unsupervised):
             if np.array_equal(Z, H):
                 break
             mu *= self.alpha
-
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        h = self.hash_function_
-        return h.decision(h.features(X))
 
 
 def first_codes(X: Array, n_bits: int, rng: np.random.Generator) -> Codes:

@@ -6,14 +6,15 @@ few kernel points each. As one weight grows, points change sign one after anothe
 of a weight, all others fixed, is found exactly by going through these events in order.
 """
 
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from auxhash.codes import codes_to_words, sign
+from auxhash.codes import Codes, codes_to_words, sign
 from auxhash.compute import checks, threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.distances import squared_distances
 from auxhash.compute.kernels import kernel
 from auxhash.compute.random import RandomState, generator
@@ -22,10 +23,12 @@ from auxhash.learn.hasher import check_pairs, check_points, kept_labels, learnin
 from auxhash.mac import zstep
 from auxhash.mac.affinity import Affinity, from_pairs
 from auxhash.mac.zstep.problem import ROUNDING, BitProblem
+from auxhash.model.functions import KernelMap, WeightedHash
 
 INITIAL = 0.001  # size of the first weights
 
 
+@dataclass(eq=False, repr=False)
 class BRE(Method):
     """Binary reconstructive embedding. Any number of bits.
 
@@ -50,36 +53,23 @@ class BRE(Method):
         n_iter_: number of passes made.
     """
 
-    mean_: Array
-    points_: Array
-    width_: float
-    weights_: Array
-    objective_: list[float]
-    n_iter_: int
+    n_bits: int = 32
+    n_train: int = 1000
+    n_kernel: int = 20
+    kernel: Literal["linear", "rbf"] = "linear"
+    pairs: float = 0.05
+    supervised: bool = False
+    max_iter: int = 100
+    tol: float = 1e-4
+    random_state: RandomState = None
+    n_jobs: int | None = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        n_train: int = 1000,
-        n_kernel: int = 20,
-        kernel: Literal["linear", "rbf"] = "linear",
-        pairs: float = 0.05,
-        supervised: bool = False,
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_train = n_train
-        self.n_kernel = n_kernel
-        self.kernel = kernel
-        self.pairs = pairs
-        self.supervised = supervised
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    mean_: Array = field(init=False)
+    points_: Array = field(init=False)
+    width_: float = field(init=False)
+    weights_: Array = field(init=False)
+    objective_: list[float] = field(init=False)
+    n_iter_: int = field(init=False)
 
     @learning
     def fit(
@@ -107,15 +97,10 @@ class BRE(Method):
         checks.number("pairs", self.pairs, 0, strict=True)
         checks.integer("max_iter", self.max_iter, 1)
         checks.number("tol", self.tol, 0)
-        if self.kernel not in ("linear", "rbf"):
-            raise ValueError(f'kernel must be "linear" or "rbf", got {self.kernel!r}')
+        checks.one_of("kernel", self.kernel, ("linear", "rbf"))
 
     def _learn(
-        self,
-        X: Array,
-        y: NDArray[Any] | None,
-        affinity: Affinity | None,
-        rng: np.random.Generator,
+        self, X: Array, y: AnyArray | None, affinity: Affinity | None, rng: np.random.Generator
     ) -> None:
         chosen = np.sort(rng.permutation(len(X))[: self.n_train])
         self.mean_ = X.mean(axis=0)
@@ -129,7 +114,7 @@ class BRE(Method):
                 raise ValueError("affinity has no pairs among the n_train points drawn")
         squares = squared_distances(self.points_, self.points_)
         self.width_ = float(squares.mean()) or 1.0
-        K = self._kernels(self.points_)
+        K = self._kernels()(self.points_)
         self.weights_ = np.zeros((len(K), self.n_bits))
         for k in range(self.n_bits):
             own = rng.permutation(len(K))[: self.n_kernel]
@@ -138,7 +123,7 @@ class BRE(Method):
         self.objective_ = self._descend(problem, K)
         self.n_iter_ = len(self.objective_) - 1
 
-    def _draw(self, y: NDArray[Any] | None, rng: np.random.Generator) -> Affinity:
+    def _draw(self, y: AnyArray | None, rng: np.random.Generator) -> Affinity:
         """Random pairs of the points learnt from, and their distances."""
         n = len(self.points_)
         wanted = max(1, round(self.pairs * n))
@@ -151,12 +136,9 @@ class BRE(Method):
             distance = np.where(same, 0.0, 1.0)
         return from_pairs(i, j, distance, n, kind="distance")
 
-    def _kernels(self, centred: Array) -> Array:
-        """Kernels (n, n_train) between centred points and the points learnt from."""
-        if self.kernel == "linear":
-            return np.asarray(centred @ self.points_.T, np.float64)
-        kernels: Array = np.exp(squared_distances(centred, self.points_) / (-2 * self.width_))
-        return kernels
+    def _kernels(self, mean: Array | None = None) -> KernelMap:
+        """Kernels (n, n_train) between points, less the mean, and the points learnt from."""
+        return KernelMap(self.points_, None if self.kernel == "linear" else self.width_, mean)
 
     def _descend(self, problem: zstep.Problem, K: Array) -> list[float]:
         """Coordinate descent on the weights; returns the loss at the start and after each pass."""
@@ -172,8 +154,8 @@ class BRE(Method):
                 break
         return objective
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        return self._kernels(X - self.mean_) @ self.weights_
+    def _learnt_function(self) -> WeightedHash:
+        return WeightedHash(self._kernels(self.mean_), self.weights_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -182,7 +164,7 @@ class BRE(Method):
         return tags
 
 
-def improve(bit: BitProblem, K: Array, w: Array) -> NDArray[np.int8]:
+def improve(bit: BitProblem, K: Array, w: Array) -> Codes:
     """Set each nonzero weight of a bit to its best value, in place; return the bit's codes."""
     own = np.flatnonzero(w)
     columns = np.asfortranarray(K[:, own])

@@ -9,20 +9,20 @@ for nothing. At most n_classes - 1 directions are related to them; the rotation 
 any number of bits.
 """
 
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from auxhash.compute import checks
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Supervised
 from auxhash.mac.hashfunctions.rotation import quantize, random_rotation
+from auxhash.model.functions import Centred, WeightedHash
 
 
-def canonical_directions(X: Array, y: NDArray[Any], regularization: float) -> Array:
+def canonical_directions(X: Array, y: AnyArray, regularization: float) -> Array:
     """Directions (D, n_classes - 1 at most) of centred X, scaled by their correlation with y."""
     classes, groups = np.unique(y, return_inverse=True)
     Y = np.eye(len(classes))[groups]
@@ -39,6 +39,7 @@ def canonical_directions(X: Array, y: NDArray[Any], regularization: float) -> Ar
     return scaled[:, ::-1]
 
 
+@dataclass(eq=False, repr=False)
 class CCAITQ(Supervised):
     """Supervised ITQ, with CCA in the place of PCA.
 
@@ -55,29 +56,22 @@ class CCAITQ(Supervised):
         errors_: quantisation error per point, at the start and after each iteration.
     """
 
-    mean_: Array
-    projection_: Array
-    rotation_: Array
-    errors_: list[float]
+    n_bits: int = 32
+    n_iter: int = 50
+    regularization: float = 1e-4
+    random_state: RandomState = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        n_iter: int = 50,
-        regularization: float = 1e-4,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_iter = n_iter
-        self.regularization = regularization
-        self.random_state = random_state
+    mean_: Array = field(init=False)
+    projection_: Array = field(init=False)
+    rotation_: Array = field(init=False)
+    errors_: list[float] = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         checks.integer("n_iter", self.n_iter, 1)
         checks.number("regularization", self.regularization, 0, strict=True)
 
-    def _learn(self, X: Array, y: NDArray[Any], rng: np.random.Generator) -> None:
+    def _learn(self, X: Array, y: AnyArray, rng: np.random.Generator) -> None:
         self.mean_ = X.mean(axis=0)
         centred = X - self.mean_
         W = canonical_directions(centred, y, self.regularization)[:, : self.n_bits]
@@ -86,5 +80,5 @@ class CCAITQ(Supervised):
         self.rotation_, self.errors_ = quantize(centred @ W, start, self.n_iter)
         self.projection_ = W @ self.rotation_
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        return (X - self.mean_) @ self.projection_
+    def _learnt_function(self) -> WeightedHash:
+        return WeightedHash(Centred(self.mean_), self.projection_)

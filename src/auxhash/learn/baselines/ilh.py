@@ -6,14 +6,14 @@ make the bits differ, and that is enough.
 """
 
 import warnings
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auxhash.codes import sign
+from auxhash.codes import Codes, sign
 from auxhash.compute import checks
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Pairwise
 from auxhash.mac import affinity as affinities
@@ -23,6 +23,7 @@ from auxhash.mac.affinity import Affinity
 LOSS = "ksh"  # for one bit, (z z' - y)^2 is 2 (-y z z') plus a constant
 
 
+@dataclass(eq=False, repr=False)
 class ILH(Pairwise):
     """Independent bits on disjoint training subsets. Any number of bits.
 
@@ -45,30 +46,18 @@ class ILH(Pairwise):
         subsets_: the training points of each bit, (n_bits, n_subset).
     """
 
-    hash_function_: hashfunctions.HashFunction
-    subsets_: NDArray[np.int64]
+    n_bits: int = 32
+    n_subset: int = 5000
+    hash_function: Any = "linear"
+    z_step: Any = "cut"
+    n_similar: int | None = 100
+    n_dissimilar: int | None = 500
+    C: float = 100.0
+    random_state: RandomState = None
+    n_jobs: int | None = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        n_subset: int = 5000,
-        hash_function: Any = "linear",
-        z_step: Any = "cut",
-        n_similar: int | None = 100,
-        n_dissimilar: int | None = 500,
-        C: float = 100.0,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_subset = n_subset
-        self.hash_function = hash_function
-        self.z_step = z_step
-        self.n_similar = n_similar
-        self.n_dissimilar = n_dissimilar
-        self.C = C
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    hash_function_: hashfunctions.HashFunction = field(init=False)
+    subsets_: Numbers = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -76,11 +65,7 @@ class ILH(Pairwise):
         checks.number("C", self.C, 0, strict=True)
 
     def _learn(
-        self,
-        X: Array,
-        y: NDArray[Any] | None,
-        affinity: Affinity | None,
-        rng: np.random.Generator,
+        self, X: Array, y: AnyArray | None, affinity: Affinity | None, rng: np.random.Generator
     ) -> None:
         cutting, centres, solving = rng.spawn(3)
         self.subsets_ = subsets(len(X), int(self.n_bits), self.n_subset, cutting)
@@ -97,12 +82,8 @@ class ILH(Pairwise):
         self.hash_function_ = h
 
     def _codes(
-        self,
-        rows: NDArray[np.int64],
-        y: NDArray[Any] | None,
-        affinity: Affinity | None,
-        rng: np.random.Generator,
-    ) -> NDArray[np.int8]:
+        self, rows: Numbers, y: AnyArray | None, affinity: Affinity | None, rng: np.random.Generator
+    ) -> Codes:
         """The free codes of one bit, from its own training points."""
         draws, start, solving = rng.spawn(3)
         if affinity is not None:
@@ -122,11 +103,8 @@ class ILH(Pairwise):
         solution = zstep.z_step(problem, Z, free, zstep.get(self.z_step), 2, solving)
         return solution.Z[:, 0]
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        return hashfunctions.outputs(self.hash_function_, X)
 
-
-def subsets(n: int, n_bits: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def subsets(n: int, n_bits: int, size: int, rng: np.random.Generator) -> Numbers:
     """Subsets (n_bits, size) of 0..n-1, drawn in rounds of n // size disjoint subsets."""
     size = min(size, n)
     a_round = n // size

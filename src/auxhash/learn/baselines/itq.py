@@ -7,18 +7,19 @@ Rotate the principal components V so that they are near to their signs B:
 B is the sign of V R; R solves a Procrustes problem. Neither step raises the error.
 """
 
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import checks
 from auxhash.compute.arrays import Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
 from auxhash.mac.hashfunctions.rotation import principal_axes, quantize, random_rotation
+from auxhash.model.functions import Centred, WeightedHash
 
 
+@dataclass(eq=False, repr=False)
 class ITQ(Unsupervised):
     """Iterative quantisation. At most as many bits as features.
 
@@ -34,17 +35,14 @@ class ITQ(Unsupervised):
         errors_: quantisation error per point, at the start and after each iteration.
     """
 
-    mean_: Array
-    axes_: Array
-    rotation_: Array
-    errors_: list[float]
+    n_bits: int = 32
+    n_iter: int = 50
+    random_state: RandomState = None
 
-    def __init__(
-        self, n_bits: int = 32, n_iter: int = 50, random_state: RandomState = None
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_iter = n_iter
-        self.random_state = random_state
+    mean_: Array = field(init=False)
+    axes_: Array = field(init=False)
+    rotation_: Array = field(init=False)
+    errors_: list[float] = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -56,5 +54,5 @@ class ITQ(Unsupervised):
         start = random_rotation(self.n_bits, rng)
         self.rotation_, self.errors_ = quantize(V, start, self.n_iter)
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        return (X - self.mean_) @ (self.axes_ @ self.rotation_)
+    def _learnt_function(self) -> WeightedHash:
+        return WeightedHash(Centred(self.mean_), self.axes_ @ self.rotation_)

@@ -11,21 +11,22 @@ starts from its solution, and its result is taken if y'Ry, with the sign itself,
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse import csr_array
 
 from auxhash.codes import sign
 from auxhash.compute import checks, threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.distances import squared_distances
 from auxhash.compute.kernels import kernel
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Pairwise
 from auxhash.mac.affinity import Affinity, from_labels
+from auxhash.model.functions import Centred, KernelMap, WeightedHash
 
 Product = Callable[[Array], Array]  # with a symmetric matrix
 
@@ -39,6 +40,7 @@ DENSE = 1 / 50  # of all entries of S: from there on, products with many vectors
 MAX_LISTED_VALUES = 8  # distinct values of S up to which each has a list of its places
 
 
+@dataclass(eq=False, repr=False)
 class KSH(Pairwise):
     """Supervised hashing with kernels. Any number of bits.
 
@@ -62,47 +64,33 @@ class KSH(Pairwise):
         n_iter_: accepted steps of the ascent, the start included: the most of all bits.
     """
 
-    anchors_: Array
-    width_: float
-    center_: Array
-    weights_: Array
-    objective_: Array
-    n_iter_: int
+    n_bits: int = 32
+    n_anchors: int = 300
+    max_iter: int = 500
+    random_state: RandomState = None
+    hash_function: Literal["rbf", "linear"] = "rbf"
+    n_jobs: int | None = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        n_anchors: int = 300,
-        max_iter: int = 500,
-        random_state: RandomState = None,
-        hash_function: Literal["rbf", "linear"] = "rbf",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.hash_function = hash_function
-        self.n_jobs = n_jobs
+    anchors_: Array = field(init=False)
+    width_: float = field(init=False)
+    center_: Array = field(init=False)
+    weights_: Array = field(init=False)
+    objective_: Array = field(init=False)
+    n_iter_: int = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         checks.integer("n_anchors", self.n_anchors, 1)
         checks.integer("max_iter", self.max_iter, 0)
-        if self.hash_function not in ("rbf", "linear"):
-            raise checks.unknown("hash_function", self.hash_function, ("rbf", "linear"))
+        checks.one_of("hash_function", self.hash_function, ("rbf", "linear"))
 
     def _learn(
-        self,
-        X: Array,
-        y: NDArray[Any] | None,
-        affinity: Affinity | None,
-        rng: np.random.Generator,
+        self, X: Array, y: AnyArray | None, affinity: Affinity | None, rng: np.random.Generator
     ) -> None:
         if self.hash_function == "rbf":
             self.anchors_ = X[np.sort(rng.permutation(len(X))[: self.n_anchors])]
             self.width_ = float(squared_distances(X, self.anchors_).mean()) or 1.0
-        K = self._features(X)
+        K = X if self.hash_function == "linear" else KernelMap(self.anchors_, self.width_)(X)
         self.center_ = K.mean(axis=0)
         U, T = whitened(K - self.center_)
         with threads.pool() as run:
@@ -114,14 +102,6 @@ class KSH(Pairwise):
                 S = similarity_of_pairs(affinity, run)
             weights, self.objective_ = self._bits(U, S)
         self.weights_ = T @ weights
-
-    def _features(self, X: NDArray[Any]) -> Array:
-        """Features that a bit is a weighted sum of, uncentred: kernels with the anchors, or X."""
-        points = np.asarray(X, np.float64)
-        if self.hash_function == "linear":
-            return points
-        kernels: Array = np.exp(squared_distances(points, self.anchors_) / (-2 * self.width_))
-        return kernels
 
     def _bits(self, U: Array, S: Product) -> tuple[Array, Array]:
         """Weights (., b) of the columns of U, and each bit's objective before and after ascent."""
@@ -150,9 +130,11 @@ class KSH(Pairwise):
             M = M - np.outer(projected, projected)
         return weights, objective
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        outputs: Array = (self._features(X) - self.center_) @ self.weights_
-        return outputs
+    def _learnt_function(self) -> WeightedHash:
+        if self.hash_function == "linear":
+            return WeightedHash(Centred(self.center_), self.weights_)
+        kernels = KernelMap(self.anchors_, self.width_, kernel_mean=self.center_)
+        return WeightedHash(kernels, self.weights_)
 
 
 def _codes(U: Array, weights: tuple[Array, ...]) -> list[tuple[Array, Array]]:
@@ -172,7 +154,7 @@ def whitened(K: Array) -> tuple[Array, Array]:
 # Some BLAS kernels report an invalid operation on finite numbers. Were it a real one, the new value
 # would be no number, and no step to it is accepted.
 @np.errstate(invalid="ignore")
-def ascend(U: NDArray[Any], R: Product, start: Array, max_iter: int) -> list[tuple[Array, float]]:
+def ascend(U: AnyArray, R: Product, start: Array, max_iter: int) -> list[tuple[Array, float]]:
     """Nesterov's accelerated gradient ascent on phi(Ua)'R phi(Ua), phi(x) = 2/(1+exp(-x)) - 1.
 
     Returns weights and objective of the accepted steps, the start included; the objective always
@@ -214,7 +196,7 @@ def ascend(U: NDArray[Any], R: Product, start: Array, max_iter: int) -> list[tup
     return steps
 
 
-def similarity_of_labels(y: NDArray[Any]) -> Product:
+def similarity_of_labels(y: AnyArray) -> Product:
     """The product with S, S_ij = +1 where labels agree and -1 elsewhere; S is never formed."""
     groups = np.unique(y, return_inverse=True)[1]
     member = csr_array((np.ones(len(y)), (groups, np.arange(len(y)))))
@@ -265,7 +247,7 @@ def similarity_of_pairs(affinity: Affinity, run: threads.Run) -> Product:
     return product
 
 
-def _places(S: csr_array, level: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def _places(S: csr_array, level: float) -> tuple[Numbers, AnyArray]:
     """Places of S that hold `level`: where each row starts in the column numbers, and these."""
     here = level == S.data
     start = np.append(0, np.cumsum(here))[S.indptr].astype(np.int64)

@@ -3,19 +3,19 @@
 Unlike the predicted class, the log-probabilities also tell apart points of the same class.
 """
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Supervised
 from auxhash.learn.baselines.onehot import class_predictor
+from auxhash.model.functions import LogProbabilities, WeightedHash
 
-MIN_PROBABILITY = 1e-12  # smaller probabilities are raised to it, since log(0) is infinite
 
-
+@dataclass(eq=False, repr=False)
 class LogitLSH(Supervised):
     """Random hyperplanes in the space of a classifier's log-probabilities.
 
@@ -31,30 +31,23 @@ class LogitLSH(Supervised):
         hyperplanes_: (n_classes, n_bits).
     """
 
-    classifier_: Any
-    mean_: Array
-    hyperplanes_: Array
+    n_bits: int = 32
+    classifier: Any = None
+    random_state: RandomState = None
 
-    def __init__(
-        self, n_bits: int = 32, classifier: Any = None, random_state: RandomState = None
-    ) -> None:
-        self.n_bits = n_bits
-        self.classifier = classifier
-        self.random_state = random_state
+    classifier_: Any = field(init=False)
+    mean_: Array = field(init=False)
+    hyperplanes_: Array = field(init=False)
 
-    def _learn(self, X: Array, y: NDArray[Any], rng: np.random.Generator) -> None:
+    def _learn(self, X: Array, y: AnyArray, rng: np.random.Generator) -> None:
         seeds, planes = rng.spawn(2)
         model = class_predictor(self.classifier, seeds)
         if not hasattr(model, "predict_proba"):
             raise TypeError(f"classifier needs predict_proba; {type(model).__name__} has none")
         self.classifier_ = model.fit(X, y)
-        logits = self._log_probabilities(X)
+        logits = LogProbabilities(self.classifier_)(X)
         self.mean_ = logits.mean(axis=0)
         self.hyperplanes_ = planes.standard_normal((logits.shape[1], self.n_bits))
 
-    def _log_probabilities(self, X: NDArray[Any]) -> Array:
-        probability = self.classifier_.predict_proba(np.asarray(X, np.float64))
-        return np.asarray(np.log(np.maximum(probability, MIN_PROBABILITY)), np.float64)
-
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        return (self._log_probabilities(X) - self.mean_) @ self.hyperplanes_
+    def _learnt_function(self) -> WeightedHash:
+        return WeightedHash(LogProbabilities(self.classifier_, self.mean_), self.hyperplanes_)

@@ -3,17 +3,18 @@
 Two points at angle t agree in a bit with probability 1 - t/pi.
 """
 
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import checks
 from auxhash.compute.arrays import Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
+from auxhash.model.functions import Centred, WeightedHash
 
 
+@dataclass(eq=False, repr=False)
 class LSH(Unsupervised):
     """Random hyperplanes through the mean or the origin; a bit is the side of one hyperplane.
 
@@ -27,15 +28,12 @@ class LSH(Unsupervised):
         hyperplanes_: their normals (D, n_bits).
     """
 
-    mean_: Array
-    hyperplanes_: Array
+    n_bits: int = 32
+    center: bool = True
+    random_state: RandomState = None
 
-    def __init__(
-        self, n_bits: int = 32, center: bool = True, random_state: RandomState = None
-    ) -> None:
-        self.n_bits = n_bits
-        self.center = center
-        self.random_state = random_state
+    mean_: Array = field(init=False)
+    hyperplanes_: Array = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -45,5 +43,5 @@ class LSH(Unsupervised):
         self.mean_ = X.mean(axis=0) if self.center else np.zeros(X.shape[1])
         self.hyperplanes_ = rng.standard_normal((X.shape[1], self.n_bits))
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        return (X - self.mean_) @ self.hyperplanes_
+    def _learnt_function(self) -> WeightedHash:
+        return WeightedHash(Centred(self.mean_), self.hyperplanes_)

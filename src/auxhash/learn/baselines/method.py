@@ -3,11 +3,11 @@
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from auxhash.codes import MOST_BITS
 from auxhash.compute import checks
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.hasher import (
     Hasher,
@@ -19,6 +19,7 @@ from auxhash.learn.hasher import (
     learning,
 )
 from auxhash.mac.affinity import Affinity
+from auxhash.mac.hashfunctions import encoded
 from auxhash.model.fitted import check_stored
 
 SMALLEST = 1e-100  # the largest number of X lies between this and 1 / this: squares stay in range
@@ -33,10 +34,10 @@ class Method(Hasher):
         check_stored(self)
         checks.integer("n_bits", self.n_bits, 1, MOST_BITS)
 
-    def _finish(self, points: NDArray[Any], labels: NDArray[Any] | None) -> Self:
+    def _finish(self, points: AnyArray, labels: AnyArray | None) -> Self:
         self.labels_ = labels
-        self.fingerprint_ = fingerprint(points, labels)
-        self.codes_ = self._encode(points)
+        self.data_fingerprint_ = fingerprint(points, labels)
+        self.codes_ = encoded(self._learnt_function(), points)
         return self
 
 
@@ -68,7 +69,7 @@ class Supervised(Method):
         self._learn(doubles(points), labels, generator(self.random_state))
         return self._finish(points, labels)
 
-    def _learn(self, X: Array, y: NDArray[Any], rng: np.random.Generator) -> None:
+    def _learn(self, X: Array, y: AnyArray, rng: np.random.Generator) -> None:
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
@@ -95,11 +96,7 @@ class Pairwise(Method):
         return self._finish(points, labels)
 
     def _learn(
-        self,
-        X: Array,
-        y: NDArray[Any] | None,
-        affinity: Affinity | None,
-        rng: np.random.Generator,
+        self, X: Array, y: AnyArray | None, affinity: Affinity | None, rng: np.random.Generator
     ) -> None:
         raise NotImplementedError
 
@@ -110,7 +107,7 @@ class Pairwise(Method):
         return tags
 
 
-def doubles(X: NDArray[Any]) -> Array:
+def doubles(X: AnyArray) -> Array:
     """X in double precision; ValueError unless squares of its numbers are well within range."""
     points = np.asarray(X, np.float64)
     largest = max(points.max(), -points.min())
@@ -122,7 +119,7 @@ def doubles(X: NDArray[Any]) -> Array:
     return points
 
 
-def check_single(labels: NDArray[Any]) -> None:
+def check_single(labels: AnyArray) -> None:
     """Raise unless each point has one label."""
     if labels.ndim != 1:
         raise ValueError(

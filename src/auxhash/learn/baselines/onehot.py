@@ -1,16 +1,17 @@
 """OneHot: the code is the predicted class, the baseline that supervised hashing has to beat."""
 
 import warnings
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from auxhash.codes import Codes
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Supervised
+from auxhash.model.functions import Codewords
 
 
 def class_predictor(classifier: Any, rng: np.random.Generator) -> Any:
@@ -56,6 +57,7 @@ def codewords(n_classes: int, n_bits: int) -> Codes:
     return np.where(member, 1, -1).astype(np.int8)
 
 
+@dataclass(eq=False, repr=False)
 class OneHot(Supervised):
     """The codeword of the class that a classifier predicts.
 
@@ -69,21 +71,16 @@ class OneHot(Supervised):
         codewords_: of its classes, (n_classes, n_bits).
     """
 
-    classifier_: Any
-    codewords_: Codes
+    n_bits: int = 32
+    classifier: Any = None
+    random_state: RandomState = None
 
-    def __init__(
-        self, n_bits: int = 32, classifier: Any = None, random_state: RandomState = None
-    ) -> None:
-        self.n_bits = n_bits
-        self.classifier = classifier
-        self.random_state = random_state
+    classifier_: Any = field(init=False)
+    codewords_: Codes = field(init=False)
 
-    def _learn(self, X: Array, y: NDArray[Any], rng: np.random.Generator) -> None:
+    def _learn(self, X: Array, y: AnyArray, rng: np.random.Generator) -> None:
         self.classifier_ = class_predictor(self.classifier, rng).fit(X, y)
         self.codewords_ = codewords(len(self.classifier_.classes_), self.n_bits)
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        predicted = self.classifier_.predict(np.asarray(X, np.float64))
-        number = np.searchsorted(self.classifier_.classes_, predicted)
-        return np.asarray(self.codewords_[number], np.float64)
+    def _learnt_function(self) -> Codewords:
+        return Codewords(self.classifier_, self.codewords_)

@@ -8,23 +8,24 @@ F holds radial basis functions of X. W and P are regressions; the bits of B are 
 each exactly. The hash function is sign(F P).
 """
 
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from auxhash.codes import sign
 from auxhash.compute import checks
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Supervised
 from auxhash.mac.hashfunctions import RadialBasis
+from auxhash.model.functions import WeightedHash
 
 RIDGE = 1e-8  # of the regression for P, relative: radial basis functions are nearly collinear
 PASSES = 10  # over the bits, at most, per B step
 
 
+@dataclass(eq=False, repr=False)
 class SDH(Supervised):
     """Supervised discrete hashing. Any number of bits.
 
@@ -42,25 +43,16 @@ class SDH(Supervised):
         objective_: the objective after each round.
     """
 
-    map_: RadialBasis
-    weights_: Array
-    objective_: list[float]
+    n_bits: int = 32
+    n_anchors: int = 1000
+    lam: float = 1.0
+    nu: float = 1e-5
+    n_iter: int = 5
+    random_state: RandomState = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        n_anchors: int = 1000,
-        lam: float = 1.0,
-        nu: float = 1e-5,
-        n_iter: int = 5,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.lam = lam
-        self.nu = nu
-        self.n_iter = n_iter
-        self.random_state = random_state
+    map_: RadialBasis = field(init=False)
+    weights_: Array = field(init=False)
+    objective_: list[float] = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -69,7 +61,7 @@ class SDH(Supervised):
         checks.number("lam", self.lam, 0, strict=True)
         checks.number("nu", self.nu, 0, strict=True)
 
-    def _learn(self, X: Array, y: NDArray[Any], rng: np.random.Generator) -> None:
+    def _learn(self, X: Array, y: AnyArray, rng: np.random.Generator) -> None:
         centres, codes = rng.spawn(2)
         self.map_ = RadialBasis(self.n_anchors).fit(X, centres)
         F = self.map_(X)
@@ -88,9 +80,8 @@ class SDH(Supervised):
             self.objective_.append(float(fit + self.nu * np.square(B - outputs).sum()))
         self.weights_ = cho_solve(factor, F.T @ B)
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        outputs: Array = self.map_(X) @ self.weights_
-        return outputs
+    def _learnt_function(self) -> WeightedHash:
+        return WeightedHash(self.map_, self.weights_)
 
 
 def b_step(Q: Array, WW: Array, B: Array) -> Array:

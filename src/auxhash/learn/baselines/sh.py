@@ -8,16 +8,17 @@ eigenfunctions on an interval [a, b] are then known,
 and the bits are the signs of those with the smallest eigenvalues, over all axes.
 """
 
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute.arrays import Array
 from auxhash.learn.baselines.method import Unsupervised
 from auxhash.mac.hashfunctions.rotation import principal_axes
+from auxhash.model.functions import Eigenfunctions
 
 
+@dataclass(eq=False, repr=False)
 class SH(Unsupervised):
     """Spectral hashing. Any number of bits: an axis can give several, with k = 1, 2, ...
 
@@ -28,13 +29,12 @@ class SH(Unsupervised):
         omega_: k pi / (b - a) of each bit, rising, (n_bits,).
     """
 
-    mean_: Array
-    axes_: Array
-    low_: Array
-    omega_: Array
+    n_bits: int = 32
 
-    def __init__(self, n_bits: int = 32) -> None:
-        self.n_bits = n_bits
+    mean_: Array = field(init=False)
+    axes_: Array = field(init=False)
+    low_: Array = field(init=False)
+    omega_: Array = field(init=False)
 
     def _learn(self, X: Array, rng: np.random.Generator) -> None:
         self.mean_, axes = principal_axes(X, min(self.n_bits, X.shape[1]), "SH")
@@ -51,6 +51,5 @@ class SH(Unsupervised):
         self.low_ = low[axis]
         self.omega_ = np.where(np.isfinite(omega.flat[best]), omega.flat[best], 0.0)
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        place = (X - self.mean_) @ self.axes_ - self.low_
-        return np.asarray(np.cos(self.omega_ * place), np.float64)
+    def _learnt_function(self) -> Eigenfunctions:
+        return Eigenfunctions(self.mean_, self.axes_, self.low_, self.omega_)

@@ -7,20 +7,21 @@ N/4 points. Where they share o_ij, the pivots repel (or attract) each other with
     f_i<-j = (1/2) (o_ij - N/4) / (N/4) (p_i - p_j)
 """
 
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import checks
 from auxhash.compute.arrays import Array
 from auxhash.compute.distances import squared_distances
 from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised, middle
+from auxhash.model.functions import Spheres
 
 STARTERS = 5  # each pivot starts at the mean of so many points
 
 
+@dataclass(eq=False, repr=False)
 class SPH(Unsupervised):
     """Spherical hashing. Any number of bits.
 
@@ -38,24 +39,16 @@ class SPH(Unsupervised):
         converged_: whether the overlaps ended within both tolerances.
     """
 
-    pivots_: Array
-    radii_: Array
-    n_iter_: int
-    converged_: bool
+    n_bits: int = 32
+    mean_tolerance: float = 0.1
+    spread_tolerance: float = 0.15
+    max_iter: int = 100
+    random_state: RandomState = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        mean_tolerance: float = 0.1,
-        spread_tolerance: float = 0.15,
-        max_iter: int = 100,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.mean_tolerance = mean_tolerance
-        self.spread_tolerance = spread_tolerance
-        self.max_iter = max_iter
-        self.random_state = random_state
+    pivots_: Array = field(init=False)
+    radii_: Array = field(init=False)
+    n_iter_: int = field(init=False)
+    converged_: bool = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -86,8 +79,8 @@ class SPH(Unsupervised):
         off = np.abs(overlap - 1).mean()
         return bool(off <= self.mean_tolerance and overlap.std() <= self.spread_tolerance)
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        return self.radii_ - squared_distances(np.asarray(X, np.float64), self.pivots_)
+    def _learnt_function(self) -> Spheres:
+        return Spheres(self.pivots_, self.radii_)
 
 
 def forces(pivots: Array, excess: Array) -> Array:

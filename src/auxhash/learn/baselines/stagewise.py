@@ -55,6 +55,7 @@ class Stagewise(loop.MAC):
         return loop.Iterate(loop.State(h, H, Z, Z, None), loss, loss, z_seconds, h_seconds, 0)
 
 
+@dataclass(eq=False, repr=False)
 class TwoStepBaseline(AffinityHash):
     """Base of TSH and FastHash: two-step hashing, or its stagewise form.
 
@@ -74,29 +75,16 @@ class TwoStepBaseline(AffinityHash):
     Attributes: those of `auxhash.TwoStepHash`.
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        loss: Any = "ksh",
-        hash_function: Any = "linear",
-        stagewise: bool = True,
-        n_similar: int | None = 100,
-        n_dissimilar: int | None = 500,
-        max_sweeps: int = 2,
-        C: float = 100.0,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.loss = loss
-        self.hash_function = hash_function
-        self.stagewise = stagewise
-        self.n_similar = n_similar
-        self.n_dissimilar = n_dissimilar
-        self.max_sweeps = max_sweeps
-        self.C = C
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_bits: int = 32
+    loss: Any = "ksh"
+    hash_function: Any = "linear"
+    stagewise: bool = True
+    n_similar: int | None = 100
+    n_dissimilar: int | None = 500
+    max_sweeps: int = 2
+    C: float = 100.0
+    random_state: RandomState = None
+    n_jobs: int | None = None
 
     def _settings(self) -> Settings:
         solver = zstep.get(self.z_step)

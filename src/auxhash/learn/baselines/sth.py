@@ -5,16 +5,17 @@ medians. The graph joins nearest neighbours or, where pairs are given, the simil
 linear SVM per bit learns the codes, for those of new points.
 """
 
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from auxhash.codes import sign
 from auxhash.compute import checks, neighbors
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.baselines.method import Method, check_single, doubles, middle
 from auxhash.learn.hasher import check_labelled, check_pairs, check_points, kept_labels, learning
@@ -22,6 +23,7 @@ from auxhash.mac import hashfunctions
 from auxhash.mac.affinity import Affinity
 
 
+@dataclass(eq=False, repr=False)
 class STH(Method):
     """Self-taught hashing. At most n_samples - 1 bits.
 
@@ -43,27 +45,17 @@ class STH(Method):
         embedding_: the eigenvectors, for the training points, (n, n_bits).
     """
 
-    hash_function_: hashfunctions.HashFunction
-    eigenvalues_: Array
-    embedding_: Array
+    n_bits: int = 32
+    n_neighbors: int = 25
+    supervised: bool = False
+    hash_function: Any = "linear"
+    C: float = 100.0
+    random_state: RandomState = None
+    n_jobs: int | None = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        n_neighbors: int = 25,
-        supervised: bool = False,
-        hash_function: Any = "linear",
-        C: float = 100.0,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_neighbors = n_neighbors
-        self.supervised = supervised
-        self.hash_function = hash_function
-        self.C = C
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    hash_function_: hashfunctions.HashFunction = field(init=False)
+    eigenvalues_: Array = field(init=False)
+    embedding_: Array = field(init=False)
 
     @learning
     def fit(
@@ -75,7 +67,7 @@ class STH(Method):
         learnt from, it is only kept for `score`.
         """
         self._check_parameters()
-        labels: NDArray[Any] | None
+        labels: AnyArray | None
         if affinity is not None:
             points, labels = check_pairs(self, X, y, affinity)
         elif self.supervised:
@@ -108,7 +100,7 @@ class STH(Method):
         checks.integer("n_neighbors", self.n_neighbors, 1)
         checks.number("C", self.C, 0, strict=True)
 
-    def _graph(self, X: Array, y: NDArray[Any] | None) -> csr_array:
+    def _graph(self, X: Array, y: AnyArray | None) -> csr_array:
         if y is None:
             return neighbour_graph(X, np.arange(len(X)), self.n_neighbors)
         graph = csr_array((len(X), len(X)))
@@ -117,16 +109,13 @@ class STH(Method):
             graph = graph + neighbour_graph(X, members, self.n_neighbors)
         return graph
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        return hashfunctions.outputs(self.hash_function_, X)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = bool(self.supervised)
         return tags
 
 
-def neighbour_graph(X: Array, members: NDArray[np.int64], n_neighbors: int) -> csr_array:
+def neighbour_graph(X: Array, members: Numbers, n_neighbors: int) -> csr_array:
     """Symmetric graph on the points `members`: 1 where either is among the other's nearest.
 
     A single member has an edge to itself, so that every degree is positive.

@@ -1,15 +1,16 @@
 """TPCA: thresholded PCA; each bit is the sign of one principal component."""
 
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute.arrays import Array
 from auxhash.learn.baselines.method import Unsupervised
 from auxhash.mac.hashfunctions.rotation import principal_axes
+from auxhash.model.functions import Centred, WeightedHash
 
 
+@dataclass(eq=False, repr=False)
 class TPCA(Unsupervised):
     """Thresholded PCA. At most as many bits as features.
 
@@ -18,14 +19,13 @@ class TPCA(Unsupervised):
         axes_: principal axes (D, n_bits).
     """
 
-    mean_: Array
-    axes_: Array
+    n_bits: int = 32
 
-    def __init__(self, n_bits: int = 32) -> None:
-        self.n_bits = n_bits
+    mean_: Array = field(init=False)
+    axes_: Array = field(init=False)
 
     def _learn(self, X: Array, rng: np.random.Generator) -> None:
         self.mean_, self.axes_ = principal_axes(X, self.n_bits, "TPCA")
 
-    def _outputs(self, X: NDArray[Any]) -> Array:
-        return (X - self.mean_) @ self.axes_
+    def _learnt_function(self) -> WeightedHash:
+        return WeightedHash(Centred(self.mean_), self.axes_)

@@ -22,6 +22,7 @@ from auxhash.mac.hashfunctions.position import Position
 from auxhash.mac.hashfunctions.smooth import Moment, Resumable, SelfMoving, Smooth
 
 RATE = 0.02  # length of the first step, unless something else is wanted
+WARM_STEPS = 300  # over which the length of steps grows, if they do
 FIRST, SECOND = 0.9, 0.999  # Adam's decay rates of the mean gradient and of its mean square
 
 DescentState = tuple[list[Single], list[Single], list[Single]]
@@ -165,10 +166,15 @@ def through_tanh(pull: Single, U: Single, s: np.float32, factor: float = 1.0) ->
     return pull
 
 
+def warmed(rate: float, t: int) -> float:
+    """Return the length of step t where steps grow at first: what was learnt before is kept."""
+    return rate * min(1.0, (t + 1) / WARM_STEPS)
+
+
 class GradientDescent:
     """Stochastic gradient steps, by Adam or by the hash function itself (`SelfMoving`).
 
-    The steepness grows geometrically.
+    The steepness grows geometrically; with `warm`, so does the length of the first steps.
     """
 
     def __init__(
@@ -179,9 +185,10 @@ class GradientDescent:
         steepness: tuple[float, float],
         rate: float,
         rng: np.random.Generator,
+        warm: bool = False,
     ) -> None:
         self.smooth, self.objective = smooth, objective
-        self.n_steps, self.steepness, self.rate = n_steps, steepness, rate
+        self.n_steps, self.steepness, self.rate, self.warm = n_steps, steepness, rate, warm
         self.moving = smooth if isinstance(smooth, SelfMoving) else Adam(smooth)
         self.begin(rng)
 
@@ -251,7 +258,7 @@ class GradientDescent:
         return rows, pull
 
     def _moment(self, t: int) -> Moment:
-        return Moment(t, t / self.n_steps, self.rate)
+        return Moment(t, t / self.n_steps, warmed(self.rate, t) if self.warm else self.rate)
 
     def _normalize(self, t: int) -> None:
         if (t + 1) % self.smooth.normalize_every == 0:

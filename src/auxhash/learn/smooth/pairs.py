@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import threads
-from auxhash.compute.arrays import Numbers, Single
+from auxhash.compute.arrays import Array, Numbers, Single
 from auxhash.compute.device import CPU
 from auxhash.compute.kernels import kernel
 from auxhash.learn.smooth.gradient import Objective, Outputs, Shuffled, through_tanh
@@ -210,7 +210,7 @@ def steepest(problem: Problem) -> float:
     return float(np.abs(_slope(curves)).max()) or 1.0
 
 
-def _slope(curves: NDArray[np.float64]) -> Single:
+def _slope(curves: Array) -> Single:
     """-(1/2) d loss / d d at d = 0..b: the factor of u_j in the gradient for u_i."""
     if not len(curves):
         return curves.astype(np.float32)

@@ -12,6 +12,7 @@ the code all its freedom.
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -56,9 +57,10 @@ class Rank:
         similar: Similar,
         batch: int = BATCH_SIZE,
         sample: int = SAMPLE,
+        prefixes: Sequence[int] = (),
         device: Device = CPU,
     ) -> None:
-        self.device = device
+        self.device, self.prefixes = device, prefixes
         self.similar = similar
         self.points = similar.usable()
         self.batch, self.sample = min(batch, len(self.points)), min(sample, similar.n_points)
@@ -71,7 +73,10 @@ class Rank:
 
     def typical(self, outputs: Outputs, rows: Numbers) -> float:
         """The geometric mean of the rank, 1 for the nearest of all, with codes in place of u."""
-        U = np.where(outputs(rows) < 0, np.float32(-1), np.float32(1))
+        return self.vector_rank(np.where(outputs(rows) < 0, np.float32(-1), np.float32(1)), rows)
+
+    def vector_rank(self, U: Single, rows: Numbers) -> float:
+        """The geometric mean of the rank by inner products of these vectors; see `vector_pull`."""
         one, other, sample = np.split(U, [self.batch, 2 * self.batch])
         S = one @ sample.T - (one * other).sum(axis=1, keepdims=True)
         nearer = (S > 0) + 0.5 * (S == 0)
@@ -81,6 +86,17 @@ class Rank:
 
     def pull(self, outputs: Outputs, rows: Numbers, s: np.float32, run: threads.Run) -> Single:
         U = np.tanh(s * outputs(rows))
+        return through_tanh(self.prefix_pull(U, rows, run), U, s)
+
+    def prefix_pull(self, U: Single, rows: Numbers, run: threads.Run) -> Single:
+        """Return the gradient by U of the ranks by each prefix of the codes, added up."""
+        pull: Single = np.zeros_like(U)
+        for b in self.prefixes or (U.shape[1],):
+            pull[:, :b] += self.vector_pull(U[:, :b], rows, run)
+        return pull
+
+    def vector_pull(self, U: Single, rows: Numbers, run: threads.Run) -> Single:
+        """Return the gradient by U: vectors of the points i, of their j and of the sample."""
         size = self.batch
         one, other, sample = U[:size], U[size : 2 * size], U[2 * size :]
         similar = self._similar_to(rows)
@@ -99,7 +115,7 @@ class Rank:
 
         parts = Chunks(size, self.device.rows(POINTS_PER_TASK), run)
         pull[2 * size :] = parts.sum_here(part)
-        return through_tanh(pull, U, s)
+        return pull
 
     def _similar_to(self, rows: Numbers) -> SimilarEntries:
         """Find the points of the sample that are similar to the points i of a batch."""

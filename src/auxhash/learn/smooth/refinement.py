@@ -116,8 +116,7 @@ class Refine:
                 f'neighbors is a share, from 0 to 1, for objective="rank"; got {self.neighbors}'
             )
         checks.one_of("keep", self.keep, ("lower", "refined"))
-        if self.pairs not in ("auto", "given", "fresh"):
-            raise ValueError(f'pairs must be "auto", "given" or "fresh", got {self.pairs!r}')
+        checks.one_of("pairs", self.pairs, ("auto", "given", "fresh"))
         if not (len(self.steepness) == 2 and 0 < self.steepness[0] <= self.steepness[1] < np.inf):
             raise ValueError(f"steepness must be two rising positive numbers, got {self.steepness}")
         checks.number("rate", self.rate, 0, strict=True)

@@ -113,18 +113,40 @@ class Partners:
     def among(self, rows: Numbers, sample: Numbers) -> Listed:
         place = np.full(self.n_points, -1, np.int64)  # of each point in the sample
         place[sample] = np.arange(len(sample))
-        size = np.diff(self.indptr)[rows]
-        row = np.repeat(np.arange(len(rows)), size)
-        # Where each row's list starts, less its place among all these lists.
-        start = np.repeat(self.indptr[rows] - np.cumsum(size) + size, size)
-        row = np.concatenate([row, np.arange(len(rows))])
-        point = np.concatenate([self.indices[start + np.arange(len(start))], rows])
+        row, point = self._listed(rows)
         listed = np.flatnonzero(place[point] >= 0)
         listed = listed[np.argsort(row[listed], kind="stable")]
         return Listed(row[listed], place[point[listed]])
 
+    def _listed(self, rows: Numbers) -> tuple[Numbers, Numbers]:
+        """Return the partners of these rows and the rows themselves, and whose each of them is."""
+        row, point = self._partners(rows)
+        return np.concatenate([row, np.arange(len(rows))]), np.concatenate([point, rows])
+
+    def _partners(self, rows: Numbers) -> tuple[Numbers, Numbers]:
+        size = np.diff(self.indptr)[rows]
+        # Where each row's list starts, less its place among all these lists.
+        start = np.repeat(self.indptr[rows] - np.cumsum(size) + size, size)
+        row = np.repeat(np.arange(len(rows)), size)
+        return row, self.indices[start + np.arange(len(start))]
+
     def usable(self) -> Numbers:
         return np.flatnonzero(np.diff(self.indptr))
+
+
+class Relevant(Partners):
+    """Queries and the rows that are relevant to them: points i are queries, all others rows.
+
+    Args:
+        n_points: rows in all, of which samples are drawn.
+    """
+
+    def __init__(self, indptr: Numbers, indices: Numbers, n_points: int) -> None:
+        super().__init__(indptr, indices)
+        self.n_points = n_points
+
+    def _listed(self, rows: Numbers) -> tuple[Numbers, Numbers]:
+        return self._partners(rows)  # a query is none of the rows itself
 
 
 class Both:

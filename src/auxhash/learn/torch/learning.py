@@ -4,15 +4,14 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from auxhash.codes import Codes
-from auxhash.compute.arrays import Array, Numbers, Single
+from auxhash.compute.arrays import AnyArray, Array, Numbers, Single
 from auxhash.learn.smooth.gradient import Shuffled
 
 MAX_BYTES_ON_GPU = 4 << 30  # of points kept on a GPU; more are moved there batch by batch
@@ -118,7 +117,7 @@ def seeded(seed: int, device: torch.device) -> Iterator[torch.Generator]:
 class Batches:
     """Points (n, ...) as tensors on the device of a module, batch by batch."""
 
-    def __init__(self, X: NDArray[Any], place: Place) -> None:
+    def __init__(self, X: AnyArray, place: Place) -> None:
         self.X, self.place = X, place
         self.on_device: Tensor | None = None
         size = 1 if X.dtype == np.uint8 else torch.finfo(place.dtype).bits // 8
@@ -136,7 +135,7 @@ class Batches:
             return self.on_device[rows]
         return self.on_device[torch.from_numpy(rows).to(self.place.device)]
 
-    def _moved(self, X: NDArray[Any]) -> Tensor:
+    def _moved(self, X: AnyArray) -> Tensor:
         X = np.ascontiguousarray(X)
         tensor = torch.from_numpy(X if X.flags.writeable else X.copy())
         dtype = tensor.dtype if X.dtype == np.uint8 else self.place.dtype
@@ -277,7 +276,7 @@ def steps_per_epoch(n: int, batch: int) -> int:
 
 def learn_codes(
     module: torch.nn.Module,
-    X: NDArray[Any],
+    X: AnyArray,
     Z: Codes,
     weight: Array | None,
     how: HowToLearn,

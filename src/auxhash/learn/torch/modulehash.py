@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from auxhash.codes import Codes
 from auxhash.compute import checks
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.registry import register
 from auxhash.learn.torch import learning
 from auxhash.learn.torch.learning import (
@@ -27,7 +26,7 @@ from auxhash.learn.torch.smooth import SmoothModule
 from auxhash.mac.hashfunctions import BaseHash
 from auxhash.model.encoding import TYPES
 
-ModuleState = dict[str, NDArray[Any]]  # a module's state_dict, as NumPy's arrays
+ModuleState = dict[str, AnyArray]  # a module's state_dict, as NumPy's arrays
 FIRST_EPOCHS, MORE_EPOCHS = 20, 5  # of the first h step, and of each later one
 MIN_STEPS = 200  # of an h step, where points are few
 SETTINGS = (
@@ -95,6 +94,10 @@ class ModuleHash(BaseHash):
     input_by: str = ""
 
     UNSTORED: ClassVar[tuple[str, ...]] = ("module", "augment", "to_input")
+    TRAINING_ONLY: ClassVar[tuple[str, ...]] = (
+        *("loss", "epochs", "more_epochs", "batch", "rate", "decay", "optimizer", "schedule"),
+        *("half", "seed", "n_refits"),
+    )
     shared = True
 
     def __post_init__(self) -> None:
@@ -135,7 +138,7 @@ class ModuleHash(BaseHash):
 
     # A hash function of auxhash.
 
-    def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "ModuleHash":
+    def prepare(self, X: AnyArray, rng: np.random.Generator) -> "ModuleHash":
         """Return a copy with the module's own weights, for points of the shape of X."""
         return replace(
             self,
@@ -147,7 +150,7 @@ class ModuleHash(BaseHash):
             input_by=_name(self.to_input),
         )
 
-    def features(self, X: NDArray[Any]) -> NDArray[Any]:
+    def features(self, X: AnyArray) -> AnyArray:
         """X itself: the module learns features of its own."""
         if self.shape is None:
             raise ValueError("the hash function is not prepared")
@@ -174,13 +177,7 @@ class ModuleHash(BaseHash):
                 f"{outputs.shape} for {len(F[:2])} points"
             )
 
-    def refit(
-        self,
-        F: Any,
-        Z: Codes,
-        bits: NDArray[np.int64],
-        weight: Array | None = None,
-    ) -> "ModuleHash":
+    def refit(self, F: Any, Z: Codes, bits: Numbers, weight: Array | None = None) -> "ModuleHash":
         """Train all bits, whichever are asked for: they share their layers."""
         module = self.trained_module()
         epochs = self._epochs(len(F))
@@ -189,7 +186,7 @@ class ModuleHash(BaseHash):
             learning.learn_codes(module, F, Z, weight, self, epochs, seed)
         return replace(self, state=_learnt(module), n_refits=self.n_refits + 1)
 
-    def take(self, other: "ModuleHash", bits: NDArray[np.int64]) -> "ModuleHash":
+    def take(self, other: "ModuleHash", bits: Numbers) -> "ModuleHash":
         raise TypeError("the bits of a module share layers: none can be taken from another module")
 
     def decision(self, F: Any) -> Array:
@@ -198,7 +195,7 @@ class ModuleHash(BaseHash):
             raise ValueError(f"module must give outputs (n, n_bits), got shape {outputs.shape}")
         return outputs
 
-    def smooth(self, F: NDArray[Any], rng: np.random.Generator) -> SmoothModule:
+    def smooth(self, F: AnyArray, rng: np.random.Generator) -> SmoothModule:
         """Return a copy of the module to refine; it computes on its own device."""
         return SmoothModule(self.trained_module(), F, self, rng)
 
@@ -208,7 +205,7 @@ class ModuleHash(BaseHash):
         _check_state(state)
         return replace(self, state=state)
 
-    def blank(self, n: int) -> NDArray[Any]:
+    def blank(self, n: int) -> AnyArray:
         if self.shape is None:
             raise ValueError("the hash function is not prepared")
         return np.zeros((n, *self.shape), np.uint8 if self.bytes_ else np.float64)
@@ -276,7 +273,7 @@ class ModuleHash(BaseHash):
             raise ValueError("the hash function is not fitted")
         return self.state
 
-    def _encoded(self, F: NDArray[Any]) -> NDArray[Any]:
+    def _encoded(self, F: AnyArray) -> AnyArray:
         module = vars(self).get("_ready")
         if module is None:  # made once; nothing trains it
             module = self.trained_module()

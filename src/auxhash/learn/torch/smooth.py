@@ -7,15 +7,14 @@ nearly the same for all points, and far from 0 in units of it, where tanh is fla
 be learnt. Nor by what encoding gives: layers that normalise have yet to learn by what.)
 """
 
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from auxhash.compute import threads
-from auxhash.compute.arrays import Numbers, Single
+from auxhash.compute.arrays import AnyArray, Numbers, Single
 from auxhash.learn.smooth.gradient import RATE
 from auxhash.learn.torch.learning import (
     Batches,
@@ -39,7 +38,7 @@ class SmoothModule:
     normalize_every = 1 << 40  # never: every batch does it
 
     def __init__(
-        self, module: torch.nn.Module, X: NDArray[Any], how: HowToLearn, rng: np.random.Generator
+        self, module: torch.nn.Module, X: AnyArray, how: HowToLearn, rng: np.random.Generator
     ) -> None:
         self.module, self.how = module, how
         self.place = Place.of(module)
@@ -91,7 +90,7 @@ class SmoothModule:
     def normalize(self) -> None:
         self.size = _size(encoded(self.module, self.batches, self.sample, self.how))
 
-    def weights(self) -> list[NDArray[Any]]:
+    def weights(self) -> list[AnyArray]:
         return [t.detach().cpu().numpy().copy() for t in self.module.state_dict().values()]
 
     def state(self) -> tuple[list[Single], list[Single], list[Single]]:
@@ -106,7 +105,7 @@ class SmoothModule:
         self.stepper.restore(counts, mean, square)
 
 
-def _size(a: NDArray[Any]) -> Single:
+def _size(a: AnyArray) -> Single:
     """The root mean square of each bit's outputs (n, b); 1 where it tells nothing."""
     size = np.sqrt(np.square(a).mean(axis=0))
     return np.where(np.isfinite(size) & (size > 0), size, 1).astype(np.float32)

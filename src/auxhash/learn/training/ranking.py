@@ -1,37 +1,57 @@
 """One run of training for rank, from checked points to a hash function; see `refine.rank`.
 
     points -> a sample of them, their neighbours, features -> a linear start -> gradient steps
+           -> a query's side that starts as the hash function itself -> steps of both together
 
 The steps are a generator, as MAC's are: checkpoints, the progress bar and Ctrl-C consume it.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import approximate, clock, context, neighbors, threads, underway
-from auxhash.compute.arrays import Numbers, Single
+from auxhash.compute.arrays import AnyArray, Numbers, Single
 from auxhash.compute.bars import new_bar
 from auxhash.compute.checks import integer, number
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.neighbors import Metric
 from auxhash.compute.registry import register
 from auxhash.learn.smooth.gradient import GradientDescent
-from auxhash.learn.smooth.rank import Rank
+from auxhash.learn.smooth.rank import BATCH_SIZE, SAMPLE, Rank
 from auxhash.learn.smooth.similar import Partners
+from auxhash.learn.smooth.tables import (
+    VALUES,
+    Asker,
+    FixedCodes,
+    TableRank,
+    codebook_of_bits,
+    packed,
+)
 from auxhash.learn.training import interrupt
 from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
 from auxhash.learn.training.progress import getting_ready
 from auxhash.mac import hashfunctions
-from auxhash.mac.hashfunctions import HashFunction, SmoothHashFunction, started
+from auxhash.mac.hashfunctions import (
+    HashFunction,
+    NetworkHash,
+    SmoothHashFunction,
+    SVMHash,
+    started,
+)
+from auxhash.mac.hashfunctions.smooth import Smooth
+from auxhash.model.tables import TableFunction
 
 REPORTS = 50  # times that the rank is measured, and that a run can be stopped or go on
 STEEPNESS = 1.0, 10.0  # of tanh, in the first step and in the last
 RATE = 0.01  # length of the first step
+# The same of the steps that learn tables as well.
+TABLE_STEEPNESS, TABLE_RATE = (8.0, 20.0), 0.002
+MAX_DIMS = 256  # of a query's vector, unless there are more bits
+QUERY_NOISE = 0.3  # added to the features of queries
 
 
 @register("RankStep")
@@ -42,12 +62,15 @@ class RankStep:
     step: int  # gradient steps made so far
     rank: float  # typical rank of a similar point with these codes: the geometric mean
     seconds: float  # since the last such report; NaN in a model that was loaded
+    table_rank: float | None = None  # the same by tables, once they are learnt
 
     def check_read(self) -> None:
         integer("step", self.step, 0)
         number("rank", self.rank, 0)
         if not isinstance(self.seconds, (int, float)):
             raise ValueError(f"seconds must be a number, got {self.seconds!r}")
+        if self.table_rank is not None:
+            number("table_rank", self.table_rank, 0)
 
 
 @register("RankCheckpoint")
@@ -62,6 +85,7 @@ class RankSaved:
     parameters: list[Single]
     mean: list[Single]
     square: list[Single]
+    asker: list[Single] = field(default_factory=list)  # the state of the query's side
 
 
 @dataclass(frozen=True)
@@ -76,18 +100,26 @@ class RankSettings:
     max_points: int | None  # a random sample of so many is learnt from
     device: Device = CPU
     verbose: int = 0
+    batch: int = BATCH_SIZE
+    sample: int = SAMPLE
+    prefixes: tuple[int, ...] = ()
+    query_function: SVMHash | NetworkHash | None = None  # to learn tables with; None learns none
+    table_steps: int = 0
+    joint: bool = False  # whether codes go on learning with the tables
 
 
 class RankResult(NamedTuple):
     """The result of a run."""
 
     h: HashFunction
+    tables: TableFunction | None
     history: list[RankStep]
     n_learnt: int  # points that were learnt from
+    held_out: Numbers  # rows of those that were not
     interrupted: bool
 
 
-N_GENERATORS = 4  # of random numbers, one for each part of a run that draws some
+N_GENERATORS = 5  # of random numbers, one for each part of a run that draws some
 
 
 class RankTraining:
@@ -96,18 +128,21 @@ class RankTraining:
     def __init__(
         self,
         settings: RankSettings,
-        X: NDArray[Any],
+        X: AnyArray,
         nearest: Numbers | None,
         generators: list[np.random.Generator],
         checkpoint: Checkpoint | None = None,
     ) -> None:
         if checkpoint is not None:
             generators = checkpoint.generators(generators)
-        choosing, preparing, self.rng, measuring = generators
+        choosing, preparing, self.rng, measuring, self.asking = generators
         self.settings, self.checkpoint = settings, checkpoint
         max_points = settings.max_points
+        self.held_out = np.empty(0, np.int64)
         if max_points is not None and nearest is None and len(X) > max_points:
-            X = X[np.sort(choosing.permutation(len(X))[:max_points])]
+            order = choosing.permutation(len(X))
+            self.held_out = np.sort(order[max_points:])
+            X = X[np.sort(order[:max_points])]
         if nearest is None:
             with getting_ready(bool(settings.verbose)) as now:
                 now("nearest neighbours")
@@ -116,19 +151,22 @@ class RankTraining:
         F = h.features(X)
         hashfunctions.with_defaults(h).check_bits(F, settings.n_bits)
         self.h = started(h, F, settings.n_bits, preparing)
-        self.objective = Rank(Partners.of_table(nearest), device=settings.device)
-        device = settings.device
+        self.similar, device = Partners.of_table(nearest), settings.device
+        sizes = settings.batch, settings.sample, settings.prefixes
+        self.objective = Rank(self.similar, *sizes, device=device)
+        self.X, self.F = X, device.put(F)
         with threads.pool():
-            self.smooth = device.carry(self.h).smooth(device.put(F), self.rng)
-        self.descent = GradientDescent(
+            self.smooth = device.carry(self.h).smooth(self.F, self.rng)
+        self.descent: GradientDescent | FixedCodes = GradientDescent(
             self.smooth, self.objective, settings.n_steps, STEEPNESS, RATE, self.rng
         )
+        self.asker: Asker | None = None
         self.measured = next(self.objective.batches(measuring))
         self.n_points = len(X)
         if checkpoint is not None:
             checkpoint.check(self.h)
 
-    def _nearest(self, X: NDArray[Any]) -> Numbers:
+    def _nearest(self, X: AnyArray) -> Numbers:
         settings = self.settings
         X = X.reshape(len(X), -1)  # of pictures, the pixels
         k = min(settings.n_neighbors, len(X) - 1)
@@ -147,28 +185,80 @@ class RankTraining:
             steps = self._shown(self._checkpointed(self._steps(history)), listener)
             for step in watch.until_pressed(steps):
                 history.append(step)
-        weights = [self.settings.device.fetch(each) for each in self.smooth.weights()]
-        h = self.h.moved(weights)
-        return RankResult(h, history, self.n_points, watch.pressed)
+        learnt = self._learnt(), self._tables()
+        return RankResult(*learnt, history, self.n_points, self.held_out, watch.pressed)
+
+    def _learnt(self) -> HashFunction:
+        """Return the hash function as it is now."""
+        return self.h.moved([self.settings.device.fetch(each) for each in self.smooth.weights()])
+
+    def _tables(self) -> TableFunction | None:
+        """Return the query's side as it is now, if there is one."""
+        if self.asker is None:
+            return None
+        fetch = self.settings.device.fetch
+        vector = self.query_h.moved([fetch(each) for each in self.asker.smooth.weights()])
+        codebook = fetch(self.asker.codebook)
+        return TableFunction(vector, codebook.reshape(-1, VALUES, codebook.shape[1]))
 
     def _steps(self, history: list[RankStep]) -> Iterator[RankStep]:
         """The reports that are still to come."""
-        n_steps = self.settings.n_steps
+        settings = self.settings
         done = history[-1].step if history else 0
+        yield from self._stage(0, settings.n_steps, done)
+        if settings.query_function is not None:
+            if self.asker is None:
+                self._begin_tables(settings.query_function)
+            yield from self._stage(settings.n_steps, settings.table_steps, done)
+
+    def _stage(self, first: int, n_steps: int, done: int) -> Iterator[RankStep]:
+        """The reports of `n_steps` steps from `first` on, without those that are done."""
         ends = np.unique(np.linspace(0, n_steps, REPORTS + 1).astype(int))
         for start, stop in pairwise(ends.tolist()):
-            if start < done:
+            if first + start < done:
                 continue
             began = clock.seconds()
             self.descent.begin(self.rng)
             with threads.pool() as run:
                 for t in underway.each("gradient steps", range(start, stop)):
                     self.descent.move(t, run)
-                rank = self._rank(run)
-            yield RankStep(stop, rank, clock.seconds() - began)
+                ranks = self._ranks(run)
+            yield RankStep(first + stop, ranks[0], clock.seconds() - began, ranks[1])
 
-    def _rank(self, run: threads.Run) -> float:
-        return self.objective.typical(lambda rows: self.smooth.outputs(rows, run), self.measured)
+    def _begin_tables(self, query_function: SVMHash | NetworkHash) -> None:
+        """Start the query's side as the outputs of the hash function, with which it then moves."""
+        settings, device = self.settings, self.settings.device
+        b, D = settings.n_bits, self.F.shape[1] - 1
+        n_dims = max(b, min(D, MAX_DIMS))
+        h = cast("SVMHash | NetworkHash", self._learnt())
+        self.query_h = asking(h, query_function, self.X, n_dims, self.asking)
+        with threads.pool():
+            smooth = cast("Smooth", device.carry(self.query_h).smooth(self.F, self.asking))
+        self.asker = Asker(smooth, codebook_of_bits(b, n_dims, self.asking))
+        n_steps, prefixes = settings.table_steps, settings.prefixes or (b,)
+        self.objective = rank = TableRank(
+            self.similar, self.asker, n_steps, TABLE_RATE, settings.batch, settings.sample, prefixes
+        )
+        if settings.joint:
+            steps = n_steps, TABLE_STEEPNESS, TABLE_RATE
+            self.descent = GradientDescent(self.smooth, rank, *steps, self.rng, warm=True)
+        else:
+            with threads.pool() as run:
+                codes = packed(self.smooth.outputs(slice(None), run))
+            self.descent = FixedCodes(rank, codes)
+
+    def _ranks(self, run: threads.Run) -> tuple[float, float | None]:
+        """The typical rank by Hamming distance, and by tables if they are being learnt."""
+        objective = self.objective
+
+        def outputs(rows: Numbers | slice) -> Single:
+            return self.smooth.outputs(rows, run)
+
+        rank = objective.typical(outputs, self.measured)
+        if not isinstance(objective, TableRank):
+            return rank, None
+        codes = packed(outputs(self.measured[objective.batch :]))
+        return rank, objective.typical_by_tables(codes, self.measured, run)
 
     def _checkpointed(self, steps: Iterable[RankStep]) -> Iterator[RankStep]:
         """Pass the steps on once they are on disk, if there is a checkpoint."""
@@ -180,10 +270,14 @@ class RankTraining:
         for step in steps:
             history.append(step)
             run = checkpoint.run, checkpoint.began, self.rng
-            checkpoint.write(RankSaved(*run, history, *self.descent.state()))
+            asker = self.objective.state() if isinstance(self.objective, TableRank) else []
+            checkpoint.write(RankSaved(*run, history, *self.descent.state(), asker))
             yield step
 
     def _restore(self, saved: RankSaved) -> None:
+        if saved.asker and self.settings.query_function is not None:
+            self._begin_tables(self.settings.query_function)
+            cast("TableRank", self.objective).restore(saved.asker)
         self.rng.bit_generator.state = saved.rng.bit_generator.state
         self.descent.restore(saved.parameters, saved.mean, saved.square)
 
@@ -195,9 +289,31 @@ class RankTraining:
             yield from steps
             return
         with new_bar(listener=listener) as bar:
-            total, stage = self.settings.n_steps, "learning"
-            task = bar.add_task("", total=total, stage=stage, stride=total / REPORTS)
+            total = self.settings.n_steps + self.settings.table_steps
+            task = bar.add_task("", total=total, stage="learning", stride=total / REPORTS)
             for step in steps:
                 description = f"a neighbour's rank {step.rank:,.1f}"
                 bar.update(task, completed=step.step, description=description)
                 yield step
+
+
+def asking(
+    h: SVMHash | NetworkHash,
+    query_function: SVMHash | NetworkHash,
+    X: AnyArray,
+    n_dims: int,
+    rng: np.random.Generator,
+) -> SVMHash | NetworkHash:
+    """Return a hash function whose first outputs are those of h, the others random projections.
+
+    It is of h's own kind, if that is the kind of `query_function`, or else h must be linear.
+    """
+    assert h.W is not None
+    same = type(h) is type(query_function)
+    n_hidden = len(h.V[0]) if isinstance(h, NetworkHash) and h.V is not None else 0
+    more = rng.standard_normal((len(h.W) - n_hidden, n_dims - h.W.shape[1]))
+    more[-1] = 0
+    W = np.hstack([h.W, np.vstack([np.zeros((n_hidden, more.shape[1])), more])])
+    if isinstance(query_function, NetworkHash) and not same:
+        return query_function.prepare(X, rng).with_linear(W)
+    return replace(h, W=W, noise=QUERY_NOISE) if isinstance(h, NetworkHash) else replace(h, W=W)

@@ -13,10 +13,10 @@ from itertools import chain, islice
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.codes import Codes
 from auxhash.compute import clock, context
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.peers import peers
 from auxhash.learn.smooth import REPORTS, Refine
@@ -70,7 +70,7 @@ class Result(NamedTuple):
     loss: float  # L(h)
     two_step: HashFunction  # h at mu = 0
     history: list[Step]
-    labels: NDArray[Any] | None  # of the training points
+    labels: AnyArray | None  # of the training points
     affinity: Affinity
     interrupted: bool
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from auxhash.codes import Codes, Packed
 from auxhash.compute import checks, threads
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import AnyArray, Matrix
+from auxhash.compute.arrays import AnyArray, Matrix, Numbers
 from auxhash.compute.neighbors import nearest
 from auxhash.compute.peers import peers
 from auxhash.compute.registry import register
@@ -74,28 +74,28 @@ class Validation:
 class HeldOut(NamedTuple):
     """Points held out: features, labels and judged pairs; None where there are none."""
 
-    X: NDArray[Any]
-    y: NDArray[Any] | None
+    X: AnyArray
+    y: AnyArray | None
     pairs: "JudgedPairs | None"
 
 
 class JudgedPairs(NamedTuple):
     """Pairs of a held-out point (`query`) and a training point, and whether they are similar."""
 
-    query: NDArray[np.int64]
-    partner: NDArray[np.int64]
+    query: Numbers
+    partner: Numbers
     similar: NDArray[np.bool_]
 
 
 class TrainingPoints(NamedTuple):
     """Training points: features (n, D), labels, affinity and codes; None where there are none."""
 
-    X: NDArray[Any]
-    y: NDArray[Any] | None
+    X: AnyArray
+    y: AnyArray | None
     affinity: Affinity | None
     init: Codes | None = None  # (n, n_bits), in place of the free codes of mu = 0
 
-    def take(self, rows: NDArray[np.int64]) -> "TrainingPoints":
+    def take(self, rows: Numbers) -> "TrainingPoints":
         y, init = (None if part is None else part[rows] for part in (self.y, self.init))
         affinity = None if self.affinity is None else self.affinity.subset(rows)
         return TrainingPoints(self.X[rows], y, affinity, init)
@@ -126,9 +126,7 @@ def hold_out(
     return points.take(training), HeldOut(peers().join(points.X[held_out]), y, pairs)
 
 
-def judged_pairs(
-    affinity: Affinity, held_out: NDArray[np.int64], training: NDArray[np.int64]
-) -> JudgedPairs:
+def judged_pairs(affinity: Affinity, held_out: Numbers, training: Numbers) -> JudgedPairs:
     """The pairs between held-out and training points, each numbered in its own order.
 
     Similar is what has a similarity above 0; where a pair is listed with several y, their mean.
@@ -181,9 +179,9 @@ class Precision:
         self,
         base: Matrix,
         queries: Matrix,
-        query_labels: NDArray[Any] | None,
-        base_labels: NDArray[Any] | None,
-        neighbors: NDArray[np.int64] | None,
+        query_labels: AnyArray | None,
+        base_labels: AnyArray | None,
+        neighbors: Numbers | None,
         k: int,
     ) -> None:
         self.base, self.queries, self.k = base, queries, k

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.compute import threads
+from auxhash.compute import checks, threads
 from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.kernels import kernel
 
@@ -56,8 +56,7 @@ class Affinity:
         fine = first.min(initial=0) >= 0 and second.max(initial=0) < n_points
         if not fine or not (first < second).all():
             raise ValueError(f"pairs must be 0 <= i < j < n_points={n_points}")
-        if kind not in ("similarity", "distance"):
-            raise ValueError(f'kind must be "similarity" or "distance", got {kind!r}')
+        checks.one_of("kind", kind, ("similarity", "distance"))
         self.n_points, self.kind = n_points, kind
         self.groups: Numbers | None = None
         if groups is not None:
@@ -281,14 +280,14 @@ class Affinity:
         return convert(self.y, self.kind, kind)
 
 
-def _integers(name: str, values: ArrayLike) -> NDArray[Any]:
+def _integers(name: str, values: ArrayLike) -> AnyArray:
     array = np.asarray(values)
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"{name} must be an array (n,) of whole numbers")
     return array
 
 
-def _finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def _finite(name: str, values: ArrayLike) -> Array:
     array = np.asarray(values, np.float64)
     if array.ndim != 1 or not np.isfinite(array).all():
         raise ValueError(f"{name} must be an array (n,) of finite numbers")
@@ -301,7 +300,7 @@ def _short(weight: AnyArray) -> AnyArray:
     return small if (small == weight).all() else weight.astype(np.float64, copy=False)
 
 
-def convert(y: NDArray[np.float64], current: Kind, wanted: Kind) -> NDArray[np.float64]:
+def convert(y: Array, current: Kind, wanted: Kind) -> Array:
     """Convert values y of the kind `current` to the kind `wanted`: similarity = 1 - 2 distance."""
     if current == wanted:
         return y

@@ -8,13 +8,13 @@ Nothing else corrects for class imbalance.
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auxhash.compute import approximate, checks, context, neighbors, random, threads
-from auxhash.compute.arrays import Array, Numbers
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.random import RandomState
 from auxhash.mac.affinity import draws
 from auxhash.mac.affinity.affinity import Affinity, Kind
@@ -51,10 +51,7 @@ def from_labels(
 
 
 def drawn_from_labels(
-    labels: NDArray[Any],
-    n_similar: int | None,
-    n_dissimilar: int | None,
-    seed: np.uint64,
+    labels: AnyArray, n_similar: int | None, n_dissimilar: int | None, seed: np.uint64
 ) -> Affinity:
     """Draw pairs as `from_labels`, from checked labels and the seed of the draws."""
     n = len(labels)
@@ -62,7 +59,7 @@ def drawn_from_labels(
         _wanted("n_similar", n_similar, n),
         _wanted("n_dissimilar", n_dissimilar, n),
     )
-    groups: NDArray[np.int64] | None = None
+    groups: Numbers | None = None
     if labels.ndim == 1:
         groups = np.unique(labels, return_inverse=True)[1].astype(np.int64)
         order = np.argsort(groups, kind="stable").astype(np.int32)
@@ -82,7 +79,7 @@ def drawn_from_labels(
 
 
 def warn_of_few(
-    drawn: Sequence[Numbers], wanted: tuple[int | None, int | None], labels: NDArray[Any]
+    drawn: Sequence[Numbers], wanted: tuple[int | None, int | None], labels: AnyArray
 ) -> None:
     """Warn where points have fewer similar or dissimilar points than wanted; raise if none has any.
 
@@ -130,8 +127,7 @@ def from_neighbors(
         np.isfinite(points[rows]).all() for rows in threads.chunks(len(points), ROWS_PER_CHUNK)
     ):
         raise ValueError("X must not hold NaN or infinity")
-    if values not in ("sign", "distance"):
-        raise ValueError(f'values must be "sign" or "distance", got {values!r}')
+    checks.one_of("values", values, ("sign", "distance"))
     n = len(points)
     if n_similar is None:
         raise ValueError("n_similar must be a number: all points cannot be near neighbours")
@@ -151,7 +147,7 @@ def from_neighbors(
     # from_pairs divides by the largest anyway.
     unit = neighbors.scale(points) if metric == "euclidean" else 1.0
 
-    def place(rows: NDArray[np.int32]) -> NDArray[np.float64]:
+    def place(rows: NDArray[np.int32]) -> Array:
         chosen = points[rows].astype(np.float64, copy=False)
         return neighbors.normalized(chosen) if metric == "cosine" else chosen / unit
 
@@ -187,8 +183,7 @@ def from_pairs(
         raise ValueError("y must not hold NaN or infinity")
     if count is not None and not (np.isfinite(count).all() and (count > 0).all()):
         raise ValueError("weight must be positive and finite")
-    if kind not in ("similarity", "distance"):
-        raise ValueError(f'kind must be "similarity" or "distance", got {kind!r}')
+    checks.one_of("kind", kind, ("similarity", "distance"))
     if kind == "similarity":
         _warn_of_values(values)
     if kind == "distance":
@@ -208,7 +203,7 @@ def _warn_of_values(y: Array) -> None:
         )
 
 
-def _numbers(X: ArrayLike) -> NDArray[Any]:
+def _numbers(X: ArrayLike) -> AnyArray:
     """Return X as it is, if it holds real numbers; else converted to float64."""
     points = np.asarray(checks.unmasked("X", X))
     if points.dtype.kind == "c":
@@ -217,10 +212,8 @@ def _numbers(X: ArrayLike) -> NDArray[Any]:
 
 
 def _squared_distances(
-    place: Callable[[NDArray[np.int32]], NDArray[np.float64]],
-    i: NDArray[np.int32],
-    j: NDArray[np.int32],
-) -> NDArray[np.float64]:
+    place: Callable[[NDArray[np.int32]], Array], i: NDArray[np.int32], j: NDArray[np.int32]
+) -> Array:
     """Return |x_i - x_j|^2 for each pair, without holding all differences at once."""
     distances = np.empty(len(i))
     for rows in threads.chunks(len(i), ROWS_PER_CHUNK):
@@ -235,7 +228,7 @@ def _wanted(name: str, k: int | None, n: int) -> int:
     return checks.integer(name, k, 1, instead=" or None (all)")
 
 
-def _column(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def _column(name: str, values: ArrayLike) -> Array:
     array = np.asarray(checks.unmasked(name, values), np.float64)
     if array.ndim != 1:
         raise ValueError(f"{name} must be a 1-D array, got shape {array.shape}")

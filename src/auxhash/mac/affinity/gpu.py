@@ -4,10 +4,9 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import checks, random
-from auxhash.compute.arrays import Numbers
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.device import Device
 from auxhash.mac.affinity import build, draws
 from auxhash.mac.affinity.affinity import Affinity
@@ -23,7 +22,7 @@ COLUMNS = ("j", "row", "rows", "_i", "_starts", "_y", "_weight", "_kept")  # of 
 
 def from_labels(
     device: Device,
-    y: NDArray[Any],
+    y: AnyArray,
     n_similar: int | None,
     n_dissimilar: int | None,
     rng: np.random.Generator,
@@ -55,12 +54,7 @@ class DeviceAffinity(Affinity):
     by_class = True
 
     def __init__(
-        self,
-        device: Device,
-        labels: NDArray[Any],
-        n_similar: int,
-        n_dissimilar: int,
-        seed: np.uint64,
+        self, device: Device, labels: AnyArray, n_similar: int, n_dissimilar: int, seed: np.uint64
     ) -> None:
         self.kind, self.n_points, self.device = "similarity", len(labels), device
         self.classes = np.unique(labels, return_inverse=True)[1].astype(np.int64)
@@ -114,10 +108,10 @@ class DeviceAffinity(Affinity):
     def total_weight(self) -> float:
         return float(self.n_draws)
 
-    def distinct_y(self) -> NDArray[np.float64]:
+    def distinct_y(self) -> Array:
         return SIGNS
 
-    def class_weights(self, classes: Numbers) -> NDArray[np.float64]:
+    def class_weights(self, classes: Numbers) -> Array:
         device, n_classes = self.device, int(classes.max()) + 1
         own, total = device.put(classes), np.zeros(n_classes**2)
         indptr, indices, _ = self.edges

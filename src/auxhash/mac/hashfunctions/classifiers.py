@@ -1,13 +1,13 @@
 """Any scikit-learn classifier as a hash function: one clone of it per bit."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from auxhash.codes import Codes
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Matrix
+from auxhash.compute.arrays import AnyArray, Array, Matrix, Numbers
 from auxhash.compute.checks import integer
 from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions.features import FeatureMap, Scaled
@@ -39,6 +39,8 @@ class ClassifierHash(BaseHash):
     seed: int = 0
     fitted: tuple[Any, ...] = ()
 
+    TRAINING_ONLY: ClassVar[tuple[str, ...]] = ("classifier", "seed")
+
     def check_read(self) -> None:
         integer("seed", self.seed, 0)
         for each in self.fitted:
@@ -48,18 +50,14 @@ class ClassifierHash(BaseHash):
     def kind(self) -> list[str]:
         return [*super().kind(), *(type(part).__name__ for part in (self.map, self.classifier))]
 
-    def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "ClassifierHash":
+    def prepare(self, X: AnyArray, rng: np.random.Generator) -> "ClassifierHash":
         return replace(self, map=self.map.fit(X, rng), seed=int(rng.integers(2**31)))
 
-    def features(self, X: NDArray[Any]) -> Array:
+    def features(self, X: AnyArray) -> Array:
         return self.map(X)
 
     def refit(
-        self,
-        F: Matrix,
-        Z: NDArray[np.int8],
-        bits: NDArray[np.int64],
-        weight: Array | None = None,
+        self, F: Matrix, Z: Codes, bits: Numbers, weight: Array | None = None
     ) -> "ClassifierHash":
         fitted = list(self.fitted or [None] * Z.shape[1])
 
@@ -71,7 +69,7 @@ class ClassifierHash(BaseHash):
                 fitted[k] = classifier
         return replace(self, fitted=tuple(fitted))
 
-    def _train(self, F: Matrix, z: NDArray[np.int8], weight: Array | None, k: int) -> Any:
+    def _train(self, F: Matrix, z: Codes, weight: Array | None, k: int) -> Any:
         from sklearn.base import clone
 
         if (z == z[0]).all():
@@ -98,7 +96,7 @@ class ClassifierHash(BaseHash):
                 'Lagrangian needs; use penalty="quadratic" or another hash_function'
             )
 
-    def take(self, other: "ClassifierHash", bits: NDArray[np.int64]) -> "ClassifierHash":
+    def take(self, other: "ClassifierHash", bits: Numbers) -> "ClassifierHash":
         fitted = list(self.fitted)
         for k in bits:
             fitted[k] = other.fitted[k]

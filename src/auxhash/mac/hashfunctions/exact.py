@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import lapack, threads
-from auxhash.compute.arrays import Array, Matrix
+from auxhash.compute.arrays import Array, Matrix, Numbers
 from auxhash.compute.device import Device
 from auxhash.compute.kernels import kernel
 from auxhash.compute.peers import peers
@@ -58,7 +58,7 @@ class ExactSteps:
         near = np.minimum(count, len(inside) - count)
         return np.minimum(self._by_features_cost(near), self._by_points_cost(count))
 
-    def solve(self, bits: NDArray[np.int64], gradient: Array, inside: Array) -> Array:
+    def solve(self, bits: Numbers, gradient: Array, inside: Array) -> Array:
         """Return the steps (F, b) -H^-1 g; sums are kept from call to call by number of the bit."""
         step = np.empty_like(gradient)
 
@@ -84,7 +84,7 @@ class ExactSteps:
             return self.by_points(rows, D[rows], gradient)
         return self._by_features(self._sum(bit, known, D, changed), gradient)
 
-    def _nearest(self, bit: int, D: Array) -> tuple[int, NDArray[np.int64]]:
+    def _nearest(self, bit: int, D: Array) -> tuple[int, Numbers]:
         """Return the known sum nearest to F'DF, and the points where its diagonal is not D.
 
         Known are those whose diagonal is all 0 (0), all 1 (1) or the bit's last one (2).
@@ -95,7 +95,7 @@ class ExactSteps:
         known = min(range(len(changed)), key=lambda i: len(changed[i]))
         return known, changed[known]
 
-    def _sum(self, bit: int, known: int, D: Array, changed: NDArray[np.int64]) -> Array:
+    def _sum(self, bit: int, known: int, D: Array, changed: Numbers) -> Array:
         """Return the lower half of F'DF, from a known sum, by adding the changed points."""
         if known == 2:
             before, total = self.sums[bit]
@@ -115,7 +115,7 @@ class ExactSteps:
     def _by_features(self, total: Array, gradient: Array) -> Array:
         return _solved(lambda: total.copy("F"), 1 / (2 * self.C), gradient / (-2 * self.C))
 
-    def by_points(self, rows: NDArray[np.int64], weight: Array, gradient: Array) -> Array:
+    def by_points(self, rows: Numbers, weight: Array, gradient: Array) -> Array:
         """Return the step -H^-1 g (F,) of one bit, from the points inside and their weights."""
         if not len(rows):
             return -gradient
@@ -169,7 +169,7 @@ class JoinedSteps:
         """Return infinity: bits with more than a few points inside have no exact step."""
         return np.full(inside.shape[1], np.inf)
 
-    def solve(self, bits: NDArray[np.int64], gradient: Array, inside: Array) -> Array:
+    def solve(self, bits: Numbers, gradient: Array, inside: Array) -> Array:
         """Return the steps (F, b) of bits with few points inside, as `ExactSteps` does."""
         step = -gradient
         if not len(bits):
@@ -204,7 +204,7 @@ class DeviceSteps:
         """Return infinity: conjugate gradients, of all bits at once, take many steps first."""
         return np.full(inside.shape[1], np.inf)
 
-    def solve(self, bits: NDArray[np.int64], gradient: Array, inside: Array) -> Array:
+    def solve(self, bits: Numbers, gradient: Array, inside: Array) -> Array:
         """Return the steps (F, b) -H^-1 g."""
         step, unit = np.empty_like(gradient), self.device.put(np.eye(self.size))
         for column in range(len(bits)):

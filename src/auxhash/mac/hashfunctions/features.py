@@ -5,10 +5,9 @@ gives the SVM's C and the bias the same meaning for any data.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import device as devices
 from auxhash.compute import threads
@@ -40,13 +39,13 @@ WIDTH_SAMPLE = 300  # points whose mean distance is the width of radial basis fu
 class FeatureMap(Protocol):
     """A map from raw X (n, D) to features (n, F)."""
 
-    def fit(self, X: NDArray[Any], rng: np.random.Generator) -> "FeatureMap":
+    def fit(self, X: AnyArray, rng: np.random.Generator) -> "FeatureMap":
         """Return a new map, learnt from the training points."""
 
-    def __call__(self, X: NDArray[Any]) -> Array: ...
+    def __call__(self, X: AnyArray) -> Array: ...
 
 
-def rows_of(features: FeatureMap, X: NDArray[Any], width: int) -> Matrix | None:
+def rows_of(features: FeatureMap, X: AnyArray, width: int) -> Matrix | None:
     """Return features (n, width) of X, a 1 appended, as a `Computed` matrix; None if needless.
 
     Those of large sets are computed when needed, if the map costs less than what is done with the
@@ -95,7 +94,7 @@ def are_too_large(n: int, width: int, device: devices.Device) -> bool:
     return n * width * 8 > SHARE * device.free()
 
 
-def largest(X: NDArray[Any]) -> float:
+def largest(X: AnyArray) -> float:
     """Return the bytes that features of a training set may take on the device of X."""
     device = devices.of(X)
     return LARGEST / peers().n if device is devices.CPU else SHARE * device.free()
@@ -108,7 +107,7 @@ def with_one(F: Array) -> Array:
     return extended
 
 
-def moments(features: FeatureMap, X: NDArray[Any]) -> tuple[Array, Array]:
+def moments(features: FeatureMap, X: AnyArray) -> tuple[Array, Array]:
     """Return mean and variance of each feature of X, over the points of all parts."""
     n = peers().sum(len(X))
     if not isinstance(X, Computed) and X.size * 8 <= largest(X):
@@ -133,7 +132,7 @@ class Scaled:
         number("low", self.low, -np.inf)
         number("width", self.width, 0, strict=True)
 
-    def fit(self, X: NDArray[Any], rng: np.random.Generator) -> "Scaled":
+    def fit(self, X: AnyArray, rng: np.random.Generator) -> "Scaled":
         low, high = peers().least(float(X.min())), peers().most(float(X.max()))
         if not np.isfinite(high - low):
             raise ValueError(
@@ -142,12 +141,12 @@ class Scaled:
             )
         return Scaled(low, high - low if high > low else 1.0)
 
-    def __call__(self, X: NDArray[Any]) -> Array:
+    def __call__(self, X: AnyArray) -> Array:
         F: Array = devices.of(X).empty(X.shape)
         self.into(X, F)
         return F
 
-    def into(self, X: NDArray[Any], F: AnyArray) -> None:
+    def into(self, X: AnyArray, F: AnyArray) -> None:
         """Write the features into F, in its precision."""
         np.subtract(X, self.low, out=F, dtype=F.dtype)
         F /= self.width
@@ -158,13 +157,13 @@ class Scaled:
 class Unit:
     """X scaled row by row to unit length, for cosine similarity; a row of zeros stays as it is."""
 
-    def fit(self, X: NDArray[Any], rng: np.random.Generator) -> "Unit":
+    def fit(self, X: AnyArray, rng: np.random.Generator) -> "Unit":
         return self
 
-    def __call__(self, X: NDArray[Any]) -> Array:
+    def __call__(self, X: AnyArray) -> Array:
         return normalized(X)
 
-    def into(self, X: NDArray[Any], F: AnyArray) -> None:
+    def into(self, X: AnyArray, F: AnyArray) -> None:
         """Write the features into F, in its precision."""
         F[:] = normalized(X)
 
@@ -183,6 +182,8 @@ class RadialBasis:
     centers: Array | None = None  # (n_centers, D), scaled
     sigma: float = 1.0
 
+    TRAINING_ONLY: ClassVar[tuple[str, ...]] = ("n_centers",)
+
     def check_read(self) -> None:
         integer("n_centers", self.n_centers, 1)
         number("sigma", self.sigma, 0, strict=True)
@@ -191,7 +192,7 @@ class RadialBasis:
         if not isinstance(self.scaled, Scaled | Unit):
             raise ValueError("scaled must be a Scaled or a Unit")
 
-    def fit(self, X: NDArray[Any], rng: np.random.Generator) -> "RadialBasis":
+    def fit(self, X: AnyArray, rng: np.random.Generator) -> "RadialBasis":
         scaled = self.scaled.fit(X, rng)
         drawn = np.sort(rng.permutation(len(X))[: share(self.n_centers, len(X))])
         chosen = devices.of(X).put(drawn)
@@ -201,7 +202,7 @@ class RadialBasis:
         sigma = float(distance.sum() / pairs) if distance.any() else 1.0
         return replace(self, scaled=scaled, centers=peers().join(scaled(X[chosen])), sigma=sigma)
 
-    def __call__(self, X: NDArray[Any]) -> Array:
+    def __call__(self, X: AnyArray) -> Array:
         if self.centers is None:
             raise ValueError("the feature map is not fitted")
         return np.exp(squared_distances(self.scaled(X), self.centers) / (-2 * self.sigma**2))

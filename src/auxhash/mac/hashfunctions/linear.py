@@ -1,14 +1,14 @@
 """Hash functions of one linear SVM per bit, of X itself or of radial basis functions of it."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from auxhash.codes import Codes
 from auxhash.compute import device as devices
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Matrix
+from auxhash.compute.arrays import AnyArray, Array, Matrix, Numbers
 from auxhash.compute.checks import number, numbers
 from auxhash.compute.parts import Chunks
 from auxhash.compute.registry import register
@@ -34,6 +34,8 @@ class SVMHash(BaseHash):
     W: Array | None = None  # (F + 1, b)
     decay: float = 0.0
 
+    TRAINING_ONLY: ClassVar[tuple[str, ...]] = ("C", "decay")
+
     def check_read(self) -> None:
         number("C", self.C, 0, strict=True)
         number("decay", self.decay, 0)
@@ -43,10 +45,10 @@ class SVMHash(BaseHash):
     def kind(self) -> list[str]:
         return [*super().kind(), type(self.map).__name__]
 
-    def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "SVMHash":
+    def prepare(self, X: AnyArray, rng: np.random.Generator) -> "SVMHash":
         return replace(self, map=self.map.fit(X, rng))
 
-    def features(self, X: NDArray[Any]) -> Array:
+    def features(self, X: AnyArray) -> Array:
         def compute(rows: slice) -> Array:
             return with_one(self.map(X[rows]))
 
@@ -55,11 +57,11 @@ class SVMHash(BaseHash):
             features: Array = parts.join(compute)
         return features
 
-    def training_features(self, X: NDArray[Any]) -> Matrix:
+    def training_features(self, X: AnyArray) -> Matrix:
         computed = rows_of(self.map, X, X.shape[1] + 1)
         return self.features(X) if computed is None else computed
 
-    def outputs(self, X: NDArray[Any]) -> Array:
+    def outputs(self, X: AnyArray) -> Array:
         """Return `decision` of the features of X, computed for one part of X at a time."""
         if self.W is None:
             raise ValueError("the hash function is not fitted")
@@ -75,16 +77,10 @@ class SVMHash(BaseHash):
             return None
         return Hyperplanes.of(self.W, self.map.low, self.map.width)
 
-    def refit(
-        self,
-        F: Matrix,
-        Z: NDArray[np.int8],
-        bits: NDArray[np.int64],
-        weight: Array | None = None,
-    ) -> "SVMHash":
+    def refit(self, F: Matrix, Z: Codes, bits: Numbers, weight: Array | None = None) -> "SVMHash":
         return replace(self, W=svm.refit(self.W, F, Z, bits, self.C, weight))
 
-    def take(self, other: "SVMHash", bits: NDArray[np.int64]) -> "SVMHash":
+    def take(self, other: "SVMHash", bits: Numbers) -> "SVMHash":
         return replace(self, W=svm.take(self.W, other.W, bits))
 
     def average(self, other: "SVMHash", share: float, F: Matrix) -> "SVMHash":

@@ -6,10 +6,10 @@ A point is inside a bit's margin where its slack max(0, 1 - z_n w'f_n) is not 0.
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from auxhash.codes import Codes
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import Array, Matrix
+from auxhash.compute.arrays import AnyArray, Array, Matrix, Numbers
 from auxhash.compute.parts import Parts
 
 MIN_LENGTHS, MAX_LENGTHS = 4, 50  # of a step that are tried, at least and at most
@@ -19,12 +19,12 @@ MIN_ROWS_PER_BLOCK, MAX_BLOCKS = 64, 1024  # of a GPU that sums over points
 class Margins:
     """Margins for codes Z (n, b) and features F (n, F); s (n, b) or (1, 1) weighs points."""
 
-    def __init__(self, F: Matrix, Z: NDArray[np.int8], s: Array | None, parts: Parts) -> None:
+    def __init__(self, F: Matrix, Z: Codes, s: Array | None, parts: Parts) -> None:
         self.F, self.parts, self.device = F, parts, devices.of(F)
-        self.Z: NDArray[Any] = Z
+        self.Z: AnyArray = Z
         self.s = self.device.put(np.ones((1, 1))) if s is None else s
 
-    def take(self, bits: NDArray[np.int64]) -> None:
+    def take(self, bits: Numbers) -> None:
         """Go on with these columns alone."""
         self.Z = self.device.columns(self.Z, bits)
         self.s = self.device.columns(self.s, bits) if self.s.shape[1] > 1 else self.s
@@ -92,7 +92,7 @@ class Margins:
 class DeviceMargins(Margins):
     """Margins on a GPU, whose kernels take codes in double precision."""
 
-    def __init__(self, F: Matrix, Z: NDArray[np.int8], s: Array | None, parts: Parts) -> None:
+    def __init__(self, F: Matrix, Z: Codes, s: Array | None, parts: Parts) -> None:
         super().__init__(F, Z, s, parts)
         self.Z = Z.astype(np.float64)
 

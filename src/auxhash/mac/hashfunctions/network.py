@@ -1,14 +1,14 @@
 """A hash function with one hidden layer that all bits share."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from auxhash.codes import Codes
 from auxhash.compute import device as devices
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Computed, Matrix, Numbers, in_memory
+from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers, in_memory
 from auxhash.compute.checks import flag, integer, number, numbers
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
@@ -62,6 +62,10 @@ class NetworkHash(BaseHash):
     noise: float | None = 0.0
     thinned: bool = False
 
+    TRAINING_ONLY: ClassVar[tuple[str, ...]] = (
+        *("n_hidden", "decay", "C", "dropout", "noise", "thinned"),
+    )
+
     def check_read(self) -> None:
         _check_layer(self.n_hidden, self.dropout, self.noise)
         flag("thinned", self.thinned)
@@ -82,7 +86,7 @@ class NetworkHash(BaseHash):
     def kind(self) -> list[str]:
         return [*super().kind(), type(self.map).__name__]
 
-    def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "NetworkHash":
+    def prepare(self, X: AnyArray, rng: np.random.Generator) -> "NetworkHash":
         scaled, layer = self.map.fit(X, rng), self._layer_for(peers().sum(len(X)))
         mean, variance = moments(scaled, X)
         # Each unit's input has mean 0 and a standard deviation of about 1 on the training set.
@@ -96,18 +100,14 @@ class NetworkHash(BaseHash):
         settings = {name: getattr(self, name) for name in Suited._fields}
         return Suited.to(n)._replace(**{k: v for k, v in settings.items() if v is not None})
 
-    def features(self, X: NDArray[Any]) -> Array:
+    def features(self, X: AnyArray) -> Array:
         return replace(linear(), map=self.map).features(X)
 
-    def training_features(self, X: NDArray[Any]) -> Matrix:
+    def training_features(self, X: AnyArray) -> Matrix:
         return replace(linear(), map=self.map).training_features(X)
 
     def refit(
-        self,
-        F: Matrix,
-        Z: NDArray[np.int8],
-        bits: NDArray[np.int64],
-        weight: Array | None = None,
+        self, F: Matrix, Z: Codes, bits: Numbers, weight: Array | None = None
     ) -> "NetworkHash":
         seen = self._narrow()
         new = svm.refit(seen.W, seen._layer(F), Z, bits, self.C, weight)
@@ -121,7 +121,7 @@ class NetworkHash(BaseHash):
         W[self.V.shape[1] :, chosen] = new[H_STEP_UNITS:, chosen]
         return replace(self, W=W)
 
-    def take(self, other: "NetworkHash", bits: NDArray[np.int64]) -> "NetworkHash":
+    def take(self, other: "NetworkHash", bits: Numbers) -> "NetworkHash":
         return replace(self, W=svm.take(self.W, other.W, bits))
 
     def decision(self, F: Matrix) -> Array:

@@ -9,10 +9,9 @@ import os
 from typing import Any, Protocol, Self, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.codes import Codes
-from auxhash.compute.arrays import Array, Matrix
+from auxhash.compute.arrays import AnyArray, Array, Matrix, Numbers
 from auxhash.mac.hashfunctions.signs import Hyperplanes
 from auxhash.mac.hashfunctions.smooth import SelfMoving, Smooth
 
@@ -23,18 +22,16 @@ class HashFunction(Protocol):
     What it computes on several threads takes their number from `auxhash.compute.context`.
     """
 
-    def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> Self:
+    def prepare(self, X: AnyArray, rng: np.random.Generator) -> Self:
         """Learn from raw X (n, D) how to compute features from it: scaling, centres."""
 
-    def features(self, X: NDArray[Any]) -> Array:
+    def features(self, X: AnyArray) -> Array:
         """Compute features (n, F) of raw X; of a training set they are computed once."""
 
-    def refit(
-        self, F: Matrix, Z: Codes, bits: NDArray[np.int64], weight: Array | None = None
-    ) -> Self:
+    def refit(self, F: Matrix, Z: Codes, bits: Numbers, weight: Array | None = None) -> Self:
         """Train the given bits on the columns of Z (n, b), points weighted by `weight` (n, b)."""
 
-    def take(self, other: Self, bits: NDArray[np.int64]) -> Self:
+    def take(self, other: Self, bits: Numbers) -> Self:
         """Return this hash function with the given bits of another."""
 
     def decision(self, F: Matrix) -> Array:
@@ -67,14 +64,14 @@ class BaseHash(HashFunction):
         """Return the names of its class and of its parts' classes, fixed in a warm start."""
         return [type(self).__name__]
 
-    def training_features(self, X: NDArray[Any]) -> Matrix:
+    def training_features(self, X: AnyArray) -> Matrix:
         """Compute features of a training set; large ones may be computed when needed."""
         return self.features(X)
 
     def check_bits(self, F: Matrix, n_bits: int) -> None:
         """Raise ValueError unless it can have n_bits outputs for points like F."""
 
-    def outputs(self, X: NDArray[Any]) -> Array:
+    def outputs(self, X: AnyArray) -> Array:
         """Return `decision` of the features of raw X, to the last bit."""
         return self.decision(self.features(X))
 
@@ -100,7 +97,7 @@ class BaseHash(HashFunction):
         """
         return []
 
-    def blank(self, n: int) -> NDArray[Any] | None:
+    def blank(self, n: int) -> AnyArray | None:
         """Return n zero points of the shape and type it was prepared for; None for plain rows."""
         return None
 
@@ -122,18 +119,16 @@ class PlainHash(BaseHash):
     def kind(self) -> list[str]:
         return [type(self.h).__name__]
 
-    def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> "PlainHash":
+    def prepare(self, X: AnyArray, rng: np.random.Generator) -> "PlainHash":
         return PlainHash(self.h.prepare(X, rng))
 
-    def features(self, X: NDArray[Any]) -> Array:
+    def features(self, X: AnyArray) -> Array:
         return self.h.features(X)
 
-    def refit(
-        self, F: Matrix, Z: Codes, bits: NDArray[np.int64], weight: Array | None = None
-    ) -> "PlainHash":
+    def refit(self, F: Matrix, Z: Codes, bits: Numbers, weight: Array | None = None) -> "PlainHash":
         return PlainHash(self.h.refit(F, Z, bits, weight))
 
-    def take(self, other: "PlainHash", bits: NDArray[np.int64]) -> "PlainHash":
+    def take(self, other: "PlainHash", bits: Numbers) -> "PlainHash":
         return PlainHash(self.h.take(other.h, bits))
 
     def decision(self, F: Matrix) -> Array:

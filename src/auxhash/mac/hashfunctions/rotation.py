@@ -6,6 +6,7 @@ Several methods are made of them, and others start from them.
 import numpy as np
 
 from auxhash.codes import sign
+from auxhash.compute import deadline
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import Array, Matrix
 
@@ -46,7 +47,7 @@ def quantize(V: Array, R: Array, n_iter: int) -> tuple[Array, list[float]]:
     The error is |B - V R|^2 per point, B = sign(V R).
     """
     errors = [_error(V, R)]
-    for _ in range(n_iter):
+    for _ in deadline.each(range(n_iter)):
         B = sign(V @ R).astype(np.float64)
         left, _, right = np.linalg.svd(V.T @ B)
         R = left @ right

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.codes import Packed, n_bytes
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.kernels import intrinsic, kernel
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
@@ -42,7 +41,7 @@ class Hyperplanes:
     Columns of V are those of W times powers of 2, so that their largest entries are about 1.
     """
 
-    V: dict[Any, list[NDArray[Any]]]  # by precision: (D, b), in blocks of rows
+    V: dict[Any, list[AnyArray]]  # by precision: (D, b), in blocks of rows
     rows: Array  # (b, D): V transposed
     threshold: Array  # (b,); infinite for a bit that does not depend on x
     norm: Array  # (b,): of the columns of V
@@ -91,7 +90,7 @@ class Hyperplanes:
             level=float(np.abs(bias).max()),
         )
 
-    def codes(self, X: NDArray[Any], rooms: "Rooms | None" = None) -> Packed | None:
+    def codes(self, X: AnyArray, rooms: "Rooms | None" = None) -> Packed | None:
         """Return packed codes (n, n_bytes) of raw X (n, D); None if the outputs must decide.
 
         `rooms` are those of earlier calls in this thread, to be used again.
@@ -102,7 +101,7 @@ class Hyperplanes:
         packed = self._codes(X, SINGLE, rooms) if X.dtype in SINGLE_TYPES else None
         return self._codes(X, DOUBLE, rooms) if packed is None else packed
 
-    def _codes(self, X: NDArray[Any], dtype: np.dtype[Any], rooms: "Rooms") -> Packed | None:
+    def _codes(self, X: AnyArray, dtype: np.dtype[Any], rooms: "Rooms") -> Packed | None:
         """Return packed codes from products in one precision; None if too many are undecided."""
         n_bits = len(self.threshold)
         room = rooms.get(dtype.name)
@@ -120,7 +119,7 @@ class Hyperplanes:
                     return None
         return packed[:, : n_bytes(n_bits)]
 
-    def _decided(self, points: NDArray[Any], packed: Packed, room: "Room", most: float) -> float:
+    def _decided(self, points: AnyArray, packed: Packed, room: "Room", most: float) -> float:
         """Pack the signs of points; return the number computed anew, infinity to give up."""
         dtype, n_done, n_anew = points.dtype, 0, 0
         while n_done < len(points):
@@ -148,7 +147,7 @@ class Hyperplanes:
         """Return the thresholds of outputs computed anew, and the errors around them."""
         return self.threshold, length * self.slope + self.offset
 
-    def _bounds(self, length: float, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _bounds(self, length: float, dtype: np.dtype[Any]) -> tuple[AnyArray, AnyArray]:
         """Return bounds: products below the first, or above the second, are decided."""
         slope, offset = self.slope, self.offset
         if dtype == SINGLE:
@@ -165,7 +164,7 @@ class Hyperplanes:
         return np.nextafter(lower, -infinity), np.nextafter(upper, infinity)
 
 
-def _read_only(X: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+def _read_only(X: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
     """Return X in this precision and read-only, so that kernels are compiled for one kind."""
     points = np.require(np.asarray(X), dtype, ["C", "ALIGNED"]).view()
     points.flags.writeable = False
@@ -190,10 +189,7 @@ class Room:
         return float(SLOP * np.sqrt(square + self.lost))
 
     def set_bounds(
-        self,
-        length: float,
-        bounds: tuple[NDArray[Any], NDArray[Any]],
-        own_bounds: tuple[Array, Array],
+        self, length: float, bounds: tuple[AnyArray, AnyArray], own_bounds: tuple[Array, Array]
     ) -> None:
         """Set the bounds for points of up to this length, if not all are far shorter."""
         more = -self.n_bits % SIXTEEN
@@ -210,7 +206,7 @@ class Room:
         return shortest <= square <= longest
 
     def decide(
-        self, points: NDArray[Any], packed: Packed, most: float, V: list[NDArray[Any]], rows: Array
+        self, points: AnyArray, packed: Packed, most: float, V: list[AnyArray], rows: Array
     ) -> tuple[int, int, float]:
         """Run `_decide`; with V in several blocks, on no more than `n_points` points."""
         if len(V) == 1:
@@ -224,7 +220,7 @@ class Room:
         anew = int(_pack(points, self.products, rows, *self.bounds, packed))
         return GIVEN_UP if anew == TOO_NEAR else len(points), anew, square
 
-    def _multiply(self, points: NDArray[Any], V: list[NDArray[Any]]) -> None:
+    def _multiply(self, points: AnyArray, V: list[AnyArray]) -> None:
         """points @ V, V in blocks of rows: what NumPy multiplies without copying a part first."""
         products = self.products[: len(points) * self.n_bits].reshape(len(points), self.n_bits)
         products[:], at = 0, 0

@@ -5,13 +5,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.codes import Codes, Packed, pack_bits, sign
 from auxhash.compute import device as devices
 from auxhash.compute import kernels, lapack, threads
-from auxhash.compute.arrays import Array, Matrix
-from auxhash.compute.checks import unknown
+from auxhash.compute.arrays import AnyArray, Array, Matrix, Numbers
+from auxhash.compute.checks import one_of
 from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 from auxhash.mac.hashfunctions.classifiers import ClassifierHash, boosted_trees
@@ -40,7 +39,7 @@ class NotFiniteError(ValueError):
     """X holds NaN or infinity."""
 
 
-OfChunk = Callable[[NDArray[Any]], Array]  # outputs (rows, b) of some rows of X
+OfChunk = Callable[[AnyArray], Array]  # outputs (rows, b) of some rows of X
 
 
 def alternatives(h: SmoothHashFunction, original: HashFunction) -> list[SmoothHashFunction]:
@@ -77,8 +76,7 @@ def started(
 def get(hash_function: Any, C: float) -> HashFunction:
     """Return a hash function from its name, a scikit-learn classifier or a hash function."""
     if isinstance(hash_function, str):
-        if hash_function not in NAMES:
-            raise unknown("hash_function", hash_function, NAMES, "a scikit-learn classifier")
+        one_of("hash_function", hash_function, NAMES, "a scikit-learn classifier")
         if hash_function == "trees":
             return boosted_trees()
         if hash_function == "network":
@@ -115,7 +113,7 @@ def renewed(learnt: Any, wanted: Any) -> Any:
     return with_defaults(wanted).go_on_from(learnt)
 
 
-def training_features(h: HashFunction, X: NDArray[Any]) -> Matrix:
+def training_features(h: HashFunction, X: AnyArray) -> Matrix:
     """Return the features of a training set: an array or, if large, computed when needed.
 
     Either way they are the same, to the last bit.
@@ -123,12 +121,12 @@ def training_features(h: HashFunction, X: NDArray[Any]) -> Matrix:
     return with_defaults(h).training_features(X)
 
 
-def outputs(h: HashFunction, X: NDArray[Any]) -> Array:
+def outputs(h: HashFunction, X: AnyArray) -> Array:
     """Return the real-valued outputs (n, b) of a fitted hash function for raw X (n, D)."""
     return with_defaults(h).outputs(X)
 
 
-def decided(of_chunk: OfChunk, X: NDArray[Any]) -> Array:
+def decided(of_chunk: OfChunk, X: AnyArray) -> Array:
     """Return outputs (n, b) for raw X, from a function that computes them for a chunk.
 
     Raises ValueError where an output is NaN, which has no sign.
@@ -136,7 +134,7 @@ def decided(of_chunk: OfChunk, X: NDArray[Any]) -> Array:
     return np.concatenate([*_decided(of_chunk, X)])
 
 
-def packed(of_chunk: OfChunk, X: NDArray[Any], finite: bool = True) -> Packed:
+def packed(of_chunk: OfChunk, X: AnyArray, finite: bool = True) -> Packed:
     """Return packed codes (n, n_bytes), computed chunk by chunk to save memory.
 
     If X is not known to be `finite`, NotFiniteError is raised where it is not.
@@ -144,7 +142,7 @@ def packed(of_chunk: OfChunk, X: NDArray[Any], finite: bool = True) -> Packed:
     return np.concatenate([pack_bits(values >= 0) for values in _decided(of_chunk, X, finite)])
 
 
-def encoded(h: HashFunction, X: NDArray[Any], finite: bool = True) -> Packed:
+def encoded(h: HashFunction, X: AnyArray, finite: bool = True) -> Packed:
     """Return packed codes (n, n_bytes) of a fitted hash function for raw X (n, D).
 
     They are those of `packed`, to the last bit; those of many points and linear functions come in
@@ -152,7 +150,7 @@ def encoded(h: HashFunction, X: NDArray[Any], finite: bool = True) -> Packed:
     read once more.
     """
 
-    def of_chunk(chunk: NDArray[Any]) -> Array:
+    def of_chunk(chunk: AnyArray) -> Array:
         return outputs(h, chunk)
 
     many = len(X) >= (MIN_QUICK_POINTS if kernels.loaded() else MIN_QUICK_POINTS_COLD)
@@ -173,14 +171,14 @@ def encoded(h: HashFunction, X: NDArray[Any], finite: bool = True) -> Packed:
     return result
 
 
-def _decided(of_chunk: OfChunk, X: NDArray[Any], finite: bool = True) -> Iterator[Array]:
+def _decided(of_chunk: OfChunk, X: AnyArray, finite: bool = True) -> Iterator[Array]:
     """Yield the outputs of each chunk."""
     size = POINTS_PER_CHUNK if devices.of(X) is devices.CPU else devices.ROWS_PER_TASK
     for rows in threads.chunks(len(X), size):
         yield _outputs(of_chunk, X, rows, finite)
 
 
-def _outputs(of_chunk: OfChunk, X: NDArray[Any], rows: slice, finite: bool = True) -> Array:
+def _outputs(of_chunk: OfChunk, X: AnyArray, rows: slice, finite: bool = True) -> Array:
     """Return the outputs of these rows; integers and half precision are converted first.
 
     Pictures, which have more axes, are the hash function's own matter.
@@ -210,7 +208,7 @@ def h_step(
     H: Codes | None,
     F: Matrix,
     Z: Codes,
-    bits: NDArray[np.int64],
+    bits: Numbers,
     weight: Array | None = None,
 ) -> tuple[HashFunction, Codes]:
     """Refit the given bits of h to Z; return the new hash function and its codes for features F.

@@ -22,6 +22,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.codes import Codes
 from auxhash.compute import context, lapack, threads, underway
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers, in_memory
@@ -46,15 +47,11 @@ NOTHING = 1e-200  # a squared residual that has no digits to lose
 PATIENCE = 1 / 8  # or this share of its operations: most of them are made once, CG's for each step
 
 # The weights (F, b) from features, codes, weights of points and weights to start from
-Solve = Callable[[Matrix, NDArray[np.int8], Array | None, Array | None], Array]
+Solve = Callable[[Matrix, Codes, Array | None, Array | None], Array]
 
 
 def fit(
-    F: Matrix,
-    Z: NDArray[np.int8],
-    C: float,
-    start: Array | None = None,
-    weight: Array | None = None,
+    F: Matrix, Z: Codes, C: float, start: Array | None = None, weight: Array | None = None
 ) -> Array:
     """Train the weights (F, b) of the SVMs from features F (n, F) to each column of Z (n, b).
 
@@ -65,15 +62,13 @@ def fit(
     lapack.load()
     with threads.pool() as run, underway.loop("h step", 1.0) as progress:
 
-        def solve(F: Matrix, Z: NDArray[np.int8], weight: Array | None, W: Array | None) -> Array:
+        def solve(F: Matrix, Z: Codes, weight: Array | None, W: Array | None) -> Array:
             return _Newton(F, Z, C, weight, run).minimize(W, progress)
 
         return peers().once(lambda: _fit(solve, F, Z, weight, start))
 
 
-def _fit(
-    solve: Solve, F: Matrix, Z: NDArray[np.int8], s: Array | None, start: Array | None
-) -> Array:
+def _fit(solve: Solve, F: Matrix, Z: Codes, s: Array | None, start: Array | None) -> Array:
     """Train the weights (F, b) in as few rounds as the sizes of the parts allow.
 
     Each step of conjugate gradients is a round, and a part that has all the points of weight needs
@@ -100,21 +95,14 @@ def _fit(
     return us.sum(W)
 
 
-def _alone(
-    solve: Solve, F: Matrix, Z: NDArray[np.int8], s: Array | None, start: Array | None
-) -> Array:
+def _alone(solve: Solve, F: Matrix, Z: Codes, s: Array | None, start: Array | None) -> Array:
     """Train the weights (F, b) on these points alone, without those of other parts."""
     with context.using(peers=context.ALONE):
         return solve(F, Z, s, start)
 
 
 def refit(
-    W: Array | None,
-    F: Matrix,
-    Z: NDArray[np.int8],
-    bits: NDArray[np.int64],
-    C: float,
-    weight: Array | None = None,
+    W: Array | None, F: Matrix, Z: Codes, bits: Numbers, C: float, weight: Array | None = None
 ) -> Array:
     """Return W (F, b), or zeros if None, with the given bits trained anew, from W."""
     device = devices.of(F)
@@ -125,7 +113,7 @@ def refit(
     return new
 
 
-def take(W: Array | None, other: Array | None, bits: NDArray[np.int64]) -> Array:
+def take(W: Array | None, other: Array | None, bits: Numbers) -> Array:
     """Return weights W with the given bits replaced by those of `other`."""
     if W is None or other is None:
         raise ValueError("both hash functions must be fitted")
@@ -157,9 +145,7 @@ def deviation(values: Array) -> Array:
     return spread
 
 
-def objective(
-    W: Array, F: Array, Z: NDArray[np.int8], C: float, weight: Array | None = None
-) -> Array:
+def objective(W: Array, F: Array, Z: Codes, C: float, weight: Array | None = None) -> Array:
     """Return the SVM objective of each bit, (b,)."""
     slack = np.maximum(0.0, 1.0 - Z * (F @ W))
     slack *= slack
@@ -189,7 +175,7 @@ class _Newton:
     """Columns of the margins M are the bits that are not solved yet."""
 
     def __init__(
-        self, F: Matrix, Z: NDArray[np.int8], C: float, weight: Array | None, run: threads.Run
+        self, F: Matrix, Z: Codes, C: float, weight: Array | None, run: threads.Run
     ) -> None:
         self.F, self.C, self.run, self.device = F, C, run, devices.of(F)
         self.parts: Parts = Chunks(len(F), self.device.rows(POINTS_PER_TASK, F.shape[1]), run)

@@ -13,8 +13,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.codes import Codes
 from auxhash.compute import checks, threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, Numbers
 from auxhash.compute.kernels import kernel
 from auxhash.compute.registry import register
 from auxhash.mac.zstep.graph import EDGES_PER_TASK, weigh
@@ -50,9 +51,7 @@ class Cut:
         checks.one_of("order", self.order, ORDERS)
         checks.flag("overlap", self.overlap)
 
-    def __call__(
-        self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
-    ) -> NDArray[np.int8]:
+    def __call__(self, bit: BitProblem, z: Codes, rng: np.random.Generator) -> Codes:
         z = z.copy()
         shuffle = rng.permutation if self.order == "random" else np.arange
         slack, repels = survey(bit)
@@ -79,13 +78,13 @@ def survey(bit: BitProblem) -> tuple[Array, bool]:
 
 
 def blocks(
-    bit: BitProblem, repels: bool, overlap: bool, shuffle: Callable[[int], NDArray[np.int64]]
-) -> list[NDArray[np.int64]]:
+    bit: BitProblem, repels: bool, overlap: bool, shuffle: Callable[[int], Numbers]
+) -> list[Numbers]:
     """Return the points of each block, in rising order; blocks grow in the order `shuffle(n)`."""
     n = len(bit.c)
     groups = np.zeros(n, np.int64) if bit.groups is None else bit.groups
     if not repels:
-        by_group: list[NDArray[np.int64]] = bit.graph.derive("groups", lambda: _by_group(groups))
+        by_group: list[Numbers] = bit.graph.derive("groups", lambda: _by_group(groups))
         return by_group
     order = shuffle(n)
     order = order[np.argsort(groups[order], kind="stable")]
@@ -93,18 +92,14 @@ def blocks(
     return [np.sort(members) for members in grown]
 
 
-def _by_group(groups: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _by_group(groups: Numbers) -> list[Numbers]:
     """Return the points of each group, in rising order."""
     number = np.unique(groups, return_inverse=True)[1]
     return np.split(np.argsort(number, kind="stable"), np.cumsum(np.bincount(number))[:-1])
 
 
 def solve_block(
-    bit: BitProblem,
-    members: NDArray[np.int64],
-    place: NDArray[np.int32],
-    z: NDArray[np.int8],
-    known: Array,
+    bit: BitProblem, members: Numbers, place: NDArray[np.int32], z: Codes, known: Array
 ) -> None:
     """Minimise E over z[members], in place, the other points fixed.
 
@@ -124,7 +119,7 @@ def solve_block(
         place[left] = -1
 
 
-def outer_fields(bit: BitProblem, members: NDArray[np.int64], z: NDArray[np.int8]) -> Array:
+def outer_fields(bit: BitProblem, members: Numbers, z: Codes) -> Array:
     """Return the linear term c of these points plus their couplings to points of other groups."""
     u = np.empty(len(members))
     edges = bit.graph.edges

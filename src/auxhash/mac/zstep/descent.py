@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.codes import Words
+from auxhash.codes import Codes, Words
 from auxhash.compute import threads, underway
 from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
@@ -38,9 +38,7 @@ class BitDescent:
 
     single_flips = True  # it flips one entry of Z at a time, never several together
 
-    def __call__(
-        self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
-    ) -> NDArray[np.int8]:
+    def __call__(self, bit: BitProblem, z: Codes, rng: np.random.Generator) -> Codes:
         z = z.copy()
         graph = bit.graph
         largest = np.diff(graph.indptr).max() * np.abs(bit.a).max(initial=0.0)

@@ -9,11 +9,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.codes import Codes, Words
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, Numbers
 from auxhash.compute.device import CPU, MAX_THREADS_PER_BLOCK, THREADS_PER_BLOCK, Device
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.affinity.gpu import SIGN_ROWS, DeviceAffinity
@@ -129,7 +128,7 @@ class Colours(NamedTuple):
 
     order: Any  # (n,), uint32
     starts: Any  # (colours + 1,), where each colour starts in it, int64
-    sizes: NDArray[np.int64]
+    sizes: Numbers
 
 
 def problem_on(device: Device, affinity: Affinity, loss: str | Loss, n_bits: int) -> Problem:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, Numbers
 from auxhash.compute.kernels import kernel
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.losses import LossTable
@@ -29,8 +29,8 @@ class Edges(NamedTuple):
     partners. Those before within[n] lead to partners in n's own group (without groups, all points
     are one group). The coefficients of edge e, if there are any, are coef[pair[e]]."""
 
-    indptr: NDArray[np.int64]  # (n + 1,)
-    within: NDArray[np.int64]  # (n,)
+    indptr: Numbers  # (n + 1,)
+    within: Numbers  # (n,)
     indices: NDArray[np.uint32]  # (edges,), the partners
     row: NDArray[np.uint8]  # (edges,), as in LossTable
     pair: NDArray[np.uint32]  # (edges,), the number of the pair; empty if R = 0
@@ -45,7 +45,7 @@ class Graph:
     memo: dict[str, Any] = field(default_factory=dict)  # what solvers derive from it, kept
 
     @property
-    def indptr(self) -> NDArray[np.int64]:
+    def indptr(self) -> Numbers:
         return self.edges.indptr
 
     @property

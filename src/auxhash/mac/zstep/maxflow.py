@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute.arrays import Array
+from auxhash.codes import Codes
+from auxhash.compute.arrays import Array, Numbers
 from auxhash.compute.kernels import kernel
 from auxhash.mac.zstep.graph import weigh
 
@@ -31,11 +32,11 @@ class Network(NamedTuple):
     flow[e - shift[i]]: couplings are the same in both directions, flows opposite.
     """
 
-    points: NDArray[np.int64]  # (n,), in the graph
+    points: Numbers  # (n,), in the graph
     place: NDArray[np.int32]  # of each point of the graph in `points`, -1 for all others
-    start: NDArray[np.int64]  # (n,), the first edge of each point
-    stop: NDArray[np.int64]  # (n,), the end of its edges
-    shift: NDArray[np.int64]  # (n,)
+    start: Numbers  # (n,), the first edge of each point
+    stop: Numbers  # (n,), the end of its edges
+    shift: Numbers  # (n,)
     indices: NDArray[np.uint32]  # the partners, those of each point in rising order
     a: Array  # the couplings, none above 0
     flow: Array
@@ -184,9 +185,7 @@ def _push_relabel(network: Any, tiny: float, height: Any) -> None:
 
 
 @kernel
-def minimum_cut(
-    points: Any, place: Any, edges: Any, a: Any, u: Any, slack: Any
-) -> NDArray[np.int8]:
+def minimum_cut(points: Any, place: Any, edges: Any, a: Any, u: Any, slack: Any) -> Codes:
     """Minimise (1/4) z'Az + u'z over +-1 codes of some points of one group, every coupling <= 0.
 
     `place` has each point's position in `points`, -1 for all others; `slack` is half the sum of a

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from auxhash.codes import Codes, Words, codes_to_words, popcount, words_to_codes
 from auxhash.compute import threads
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.kernels import kernel
 from auxhash.mac.affinity import Affinity
@@ -223,10 +223,10 @@ class BitProblem:
     a: Array
     c: Array
     mu: float
-    groups: NDArray[np.int64] | None
+    groups: Numbers | None
     run: threads.Run
 
-    def field(self, z: NDArray[Any]) -> Array:
+    def field(self, z: AnyArray) -> Array:
         """Return S = (1/2) Az."""
         z = np.asarray(z, np.float64)
         S = np.empty(len(z))
@@ -237,11 +237,11 @@ class BitProblem:
         self.run(multiply, self.graph.chunks)
         return S
 
-    def move(self, S: Array, moved: NDArray[np.int64], by: Array) -> None:
+    def move(self, S: Array, moved: Numbers, by: Array) -> None:
         """Make S = (1/2) Az that of z with these entries moved by so much, by their rows alone."""
         _move(moved, by, self.graph.edges, self.a, S)
 
-    def energy(self, z: NDArray[Any]) -> float:
+    def energy(self, z: AnyArray) -> float:
         """E(z), which for +-1 codes is L_P up to a constant."""
         return float(0.5 * (z @ self.field(z)) + self.c @ z)
 

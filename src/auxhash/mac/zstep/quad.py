@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from auxhash.codes import sign
+from auxhash.codes import Codes, sign
 from auxhash.compute import checks
 from auxhash.compute.arrays import Array
 from auxhash.compute.registry import register
@@ -51,9 +50,7 @@ class Quad:
         if self.max_iter is not None:
             checks.integer("max_iter", self.max_iter, 1, instead=" or None (until it converges)")
 
-    def __call__(
-        self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
-    ) -> NDArray[np.int8]:
+    def __call__(self, bit: BitProblem, z: Codes, rng: np.random.Generator) -> Codes:
         relaxed = minimize(
             Relaxed(bit),
             self._first(bit, z, rng),
@@ -64,7 +61,7 @@ class Quad:
         ).x
         return sign(relaxed)
 
-    def _first(self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator) -> Array:
+    def _first(self, bit: BitProblem, z: Codes, rng: np.random.Generator) -> Array:
         """Return the start of L-BFGS-B, in the box."""
         if self.start == "auto" and bit.c.any():
             return z.astype(np.float64)

@@ -3,7 +3,6 @@
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.codes import Codes, Words, codes_to_words, words_to_codes
 from auxhash.compute import threads, underway
@@ -44,7 +43,7 @@ def next_bit(
     passes: int,
     run: threads.Run,
     rng: np.random.Generator,
-) -> NDArray[np.int8]:
+) -> Codes:
     """Solve bit k (n,) from all +1, given bits 0..k-1, by a limited number of passes."""
     assert callable(solver)  # see `check_start`
     bit = problem.first_bits(words, k, later, run)

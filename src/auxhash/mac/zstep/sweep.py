@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.codes import Codes, Words
 from auxhash.compute import threads, underway
 from auxhash.compute.arrays import Array
-from auxhash.compute.checks import unknown
+from auxhash.compute.checks import one_of
 from auxhash.mac.zstep.cut import Cut
 from auxhash.mac.zstep.descent import BitDescent, Descent
 from auxhash.mac.zstep.problem import ROUNDING, BitProblem, Penalty, Problem
@@ -19,9 +18,7 @@ from auxhash.mac.zstep.quad import Quad
 class BitSolver(Protocol):
     """Returns a z of lower E(z) for one bit of all points, starting from z; it need not succeed."""
 
-    def __call__(
-        self, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
-    ) -> NDArray[np.int8]: ...
+    def __call__(self, bit: BitProblem, z: Codes, rng: np.random.Generator) -> Codes: ...
 
 
 @runtime_checkable
@@ -45,9 +42,7 @@ SOLVERS: dict[str, type] = {
 def get(solver: "str | Solver") -> Solver:
     """Return the solver of that name, or the solver itself."""
     if isinstance(solver, str):
-        if solver not in SOLVERS:
-            raise unknown("z_step", solver, SOLVERS, "a solver")
-        named: Solver = SOLVERS[solver]()
+        named: Solver = SOLVERS[one_of("z_step", solver, SOLVERS, "a solver")]()
         return named
     if not (callable(solver) or isinstance(solver, SweepSolver)):
         raise TypeError(f"z_step must be a name or a solver, got {type(solver).__name__}")
@@ -118,8 +113,8 @@ def _sweep_bits(
 
 
 def improved(
-    solver: BitSolver, bit: BitProblem, z: NDArray[np.int8], rng: np.random.Generator
-) -> tuple[NDArray[np.int8], bool]:
+    solver: BitSolver, bit: BitProblem, z: Codes, rng: np.random.Generator
+) -> tuple[Codes, bool]:
     """Return the solver's z, or z itself if E is not lower there; and True if it was higher."""
     new = np.asarray(solver(bit, z, rng))
     if new.shape != z.shape or not np.all(np.abs(new) == 1):

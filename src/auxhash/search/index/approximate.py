@@ -7,7 +7,7 @@ and is no quicker at equal recall, MultiHash is slower where the neighbours are 
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, Self, TypeVar
@@ -20,9 +20,11 @@ from auxhash.compute import checks, context, threads
 from auxhash.compute.faiss import import_faiss
 from auxhash.compute.fingerprint import checked
 from auxhash.compute.words import count
-from auxhash.search.index import listfile, scan
+from auxhash.search.index import listfile, scan, tablescan
 from auxhash.search.index.hamming import HammingIndex, as_queries, matched
 from auxhash.search.index.state import Ids, new_ids, positions_of
+from auxhash.search.index.tables import as_tables
+from auxhash.search.index.tablescan import TableDistances
 
 Stored = TypeVar("Stored", bound=np.generic)
 
@@ -146,6 +148,37 @@ class ApproximateIndex:
             distances, ids = self._index.search(queries, min(k, len(self)))
         return np.where(ids >= 0, distances, -1).astype(np.int32), ids
 
+    def search_tables(self, tables: ArrayLike, k: int) -> tuple[TableDistances, Ids]:
+        """Return distances float32 and ids int64 of codes near by tables, both (n_queries, k).
+
+        Both the lists to look into and the codes in them are ranked by the tables, as
+        `HammingIndex.search_tables` ranks codes. Ids are -1, at infinity, where the lists held
+        fewer codes. With n < k codes in the index, both are (n_queries, n).
+        """
+        k, checked = checks.integer("k", k, 1), as_tables(tables, self.n_bits)
+        with self._probing() as index, context.using(n_jobs=self.n_jobs):
+            width, k = n_bytes(self.n_bits), min(k, len(self))
+            xb = import_faiss().downcast_IndexBinary(index.quantizer).xb
+            centres = import_faiss().vector_to_array(xb).reshape(-1, width)
+            _, probed = tablescan.nearest(
+                scan.to_planes(centres), len(centres), checked, index.nprobe
+            )
+            near = np.full((len(checked), k), np.inf, np.float32)
+            ids = np.full((len(checked), k), -1, np.int64)
+
+            def search(q: int) -> None:
+                lists = probed[q].tolist()
+                codes = self._joined(np.uint8, width, lambda all_, i: all_.get_codes(i), lists)
+                planes = scan.to_planes(codes.reshape(-1, width))
+                if not planes.size:
+                    return
+                distances, at = tablescan.nearest(planes, planes.shape[1], checked[q : q + 1], k)
+                own = self._joined(np.int64, 1, lambda all_, i: all_.get_ids(i), lists)
+                near[q, : at.shape[1]], ids[q, : at.shape[1]] = distances, own[at]
+
+            threads.run_kernels(search, range(len(checked)))
+        return near, ids
+
     def radius_search(self, codes: ArrayLike, r: int) -> tuple[list[scan.Distances], list[Ids]]:
         """Return distances and ids of codes at distance r or less, nearest first, per query."""
         r = min(checks.integer("r", r, 0), self.n_bits)
@@ -210,14 +243,18 @@ class ApproximateIndex:
         return self._joined(np.int64, 1, lambda lists, i: lists.get_ids(i))
 
     def _joined(
-        self, dtype: type[Stored], width: int, pointer: Callable[[Any, int], Any]
+        self,
+        dtype: type[Stored],
+        width: int,
+        pointer: Callable[[Any, int], Any],
+        which: Sequence[int] | None = None,
     ) -> NDArray[Stored]:
         """Return numbers that faiss keeps, `width` of each code, list by list in one array."""
         if self._index is None:
             return np.empty(0, dtype)
         faiss, lists = import_faiss(), self._index.invlists
-        sizes = [lists.list_size(i) for i in range(self._index.nlist)]
-        full = [i for i, size in enumerate(sizes) if size]
+        sizes = {i: lists.list_size(i) for i in (range(lists.nlist) if which is None else which)}
+        full = [i for i, size in sizes.items() if size]
         views = [faiss.rev_swig_ptr(pointer(lists, i), width * sizes[i]) for i in full]
         return np.concatenate([np.empty(0, dtype), *views])
 
@@ -238,13 +275,18 @@ class ApproximateIndex:
     def _searching(self, codes: ArrayLike) -> Iterator[Packed]:
         """Lock the index, set it up for a search, and give the packed queries."""
         queries = as_queries(codes, self.n_bits)
+        with self._probing(), self._faiss():
+            yield queries
+
+    @contextmanager
+    def _probing(self) -> Iterator[Any]:
+        """Lock the index, and give faiss's with its number of lists to look into."""
         with self._using:
             if not len(self):
                 raise ValueError("the index is empty: add codes before searching")
             n_probe = checks.integer("n_probe", self.n_probe, 1)
             self._index.nprobe = min(n_probe, self._index.nlist)
-            with self._faiss():
-                yield queries
+            yield self._index
 
     @contextmanager
     def _faiss(self) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Self
 
@@ -17,6 +18,8 @@ from auxhash.compute.words import count
 from auxhash.search.index import file, scan
 from auxhash.search.index.gpu import refusal
 from auxhash.search.index.state import Ids, IndexState
+from auxhash.search.index.tables import as_tables
+from auxhash.search.index.tablescan import TableDistances
 
 
 class HammingIndex:
@@ -130,24 +133,47 @@ class HammingIndex:
 
         Each is of shape (n_queries, k), or (n_queries, n) where the index holds n < k codes.
         """
-        state, queries = self._start_search(codes)
-        k = checks.integer("k", k, 1)
-        with context.using(n_jobs=self.n_jobs):
-            try:
-                nearest = state.nearest(queries, k, self._device)
-            except MemoryError:
-                if self.device != "auto" or self._device is devices.CPU:
-                    raise
-                self._device = devices.CPU
-                nearest = state.nearest(queries, k)
-        if devices.on_processor(codes):
-            return nearest
-        distances, ids = (devices.like(codes, part) for part in nearest)
+        state, queries = self._start_search(), as_queries(codes, self.n_bits)
+        distances, ids = self._nearest(state.nearest, queries, k, codes)
         return distances, ids
+
+    def search_tables(
+        self, tables: ArrayLike, k: int, among: ArrayLike | None = None
+    ) -> tuple[TableDistances, Ids]:
+        """Return distances float32 and ids int64 of the k codes nearest by tables of distances.
+
+        A code's distance from query i is tables[i, g, code[g]] summed over the bytes g, in float32
+        and byte 0 first; smaller is nearer, and it may be negative.
+
+        Args:
+            tables: float32 (n_queries, ceil(n_bits / 8), 256), as `tables_from_outputs` makes them.
+            among: ids of the codes to look at; all, by default.
+
+        >>> index = HammingIndex(n_bits=2).add([[1, 1], [1, -1], [-1, -1]])
+        >>> index.search_tables(tables_from_outputs([[0.5, -2.0]]), k=2)
+        (array([[0. , 0.5]], dtype=float32), array([[1, 2]]))
+        """
+        state, checked = self._start_search(), as_tables(tables, self.n_bits)
+        if among is not None:
+            state = state.among(among)
+        distances, ids = self._nearest(state.nearest_by_tables, checked, k, tables)
+        return distances, ids
+
+    def prefix(self, n_bits: int) -> "HammingIndex":
+        """Return an index of the first bits of all codes that are here now, in the same memory.
+
+        The bits must fill whole bytes. What is added to either index later is not in the other.
+        """
+        n_bits = checks.integer("n_bits", n_bits, 1, self.n_bits)
+        if n_bits % 8 and n_bits != self.n_bits:
+            raise checks.ArgumentError(f"n_bits must be a multiple of 8, got {n_bits}")
+        index = HammingIndex(n_bits, self.n_jobs, self.device, self.fingerprint)
+        index._state = self._state.prefix(n_bytes(n_bits))
+        return index
 
     def radius_search(self, codes: ArrayLike, r: int) -> tuple[list[scan.Distances], list[Ids]]:
         """Return distances and ids of all codes at distance r or less, an array each per query."""
-        state, queries = self._start_search(codes)
+        state, queries = self._start_search(), as_queries(codes, self.n_bits)
         with context.using(n_jobs=self.n_jobs):
             return state.within(queries, min(checks.integer("r", r, 0), self.n_bits))
 
@@ -235,12 +261,25 @@ class HammingIndex:
             raise ValueError(f"n_bits={n_bits} does not fit the index's {index.code_size} bytes")
         return ours.add(packed, ids)
 
-    def _start_search(self, codes: ArrayLike) -> tuple[IndexState, Packed]:
-        """Return the state to search, which does not change meanwhile, and the packed queries."""
+    def _start_search(self) -> IndexState:
+        """Return the state to search, which does not change meanwhile."""
         state = self._state
         if not state.n:
             raise ValueError("the index is empty: add codes before searching")
-        return state, as_queries(codes, self.n_bits)
+        return state
+
+    def _nearest(self, search: Callable[..., Any], queries: Any, k: int, asked: ArrayLike) -> Any:
+        """Search on the device, and answer on that of `asked`, the queries as they came."""
+        k = checks.integer("k", k, 1)
+        with context.using(n_jobs=self.n_jobs):
+            try:
+                nearest = search(queries, k, self._device)
+            except MemoryError:
+                if self.device != "auto" or self._device is devices.CPU:
+                    raise
+                self._device = devices.CPU
+                nearest = search(queries, k)
+        return tuple(devices.like(asked, part) for part in nearest)
 
 
 def matched(

@@ -16,6 +16,7 @@ from auxhash.files.writing import check_regular, writing
 from auxhash.search.index import file, listfile, namesfile, scan
 from auxhash.search.index.approximate import ApproximateIndex
 from auxhash.search.index.hamming import HammingIndex, matched
+from auxhash.search.index.tablescan import TableDistances
 
 NumberedIndex = HammingIndex | ApproximateIndex
 
@@ -122,6 +123,12 @@ class NamedIndex:
         """Return distances, as the index's `search` does, and the names of the hits, per query."""
         with self._using:
             distances, ids = self.index.search(codes, k)
+            return distances, [self.called(row) for row in ids]
+
+    def search_tables(self, tables: ArrayLike, k: int) -> tuple[TableDistances, list[list[str]]]:
+        """Return distances, as the index's `search_tables` does, and the names of the hits."""
+        with self._using:
+            distances, ids = self.index.search_tables(tables, k)
             return distances, [self.called(row) for row in ids]
 
     def radius_search(

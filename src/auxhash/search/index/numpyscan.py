@@ -1,6 +1,6 @@
-"""Exact Hamming search in NumPy, for small searches, where loading the kernels would take longer.
+"""Exact search in NumPy, for small searches, where loading the kernels would take longer.
 
-The results are those of `scan`, ties included.
+The results are those of `scan` and `tablescan`, ties included.
 """
 
 import numpy as np
@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from auxhash.codes import Packed
 from auxhash.compute import kernels
 from auxhash.search.index.scan import Distances, Planes, Positions
+from auxhash.search.index.tables import Tables
+from auxhash.search.index.tablescan import TableDistances
 
 MAX_BYTES = 1 << 26  # compared here in about the time of loading Numba
 CODES_PER_CALL = 4096  # compared in the time that NumPy's calls for one query take
@@ -48,6 +50,23 @@ def within(
     """Return the results of `scan.within`."""
     results = [_ordered(_measure(planes, n, query), radius) for query in queries]
     return [near for near, _ in results], [where for _, where in results]
+
+
+def nearest_by_tables(
+    planes: Planes, n: int, tables: Tables, k: int
+) -> tuple[TableDistances, Positions]:
+    """Return the results of `tablescan.nearest`."""
+    k = min(k, n)
+    distances = np.empty((len(tables), k), np.float32)
+    positions = np.empty((len(tables), k), np.int64)
+    for q, table in enumerate(tables):
+        total = np.zeros(n, np.float32)
+        for plane, values in zip(planes, table, strict=True):
+            total += values[plane[:n]]
+        where = np.flatnonzero(total <= np.partition(total, k - 1)[k - 1])
+        positions[q] = where[np.argsort(total[where], kind="stable")[:k]]
+        distances[q] = total[positions[q]]
+    return distances, positions
 
 
 def _measure(planes: Planes, n: int, query: NDArray[np.uint8]) -> NDArray[np.uint16]:

@@ -1,8 +1,8 @@
 """Re-rank the candidates of a search by distances finer than Hamming distances.
 
-Both functions take the ids of a search (n_queries, n_candidates), -1 for none, and return
-(distances, ids), nearest first; equal distances keep the order of the search, and ids of -1
-come last, at distance infinity.
+All but `cascade`, which searches first, take the ids of a search (n_queries, n_candidates), -1 for
+none, and return (distances, ids), nearest first; equal distances keep the order of the search, and
+ids of -1 come last, at distance infinity.
 """
 
 from collections.abc import Callable
@@ -11,9 +11,11 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auxhash.codes import unpack
+from auxhash.codes import n_bytes, unpack
 from auxhash.compute import checks, threads
+from auxhash.search.index.hamming import HammingIndex, as_queries
 from auxhash.search.index.state import Ids
+from auxhash.search.index.tables import as_tables
 
 QUERIES_PER_STEP = 64
 
@@ -99,6 +101,61 @@ def by_outputs(
         return np.asarray((np.abs(real[rows]).sum(axis=1, keepdims=True) - agreement) / 2)
 
     return _reorder(candidates, distance, k)
+
+
+def by_tables(
+    ids: ArrayLike, tables: ArrayLike, index: Coded, k: int | None = None
+) -> tuple[Floats, Ids]:
+    """Re-rank by tables of distances (n_queries, n_bytes, 256), as `search_tables` does."""
+    candidates = _candidates(ids)
+    checked = as_tables(tables, index.n_bits, len(candidates))
+    last = candidates.max()  # in place of -1
+    packed = index.codes(np.where(candidates < 0, last, candidates) if last >= 0 else [])
+
+    def distance(rows: slice, wanted: Ids) -> Floats:
+        query = np.arange(len(wanted))[:, None]
+        total = np.zeros(wanted.shape, np.float32)
+        for g in range(packed.shape[2]):
+            total += checked[rows][query, g, packed[rows, :, g]]
+        return total.astype(np.float64)
+
+    return _reorder(candidates, distance, k)
+
+
+def cascade(
+    index: HammingIndex,
+    codes: ArrayLike,
+    tables: ArrayLike,
+    k: int,
+    n_bits: int = 32,
+    candidates: tuple[int, int] = (1000, 100),
+    queries: ArrayLike | None = None,
+    vectors: Any = None,
+    metric: Literal["euclidean", "cosine"] = "euclidean",
+) -> tuple[Floats, Ids]:
+    """Return distances and ids of the k best of a search in two or three passes.
+
+    The first pass takes candidates[0] codes by the Hamming distance of their first `n_bits` (whole
+    bytes); the second orders them by `tables`, over all bits. With `vectors`, the candidates[1]
+    best of these are ordered by the distance of the vectors to those of the `queries`, in a third.
+
+    Args:
+        codes: of the queries, all of their bits, packed or +-1.
+        tables: (n_queries, n_bytes, 256), as for `search_tables`.
+        queries, vectors, metric: as for `by_vectors`.
+    """
+    k = checks.integer("k", k, 1)
+    first, second = (checks.integer("candidates", each, k) for each in candidates)
+    asked, prefix = as_queries(codes, index.n_bits), index.prefix(n_bits)
+    _, ids = prefix.search(asked[:, : n_bytes(prefix.n_bits)], first)
+    if vectors is None:
+        return by_tables(ids, tables, index, k)
+    if queries is None:
+        raise checks.ArgumentError(
+            "queries must be the vectors to compare `vectors` with, got None"
+        )
+    _, ids = by_tables(ids, tables, index, second)
+    return by_vectors(ids, queries, vectors, k, metric)
 
 
 def _candidates(ids: ArrayLike) -> Ids:

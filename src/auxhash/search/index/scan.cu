@@ -80,9 +80,9 @@ extern "C" __global__ void gather(
     }
 }
 
-// The k least of the keys of each query, in rising order: distances and positions (queries, k).
+// The k least of the keys of each query, in rising order: (queries, k).
 extern "C" __global__ void least(
-    const word *keys, const unsigned *counts, count room, count k, int *distances, count *positions)
+    const word *keys, const unsigned *counts, count room, count k, word *out)
 {
     __shared__ word own[MAX_CANDIDATES];
     count q = blockIdx.x;
@@ -105,10 +105,8 @@ extern "C" __global__ void least(
             __syncthreads();
         }
     }
-    for (count i = threadIdx.x; i < k; i += THREADS) {
-        distances[q * k + i] = (int)(own[i] >> 48);
-        positions[q * k + i] = (count)(own[i] & 0xFFFFFFFFFFFFULL);
-    }
+    for (count i = threadIdx.x; i < k; i += THREADS)
+        out[q * k + i] = own[i];
 }
 
 // The keys of all codes of one query, (n,), where too many are within the radius.

@@ -36,9 +36,9 @@ def to_planes(packed: Packed) -> Planes:
     return np.ascontiguousarray(packed.T)
 
 
-def read_only(queries: Packed) -> Packed:
-    """Return a read-only view: queries of a request or a file are, and kernels compile once."""
-    view = queries.view()
+def read_only(array: AnyArray) -> Any:
+    """Return a read-only view: codes of a request or a file are, and kernels compile once."""
+    view = array.view()
     view.flags.writeable = False
     return view
 
@@ -51,7 +51,7 @@ def nearest(planes: Planes, n: int, queries: Packed, k: int) -> tuple[Distances,
     k, widest, queries = min(k, n), 8 * len(planes), read_only(queries)
     distances = np.empty((len(queries), k), np.int32)
     positions = np.empty((len(queries), k), np.int64)
-    groups, pieces, count = _shares(n, len(queries))
+    groups, pieces, count = shares(n, len(queries))
     if len(groups) == len(pieces) == 1:  # a few codes take no longer than what follows
         _nearest(planes, 0, n, queries, k, *scratch(widest), distances, positions)
         return distances, positions
@@ -92,7 +92,7 @@ def within(
     Nearest first, equal distances by position.
     """
     widest, queries = 8 * len(planes), read_only(queries)
-    groups, pieces, count = _shares(n, len(queries))
+    groups, pieces, count = shares(n, len(queries))
 
     def search(task: tuple[slice, slice]) -> tuple[Positions, Distances, Positions]:
         rows, piece = task
@@ -118,7 +118,7 @@ def within(
     return distances, positions
 
 
-def _shares(n: int, n_queries: int) -> tuple[list[slice], list[slice], int]:
+def shares(n: int, n_queries: int) -> tuple[list[slice], list[slice], int]:
     """Return groups of queries, pieces of the base, and the number of threads to search them on.
 
     No result depends on them.
@@ -224,7 +224,7 @@ def measure(planes: Any, a: int, z: int, query: Any, out: Any) -> None:
 
 
 @kernel
-def _append(
+def append(
     block: Any, n: int, start: int, limit: Any, mask: Any, near: Any, where: Any, count: int
 ) -> int:
     """Append the distances, of n, below `limit` to `near`, and their positions to `where`."""
@@ -338,7 +338,7 @@ def _sift(
         stop = min(last, start + min(len(block), max(RUN, start - first)))
         for q in range(len(queries)):
             measure(planes, start, stop, queries[q], block)
-            count[q] = _append(
+            count[q] = append(
                 block, stop - start, start, limit[q], mask, near[q], where[q], count[q]
             )
             if count[q] >= crowd:
@@ -393,7 +393,7 @@ def _within(planes: Any, first: int, last: int, queries: Any, radius: int, block
                 room = len(near)
             measure(planes, start, stop, queries[q], block)
             before = count
-            count = _append(block, stop - start, start, limit, mask, near, where, before)
+            count = append(block, stop - start, start, limit, mask, near, where, before)
             owner[before:count] = q
     # One stable counting sort by (query, distance).
     place = np.zeros(len(queries) * (radius + 1) + 1, np.int64)

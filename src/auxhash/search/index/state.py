@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from auxhash.codes import Packed
 from auxhash.compute import checks
 from auxhash.compute.device import CPU, Device
-from auxhash.search.index import numpyscan, scan
+from auxhash.search.index import numpyscan, scan, tablescan
 from auxhash.search.index.gpu import DeviceCodes
 from auxhash.search.index.multiindex import MultiIndex
+from auxhash.search.index.tables import Tables
 
 Ids = NDArray[np.int64]
 
@@ -26,10 +27,19 @@ class IndexState:
     Args:
         ids: (capacity,), or None where the ids are the positions.
         next_id: the id of the next code added without one; above all ids there ever were.
+        capacity: how many codes may be written into `planes`; all that there is room for.
     """
 
-    def __init__(self, planes: scan.Planes, n: int, ids: Ids | None, next_id: int) -> None:
+    def __init__(
+        self,
+        planes: scan.Planes,
+        n: int,
+        ids: Ids | None,
+        next_id: int,
+        capacity: int | None = None,
+    ) -> None:
         self.planes, self.n, self._ids, self.next_id = planes, n, ids, next_id
+        self.capacity = planes.shape[1] if capacity is None else capacity
         self.tables: MultiIndex | None = None  # for small radii, once they pay
         self.on_device: DeviceCodes | None = None
         self._n_radius_queries = 0
@@ -55,6 +65,19 @@ class IndexState:
             distances, positions = numpyscan.nearest(self.planes, self.n, queries, k)
         else:
             distances, positions = scan.nearest(self.planes, self.n, queries, k)
+        return distances, self._ids_at(positions)
+
+    def nearest_by_tables(
+        self, tables: Tables, k: int, device: Device = CPU
+    ) -> tuple[tablescan.TableDistances, Ids]:
+        if not self.n:  # `among` no ids
+            return np.empty((len(tables), 0), np.float32), np.empty((len(tables), 0), np.int64)
+        if device is not CPU:
+            distances, positions = self._on(device).nearest_by_tables(tables, k)
+        elif numpyscan.suffices(self.n, len(self.planes), len(tables)):
+            distances, positions = numpyscan.nearest_by_tables(self.planes, self.n, tables, k)
+        else:
+            distances, positions = tablescan.nearest(self.planes, self.n, tables, k)
         return distances, self._ids_at(positions)
 
     def within(self, queries: Packed, r: int) -> tuple[list[scan.Distances], list[Ids]]:
@@ -91,7 +114,7 @@ class IndexState:
         stop = self.n + len(packed)
         planes, all_ids = self.planes, self._ids
         positional = numbered and all_ids is None and self.next_id == self.n
-        if stop > planes.shape[1]:
+        if stop > self.capacity:
             capacity = max(stop, 2 * self.n)
             planes = np.empty((len(planes), capacity), np.uint8)
             planes[:, : self.n] = self.planes[:, : self.n]
@@ -111,6 +134,16 @@ class IndexState:
             return self
         planes = np.ascontiguousarray(self.planes[:, : self.n][:, kept])
         return IndexState(planes, planes.shape[1], before[kept], self.next_id)
+
+    def prefix(self, n_bytes: int) -> "IndexState":
+        """Return the state of the first bytes of all codes, in the same memory."""
+        return IndexState(self.planes[:n_bytes], self.n, self._ids, self.next_id, self.n)
+
+    def among(self, ids: ArrayLike) -> "IndexState":
+        """Return the state of the codes with these ids, in their order here."""
+        at = np.unique(self.positions(ids))
+        planes = np.ascontiguousarray(self.planes[:, at])
+        return IndexState(planes, len(at), self._ids_at(at), self.next_id)
 
     def _tables_for(self, n_queries: int, r: int) -> MultiIndex | None:
         """Return the tables for radius search; made once they pay, else None."""

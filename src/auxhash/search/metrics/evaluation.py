@@ -5,16 +5,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, Numbers
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """Every measure of `metrics.evaluate`; radii are 0..n_bits."""
 
-    k: NDArray[np.int64]
+    k: Numbers
     precision: Array  # at k
     recall: Array  # at k
     average_precision: Array | None  # mAP at k; None for more than 64 k
@@ -116,7 +116,7 @@ class Evaluation:
         return figure
 
 
-def _spread(n: int) -> NDArray[np.int64]:
+def _spread(n: int) -> Numbers:
     """Return about a dozen of the positions 0..n-1, evenly spaced on a logarithmic scale."""
     return np.unique(np.geomspace(1, n, 12).round().astype(np.int64)) - 1
 

@@ -13,14 +13,14 @@ original space. A query without any relevant point counts as 0 in every measure.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, overload
+from typing import Any, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auxhash.codes import Packed, as_packed, common_bits, to_words
 from auxhash.compute import checks, context, threads
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import AnyArray, Array, Single
 from auxhash.compute.device import DeviceName
 from auxhash.search.metrics import counted
 from auxhash.search.metrics.counted import MAX_SEPARATE_RANKS, DivideBy
@@ -93,16 +93,8 @@ def precision_at_k(
 
     k is one number (the result is a float), several (an array), or None for all of 1..n_base.
     """
-    tally = take(
-        query_codes,
-        base_codes,
-        query_labels,
-        base_labels,
-        neighbors,
-        ties=ties,
-        n_jobs=n_jobs,
-        device=device,
-    )
+    truth = query_labels, base_labels, neighbors
+    tally = take(query_codes, base_codes, *truth, n_jobs, device, ties=ties)
     values = counted.precision(tally, _ranks(k, tally.n_base))
     return float(values[0]) if isinstance(k, (int, np.integer)) else values
 
@@ -120,16 +112,8 @@ def recall_at_k(
     device: DeviceName = "cpu",
 ) -> float | Array:
     """Mean share of the relevant points that are among the k nearest; k as in precision_at_k."""
-    tally = take(
-        query_codes,
-        base_codes,
-        query_labels,
-        base_labels,
-        neighbors,
-        ties=ties,
-        n_jobs=n_jobs,
-        device=device,
-    )
+    truth = query_labels, base_labels, neighbors
+    tally = take(query_codes, base_codes, *truth, n_jobs, device, ties=ties)
     values = counted.recall(tally, _ranks(k, tally.n_base))
     return float(values[0]) if isinstance(k, (int, np.integer)) else values
 
@@ -149,16 +133,8 @@ def precision_recall_by_radius(
 
     Where no point lies within a radius, the query's precision is 0, as the paper demands.
     """
-    tally = take(
-        query_codes,
-        base_codes,
-        query_labels,
-        base_labels,
-        neighbors,
-        n_bits,
-        n_jobs=n_jobs,
-        device=device,
-    )
+    truth = query_labels, base_labels, neighbors
+    tally = take(query_codes, base_codes, *truth, n_jobs, device, n_bits)
     return counted.by_radius(tally)
 
 
@@ -182,20 +158,11 @@ def mean_average_precision(
     or those among the k nearest ("found", as much published code does). For k = None the three
     are the same.
     """
-    _check_divisor(divide_by)
+    checks.one_of("divide_by", divide_by, get_args(DivideBy))
     n_base = len(np.asarray(base_codes))
     cut = n_base if k is None else int(_ranks(checks.integer("k", k, 1), n_base)[0])
-    tally = take(
-        query_codes,
-        base_codes,
-        query_labels,
-        base_labels,
-        neighbors,
-        ties=ties,
-        cuts=[cut],
-        n_jobs=n_jobs,
-        device=device,
-    )
+    truth = query_labels, base_labels, neighbors
+    tally = take(query_codes, base_codes, *truth, n_jobs, device, ties=ties, cuts=[cut])
     return counted.average_precision(tally, cut, divide_by)
 
 
@@ -214,16 +181,8 @@ def distance_histogram(
 
     Both are of shape (n_queries, n_bits + 1).
     """
-    tally = take(
-        query_codes,
-        base_codes,
-        query_labels,
-        base_labels,
-        neighbors,
-        n_bits,
-        n_jobs=n_jobs,
-        device=device,
-    )
+    truth = query_labels, base_labels, neighbors
+    tally = take(query_codes, base_codes, *truth, n_jobs, device, n_bits)
     return tally.points, tally.hits
 
 
@@ -257,9 +216,9 @@ def bit_correlation(
     """Correlations (n_bits, n_bits) of the bits; 0 between a constant bit and any other."""
     bits = _bits(codes, n_bits)
 
-    def count(rows: slice) -> NDArray[np.float32]:
+    def count(rows: slice) -> Single:
         ones = bits[rows].astype(np.float32)  # counts are exact up to 2^24
-        both: NDArray[np.float32] = ones.T @ ones
+        both: Single = ones.T @ ones
         return both
 
     with context.using(n_jobs=n_jobs), threads.pool() as run:
@@ -298,22 +257,13 @@ def evaluate(
         protocol: what is needed to compare the numbers: data_set, split, overlap (of base and
             training points), seed, and anything else. Of the four, missing ones are "not given".
     """
-    _check_divisor(divide_by)
+    checks.one_of("divide_by", divide_by, get_args(DivideBy))
     n_base = len(np.asarray(base_codes))
     ranks = _ranks(k, n_base, drop=True)
     few = len(ranks) <= MAX_SEPARATE_RANKS
-    tally = take(
-        query_codes,
-        base_codes,
-        query_labels,
-        base_labels,
-        neighbors,
-        n_bits,
-        ties,
-        np.union1d(ranks, [n_base]) if few else [n_base],
-        n_jobs,
-        device,
-    )
+    truth = query_labels, base_labels, neighbors
+    cuts = np.union1d(ranks, [n_base]) if few else [n_base]
+    tally = take(query_codes, base_codes, *truth, n_jobs, device, n_bits, ties, cuts)
     n_bits = tally.points.shape[1] - 1
     correlation = np.abs(bit_correlation(base_codes, n_bits, n_jobs))[~np.eye(n_bits, dtype=bool)]
     radius_precision, radius_recall = counted.by_radius(tally)
@@ -356,15 +306,10 @@ def _ranks(k: Ranks, n_base: int, drop: bool = False) -> Counts:
     if ranks.ndim != 1 or not len(ranks) or not np.issubdtype(ranks.dtype, np.integer):
         raise ValueError(f"k must be a whole number, several, or None (all); got {k!r}")
     if drop:
-        ranks = np.unique(ranks)[: np.searchsorted(np.unique(ranks), n_base, side="right")]
+        ranks = np.unique(ranks[ranks <= n_base])
     if not (len(ranks) and ranks.min() >= 1 and ranks.max() <= n_base):
         raise ValueError(f"k must be between 1 and {n_base}, the number of base points; got {k!r}")
     return ranks.astype(np.int64)
-
-
-def _check_divisor(divide_by: str) -> None:
-    if divide_by not in ("possible", "relevant", "found"):
-        raise ValueError(f'divide_by must be "possible", "relevant" or "found", got {divide_by!r}')
 
 
 def _bits(codes: ArrayLike, n_bits: int | None) -> NDArray[np.uint8]:

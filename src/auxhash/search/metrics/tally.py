@@ -6,7 +6,7 @@ of the base are they not enough: then the pass also walks down each ranking.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,11 +65,11 @@ def take(
     query_labels: ArrayLike | None = None,
     base_labels: ArrayLike | None = None,
     neighbors: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    device: devices.DeviceName = "cpu",
     n_bits: int | None = None,
     ties: Ties = "expected",
     cuts: Sequence[int] | Counts = (),
-    n_jobs: int | None = None,
-    device: devices.DeviceName = "cpu",
 ) -> Tally:
     """Count points and relevant points at each distance from each query.
 
@@ -85,8 +85,7 @@ def take(
     base = as_packed(base_codes, "base_codes", n_bits)
     if not (len(query) and len(base)):
         raise ValueError("query_codes and base_codes must hold at least one code each")
-    if ties not in ("expected", "index"):
-        raise ValueError(f'ties must be "expected" or "index", got {ties!r}')
+    checks.one_of("ties", ties, get_args(Ties))
     truth = Truth(query_labels, base_labels, neighbors, len(query), len(base))
     stops = np.asarray(cuts, np.int64)
     on = devices.get(device, gpu.bytes_of(base), gpu.refusal(n_bits, ties))

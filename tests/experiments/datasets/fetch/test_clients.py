@@ -38,6 +38,21 @@ def test_apt(tmp_path, client):
     assert clients.apt_download("pack", tmp_path).read_text() == "download"
 
 
+def test_lists_of_apt_are_fetched_into_the_folder(tmp_path, client):
+    """All lists of descriptions, and nothing where apt keeps its own."""
+    client(
+        "apt-get",
+        "settings = dict(word.split('=') for word in sys.argv[2:-1:2])\n"
+        "assert sys.argv[1:-1:2] == ['-o'] * len(settings) and sys.argv[-1] == 'update'\n"
+        "assert settings['Dir::Cache'] == os.getcwd()\n"
+        "os.chdir(settings['Dir::State::lists'])\n"
+        "for name in ('b_Translation-en', 'a_Translation-en', 'a_Packages'): open(name, 'w')",
+    )
+    lists = clients.apt_descriptions(tmp_path)
+    names = ("a_Translation-en", "b_Translation-en")
+    assert lists == [tmp_path / "lists" / name for name in names]
+
+
 def test_a_client_that_is_not_there(tmp_path, client):
     with pytest.raises(OSError, match="npm is not installed"):
         clients.npm_pack("p", "1.0", tmp_path)

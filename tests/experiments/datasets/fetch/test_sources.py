@@ -18,6 +18,7 @@ from auxhash.experiments.datasets.fetch.sources import (
     Npm,
     Official,
     Pip,
+    Snapshot,
 )
 from tests.experiments.datasets.made import everything_in, tar_of
 
@@ -196,3 +197,17 @@ def test_official_addresses_keep_what_can_be_resumed(folder, monkeypatch):
     files.obtain()
     assert everything_in(folder) == ["set/one", "set/two"]
     assert not (folder / "set" / "partial").exists()
+
+
+def test_a_snapshot_is_checked_by_its_first_line(folder):
+    content = hashlib.sha256(b"one\ntwo\n").hexdigest().encode() + b"\none\ntwo\n"
+    files = Collection("set", (Snapshot("list"),), (Made({"list": content}),), "sets")
+    path = files.obtain() / "list"
+    for wrong in (content[:-1], content + b"x", b"", content.replace(b"two", b"owt"), b"\xff\n"):
+        path.write_bytes(wrong)
+        with pytest.raises(DataError, match=r"(?s)list: sha256 .*auxhash data get sets`"):
+            files.obtain()
+    files.obtain(repair=True)
+    assert path.read_bytes() == content
+    with pytest.raises(DataError, match="list came with sha256"):
+        Collection("other", (Snapshot("list"),), (Made({"list": b"no sum\n"}),)).obtain()

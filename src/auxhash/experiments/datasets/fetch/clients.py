@@ -65,6 +65,27 @@ def apt_download(package: str, folder: Path) -> Path:
     return _fetched([_executable("apt-get"), "download", package], folder, "*.deb")
 
 
+def apt_descriptions(folder: Path) -> list[Path]:
+    """Lists of the packages' English descriptions, one per part of the archive, in `folder`.
+
+    The lists that apt itself uses are neither read nor changed: it may not have these.
+    """
+    (folder / "lists" / "partial").mkdir(parents=True)
+    settings = (
+        f"Dir::State::lists={folder / 'lists'}",
+        f"Dir::Cache={folder}",
+        "Acquire::Languages=en",
+        "Acquire::GzipIndexes=false",
+        "Acquire::IndexTargets::deb::Packages::DefaultEnabled=false",
+        "APT::Sandbox::User=root",  # another user could not write into the folder
+    )
+    options = [word for setting in settings for word in ("-o", setting)]
+    command = [_executable("apt-get"), *options, "update"]
+    return sorted(
+        _fetched(command, folder, "lists/*_Translation-en").parent.glob("*_Translation-en")
+    )
+
+
 def _fetched(command: Sequence[str], folder: Path, pattern: str, **variables: str) -> Path:
     """Run a client in `folder` and return the one file it left there."""
     name = Path(command[0]).name

@@ -5,6 +5,7 @@ never loaded and never replaced behind the user's back; `auxhash data get` repla
 checksums, but neither several sources for one file nor locks between processes.
 """
 
+import hashlib
 import http.client
 import lzma
 import shutil
@@ -77,6 +78,27 @@ class File:
             right = getattr(self, kind)
             if right is not None and (actual := cache.checksum(path, kind)) != right:
                 return f"{kind} {actual} where {right} is right ({size} bytes)"
+        return None
+
+
+@dataclass(frozen=True)
+class Snapshot(File):
+    """A file of a source that moves on, so that no sum is right for ever.
+
+    Its first line is the sha256 of all that follows, as it was fetched.
+    """
+
+    @property
+    def checked_by(self) -> str:
+        return "sha256, as fetched,"
+
+    def fault(self, path: Path) -> str | None:
+        if not path.is_file():
+            return "missing"
+        first, _, content = path.read_bytes().partition(b"\n")
+        actual = hashlib.sha256(content).hexdigest()
+        if actual != first.decode(errors="replace"):
+            return f"sha256 {actual} where its first line has another"
         return None
 
 
@@ -187,12 +209,29 @@ class Debian:
 
 
 @dataclass(frozen=True)
+class AptLists:
+    """English descriptions of all packages in the archive that apt uses on this machine."""
+
+    opened: Callable[[list[Path]], Iterator[Member]]
+
+    def __str__(self) -> str:
+        return "package lists of apt, which Debian and its relatives have"
+
+    def members(self, workspace: Path, report: Report) -> Iterator[Member]:
+        yield from self.opened(clients.apt_descriptions(workspace))
+
+
+@dataclass(frozen=True)
 class Collection:
-    """The files of a data set: a folder in the cache, what belongs there, and its sources."""
+    """The files of a data set: a folder in the cache, what belongs there, and its sources.
+
+    `data_set` is what `auxhash data get` takes to fetch them, if not the name of the folder.
+    """
 
     name: str
     files: tuple[File, ...]
     sources: tuple[Source, ...]
+    data_set: str | None = None
 
     @property
     def home(self) -> Path:
@@ -234,7 +273,7 @@ class Collection:
             listed = "".join(f"\n  {self.home / name}: {fault}" for name, fault in wrong.items())
             raise DataError(
                 f"{self.name}: wrong in the cache:{listed}\n"
-                f"`auxhash data get {self.name}` fetches the right files."
+                f"`auxhash data get {self.data_set or self.name}` fetches the right files."
             )
         return set(faults)
 

@@ -1,31 +1,37 @@
-"""A fitted hasher as an ONNX graph: raw features in, packed codes out.
+"""A model as an ONNX graph: raw features in, packed codes out.
 
-The graph computes in double precision, as the hasher does, so that codes agree wherever an output
-is not within rounding of zero. `outputs` has one function per model, which adds its computation to
-the graph; for a hash function of your own, add one with `@outputs.register`.
+The graph computes in double precision, as the model does, so that codes agree wherever an output is
+not within rounding of zero. `outputs` has one function per hash function and feature map, which
+adds its computation to the graph; for one of your own, add one with `@outputs.register`.
 """
 
 import os
 from functools import singledispatch
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted
 
+from auxhash.codes import n_bytes
 from auxhash.compute.arrays import Array
 from auxhash.compute.version import __version__
 from auxhash.files.writing import writing
-from auxhash.learn import baselines
-from auxhash.learn.baselines.logitlsh import MIN_PROBABILITY
-from auxhash.learn.estimators import AffinityHash
-from auxhash.learn.hasher import Hasher
-from auxhash.learn.neighborhash import NeighborHash
 from auxhash.mac.hashfunctions import NetworkHash, RadialBasis, Scaled, SVMHash, Unit, with_defaults
+from auxhash.model.functions import (
+    MIN_PROBABILITY,
+    AnchorGraph,
+    Centred,
+    Codewords,
+    Eigenfunctions,
+    KernelMap,
+    LogProbabilities,
+    Spheres,
+    WeightedHash,
+)
+
+if TYPE_CHECKING:
+    from auxhash.model.model import Model
 
 OPSET, IR_VERSION = 18, 8  # old enough for any runtime in use
 ABOUT = (
@@ -89,41 +95,52 @@ class OnnxGraph:
 
 
 def export_onnx(
-    hasher: Hasher,
+    hasher: Any,
     path: str | os.PathLike[str],
     dtype: Literal["float32", "float64"] = "float32",
 ) -> None:
-    """Write a fitted hasher as an ONNX model: input "features", of `dtype`, output "codes".
+    """Write a `Model` or a fitted estimator as ONNX: input "features", of `dtype`, output "codes".
+
+    The graph's metadata hold the model's fingerprint, under "fingerprint".
 
     A PyTorch module is exported by PyTorch's own exporter; the input of one that was learnt from
     pictures of bytes is uint8, of their shape.
 
-    Raises TypeError for a hasher that cannot be exported, NotFittedError, and ImportError where
-    the package onnx is missing.
+    Raises TypeError for a model that cannot be exported, NotFittedError, and ImportError where the
+    package onnx is missing.
     """
     onnx = _onnx()
-    check_is_fitted(hasher)
+    model: Model = hasher.model_ if hasattr(type(hasher), "model_") else hasher
     if dtype not in ("float32", "float64"):
         raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}')
-    h = getattr(hasher, "hash_function_", None)
-    if h is not None and with_defaults(h).export_onnx(path, int(hasher.n_bits), dtype):
-        return
+    if with_defaults(model.hash_function).export_onnx(path, model.n_bits, dtype):
+        written = onnx.load(path)
+    else:
+        written = _graph(onnx, model, dtype)
+    onnx.helper.set_model_props(written, {"fingerprint": model.fingerprint})
+    onnx.checker.check_model(written)
+    with writing(Path(path)) as temporary:
+        temporary.write_bytes(written.SerializeToString())
+
+
+def _graph(onnx: Any, model: "Model", dtype: str) -> Any:
+    """Return the graph of a hash function made of matrix products and kernels."""
     types = onnx.TensorProto
     graph = OnnxGraph()
-    Y = outputs(hasher, graph.add("Cast", "features", to=types.DOUBLE), graph)
+    Y = outputs(model.hash_function, graph.add("Cast", "features", to=types.DOUBLE), graph)
     bits = graph.add("GreaterOrEqual", Y, graph.constant(0.0))
-    place = np.arange(hasher.n_bits)
-    weights = np.zeros((hasher.n_bits, -(-hasher.n_bits // 8)))
+    place = np.arange(model.n_bits)
+    weights = np.zeros((model.n_bits, n_bytes(model.n_bits)))
     weights[place, place // 8] = 2.0 ** (place % 8)
     packed = graph.matrix(graph.add("Cast", bits, to=types.DOUBLE), weights)  # exact
     last = onnx.helper.make_node("Cast", [packed], ["codes"], to=types.UINT8)
     kind = types.FLOAT if dtype == "float32" else types.DOUBLE
     value = onnx.helper.make_tensor_value_info
-    model = onnx.helper.make_model(
+    return onnx.helper.make_model(
         onnx.helper.make_graph(
             [*graph.nodes, last],
-            type(hasher).__name__,
-            [value("features", kind, ["n", hasher.n_features_in_])],
+            model.learnt.method,
+            [value("features", kind, ["n", model.n_features])],
             [value("codes", types.UINT8, ["n", weights.shape[1]])],
             graph.constants,
         ),
@@ -133,9 +150,6 @@ def export_onnx(
         producer_version=__version__,
         doc_string=ABOUT,
     )
-    onnx.checker.check_model(model)
-    with writing(Path(path)) as temporary:
-        temporary.write_bytes(model.SerializeToString())
 
 
 @singledispatch
@@ -145,15 +159,6 @@ def outputs(model: object, X: Name, graph: OnnxGraph) -> Name:
         f"{type(model).__name__} cannot be exported to ONNX: only hash functions made of matrix "
         'products and kernels can ("linear", "rbf", "network"), not scikit-learn classifiers'
     )
-
-
-@outputs.register(AffinityHash)
-@outputs.register(NeighborHash)
-@outputs.register(baselines.STH)
-@outputs.register(baselines.ILH)
-@outputs.register(baselines.BinaryAutoencoder)
-def _with_hash_function(model: Any, X: Name, graph: OnnxGraph) -> Name:
-    return outputs(model.hash_function_, X, graph)
 
 
 @outputs.register
@@ -197,76 +202,58 @@ def _radial_basis(model: RadialBasis, X: Name, graph: OnnxGraph) -> Name:
 
 
 @outputs.register
-def _tpca(model: baselines.TPCA, X: Name, graph: OnnxGraph) -> Name:
-    return graph.matrix(graph.minus(X, model.mean_), model.axes_)
+def _weighted(model: WeightedHash, X: Name, graph: OnnxGraph) -> Name:
+    return graph.matrix(outputs(model.map, X, graph), model.W)
 
 
 @outputs.register
-def _lsh(model: baselines.LSH, X: Name, graph: OnnxGraph) -> Name:
-    return graph.matrix(graph.minus(X, model.mean_), model.hyperplanes_)
+def _centred(model: Centred, X: Name, graph: OnnxGraph) -> Name:
+    return graph.minus(X, model.mean)
 
 
 @outputs.register
-def _itq(model: baselines.ITQ, X: Name, graph: OnnxGraph) -> Name:
-    return graph.matrix(graph.minus(X, model.mean_), model.axes_ @ model.rotation_)
-
-
-@outputs.register(baselines.PCARR)
-@outputs.register(baselines.CCAITQ)
-def _projection(model: Any, X: Name, graph: OnnxGraph) -> Name:
-    return graph.matrix(graph.minus(X, model.mean_), model.projection_)
-
-
-@outputs.register
-def _sh(model: baselines.SH, X: Name, graph: OnnxGraph) -> Name:
-    place = graph.minus(graph.matrix(graph.minus(X, model.mean_), model.axes_), model.low_)
-    return graph.add("Cos", graph.times(place, model.omega_))
-
-
-@outputs.register
-def _sph(model: baselines.SPH, X: Name, graph: OnnxGraph) -> Name:
-    radii = graph.constant(model.radii_)
-    return graph.add("Sub", radii, graph.squared_distances(X, model.pivots_))
-
-
-@outputs.register
-def _ksh(model: baselines.KSH, X: Name, graph: OnnxGraph) -> Name:
-    if model.hash_function == "rbf":
-        distance = graph.squared_distances(X, model.anchors_)
-        X = graph.add("Exp", graph.over(distance, -2 * model.width_))
-    return graph.matrix(graph.minus(X, model.center_), model.weights_)
-
-
-@outputs.register
-def _bre(model: baselines.BRE, X: Name, graph: OnnxGraph) -> Name:
-    centred = graph.minus(X, model.mean_)
-    if model.kernel == "linear":
-        kernel = graph.matrix(centred, model.points_.T)
+def _kernels(model: KernelMap, X: Name, graph: OnnxGraph) -> Name:
+    if model.mean is not None:
+        X = graph.minus(X, model.mean)
+    if model.width is None:
+        X = graph.matrix(X, model.points.T)
     else:
-        distance = graph.squared_distances(centred, model.points_)
-        kernel = graph.add("Exp", graph.over(distance, -2 * model.width_))
-    return graph.matrix(kernel, model.weights_)
+        X = graph.add("Exp", graph.over(graph.squared_distances(X, model.points), -2 * model.width))
+    return X if model.kernel_mean is None else graph.minus(X, model.kernel_mean)
 
 
 @outputs.register
-def _sdh(model: baselines.SDH, X: Name, graph: OnnxGraph) -> Name:
-    return graph.matrix(outputs(model.map_, X, graph), model.weights_)
+def _log_probabilities(model: LogProbabilities, X: Name, graph: OnnxGraph) -> Name:
+    probability = graph.add("Softmax", _classifier(model.classifier, X, graph), axis=1)
+    logits = graph.add("Log", graph.add("Max", probability, graph.constant(MIN_PROBABILITY)))
+    return logits if model.mean is None else graph.minus(logits, model.mean)
 
 
 @outputs.register
-def _agh(model: baselines.AGH, X: Name, graph: OnnxGraph) -> Name:
-    k = graph.constant([model._nearest()], np.int64)
+def _eigenfunctions(model: Eigenfunctions, X: Name, graph: OnnxGraph) -> Name:
+    place = graph.minus(graph.matrix(graph.minus(X, model.mean), model.axes), model.low)
+    return graph.add("Cos", graph.times(place, model.omega))
+
+
+@outputs.register
+def _spheres(model: Spheres, X: Name, graph: OnnxGraph) -> Name:
+    return graph.add("Sub", graph.constant(model.radii), graph.squared_distances(X, model.pivots))
+
+
+@outputs.register
+def _anchor_graph(model: AnchorGraph, X: Name, graph: OnnxGraph) -> Name:
+    k = graph.constant([model.n_nearest], np.int64)
     last = graph.constant([-1], np.int64)
-    distance = graph.squared_distances(X, model.anchors_)
+    distance = graph.squared_distances(X, model.anchors)
     near, which = graph.several("TopK", 2, distance, k, largest=0)
     # The kernels over their sum are a softmax.
-    tie = graph.add("Softmax", graph.over(near, -(model.width_**2)), axis=-1)
-    rows = graph.add("Gather", graph.constant(model.weights_), which)  # (n, k, eigenvectors)
+    tie = graph.add("Softmax", graph.over(near, -(model.width**2)), axis=-1)
+    rows = graph.add("Gather", graph.constant(model.weights), which)  # (n, k, eigenvectors)
     products = graph.add("Mul", rows, graph.add("Unsqueeze", tie, last))
     Y = graph.add("ReduceSum", products, graph.constant([1], np.int64), keepdims=0)
-    if model.layers == 1:
+    if model.thresholds is None:
         return Y
-    positive, negative = (graph.constant(side) for side in model.thresholds_)
+    positive, negative = (graph.constant(side) for side in model.thresholds)
     above = graph.add("GreaterOrEqual", Y, graph.constant(0.0))
     second = graph.add("Where", above, graph.add("Sub", Y, positive), graph.add("Sub", negative, Y))
     both = graph.add("Concat", Y, second, axis=1)
@@ -275,34 +262,24 @@ def _agh(model: baselines.AGH, X: Name, graph: OnnxGraph) -> Name:
 
 
 @outputs.register
-def _one_hot(model: baselines.OneHot, X: Name, graph: OnnxGraph) -> Name:
-    predicted = graph.add("ArgMax", outputs(model.classifier_, X, graph), axis=1, keepdims=0)
-    return graph.add("Gather", graph.constant(model.codewords_), predicted)
+def _codewords(model: Codewords, X: Name, graph: OnnxGraph) -> Name:
+    logits = _classifier(model.classifier, X, graph)
+    predicted = graph.add("ArgMax", logits, axis=1, keepdims=0)
+    return graph.add("Gather", graph.constant(model.codewords), predicted)
 
 
-@outputs.register
-def _logit_lsh(model: baselines.LogitLSH, X: Name, graph: OnnxGraph) -> Name:
-    probability = graph.add("Softmax", outputs(model.classifier_, X, graph), axis=1)
-    logits = graph.add("Log", graph.add("Max", probability, graph.constant(MIN_PROBABILITY)))
-    return graph.matrix(graph.minus(logits, model.mean_), model.hyperplanes_)
-
-
-@outputs.register
-def _pipeline(model: Pipeline, X: Name, graph: OnnxGraph) -> Name:
-    for step in model:
-        X = outputs(step, X, graph)
-    return X
-
-
-@outputs.register
-def _standard(model: StandardScaler, X: Name, graph: OnnxGraph) -> Name:
-    mean = model.mean_ if model.with_mean else 0.0
-    return graph.over(graph.minus(X, mean), model.scale_ if model.with_std else 1.0)
-
-
-@outputs.register
-def _logistic(model: LogisticRegression, X: Name, graph: OnnxGraph) -> Name:
-    """Logits of the classes, (n, n_classes)."""
+def _classifier(model: Any, X: Name, graph: OnnxGraph) -> Name:
+    """Logits of the classes, (n, n_classes), by logistic regression, scaled features or not."""
+    kind = type(model).__name__
+    if kind == "Pipeline":
+        for step in model:
+            X = _classifier(step, X, graph)
+        return X
+    if kind == "StandardScaler":
+        mean = model.mean_ if model.with_mean else 0.0
+        return graph.over(graph.minus(X, mean), model.scale_ if model.with_std else 1.0)
+    if kind != "LogisticRegression":
+        return outputs(model, X, graph)  # which refuses it
     if model.solver == "liblinear" and len(model.classes_) > 2:
         raise TypeError("logistic regression by liblinear, class by class, cannot be exported")
     W, bias = model.coef_, model.intercept_

@@ -1,0 +1,472 @@
+"""Comparison without labels: which share of the nearest neighbours do codes of some bytes find?"""
+
+import math
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+from rich.text import Text
+
+from auxhash.compute import checks, clock, context, deadline
+from auxhash.compute.arrays import AnyArray, Numbers, Single
+from auxhash.compute.device import DeviceName
+from auxhash.compute.neighbors import METRICS, Metric, nearest, normalized
+from auxhash.compute.version import __version__
+from auxhash.compute.words import count
+from auxhash.experiments import coders, runs
+from auxhash.experiments.cells import Cell, Cells, Configuration, Memory
+from auxhash.experiments.coders import Coder, HasherCoder, SignBits
+from auxhash.experiments.comparison import NONE, ComparedRows, in_turn, several
+from auxhash.experiments.datasets.dataset import Dataset, Points, draw
+from auxhash.experiments.entries import (
+    BY_NAME,
+    LINEAR,
+    METHODS,
+    NETWORK,
+    Entry,
+    Methods,
+    Shared,
+    entries,
+    shown,
+)
+from auxhash.learn.hasher import Hasher
+from auxhash.model.identity import in_words
+from auxhash.search.expected import NEAREST
+from auxhash.search.metrics.ranks import NeighborRanks
+from auxhash.search.metrics.recall import (
+    FIRST,
+    FIRST_OF_ONE,
+    checked_points,
+    figures,
+)
+
+N_BYTES = (4, 8, 16, 32)
+MAX_BYTES = 4095  # of a code
+MAX_TRAIN, MAX_BASE, MAX_QUERIES = 20_000, 100_000, 1_000  # points drawn of a larger file
+QUERY_SHARE = 10  # one point in so many is a query
+TIMED = 100  # queries whose search is timed
+SHOWN = 10  # queries whose first points are kept, to be shown
+MILLION = 1_000_000
+
+SIGNS = "signs"
+QUANTIZERS: dict[str, Callable[[int, int], Coder]] = {  # of a number of bytes and a seed
+    "PQ": coders.PQ,
+    "RaBitQ": coders.RaBitQ,
+    "OPQ": coders.OPQ,
+}
+# From cheap to expensive, so that a time limit leaves out as few as it can.
+DEFAULT_METHODS = (SIGNS, "ITQ", "PQ", "RaBitQ", LINEAR, "OPQ", NETWORK)
+EXACT = "vectors"  # the row of reference
+MEASURES = (*(f"{NEAREST}@{k}" for k in FIRST), *(f"R@{k}" for k in FIRST_OF_ONE))
+LEGEND = (
+    f"{NEAREST}@k: share of the {NEAREST} nearest that are among the first k. {NEAREST}@100 is also"
+    f" what {NEAREST} results have once the first 100 are re-ranked by the vectors. R@k: share of "
+    "queries whose nearest is among the first k. By outputs: real outputs of the query against "
+    "codes."
+)
+COLUMNS = f"{LEGEND} Own: the method's own distances. ★: the best of its size."
+
+
+@dataclass(frozen=True)
+class NeighborComparison(ComparedRows):
+    """One row per method, number of bytes and distance, best first within each size.
+
+    `first` has the positions in the base of the first points, for the first queries.
+    """
+
+    search: "Search"
+    first: dict[tuple[str, str, int], Numbers]
+
+    def texts(self) -> tuple[list[str], list[list[str]]]:
+        """Columns and rows of text."""
+        columns = ["bytes", "", "method", "by", *MEASURES, "± ", "all", "learn s", "1M s", "ms"]
+        rows = [
+            [
+                f"{row['bytes']:,}",
+                "★" if row["best"] else "",
+                row["method"],
+                row["distance"],
+                *(share(row[name]) for name in (*MEASURES, "error")),
+                size(row["all bytes"]),
+                *(_time(row[name]) for name in ("learn s", "encode 1M s", "ms per query")),
+            ]
+            for row in self.rows
+        ]
+        return columns, rows
+
+    def summary(self) -> str:
+        """One sentence: the best of each size."""
+        best = [
+            f"{row['method']} finds {share(row[MEASURES[0]])} of the {NEAREST} nearest with "
+            f"{count(row['bytes'], 'byte')}"
+            for row in self.rows
+            if row["best"]
+        ]
+        return f"{'; '.join(best)}." if best else ""
+
+    def table(self) -> Table:
+        """The rows as a table for the terminal, with a line between sizes."""
+        columns, rows = self.texts()
+        table = Table(padding=(0, 0), pad_edge=False)
+        for name in columns:
+            text = name in ("", "method", "by")
+            table.add_column(name, justify="left" if text else "right", overflow="fold")
+        for texts, following in zip(rows, [*rows[1:], [""]], strict=True):
+            table.add_row(*map(Text, texts), end_section=texts[0] != following[0])
+        return table
+
+
+def share(value: float) -> str:
+    """A share as .307, or 1; a dash where there is none."""
+    if math.isnan(value):
+        return NONE
+    return f"{value:.3f}".removeprefix("0")
+
+
+def size(n_bytes: float) -> str:
+    """Bytes in the unit that is short to read."""
+    for unit, letters in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if n_bytes >= unit:
+            return f"{n_bytes / unit:.3g} {letters}"
+    return f"{n_bytes:.0f} B"
+
+
+def _time(value: float) -> str:
+    return f"{value:.2f}" if value < 1 else f"{value:.1f}" if value < 10 else f"{value:,.0f}"
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Points to learn from, points to search, queries with their true neighbours; all checked."""
+
+    data: Dataset
+    metric: Metric
+    n_points: int  # of the file, of which the base may be a part
+    base_rows: Numbers  # of the file
+    query_rows: Numbers  # of the file, or of the file of queries
+    exact_ms: float  # per query, of the search that found the neighbours
+
+    @property
+    def neighbors(self) -> Numbers:
+        near = self.data.query.neighbors
+        assert near is not None  # as `prepared` found them
+        return np.asarray(near)
+
+
+@dataclass(frozen=True)
+class CoderJob:
+    """A method at a number of bytes."""
+
+    name: str
+    n_bytes: int
+    make: Callable[[], Coder]
+    configuration: Configuration
+
+    def __str__(self) -> str:
+        return f"{self.name}, {count(self.n_bytes, 'byte')}"
+
+
+def compare_neighbors(
+    data: Dataset | AnyArray,
+    methods: Methods | None = None,
+    n_bytes: int | Iterable[int] = N_BYTES,
+    queries: AnyArray | None = None,
+    metric: Metric = "cosine",
+    n_train: int | None = None,
+    n_base: int | None = None,
+    seconds: float | None = None,
+    folder: str | Path | None = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    verbose: int = 1,
+    device: DeviceName = "cpu",
+    name: str = "X",
+) -> NeighborComparison:
+    """Compare methods by the nearest neighbours that their codes find; see `auxhash.compare`."""
+    sizes = several("n_bytes", n_bytes, 1, MAX_BYTES)
+    limit = math.inf if seconds is None else checks.number("seconds", seconds, 0, strict=True)
+    cells = Memory() if folder is None else Cells(folder)
+    left_out: list[tuple[str, CoderJob]] = []  # with the reason
+    done: list[tuple[CoderJob, Cell]] = []
+
+    def run(job: CoderJob) -> None:
+        try:
+            deadline.check()
+            done.append((job, _obtained(job, search, cells)))
+        except deadline.DeadlineError:
+            left_out.append((f"not done within {seconds:g} s", job))
+        except (ImportError, ValueError) as error:
+            left_out.append((str(error), job))
+        except Exception as error:  # one method that fails must not stop the others
+            left_out.append((traceback.format_exception_only(error)[-1].strip(), job))
+
+    with context.using(n_jobs=n_jobs), deadline.within(limit):
+        try:
+            search = prepared(data, queries, metric, n_train, n_base, seed, name)
+        except deadline.DeadlineError:
+            raise ValueError(f"the true neighbours were not found within {seconds:g} s") from None
+        in_turn(_jobs(search, methods, sizes, seed, n_jobs, device), run, verbose)
+    if not done:
+        raise ValueError(f"no method could be measured: {_in_words(left_out)}")
+    rows = [row for job, cell in done for row in _rows(job, cell, search)]
+    protocol = _protocol(search, rows, left_out, seed)
+    first = {
+        (job.name, distance, job.n_bytes): arrays[f"{distance} first"]
+        for job, (facts, arrays) in done
+        for distance in facts["ms per query"]
+    }
+    return NeighborComparison(_ranked([*rows, _exact(search)]), protocol, search, first)
+
+
+def prepared(
+    data: Dataset | AnyArray,
+    queries: AnyArray | None,
+    metric: Metric,
+    n_train: int | None = None,
+    n_base: int | None = None,
+    seed: int = 0,
+    name: str = "X",
+) -> Search:
+    """Draw samples of what is large, scale to length 1 for cosine, find the true neighbours."""
+    checks.one_of("metric", metric, METRICS)
+    if isinstance(data, Dataset):
+        X, name = data.base.X, data.name
+        queries = data.query.X if queries is None else queries
+    else:
+        X = np.asarray(data)
+    X = checked_points(X, name)
+    Q = X if queries is None else checked_points(queries, "queries", 1)
+    if Q.shape[1] != X.shape[1]:
+        raise checks.ArgumentError(
+            f"queries have {count(Q.shape[1], 'feature')}, and {name} has {X.shape[1]}"
+        )
+    n_query = min(MAX_QUERIES, len(X) // QUERY_SHARE if queries is None else len(Q))
+    asked = draw(len(Q), n_query, seed, "n_query")
+    others = np.setdiff1d(np.arange(len(X)), asked) if queries is None else np.arange(len(X))
+    most = min(len(others), MAX_BASE)
+    base = others[draw(len(others), most if n_base is None else n_base, seed, "n_base")]
+    most = min(len(base), MAX_TRAIN)
+    train = base[draw(len(base), most if n_train is None else n_train, seed, "n_train")]
+    origin = "drawn from it and not searched" if queries is None else f"of {len(Q):,} given"
+    text = (
+        f"{name}: {count(len(X), 'point')} of {count(X.shape[1], 'feature')}; {len(base):,} are "
+        f"searched for {count(len(asked), 'query')} ({origin})"
+    )
+    asker = name if queries is None else "queries"
+    drawn_rows = (X, train, name), (X, base, name), (Q, asked, asker)
+    parts = [_single(points, rows, metric, role) for points, rows, role in drawn_rows]
+    began = clock.seconds()
+    near = nearest(parts[1], parts[2], min(NEAREST, len(base)))[0]
+    ms = 1000 * (clock.seconds() - began) / len(asked)
+    drawn = Dataset(
+        name, Points(parts[0]), Points(parts[1]), Points(parts[2], neighbors=near), text
+    )
+    return Search(drawn, metric, len(X), base, asked, ms)
+
+
+def _single(X: AnyArray, rows: Numbers, metric: Metric, name: str) -> Single:
+    """Rows of X in single precision, for cosine scaled to length 1."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        points = np.asarray(normalized(X[rows]) if metric == "cosine" else X[rows], np.float32)
+    bad = rows[~np.isfinite(points).all(axis=1)]
+    if len(bad):
+        raise checks.ArgumentError(f"{name} must hold finite numbers; row {bad[0]} does not")
+    return points
+
+
+def _jobs(
+    search: Search,
+    methods: Methods | None,
+    sizes: Sequence[int],
+    seed: int,
+    n_jobs: int | None,
+    device: DeviceName,
+) -> list[CoderJob]:
+    """All methods at all sizes; signs at the only size that they have."""
+    listed = _listed(DEFAULT_METHODS if methods is None else methods)
+    # A mapping's names are the user's; otherwise, hashers of one class are told apart.
+    named = isinstance(methods, Mapping)
+    hashers = [(name, method) for name, method in listed if not _is_other(method)]
+    known = dict(hashers) if named else [method for _, method in hashers]
+    shared = Shared(metric=search.metric)
+    prepared_hashers = iter(entries(known, shared) if hashers or not listed else ())
+    mark = in_words([search.metric, *(getattr(search.data, part).X for part in runs.PARTS)])
+    n_features = search.data.base.X.shape[1]
+    jobs = []
+    for name, method in listed:
+        if method == SIGNS:
+            n = -(-n_features // 8)
+            jobs.append(_other_job(name, SIGNS, n, partial(SignBits, n_features), mark, seed))
+        elif _is_other(method):
+            jobs += [
+                _other_job(name, method, n, partial(QUANTIZERS[method], n, seed), mark, seed)
+                for n in sizes
+            ]
+        else:
+            entry = next(prepared_hashers)
+            for n in sizes:
+                same = entry.configuration(mark, 8 * n, seed, device) | {"measured": "neighbours"}
+                make = partial(_hashed, entry, 8 * n, seed, n_jobs, device)
+                jobs.append(CoderJob(entry.name, n, make, same))
+    if len({str(job) for job in jobs}) < len(jobs):
+        raise checks.ArgumentError("methods must be named once each")
+    return jobs
+
+
+def _listed(methods: Any) -> list[tuple[str, Any]]:
+    """Names and methods; raises for names that are not known."""
+    if isinstance(methods, (str, Hasher)):
+        methods = [methods]
+    if not isinstance(methods, Iterable):
+        raise checks.ArgumentError(f"methods must be names or hashers, got {shown(methods)}")
+    every = SIGNS, *QUANTIZERS, *BY_NAME, *METHODS
+    named = methods if isinstance(methods, Mapping) else {}
+    listed = [(name, named.get(name, name)) for name in methods]
+    for _, method in listed:
+        if isinstance(method, str) and method not in every:
+            raise checks.unknown("method", method, every, "a hasher")
+    return listed
+
+
+def _other_job(
+    name: str, method: str, n_bytes: int, make: Callable[[], Coder], mark: str, seed: int
+) -> CoderJob:
+    same = {"data": mark, "method": method, "bytes": n_bytes, "seed": seed, "version": __version__}
+    return CoderJob(name, n_bytes, make, same)
+
+
+def _is_other(method: object) -> bool:
+    """Return True for what is no hasher."""
+    return isinstance(method, str) and (method == SIGNS or method in QUANTIZERS)
+
+
+def _hashed(entry: Entry, *setup: Any) -> Coder:
+    return HasherCoder(entry.prepared(*setup))
+
+
+def _obtained(job: CoderJob, search: Search, cells: Cells | Memory) -> Cell:
+    """Facts and ranks of a job, kept from before or measured now."""
+    if job.configuration in cells:
+        return cells.read(job.configuration)
+    facts, arrays = _measured(job.make(), search)
+    try:
+        cells.write(job.configuration, facts, arrays)
+    except OSError as error:  # a full disk: what was measured can be shown all the same
+        warnings.warn(f"{job} could not be kept: {error}", stacklevel=3)
+    return facts, arrays
+
+
+def _measured(coder: Coder, search: Search) -> Cell:
+    data = search.data
+    began = clock.seconds()
+    coder.fit(data.train.X)
+    learnt = clock.seconds()
+    codes = coder.encode(data.base.X)
+    encoded = clock.seconds()
+    facts: dict[str, Any] = {
+        "learn s": learnt - began,
+        "encode 1M s": (encoded - learnt) * MILLION / len(data.base),
+        "ms per query": {},
+    }
+    arrays: dict[str, AnyArray] = {}
+    for ranking in coder.rankings(data.query.X, codes):
+        n = min(TIMED, len(data.query))
+        first = ranking.search(n, NEAREST)[:SHOWN]  # compiles
+        began = clock.seconds()
+        ranking.search(n, NEAREST)
+        facts["ms per query"][ranking.distance] = 1000 * (clock.seconds() - began) / n
+        ranks = ranking.ranks(search.neighbors)
+        name = ranking.distance
+        arrays |= {f"{name} above": ranks.above, f"{name} tied": ranks.tied, f"{name} first": first}
+    return facts, arrays
+
+
+def _rows(job: CoderJob, cell: Cell, search: Search) -> Iterator[dict[str, Any]]:
+    facts, arrays = cell
+    for distance, ms in facts["ms per query"].items():
+        ranks = NeighborRanks(arrays[f"{distance} above"], arrays[f"{distance} tied"])
+        yield {
+            "method": job.name,
+            "distance": distance,
+            "bytes": job.n_bytes,
+            **figures(ranks, len(search.data.base)),
+            "all bytes": job.n_bytes * search.n_points,
+            "learn s": facts["learn s"],
+            "encode 1M s": facts["encode 1M s"],
+            "ms per query": ms,
+        }
+
+
+def _exact(search: Search) -> dict[str, Any]:
+    """The row of reference: the vectors themselves, in single precision."""
+    n_base, width = search.data.base.X.shape
+    place = np.tile(np.arange(search.neighbors.shape[1]), (2, 1))
+    return {
+        "method": EXACT,
+        "distance": search.metric,
+        "bytes": 4 * width,
+        **figures(NeighborRanks(place, np.ones_like(place)), n_base),
+        "all bytes": 4 * width * search.n_points,
+        "learn s": 0.0,
+        "encode 1M s": 0.0,
+        "ms per query": search.exact_ms,
+    }
+
+
+def _ranked(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows by size, the best first, which is marked where it has others beside it."""
+    ordered = sorted(rows, key=lambda row: (row["bytes"], -row[MEASURES[0]], -row[MEASURES[1]]))
+    sizes = Counter(row["bytes"] for row in ordered)
+    best = {row["bytes"]: row for row in reversed(ordered) if sizes[row["bytes"]] > 1}
+    return [{**row, "best": best.get(row["bytes"]) is row} for row in ordered]
+
+
+def _protocol(
+    search: Search,
+    rows: Sequence[dict[str, Any]],
+    left_out: Sequence[tuple[str, CoderJob]],
+    seed: int,
+) -> dict[str, Any]:
+    data = search.data
+    error = max(row["error"] for row in rows)
+    protocol: dict[str, Any] = {
+        "data": f"{data.protocol}; methods learn from {len(data.train):,} of them",
+        "neighbours": f"exact, by {search.metric} distance; ties in a code's distances count by "
+        "their expected value",
+        "how far off": f"standard error of {NEAREST}@{NEAREST} over the queries: at most "
+        f"{error:.3f}; twice that is rarely exceeded",
+    }
+    if search.n_points > len(data.base) + len(data.query):
+        protocol["not all"] = (
+            f"recall depends on how many points are searched: among {search.n_points:,} it differs"
+        )
+    if len(data.train) < len(data.base):
+        protocol["learnt from a part"] = "codes that are learnt from more points are better"
+    protocol |= {
+        "bytes": f"per point; all: of {search.n_points:,} points",
+        "times": "seconds to learn, and to encode a million points; ms: milliseconds to search "
+        f"{len(data.base):,} codes for one query, of {TIMED} at once; compiling is not counted",
+        "seed": seed,
+    }
+    if left_out:
+        protocol["left out"] = _in_words(left_out)
+    return protocol
+
+
+def _in_words(left_out: Sequence[tuple[str, CoderJob]]) -> str:
+    """Each reason, after the methods and sizes that it holds for."""
+    groups: dict[str, dict[str, list[str]]] = {}
+    for reason, job in left_out:
+        groups.setdefault(reason, {}).setdefault(job.name, []).append(f"{job.n_bytes:,}")
+    lines = []
+    for reason, jobs in groups.items():
+        which = [f"{name} ({', '.join(sizes)} bytes)" for name, sizes in jobs.items()]
+        lines.append(f"{', '.join(which)}: {reason}")
+    return "; ".join(lines)

