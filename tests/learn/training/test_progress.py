@@ -94,3 +94,18 @@ def test_a_run_that_goes_on_in_its_refinement_ends_at_its_total(updates, tmp_pat
     hasher.fit(X, y, checkpoint=tmp_path)
     assert [told["completed"] for told in updates][-4:] == [before + k for k in (1, 2, 3, 4)]
     assert updates[-1]["completed"] == updates[-1]["total"] == len(hasher.history_)
+
+
+@pytest.mark.parametrize("query_function", [None, "linear"])
+def test_the_bar_of_neighbours_ends_at_its_total(monkeypatch, query_function):
+    totals = []
+
+    class Told(rich_progress.Progress):
+        def add_task(self, *args, **values):
+            totals.append(values["total"])
+            return super().add_task(*args, **values)
+
+    monkeypatch.setattr(rich_progress, "Progress", Told)
+    settings = {"hash_function": "linear", "query_function": query_function, "n_steps": 20}
+    hasher = NeighborHash(8, **settings, verbose=1).fit(X)
+    assert totals[-1] == hasher.history_[-1].step

@@ -289,7 +289,9 @@ class RankTraining:
             yield from steps
             return
         with new_bar(listener=listener) as bar:
-            total = self.settings.n_steps + self.settings.table_steps
+            total = self.settings.n_steps
+            if self.settings.query_function is not None:
+                total += self.settings.table_steps
             task = bar.add_task("", total=total, stage="learning", stride=total / REPORTS)
             for step in steps:
                 description = f"a neighbour's rank {step.rank:,.1f}"
