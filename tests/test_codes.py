@@ -1,3 +1,5 @@
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -151,3 +153,19 @@ def test_orders_round_trip(b, seed, order):
 def test_what_is_not_in_the_order(call, says):
     with pytest.raises(ValueError, match=says):
         call()
+
+
+def test_shared_codes_are_counted_exactly():
+    rng = np.random.default_rng(0)
+    for n_bytes in (1, 8, 13, 32):
+        packed = rng.integers(0, 256, (1200, n_bytes), dtype=np.uint8)
+        packed[:500] = packed[0]
+        packed[500:700] = packed[500]
+        counts = Counter(map(bytes, packed))
+        covered = sum(n for _, n in counts.most_common(10))
+        assert codes.shared(packed).startswith(f"10 codes cover {covered} of 1,200 points")
+    assert codes.shared(packed[:999]) == ""  # too few points to say so
+    assert codes.shared(rng.integers(0, 256, (1200, 8), dtype=np.uint8)) == ""
+    assert codes.shared(np.zeros((1200, 2), np.uint8)).startswith(
+        "1 code covers 1,200 of 1,200 points"
+    )

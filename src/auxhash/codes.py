@@ -23,6 +23,8 @@ ORDERS = ("little", "ubinary", "binary")
 # whether the point is relevant, in 16 bits.
 MOST_BITS = (1 << 15) - 1
 
+N_SHARED, MIN_POINTS = 10, 1000  # codes that `shared` counts, and the points that it takes
+
 # Each byte with its bits in the other order.
 _FLIPPED = np.packbits(np.arange(256, dtype=np.uint8)[:, None] >> np.arange(8) & 1, axis=1)[:, 0]
 
@@ -179,6 +181,24 @@ def common_bits(**sides: ArrayLike) -> int:
         sizes = " and ".join(f"{name} of {b} bits" for name, b in bits.items())
         raise ValueError(f"{sizes} cannot be compared")
     return int(next(iter(bits.values())))
+
+
+def shared(packed: Packed) -> str:
+    """Describe how many points have one of the ten most frequent codes; "" if not most of them."""
+    if len(packed) < MIN_POINTS:
+        return ""
+    words = to_words(packed)
+    mixed = words[:, 0].copy()
+    for column in words.T[1:]:  # codes that differ are as good as never mixed into one number
+        mixed = mixed * np.uint64(0x9E3779B97F4A7C15) ^ column
+    most = np.sort(np.unique(mixed, return_counts=True)[1])[-N_SHARED:]
+    if 2 * most.sum() <= len(packed):
+        return ""
+    verb = "codes cover" if len(most) > 1 else "code covers"
+    return (
+        f"{len(most)} {verb} {most.sum():,} of {len(packed):,} points, whose order a search by "
+        "codes alone leaves open"
+    )
 
 
 def to_words(packed: Packed) -> Words:

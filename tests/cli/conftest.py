@@ -75,6 +75,8 @@ def made(tmp_path_factory):
     (folder / "table.csv").write_text(f"{names},y\n" + "\n".join(lines[:120]) + "\n")
     pairs = [f"{i},{i + 1},{1 if y[i] == y[i + 1] else -1}" for i in range(119)]
     (folder / "pairs.csv").write_text("i,j,y\n" + "\n".join(pairs) + "\n")
+    documents = "\n".join(f"{i},doc-{i}" for i in range(120))
+    (folder / "documents.csv").write_text(f"year,doc\n{documents}\n")
     (folder / "mine.py").write_text(OWN_FEATURE)
     make_photos(folder / "photos")
     make_parts(folder / "parts", X[:120])

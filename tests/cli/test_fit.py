@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 import auxhash
 from auxhash import MACHash, NeighborHash
 from auxhash.cli import main
+from auxhash.cli.output import number
 from auxhash.compute.neighbors import nearest
 from auxhash.files import images
 from auxhash.learn import baselines, neighborhash
@@ -112,15 +113,16 @@ def test_init_of_a_baseline_is_refused(here, run):
 
 def test_auto_shows_what_it_chose_from(here, run):
     common = ("fit", "features.npy", "labels.npy", "-o", "auto.safetensors", "--auto", *FEW)
-    fixed = ("--loss", "ksh", "--hash-function", "linear")
+    fixed = ("--loss", "ksh", "--bits", "8")
     told = run(*common, *fixed, "--json")
-    assert set(told["chosen"]) == {"n_bits"}
-    assert [row["n_bits"] for row in told["tried"]] == [32, 8, 16, 64]
-    best = max(row["precision"] for row in told["tried"])
-    [row] = [row for row in told["tried"] if row["n_bits"] == told["chosen"]["n_bits"]]
-    assert row["precision"] >= best - 0.01
-    assert auxhash.load("auto.safetensors").n_bits == told["chosen"]["n_bits"]
-    shown = run(*common, *fixed, "--bits", "8").output
+    assert set(told["chosen"]) == {"hash_function"}
+    [row] = [row for row in told["tried"] if told["chosen"].items() <= row.items()]
+    seconds = number(row["seconds"] * 120 / 96)
+    assert f"training on 120 points will take about {seconds} s" in told["read"]
+    best = max(told["tried"], key=lambda row: row["precision"])
+    assert told["chosen"]["hash_function"] == best["hash_function"]
+    assert auxhash.load("auto.safetensors").hash_function == best["hash_function"]
+    shown = run(*common, *fixed, "--hash-function", "linear").output
     assert "✓" in shown
     assert "held-out points" in shown
 
@@ -272,15 +274,20 @@ def test_auto_without_labels_chooses_by_neighbours(here, run, monkeypatch):
     monkeypatch.setattr(neighborhash, "MIN_STEPS", 20)
     monkeypatch.setattr(neighborhash, "MAX_EPOCHS", 0)
     told = run("fit", "features.npy", "-o", "n.safetensors", "--bits", "8", "--auto", "--json")
-    best = max(row["recall"] for row in told["tried"])
-    chosen = next(row for row in told["tried"] if row["recall"] >= best - 0.01)
+    chosen = max(told["tried"], key=lambda row: row["recall"])
     assert told["chosen"] == {"hash_function": chosen["hash_function"]}
     assert [row["hash_function"] for row in told["tried"]] == ["linear", "rbf", "network"]
     assert auxhash.load("n.safetensors").hash_function == chosen["hash_function"]
     told = run("fit", "features.npy", "-o", "n.safetensors", "--bits", "8", "--auto",
                "--auto-seconds", "1e-9", "--json")  # fmt: skip
-    assert [row["hash_function"] for row in told["tried"]] == ["linear"]
-    assert "1 of 3" in told["protocol"]
+    assert told["tried"] == []
+    assert told["protocol"].endswith(
+        "too short for hash_function linear, hash_function rbf, hash_function network"
+    )
+    assert auxhash.load("n.safetensors").hash_function == "network"  # the default
+    shown = run("fit", "features.npy", "-o", "n.safetensors", "--bits", "8", "--auto",
+                "--auto-seconds", "1e-9").output  # fmt: skip
+    assert "Nothing was tried, and the defaults are taken: " in shown
 
 
 def test_what_to_expect_without_labels(here, run):
@@ -302,6 +309,10 @@ def test_what_to_expect_without_labels(here, run):
     assert last["hamming"] == pytest.approx(metrics.recall_at_k(*codes, neighbors=near, k=10))
     shown = run(*arguments, "--bits", "8").output
     assert "learnt from 570 of 600 points" in shown
+    assert "a sample" not in shown
     assert f"held out: {last['hamming']:.3f} by Hamming distance, {last['outputs']:.3f}" in shown
     few = run("fit", "queries.npy", "-o", "m.safetensors", "--bits", "4", "--json")
     assert "expected_recall" not in few
+    sampled = run(*arguments, "--bits", "8", "--sample", "590", "--checkpoint", "c").output
+    assert sampled.count("a sample of 570 of 600 points") == 2  # before and after training
+    assert f"held out: {last['hamming']:.3f} by Hamming distance" in sampled

@@ -23,6 +23,8 @@ OPTIONS = {
     "loss": ("", "--loss hinge"),
     "refine": ("", "--refine", "--no-refine"),
     "validation": ("", "--validation 0.25"),
+    "steps": ("", "--steps 3"),
+    "sample": ("", "--sample 40"),
     "auto": ("", "--auto --auto-seconds 1e-9"),
     "init": ("", "--init model.safetensors"),
     "checkpoint": ("", "--checkpoint run"),
@@ -45,6 +47,11 @@ RULES = [
         for name in ("solver", "loss", "refine", "validation")
     ),
     Rule({"similar": NOTHING, "init": given("init")}, "--init goes on with labels or pairs"),
+    Rule(
+        {"similar": OPTIONS["similar"][:3], "steps": given("steps"), "refine": ("--no-refine",)},
+        "--no-refine makes none",
+    ),
+    Rule({"similar": OPTIONS["similar"][1:3], "sample": given("sample")}, "--sample is not for"),
     Rule({"auto": given("auto"), "init": given("init")}, "there is none to --auto"),
     Rule({"auto": given("auto"), "similar": ("--pairs pairs.csv",)}, "--auto .*needs labels"),
     Rule(
@@ -94,7 +101,10 @@ def test_what_can_be_fitted(case, fit):
     assert result.exit_code == 0, result.output
     model = auxhash.load(path)
     assert model.n_bits == 4
-    assert len(model.codes_) == (45 if case["validation"] else N)
+    n = 40 if case["sample"] and case["similar"] else N
+    assert len(model.codes_) == (n * 3 // 4 if case["validation"] else n)
+    said = json.loads(result.stdout)["read"] if case["json"] else result.output
+    assert ("a sample of 40 of 60 points is learnt from" in str(said)) == bool(case["sample"])
     if case["json"]:
         assert json.loads(result.stdout)["device"] == "cpu"
     again, other = fit(case, "two")

@@ -7,9 +7,9 @@ import pytest
 from sklearn.datasets import load_digits
 
 import auxhash
-from auxhash import HammingIndex
+from auxhash import HammingIndex, NeighborHash
 from auxhash.files.writing import LockedError, locked
-from auxhash.search.index import NamedIndex, rerank, tables_from_outputs
+from auxhash.search.index import NamedIndex, rerank
 from tests.cli.conftest import FEW
 
 
@@ -379,14 +379,19 @@ def test_all_codes_by_outputs(codes, run, model, monkeypatch):
     np.testing.assert_allclose(again["distances"], plain["distances"])
 
 
-def test_all_codes_by_tables(codes, run, model, monkeypatch):
+def test_all_codes_by_tables(codes, run, model):
     ask = ("search", "c.index", "queries.npy", "--model", model, "-k", "4")
     assert f"{model} has no tables: --by outputs" in run(*ask, "--by", "tables", code=1).output
-    kind = type(auxhash.learn.encoder.load(model))
-    tables_of = lambda self, X: tables_from_outputs(self.decision_function(X))  # noqa: E731
-    monkeypatch.setattr(kind, "tables", tables_of, raising=False)
-    by_outputs = run(*ask, "--by", "outputs", "--json")
-    assert run(*ask, "--by", "tables", "--json") == by_outputs
+    settings = {"hash_function": "linear", "query_function": "linear", "n_steps": 20}
+    hasher = NeighborHash(16, **settings, random_state=0).fit(np.load("features.npy"))
+    hasher.save("t.safetensors")
+    HammingIndex(16).add(hasher.codes_).save("t.index")
+    told = run("search", "t.index", "queries.npy", "--model", "t.safetensors", "-k", "4",
+               "--by", "tables", "--json")  # fmt: skip
+    tables = hasher.tables(np.load("queries.npy"))
+    distances, ids = HammingIndex(16).add(hasher.codes_).search_tables(tables, 4)
+    assert told["ids"] == ids.tolist()
+    np.testing.assert_allclose(told["distances"], distances, rtol=1e-5)
 
 
 def test_other_distances_need_a_model_and_k(codes, run, model):

@@ -1,6 +1,7 @@
 """Starting, helping, failing and completing."""
 
 import json
+import warnings
 
 import click
 import pytest
@@ -193,3 +194,24 @@ def test_the_shell_completes_commands_and_options():
 
     assert completed("auxhash e") == ["encode", "evaluate", "export"]
     assert "--hash-function" in completed("auxhash fit --ha")
+
+
+@pytest.mark.parametrize("options", [(), ("--debug",)])
+def test_ctrl_c_exits_with_130(options, monkeypatch):
+    def stopped(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(group.Commands, "resolve_command", stopped)
+    result = CliRunner().invoke(main, [*options, "data"])
+    assert result.exit_code == 130
+    assert result.stderr.endswith("Interrupted.\n")
+    assert ("Traceback" in result.stderr) == bool(options)
+
+
+def test_a_command_that_trains_several_models_stops_at_ctrl_c():
+    """Each fit takes it for itself, and keeps what it has: the next one must not begin."""
+    from auxhash import TrainingInterrupted
+
+    with pytest.raises(click.exceptions.Exit) as stopped, group.problems_in_one_line(debug=False):
+        warnings.warn("interrupted after step 3", TrainingInterrupted, stacklevel=1)
+    assert stopped.value.exit_code == 130

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 import auxhash
 from auxhash import MACHash, Refine, Validation
+from auxhash.compute import bars
 from auxhash.dask import DaskMACHash
 from auxhash.dask.learning import Learning, generators_of
 from auxhash.mac.hashfunctions import features
@@ -192,9 +193,10 @@ def test_it_can_be_cloned_and_printed(client):
     assert "n_bits=5" in repr(model)
 
 
-def test_a_bar_is_shown(client, points, capsys):
+def test_progress_is_shown(client, points, capsys, monkeypatch):
+    monkeypatch.setattr(bars, "LINE_SECONDS", 1e-3)
     DaskMACHash(**FEW, verbose=1).fit(*cut(*points, 2))
-    assert "L(h)" in capsys.readouterr().out
+    assert "L(h)" in capsys.readouterr().err
 
 
 class SharedByAllBits(BaseHash):

@@ -191,7 +191,9 @@ def test_a_column_that_may_be_a_key_is_told(tmp_path, name, key):
     path.write_text(f"{name},a,y\n1,2,3\n4,5,6\n")
     found = tables.take_features(path)
     assert found.columns == [name, "a"]
-    assert (f"{name} is taken for a feature; if it is a key, call it id" in found.doubt) == key
+    assert (
+        f"{name} is taken for a feature; if it is a key, call it id or --id {name}" in found.doubt
+    ) == key
     path.write_text("1,2,3\n4,5,6\n")
     assert tables.take_features(path).columns is None
 

@@ -5,9 +5,11 @@ import pandas
 import pytest
 from sklearn.datasets import make_blobs
 
-from auxhash import MACHash
+from auxhash import MACHash, NeighborHash
+from auxhash.compute import bars, deadline
 from auxhash.learn import choose as module
 from auxhash.learn.choose import choose
+from auxhash.learn.chooseneighbors import choose_neighbors
 
 X, y = make_blobs(100, 5, centers=4, cluster_std=3.0, random_state=0)
 
@@ -16,30 +18,48 @@ X, y = make_blobs(100, 5, centers=4, cluster_std=3.0, random_state=0)
 def few(monkeypatch, briefly_refined):
     monkeypatch.setattr(module, "LOSSES", ("ksh", "ee"))
     monkeypatch.setattr(module, "PAIRS", ((5, 10), (10, 20)))
-    monkeypatch.setattr(module, "BITS", (4, 8))
 
 
 def test_each_stage_goes_on_from_the_best():
-    found = choose(X, y, n_jobs=1)
-    assert set(found.settings) == {"n_bits", "loss", "hash_function", "n_similar", "n_dissimilar"}
-    assert len(found.rows) == 2 * 3 + 2 + 2
-    [chosen] = [row for row in found.rows if found.settings.items() <= row.items()]
-    last = [row["precision"] for row in found.rows[-2:]]
-    assert chosen["precision"] >= max(last) - module.PRECISION_TOLERANCE
+    found = choose(X, y, {"n_bits": 4}, n_jobs=1)
+    assert set(found.settings) == {"loss", "hash_function", "n_similar", "n_dissimilar"}
+    assert len(found.rows) == 3 + 1 + 2  # hash functions, another loss, pairs other than 100 / 500
     assert "20 held-out points among 80" in found.protocol
-    assert found.settings == choose(X, y, n_jobs=1).settings
+    assert "too short" not in found.protocol
+    assert found.settings == choose(X, y, {"n_bits": 4}, n_jobs=1).settings
 
 
-def test_about_as_good_and_cheaper_wins(monkeypatch):
-    monkeypatch.setattr(module, "PRECISION_TOLERANCE", 1.0)
-    found = choose(X, y, n_jobs=1)
+def test_the_best_is_taken_however_small_its_lead(monkeypatch, precisions):
+    precisions({"hash_function": "network"}, 0.801)
+    precisions({"loss": "ee"}, 0.802)
+    precisions({"n_similar": 10}, 0.803)
+    found = choose(X, y)
     assert found.settings == {
-        "n_bits": 4,
-        "loss": "ksh",
-        "hash_function": "linear",
-        "n_similar": 5,
-        "n_dissimilar": 10,
-    }
+        "hash_function": "network", "loss": "ee", "n_similar": 10, "n_dissimilar": 20,
+    }  # fmt: skip
+    assert {row["points"] for row in found.rows} == {80}  # no network is judged on fewer
+
+
+def test_of_equals_the_cheapest_is_taken(precisions):
+    found = choose(X, y)
+    assert found.settings == {
+        "hash_function": "linear", "loss": "ksh", "n_similar": 5, "n_dissimilar": 10,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def precisions(monkeypatch):
+    """A function that lets settings reach a precision at least; without it, all reach 0.8."""
+    reached = []
+
+    def score(self, X, y, k):
+        fits = [p for settings, p in reached if settings.items() <= self.get_params().items()]
+        return max(fits, default=0.8)
+
+    monkeypatch.setattr(MACHash, "interrupted_", False, raising=False)
+    monkeypatch.setattr(MACHash, "fit", lambda self, X, y: self)
+    monkeypatch.setattr(MACHash, "score", score)
+    return lambda settings, precision: reached.append((settings, precision))
 
 
 def test_what_is_fixed_is_not_varied():
@@ -50,80 +70,53 @@ def test_what_is_fixed_is_not_varied():
     assert all({**fixed, "z_step": "cut"}.items() <= row.items() for row in found.rows)
 
 
-def test_few_points_first_and_the_promising_in_full(monkeypatch):
-    monkeypatch.setattr(module, "BRIEF_POINTS", 40)
-    monkeypatch.setattr(module, "LOSSES", ("ksh", "hinge", "esplh", "ee"))
-    monkeypatch.setattr(module, "BITS", (2, 4, 8, 16))
-    fixed = {"hash_function": "linear", "n_similar": 5, "n_dissimilar": 10}
-    found = choose(X, y, fixed, n_jobs=1)
-    assert [row["points"] for row in found.rows[:4]].count(80) == 2
-    assert {row["points"] for row in found.rows} == {40, 80}
-    assert len(found.rows) == 4 + 4
-    [chosen] = [row for row in found.rows if found.settings.items() <= row.items()]
-    assert chosen["points"] == 80  # never chosen by few points
-    assert "tried briefly among 40 points, with precision at " in found.protocol
-    again = choose(X, y, fixed, n_jobs=2)
-    assert found.settings == again.settings
-    assert [row["precision"] for row in found.rows] == [row["precision"] for row in again.rows]
-    # A row in full is what fitting with its settings gives; brief settings are for few points.
-    assert all("max_iter" not in row and "refine" not in row for row in found.rows)
+def test_a_limit_is_kept_and_what_was_not_tried_is_said(monkeypatch):
+    """The trial under way is given up in the middle of its training."""
+    fit, times = MACHash.fit, iter([60.0, 60.0, 1e-9])
+
+    def timed(self, X, y):
+        with deadline.within(next(times)):  # as if the limit came now
+            return fit(self, X, y)
+
+    monkeypatch.setattr(MACHash, "fit", timed)
+    monkeypatch.setattr(module, "LOSSES", ("ksh",))
+    monkeypatch.setattr(module, "PAIRS", ((100, 500),))
+    found = choose(X, y, {"n_bits": 4}, n_jobs=1, seconds=60)
+    assert [row["hash_function"] for row in found.rows] == ["linear", "rbf"]
+    assert found.protocol.endswith("The 60 s for it were too short for hash_function network")
 
 
-def test_the_best_of_each_hash_function_goes_on():
-    ranked = [{"hash_function": kind, "loss": loss} for kind in "ab" for loss in "1234"]
-    ranked.append({"hash_function": "c", "loss": "1"})
-    assert module._promising(ranked) == [ranked[0], ranked[4], ranked[8]]
-    assert module._promising([{"n_bits": b} for b in (1, 2, 3, 4, 5, 6, 7)]) == [
-        {"n_bits": b} for b in (1, 2, 3)
-    ]
-    assert module._promising([{"n_bits": 1}, {"n_bits": 2}]) == [{"n_bits": 1}, {"n_bits": 2}]
+def test_ctrl_c_in_a_trial_ends_the_choice(monkeypatch):
+    monkeypatch.setattr(MACHash, "fit", lambda self, X, y: setattr(self, "interrupted_", True))
+    with pytest.raises(KeyboardInterrupt):
+        choose(X, y)
+    monkeypatch.setattr(NeighborHash, "fit", lambda self, X: setattr(self, "interrupted_", True))
+    with pytest.raises(KeyboardInterrupt):
+        choose_neighbors(X)
 
 
-def test_few_points_are_more_where_classes_are_small(monkeypatch):
-    monkeypatch.setattr(module, "BRIEF_POINTS", 10)
-    train = np.arange(80)
-    assert len(module._brief_trial(train, np.arange(80) % 4, {}).rows) == 20
-    assert module._brief_trial(train, np.arange(80) % 20, {}) is None
-    assert module._brief_trial(train, np.arange(80) % 4, {"hash_function": "trees"}).settings == {
-        "max_iter": 10
-    }
-
-
-def test_what_is_fixed_holds_in_brief_trials_too(monkeypatch):
-    monkeypatch.setattr(module, "BRIEF_POINTS", 40)
-    seen = []
-    monkeypatch.setattr(MACHash, "fit", lambda self, X, y: seen.append(self))
-    monkeypatch.setattr(MACHash, "score", lambda self, X, y, k: 0.5)
-    fixed = {"hash_function": "linear", "n_bits": 4, "n_similar": 5, "n_dissimilar": 10}
-    choose(X, y, {**fixed, "refine": None, "max_iter": 3})
-    assert {(hasher.refine, hasher.max_iter) for hasher in seen} == {(None, 3)}
-    seen.clear()
-    choose(X, y, fixed)
-    assert {hasher.max_iter for hasher in seen} == {10, 50}
-
-
-def test_a_time_budget(monkeypatch):
+def test_without_time_nothing_is_tried_and_the_defaults_are_taken(monkeypatch):
+    monkeypatch.setattr(MACHash, "fit", None)  # no training begins
     found = choose(X, y, n_jobs=1, seconds=1e-9)
-    assert len(found.rows) == 1  # the first is tried in any case
-    assert found.settings.items() <= found.rows[0].items()
-    assert "The 1e-09 s for it were spent: 9 of up to 10 trials were not made" in found.protocol
-    monkeypatch.setattr(module, "BRIEF_POINTS", 40)
-    found = choose(X, y, n_jobs=1, seconds=1e-9)
-    assert [row["points"] for row in found.rows] == [40]
-    assert set(found.settings) == {"n_bits", "loss", "hash_function", "n_similar", "n_dissimilar"}
+    assert found.rows == []
+    assert found.settings == {
+        "loss": "ksh", "hash_function": "linear", "n_similar": 100, "n_dissimilar": 500,
+    }  # fmt: skip
+    assert found.protocol.endswith("loss ee, n_similar 5 with n_dissimilar 10, "
+                                   "n_similar 10 with n_dissimilar 20")  # fmt: skip
     with pytest.raises(ValueError, match="seconds must be a number above 0, got 0"):
         choose(X, y, seconds=0)
 
 
-def test_progress_is_shown(capsys):
+def test_progress_is_shown(capsys, monkeypatch):
+    monkeypatch.setattr(bars, "LINE_SECONDS", 1e-3)
     fixed = {"hash_function": "linear", "loss": "ksh", "n_similar": 5, "n_dissimilar": 10}
     choose(X, y, fixed, n_jobs=1)
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr() == ("", "")
     choose(X, y, {**fixed, "n_bits": 4}, n_jobs=1, verbose=1)
-    shown = capsys.readouterr().out
-    assert "choosing" in shown
-    assert "3/3" in shown
-    assert re.search(r"best \d\.\d{3}: linear, ksh, 4 bits", shown)
+    shown = capsys.readouterr().err
+    assert "choosing 3 of 3" in shown
+    assert re.search(r"best \d\.\d{3}: linear, ksh", shown)
 
 
 def test_rare_classes_and_several_labels():
@@ -144,8 +137,8 @@ def test_settled_values_of_any_kind():
     held = X[:10], y[:10]
     fixed = {"n_similar": 5, "n_dissimilar": 10, "loss": lambda d, y, b: (d / b - (y < 0)) ** 2}
     found = choose(X, y, {**fixed, "validation": held, "refine": None, "max_iter": 1}, n_jobs=1)
-    assert len(found.rows) == 3 + 2  # three hash functions with 32 bits, then 4 and 8 bits
-    assert set(found.settings) == {"n_bits", "hash_function"}
+    assert len(found.rows) == 3
+    assert set(found.settings) == {"hash_function"}
     assert all(row["validation"] is held for row in found.rows)
 
 

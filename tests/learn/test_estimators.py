@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import auxhash
 from auxhash import MACHash, TwoStepHash
 from auxhash.codes import pack
+from auxhash.compute import bars
 from auxhash.learn import baselines, estimators
 from auxhash.learn.baselines import ITQ
 from auxhash.learn.smooth import Refine
@@ -181,7 +182,22 @@ def test_accepted_validation_precision_never_falls(digits, how):
     assert hasher.affinity_.n_points == (N * 8 // 10 if how == "fraction" else N)
     if how == "given":
         chosen = [s for s in hasher.history_ if s.accepted and s.loss == hasher.loss_]
-        np.testing.assert_allclose(hasher.score(queries, labels), chosen[0].score)
+        np.testing.assert_allclose(hasher.score(queries, labels, k=100), chosen[0].score)
+
+
+def test_score_takes_no_more_neighbours_than_a_class_has(digits):
+    """Of 100 neighbours where a class has 40, at most 40% could be right."""
+    X, y, queries, labels = digits
+    hasher = baselines.OneHot(10).fit(X, y)
+    typical = int(np.median(np.unique(y, return_counts=True)[1]))
+    assert typical < 50
+    assert hasher.score(queries, labels) == hasher.score(queries, labels, k=typical)
+    assert hasher.score(queries, labels) > 0.7
+    many = np.eye(10, dtype=int)[y]
+    several = MACHash(**SMALL).fit(X, many)
+    assert several.score(queries, np.eye(10, dtype=int)[labels]) == several.score(
+        queries, np.eye(10, dtype=int)[labels], k=typical
+    )
 
 
 def test_validation_with_an_affinity_keeps_the_points_apart(digits):
@@ -262,16 +278,17 @@ def test_in_scikit_learn_s_company(digits):
     assert search.best_params_["n_bits"] == 12
 
 
-def test_progress_is_shown(digits, capsys):
+def test_progress_is_shown(digits, capsys, monkeypatch):
+    monkeypatch.setattr(bars, "LINE_SECONDS", 1e-3)
     X, y, _, _ = digits
     MACHash(**SMALL, verbose=1, validation=0.2).fit(X, y)
-    shown = capsys.readouterr().out
+    shown = capsys.readouterr().err
     assert "refining" in shown
     assert "precision" in shown
     TwoStepHash(**SMALL, verbose=1).fit(X, y)
-    shown = capsys.readouterr().out
-    assert "two-step" in shown
-    assert "1/1" in shown
+    out, shown = capsys.readouterr()
+    assert "two-step 1 of 1" in shown
+    assert not out
 
 
 def test_few_points_use_what_there_is_and_warn_once(digits):

@@ -10,17 +10,18 @@ import click
 from auxhash.cli.output import (
     force_option,
     header_option,
+    id_option,
     jobs_option,
     json_option,
     label_option,
     number,
     own_feature_option,
-    progress_wanted,
     show,
 )
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
+    from auxhash.codes import Packed
     from auxhash.files.shards.fleet import Fleet
 
 
@@ -39,9 +40,7 @@ if TYPE_CHECKING:
     metavar="ADDRESS",
     help="Of a Dask cluster that encodes many files; local: one on this machine.",
 )
-@click.option(
-    "--id", "id_column", default="id", show_default=True, help="The ids in .parquet files of many."
-)
+@id_option
 @force_option
 @own_feature_option
 @label_option
@@ -84,6 +83,7 @@ def encode(
       auxhash encode colours.safetensors photos --features mine:colours -o colours.npy
     """
     from auxhash.cli import inputs, kinds
+    from auxhash.compute.bars import new_bar
     from auxhash.files import codefiles
     from auxhash.files.shards import places
     from auxhash.learn.encoder import load
@@ -96,11 +96,18 @@ def encode(
     made_from, suffixes = (model, features), codefiles.SUFFIXES
     path = inputs.output_path(output, kinds.CODES, *made_from, suffixes=suffixes, force=force)
     hasher = load(model, jobs)
-    points = inputs.points_for(hasher, features, own, label, header)
+    points = inputs.points_for(hasher, features, own, label, header, id_column)
     n, n_bits, fingerprint = len(points), hasher.n_bits, hasher.fingerprint
     clock = perf_counter()
-    chunks = (hasher.encode(chunk) for chunk in points.chunks())
-    codefiles.write(path, n, n_bits, fingerprint, chunks)
+    with new_bar(disable=as_json) as bar:
+        task = bar.add_task("points", total=n, stage="encoding")
+
+        def encoded() -> "Iterator[Packed]":
+            for chunk in points.chunks():
+                yield hasher.encode(chunk)
+                bar.advance(task, len(chunk))
+
+        codefiles.write(path, n, n_bits, fingerprint, encoded())
     seconds = perf_counter() - clock
     result = {"codes": output, "points": n, "bits": n_bits, "bytes": -(-n_bits // 8)}
     result["fingerprint"] = fingerprint
@@ -124,16 +131,16 @@ def encode_many(
 ) -> None:
     """Encode the files that match the pattern, one by one, here or on a cluster."""
     from auxhash.cli import inputs
+    from auxhash.compute.bars import new_bar
     from auxhash.files.shards import Folder, Here
     from auxhash.files.shards.reading import Columns
     from auxhash.learn.encoder import load
-    from auxhash.learn.training.progress import new_bar
 
     hasher = load(model, jobs if scheduler is None else 1)  # a cluster's threads have a file each
     inputs.names_are_checked_here()
     folder = Folder(pattern, output, hasher, Columns(*columns))
     clock = perf_counter()
-    with new_bar(disable=not progress_wanted(as_json)) as bar, _runner(scheduler, jobs) as runner:
+    with new_bar(disable=as_json) as bar, _runner(scheduler, jobs) as runner:
         task = bar.add_task("points", total=None, stage="looking")
         done = folder.encode(
             runner or Here(),

@@ -11,12 +11,12 @@ from auxhash.cli.output import (
     device_option,
     force_option,
     header_option,
+    id_option,
     jobs_option,
     json_option,
     label_option,
     number,
     own_feature_option,
-    progress_wanted,
     seed_option,
     show,
     table,
@@ -29,15 +29,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import RenderableType
-    from rich.table import Table
 
     from auxhash.compute.arrays import AnyArray
     from auxhash.files.rows import Rows
     from auxhash.learn.choose import Choice
     from auxhash.learn.estimators import MACHash
+    from auxhash.learn.hasher import Hasher
     from auxhash.learn.neighborhash import NeighborHash
+    from auxhash.learn.smooth import Refine
     from auxhash.mac.affinity import Affinity
     from auxhash.search.expected import ExpectedRecall
+
+# Options that are not called as the parameters are.
+OPTIONS = {"z_step": "solver", "n_similar": "similar", "n_dissimilar": "dissimilar"}
+OPTIONS |= {"n_bits": "bits", "hash_function": "hash-function"}
 
 
 def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
@@ -87,19 +92,32 @@ def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int
     default=None,
     help="Lower the loss further after MAC (the default), or stop after MAC.",
 )
+@click.option("--method", metavar="NAME", help="Another method: ITQ, KSH, LSH, ... by its name.")
+@click.option(
+    "--steps",
+    type=click.IntRange(1),
+    help="Gradient steps: all of them without labels, else those that --refine makes.",
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(3),
+    metavar="N",
+    help="Learn from so many points, drawn at random; 100,000 by default without labels, else all.",
+)
 @click.option("--validation", type=float, help="Share of the points held out to stop early.")
 @click.option("--auto", is_flag=True, help="Choose what is not given, on held-out points.")
 @click.option(
     "--auto-seconds",
     type=float,
     metavar="N",
-    help="With --auto: begin no new candidate after so much time.",
+    help="With --auto: choose within so much time; the training with what is chosen comes after.",
 )
 @click.option("--init", metavar="MODEL", help="Go on from this model, with these points.")
 @click.option("--checkpoint", metavar="DIR", help="Keep what a killed run needs to go on here.")
 @force_option
 @own_feature_option
 @label_option
+@id_option
 @header_option
 @seed_option
 @device_option
@@ -114,10 +132,14 @@ def fit(
     auto_seconds: float | None,
     init: str | None,
     refined: bool | None,
+    method: str | None,
+    steps: int | None,
+    sample: int | None,
     checkpoint: str | None,
     force: bool,
     own: str | None,
     label: str,
+    id_column: str,
     header: bool | None,
     seed: int,
     device: str,
@@ -133,8 +155,9 @@ def fit(
     Without labels and pairs, codes are learnt that rank the nearest neighbours of a point first
     (auxhash.NeighborHash).
 
-    Ctrl-C stops after the current step and writes the best model so far (exit code 130). With
-    --checkpoint, the same command goes on where it was stopped or killed, to the same model.
+    Ctrl-C stops after the current step and writes the best model so far (exit code 130), once a
+    first step is made. With --checkpoint, the same command goes on where it was stopped or killed,
+    to the same model.
 
     \b
     Examples:
@@ -144,6 +167,7 @@ def fit(
       auxhash fit features.npy labels.npy -o model.safetensors --auto --auto-seconds 2
       auxhash fit features.npy --pairs pairs.csv -o pairs.safetensors
       auxhash fit features.npy -o nearest.safetensors --hash-function linear --bits 16
+      auxhash fit features.npy -o itq.safetensors --method ITQ --bits 16 --sample 100
       auxhash fit new.npy new-labels.npy --init model.safetensors -o newer.safetensors
       auxhash fit features.npy labels.npy -o model.safetensors --checkpoint run
       auxhash fit photos -o photos.safetensors
@@ -153,8 +177,9 @@ def fit(
 
     from auxhash.cli import inputs, kinds
     from auxhash.compute import device as devices
-    from auxhash.learn.training.interrupt import TrainingInterrupted
-    from auxhash.search.metrics.recall import n_held_out
+    from auxhash.learn.neighborhash import NeighborHash
+    from auxhash.learn.training import interrupt
+    from auxhash.learn.training.checkpoint import seconds_before
 
     devices.get(device)  # or raise before anything is read
     path = inputs.output_path(output, kinds.MODEL, features, labels, pairs, checkpoint, force=force)
@@ -163,49 +188,172 @@ def fit(
     settings = {name: None if v == "all" else v for name, v in parameters.items() if v is not None}
     if refined is not None:
         settings["refine"] = "auto" if refined else None
-    hasher, points = _start(features, own, label, header, jobs, init, auto, settings)
+    _check_method(method, init, auto, checkpoint, device)
+    hasher: Hasher
+    hasher, points = _start(features, own, label, id_column, header, jobs, init, auto, settings)
     y, known = _similarity(points, labels, pairs, label, header)
     learnt_from: dict[str, Any] = {"y": y, "affinity": known}
-    if y is None and known is None:
+    if method is not None:
+        hasher, learnt_from = _by_name(method, points.name, y, known, steps, settings)
+    elif y is None and known is None:
         hasher, learnt_from = _neighbor_hash(points.name, init, settings), {}
+        limits = {"n_steps": steps, "max_points": sample}
+        settings |= {name: limit for name, limit in limits.items() if limit is not None}
     elif "metric" in settings:
         raise ValueError("--metric is for points without labels and pairs")
+    elif steps is not None:
+        settings["refine"] = _refinement(steps, refined, y is not None and known is None)
     X = points.all()
-    verbose = progress_wanted(as_json)
-    choice = _choose(X, y, known, settings, seed, jobs, auto_seconds, verbose) if auto else None
-    settings |= choice.settings if choice else {}
-    hasher.set_params(**settings, random_state=seed, n_jobs=jobs, device=device)
-    if not learnt_from:
-        hasher.set_params(max_points=min(hasher.max_points, len(X) - n_held_out(len(X))))
-    hasher.verbose = verbose
-    names = points.columns or getattr(hasher, "feature_names_in_", None)
+    if learnt_from or method is not None:
+        X, learnt_from = _sampled(X, learnt_from, sample, seed)
+    most, is_sample = _most_points(points, hasher, sample)
+    verbose = int(not as_json)
+    choice = None
+    if auto:
+        y = learnt_from.get("y")
+        choice = _choose(X, y, known, settings, seed, jobs, auto_seconds, verbose)
+        settings |= choice.settings
+        if y is not None and (line := _time_expected(choice, len(X))):
+            tell(line)
+    technical = {"random_state": seed, "n_jobs": jobs, "device": device, "verbose": verbose}
+    _set_known(hasher, settings | technical)
+    if isinstance(hasher, NeighborHash):
+        hasher.set_params(max_points=most)
     began = clock.seconds()
-    warnings.simplefilter("ignore", TrainingInterrupted)  # reported below
-    hasher.fit(X, **learnt_from, checkpoint=checkpoint)
+    if checkpoint is not None:
+        learnt_from["checkpoint"] = checkpoint
+        began -= seconds_before(checkpoint)
+    warnings.simplefilter("ignore", interrupt.TrainingInterrupted)  # reported below
+    names = points.columns or getattr(hasher, "feature_names_in_", None)
+    hasher.fit(X, **learnt_from)
     seconds = clock.seconds() - began
-    expected = [] if learnt_from else _expected(hasher, X, seed)
-    if expected:
-        hasher.expected_recall_ = expected
-    if points.feature is not None:
-        hasher.image_feature_ = points.feature
-    if names is not None:
-        hasher.feature_names_in_ = np.array(names, object)
-    # How it was fitted is no part of the model: the file is the same on any number of threads.
-    hasher.set_params(n_jobs=None, verbose=0, device="cpu")
-    if learnt_from:
-        hasher.set_params(warm_start=False)
-    hasher.save(path)
-    _show_fitted(output, hasher, seconds, choice, expected, as_json)
-    if hasher.interrupted_:
+    with interrupt.watching() as watch:  # the model is not to be lost now
+        expected: list[ExpectedRecall] = []
+        if isinstance(hasher, NeighborHash):
+            expected = hasher.expected_recall_ = _expected(hasher, X, seed)
+        if points.feature is not None:
+            hasher.image_feature_ = points.feature
+        if names is not None:
+            hasher.feature_names_in_ = np.array(names, object)
+        # How it was fitted is no part of the model: the file is the same on any number of threads.
+        _set_known(hasher, {"n_jobs": None, "verbose": 0, "device": "cpu", "warm_start": False})
+        hasher.save(path)
+    _show_fitted(
+        output, hasher, len(points) if is_sample else None, seconds, choice, expected, as_json
+    )
+    if getattr(hasher, "interrupted_", False):
         how = "the same command goes on" if checkpoint else "with --checkpoint it could go on"
         click.echo(f"Interrupted: {output} is the best model so far; {how}.", err=True)
         raise click.exceptions.Exit(INTERRUPTED)
+    if watch.pressed:
+        raise click.exceptions.Exit(INTERRUPTED)
+
+
+def _time_expected(choice: "Choice", n: int) -> str:
+    """The time that training on n points will take, judged by the trial of the same settings."""
+    for row in choice.rows:
+        if choice.settings.items() <= row.items():
+            seconds = row["seconds"] * n / row["points"]
+            return f"training on {count(n, 'point')} will take about {number(seconds)} s"
+    return ""
+
+
+def _set_known(hasher: "Hasher", values: dict[str, Any]) -> None:
+    """Set those of the values that are parameters of the hasher."""
+    known = hasher.get_params(deep=False)
+    hasher.set_params(**{name: value for name, value in values.items() if name in known})
+
+
+def _check_method(
+    method: str | None, init: str | None, auto: bool, checkpoint: str | None, device: str
+) -> None:
+    """Raise UsageError where an option is for the methods of this package alone."""
+    others = {"--init": init, "--auto": auto, "--checkpoint": checkpoint}
+    others["--device"] = device != "cpu"
+    for option, value in others.items():
+        if method is not None and value:
+            raise click.UsageError(f"{option} is not for --method")
+
+
+def _by_name(
+    method: str,
+    name: str,
+    y: "AnyArray | None",
+    known: "Affinity | None",
+    steps: int | None,
+    settings: dict[str, Any],
+) -> "tuple[Hasher, dict[str, Any]]":
+    """The baseline of this name, and what it learns from beside the points."""
+    from inspect import signature
+
+    from auxhash.compute.checks import unknown
+    from auxhash.learn import baselines
+
+    names = {each.lower(): each for each in baselines.__all__}
+    if method.lower() not in names:
+        raise unknown("--method", method, baselines.__all__)
+    hasher: Hasher = getattr(baselines, names[method.lower()])()
+    parameters = hasher.get_params(deep=False)
+    if steps is not None:
+        settings = {**settings, "steps": steps}
+    for setting in settings:
+        if setting not in parameters:
+            raise ValueError(f"--{OPTIONS.get(setting, setting)} is not for --method {method}")
+    if known is not None:
+        if "affinity" not in signature(hasher.fit).parameters:
+            raise ValueError(f"--pairs are not for --method {method}")
+        return hasher, {"y": y, "affinity": known}
+    if y is None and hasher.__sklearn_tags__().target_tags.required:
+        raise ValueError(f"--method {method} learns from labels, and {name} has none")
+    return hasher, {} if y is None else {"y": y}
+
+
+def _refinement(steps: int, refined: bool | None, fresh: bool) -> "Refine":
+    """The refinement of "auto" with so many steps."""
+    from auxhash.learn.smooth import Refine
+
+    if refined is False:
+        raise click.UsageError("--steps are those of the refinement, and --no-refine makes none")
+    return Refine(n_steps=steps, keep="refined" if fresh else "lower")
+
+
+def _sampled(
+    X: "AnyArray", learnt_from: dict[str, Any], sample: int | None, seed: int
+) -> "tuple[AnyArray, dict[str, Any]]":
+    """At most `sample` of the points, drawn at random, and their labels."""
+    import numpy as np
+
+    if sample is None or sample >= len(X):
+        return X, learnt_from
+    if learnt_from.get("affinity") is not None:
+        raise ValueError("--sample is not for --pairs: they name rows of all points")
+    rows = np.sort(np.random.default_rng(seed).permutation(len(X))[:sample])
+    return X[rows], {name: v if v is None else v[rows] for name, v in learnt_from.items()}
+
+
+def _most_points(points: "Rows", hasher: "Hasher", sample: int | None) -> tuple[int, bool]:
+    """The number of points to learn from, and whether they are a sample, which is said at once.
+
+    Points that NeighborHash holds out, to measure the recall to expect, make no sample.
+    """
+    from auxhash.learn.neighborhash import NeighborHash
+    from auxhash.search.metrics.recall import n_held_out
+
+    n = len(points)
+    most = sample or getattr(hasher, "max_points", None) or n
+    is_sample = most < n
+    if isinstance(hasher, NeighborHash):
+        most = min(most, n - n_held_out(n))
+    if is_sample:
+        tell(f"{points.name}: a sample of {most:,} of {n:,} points is learnt from (--sample)")
+    return most, is_sample
 
 
 def _start(
     features: str,
     own: str | None,
     label: str,
+    id_column: str,
     header: bool | None,
     jobs: int | None,
     init: str | None,
@@ -218,7 +366,7 @@ def _start(
     from auxhash.learn.loading import load
 
     if init is None:
-        return MACHash(), inputs.points(features, own, label, jobs, header)
+        return MACHash(), inputs.points(features, own, label, jobs, header, id_column)
     if auto:
         raise click.UsageError("--init goes on with a model's settings: there is none to --auto")
     model = load(init)
@@ -226,7 +374,7 @@ def _start(
         kind = type(model).__name__
         raise ValueError(
             f"{init} holds a model of {kind}, and only those that `auxhash fit` learnt from labels "
-            "or pairs can go on"
+            "or pairs can go on: learn anew, from the old points and the new ones together"
         )
     for option, name in (("--bits", "n_bits"), ("--hash-function", "hash_function")):
         old = getattr(model, name)
@@ -237,7 +385,7 @@ def _start(
             )
     # Codes to start from would be those of other points.
     return model.set_params(warm_start=True, init=None, n_jobs=jobs), inputs.points_for(
-        model, features, own, label, header
+        model, features, own, label, header, id_column
     )
 
 
@@ -269,12 +417,14 @@ def _neighbor_hash(name: str, init: str | None, settings: dict[str, Any]) -> "Ne
     from auxhash.learn.neighborhash import NeighborHash
 
     if init is not None:
-        raise ValueError("--init goes on with labels or pairs, and there are none")
+        raise ValueError(
+            f"--init goes on with labels or pairs, and {name} has none: learn anew, from the old "
+            "points and the new ones together"
+        )
     known = NeighborHash().get_params(deep=False)
-    options = {"z_step": "solver", "n_similar": "similar", "n_dissimilar": "dissimilar"}
     for setting in settings:
         if setting not in known:
-            option = options.get(setting, setting)
+            option = OPTIONS.get(setting, setting)
             raise ValueError(f"--{option} is for labels or pairs, and {name} has none")
     metric = settings.get("metric", known["metric"])
     tell(f"{name}: no labels, so that codes are learnt which rank its {metric} neighbours first")
@@ -303,36 +453,39 @@ def _choose(
 
 def _show_fitted(
     output: str,
-    hasher: "MACHash | NeighborHash",
+    hasher: "Hasher",
+    sampled_from: int | None,  # the points of a file, where not all were to be learnt from
     seconds: float,
     choice: "Choice | None",
     expected: "Sequence[ExpectedRecall]",
     as_json: bool,
 ) -> None:
+    from auxhash.codes import shared
+
+    reached, words = _reached(hasher)
+    n_learnt = reached.get("learnt", len(hasher.codes_))
+    device = getattr(hasher, "device_", "cpu")
     result: dict[str, Any] = {
         "model": output,
         "bits": hasher.n_bits,
         "points": len(hasher.codes_),
         "features": hasher.n_features_in_,
-        **_reached(hasher),
-        "device": hasher.device_,
+        **reached,
+        "device": device,
         "seconds": seconds,
     }
+    of = count(n_learnt, "point")
+    if sampled_from is not None:
+        of = f"a sample of {n_learnt:,} of {sampled_from:,} points"
+    elif n_learnt < len(hasher.codes_):  # the others were held out
+        of = f"{n_learnt:,} of {count(len(hasher.codes_), 'point')}"
     message = (
-        f"{output}: {count(hasher.n_bits, 'bit')}, learnt from {_points_learnt(hasher)} "
-        f"of {count(result['features'], 'feature')} in {number(seconds)} s and "
+        f"{output}: {count(hasher.n_bits, 'bit')}, learnt from {of} of "
+        f"{count(result['features'], 'feature')} in {number(seconds)} s"
+        f"{' on a GPU' if device != 'cpu' else ''}{words}"
     )
-    if hasher.device_ != "cpu":
-        message = message.replace(" s and ", " s on a GPU and ")
-    if "loss" in result:
-        message += f"{count(result['iterations'], 'iteration')}; L(h) {number(result['loss'])}"
-    else:
-        message += (
-            f"{count(result['steps'], 'step')}; a neighbour's rank is typically "
-            f"{number(result['rank'])} of {hasher.n_learnt_:,}"
-        )
-    if "validation_precision" in result:
-        message += f"; validation precision {result['validation_precision']:.3f}"
+    if line := shared(hasher.codes_):
+        tell(f"{output}: {line}; `auxhash search --rerank outputs` orders them")
     shown: list[RenderableType] = [message]
     if expected:
         result["expected_recall"] = [vars(each) for each in expected]
@@ -341,13 +494,6 @@ def _show_fitted(
         result |= {"chosen": choice.settings, "tried": choice.rows, "protocol": choice.protocol}
         shown.insert(0, _tried(choice))
     show(result, as_json, *shown)
-
-
-def _points_learnt(hasher: "MACHash | NeighborHash") -> str:
-    """The number of points, and of how many where some were held out."""
-    n = len(hasher.codes_)
-    learnt = n - len(getattr(hasher, "held_out_", ()))
-    return count(n, "point") if learnt == n else f"{learnt:,} of {count(n, 'point')}"
 
 
 def _expected(hasher: "NeighborHash", X: "AnyArray", seed: int) -> "list[ExpectedRecall]":
@@ -359,21 +505,31 @@ def _expected(hasher: "NeighborHash", X: "AnyArray", seed: int) -> "list[Expecte
     return expected_recall(*functions, X, rows, hasher.metric, codes, seed, hasher.n_jobs)
 
 
-def _reached(hasher: "MACHash | NeighborHash") -> dict[str, Any]:
-    """Loss or rank at the end of the training, and the number of steps."""
+def _reached(hasher: "Hasher") -> tuple[dict[str, Any], str]:
+    """Loss or rank at the end of the training with the number of steps, and both in words."""
+    from auxhash.learn.estimators import MACHash
     from auxhash.learn.neighborhash import NeighborHash
 
     if isinstance(hasher, NeighborHash):
-        last = hasher.history_[-1]
-        return {"learnt": hasher.n_learnt_, "rank": last.rank, "steps": last.step}
-    reached: dict[str, Any] = {"loss": hasher.loss_, "iterations": hasher.n_iter_ - 1}
+        last, n_learnt = hasher.history_[-1], hasher.n_learnt_
+        words = f"a neighbour's rank is typically {number(last.rank)} of {n_learnt:,}"
+        reached = {"learnt": n_learnt, "rank": last.rank, "steps": last.step}
+        return reached, f" and {count(last.step, 'step')}; {words}"
+    if not isinstance(hasher, MACHash):
+        return {}, ""
+    n_iterations = hasher.n_iter_ - 1
+    reached = {"loss": hasher.loss_, "iterations": n_iterations}
+    words = f" and {count(n_iterations, 'iteration')}; L(h) {number(hasher.loss_)}"
     if hasher.validation is not None:
-        scores = [step.score for step in hasher.history_ if step.accepted]
-        reached["validation_precision"] = max(scores)
-    return reached
+        best = max(step.score for step in hasher.history_ if step.accepted)
+        reached["validation_precision"] = best
+        words += f"; validation precision {best:.3f}"
+    return reached, words
 
 
-def _tried(choice: "Choice") -> "Table":
+def _tried(choice: "Choice") -> "RenderableType":
+    if not choice.rows:
+        return f"Nothing was tried, and the defaults are taken: {choice.protocol}."
     names = {
         "n_bits": "bits",
         "loss": "loss",

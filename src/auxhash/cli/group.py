@@ -1,6 +1,7 @@
 """Behaviour that all commands share: errors in one line, and suggestions for misspelt names."""
 
 import errno
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,13 +51,14 @@ def problems_in_one_line(debug: bool) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = _note  # type: ignore[assignment]
         warnings.simplefilter("default", UnknownModelWarning)  # a note, whatever -W says
+        warnings.filterwarnings("always", "interrupted after")  # see `_note`
         try:
             yield
         except click.exceptions.Exit:
             raise
         except KeyboardInterrupt:
             if debug:
-                raise
+                traceback.print_exc()
             click.echo("Interrupted.", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
         except Exception as error:
@@ -84,5 +86,8 @@ def _message(error: Exception) -> str:
     )
 
 
-def _note(message: Warning | str, *where: object) -> None:
+def _note(message: Warning | str, category: type[Warning], *where: object) -> None:
+    # By its name: to import it takes as long as all of training.
+    if category.__name__ == "TrainingInterrupted":  # `fit`, which keeps the model, ignores it
+        raise KeyboardInterrupt
     click.echo(f"Note: {str(message).splitlines()[0]}", err=True)

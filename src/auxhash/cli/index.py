@@ -12,12 +12,15 @@ from auxhash.cli.output import (
     bits_option,
     force_option,
     header_option,
+    id_option,
     json_option,
     show,
+    tell,
 )
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
+    from auxhash.codes import Packed
     from auxhash.search.index.named import AnyIndex
 
 MISSING_SHOWN = 10
@@ -38,6 +41,7 @@ changed_option = click.option(
 @click.option("-o", "--output", required=True, metavar="INDEX", help="The index to write.")
 @bits_option
 @ids_option
+@id_option
 @click.option(
     "--approximate",
     is_flag=True,
@@ -51,6 +55,7 @@ def index(
     output: str,
     bits: int | None,
     ids: str | None,
+    id_column: str,
     approximate: bool,
     force: bool,
     header: bool | None,
@@ -67,14 +72,16 @@ def index(
       auxhash index codes.safetensors -o codes.index
       auxhash index codes.npy -o tens.index --ids ids.npy
       auxhash index codes.safetensors -o rough.index --approximate
+      auxhash index codes.safetensors -o called.index --ids documents.csv --id doc
       auxhash index photo-codes.safetensors -o named.index --ids photos
     """
     from auxhash.cli import inputs, kinds
+    from auxhash.codes import shared
     from auxhash.search.index import ApproximateIndex, HammingIndex, NamedIndex
 
     path = inputs.output_path(output, kinds.INDEX, codes, ids, force=force)
     packed, n_bits, fingerprint = inputs.codes(codes, bits)
-    called = None if ids is None else inputs.ids(ids, header)
+    called = None if ids is None else inputs.ids(ids, header, id_column)
     kind = ApproximateIndex if approximate else HammingIndex
     empty = kind(n_bits, fingerprint=fingerprint)
     filled: AnyIndex
@@ -83,6 +90,8 @@ def index(
     else:
         filled = empty.add(packed, called)
     filled.save(path)
+    if line := shared(packed):
+        tell(f"{output}: {line}; `auxhash search --rerank` orders them")
     result = {"index": output, "codes": len(filled), "bits": n_bits, "fingerprint": fingerprint}
     show(result, as_json, f"{output}: {count(len(filled), 'code')} of {count(n_bits, 'bit')}")
 
@@ -91,6 +100,8 @@ def index(
 @click.argument("index")
 @click.argument("codes")
 @ids_option
+@id_option
+@click.option("--replace", is_flag=True, help="Codes whose ids are there take the old ones' place.")
 @changed_option
 @force_option
 @any_model_option
@@ -100,6 +111,8 @@ def add(
     index: str,
     codes: str,
     ids: str | None,
+    id_column: str,
+    replace: bool,
     output: str | None,
     force: bool,
     any_model: bool,
@@ -109,42 +122,73 @@ def add(
     """Add CODES to an INDEX.
 
     Without --ids the numbering goes on from the largest id that there ever was. Codes of an index
-    with names need names. Codes of another model than that of the index are refused, where both say
-    which it is. INDEX is replaced only when all is written.
+    with names need names. An id that is there already is refused, or with --replace takes the new
+    code. Codes of another model than that of the index are refused, where both say which it is.
+    INDEX is replaced only when all is written.
 
     \b
     Examples:
       auxhash add codes.index codes.safetensors
       auxhash add codes.index codes.npy --ids new-ids.npy -o larger.index
+      auxhash add tens.index codes.safetensors --ids ids.npy --replace
     """
     from auxhash.cli import inputs
-    from auxhash.search.index import NamedIndex
 
+    if replace and ids is None:
+        raise click.UsageError("--replace needs --ids, which say whose codes they are")
     path = _target(index, output, force, codes, ids)
     with _changing(index, path) as changed:
         packed, _, fingerprint = inputs.codes(codes, changed.n_bits)
         pair = index, changed.fingerprint, codes, fingerprint
         changed.fingerprint = inputs.same_model(*pair, any_model)
-        if isinstance(changed, NamedIndex):
-            if ids is None:
-                raise ValueError(f"{index} calls its codes by names: give --ids for the new ones")
-            changed.add(packed, inputs.text_ids(ids, header))
-        else:
-            called = None if ids is None else inputs.ids(ids, header)
-            if called is not None and called.dtype.kind == "U":
-                raise ValueError(f"{index} calls its codes by numbers, and {ids} holds text")
-            changed.add(packed, called)
+        n_before = len(changed)
+        _add(changed, packed, index, ids, id_column, header, replace)
         changed.save(path)
-    name = output or index
-    result = {"index": name, "added": len(packed), "codes": len(changed), "bits": changed.n_bits}
-    result["fingerprint"] = changed.fingerprint
-    show(result, as_json, f"{name}: {count(len(packed), 'code')} added, {len(changed):,} in all")
+    name, n_replaced = output or index, n_before + len(packed) - len(changed)
+    result = {"index": name, "added": len(packed) - n_replaced, "codes": len(changed)}
+    result |= {"bits": changed.n_bits, "fingerprint": changed.fingerprint}
+    message = f"{count(len(packed) - n_replaced, 'code')} added, "
+    if replace:
+        result["replaced"] = n_replaced
+        message += f"{n_replaced:,} replaced, "
+    show(result, as_json, f"{name}: {message}{len(changed):,} in all")
+
+
+def _add(
+    changed: "AnyIndex",
+    packed: "Packed",
+    index: str,
+    ids: str | None,
+    id_column: str,
+    header: bool | None,
+    replace: bool,
+) -> None:
+    """Add the codes, in place of those of the same ids if `replace`."""
+    from auxhash.cli import inputs
+    from auxhash.compute import checks
+    from auxhash.search.index import NamedIndex
+
+    if isinstance(changed, NamedIndex):
+        if ids is None:
+            raise ValueError(f"{index} calls its codes by names: give --ids for the new ones")
+        names = inputs.text_ids(ids, header, id_column)
+        if replace:
+            changed.remove(names)
+        changed.add(packed, names)
+        return
+    called = None if ids is None else inputs.ids(ids, header, id_column)
+    if called is not None and called.dtype.kind == "U":
+        raise ValueError(f"{index} calls its codes by numbers, and {ids} holds text")
+    if replace and called is not None:
+        changed.remove(checks.ids("ids", called))
+    changed.add(packed, called)
 
 
 @click.command()
 @click.argument("index")
 @click.argument("ids", nargs=-1)
 @click.option("--ids", "file", metavar="FILE", help="The ids to remove, in a file.")
+@id_option
 @changed_option
 @force_option
 @header_option
@@ -153,6 +197,7 @@ def remove(
     index: str,
     ids: tuple[str, ...],
     file: str | None,
+    id_column: str,
     output: str | None,
     force: bool,
     header: bool | None,
@@ -173,7 +218,7 @@ def remove(
         raise click.UsageError("say which: IDS, or --ids FILE")
     path = _target(index, output, force, file)
     with _changing(index, path) as changed:
-        n_removed, missing = _removed(changed, ids, file, header, index)
+        n_removed, missing = _removed(changed, ids, file, id_column, header, index)
         if n_removed or output is not None:
             changed.save(path)
     name = output or index
@@ -215,7 +260,12 @@ def _changing(index: str, target: Path) -> "Iterator[AnyIndex]":
 
 
 def _removed(
-    changed: "AnyIndex", ids: Sequence[str], file: str | None, header: bool | None, index: str
+    changed: "AnyIndex",
+    ids: Sequence[str],
+    file: str | None,
+    id_column: str,
+    header: bool | None,
+    index: str,
 ) -> tuple[int, list[str] | list[int]]:
     """Remove the codes of these ids; return how many were there, and the ids that were not."""
     import numpy as np
@@ -225,10 +275,10 @@ def _removed(
     from auxhash.search.index import NamedIndex
 
     if isinstance(changed, NamedIndex):
-        names = [*ids, *(() if file is None else inputs.text_ids(file, header))]
+        names = [*ids, *(() if file is None else inputs.text_ids(file, header, id_column))]
         missing = [name for name in names if name not in changed]
         return changed.remove(names), missing
-    entries = [*ids, *(() if file is None else inputs.ids(file, header).tolist())]
+    entries = [*ids, *(() if file is None else inputs.ids(file, header, id_column).tolist())]
     numbers = checks.ids("ids", [_number(each, index) for each in entries])
     absent = numbers[~np.isin(numbers, changed.ids)].tolist()
     return changed.remove(numbers), absent

@@ -35,11 +35,16 @@ class NoCodesError(ValueError):
 
 
 def points(
-    path: str, own: str | None, label: str, jobs: int | None, header: HeaderChoice = None
+    path: str,
+    own: str | None,
+    label: str,
+    jobs: int | None,
+    header: HeaderChoice = None,
+    id_column: str = report.IDS,
 ) -> Rows:
     """Points to learn from."""
     if not Path(path).is_dir():
-        return _announced(_in_file(path, own, label, header))
+        return _announced(_in_file(path, own, label, header, id_column))
     from auxhash.files import images
 
     folder = images.image_folder(path)
@@ -47,12 +52,18 @@ def points(
 
 
 def points_for(
-    hasher: "Encoder | Hasher", path: str, own: str | None, label: str, header: HeaderChoice = None
+    hasher: "Encoder | Hasher",
+    path: str,
+    own: str | None,
+    label: str,
+    header: HeaderChoice = None,
+    id_column: str = report.IDS,
 ) -> Rows:
     """Points for a model: of pictures the same features, of tables the same columns."""
     if not Path(path).is_dir():
         named = getattr(hasher, "feature_names_in_", None) is not None
-        return _announced(_of_columns(_in_file(path, own, label, header), hasher), not named)
+        read = _in_file(path, own, label, header, id_column)
+        return _announced(_of_columns(read, hasher), not named)
     name = getattr(hasher, "image_feature_", None)
     if name is None:
         raise ValueError(f"{path} is a folder, and the model was not learnt from pictures")
@@ -151,17 +162,17 @@ def same_model(
         raise OtherModelError(f"{error} (--any-model, if you know better)") from error
 
 
-def ids(path: str, header: HeaderChoice = None) -> AnyArray:
+def ids(path: str, header: HeaderChoice = None, column: str = report.IDS) -> AnyArray:
     """Ids of codes, numbers or text; for a folder, the names of its pictures."""
     if Path(path).is_dir():
         return np.array(names(path))
-    values = labels(path, "id", header, "ids")
+    values = labels(path, column, header, "ids")
     return np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values
 
 
-def text_ids(path: str, header: HeaderChoice = None) -> list[str]:
+def text_ids(path: str, header: HeaderChoice = None, column: str = report.IDS) -> list[str]:
     """Ids of codes as text, even where they could be read as numbers."""
-    return names(path, header, "id")
+    return names(path, header, column)
 
 
 def vectors(
@@ -194,7 +205,11 @@ def texts(source: str, path: str, n: int, header: HeaderChoice = None) -> list[s
 
 
 def vectors_by_id(
-    path: str, header: HeaderChoice, names: list[str] | None, index: "AnyIndex"
+    path: str,
+    header: HeaderChoice,
+    names: list[str] | None,
+    index: "AnyIndex",
+    id_column: str = report.IDS,
 ) -> "AnyArray | ById":
     """Vectors of the points of an index, to be taken by its numbers; as `vectors` otherwise.
 
@@ -202,7 +217,7 @@ def vectors_by_id(
     """
     from auxhash.search.index import NamedIndex
 
-    X, _, read_ids = _vectors(path, header, names)
+    X, _, read_ids = _vectors(path, header, names, id_column)
     named = isinstance(index, NamedIndex)
     numbers: AnyArray = index.index.ids if isinstance(index, NamedIndex) else index.ids
     all_there = bool((numbers < len(X)).all())
@@ -211,7 +226,7 @@ def vectors_by_id(
         if not all_there:
             raise ValueError(
                 f"{path}: row i is taken for id i, and there is no row for id {numbers.max()}: "
-                "the rows of all ids, or a table with a column of them called id, would do"
+                "the rows of all ids, or a table with a column of them (--id), would do"
             )
         if not (named or by_row):
             tell(f"{path}: row i is taken for id i, and the index has other ids than 0, 1, 2, ...")
@@ -254,10 +269,10 @@ class ById:
 
 
 def _vectors(
-    path: str, header: HeaderChoice, names: list[str] | None
+    path: str, header: HeaderChoice, names: list[str] | None, id_column: str = report.IDS
 ) -> tuple[AnyArray, list[str] | None, Callable[[], AnyArray] | None]:
     """Vectors, what their columns are called, and what reads their ids if there are any."""
-    features = tables.take_features(path, role="vectors", header=header)
+    features = tables.take_features(path, role="vectors", header=header, id_column=id_column)
     X = tables.check_features(features.X, path)
     tell(report.features_line(path, len(X), X.shape[1], X.dtype, features.how))
     if names is None or features.columns is None or names == features.columns:
@@ -324,10 +339,10 @@ def comparable(asked: AnyArray, searched: AnyArray) -> None:
         tell("no label of the queries is one of the base's: nothing can be right")
 
 
-def _in_file(path: str, own: str | None, label: str, header: HeaderChoice) -> Rows:
+def _in_file(path: str, own: str | None, label: str, header: HeaderChoice, id_column: str) -> Rows:
     if own is not None:
         raise ValueError(f"--features is for folders of pictures, and {path} is none")
-    return rows.of_file(path, label, header=header)
+    return rows.of_file(path, label, header=header, id_column=id_column)
 
 
 def _of_columns(points: Rows, hasher: "Encoder | Hasher") -> Rows:

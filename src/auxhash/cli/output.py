@@ -47,6 +47,9 @@ header_option = click.option(
     default=None,
     help="Whether line 1 of .csv and .txt files names the columns; by default it is looked at.",
 )
+id_option = click.option(
+    "--id", "id_column", default="id", show_default=True, help="The column of ids in a table."
+)
 force_option = click.option(
     "--force", is_flag=True, help="Replace the output file even if it is of another kind."
 )

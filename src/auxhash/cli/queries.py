@@ -126,8 +126,7 @@ def encoded(
             as_packed(index.packed, n_bits=hasher.n_bits)
         except ValueError as error:
             raise ValueError(message) from error
-    tables_of: Any = getattr(hasher, "tables", None)
-    if by == TABLES and tables_of is None:
+    if by == TABLES and hasher.table_function is None:
         raise ValueError(f"{model} has no tables: --by outputs ranks by its outputs")
     points = inputs.points_for(hasher, queries, own, label, header)
     vectors = points.all() if also == "vectors" else None
@@ -139,7 +138,7 @@ def encoded(
         else:
             codes.append(hasher.encode(chunk))
         if by == TABLES:
-            tables.append(tables_of(chunk))
+            tables.append(hasher.tables(chunk))
     return EncodedQueries(
         np.concatenate(codes),
         points.names,

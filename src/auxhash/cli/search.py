@@ -10,6 +10,7 @@ from auxhash.cli.output import (
     any_model_option,
     force_option,
     header_option,
+    id_option,
     jobs_option,
     json_option,
     label_option,
@@ -59,6 +60,7 @@ QUERIES_PER_SEARCH = 1024  # by tables, which take a kilobyte per byte of a code
     help="Take more candidates, and order them by the distance of the vectors in this file (by its "
     "column of ids, or else row i for id i), or by the outputs of --model.",
 )
+@id_option
 @click.option(
     "--query-vectors",
     metavar="FILE",
@@ -93,6 +95,7 @@ def search(
     by: str,
     names: str | None,
     rerank: str | None,
+    id_column: str,
     query_vectors: str | None,
     candidates: int | None,
     metric: str | None,
@@ -134,7 +137,7 @@ def search(
     from auxhash.search import chance
     from auxhash.search.index import ApproximateIndex, NamedIndex, load
 
-    finer = _Rerank(rerank, query_vectors, candidates, metric, by)
+    finer = _Rerank(rerank, query_vectors, candidates, metric, id_column, by)
     finer.check_use(k, radius, model)
     path = hits_path(output, force, index, queries)
     loaded = load(index, n_probe=16 if probe is None else probe, n_jobs=jobs)
@@ -186,6 +189,7 @@ class _Rerank:
     query_vectors: str | None
     candidates: int | None
     metric: str | None
+    id_column: str
     scanned_by: str  # distance of the search itself
 
     @property
@@ -272,7 +276,7 @@ class _Rerank:
         if self.query_vectors is not None:
             points, columns = inputs.vectors(self.query_vectors, header, None)
         assert points is not None  # `check_use` has seen to it
-        base = inputs.vectors_by_id(str(self.by), header, columns, outer)
+        base = inputs.vectors_by_id(str(self.by), header, columns, outer, self.id_column)
         metric: Any = self.metric
         return rerank.by_vectors(ids, points, base, k, metric)
 

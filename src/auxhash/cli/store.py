@@ -216,8 +216,8 @@ def reencode(
       auxhash store encode-again sqlite:///codes.db --model model.safetensors --vectors features.npy
     """
     from auxhash.cli import inputs
+    from auxhash.compute.bars import new_bar
     from auxhash.learn.encoder import load
-    from auxhash.learn.training.progress import new_bar
     from auxhash.stores import encode_again
     from auxhash.stores import open as open_store
 

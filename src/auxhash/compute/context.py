@@ -98,13 +98,17 @@ class Listener:
     def __init__(self) -> None:
         self.loop: Loop | None = None
 
+    def share(self) -> float:
+        """Return the share of the loop under way that is done; 0 for none."""
+        loop = self.loop
+        return 0.0 if loop is None else min(loop.done / (loop.total or 1), 1.0)
+
     def describe(self) -> str:
         """Return name, progress and time left of the loop under way; "" for none or a short one."""
-        loop = self.loop
+        loop, share = self.loop, self.share()
         taken = 0.0 if loop is None else time.monotonic() - loop.began
         if loop is None or taken < MIN_SECONDS:
             return ""
-        share = min(loop.done / (loop.total or 1), 1.0)
         if not share > MIN_SHARE:
             return loop.what
         left = timedelta(seconds=round(taken * (1 - share) / share))

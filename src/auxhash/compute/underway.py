@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from auxhash.compute import context
+from auxhash.compute import context, deadline
 from auxhash.compute.context import Listener, Loop
 
 Looped = TypeVar("Looped")
@@ -37,8 +37,11 @@ def loop(what: str, total: float) -> Iterator[Loop]:
 
 
 def each(what: str, items: Sequence[Looped]) -> Iterator[Looped]:
-    """Yield the items in turn, in a loop that is reported to the listener of this context."""
+    """Yield the items in turn, in a loop that is reported to the listener of this context.
+
+    The deadline of the context ends it between two items.
+    """
     with loop(what, len(items)) as progress:
-        for item in items:
+        for item in deadline.each(items):
             yield item
             progress.done += 1

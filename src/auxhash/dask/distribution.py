@@ -14,7 +14,6 @@ from auxhash.compute.checks import ArgumentError
 from auxhash.dask import blocks, lazy
 from auxhash.dask.blocks import Blocks
 from auxhash.learn.hasher import Hasher
-from auxhash.learn.training.validation import SCORE_K
 
 Local = TypeVar("Local", bound=Hasher)
 
@@ -74,7 +73,7 @@ class Distributed(Hasher, Generic[Local]):
             return lazy.apply(model, method, n_columns, X)
         return getattr(model, method)(X)
 
-    def score(self, X: ArrayLike, y: ArrayLike, k: int = SCORE_K) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, k: int | None = None) -> float:
         """Return `Hasher.score`; the codes of the training points are brought here (`to_local`)."""
         return self.to_local().score(X, y, k)
 

@@ -4,10 +4,11 @@ import math
 from types import TracebackType
 from typing import Self
 
+from auxhash.compute.bars import new_bar
 from auxhash.learn.smooth import REPORTS
 from auxhash.learn.training import Settings
 from auxhash.learn.training.interrupt import Watch
-from auxhash.learn.training.progress import describe, new_bar
+from auxhash.learn.training.progress import describe
 from auxhash.mac.loop import Step
 
 

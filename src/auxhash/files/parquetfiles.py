@@ -70,9 +70,9 @@ class Parquet:
     def __len__(self) -> int:
         return int(self._file.metadata.num_rows)
 
-    def chosen(self, label: str) -> Chosen:
+    def chosen(self, label: str, id_column: str = report.IDS) -> Chosen:
         """Choose the columns of features."""
-        return choose(self.schema, self.path, label)
+        return choose(self.schema, self.path, label, id_column)
 
     def read(self, names: list[str]) -> Any:
         """Read these columns, as Arrow's table."""
@@ -108,20 +108,20 @@ class Parquet:
                 yield X
 
 
-def choose(schema: Any, path: Path | str, label: str) -> Chosen:
+def choose(schema: Any, path: Path | str, label: str, id_column: str = report.IDS) -> Chosen:
     """The columns of features: the one of lists of numbers, or else all columns of numbers.
 
-    A column called id, and the index of a pandas frame, are passed over; so are text and dates. If
+    Columns of ids, and the index of a pandas frame, are passed over; so are text and dates. If
     there is no column of lists, any other type is an error: it may hold the features in a form
     that is not read.
     """
     lists, numbers, passed, unread = [], [], [], []
-    index = _index_of_frame(schema)
+    index = _index_of_frame(schema) | {*report.id_columns(schema.names, id_column, path)}
     for field in schema:
         name, kind = field.name, field.type
         if name == label:
             continue
-        if report.is_id(name) or name.startswith(INDEX) or name in index:
+        if name.startswith(INDEX) or name in index:
             passed.append(name)
         elif _is_list(kind) and _is_number(_storage(kind).value_type):
             lists.append(name)

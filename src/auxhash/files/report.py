@@ -44,9 +44,15 @@ class Labels:
     how: str = ""
 
 
-def is_id(name: str) -> bool:
-    """Return True if a column is one of ids, by its name."""
-    return name.lower() == IDS
+def id_columns(names: Sequence[str], column: str, name: object) -> list[str]:
+    """The columns of ids: `column`, and any called id; ValueError if `column` is asked for in vain.
+
+    `name` is that of the file.
+    """
+    if column != IDS and column not in names:
+        raise ValueError(f"{name} has no column {column!r} of ids, but {columns(names)}")
+    others = [each for each in names if each.lower() == IDS and each != column]
+    return [column, *others] if column in names else others
 
 
 def features_line(name: object, n: int, d: int, dtype: DTypeLike, how: str) -> str:
@@ -88,7 +94,7 @@ def doubtful(names: Sequence[str], labelled: bool) -> str:
     if labels and not labelled:
         hints.append(f"{labels[0]} is taken for a feature; if it holds labels, --label {labels[0]}")
     for key in [name for name in names if LIKE_KEYS.search(name)][:MAX_LISTED]:
-        hints.append(f"{key} is taken for a feature; if it is a key, call it {IDS}")
+        hints.append(f"{key} is taken for a feature; if it is a key, call it {IDS} or --id {key}")
     return joined(*hints)
 
 

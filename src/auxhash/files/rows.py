@@ -100,14 +100,19 @@ class Rows:
         )
 
 
-def of_file(path: str | Path, label: str = LABEL, header: HeaderChoice = None) -> Rows:
+def of_file(
+    path: str | Path,
+    label: str = LABEL,
+    header: HeaderChoice = None,
+    id_column: str = report.IDS,
+) -> Rows:
     """The features of a file; `tables.read_features` says which part of it is taken."""
     path = checked_path(path, "features", FEATURES)
     if path.suffix in TYPES:
         return _of_vectors(path)
     if path.suffix == ".parquet":
-        return _of_parquet(path, label)
-    features = take_features(path, label, "features", header)
+        return _of_parquet(path, label, id_column)
+    features = take_features(path, label, "features", header, id_column)
     X = check_features(features.X, str(path))
     n, d = X.shape
     line = report.features_line(path, n, d, X.dtype, features.how)
@@ -159,9 +164,9 @@ def _of_vectors(path: Path) -> Rows:
     return Rows(str(path), n, lambda: _slices(n, d, read), summary=line, array=vectors)
 
 
-def _of_parquet(path: Path, label: str) -> Rows:
+def _of_parquet(path: Path, label: str, id_column: str) -> Rows:
     file = Parquet(path)
-    chosen = file.chosen(label)
+    chosen = file.chosen(label, id_column)
     if not len(file):
         raise ValueError(f"{path} holds no rows")
 

@@ -83,11 +83,18 @@ def read_names(path: str | Path, header: HeaderChoice = None, column: str = "nam
 
 
 def take_features(
-    path: str | Path, label: str = LABEL, role: str = "features", header: HeaderChoice = None
+    path: str | Path,
+    label: str = LABEL,
+    role: str = "features",
+    header: HeaderChoice = None,
+    id_column: str = report.IDS,
 ) -> Features:
-    """`read_features`, with the words on where in the file they were."""
+    """`read_features`, with the words on where in the file they were.
+
+    `id_column` is that of ids in a table, which are no features.
+    """
     path = checked_path(path, role, FEATURES)
-    return FEATURES[path.suffix](path, label, header)
+    return FEATURES[path.suffix](path, label, header, id_column)
 
 
 def take_labels(
@@ -133,11 +140,11 @@ def checked_path(path: str | Path, role: str, suffixes: Collection[str]) -> Path
 # Features.
 
 
-def _features_of_npy(path: Path, label: str, header: HeaderChoice) -> Features:
+def _features_of_npy(path: Path, label: str, header: HeaderChoice, id_column: str) -> Features:
     return Features(map_npy(path))
 
 
-def _features_of_npz(path: Path, label: str, header: HeaderChoice) -> Features:
+def _features_of_npz(path: Path, label: str, header: HeaderChoice, id_column: str) -> Features:
     archive = Archive(path)
     names = [name for name in archive.names if name != label]
     if "X" not in names and len(names) != 1:
@@ -151,19 +158,19 @@ def _features_of_npz(path: Path, label: str, header: HeaderChoice) -> Features:
     return Features(archive.read(name), labels, report.joined(f"array {name}", labels_note, rest))
 
 
-def _features_of_parquet(path: Path, label: str, header: HeaderChoice) -> Features:
+def _features_of_parquet(path: Path, label: str, header: HeaderChoice, id_column: str) -> Features:
     file = Parquet(path)
-    chosen = file.chosen(label)
+    chosen = file.chosen(label, id_column)
     if not len(file):
         raise ValueError(f"{path} holds no rows")
     X = features_of(file.read(chosen.features), chosen, path)
     labels = None if chosen.label is None else partial(file.labels, label)
-    name = next((name for name in file.names if report.is_id(name)), None)
-    ids = None if name is None else partial(file.labels, name)
+    names = report.id_columns(file.names, id_column, path)
+    ids = partial(file.labels, names[0]) if names else None
     return Features(X, labels, chosen.how, chosen.columns, chosen.doubt, ids)
 
 
-def _features_of_vectors(path: Path, label: str, header: HeaderChoice) -> Features:
+def _features_of_vectors(path: Path, label: str, header: HeaderChoice, id_column: str) -> Features:
     records = map_vectors(path)
     check_dimensions(path, records)
     return Features(records["vector"])
@@ -258,7 +265,7 @@ def _row_numbers(path: Path, name: str, values: AnyArray) -> AnyArray:
     return values.astype(np.int64)
 
 
-FEATURES: dict[str, Callable[[Path, str, HeaderChoice], Features]] = {
+FEATURES: dict[str, Callable[[Path, str, HeaderChoice, str], Features]] = {
     ".npy": _features_of_npy,
     ".npz": _features_of_npz,
     ".csv": textfiles.read_features,

@@ -169,10 +169,12 @@ def read_text(path: Path, label: str | None, header: bool | None, only: bool = F
     return Text(path, delimiter, names, n - 1, second, True, sure)
 
 
-def read_features(path: Path, label: str, header: bool | None) -> report.Features:
-    """All columns but `label` and id; they must be of numbers."""
+def read_features(
+    path: Path, label: str, header: bool | None, id_column: str = report.IDS
+) -> report.Features:
+    """All columns but `label` and those of ids; they must be of numbers."""
     text = read_text(path, label, header)
-    passed = [name for name in text.names if report.is_id(name) and name != label]
+    passed = [name for name in report.id_columns(text.names, id_column, path) if name != label]
     kept = [at for at, name in enumerate(text.names) if name != label and name not in passed]
     if not kept:
         raise ValueError(f"{path} holds no features, but only {', '.join(text.names)}")

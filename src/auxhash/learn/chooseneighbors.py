@@ -1,21 +1,22 @@
 """Choose a hash function for points without labels, by the neighbours of points held out of them.
 
-Of candidates that are about equally good the cheapest is taken. The number of bits is not chosen:
-more of them are always better here, and what they cost is for the user to weigh.
+The number of bits is not chosen: more of them are always better here, and what they cost is for
+the user to weigh.
 """
 
 import warnings
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from auxhash.compute import checks, clock, context
-from auxhash.compute.arrays import AnyArray, Numbers
+from auxhash.compute import checks, clock, context, deadline
+from auxhash.compute.arrays import AnyArray
+from auxhash.compute.bars import new_bar
 from auxhash.compute.neighbors import nearest
-from auxhash.learn.choose import Choice, Parameters, checked
+from auxhash.learn.choose import Choice, Parameters, checked, untried_in_words, within
 from auxhash.learn.hasher import OutweighingRow
 from auxhash.learn.neighborhash import NAMES, NeighborHash
-from auxhash.learn.training.progress import new_bar
 from auxhash.search import metrics
 
 CANDIDATES = ("linear", "rbf", "network")  # from cheap to expensive
@@ -23,7 +24,6 @@ MAX_POINTS = 20_000  # training points of a trial
 MAX_QUERIES = 1_000  # points held out
 HELD_OUT_SHARE = 0.2  # of all points, up to MAX_QUERIES
 NEAREST, AMONG = 10, 100
-RECALL_TOLERANCE = 0.01  # below the best, within which the cheapest is taken
 
 
 def choose_neighbors(
@@ -38,40 +38,36 @@ def choose_neighbors(
 
     Args:
         fixed: values of parameters that are not to be varied.
-        seconds: no candidate is begun when so much time has passed, except the first.
+        seconds: the time for it; a trial that is under way then is given up, and without any that
+            ended nothing is chosen.
         verbose: 1 shows a progress bar.
     """
     settings = checked(fixed, NeighborHash())
     random_state = checks.integer("random_state", random_state, 0)
-    if seconds is not None:
-        checks.number("seconds", seconds, 0, strict=True)
     train, held_out = _split(np.asarray(X), random_state)
     wanted = [{**settings, "hash_function": name} for name in CANDIDATES]
     candidates = [settings] if "hash_function" in settings else wanted
-    metric = settings.get("metric", "cosine")
-    with context.using(n_jobs=n_jobs):
-        truth = nearest(train, held_out, min(NEAREST, len(train)), metric)[0]
     rows: list[dict[str, Any]] = []
-    began = clock.seconds()
-    with new_bar(disable=not verbose) as bar:
+    untried: list[Parameters] = []
+    with within(seconds), new_bar(disable=not verbose) as bar:
         task = bar.add_task("", total=len(candidates), stage="choosing")
         for candidate in candidates:
-            if rows and seconds is not None and clock.seconds() - began >= seconds:
-                break
             hasher = NeighborHash(**candidate, random_state=random_state, n_jobs=n_jobs)
-            rows.append(_measured(hasher, train, held_out, truth, first=not rows))
+            try:
+                rows.append(_measured(hasher, train, held_out, first=not rows))
+            except deadline.DeadlineError:
+                untried.append({"hash_function": hasher.hash_function})
+                continue
             bar.update(task, advance=1, description=_best_so_far(rows))
-    enough = max(row["recall"] for row in rows) - RECALL_TOLERANCE
-    best = next(row for row in rows if row["recall"] >= enough)
-    chosen = {} if "hash_function" in settings else {"hash_function": best["hash_function"]}
+    chosen = {}
+    if rows and "hash_function" not in settings:
+        chosen["hash_function"] = max(rows, key=itemgetter("recall"))["hash_function"]
     protocol = (
-        f"share of the {truth.shape[1]} nearest of {len(held_out)} held-out points among the first "
-        f"{min(AMONG, len(train))} of {len(train)}, ties by their expected value, seed "
-        f"{random_state}; the cheapest within {RECALL_TOLERANCE} of the best"
+        f"share of the {min(NEAREST, len(train))} nearest of {len(held_out)} held-out points among "
+        f"the first {min(AMONG, len(train))} of {len(train)}, ties by their expected value, seed "
+        f"{random_state}"
     )
-    if len(rows) < len(candidates):
-        protocol += f". The {seconds:g} s for it were spent after {len(rows)} of {len(candidates)}"
-    return Choice(chosen, rows, protocol)
+    return Choice(chosen, rows, protocol + untried_in_words(untried, seconds))
 
 
 def _split(X: AnyArray, seed: int) -> tuple[AnyArray, AnyArray]:
@@ -84,15 +80,20 @@ def _split(X: AnyArray, seed: int) -> tuple[AnyArray, AnyArray]:
 
 
 def _measured(
-    hasher: NeighborHash, train: AnyArray, held_out: AnyArray, truth: Numbers, first: bool
+    hasher: NeighborHash, train: AnyArray, held_out: AnyArray, first: bool
 ) -> dict[str, Any]:
+    deadline.check()
     began = clock.seconds()
     with warnings.catch_warnings():  # of what is odd about the points, once
         warnings.simplefilter("ignore", OutweighingRow)  # a row of the trial's; fit tells which
         if not first:
             warnings.simplefilter("ignore", UserWarning)
         hasher.fit(train)
+    if hasher.interrupted_:
+        raise KeyboardInterrupt  # half a training is no trial
     seconds = clock.seconds() - began
+    with context.using(n_jobs=hasher.n_jobs):
+        truth = nearest(train, held_out, min(NEAREST, len(train)), hasher.metric)[0]
     among = min(AMONG, len(train))
     recall = metrics.recall_at_k(
         hasher.encode(held_out), hasher.codes_, neighbors=truth, k=among, n_jobs=hasher.n_jobs

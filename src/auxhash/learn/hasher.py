@@ -16,7 +16,7 @@ from auxhash.codes import Codes, Packed, sign
 from auxhash.compute import checks, context, threads
 from auxhash.compute import device as devices
 from auxhash.compute.checks import ArgumentError
-from auxhash.learn.training.validation import SCORE_K, precision_among
+from auxhash.learn.training.validation import precision_among
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.hashfunctions import HashFunction, NotFiniteError, encoded, is_shared
 from auxhash.mac.hashfunctions.step import FLOATS
@@ -166,11 +166,12 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
                 _features(self, X, reset=False)  # says so in scikit-learn's words
                 raise
 
-    def score(self, X: ArrayLike, y: ArrayLike, k: int = SCORE_K) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, k: int | None = None) -> float:
         """Precision at k of the queries X, labelled y, against the training points.
 
         Ties in Hamming distance count by their expected value; k is capped by the number of
-        training points.
+        training points. None takes 100, or the median number of training points per class where
+        that is less: of more than these, not all can be right.
         """
         check_is_fitted(self)
         if self.labels_ is None:

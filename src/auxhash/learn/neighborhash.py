@@ -181,10 +181,11 @@ class NeighborHash(Hasher):
         self.history_ = result.history
         self.n_learnt_ = result.n_learnt
         self.held_out_, self.expected_recall_ = result.held_out, []
-        self.interrupted_ = result.interrupted
         self.labels_ = labels
         self.data_fingerprint_ = fingerprint(points, labels)
-        self.codes_ = hashfunctions.encoded(result.h, points)
+        with interrupt.watching() as watch:  # what was learnt is not to be lost now
+            self.codes_ = hashfunctions.encoded(result.h, points)
+        self.interrupted_ = result.interrupted or watch.pressed
         if self.interrupted_:
             interrupt.warn(f"step {result.history[-1].step}", "what was learnt", run_checkpoint)
         return self

@@ -534,4 +534,5 @@ def test_ctrl_c_before_there_is_a_model_is_code_130(tmp_path, monkeypatch):
     assert result.exit_code == 130
     assert result.stderr.endswith("\nInterrupted.\n")
     debugged = CliRunner().invoke(main, ["--debug", *fit])
-    assert debugged.output.endswith("\nAborted!\n")  # click's own way
+    assert debugged.exit_code == 130
+    assert debugged.stderr.endswith("\nKeyboardInterrupt\nInterrupted.\n")

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from rich import progress as bars
+from rich import progress as rich_progress
 
 from auxhash import MACHash, NeighborHash, TwoStepHash
 from auxhash.learn.training import progress
@@ -20,12 +20,12 @@ def bar(monkeypatch):
     """What the bars were told, in order: before the first step, and of the steps."""
     told = SimpleNamespace(ready=[], steps=[])
 
-    class Told(bars.Progress):
+    class Told(rich_progress.Progress):
         def update(self, task, **values):
             (told.steps if "stage" in values else told.ready).append(values)
             super().update(task, **values)
 
-    monkeypatch.setattr(bars, "Progress", Told)
+    monkeypatch.setattr(rich_progress, "Progress", Told)
     return told
 
 
@@ -94,3 +94,18 @@ def test_a_run_that_goes_on_in_its_refinement_ends_at_its_total(updates, tmp_pat
     hasher.fit(X, y, checkpoint=tmp_path)
     assert [told["completed"] for told in updates][-4:] == [before + k for k in (1, 2, 3, 4)]
     assert updates[-1]["completed"] == updates[-1]["total"] == len(hasher.history_)
+
+
+@pytest.mark.parametrize("query_function", [None, "linear"])
+def test_the_bar_of_neighbours_ends_at_its_total(monkeypatch, query_function):
+    totals = []
+
+    class Told(rich_progress.Progress):
+        def add_task(self, *args, **values):
+            totals.append(values["total"])
+            return super().add_task(*args, **values)
+
+    monkeypatch.setattr(rich_progress, "Progress", Told)
+    settings = {"hash_function": "linear", "query_function": query_function, "n_steps": 20}
+    hasher = NeighborHash(8, **settings, verbose=1).fit(X)
+    assert totals[-1] == hasher.history_[-1].step

@@ -166,6 +166,16 @@ def opened(
         ) from error
 
 
+def seconds_before(folder: str | os.PathLike[str]) -> float:
+    """Seconds that the steps of an interrupted run took; 0 where none can be read."""
+    path = Path(folder).expanduser() / NAME
+    try:
+        content = modelfile.read(path)
+        return float(sum(step.seconds for step in decode(content.content, content.arrays).history))
+    except (OSError, ValueError, AttributeError):  # `opened` says what is wrong with it
+        return 0.0
+
+
 def _check_writable(folder: Path) -> None:
     """Raise OSError if nothing can be written there: better before training than after."""
     try:

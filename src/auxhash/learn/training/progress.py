@@ -1,61 +1,13 @@
-"""A progress bar for MAC and the refinement: one more consumer of their steps."""
+"""Progress of MAC and the refinement: one more consumer of their steps."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from auxhash.compute import underway
+from auxhash.compute.bars import bar_of, new_bar
 from auxhash.compute.context import Listener
 from auxhash.mac.loop import State, Step
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.progress import Progress, ProgressColumn
-
-
-def new_bar(disable: bool = False, listener: Listener | None = None) -> "Progress":
-    """A bar that shows a task's `stage`, how far it is, its description, and the time left.
-
-    Below it, the progress of the loop under way, as `listener` hears of it.
-    """
-    from rich.progress import (  # here: nothing else in training needs it
-        BarColumn,
-        MofNCompleteColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("[bold]{task.fields[stage]}"),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TextColumn("{task.description}", markup=False),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    return _bar(listener, *columns, disable=disable)
-
-
-def _bar(
-    listener: Listener | None,
-    *columns: "ProgressColumn",
-    transient: bool = False,
-    disable: bool = False,
-) -> "Progress":
-    """A bar of these columns; below it, the progress that the listener hears of."""
-    from rich.progress import Progress
-    from rich.text import Text
-
-    class Bar(Progress):
-        def get_renderables(self) -> "Iterable[RenderableType]":
-            yield from super().get_renderables()
-            if listener is not None and not self.finished:
-                yield Text(listener.describe(), style="dim")
-
-    return Bar(*columns, transient=transient, disable=disable)
 
 
 @contextmanager
@@ -70,7 +22,7 @@ def getting_ready(shown: bool) -> Iterator[Callable[[str], None]]:
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = SpinnerColumn(), TextColumn("[bold]{task.description}"), TimeElapsedColumn()
-    with underway.listening() as listener, _bar(listener, *columns, transient=True) as bar:
+    with underway.listening() as listener, bar_of(listener, *columns, transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda what: bar.update(task, description=what)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from auxhash.compute import approximate, clock, context, neighbors, threads, underway
 from auxhash.compute.arrays import AnyArray, Numbers, Single
+from auxhash.compute.bars import new_bar
 from auxhash.compute.checks import integer, number
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.neighbors import Metric
@@ -32,7 +33,7 @@ from auxhash.learn.smooth.tables import (
 )
 from auxhash.learn.training import interrupt
 from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
-from auxhash.learn.training.progress import getting_ready, new_bar
+from auxhash.learn.training.progress import getting_ready
 from auxhash.mac import hashfunctions
 from auxhash.mac.hashfunctions import (
     HashFunction,
@@ -288,8 +289,10 @@ class RankTraining:
             yield from steps
             return
         with new_bar(listener=listener) as bar:
-            total = self.settings.n_steps + self.settings.table_steps
-            task = bar.add_task("", total=total, stage="learning")
+            total = self.settings.n_steps
+            if self.settings.query_function is not None:
+                total += self.settings.table_steps
+            task = bar.add_task("", total=total, stage="learning", stride=total / REPORTS)
             for step in steps:
                 description = f"a neighbour's rank {step.rank:,.1f}"
                 bar.update(task, completed=step.step, description=description)

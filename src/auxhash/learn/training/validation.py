@@ -233,7 +233,19 @@ def precision_among(
     base: Codes | Packed,
     query_labels: ArrayLike,
     base_labels: ArrayLike,
-    k: int,
+    k: int | None,
 ) -> float:
-    """Precision at k of queries among the training points, k capped by their number."""
+    """Precision at k of queries among the training points, k capped by their number.
+
+    None takes 100, or as many as a class typically has where these are fewer.
+    """
+    if k is None:
+        k = min(SCORE_K, typical_class(checks.labels("labels", base_labels)))
     return metrics.precision_at_k(queries, base, query_labels, base_labels, min(k, len(base)))
+
+
+def typical_class(labels: AnyArray) -> int:
+    """The median number of points that share a label: up to it, precision can reach 1."""
+    single = labels.ndim == 1
+    sizes = np.unique(labels, return_counts=True)[1] if single else labels.sum(axis=0)
+    return max(1, int(np.median(sizes)))
