@@ -417,7 +417,7 @@ FORGERIES = [
     (change_picture, "image_feature_ must be"),
     (change_names, "1 feature names for 6 features"),
     (change_metric, "metric must be one of"),
-    (change_prefixes, "of a later version"),
+    (change_prefixes, "prefixes must be a whole number from 8"),
     (change_origin, "does not say what it was learnt from"),
     (change_points, "n_points must be a whole number"),
     (lose, "malformed|hash_function|nothing refers"),

@@ -2,7 +2,7 @@
 
 import base64
 import io
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from PIL import Image
 from auxhash import NeighborHash
 from auxhash.codes import hamming
 from auxhash.files.images import ImageFeature, gist_feature
+from auxhash.search.expected import ExpectedRecall
 from tests.serve.conftest import BITS, FEATURES
 
 serve = pytest.importorskip("tests.serve.asking", reason="auxhash[serve] is missing")
@@ -223,15 +224,21 @@ def test_info(filled, hasher):
     assert (info["store"], info["keeps_points"], info["images"]) == ("sqlite", True, False)
     assert info["limits"]["batch"] == 1000
     assert info["model"] == info["made_by"] == hasher.fingerprint
-    assert info["learnt"] is None
+    learnt = hasher.learnt
+    assert info["learnt"] == {
+        "method": "LSH",
+        "points": learnt.n_points,
+        "data": learnt.data,
+        "expected_recall": [],
+    }
 
 
-def test_info_says_what_the_model_was_learnt_from(url, hasher, monkeypatch):
-    learnt = SimpleNamespace(method="LSH", n_points=200, data="abc")
-    monkeypatch.setattr(type(hasher), "learnt", learnt, raising=False)
-    with asking(url, hasher) as client:
+def test_info_says_what_recall_to_expect(url, hasher):
+    recall = ExpectedRecall(100, 20, 0.5, 0.1, 0.6, 0.1)
+    promising = replace(hasher, learnt=replace(hasher.learnt, expected=(recall,)))
+    with asking(url, promising) as client:
         info = right(client.get("/info"))
-    assert info["learnt"] == {"method": "LSH", "points": 200, "data": "abc"}
+    assert info["learnt"]["expected_recall"] == [vars(recall)]
 
 
 def test_codes_of_another_model(filled, points, hasher):

@@ -51,7 +51,8 @@ class DaskNeighborHash(Distributed[NeighborHash], NeighborHash):
     _local = NeighborHash
     _learnt = (
         *("feature_names_in_", "n_features_in_", "device_", "hash_function_", "history_"),
-        *("n_learnt_", "interrupted_", "labels_", "data_fingerprint_", "codes_", "tables_"),
+        *("n_learnt_", "expected_recall_", "labels_", "data_fingerprint_", "codes_"),
+        *("interrupted_", "tables_"),
     )
 
     def __init__(
@@ -103,7 +104,7 @@ class DaskNeighborHash(Distributed[NeighborHash], NeighborHash):
         result = self._train_on_cluster(cluster)
         self.device_ = "cpu"
         self.hash_function_, self.tables_ = result.h, result.tables
-        self.history_ = result.history
+        self.history_, self.expected_recall_ = result.history, []
         self.n_learnt_, self.interrupted_, self.labels_ = result.n_learnt, result.interrupted, None
         marks = [one.fingerprint for one in summaries if one.n]
         joined = hashlib.sha256("".join(marks).encode()).hexdigest()

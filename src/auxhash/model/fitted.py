@@ -132,7 +132,10 @@ def stored_history(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     with modelfile.reading(path, model):
         content = parts(model.content)
         coded = parts(content["learnt"]).get("history_", []) if "learnt" in content else []
-        steps = [{name: decode(v, {}) for name, v in step["object"][1].items()} for step in coded]
+        steps = [
+            {name: decode(v, {}) for name, v in step["object"][1].items() if v is not None}
+            for step in coded
+        ]
         if not all(isinstance(v, (int, float)) for step in steps for v in step.values()):
             raise ValueError("a step holds what is no number")
     return [{k: v for k, v in step.items() if k not in TIMES} for step in steps]

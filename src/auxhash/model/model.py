@@ -354,7 +354,8 @@ class Model:
         if type(self.prefixes) is not tuple:
             raise ValueError(f"prefixes must be a tuple, got {self.prefixes!r}")
         for bits in self.prefixes:
-            checks.integer("prefixes", bits, 1, self.n_bits)
+            if checks.integer("prefixes", bits, 8, self.n_bits) % 8:
+                raise ValueError(f"prefixes must be multiples of 8, got {bits}")
         if self.table_function is None:
             return
         if not isinstance(self.table_function, TableFunction):

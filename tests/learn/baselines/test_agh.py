@@ -13,13 +13,13 @@ def X():
 
 
 def anchor_graph(hasher, X):
-    Z = hasher._ties(X)
+    Z = hasher.model_.hash_function.ties(X)
     return Z, Z @ np.diag(1 / Z.sum(axis=0)) @ Z.T
 
 
 def test_ties_are_normalised_kernels_of_the_nearest_anchors(X):
     hasher = baselines.AGH(4, n_anchors=20, n_nearest=3, random_state=0).fit(X)
-    Z = hasher._ties(X)
+    Z = hasher.model_.hash_function.ties(X)
     distance = np.linalg.norm(X[:, None] - hasher.anchors_, axis=2)
     kernel = np.exp(-np.square(distance / hasher.width_))
     kernel[distance > np.sort(distance, axis=1)[:, [2]]] = 0
