@@ -56,8 +56,8 @@ def test_mac_never_raises_its_objective_in_an_h_step(penalty, monkeypatch):
 
     compared = []
 
-    def watched(h, H, F, Z, bits, weight=None):
-        new, new_H = h_step(h, H, F, Z, bits, weight)
+    def watched(h, H, F, Z, bits, weight=None, *monotone):
+        new, new_H = h_step(h, H, F, Z, bits, weight, *monotone)
         if H is not None:
             cost = np.ones(Z.shape) if weight is None else weight
             compared.append([(cost * (codes != Z)).sum() for codes in (new_H, H)])
