@@ -31,6 +31,10 @@ def marks(made):
         hasher = auxhash.baselines.LSH(12, random_state=seed).fit(X)
         hasher.save(folder / f"model{seed}.safetensors")
         found.append(hasher.fingerprint)
+        if seed == 0:
+            asker = auxhash.QueryTables(12, "linear", n_steps=3, random_state=0)
+            asker.fit(X[:240], np.arange(240), hasher.encode(X[:240]), hasher.fingerprint)
+            asker.save(folder / "asker.safetensors")
     return found
 
 
@@ -64,13 +68,14 @@ def expect(run, marks, command, known, refused):
 
 @pytest.mark.parametrize("kind", OPTIONS)
 @pytest.mark.parametrize("made_by", MADE)
-@pytest.mark.parametrize("asker", ["model", "codes", "array"])
+@pytest.mark.parametrize("asker", ["model", "codes", "array", "tables"])
 def test_search(there, run, marks, kind, made_by, asker):
     indexed(run, kind, KNOWN[MADE.index(made_by)])
     queries = {
         "model": ("points.npy", "--model", "model0.safetensors"),
         "codes": ("0.safetensors",),
         "array": ("0.npy",),
+        "tables": ("points.npy", "--model", "asker.safetensors", "--by", "tables"),
     }[asker]
     known = asker != "array" and made_by != "none"
     refused = known and made_by == "other"
