@@ -5,6 +5,7 @@ import sqlite3
 import numpy as np
 import pytest
 
+import auxhash
 from auxhash import HammingIndex, stores
 
 
@@ -116,6 +117,23 @@ def test_codes_that_say_their_model(pushed, run, model, tmp_path, monkeypatch):
     assert run(*push, "--any-model", "--json")["fingerprint"] == own
     search = ("store", "search", pushed, "features.npy", "--model")
     assert "Note" not in run(*search, model).output
+
+
+def test_queries_of_their_own_know_their_codes(pushed, here, run, model, tmp_path):
+    """A model of queries searches the codes that it was learnt for, and no others."""
+    run("encode", model, "features.npy", "-o", tmp_path / "c.safetensors")
+    np.save(tmp_path / "ids.npy", np.arange(120))
+    push = (tmp_path / "c.safetensors", "--ids", tmp_path / "ids.npy")
+    run("store", "push", pushed, *push)
+    X, own = np.load("features.npy"), auxhash.Model.load(model)
+    for name, made_for in (("own", own.fingerprint), ("other", "0123456789abcdef")):
+        asker = auxhash.QueryTables(12, "linear", n_steps=2, random_state=0)
+        asker.fit(X, np.arange(120), own.encode(X), made_for).save(tmp_path / name)
+    search = ("store", "search", pushed, "features.npy", "--model")
+    assert "Note" not in run(*search, tmp_path / "own").output
+    said = run(*search, tmp_path / "other", code=1).output
+    assert "codes of two models cannot be compared" in said
+    run(*search, tmp_path / "other", "--any-model")
 
 
 def test_encode_again(pushed, here, run, model, tmp_path):
