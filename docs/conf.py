@@ -40,7 +40,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(?!auxhash\.).*"),
     (
         r"py:.*",
-        r"auxhash\..*\.(Run|Graph|FeatureMap|Coded|Class|Address|Computed|Device|Hyperplanes|Position|Shuffled)",
+        r"auxhash\..*\.(Run|Graph|ComparedRows|FeatureMap|Coded|Class|Address|Computed|Device|Hyperplanes|Position|Shuffled)",
     ),
 ]
 
