@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import auxhash
-from auxhash import HammingIndex, NeighborHash, QueryTables
+from auxhash import HammingIndex, NamedIndex, NeighborHash, QueryTables
 from auxhash.learn.querytables import Relevance, checked_relevance
 from auxhash.learn.smooth.similar import Relevant
 
@@ -109,6 +109,8 @@ def test_wrong_arguments_are_refused_before_any_work(documents):
     rows = np.arange(N)
     with pytest.raises(ValueError, match="codes"):
         QueryTables(32).fit(other, rows, index)
+    with pytest.raises(ValueError, match="codes must hold at least one code"):
+        QueryTables(BITS).fit(other, rows, NamedIndex(HammingIndex(BITS)))
     with pytest.raises(ValueError, match="hash_function must be one of network, linear"):
         QueryTables(BITS, "rbf").fit(other, rows, index)
     with pytest.raises(ValueError, match="validation must be from 0 to below 1"):

@@ -107,7 +107,7 @@ class QueryTables(Hasher):
         """
         self._check_parameters()
         queries = check_points(self, Q, least=3)
-        packed = as_packed(getattr(codes, "packed", codes), "codes", int(self.n_bits))
+        packed = _packed(codes, int(self.n_bits))
         made_for = checked("made_for", made_for or getattr(codes, "fingerprint", None))
         relevance = checked_relevance(rows, len(queries), len(packed))
         choosing, preparing, moving = generator(self.random_state).spawn(3)
@@ -159,7 +159,7 @@ class QueryTables(Hasher):
 
     def score(self, Q: ArrayLike, rows: Any, codes: Any, k: int = FIRST) -> float:  # type: ignore[override]
         """Return the share of relevant rows among the first k by tables, the mean over queries."""
-        packed = as_packed(getattr(codes, "packed", codes), "codes", int(self.n_bits))
+        packed = _packed(codes, int(self.n_bits))
         tables = self.tables(Q)
         relevance = checked_relevance(rows, len(tables), len(packed))
         return recall(tables, relevance, np.arange(len(tables)), packed, k)
@@ -245,6 +245,15 @@ def recall(tables: Single, relevance: Relevance, queries: Numbers, packed: Packe
         for i, row in zip(queries.tolist(), hits, strict=True)
     ]
     return float(np.mean(shares))
+
+
+def _packed(codes: Any, n_bits: int) -> Packed:
+    """Return the codes of an index, named or not, or packed codes; there must be some."""
+    index = getattr(codes, "index", codes)  # that of a NamedIndex
+    packed = as_packed(getattr(index, "packed", index), "codes", n_bits)
+    if not len(packed):
+        raise ValueError("codes must hold at least one code, got none")
+    return packed
 
 
 def checked_relevance(rows: Any, n_queries: int, n_codes: int) -> Relevance:
