@@ -265,11 +265,8 @@ def _bound(near: Any, count: int, k: int, bins: Any) -> Any:
 
 
 @kernel
-def _keep(near: Any, where: Any, count: int, k: int, bins: Any) -> Any:
-    """Keep the k nearest, in their order; return how many, and the limit for further codes."""
-    if count < k:
-        return count, len(bins)
-    bound, ties = _bound(near, count, k, bins)
+def move_up(near: Any, where: Any, count: int, bound: Any, ties: int) -> int:
+    """Move what is below the bound, and the first `ties` at it, to the front; return how many."""
     kept = 0
     for i in range(count):
         tie = near[i] == bound
@@ -278,7 +275,16 @@ def _keep(near: Any, where: Any, count: int, k: int, bins: Any) -> Any:
         near[kept] = near[i]
         where[kept] = where[i]
         kept += good
-    return kept, bound
+    return kept
+
+
+@kernel
+def _keep(near: Any, where: Any, count: int, k: int, bins: Any) -> Any:
+    """Keep the k nearest, in their order; return how many, and the limit for further codes."""
+    if count < k:
+        return count, len(bins)
+    bound, ties = _bound(near, count, k, bins)
+    return move_up(near, where, count, bound, ties), bound
 
 
 @kernel

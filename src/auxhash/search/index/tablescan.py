@@ -27,6 +27,7 @@ from auxhash.search.index.scan import (
     Planes,
     Positions,
     append,
+    move_up,
     read_only,
     shares,
 )
@@ -326,15 +327,7 @@ def _keep(near: Any, where: Any, count: int, k: int) -> Any:
     ties = k
     for i in range(count):
         ties -= near[i] < bound
-    kept = 0
-    for i in range(count):
-        tie = near[i] == bound
-        good = near[i] < bound or (tie and ties > 0)
-        ties -= tie
-        near[kept] = near[i]
-        where[kept] = where[i]
-        kept += good
-    return kept, bound
+    return move_up(near, where, count, bound, ties), bound
 
 
 @kernel
