@@ -7,12 +7,14 @@ import faiss
 import numpy as np
 import pytest
 
+import auxhash
 from auxhash.codes import unpack
 from auxhash.experiments.datasets.dataset import Dataset, Points, ground_truth
 from auxhash.learn import baselines
 from auxhash.search.index import rerank
 from benchmarks import __main__ as benchmarks
 from benchmarks import (
+    bits,
     core,
     deep,
     metrics,
@@ -25,6 +27,7 @@ from benchmarks import (
     setting,
     unseen,
 )
+from benchmarks.records import read
 from tests.conftest import SOAK
 
 
@@ -111,6 +114,32 @@ def test_distances_rank_as_faiss(made):
     measured = quantizers.product(made, 12, ranks, 0, part_bits=3)
     assert measured.bytes == 2
     assert measured.shares[-1] == 1
+
+
+def test_bits_go_on_where_they_were_stopped(made, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(bits, "_load", lambda name: made)
+    monkeypatch.setattr("benchmarks.records.TABLES", tmp_path)
+    results = tmp_path / "made.jsonl"
+    options = ["bits", "--data", "siftsmall", "--results", str(results)]
+    options += ["--methods", "signs", "LSH", "RaBitQ", "--bytes"]
+    benchmarks.main([*options, "1"])
+    whole = results.read_text()
+    assert [(one["method"], one["bytes"]) for one in read(results)] == [("signs", 1), ("LSH", 1)]
+    assert "RaBitQ (1 bytes): its factors alone take 8 bytes" in capsys.readouterr().out
+    results.write_text(whole[:-20])  # stopped while it wrote
+    benchmarks.main([*options, "1", "2"])
+    records = read(results)
+    keys = [("signs", 1), ("LSH", 1), ("LSH", 2)]
+    assert [(one["method"], one["bytes"]) for one in records] == keys
+    assert json.loads(whole.splitlines()[0]) == records[0]
+    compared = auxhash.compare(made, "LSH", n_bytes=2, verbose=0)
+    own = {row["distance"]: row["10@10"] for row in compared.rows if row["method"] == "LSH"}
+    assert {by: one["10@10"] for by, one in records[2]["by"].items()} == pytest.approx(
+        own, abs=1e-4
+    )
+    assert records[2]["code bytes"] == 2 * 48
+    benchmarks.main([*options, "1", "--tables"])
+    assert "| 2 | LSH | Hamming |" in (tmp_path / "bits-made.md").read_text()
 
 
 def test_neighbors_go_on_where_they_were_stopped(made, tmp_path, monkeypatch, capsys):
