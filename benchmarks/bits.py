@@ -8,7 +8,7 @@ Data sets are taken from the cache (AUXHASH_DATA, or `auxhash data where`) and f
 not there. Methods learn from all points that are searched, at most 100,000, unless --train says
 fewer. Records stand in a file of JSON lines, docs/results/bits.jsonl, one per data set, method and
 number of bytes: what is there is not measured again, so that a stopped run goes on. `--tables`
-writes docs/tables/bits-DATA.md out of that file, and measures nothing.
+writes docs/tables/bits-cost.md out of that file, and measures nothing.
 """
 
 import argparse
@@ -40,7 +40,7 @@ from auxhash.experiments.datasets import Dataset
 from benchmarks import peers
 from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
 
-FILE = RESULTS / "bits.jsonl"
+FILE, TABLE = RESULTS / "bits.jsonl", "bits-cost.md"
 EUCLIDEAN = ("cifar10-gist", "cifar10-sift", "siftsmall", "sift1m")  # others: cosine
 KEY = ("data", "train", "base", "seed", "method", "bytes")
 OF_METHOD = ("code bytes", "model bytes", "learn s", "encode 1M s")  # the same by any distance
@@ -53,7 +53,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     if small:
         _run_small()
     elif asked.tables:
-        write_tables(tables(read(asked.results)))
+        write_tables({TABLE: tables(read(asked.results))})
     else:
         for name in asked.data:
             measure(_load(name), asked)
@@ -131,14 +131,16 @@ def _load(name: str) -> Dataset:
     return datasets.load(name, **({"n_neighbors": 0} if "n_neighbors" in known_options else {}))
 
 
-def tables(records: Sequence[Record]) -> dict[str, str]:
-    """One table of each data set, by file name."""
-    names = dict.fromkeys(record["data"] for record in records)
-    return {f"bits-{name}.md": table([r for r in records if r["data"] == name]) for name in names}
+def tables(records: Sequence[Record]) -> str:
+    """Markdown: one table per data set, below its protocol."""
+    return "\n".join(
+        _table([record for record in records if record["data"] == name])
+        for name in sorted({record["data"] for record in records})
+    )
 
 
-def table(records: Sequence[Record]) -> str:
-    """Markdown: rows by size, the best first, and the protocol below."""
+def _table(records: Sequence[Record]) -> str:
+    """Rows by size, the best first."""
     head = ["bytes", "method", "by", *MEASURES, "±", "codes", "model", "learn s"]
     ordered = sorted(flat(records), key=lambda r: (r["bytes"], -r[MEASURES[0]], -r[MEASURES[1]]))
     rows = [
@@ -154,12 +156,12 @@ def table(records: Sequence[Record]) -> str:
         for row in ordered
     ]
     one = records[0]
-    note = (
-        f"\n{one['data']}: {one['points']:,} points, {one['base']:,} of them searched for "
+    protocol = (
+        f"**{one['data']}**: {one['points']:,} points, {one['base']:,} of them searched for "
         f"{one['queries']:,} queries, by {one['metric']} distance; methods learn from "
-        f"{one['train']:,}; seed {one['seed']}.\n"
+        f"{one['train']:,}; seed {one['seed']}.\n\n"
     )
-    return markdown(head, rows) + note
+    return protocol + markdown(head, rows)
 
 
 def _line(row: Record) -> str:
@@ -193,6 +195,6 @@ def _run_small() -> None:
         words = ["--bytes", "3", "--methods", "signs", "ITQ", "PQ", "--results", str(results)]
         measure(made, _options(words))
         records = read(results)
-    print(table(records))
+    print(tables(records))
     recall = {row["method"]: row[MEASURES[0]] for row in flat(records)}
     print(f"ratio to ITQ of PQ: {recall['PQ'] / recall['ITQ']:.2f}")

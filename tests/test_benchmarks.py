@@ -139,7 +139,7 @@ def test_bits_go_on_where_they_were_stopped(made, tmp_path, monkeypatch, capsys)
     )
     assert records[2]["code bytes"] == 2 * 48
     benchmarks.main([*options, "1", "--tables"])
-    assert "| 2 | LSH | Hamming |" in (tmp_path / "bits-made.md").read_text()
+    assert "| 2 | LSH | Hamming |" in (tmp_path / "bits-cost.md").read_text()
 
 
 def test_neighbors_go_on_where_they_were_stopped(made, tmp_path, monkeypatch, capsys):

@@ -11,7 +11,7 @@ import pytest
 
 from auxhash.cli import main
 from auxhash.experiments.datasets.fetch import cache
-from benchmarks import setting
+from benchmarks import bits, setting
 from tests import pages
 from tests.conftest import refine_briefly
 from tests.stores.engines import without_sve
@@ -188,11 +188,12 @@ def test_studies_show_their_results():
     """Pictures and tables are those of the records in docs/results."""
     made = script("pictures")
     for name in made["DRAWN"]:
-        if name.startswith(("setting-", "neighbors", "optima", "verdicts")):
+        if name.startswith(("setting-", "neighbors", "bits", "optima", "verdicts")):
             drawn = made["html"](made["DRAWN"][name]())
             assert (DOCS / "pictures" / f"{name}.html").read_text("utf-8") == drawn
     for name, table in setting.tables(setting.read(setting.FILE)).items():
         assert (DOCS / "tables" / name).read_text("utf-8") == table
+    assert (DOCS / "tables" / bits.TABLE).read_text("utf-8") == bits.tables(bits.read(bits.FILE))
 
 
 def test_parts_of_a_formula_may_stand_below_one_another():

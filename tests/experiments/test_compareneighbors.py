@@ -10,7 +10,7 @@ import auxhash
 from auxhash.codes import pack, sign
 from auxhash.compute import deadline
 from auxhash.compute.neighbors import nearest, normalized
-from auxhash.experiments import coders, compareneighbors, datasets
+from auxhash.experiments import coders, compareneighbors, datasets, neighborpage
 from auxhash.learn import baselines
 from auxhash.learn.hasher import Hasher
 from auxhash.mac.hashfunctions.rotation import quantize
@@ -96,7 +96,9 @@ def test_the_bytes_of_models_are_counted(tmp_path):
     columns, rows = found.texts()
     shown = {row[columns.index("method")]: row[columns.index("model")] for row in rows}
     assert (shown["PQ"], shown["own"]) == ("20.5 kB", "-")
-    assert "PQ and OPQ learn 256 centroids per byte, here from 540" in found.protocol["few points"]
+    few = found.protocol["few points"]
+    assert few.startswith("PQ and OPQ: the 256 centroids per byte are learnt from the 540 points")
+    assert "few points" not in auxhash.compare(X, "LSH", n_bytes=2, **QUICK).protocol
 
 
 def test_product_quantisation_ranks_as_faiss_does():
@@ -271,3 +273,13 @@ def test_without_faiss(monkeypatch):
     found = auxhash.compare(X, ["LSH", "PQ", "RaBitQ"], n_bytes=(2, 10), **QUICK)
     left_out = "PQ (2, 10 bytes), RaBitQ (10 bytes): this needs faiss"
     assert left_out in found.protocol["left out"]
+
+
+def test_curves_of_one_method_are_told_apart():
+    row = {"method": "LSH", "bytes": 4, "10@10": 0.5}
+    by = ("outputs", "Hamming", "tables")
+    exact = {**row, "method": "vectors", "distance": "cosine"}
+    drawn = neighborpage.curves([*({**row, "distance": each} for each in by), exact], "10@10")
+    assert [curve.label for curve in drawn] == ["LSH", "LSH, Hamming", "LSH, tables"]
+    assert len({curve.style for curve in drawn}) == 3
+    assert [curve.keyed for curve in drawn] == [True, False, False]

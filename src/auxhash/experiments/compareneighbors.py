@@ -473,9 +473,9 @@ def _protocol(
     learnt = [name for name in CENTROID_METHODS if name in measured]
     if learnt and len(data.train) < FEW_POINTS:
         protocol["few points"] = (
-            f"{' and '.join(learnt)} learn 256 centroids per byte, here from {len(data.train):,} "
-            "points that are searched, too, which raises their figures: count the bytes of the "
-            "model, or measure on more points"
+            f"{' and '.join(learnt)}: the 256 centroids per byte are learnt from the "
+            f"{len(data.train):,} points that are searched, and fit them too well: of points that "
+            "come later less is found"
         )
     if len(data.train) < len(data.base):
         protocol["learnt from a part"] = "codes that are learnt from more points are better"
