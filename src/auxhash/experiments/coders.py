@@ -24,6 +24,7 @@ FIRST_SEED = 1234  # faiss's own, for seed 0
 CENTROIDS = 256  # of a quantiser of one byte, each from one point at least
 OPQ_ITERATIONS = 50  # faiss's own number
 RABITQ_BYTES = 8  # of factors, per vector
+SINGLE = 4  # bytes of a number in single precision
 MAX_POSITIONS = 1000  # of a ranking that faiss makes
 
 
@@ -55,6 +56,10 @@ class Coder(Protocol):
     def encode(self, X: AnyArray) -> Packed: ...
 
     def rankings(self, queries: AnyArray, codes: Packed) -> list[Ranking]: ...
+
+    def model_bytes(self) -> float:
+        """Bytes of what encoding and searching need beside the codes; NaN if it is not known."""
+        ...
 
 
 def rankings_of(hasher: Hashed, queries: AnyArray, codes: Packed) -> list[Ranking]:
@@ -105,6 +110,9 @@ class HasherCoder:
     def rankings(self, queries: AnyArray, codes: Packed) -> list[Ranking]:
         return rankings_of(self.hasher, queries, codes)
 
+    def model_bytes(self) -> float:
+        return runs.model_bytes(self.hasher)
+
 
 class SignBits:
     """One bit per feature: its sign."""
@@ -123,6 +131,9 @@ class SignBits:
 
     def rankings(self, queries: AnyArray, codes: Packed) -> list[Ranking]:
         return rankings_of(self, queries, codes)
+
+    def model_bytes(self) -> float:
+        return 0
 
 
 class PQ:
@@ -176,6 +187,9 @@ class PQ:
             self.quantizer.compute_distance_table(pointer(query), pointer(table))
         return tables
 
+    def model_bytes(self) -> float:
+        return SINGLE * int(self.quantizer.centroids.size())
+
 
 class OPQ(PQ):
     """Product quantisation after a learnt rotation (optimised product quantisation), by faiss."""
@@ -195,6 +209,9 @@ class OPQ(PQ):
         rotated: Single = self.rotation.apply(self._padded(X))
         return rotated
 
+    def model_bytes(self) -> float:
+        return super().model_bytes() + SINGLE * int(self.rotation.A.size())
+
 
 class RaBitQ:
     """RaBitQ by faiss: signs of all features, rotated at random, or of fewer after PCA."""
@@ -212,6 +229,7 @@ class RaBitQ:
         with _faiss_threads():
             self.index = import_faiss().index_factory(n_features, f"{rotation},RaBitQ")
             self.index.train(np.ascontiguousarray(X, np.float32))
+        self.file_bytes = len(import_faiss().serialize_index(self.index))  # while it has no codes
 
     def encode(self, X: AnyArray) -> Packed:
         with _faiss_threads():
@@ -233,6 +251,9 @@ class RaBitQ:
             return ranks.by_positions(search(len(single), MAX_POSITIONS), near)
 
         return [Ranking("own", ranked, search)]
+
+    def model_bytes(self) -> float:
+        return self.file_bytes
 
 
 @contextmanager
