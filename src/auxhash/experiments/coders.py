@@ -143,8 +143,7 @@ class PQ:
         self.n_bytes, self.seed = n_bytes, seed
 
     def fit(self, X: AnyArray) -> None:
-        if len(X) < CENTROIDS:
-            raise ValueError(f"it learns {CENTROIDS} centroids, from {len(X)} points")
+        _check_centroids(X)
         if X.shape[1] < self.n_bytes:
             raise ValueError(f"{X.shape[1]} features have no {self.n_bytes} parts")
         with _faiss_threads():
@@ -213,23 +212,20 @@ class OPQ(PQ):
         return super().model_bytes() + SINGLE * int(self.rotation.A.size())
 
 
-class RaBitQ:
-    """RaBitQ by faiss: signs of all features, rotated at random, or of fewer after PCA."""
+class Searched:
+    """A quantiser whose codes an index of faiss searches."""
+
+    index: Any
+    file_bytes: int
 
     def __init__(self, n_bytes: int, seed: int = 0) -> None:
-        self.n_bytes = n_bytes
+        self.n_bytes, self.seed = n_bytes, seed
 
-    def fit(self, X: AnyArray) -> None:
-        n_features, kept = X.shape[1], 8 * (self.n_bytes - RABITQ_BYTES)
-        if kept <= 0:
-            raise ValueError(f"its factors alone take {RABITQ_BYTES} bytes")
-        if kept > n_features + 7:
-            raise ValueError(f"{n_features} features take {RABITQ_BYTES} bytes and one bit each")
-        rotation = f"RR{n_features}" if kept >= n_features else f"PCAR{kept}"
+    def _learn(self, index: Any, X: AnyArray) -> None:
         with _faiss_threads():
-            self.index = import_faiss().index_factory(n_features, f"{rotation},RaBitQ")
-            self.index.train(np.ascontiguousarray(X, np.float32))
-        self.file_bytes = len(import_faiss().serialize_index(self.index))  # while it has no codes
+            index.train(np.ascontiguousarray(X, np.float32))
+        self.index = index
+        self.file_bytes = len(import_faiss().serialize_index(index))  # while it has no codes
 
     def encode(self, X: AnyArray) -> Packed:
         with _faiss_threads():
@@ -238,9 +234,9 @@ class RaBitQ:
 
     def rankings(self, queries: AnyArray, codes: Packed) -> list[Ranking]:
         single = np.ascontiguousarray(queries, np.float32)
-        signs = import_faiss().downcast_index(self.index.index)  # behind the rotation
-        signs.reset()
-        signs.add_sa_codes(codes)
+        holding = import_faiss().downcast_index(getattr(self.index, "index", self.index))
+        holding.reset()
+        holding.add_sa_codes(codes)
 
         def search(n: int, k: int) -> Numbers:
             with _faiss_threads():
@@ -254,6 +250,50 @@ class RaBitQ:
 
     def model_bytes(self) -> float:
         return self.file_bytes
+
+
+class RaBitQ(Searched):
+    """RaBitQ by faiss: signs of all features, rotated at random, or of fewer after PCA."""
+
+    def fit(self, X: AnyArray) -> None:
+        n_features, kept = X.shape[1], 8 * (self.n_bytes - RABITQ_BYTES)
+        if kept <= 0:
+            raise ValueError(f"its factors alone take {RABITQ_BYTES} bytes")
+        if kept > n_features + 7:
+            raise ValueError(f"{n_features} features take {RABITQ_BYTES} bytes and one bit each")
+        rotation = f"RR{n_features}" if kept >= n_features else f"PCAR{kept}"
+        self._learn(import_faiss().index_factory(n_features, f"{rotation},RaBitQ"), X)
+
+
+class RQ(Searched):
+    """Residual quantisation by faiss, with a beam of 5, its own number.
+
+    Codes are decoded in the search: no norms are kept beside them, as faster search would need.
+    """
+
+    def fit(self, X: AnyArray) -> None:
+        _check_centroids(X)
+        index = import_faiss().IndexResidualQuantizer(X.shape[1], self.n_bytes, 8)
+        index.rq.cp.seed = FIRST_SEED + self.seed
+        self._learn(index, X)
+
+
+class LSQ(Searched):
+    """Local search quantisation (LSQ++) by faiss, with its own 25 rounds and 16 tries per code.
+
+    Codes are decoded in the search, as those of `RQ` are.
+    """
+
+    def fit(self, X: AnyArray) -> None:
+        _check_centroids(X)
+        index = import_faiss().IndexLocalSearchQuantizer(X.shape[1], self.n_bytes, 8)
+        index.lsq.random_seed = FIRST_SEED + self.seed
+        self._learn(index, X)
+
+
+def _check_centroids(X: AnyArray) -> None:
+    if len(X) < CENTROIDS:
+        raise ValueError(f"it learns {CENTROIDS} centroids, from {len(X)} points")
 
 
 @contextmanager

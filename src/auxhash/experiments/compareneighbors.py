@@ -61,8 +61,10 @@ QUANTIZERS: dict[str, Callable[[int, int], Coder]] = {  # of a number of bytes a
     "PQ": coders.PQ,
     "RaBitQ": coders.RaBitQ,
     "OPQ": coders.OPQ,
+    "RQ": coders.RQ,  # these two by name: they take long
+    "LSQ": coders.LSQ,
 }
-CENTROID_METHODS = ("PQ", "OPQ")
+CENTROID_METHODS = ("PQ", "OPQ", "RQ", "LSQ")
 FEW_POINTS = 39 * coders.CENTROIDS  # to learn centroids from; faiss warns of fewer
 # From cheap to expensive, so that a time limit leaves out as few as it can.
 DEFAULT_METHODS = (SIGNS, "ITQ", "PQ", "RaBitQ", LINEAR, "OPQ", NETWORK)
