@@ -55,6 +55,13 @@ def test_a_model_and_a_store(opened, model, url):
     assert stores.open(url).n_bits == BITS
 
 
+def test_a_new_store_of_codes(opened, url):
+    for _ in range(2):
+        assert run("--store", url, "--bits", 40).exit_code == 0
+        assert (opened["info"]["n_bits"], opened["info"]["n_features"]) == (40, None)
+    assert "n_bits must be 40" in refused("--store", url, "--bits", 8)
+
+
 def test_a_store_of_another_model(opened, model, url, tmp_path):
     """It is refused in one line, unless its model is there too, or one knows better."""
     X = np.random.default_rng(0).normal(size=(200, 6))
@@ -142,7 +149,12 @@ def test_a_token_for_other_addresses(opened, url, tmp_path):
 
 def test_what_is_refused(url, model, tmp_path):
     assert "--model needs the --store" in refused("--model", model, code=2)
-    assert "holds no store; give n_bits" in refused("--store", url)
+    told = refused("--store", url)
+    assert told == f"Error: {url} holds no store: --model or --bits would make one"
+    assert "--bits is for a --store without --model" in refused(
+        "--store", url, "--model", model, "--bits", 8, code=2
+    )
+    assert "--bits is for a --store" in refused("--bits", 8, code=2)
     stores.open(url, 8).close()
     told = refused("--store", url, "--model", model)
     assert told.startswith(f"Error: n_bits must be 8, as of the codes in {url}; got {BITS}")

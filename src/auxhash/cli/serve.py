@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 
 TOKEN_NAME = "AUXHASH_TOKEN"
 SHORTEST = 16  # characters of a token
-REQUIRED_MODULES = ("fastapi", "uvicorn", "prometheus_client", "PIL")
+REQUIRED_MODULES = ("fastapi", "fastapi_offline", "uvicorn", "prometheus_client", "PIL")
 
 
 @click.command()
 @click.option("--model", metavar="FILE", help="The model that encodes vectors and images.")
 @click.option("--store", metavar="URL", help="The store of codes; made if it is not there.")
+@click.option(
+    "--bits", type=click.IntRange(1), help="Bits of the codes in a new STORE without --model."
+)
 @click.option(
     "--old-model",
     metavar="FILE",
@@ -56,6 +59,7 @@ REQUIRED_MODULES = ("fastapi", "uvicorn", "prometheus_client", "PIL")
 def serve(
     model: str | None,
     store: str | None,
+    bits: int | None,
     old_model: str | None,
     host: str,
     port: int,
@@ -72,20 +76,23 @@ def serve(
     """Serve a MODEL and a STORE over HTTP: upsert, delete, query, and a page to try them.
 
     Without --model and --store, handwritten digits are learnt once and served. With --store alone,
-    there are only codes. It listens to this machine; any other --host demands a token. The OpenAPI
-    document is at /openapi.json. Ctrl-C finishes what was accepted, and stops. Needs
+    there are only codes. It listens to this machine; any other --host demands a token. /docs
+    shows and tries all requests. Ctrl-C finishes what was accepted, and stops. Needs
     auxhash[serve].
 
     \b
     Examples:
       auxhash serve
       auxhash serve --model model.safetensors --store sqlite:///items.db --port 0
+      auxhash serve --store sqlite:///codes.db --bits 64
     """
     _check_installed()
     from auxhash.serve import app, server
 
     if model is not None and store is None:
         raise click.UsageError("--model needs the --store of its codes")
+    if bits is not None and (store is None or model is not None):
+        raise click.UsageError("--bits is for a --store without --model, which says how many")
     if old_model is not None and model is None:
         raise click.UsageError("--old-model is the one before --model: give both")
     most = _limits(limits)
@@ -104,8 +111,13 @@ def serve(
 
             return digits.service(most, jobs)
         from auxhash.serve import start
+        from auxhash.stores import NoStoreError
 
-        return start.service(store, model, most, jobs, own, old_model, any_model)
+        try:
+            return start.service(store, model, most, jobs, own, old_model, any_model, bits)
+        except NoStoreError as error:
+            reason = str(error).partition(";")[0]
+            raise ValueError(f"{reason}: --model or --bits would make one") from error
 
     application, work = app.make(opened, most, token, page)
     with server.listen(host, port) as at:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Annotated, Any
 
@@ -12,10 +13,10 @@ from pydantic.json_schema import models_json_schema
 from auxhash.serve import counters, schemas
 from auxhash.serve.limits import Limits
 from auxhash.serve.parsing import Body, parse
-from auxhash.serve.refused import unavailable
+from auxhash.serve.refused import RefusedError
 from auxhash.serve.schemas import json_id
 from auxhash.serve.service import Service
-from auxhash.serve.work import Work
+from auxhash.serve.work import Probe, Work
 
 REASONS = {
     400: "The request is no JSON.",
@@ -67,6 +68,8 @@ def router(
 ) -> APIRouter:
     """Return all paths of the API, without the page's."""
     routes = APIRouter()
+    answers = Probe(work, lambda service: service.store.fingerprint)  # cheap in every engine
+    n_points = Probe(work, lambda service: service.store.count())
 
     async def respond(job: Callable[[Service], Any]) -> Response:
         """Run a job and return its result as JSON, which is written in the job's thread."""
@@ -129,6 +132,17 @@ def router(
         """
         return await respond_to_body(known.queries, request, Service.query)
 
+    @routes.post(
+        "/encode",
+        response_model=schemas.Encoded,
+        responses=errors(400, 422),
+        tags=["codes"],
+        openapi_extra=body(known.encode),
+    )
+    async def encode(request: Request) -> Response:
+        """Codes of vectors or images, by the model of the codes in the store."""
+        return await respond_to_body(known.encode, request, Service.encode)
+
     @routes.get("/points/count", response_model=schemas.Count, responses=errors(), tags=["points"])
     async def count() -> Response:
         """Number of points in the store."""
@@ -156,9 +170,8 @@ def router(
 
     @routes.get("/readyz", response_model=schemas.Health, responses=errors(), tags=["service"])
     async def readyz() -> schemas.Health:
-        """Readiness: 200 once the store is open, else 503."""
-        if not work.ready:
-            raise unavailable("the service is starting")
+        """Readiness: 200 while the store is open and answers, else 503; it needs no token."""
+        await answers.result()
         return schemas.Health(status="ready")
 
     @routes.get(
@@ -168,8 +181,10 @@ def router(
         tags=["service"],
     )
     async def metrics() -> Response:
-        """Counters, in the text format of Prometheus."""
-        points = await work.do(lambda service: service.store.count()) if work.ready else None
+        """Counters, in the text format of Prometheus; they need no token."""
+        points = None
+        with suppress(RefusedError):
+            points = await n_points.result()
         return Response(counted.text(points), media_type=counters.CONTENT_TYPE)
 
     return routes

@@ -77,6 +77,14 @@ FilterValue = (
 )
 
 
+def _shown(*examples: dict[str, Any]) -> ConfigDict:
+    """Return the configuration of a model with examples in the OpenAPI document.
+
+    They hold no None, which FastAPI leaves out.
+    """
+    return ConfigDict(json_schema_extra={"examples": list(examples)})
+
+
 class Strict(BaseModel):
     """A request, or part of one: fields that it does not have are refused."""
 
@@ -94,17 +102,20 @@ class Strict(BaseModel):
 
 
 class GivenPoint(Strict):
-    """A point to be put in: a vector, which the model encodes, or a code, or both."""
+    """A point to be put in: a vector or an image, which the model encodes, a code, or both."""
 
     id: Id
     vector: Vector | None = None
+    image: ImageFile | None = None
     code: Code | None = None
     payload: dict[str, Any] | None = None
 
     @model_validator(mode="after")
     def _vector_or_code(self) -> "GivenPoint":
-        if self.vector is None and self.code is None:
-            raise ValueError("a point needs a vector or a code")
+        if self.vector is None and self.image is None and self.code is None:
+            raise ValueError("a point needs a vector, an image or a code")
+        if self.vector is not None and self.image is not None:
+            raise ValueError("a point has either a vector or an image")
         return self
 
 
@@ -112,28 +123,47 @@ class Upsert(Strict):
     points: list[GivenPoint]
     fingerprint: Fingerprint | None = None
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"points": [{"id": 7, "code": "ff00ff00", "payload": {"digit": 3}}]}]
-        },
-    )
+    model_config = _shown({"points": [{"id": 7, "code": "ff00ff00", "payload": {"year": 2016}}]})
 
 
 class Upserted(BaseModel):
     upserted: Annotated[int, Field(ge=0)]
 
+    model_config = _shown({"upserted": 1})
+
 
 class Delete(Strict):
     ids: list[Id]
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"ids": [7, "9223372036854775807"]}]}
-    )
+    model_config = _shown({"ids": [7, "9223372036854775807"]})
 
 
 class Deleted(BaseModel):
     deleted: Annotated[int, Field(ge=0, description="How many of them were there.")]
+
+    model_config = _shown({"deleted": 1})
+
+
+class Encode(Strict):
+    """Vectors or images, whose codes are wanted."""
+
+    vectors: list[Vector] | None = None
+    images: list[ImageFile] | None = None
+
+    model_config = _shown({"vectors": [[0.5, -1.0, 2.0]]})
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "Encode":
+        if (self.vectors is None) == (self.images is None):
+            raise ValueError("give either vectors or images")
+        return self
+
+
+class Encoded(BaseModel):
+    codes: list[str]
+    fingerprint: Annotated[str, Field(description="Of the model that made them.")]
+
+    model_config = _shown({"codes": ["ff00ff00"], "fingerprint": "0123456789abcdef"})
 
 
 class Filter(Strict):
@@ -177,14 +207,9 @@ class Queries(Strict):
     with_payload: Annotated[bool, Field(strict=True)] = False
     fingerprint: Fingerprint | None = None
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {"codes": ["ff00ff00"], "k": 3, "with_payload": True},
-                {"ids": [7], "radius": 4, "filter": {"field": "digit", "value": 3}},
-            ]
-        },
+    model_config = _shown(
+        {"codes": ["ff00ff00"], "k": 3, "with_payload": True},
+        {"ids": [7], "radius": 4, "filter": {"field": "year", "value": 2016}},
     )
 
     @model_validator(mode="after")
@@ -209,6 +234,7 @@ class Requests:
 
     upsert: type[Upsert]
     delete: type[Delete]
+    encode: type[Encode]
     queries: type[Queries]
 
 
@@ -223,18 +249,21 @@ def requests(limits: Limits) -> Requests:
         values=(_list_of(FilterValue, batch) | None, None),
     )
     ordered = "Candidates by code, ordered by their vectors."
+    vectors = (_list_of(Vector, batch) | None, None)
+    images = (_list_of(ImageFile, min(batch, limits.images)) | None, None)
+    encode = _limited(Encode, vectors=vectors, images=images)
     queries = _limited(
         Queries,
-        vectors=(_list_of(Vector, batch) | None, None),
+        vectors=vectors,
         codes=(_list_of(Code, batch) | None, None),
-        images=(_list_of(ImageFile, min(batch, limits.images)) | None, None),
+        images=images,
         ids=(_list_of(Id, batch, description="Points that are there.") | None, None),
         k=(_up_to(limits.k, "10, without a radius.") | None, None),
         limit=(_up_to(limits.k, "Of neighbours within the radius.") | None, None),
         rerank=(_up_to(limits.candidates, ordered) | None, None),
         filter=(chosen | None, None),
     )
-    return Requests(upsert, delete, queries)
+    return Requests(upsert, delete, encode, queries)
 
 
 def _limited(model: Any, **fields: Any) -> Any:
@@ -265,6 +294,21 @@ class Answer(BaseModel):
     by: Annotated[str, Field(description="The distance: hamming, euclidean or cosine.")]
     results: Annotated[list[Hits], Field(description="One per query, nearest first, ties by id.")]
 
+    model_config = _shown(
+        {
+            "by": "hamming",
+            "results": [
+                {
+                    "hits": [
+                        {"id": 7, "distance": 0, "payload": {"year": 2016}},
+                        {"id": 12, "distance": 3, "payload": {"year": 1998}},
+                    ],
+                    "cut": False,
+                }
+            ],
+        }
+    )
+
 
 class TakenPoint(BaseModel):
     id: JsonId
@@ -272,9 +316,15 @@ class TakenPoint(BaseModel):
     vector: list[float] | None
     payload: dict[str, Any] | None
 
+    model_config = _shown(
+        {"id": 7, "code": "ff00ff00", "vector": [0.5, -1.0, 2.0], "payload": {"year": 2016}}
+    )
+
 
 class Count(BaseModel):
     count: Annotated[int, Field(ge=0)]
+
+    model_config = _shown({"count": 200000})
 
 
 class Info(BaseModel):
@@ -292,13 +342,32 @@ class Info(BaseModel):
         dict[str, Any] | None,
         Field(description="Method, points and digest of the data of the model in use, if known."),
     ]
-    images: Annotated[bool, Field(description="Whether queries may be images.")]
+    images: Annotated[bool, Field(description="Whether points and queries may be images.")]
     keeps_points: Annotated[bool, Field(description="Whether vectors and payloads are kept.")]
     limits: dict[str, int]
+
+    model_config = _shown(
+        {
+            "name": "auxhash",
+            "version": "0.1.0",
+            "store": "sqlite",
+            "points": 200000,
+            "n_bits": 32,
+            "n_features": 384,
+            "model": "0123456789abcdef",
+            "made_by": "0123456789abcdef",
+            "learnt": {"method": "NeighborHash", "points": 100000},
+            "images": False,
+            "keeps_points": True,
+            "limits": {"batch": 1000, "k": 1000},
+        }
+    )
 
 
 class Health(BaseModel):
     status: str
+
+    model_config = _shown({"status": "ready"})
 
 
 class Trouble(BaseModel):
@@ -306,3 +375,5 @@ class Trouble(BaseModel):
 
     error: str
     id: Annotated[str | None, Field(description="Of a fault, in the service's log.")] = None
+
+    model_config = _shown({"error": "k: Input should be less than or equal to 1000"})

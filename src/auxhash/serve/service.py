@@ -19,7 +19,7 @@ from auxhash.search.index.state import first_twice
 from auxhash.serve.hits import Neighbours, Pairs, Payloads, to_json
 from auxhash.serve.limits import Limits
 from auxhash.serve.refused import RefusedError, invalid, unavailable
-from auxhash.serve.schemas import Filter, GivenPoint, Queries
+from auxhash.serve.schemas import Encode, Filter, GivenPoint, Queries
 from auxhash.stores import Having, Point, ReencodingError, Store
 from auxhash.stores.store import Among
 
@@ -120,6 +120,7 @@ class Service:
 
         `fingerprint` is of the model that made their codes; without, it is the store's.
         """
+        points = self._with_vectors(points)
         ids = np.array([point.id for point in points], np.int64)
         twice = first_twice(ids)
         if twice is not None:
@@ -155,6 +156,18 @@ class Service:
         if name not in points:
             raise RefusedError(404, f"there is no point {name}")
         return points[name]
+
+    def encode(self, asked: Encode) -> dict[str, Any]:
+        """Return the codes of vectors or images, and the fingerprint of their model."""
+        encoder = self._encoder_of(self.store.fingerprint)
+        if encoder is None:
+            raise invalid("the service has no model that encodes")
+        if asked.images is not None:
+            X = self._vectors_of_images(asked.images)
+        else:
+            X = self._matrix("vectors", asked.vectors or [], encoder)
+        codes = [bytes(code).hex() for code in encoder.encode(X)]
+        return {"codes": codes, "fingerprint": encoder.fingerprint}
 
     def query(self, asked: Queries) -> bytes:
         """Return the neighbours of each query, as JSON."""
@@ -305,15 +318,31 @@ class Service:
             return self._queries_of_points(asked.ids, vectors=asked.rerank is not None)
         encoder = self._encoder_of(made_by)
         if asked.images is not None:
-            if self._pictures is None or encoder is None:
-                raise invalid("images cannot be queries: the model was not learnt from pictures")
-            X = self._pictures.vectors(asked.images, self.limits)
+            X = self._vectors_of_images(asked.images)
         else:
             assert asked.vectors is not None
             X = self._matrix("vectors", asked.vectors, encoder)
         if encoder is None:
             raise invalid("vectors cannot be queries: the service has no model; give codes")
         return QueryCodes(encoder.encode(X), X)
+
+    def _vectors_of_images(self, images: Sequence[str]) -> Array:
+        if self._pictures is None:
+            raise invalid("images cannot be encoded: the model was not learnt from pictures")
+        if len(images) > self.limits.images:
+            raise invalid(f"a request has at most {self.limits.images} images, got {len(images)}")
+        return self._pictures.vectors(images, self.limits)
+
+    def _with_vectors(self, points: Sequence[GivenPoint]) -> Sequence[GivenPoint]:
+        """Return the points with the vectors of their images."""
+        images = [point.image for point in points if point.image is not None]
+        if not images:
+            return points
+        vectors = iter(self._vectors_of_images(images).tolist())
+        return [
+            point if point.image is None else point.model_copy(update={"vector": next(vectors)})
+            for point in points
+        ]
 
     def _queries_of_points(self, ids: Sequence[int], vectors: bool) -> QueryCodes:
         max_values = self.limits.values
