@@ -25,6 +25,7 @@ REQUIRED_MODULES = ("fastapi", "fastapi_offline", "uvicorn", "prometheus_client"
 
 
 @click.command()
+@click.argument("folder", required=False)
 @click.option("--model", metavar="FILE", help="The model that encodes vectors and images.")
 @click.option("--store", metavar="URL", help="The store of codes; made if it is not there.")
 @click.option(
@@ -57,6 +58,7 @@ REQUIRED_MODULES = ("fastapi", "fastapi_offline", "uvicorn", "prometheus_client"
 @jobs_option
 @json_option
 def serve(
+    folder: str | None,
     model: str | None,
     store: str | None,
     bits: int | None,
@@ -73,10 +75,10 @@ def serve(
     as_json: bool,
     **limits: Any,
 ) -> None:
-    """Serve a MODEL and a STORE over HTTP: upsert, delete, query, and a page to try them.
+    """Serve a FOLDER of `auxhash build`, or a MODEL and a STORE, over HTTP, with a page.
 
-    Without --model and --store, handwritten digits are learnt once and served. With --store alone,
-    there are only codes. It listens to this machine; any other --host demands a token. /docs
+    Without any of them, handwritten digits are learnt once and served. With --store alone, there
+    are only codes. It listens to this machine; any other --host demands a token. /docs
     shows and tries all requests. Ctrl-C finishes what was accepted, and stops. Needs
     auxhash[serve].
 
@@ -84,11 +86,17 @@ def serve(
     Examples:
       auxhash serve
       auxhash serve --model model.safetensors --store sqlite:///items.db --port 0
-      auxhash serve --store sqlite:///codes.db --bits 64
+      auxhash serve --store sqlite:///new.db --bits 64
     """
     _check_installed()
     from auxhash.serve import app, server
 
+    if folder is not None:
+        if model is not None or store is not None:
+            raise click.UsageError("FOLDER has a model and a store: leave out --model and --store")
+        from auxhash.cli.build import served_files
+
+        model, store = served_files(folder)
     if model is not None and store is None:
         raise click.UsageError("--model needs the --store of its codes")
     if bits is not None and (store is None or model is not None):

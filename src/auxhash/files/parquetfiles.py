@@ -70,7 +70,7 @@ class Parquet:
     def __len__(self) -> int:
         return int(self._file.metadata.num_rows)
 
-    def chosen(self, label: str, id_column: str = report.IDS) -> Chosen:
+    def chosen(self, label: str, id_column: report.IdColumns = report.IDS) -> Chosen:
         """Choose the columns of features."""
         return choose(self.schema, self.path, label, id_column)
 
@@ -108,7 +108,9 @@ class Parquet:
                 yield X
 
 
-def choose(schema: Any, path: Path | str, label: str, id_column: str = report.IDS) -> Chosen:
+def choose(
+    schema: Any, path: Path | str, label: str, id_column: report.IdColumns = report.IDS
+) -> Chosen:
     """The columns of features: the one of lists of numbers, or else all columns of numbers.
 
     Columns of ids, and the index of a pandas frame, are passed over; so are text and dates. If
