@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from auxhash import stores
 from auxhash.cli import main
+from auxhash.compute.extras import install
 from auxhash.experiments.datasets import digits
 from auxhash.learn import baselines
 from tests.serve.conftest import BITS
@@ -195,7 +196,7 @@ def test_pictures_of_a_model(opened, tmp_path, url, monkeypatch):
 
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    assert refused() == "Error: serve needs uvicorn: pip install 'auxhash[serve]'"
+    assert refused() == f"Error: serve needs uvicorn: {install('serve')}"
 
 
 @pytest.mark.parametrize(

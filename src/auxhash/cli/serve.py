@@ -13,6 +13,7 @@ from auxhash.cli.output import (
     own_feature_option,
     show,
 )
+from auxhash.compute.extras import install
 
 if TYPE_CHECKING:
     from auxhash.experiments.demonstration.show import Show
@@ -175,7 +176,7 @@ def _token(path: str | None) -> str | None:
 def _check_installed() -> None:
     missing = [name for name in REQUIRED_MODULES if not _is_installed(name)]
     if missing:
-        raise ImportError(f"serve needs {missing[0]}: pip install 'auxhash[serve]'")
+        raise ImportError(f"serve needs {missing[0]}: {install('serve')}")
 
 
 def _is_installed(name: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from auxhash.compute.arrays import AnyArray
+from auxhash.compute.extras import install
 from auxhash.files import report
 
 INDEX = "__index_level_"  # pandas' name for row numbers without one
@@ -57,8 +58,7 @@ class Parquet:
         try:
             from pyarrow import parquet
         except ImportError as error:
-            why = "reading .parquet needs pyarrow: pip install 'auxhash[data]'"
-            raise ImportError(why) from error
+            raise ImportError(f"reading .parquet needs pyarrow: {install('data')}") from error
         self.path = path
         with arrow_errors(path):
             self._file = parquet.ParquetFile(path, **STREAMED)
