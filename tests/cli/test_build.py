@@ -69,6 +69,25 @@ def test_columns_of_payloads_are_no_features(here, run):
     assert hasher.feature_names_in_.tolist() == [f"pixel{i}" for i in range(64)]
 
 
+def test_text_ids(docs, here, model, run):
+    table = parquet.read_table("docs.parquet")
+    names = [f"doc-{i:03}" for i in range(len(docs))]
+    parquet.write_table(table.append_column("key", arrow.array(names)), "named.parquet")
+    run("build", "named.parquet", "--id", "key", "--model", model, "-o", "out")
+    assert list(content("out")) == names
+
+
+def test_pictures_are_called_by_their_names(here, run):
+    told = run("build", "photos", "-o", "out", "--bits", 8, "--jobs", 1, "--vectors", "--json")
+    assert (told["points"], told["fit"]["features"]) == (24, 320)
+    points, hasher = content("out"), encoder.load("out/model.safetensors")
+    assert {"across/01.png", "down/00.jpg"} <= set(points)
+    assert len(points["across/01.png"].vector) == 320
+    assert hasher.image_feature.startswith("gist:")
+    command = ("build", "photos", "--payload", "title", "-o", "titled")
+    assert "photos is a folder, and a file is needed" in run(*command, code=1).output
+
+
 def test_row_numbers_without_ids(here, model, run):
     run("build", "features.npy", "--model", model, "-o", "new/out")
     assert sorted(content("new/out")) == list(range(120))

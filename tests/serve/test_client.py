@@ -52,6 +52,18 @@ def test_points_and_queries(url, model, hasher):
         assert client.count() == 10
 
 
+def test_text_ids(url):
+    """They stay text, even where they look like large numbers."""
+    names = ["9007199254740993", "a/b c", "7", "\u00e9?#"]
+    with serving("--store", url, "--bits", 16) as (at, _):
+        client = Client(at)
+        assert client.put([{"id": name, "code": "ff00"} for name in names]) == 4
+        [near] = client.search(codes=["ff00"])
+        assert [hit.id for hit in near.hits] == sorted(names)
+        assert [client.point(name)["id"] for name in names] == names
+        assert client.delete(names[:3]) == 3
+
+
 def test_a_large_put_is_cut_by_bytes(url, model):
     X = np.random.default_rng(2).normal(size=(400, FEATURES))
     with serving("--store", url, "--model", model, "--body", 20_000) as (at, _):

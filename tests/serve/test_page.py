@@ -542,6 +542,10 @@ def test_points_of_ones_own(opened, viewport):
         page.keyboard.press("Enter")
         page.wait_for_selector("#trouble:not([hidden])")
         assert page.locator("#trouble").inner_text() == "there is no point 404"
+        page.locator("#own-id").fill("doc 7/b")
+        with page.expect_response("**/points/query"):
+            page.keyboard.press("Enter")
+        assert asked[-1]["ids"] == ["doc 7/b"]
         page.locator('input[name="own"][value="vector"]').check(force=True)
         page.locator("#own-vector").fill("1, 2")
         page.get_by_role("button", name="Search").click()

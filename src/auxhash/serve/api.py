@@ -17,6 +17,7 @@ from auxhash.serve.refused import RefusedError
 from auxhash.serve.schemas import json_id
 from auxhash.serve.service import Service
 from auxhash.serve.work import Probe, Work
+from auxhash.stores.ids import Id
 
 REASONS = {
     400: "The request is no JSON.",
@@ -149,12 +150,12 @@ def router(
         return await respond(lambda service: {"count": service.store.count()})
 
     @routes.get(
-        "/points/{id}",
+        "/points/{id:path}",
         response_model=schemas.TakenPoint,
         responses=errors(404, 422),
         tags=["points"],
     )
-    async def point(name: Annotated[schemas.Id, Path(alias="id")]) -> Response:
+    async def point(name: Annotated[schemas.RequestId, Path(alias="id")]) -> Response:
         """One point, with its code, vector and payload."""
         return await respond(lambda service: _point(service, name))
 
@@ -197,8 +198,8 @@ def _json(content: Any) -> bytes:
     return json.dumps(content, allow_nan=False).encode()
 
 
-def _point(service: Service, name: int) -> dict[str, Any]:
-    point = service.point(name)
+def _point(service: Service, name: Id) -> dict[str, Any]:
+    name, point = service.point(name)
     return {
         "id": json_id(name),
         "code": bytes(point.code).hex(),

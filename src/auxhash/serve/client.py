@@ -12,6 +12,7 @@ are packed bytes or hexadecimal text. Every error is a `ServiceError`.
 
 import base64
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,6 +37,7 @@ __all__ = [
 
 PointId = int | str
 Image = bytes | str | PathLike[str]
+LARGE = re.compile("[0-9]{16,19}")  # an id that may be a number which JavaScript would round
 SHARE = 0.9  # of the bytes that a request may have: the rest is for what is around the points
 
 
@@ -175,7 +177,10 @@ class Client:
         }
         content = {name: value for name, value in asked.items() if value is not None}
         answer = self._ask("POST", "/points/query", _json(content))
-        return [_result(each, answer["by"]) for each in answer["results"]]
+        names = {hit["id"] for result in answer["results"] for hit in result["hits"]}
+        large = {name for name in names if isinstance(name, str) and LARGE.fullmatch(name)}
+        numbers = large if large and self.info()["ids"] == "number" else set()
+        return [_result(each, answer["by"], numbers) for each in answer["results"]]
 
     def _parts(self, items: Iterable[tuple[Any, bool]]) -> Iterator[bytes]:
         """Cut items, some with an image, into lists in JSON that the service takes at once."""
@@ -270,11 +275,10 @@ def _hexadecimal(code: Any) -> str:
     return code if isinstance(code, str) else bytes(code).hex()
 
 
-def _result(result: Mapping[str, Any], by: str) -> QueryResult:
-    hits = (Match(_id(hit["id"]), hit["distance"], hit.get("payload")) for hit in result["hits"])
+def _result(result: Mapping[str, Any], by: str, numbers: set[str]) -> QueryResult:
+    """Return the result of a query; `numbers` are the ids that are numbers, and came as text."""
+    hits = []
+    for hit in result["hits"]:
+        name = int(hit["id"]) if hit["id"] in numbers else hit["id"]
+        hits.append(Match(name, hit["distance"], hit.get("payload")))
     return QueryResult(tuple(hits), by, result["cut"])
-
-
-def _id(name: PointId) -> PointId:
-    """Return an id as it was put in: large numbers travel as text."""
-    return int(name) if isinstance(name, str) and name.isdecimal() else name

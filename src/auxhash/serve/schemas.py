@@ -1,7 +1,7 @@
 """Schemas of requests and responses, as JSON.
 
-Ids are whole numbers from 0 to 2^63 - 1. JavaScript rounds those above 2^53 - 1, so that responses
-have these as text; requests may have any as text.
+Ids are whole numbers from 0 to 2^63 - 1, or text; those of one store are of one kind. JavaScript
+rounds numbers above 2^53 - 1, so that responses have these as text; requests may have any as text.
 
 Lists of requests stop at their first error: a million wrong numbers are one error, not a million.
 """
@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
+    PlainValidator,
     StringConstraints,
     WithJsonSchema,
     create_model,
@@ -23,38 +23,40 @@ from pydantic import (
 from auxhash.compute.checks import LARGEST_ID
 from auxhash.compute.fingerprint import DIGITS
 from auxhash.serve.limits import Limits
+from auxhash.stores.ids import MAX_BYTES, Id
 from auxhash.stores.points import MAX_TEXT
 
 MAX_EXACT = 2**53 - 1  # whole numbers up to it are exact in JavaScript
 LARGEST_NUMBER = 1e100  # of a vector; squares stay finite
 
 
-def _from_digits(value: object) -> object:
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 19:
-        return int(value)
-    return value
+def _id(value: object) -> Id:
+    """Check an id as far as it can be done without the store."""
+    if (type(value) is int and 0 <= value <= LARGEST_ID) or (isinstance(value, str) and value):
+        return value
+    raise ValueError("an id must be a whole number from 0 to 2^63 - 1, or text that is not empty")
 
 
-def json_id(name: int) -> int | str:
+def json_id(name: Id) -> Id:
     """Return an id as responses have it: text, where JavaScript would round the number."""
-    return name if name <= MAX_EXACT else str(name)
+    return str(name) if isinstance(name, int) and name > MAX_EXACT else name
 
 
-Id = Annotated[
-    int,
-    BeforeValidator(_from_digits),
-    Field(strict=True, ge=0, le=LARGEST_ID),
+RequestId = Annotated[
+    int | str,
+    PlainValidator(_id),
     WithJsonSchema(
         {
             "anyOf": [
                 {"type": "integer", "minimum": 0, "maximum": LARGEST_ID},
-                {"type": "string", "pattern": "^[0-9]{1,19}$"},
+                {"type": "string", "minLength": 1, "maxLength": MAX_BYTES},
             ],
-            "description": "From 0 to 2^63 - 1; above 2^53 - 1 best as text.",
+            "description": "A number from 0 to 2^63 - 1, above 2^53 - 1 best as text; or text, of "
+            f"at most {MAX_BYTES} bytes. The first points decide for all.",
         }
     ),
 ]
-JsonId = Annotated[int, Field(ge=0, le=MAX_EXACT)] | Annotated[str, Field(pattern="^[0-9]{16,19}$")]
+JsonId = Annotated[int, Field(ge=0, le=MAX_EXACT)] | Annotated[str, Field(min_length=1)]
 Number = Annotated[
     float, Field(strict=True, allow_inf_nan=False, ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)
 ]
@@ -104,7 +106,7 @@ class Strict(BaseModel):
 class GivenPoint(Strict):
     """A point to be put in: a vector or an image, which the model encodes, a code, or both."""
 
-    id: Id
+    id: RequestId
     vector: Vector | None = None
     image: ImageFile | None = None
     code: Code | None = None
@@ -133,7 +135,7 @@ class Upserted(BaseModel):
 
 
 class Delete(Strict):
-    ids: list[Id]
+    ids: list[RequestId]
 
     model_config = _shown({"ids": [7, "9223372036854775807"]})
 
@@ -169,7 +171,7 @@ class Encoded(BaseModel):
 class Filter(Strict):
     """Points that a query looks at: by ids, or by a field of their payloads."""
 
-    ids: list[Id] | None = None
+    ids: list[RequestId] | None = None
     field: str | None = None
     value: FilterValue | None = None
     values: list[FilterValue] | None = None
@@ -191,7 +193,7 @@ class Queries(Strict):
     vectors: list[Vector] | None = None
     codes: list[Code] | None = None
     images: list[ImageFile] | None = None
-    ids: list[Id] | None = None
+    ids: list[RequestId] | None = None
     k: int | None = None
     radius: Annotated[int, Field(strict=True, ge=0)] | None = None
     limit: int | None = None
@@ -242,10 +244,10 @@ def requests(limits: Limits) -> Requests:
     """Return the schemas with limits: these are checked first, and documented."""
     batch = limits.batch
     upsert = _limited(Upsert, points=(_list_of(GivenPoint, batch), ...))
-    delete = _limited(Delete, ids=(_list_of(Id, batch), ...))
+    delete = _limited(Delete, ids=(_list_of(RequestId, batch), ...))
     chosen = _limited(
         Filter,
-        ids=(_list_of(Id, limits.choice, 0) | None, None),
+        ids=(_list_of(RequestId, limits.choice, 0) | None, None),
         values=(_list_of(FilterValue, batch) | None, None),
     )
     ordered = "Candidates by code, ordered by their vectors."
@@ -257,7 +259,7 @@ def requests(limits: Limits) -> Requests:
         vectors=vectors,
         codes=(_list_of(Code, batch) | None, None),
         images=images,
-        ids=(_list_of(Id, batch, description="Points that are there.") | None, None),
+        ids=(_list_of(RequestId, batch, description="Points that are there.") | None, None),
         k=(_up_to(limits.k, "10, without a radius.") | None, None),
         limit=(_up_to(limits.k, "Of neighbours within the radius.") | None, None),
         rerank=(_up_to(limits.candidates, ordered) | None, None),
@@ -332,6 +334,10 @@ class Info(BaseModel):
     version: str
     store: Annotated[str, Field(description="The engine.")]
     points: Annotated[int, Field(ge=0)]
+    ids: Annotated[
+        Literal["number", "text"] | None,
+        Field(description="Kind of the points' ids; null while there are no points."),
+    ]
     n_bits: int
     n_features: Annotated[int | None, Field(description="Of vectors; null without a model.")]
     model: Annotated[str | None, Field(description="Fingerprint of the model.")]
@@ -352,6 +358,7 @@ class Info(BaseModel):
             "version": "0.1.0",
             "store": "sqlite",
             "points": 200000,
+            "ids": "number",
             "n_bits": 32,
             "n_features": 384,
             "model": "0123456789abcdef",

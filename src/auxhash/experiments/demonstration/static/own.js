@@ -65,7 +65,7 @@ async function asked() {
   }
   if (kind === "vector") return { vectors: [numbers(byId("own-vector").value)] };
   const id = byId("own-id").value.trim();
-  if (!/^[0-9]{1,19}$/.test(id)) throw new Error("An id is a whole number of 0 or more.");
+  if (!id) throw new Error("Enter the id of a point.");
   return { ids: [id] };
 }
 
