@@ -1,6 +1,5 @@
 """The client of the standard library, and a real server; and servers that are none."""
 
-import io
 import json
 import socket
 import threading
@@ -17,8 +16,10 @@ from auxhash.client import (
     TokenError,
     UnreachableError,
 )
+from click.testing import CliRunner
 
-from auxhash.learn import baselines
+from auxhash.cli import main
+from tests.cli.conftest import make_photos
 from tests.serve.conftest import FEATURES
 
 serve = pytest.importorskip("tests.serve.asking", reason="auxhash[serve] is missing")
@@ -75,24 +76,23 @@ def test_a_large_put_is_cut_by_bytes(url, model):
         assert caught.value.status == 413
 
 
-def test_images(url, tmp_path):
-    from PIL import Image
-
-    made = baselines.LSH(n_bits=16, random_state=0).fit(np.random.default_rng(0).random((50, 320)))
-    made.image_feature_ = "gist:16"
-    made.save(tmp_path / "pictures.safetensors")
-    pictures = np.random.default_rng(1).integers(0, 255, (20, 16, 16, 3), np.uint8)
-    content = io.BytesIO()
-    Image.fromarray(pictures[0]).save(content, "PNG")
-    Image.fromarray(pictures[0]).save(tmp_path / "0.png")
-    with serving("--store", url, "--model", tmp_path / "pictures.safetensors") as (at, _):
+def test_pictures_of_a_folder(tmp_path):
+    """From a folder of pictures to answers by their names, which more pictures can join."""
+    make_photos(tmp_path / "photos")
+    command = ["build", tmp_path / "photos", "-o", tmp_path / "search", "--bits", 16, "--vectors"]
+    result = CliRunner().invoke(main, list(map(str, command)))
+    assert result.exit_code == 0, result.output
+    with serving(tmp_path / "search") as (at, _):
         client = Client(at)
-        images = [content.getvalue()] * 20  # more than a request takes
-        assert client.put([{"id": i, "image": image} for i, image in enumerate(images)]) == 20
-        codes = client.encode(images=[tmp_path / "0.png", content.getvalue()])
-        assert [code.hex() for code in codes] == [client.point(0)["code"]] * 2
-        [near] = client.search(images=[str(tmp_path / "0.png")], k=1, rerank=20)
-        assert near.hits == (Match(0, pytest.approx(0, abs=1e-6)),)
+        photo = tmp_path / "photos" / "across" / "01.png"
+        [near] = client.search(images=[photo], k=1, rerank=24)
+        assert near.hits == (Match("across/01.png", pytest.approx(0, abs=1e-6)),)
+        more = [photo.read_bytes()] * 20  # more than a request takes
+        assert client.put([{"id": f"new {i}", "image": one} for i, one in enumerate(more)]) == 20
+        [near] = client.search(ids=["new 7"], radius=0)
+        assert {"across/01.png", *(f"new {i}" for i in range(20))} <= {hit.id for hit in near.hits}
+        codes = client.encode(images=[str(photo), more[0]])
+        assert [code.hex() for code in codes] == [client.point("new 0")["code"]] * 2
 
 
 def test_tokens(url):
