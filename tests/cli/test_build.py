@@ -93,8 +93,12 @@ def test_row_numbers_without_ids(here, model, run):
     assert sorted(content("new/out")) == list(range(120))
 
 
+def interrupted(*arguments):
+    raise KeyboardInterrupt
+
+
 def test_an_interrupted_build_goes_on(here, model, run, monkeypatch):
-    """Interrupted while it learns, and while it stores; the folder is there only at the end."""
+    """Interrupted while it learns, stores, and at last; the folder is there only at the end."""
     command = ("build", "table.csv", "-o", "out", "--bits", "8", "--jobs", "1")
     checkpoints = []
 
@@ -110,12 +114,14 @@ def test_an_interrupted_build_goes_on(here, model, run, monkeypatch):
         run(*command, code=130)
     assert checkpoints == ["out.building/checkpoint"]
     assert not (here / "out").exists()
-    with monkeypatch.context() as patched:
-        patched.setattr(build, "_fill", lambda *more: (_ for _ in ()).throw(KeyboardInterrupt))
-        assert "going on with what was begun" in run(*command, code=130).output
-    assert not (here / "out").exists()
+    for step in ("_fill", "_take_place"):
+        with monkeypatch.context() as patched:
+            patched.setattr(build, step, interrupted)
+            assert "going on with what was begun" in run(*command, code=130).output
+        assert not (here / "out").exists()
     learnt = (here / "out.building" / "model.safetensors").read_bytes()
     (here / "out.building" / "store.db").write_bytes(b"half")
+    monkeypatch.setattr(build, "fit", None)  # not once more
     run("serve", "out", "--port", 0, code=1)
     run(*command)
     assert (here / "out" / "model.safetensors").read_bytes() == learnt
@@ -125,7 +131,7 @@ def test_an_interrupted_build_goes_on(here, model, run, monkeypatch):
 
 def test_other_settings_start_anew(here, model, run, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(build, "_fill", lambda *more: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr(build, "_fill", interrupted)
         run("build", "features.npy", "-o", "out", "--model", model, code=130)
     result = run("build", "queries.npy", "-o", "out", "--model", model)
     assert "going on" not in result.output

@@ -83,6 +83,7 @@ def build(
     """
     from auxhash.cli import inputs
     from auxhash.files.writing import locked
+    from auxhash.learn.encoder import load
 
     if model is not None and bits is not None:
         raise click.UsageError("--bits are those of a model that is learnt: leave out --model")
@@ -100,14 +101,12 @@ def build(
         work = _begun(folder.with_name(f"{folder.name}.building"), [sources, learning])
         learning |= {"jobs": jobs, "as_json": as_json}
         reached = _provide_model(work, points, model, learning)
-        from auxhash.learn.encoder import load
-
         hasher = load(work / MODEL, jobs)
         rows = inputs.points_for(hasher, points, own, label, header, (id_column, *columns))
         _fill(work / STORE, hasher, rows, ids, payloads, vectors, as_json)
         result = {"folder": output, "points": len(rows), "bits": hasher.n_bits}
         result |= {"fingerprint": hasher.fingerprint, "vectors": vectors, "payload": columns}
-        (work / NOTE).write_text(json.dumps({"auxhash": __version__, **result}), "utf-8")
+        (work / NOTE).write_text(json.dumps({**(_note(work) or {}), **result}), "utf-8")
         _take_place(work, folder)
     result |= {"fit": reached, "seconds": perf_counter() - clock}
     message = f"{output}: {count(len(rows), 'point')}, codes of {count(hasher.n_bits, 'bit')}"
@@ -130,7 +129,7 @@ def served_files(path: str) -> tuple[str, str]:
 
 
 def _note(folder: Path) -> dict[str, Any] | None:
-    """What `build` has noted in its folder; None if it is another one's."""
+    """Read the note of `build` in its folder; None if the folder is not one of its own."""
     try:
         note = json.loads((folder / NOTE).read_text("utf-8"))
     except (OSError, ValueError):
@@ -154,12 +153,12 @@ def _stamp(path: str) -> list[Any]:
 
 def _begun(work: Path, settings: list[Any]) -> Path:
     """The folder of a build that is under way: as it was left with these settings, or empty."""
-    note = json.loads(json.dumps({"auxhash": __version__, "settings": settings}))
+    note = {"auxhash": __version__, "settings": json.loads(json.dumps(settings))}
     if work.exists():
         left = _note(work)
         if left is None:
             raise ValueError(f"{work} is there, and not made by `auxhash build`: it would be lost")
-        if left == note:
+        if left.items() >= note.items():
             tell(f"{work}: going on with what was begun")
             return work
         shutil.rmtree(work)
