@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 PAGE := tests/serve/test_page.py
-SERVICE := $(addprefix tests/serve/test_,costs.py schema.py server.py) tests/experiments/demonstration/test_show.py
+SERVICE := $(addprefix tests/serve/test_,client.py costs.py schema.py server.py) tests/experiments/demonstration/test_show.py
 CLUSTER := $(addprefix tests/dask/test_,index.py losses.py machash.py) \
 	tests/files/shards/test_fleet.py tests/experiments/datasets/test_dask_mnist.py
 GPU := tests/gpu

@@ -25,6 +25,7 @@ def test_a_short_name_is_the_module_itself(name, home):
         "from auxhash.stores import Having",
         "from auxhash.model import LearntFrom, Model; import auxhash; auxhash.Model.load",
         "from auxhash.index import rerank",
+        "from auxhash.client import Client; import sys; assert 'numpy' not in sys.modules",
         "from auxhash.datasets import from_chunks",
         "from auxhash.dask import DaskIndex, DaskMACHash, DaskNeighborHash, infinite_mnist",
         "from auxhash.codes import from_order, hamming, pack, to_order, unpack",

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def points(
     label: str,
     jobs: int | None,
     header: HeaderChoice = None,
-    id_column: str = report.IDS,
+    id_column: report.IdColumns = report.IDS,
 ) -> Rows:
     """Points to learn from."""
     if not Path(path).is_dir():
@@ -57,7 +57,7 @@ def points_for(
     own: str | None,
     label: str,
     header: HeaderChoice = None,
-    id_column: str = report.IDS,
+    id_column: report.IdColumns = report.IDS,
 ) -> Rows:
     """Points for a model: of pictures the same features, of tables the same columns."""
     if not Path(path).is_dir():
@@ -160,6 +160,34 @@ def same_model(
         return match(first, fingerprint, second, other, any_model)
     except OtherModelError as error:
         raise OtherModelError(f"{error} (--any-model, if you know better)") from error
+
+
+def own_ids(path: str, id_column: str, header: HeaderChoice = None) -> AnyArray | None:
+    """Ids of the points in a table (a column) or of pictures (their names), if there are any."""
+    if not Path(path).is_dir():
+        columns = report.id_columns(tables.column_names(path, header), id_column, path)
+        if not columns:
+            return None
+        id_column = columns[0]
+    values = ids(path, header, id_column)
+    different, times = np.unique(values, return_counts=True)
+    if (times > 1).any():
+        twice = different[times > 1][0]
+        raise ValueError(f"{path}: ids must be different, and {twice} is that of two points")
+    return values
+
+
+def payloads(
+    path: str, columns: list[str], header: HeaderChoice = None
+) -> list[dict[str, Any]] | None:
+    """Columns of a table as payloads, one per row, without what is missing; None for no columns."""
+    if not columns:
+        return None
+    table = tables.read_columns(path, columns, header)
+    return [
+        {name: value for name, value in zip(columns, row, strict=True) if value is not None}
+        for row in zip(*table.values(), strict=True)
+    ]
 
 
 def ids(path: str, header: HeaderChoice = None, column: str = report.IDS) -> AnyArray:
@@ -269,7 +297,10 @@ class ById:
 
 
 def _vectors(
-    path: str, header: HeaderChoice, names: list[str] | None, id_column: str = report.IDS
+    path: str,
+    header: HeaderChoice,
+    names: list[str] | None,
+    id_column: str = report.IDS,
 ) -> tuple[AnyArray, list[str] | None, Callable[[], AnyArray] | None]:
     """Vectors, what their columns are called, and what reads their ids if there are any."""
     features = tables.take_features(path, role="vectors", header=header, id_column=id_column)
@@ -339,7 +370,9 @@ def comparable(asked: AnyArray, searched: AnyArray) -> None:
         tell("no label of the queries is one of the base's: nothing can be right")
 
 
-def _in_file(path: str, own: str | None, label: str, header: HeaderChoice, id_column: str) -> Rows:
+def _in_file(
+    path: str, own: str | None, label: str, header: HeaderChoice, id_column: report.IdColumns
+) -> Rows:
     if own is not None:
         raise ValueError(f"--features is for folders of pictures, and {path} is none")
     return rows.of_file(path, label, header=header, id_column=id_column)

@@ -21,6 +21,7 @@ import numpy as np
 
 from auxhash.compute.arrays import Computed, Streamed
 from auxhash.compute.checks import one_of
+from auxhash.compute.extras import install
 
 Carried = TypeVar("Carried")
 
@@ -319,8 +320,8 @@ def _cuda() -> Device:
         import cupy
     except ImportError as error:
         raise ImportError(
-            "device='cuda' needs CuPy, built for your CUDA: pip install 'auxhash[gpu]' for CUDA "
-            "12, cupy-cuda13x for CUDA 13"
+            f"device='cuda' needs CuPy, built for your CUDA: {install('gpu')} for CUDA 12, pip "
+            "install cupy-cuda13x for CUDA 13"
         ) from error
     try:
         n_gpus = cupy.cuda.runtime.getDeviceCount()

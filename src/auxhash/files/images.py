@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auxhash.compute import threads
 from auxhash.compute.arrays import AnyArray, Single
+from auxhash.compute.extras import install
 from auxhash.compute.words import count
 from auxhash.files.feature import GIST_SIDES
 from auxhash.files.gist import gist
@@ -306,5 +307,5 @@ def _pillow() -> Any:
     try:
         from PIL import Image, ImageOps
     except ImportError as error:
-        raise ImportError("reading pictures needs Pillow: pip install 'auxhash[images]'") from error
+        raise ImportError(f"reading pictures needs Pillow: {install('images')}") from error
     return Image, ImageOps

@@ -104,7 +104,7 @@ def of_file(
     path: str | Path,
     label: str = LABEL,
     header: HeaderChoice = None,
-    id_column: str = report.IDS,
+    id_column: report.IdColumns = report.IDS,
 ) -> Rows:
     """The features of a file; `tables.read_features` says which part of it is taken."""
     path = checked_path(path, "features", FEATURES)
@@ -164,7 +164,7 @@ def _of_vectors(path: Path) -> Rows:
     return Rows(str(path), n, lambda: _slices(n, d, read), summary=line, array=vectors)
 
 
-def _of_parquet(path: Path, label: str, id_column: str) -> Rows:
+def _of_parquet(path: Path, label: str, id_column: report.IdColumns) -> Rows:
     file = Parquet(path)
     chosen = file.chosen(label, id_column)
     if not len(file):

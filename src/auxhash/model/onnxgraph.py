@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from auxhash.codes import n_bytes
 from auxhash.compute.arrays import Array
+from auxhash.compute.extras import install
 from auxhash.compute.version import __version__
 from auxhash.files.writing import writing
 from auxhash.mac.hashfunctions import NetworkHash, RadialBasis, Scaled, SVMHash, Unit, with_defaults
@@ -292,5 +293,5 @@ def _onnx() -> Any:
     try:
         import onnx
     except ImportError as error:
-        raise ImportError("export_onnx needs onnx: pip install 'auxhash[onnx]'") from error
+        raise ImportError(f"export_onnx needs onnx: {install('onnx')}") from error
     return onnx

@@ -45,21 +45,20 @@ class Counters:
             ["of"],
             registry=self._registry,
         )
-        self._ready = Gauge("auxhash_ready", "1 if the store is open.", registry=self._registry)
+        self._ready = Gauge("auxhash_ready", "1 if the store answers.", registry=self._registry)
 
     def answered(self, method: str, path: str, status: int, seconds: float) -> None:
         self._requests.labels(method, path, str(status)).inc()
         self._seconds.labels(path).observe(seconds)
 
-    def follow(self, working: Callable[[], int], ready: Callable[[], bool]) -> None:
-        """Set the functions that give the number of requests in work, and the readiness."""
+    def follow(self, working: Callable[[], int]) -> None:
+        """Set the function that gives the number of requests in work."""
         self._working.set_function(working)
-        self._ready.set_function(ready)
 
     def text(self, points: int | None, drift: Mapping[str, Any] | None) -> bytes:
-        """Return all counters in the text format of Prometheus."""
-        if points is not None:
-            self._points.set(points)
+        """Return all counters in the text format of Prometheus; no points: the store is down."""
+        self._points.set(math.nan if points is None else points)
+        self._ready.set(points is not None)
         for of in ("now", "expected"):
             self._recall.labels(of).set(drift[of] if drift else math.nan)
         return generate_latest(self._registry)

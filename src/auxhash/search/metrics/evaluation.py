@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from auxhash.compute.arrays import Array, Numbers
+from auxhash.compute.extras import install
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,7 @@ class Evaluation:
         try:
             import pandas
         except ImportError as error:
-            raise ImportError("to_frame needs pandas: pip install 'auxhash[frame]'") from error
+            raise ImportError(f"to_frame needs pandas: {install('frame')}") from error
         radii = np.arange(len(self.retrieved))
         parts: list[tuple[str, ArrayLike, ArrayLike]] = [
             ("precision at k", self.k, self.precision),
@@ -94,7 +95,7 @@ class Evaluation:
         try:
             from matplotlib.figure import Figure
         except ImportError as error:
-            raise ImportError("plot needs matplotlib: pip install 'auxhash[plot]'") from error
+            raise ImportError(f"plot needs matplotlib: {install('plot')}") from error
         figure = Figure(figsize=(12, 4.4), layout="constrained")
         by_k, by_radius, curve = figure.subplots(1, 3)
         marker = "o" if len(self.k) <= 20 else ""
