@@ -27,8 +27,8 @@ demo: $(BASE)  ## learn codes for handwritten digits and compare
 test: $(READY)  ## style, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(TWICE) --may-skip=data,docs,gpu,soak,stores,torch $(APART)
+	$(BIN)/mypy & types=$$!; $(TWICE) --may-skip=data,docs,gpu,soak,stores,torch $(APART); \
+		tests=$$?; wait $$types && exit $$tests
 
 test-benchmarks: $(READY)  ## that every benchmark runs, at a small size
 	$(TWICE) --may-skip=torch $(BENCHMARKS)

@@ -13,6 +13,7 @@ from auxhash.learn import neighborhash
 from auxhash.learn.smooth import Refine
 from tests.runs import (  # noqa: F401
     pytest_addoption,
+    pytest_collection_finish,
     pytest_collection_modifyitems,
     pytest_sessionfinish,
     pytest_terminal_summary,

@@ -218,7 +218,7 @@ def _compare_neighbors(
 def _texts(
     points: "Dataset | Rows", text: str | None, header: bool | None
 ) -> "tuple[Sequence[str] | None, Sequence[str] | None]":
-    """What points, and queries that are held out of them, are called; None if it is not known."""
+    """Return names of points, and of queries held out of them; None where they are not known."""
     from auxhash.cli import inputs
     from auxhash.experiments.datasets import Dataset
 

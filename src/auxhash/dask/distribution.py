@@ -18,7 +18,6 @@ from auxhash.learn.hasher import Hasher
 Local = TypeVar("Local", bound=Hasher)
 
 OWN_PARAMETERS = ("client", "timeout")  # that estimators of one machine do not have
-NOT_PASSED_ON = ("self", "__class__", *OWN_PARAMETERS)  # of the names in a constructor
 
 
 class Distributed(Hasher, Generic[Local]):

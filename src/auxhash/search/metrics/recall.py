@@ -69,14 +69,14 @@ def checked_points(X: AnyArray, name: str, least: int = MIN_POINTS) -> AnyArray:
 def _column_of_ids(X: AnyArray) -> int | None:
     """First column that counts the rows or, beside real numbers, holds distinct whole ones."""
     first = np.asarray(X[:MIN_POINTS], np.float64)
-    whole = (first == np.rint(first)).all(axis=0)
+    integral = (first == np.rint(first)).all(axis=0)
 
     def is_id(values: Array) -> bool:
-        distinct = not whole.all() and len(np.unique(values)) == len(values)
-        is_whole = bool((values == np.rint(values)).all())
-        return is_whole and (distinct or bool((np.diff(values) == 1).all()))
+        distinct = not integral.all() and len(np.unique(values)) == len(values)
+        is_integral = bool((values == np.rint(values)).all())
+        return is_integral and (distinct or bool((np.diff(values) == 1).all()))
 
-    for column in np.flatnonzero(whole):
+    for column in np.flatnonzero(integral):
         if is_id(first[:, column]) and is_id(np.asarray(X[:, column], np.float64)):
             return int(column)
     return None
