@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from auxhash.codes import n_bytes
 from auxhash.compute import checks
 from auxhash.compute import device as devices
+from auxhash.compute.arrays import ArrayLike
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.cluster import Cluster
 from auxhash.compute.random import RandomState, generator

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.compute import threads
-from auxhash.compute.arrays import AnyArray, Single
+from auxhash.compute.arrays import AnyArray, ArrayLike, Single
 from auxhash.compute.words import count
 from auxhash.files.feature import GIST_SIDES
 from auxhash.files.gist import gist

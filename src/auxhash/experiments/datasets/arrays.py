@@ -4,9 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.compute import checks
+from auxhash.compute.arrays import ArrayLike
 from auxhash.experiments.datasets.dataset import Dataset, Points, describe, draw, split, within
 from auxhash.files.report import Features
 from auxhash.files.tables import LABEL, check_features, read_features, read_labels, take_features

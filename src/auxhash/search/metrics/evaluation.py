@@ -5,9 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from auxhash.compute.arrays import Array, Numbers
+from auxhash.compute.arrays import Array, ArrayLike, Numbers
 
 
 @dataclass(frozen=True, eq=False)
