@@ -15,8 +15,8 @@ from auxhash.experiments.entries import METHODS
 from auxhash.experiments.figures import FIGURES
 from auxhash.experiments.figures.figure import FigureContent, Section, Table, arrows, average
 from auxhash.experiments.figures.nested import SUP_NESTEDERR
-from auxhash.experiments.figures.styles import COLOURS, STYLES, style
-from auxhash.experiments.gallery import FIRST, Gallery, Strip, gallery
+from auxhash.experiments.figures.styles import COLOURS, STYLES, looks, style
+from auxhash.experiments.gallery import FIRST, Gallery, Strip, differing, gallery
 from auxhash.experiments.groups import Group, Record
 from auxhash.experiments.page import page
 from auxhash.experiments.scales import PAPER, Data
@@ -115,6 +115,18 @@ def test_looks_can_be_told_apart():
         assert apart.min() > 0.1
 
 
+def test_no_two_methods_of_a_page_share_a_colour():
+    every = ["MACrefined", *METHODS, "a method", "another method", "MACrefined"]
+    shown = looks(every)
+    assert len({look.colour for look in shown.values()}) == len(shown) == len(METHODS) + 2
+    assert shown["MACcut"] == style("MACcut")  # as on any other page
+    assert shown["a method"].marker != shown["another method"].marker
+    two = looks(["OneHot", "LSH"])  # both are grey where they are alone
+    assert two["OneHot"] == style("OneHot") != style("LSH")
+    assert two["LSH"].colour != two["OneHot"].colour
+    assert len(looks(map(str, range(100)))) == 100  # more than there are colours
+
+
 def oklab(colour):
     """A colour as Ottosson's Oklab has it: equal distances look equally far apart."""
     rgb = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)]) / 255
@@ -178,6 +190,14 @@ def test_a_gallery_shows_the_nearest_of_the_base(tmp_path):
     for training in without.trainings():
         cells.write(training.configuration(), *training.run())
     assert "descriptors" in gallery(without, cells).why_none
+
+
+def test_queries_are_shown_where_methods_differ():
+    right = np.array([[10, 10, 10], [0, 10, 10], [10, 0, 0], [0, 5, 10], [9, 10, 10], [10, 2, 2]])
+    assert differing(right) == [1, 2, 3, 5]
+    labels = np.array(["a", "b", "b", "b", "c", "a"])
+    assert differing(right, labels) == [1, 5, 4]  # one of each class
+    assert differing(np.full((3, 1), 10)) == [0, 1, 2]  # the first, where all are equal
 
 
 def test_seeds_are_averaged_place_by_place():

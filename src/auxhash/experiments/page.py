@@ -20,6 +20,7 @@ MARKS = {
     "not tested": ("untested", "?"),
     "not judged": ("untested", "\N{EN DASH}"),
 }
+MAX_COLUMNS = 4  # of plots; five stand in two rows, three and two
 NUMBER = re.compile(r"[-+]?[\d.,]+(%| [kMG]?B)?|-|")
 
 
@@ -74,7 +75,8 @@ def _section(section: Section) -> str:
     note = f'<p class="note">{escape(section.note)}</p>' if section.note else ""
     # One plot per row would be a column beside an empty page: then all stand in one row.
     columns = max(map(len, section.rows), default=0)
-    columns = min(columns if columns > 1 else len(section.plots), 4)
+    columns = columns if columns > 1 else len(section.plots)
+    columns = math.ceil(columns / math.ceil(columns / MAX_COLUMNS)) if columns else 0
     width = WIDER.get(columns, WIDTH)
     plots = "".join(f"<figure>{draw(plot, width)}</figure>" for plot in section.plots)
     tables = "".join(_behind(plot) for plot in section.plots)
@@ -156,7 +158,10 @@ def _gallery(shown: Gallery) -> str:
             f'<div class="query"><div class="asked-for">{_strip(query, marked=False)}'
             f"<div>query</div></div><table>{rows}</table></div>"
         )
-    note = "The first ten retrieved, nearest first; the bar below a picture says right or wrong."
+    note = (
+        "Queries on which the methods differ most, and the first ten retrieved, nearest first; the "
+        "bar below a picture says right or wrong."
+    )
     return f'{head}<p class="note">{note}</p><div class="queries">{"".join(blocks)}</div></section>'
 
 

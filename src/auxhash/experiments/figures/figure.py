@@ -11,7 +11,7 @@ import numpy as np
 from auxhash.experiments import claims
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.claims import Claim, Verdict
-from auxhash.experiments.figures.styles import label, style
+from auxhash.experiments.figures.styles import dashed, label, looks, style
 from auxhash.experiments.gallery import Gallery, gallery
 from auxhash.experiments.groups import PAPERS, TWO_STEP_OF, Group, Record
 from auxhash.experiments.numbers import entries
@@ -231,10 +231,11 @@ def curves(
 ) -> list[Series]:
     """One series per method and hash function, from the curve of each record."""
     series = []
+    look = looks(r.method for r in records)
     for method, kind in dict.fromkeys((r.method, r.hash_function) for r in records):
         own = [points(record) for record in of(records, method=method, hash_function=kind)]
         shown = kind if kinds else ""
-        series.append(average(label(method, shown), style(method, shown), own))
+        series.append(average(label(method, shown), dashed(look[method], shown), own))
     return series
 
 
@@ -243,12 +244,13 @@ def over_bits(
 ) -> list[Series]:
     """One series per method and hash function, with one value per number of bits."""
     series = []
+    look = looks(r.method for r in records)
     for method, kind in dict.fromkeys((r.method, r.hash_function) for r in records):
         own = of(records, method=method, hash_function=kind)
         seeds = dict.fromkeys(record.seed for record in own)
         every = [sorted((r.bits, value(r)) for r in of(own, seed=seed)) for seed in seeds]
         shown = kind if kinds else ""
-        series.append(average(label(method, shown), style(method, shown), every))
+        series.append(average(label(method, shown), dashed(look[method], shown), every))
     return series
 
 
