@@ -19,6 +19,7 @@ def test_compare_own_data(here, run):
         ("LSH", 8),
         ("ITQ", 4),
         ("LSH", 4),
+        ("vectors", 2048),
     ]
     assert all(0 < row["p@5"] <= 1 for row in told["rows"])
     assert "12 queries" in told["protocol"]["split"]
@@ -34,13 +35,13 @@ def test_compare_keeps_runs(here, run):
 def test_compare_with_ranks_beyond_the_base(here, run):
     arguments = ("compare", "features.npy", "labels.npy", "-m", "LSH", "--bits", "8", "--jobs", "1")
     told = run(*arguments, "-k", "5", "-k", "500", "--json")
-    [row] = told["rows"]
+    [row, _] = told["rows"]
     assert row["p@500"] is None
     assert row["own"] == ""
     assert told["protocol"]["not measured"] == "p@500: the base has 108 points"
     shown = run(*arguments, "-k", "500").output
     assert "not measured: p@500: the base has 108 points" in shown
-    [head] = [line for line in shown.splitlines() if "mAP" in line]
+    [head] = [line for line in shown.splitlines() if line.lstrip().startswith("bits ")]
     assert "own" not in head  # names bring nothing of their own
 
 
@@ -73,19 +74,21 @@ def test_compare_writes_a_page(here, run):
     # The first table is that of the terminal; TPCA has no 100 bits, and its row says so.
     [head, *rows] = page.find(".//table").iter("tr")
     assert [cell.text for cell in head] == [
-        *("method", "bits", "L(h)", "p@5", "mAP", "b_eff", "train s", "codes/s", "model bytes"),
-        "failed",
+        *("bits", None, "method", "L(h)", "p@5", "mAP", "b_eff", "train s", "codes/s", "model"),
     ]
     shown = run(*arguments).output
     for row in rows:
-        method, bits, loss, precision = [cell.text for cell in row][:4]
-        line = rf"{method} +│ {bits} +│ {re.escape(loss)} +│ {re.escape(precision)} "
+        bits, _, method, loss, precision = [cell.text for cell in row][:5]
+        line = rf"{bits} (★| ) {method} +{re.escape(loss)} +{re.escape(precision)} "
         assert re.search(line, shown), (line, shown)
-    assert rows[-1][-1].text.startswith("ValueError")
+    for place in (shown, text):
+        assert "Failed: TPCA, 100 bits: ValueError" in place
+        assert "p@k: share of" in place
     titles = [svg.get("aria-label") for svg in page.iter("svg") if svg.get("class") == "plot"]
     assert titles == ["8 bits", "100 bits", "k = 5"]
-    series = [title.text for title in page.iter("title")][1:]
-    assert series == ["ITQ", "LSH", "TPCA", "LSH", "ITQ", "LSH", "TPCA"]
+    series = [sorted(t.text for t in svg.iter("title")) for svg in page.iter("svg")]
+    every = ["ITQ", "LSH", "TPCA", "vectors"]
+    assert [names for names in series if names] == [every, ["LSH", "vectors"], every]
 
 
 def test_compare_shows_pictures_where_there_are_any(here, run):

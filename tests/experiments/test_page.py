@@ -8,10 +8,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from auxhash.experiments import demo
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.claims import Verdict
-from auxhash.experiments.entries import METHODS
+from auxhash.experiments.entries import BY_NAME, METHODS, WITH_LABELS
 from auxhash.experiments.figures import FIGURES
 from auxhash.experiments.figures.figure import FigureContent, Section, Table, arrows, average
 from auxhash.experiments.figures.nested import SUP_NESTEDERR
@@ -106,9 +105,8 @@ def test_methods_of_a_panel_have_colours_of_their_own(name):
 
 def test_looks_can_be_told_apart():
     assert len(set(STYLES.values())) == len(STYLES)
-    assert {*METHODS, *demo.METHODS} <= set(STYLES)
-    demonstrated = [style(method).colour for method in demo.METHODS]
-    assert len(set(demonstrated)) == len(demonstrated)
+    assert {*METHODS, *BY_NAME} <= set(STYLES)
+    assert {"MACrefined, network", "MACrefined, kernels"} <= set(WITH_LABELS) <= set(STYLES)
     for theme in zip(*COLOURS.values(), strict=True):
         places = np.array([oklab(colour) for colour in theme])
         apart = np.linalg.norm(places[:, None] - places, axis=2) + np.eye(len(places))

@@ -1,21 +1,12 @@
 """A comparison without labels as a page: recall over bytes, the table, and what queries find."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from auxhash.compute.words import count
-from auxhash.experiments.compareneighbors import (
-    COLUMNS,
-    EXACT,
-    MEASURES,
-    SHOWN,
-    NeighborComparison,
-)
+from auxhash.experiments.compareneighbors import COLUMNS, SHOWN, NeighborComparison
 from auxhash.experiments.figures.figure import FigureContent, HitList, QueryExample, Section, Table
-from auxhash.experiments.figures.styles import SHORT, style
 from auxhash.experiments.page import page
-from auxhash.experiments.svg import Plot, Series
 from auxhash.files.writing import writing
 
 MAX_TEXT = 200  # characters of a point that are shown
@@ -34,43 +25,22 @@ def write_page(
     content = FigureContent(
         (),
         [
-            Section("Recall over bytes", [_plots(comparison)], note=NOTE),
+            Section("Recall over bytes", [comparison.plots()], note=NOTE),
             Section("All figures", table=Table(columns, rows), note=COLUMNS),
         ],
         [(key, str(value)) for key, value in comparison.protocol.items()],
         comparison.rows,
         examples=_examples(comparison, names, query_names),
     )
-    title = f"What codes of a few bytes cost on {comparison.search.data.name}"
     with writing(output) as temporary:
-        text = page("auxhash compare", title, comparison.summary(), content, command)
+        text = page("auxhash compare", comparison.title, comparison.summary(), content, command)
         temporary.write_text(text, "utf-8")
 
 
-NOTE = "Solid: by outputs, or by the method's own distances. Dashed: by Hamming distance."
-
-
-def _plots(comparison: NeighborComparison) -> list[Plot]:
-    titles = {
-        MEASURES[0]: "of the 10 nearest, among the first 10",
-        MEASURES[1]: "among the first 100 (after re-ranking)",
-    }
-    return [
-        Plot(title, "bytes per point", "share", _series(comparison, measure), x_log=True)
-        for measure, title in titles.items()
-        if comparison.rows[0][measure] == comparison.rows[0][measure]  # the base is large enough
-    ]
-
-
-def _series(comparison: NeighborComparison, measure: str) -> list[Series]:
-    rows = [row for row in comparison.rows if row["method"] != EXACT]
-    series = []
-    for method, distance in dict.fromkeys((row["method"], row["distance"]) for row in rows):
-        own = [row for row in rows if (row["method"], row["distance"]) == (method, distance)]
-        look = replace(style(method), dashes=SHORT if distance == "Hamming" else "")
-        x, y = [row["bytes"] for row in own], [row[measure] for row in own]
-        series.append(Series(method, look, x, y, keyed=distance != "Hamming"))
-    return series
+NOTE = (
+    "Solid: by outputs, or by the method's own distances. Short dashes: by Hamming distance. "
+    "Long dashes: by learnt tables."
+)
 
 
 def _examples(

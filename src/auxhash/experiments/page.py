@@ -21,7 +21,7 @@ MARKS = {
     "not judged": ("untested", "\N{EN DASH}"),
 }
 MAX_COLUMNS = 4  # of plots; five stand in two rows, three and two
-NUMBER = re.compile(r"[-+]?[\d.,]+(%| [kMG]?B)?|-|")
+NUMBER = re.compile(r"[-+]?[\d.,]+(%|[kMG]| [kMG]?B)?|-|")
 
 
 def page(name: str, title: str, about: str, content: FigureContent, command: str) -> str:
@@ -34,22 +34,38 @@ def page(name: str, title: str, about: str, content: FigureContent, command: str
         *(_section(section) for section in content.sections),
         *(_gallery(shown) for shown in content.galleries),
         _examples(content.examples),
-        _protocol(content.protocol),
+        f"<section><h2>How it was run</h2>{_protocol(content.protocol)}</section>",
     ]
-    style = look() + files("auxhash.experiments").joinpath("page.css").read_text("utf-8")
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
-        f"<title>{escape(name)}</title><style>{_colours()}{style}</style></head>\n"
+        f"<title>{escape(name)}</title><style>{_colours()}{_style()}</style></head>\n"
         f"<body><main>{''.join(body)}</main></body></html>\n"
     )
 
 
-def _colours() -> str:
-    light, dark = (
-        "".join(f"--{name}:{pair[at]};" for name, pair in COLOURS.items()) for at in (0, 1)
+def fragment(sections: Sequence[Section], protocol: Sequence[tuple[str, str]]) -> str:
+    """Sections and protocol inside another page, such as a notebook, whose style stays its own."""
+    body = "".join(map(_section, sections))
+    return (
+        f"<style>.auxhash{{{_colours_of(0)}--paper:#fdfdfc;--edge:#d8dbdf;color-scheme:light;"
+        f"color:var(--ink);background:var(--paper);padding:0.5rem 1rem}}.auxhash{{{_style()}}}"
+        f'</style><div class="auxhash">{body}<details><summary>How it was run</summary>'
+        f"{_protocol(protocol)}</details></div>"
     )
+
+
+def _style() -> str:
+    return look() + files("auxhash.experiments").joinpath("page.css").read_text("utf-8")
+
+
+def _colours() -> str:
+    light, dark = map(_colours_of, (0, 1))
     return f":root{{{light}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+
+
+def _colours_of(theme: int) -> str:
+    return "".join(f"--{name}:{pair[theme]};" for name, pair in COLOURS.items())
 
 
 def _verdicts(verdicts: Sequence[Verdict]) -> str:
@@ -207,4 +223,4 @@ def _strip(strip: Strip, marked: bool = True) -> str:
 
 def _protocol(lines: Sequence[tuple[str, str]]) -> str:
     items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in lines)
-    return f"<section><h2>How it was run</h2><dl>{items}</dl></section>"
+    return f"<dl>{items}</dl>"

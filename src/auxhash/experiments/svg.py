@@ -155,7 +155,7 @@ def _frame(plot: Plot, across: Axis, up: Axis) -> str:
         y = up.place(value)
         parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{right}"/>')
         parts.append(_text(LEFT - 5, y + 3.5, short(value), "end"))
-    for value in _across_ticks(plot, across):
+    for value in across_ticks(plot, across):
         x = across.place(value)
         parts.append(f'<path class="grid" d="M{x:.1f} {TOP}V{bottom}"/>')
         parts.append(_text(x, bottom + 13, short(value), "middle"))
@@ -170,7 +170,7 @@ def _frame(plot: Plot, across: Axis, up: Axis) -> str:
     return "".join(parts)
 
 
-def _across_ticks(plot: Plot, across: Axis) -> list[float]:
+def across_ticks(plot: Plot, across: Axis) -> list[float]:
     """The values of x themselves where they are few whole numbers, else round numbers."""
     places = sorted({x for series in plot.series for x in series.x})
     if not 1 <= len(places) <= MAX_OWN_TICKS or any(x != round(x) for x in places):
