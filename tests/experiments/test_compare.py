@@ -223,6 +223,24 @@ def test_a_hasher_keeps_its_own_numbers_of_pairs(digits, trained):
     assert found.rows[0]["L(h)"] == losses.total(codes, every, "ksh")
 
 
+def test_a_hasher_of_one_s_own_gets_the_pairs_of_all(digits, trained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "from auxhash import MACHash\ndef mac():\n    return MACHash(refine=None, max_iter=1)"
+    (tmp_path / "ownpairs.py").write_text(text)
+    methods = ["MAC", MACHash(refine=None), "ownpairs:mac"]  # n_similar is the default, 100
+    found = auxhash.compare(digits, methods, 8, **SMALL)
+    [first, *others] = [pairs for _, pairs in trained]
+    assert all(pairs is first for pairs in others)
+    assert {(hasher.n_similar, hasher.n_dissimilar) for hasher, _ in trained} == {(10, 20)}
+    assert "but" not in found.protocol["pairs"]
+    owns = [row["own"] for row in found.rows]
+    assert owns == ["", "refine=None", "max_iter=1, refine=None", ""]
+    assert found.rows[0]["mAP"] == found.rows[1]["mAP"]  # the same method
+    assert found.rows[2]["method"] == "ownpairs:mac"
+    with pytest.raises(ValueError, match="module ownpairs has no function .MACHas."):
+        auxhash.compare(digits, ["ownpairs:MACHas"], 8, **SMALL)
+
+
 def test_what_is_not_shared_is_told(digits):
     methods = {"own": MACHash(loss=mine, n_similar=None, n_dissimilar=5, refine=None, max_iter=1)}
     found = auxhash.compare(digits, {**methods, "MAC": "MAC"}, 8, **SMALL)

@@ -207,19 +207,20 @@ def compare(
     points with labels where `n_bytes` is given.
 
     A method given by name learns under the shared `loss`, `n_similar` and `n_dissimilar`, as far
-    as it has such parameters. A hasher keeps every parameter of its own, these three among them;
-    what differs from the defaults and from what is shared is listed in the column `own`. Of any
-    method, `n_bits`, `random_state` and `n_jobs` are set, and it is trained from scratch.
+    as it has such parameters. A hasher keeps every parameter of its own, its loss among them; what
+    differs from the defaults and from what is shared is listed in the column `own`. Of any method,
+    `n_bits`, `random_state` and `n_jobs` are set, and it is trained from scratch.
 
     All methods that learn from pairs get the same ones, drawn for each seed from the training
-    labels (or, where there are none, from nearest neighbours). Only a hasher with an `n_similar` or
-    `n_dissimilar` of its own gets pairs drawn by its own numbers, with the same seed.
+    labels (or, where there are none, from nearest neighbours). Only a hasher whose `n_similar` or
+    `n_dissimilar` is not its class's default gets pairs drawn by its own numbers, of the same seed.
 
     Ctrl-C raises KeyboardInterrupt: no method that was stopped has a row, or is kept.
 
     Args:
         dataset: a name that `datasets.load` knows, a Dataset, or points (n, D).
-        methods: names (see `auxhash.experiments.entries.METHODS`) or hashers, or a mapping from
+        methods: names (see `auxhash.experiments.entries.METHODS`; module:function of a hasher of
+            your own, or a function that returns one) or hashers, or a mapping from
             names of your own to either. Hashers of one class are told apart by their
             parameters, equal ones by a number. Without labels, "signs" (one bit per feature), and
             faiss's "PQ", "OPQ" and "RaBitQ" are names, too. By default a few of each kind.

@@ -4,14 +4,11 @@ Pictures are from anyone: only the kinds in `FORMATS` are decoded, whatever a fi
 none that states more than `MAX_PIXELS`.
 """
 
-import os
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,6 +17,7 @@ from numpy.typing import NDArray
 
 from auxhash.compute import threads
 from auxhash.compute.arrays import AnyArray, ArrayLike, Single
+from auxhash.compute.imported import imported
 from auxhash.compute.words import count
 from auxhash.files.feature import GIST_SIDES
 from auxhash.files.gist import gist
@@ -208,20 +206,7 @@ def gist_feature(side: int, n_jobs: int | None = None) -> ImageFeature:
 
 def own_feature(name: str) -> ImageFeature:
     """The user's function of a list of pictures (height, width, 3), uint8, to features (n, D)."""
-    module, _, function = name.partition(":")
-    if not (module and function):
-        raise ValueError(f"a feature of your own is named module:function, got {name!r}")
-    if os.getcwd() not in sys.path:  # where the module is likely to be
-        sys.path.insert(0, os.getcwd())
-    try:
-        loaded = getattr(import_module(module), function)
-    except ImportError:
-        raise
-    except (Exception, SystemExit) as error:  # the module is the user's, and so is the fault
-        if isinstance(error, AttributeError) and module in sys.modules:
-            raise ValueError(f"module {module} has no function {function!r}") from error
-        why = f"{type(error).__name__}: {error}"
-        raise ValueError(f"module {module} cannot be imported: {why}") from error
+    loaded = imported(name, "a feature of your own")
     if not callable(loaded):
         raise ValueError(f"{name} is no function")
     return ImageFeature(name, loaded)

@@ -75,7 +75,7 @@ STYLES = {
     "PQ": Style("blue", "down"),
     "OPQ": Style("sky", "diamond"),
     "RaBitQ": Style("orange", "square-open"),
-    "MACrefined, network": Style("green", "circle"),
+    "MACrefined, network": Style("violet", "circle"),
     "vectors": Style("muted", "", SHORT),
 }
 OTHERS = [
