@@ -251,7 +251,19 @@ def test_evaluation_exports(result):
     assert row["value"].item() == result.precision[1]
     figure = result.plot()
     assert len(figure.axes) == 3
-    assert "noise" in figure.get_suptitle()
+    bits = result.protocol["n_bits"]
+    title = f"noise: codes of {bits} bits, mAP {result.mean_average_precision:.3f}"
+    assert figure.get_suptitle().strip() == title
+    [protocol] = [text.get_text() for text in figure.texts if text.get_text().startswith("data")]
+    assert "seed: 8" in protocol
+    assert "not given" not in protocol
+    by_k, by_radius, _ = figure.axes
+    figure.draw_without_rendering()
+    ticks = by_radius.get_xticks()
+    assert len(ticks) > 2
+    assert all(tick == round(tick) for tick in ticks)
+    assert "10" in [text.get_text() for text in by_k.get_xticklabels()]
+    assert all(axes.get_title() for axes in figure.axes)
 
 
 def test_evaluation_of_all_k():
