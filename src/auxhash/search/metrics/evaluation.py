@@ -124,9 +124,9 @@ class Evaluation:
 
     def _title(self) -> str:
         data = self.protocol["data_set"]
-        of = "" if data == "not given" else f"{data}: "
+        on = "" if data == "not given" else f" on {data}"
         bits = self.protocol["n_bits"]
-        return f"{of}codes of {bits} bits, mAP {self.mean_average_precision:.3f}"
+        return f"Codes of {bits} bits{on}: mAP {self.mean_average_precision:.3f}"
 
 
 def _spread(n: int) -> Numbers:
