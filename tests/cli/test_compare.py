@@ -1,13 +1,17 @@
 """compare and bench; the examples run demo."""
 
+import base64
+import io
 import re
 from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as arrow
 import pytest
+from PIL import Image
 from pyarrow import parquet
 
+from auxhash.files.images import read_image
 from auxhash.learn.baselines import LSH
 
 
@@ -106,6 +110,45 @@ def test_compare_shows_pictures_where_there_are_any(here, run):
     )
     assert "The same with curves: d.html" in run(*arguments, "--jobs", "1").output
     assert "data:image/png" in (here / "d.html").read_text("utf-8")
+
+
+@pytest.fixture
+def photos(here):
+    """Pictures of four classes, each of one colour."""
+    rng = np.random.default_rng(0)
+    for name, colour in {"red": 0, "green": 1, "blue": 2, "grey": slice(None)}.items():
+        (here / "photos" / name).mkdir(parents=True)
+        for at in range(15):
+            pixels = rng.integers(0, 60, (40, 50, 3), np.uint8)
+            pixels[10 : 20 + at, 5 * at % 30 :, colour] = 230
+            Image.fromarray(pixels).save(here / "photos" / name / f"{at:02}.png")
+    return here / "photos"
+
+
+def strips(page):
+    """Sizes of the pictures of a page, and their labels."""
+    text = page.read_text("utf-8")
+    tree = ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
+    sources = [image.get("src").split(",")[1] for image in tree.iter("img")]
+    pictures = [read_image(io.BytesIO(base64.b64decode(source))) for source in sources]
+    rows = [row for query in tree.findall(".//div[@class='query']") for row in query.iter("tr")]
+    return {picture.shape for picture in pictures}, [row.find("th").text for row in rows]
+
+
+def test_pictures_of_a_folder_are_shown(photos, here, run):
+    run("compare", "photos", "-m", "LSH", "-m", "ITQ", "--bits", "8", "--html", "l.html")
+    sizes, labels = strips(here / "l.html")
+    assert sizes == {(64, 640, 3), (64, 64, 3)}
+    assert len(labels) % 2 == 0
+    assert set(labels) == {"LSH", "ITQ"}
+    run("compare", "photos", "-m", "LSH", "-m", "ITQ", "--bytes", "1", "--html", "n.html")
+    sizes, labels = strips(here / "n.html")
+    assert sizes == {(64, 640, 3), (64, 64, 3)}
+    assert set(labels) == {"true", "ITQ by outputs, 1 byte", "LSH by outputs, 1 byte"}
+    run("compare", "digits", "-m", "LSH", "--bytes", "2", "--base", "90", "--html", "d.html")
+    sizes, labels = strips(here / "d.html")
+    assert sizes == {(8, 80, 3), (8, 8, 3)}
+    assert len(labels) == 2 * 4
 
 
 NEIGHBOURS = ("compare", "features.npy", "-m", "signs", "-m", "ITQ", "--bytes", "2", "--jobs", "1")

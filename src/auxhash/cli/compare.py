@@ -125,8 +125,23 @@ def compare(
     if not isinstance(points, datasets.Dataset):
         y = inputs.labels_to_learn(points, labels, label, "LABELS", header)
         drawn = {"n_train": n_train, "seed": settings["seeds"][0]}
-        points = datasets.from_arrays(points.all(), y=y, **drawn, name=data)
+        points = datasets.from_arrays(
+            points.all(), y=y, **drawn, name=data, images=_pictures(points)[0]
+        )
     _compare_labels(points, chosen, page, settings, as_json)
+
+
+def _pictures(points: "Dataset | Rows") -> tuple[Any, Any]:
+    """Pictures of what is searched and of what is searched for; None where there are none."""
+    from auxhash.experiments.datasets import Dataset
+    from auxhash.files.images import Thumbnails
+
+    if isinstance(points, Dataset):
+        return points.base.images, points.query.images
+    if points.names is None:
+        return None, None
+    every = Thumbnails([Path(points.name) / name for name in points.names])
+    return every, every
 
 
 def _refuse(settings: "Mapping[str, Any]", options: "Sequence[str]", why: str) -> None:
@@ -207,7 +222,9 @@ def _compare_neighbors(
         _show_comparison(comparison, as_json)
         return
     others = queries is not None or isinstance(points, Dataset)  # are searched for
-    write_page(comparison, page, used_command(), names, None if others else names)
+    # Queries of a file have no pictures; and where texts are given, they are wanted.
+    pictures = _pictures(points) if queries is None and not text else ()
+    write_page(comparison, page, used_command(), names, None if others else names, *pictures)
     line = f"The same with curves, and what queries find: {page}"
     _show_comparison(comparison, as_json, line, page=str(page))
 

@@ -58,9 +58,9 @@ def pictures(title: str, data: Dataset, codes: Mapping[str, Arrays], bits: int) 
     chosen = differing(np.stack([marks.sum(axis=1) for marks in right], axis=1), data.query.y)
     shown = [
         (
-            _strip("query", data.query, np.array([q]), [True]),
+            strip("query", data.query.images, np.array([q]), [True]),
             [
-                _strip(name, data.base, rows[q], marks[q].tolist())
+                strip(name, data.base.images, rows[q], marks[q].tolist())
                 for (name, rows), marks in zip(retrieved.items(), right, strict=True)
             ],
         )
@@ -94,8 +94,9 @@ def _right(data: Dataset, rows: Numbers) -> NDArray[np.bool_]:
     return same
 
 
-def _strip(label: str, points: Any, rows: Numbers, right: Sequence[bool]) -> Strip:
-    images = np.asarray(points.images[rows])
+def strip(label: str, pictures: Any, rows: Numbers, right: Sequence[bool]) -> Strip:
+    """The pictures of these rows, side by side."""
+    images = np.asarray(pictures[rows])
     brightest = int(images.max(initial=1))
     if brightest <= 16:  # the digits of scikit-learn
         images = (images.astype(np.uint16) * 255 // 16).astype(np.uint8)

@@ -2,13 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from auxhash.compute.words import count
 from auxhash.experiments.compareneighbors import COLUMNS, SHOWN, NeighborComparison
 from auxhash.experiments.figures.figure import FigureContent, HitList, QueryExample, Section, Table
+from auxhash.experiments.gallery import Gallery, differing, strip
 from auxhash.experiments.page import page
 from auxhash.files.writing import writing
 
+ResultKey = tuple[str, str, int]  # method, distance and bytes
 MAX_TEXT = 200  # characters of a point that are shown
 SHOWN_BYTES = 16  # at most, of the codes whose hits are shown; larger where there are no smaller
 
@@ -19,8 +24,10 @@ def write_page(
     command: str,
     names: Sequence[str] | None = None,
     query_names: Sequence[str] | None = None,
+    images: Any = None,
+    query_images: Any = None,
 ) -> None:
-    """Write the page; points and queries are called by their names, or else by their rows."""
+    """Write the page; points and queries are shown as pictures, else by their names, or rows."""
     columns, rows = comparison.texts()
     content = FigureContent(
         (),
@@ -30,7 +37,8 @@ def write_page(
         ],
         [(key, str(value)) for key, value in comparison.protocol.items()],
         comparison.rows,
-        examples=_examples(comparison, names, query_names),
+        [] if images is None else [_gallery(comparison, images, query_images)],
+        examples=_examples(comparison, names, query_names) if images is None else (),
     )
     with writing(output) as temporary:
         text = page("auxhash compare", comparison.title, comparison.summary(), content, command)
@@ -43,18 +51,49 @@ NOTE = (
 )
 
 
-def _examples(
-    comparison: NeighborComparison, names: Sequence[str] | None, query_names: Sequence[str] | None
-) -> Sequence[QueryExample]:
-    """The first queries, and what each method finds by its best distance at one size."""
-    search = comparison.search
-    best: dict[str, tuple[str, str, int]] = {}
+def _best(comparison: NeighborComparison) -> list[ResultKey]:
+    """Each method at one size, by its best distance."""
+    best: dict[str, ResultKey] = {}
     for row in comparison.rows:  # by size, the best first within each
         key = row["method"], row["distance"], row["bytes"]
         known = best.get(row["method"])
         larger = known is not None and known[2] < row["bytes"] <= SHOWN_BYTES
         if key in comparison.first and (known is None or larger):
             best[row["method"]] = key
+    return list(best.values())
+
+
+def _called(key: ResultKey) -> str:
+    method, distance, n = key
+    by = "" if distance == "own" else f" by {distance}"
+    return f"{method}{by}, {count(n, 'byte')}"
+
+
+def _gallery(comparison: NeighborComparison, images: Any, query_images: Any) -> Gallery:
+    """Pictures of what each method finds for queries on which the methods differ most."""
+    search, best = comparison.search, _best(comparison)
+    near = search.neighbors[:SHOWN]
+    hits = {_called(key): comparison.first[key] for key in best}
+    right = {
+        name: (rows[:, :, None] == near[:, None, :]).any(axis=2) for name, rows in hits.items()
+    }
+    counts = np.stack([marks.sum(axis=1) for marks in right.values()], axis=1)
+    shown = []
+    for at in differing(counts):
+        strips = [strip("true", images, search.base_rows[near[at]], [True] * near.shape[1])]
+        strips += [
+            strip(name, images, search.base_rows[rows[at]], right[name][at].tolist())
+            for name, rows in hits.items()
+        ]
+        shown.append((strip("query", query_images, search.query_rows[[at]], [True]), strips))
+    return Gallery(search.data.name, shown)
+
+
+def _examples(
+    comparison: NeighborComparison, names: Sequence[str] | None, query_names: Sequence[str] | None
+) -> Sequence[QueryExample]:
+    """The first queries, and what each method finds by its best distance at one size."""
+    search = comparison.search
 
     def called(position: int) -> str:
         row = int(search.base_rows[position])
@@ -64,13 +103,10 @@ def _examples(
     for at, row in enumerate(search.query_rows[:SHOWN]):
         near = search.neighbors[at].tolist()
         lists = [HitList("true neighbours", [(called(p), True) for p in near])]
-        for method, distance, n in best.values():
-            positions = comparison.first[method, distance, n][at].tolist()
-            hits = [(called(p), p in near) for p in positions]
+        for key in _best(comparison):
+            hits = [(called(p), p in near) for p in comparison.first[key][at].tolist()]
             right = sum(right for _, right in hits)
-            by = "" if distance == "own" else f" by {distance}"
-            label = f"{method}{by}, {count(n, 'byte')}: {right} of {len(hits)}"
-            lists.append(HitList(label, hits))
+            lists.append(HitList(f"{_called(key)}: {right} of {len(hits)}", hits))
         query = f"query: row {row}" if query_names is None else query_names[row][:MAX_TEXT]
         examples.append(QueryExample(query, lists))
     return examples

@@ -35,6 +35,7 @@ MAX_CHUNK_PIXELS = 64 * 10**6  # of pictures at full size; a single picture may 
 MAX_PIXELS = 100 * 10**6  # of a picture that is read
 DECODED_SIDES = 4  # sides of GIST's square: a JPEG is decoded no larger than it need be
 GREY16_MODES = ("I;16", "I;16L", "I;16B", "I;16N")  # Pillow's names for 16 bits of grey
+THUMBNAIL_SIDE = 64
 CLASSES_SHOWN = 6  # where a folder is described
 
 
@@ -212,15 +213,35 @@ def own_feature(name: str) -> ImageFeature:
     return ImageFeature(name, loaded)
 
 
+class Thumbnails:
+    """Small squares of pictures in files, uint8 (n, side, side, 3), read when NumPy asks."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.paths = paths
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, rows: AnyArray) -> "Thumbnails":
+        return Thumbnails([self.paths[row] for row in rows])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
+        return np.stack([_square(path, THUMBNAIL_SIDE, "RGB") for path in self.paths])
+
+
 def grey_square(path: PictureSource, side: int) -> NDArray[np.uint8]:
     """The largest centred square of a picture, in grey, scaled to (side, side)."""
+    return _square(path, side, "L")
+
+
+def _square(path: PictureSource, side: int, mode: str) -> NDArray[np.uint8]:
     image_module, operations = _pillow()
     with _opened(path) as image:
         decoded = DECODED_SIDES * side
         image.draft("RGB", (decoded, decoded))  # does nothing to what is no JPEG
         picture = _pixels(image)
-    grey = image_module.fromarray(picture).convert("L")
-    square = operations.fit(grey, (side, side), image_module.Resampling.BILINEAR)
+    converted = image_module.fromarray(picture).convert(mode)
+    square = operations.fit(converted, (side, side), image_module.Resampling.BILINEAR)
     return np.asarray(square)
 
 

@@ -257,7 +257,7 @@ def test_evaluation_exports(result):
     [protocol] = [text.get_text() for text in figure.texts if text.get_text().startswith("data")]
     assert "seed: 8" in protocol
     assert "not given" not in protocol
-    by_k, by_radius, _ = figure.axes
+    by_k, _, _ = figure.axes
     figure.draw_without_rendering()
     assert "10" in [text.get_text() for text in by_k.get_xticklabels()]
     assert all(axes.get_title() for axes in figure.axes)
