@@ -146,6 +146,8 @@ def test_pictures_of_a_folder_are_shown(photos, here, run):
     assert sizes == {(64, 640, 3), (64, 64, 3)}
     assert set(labels) == {"true", "ITQ by outputs, 1 byte", "LSH by outputs, 1 byte"}
     run("compare", "digits", "-m", "LSH", "--bytes", "2", "--base", "90", "--html", "d.html")
+    assert 'class="sharp"' in (here / "d.html").read_text("utf-8")
+    assert 'class="sharp"' not in (here / "n.html").read_text("utf-8")
     sizes, labels = strips(here / "d.html")
     assert sizes == {(8, 80, 3), (8, 8, 3)}
     assert len(labels) == 2 * 4

@@ -55,12 +55,12 @@ class ComparedRows:
 
     @property
     def title(self) -> str:
-        """What is compared, on which data."""
+        """Heading of a page or a figure: the data, and that methods are compared."""
         raise NotImplementedError
 
     @property
     def legend(self) -> str:
-        """What the columns say."""
+        """Explanation of the columns."""
         raise NotImplementedError
 
     def texts(self) -> tuple[list[str], list[list[str]]]:

@@ -29,10 +29,12 @@ def write_page(
 ) -> None:
     """Write the page; points and queries are shown as pictures, else by their names, or rows."""
     columns, rows = comparison.texts()
+    by_tables = any(row["distance"] == "tables" for row in comparison.rows)
+    note = NOTE + NOTE_TABLES * by_tables
     content = FigureContent(
         (),
         [
-            Section("Recall over bytes", [comparison.plots()], note=NOTE),
+            Section("Recall over bytes", [comparison.plots()], note=note),
             Section("All figures", table=Table(columns, rows), note=COLUMNS),
         ],
         [(key, str(value)) for key, value in comparison.protocol.items()],
@@ -45,10 +47,8 @@ def write_page(
         temporary.write_text(text, "utf-8")
 
 
-NOTE = (
-    "Solid: by outputs, or by the method's own distances. Short dashes: by Hamming distance. "
-    "Long dashes: by learnt tables."
-)
+NOTE = "Solid: by outputs, or by the method's own distances. Dashed: by Hamming distance."
+NOTE_TABLES = " Long dashes: by learnt tables."
 
 
 def _best(comparison: NeighborComparison) -> list[ResultKey]:

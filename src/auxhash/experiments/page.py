@@ -21,6 +21,7 @@ MARKS = {
     "not judged": ("untested", "\N{EN DASH}"),
 }
 MAX_COLUMNS = 4  # of plots; five stand in two rows, three and two
+SMOOTH_FROM = 48  # pixels of height: smaller pictures are enlarged, their pixels sharp
 NUMBER = re.compile(r"[-+]?[\d.,]+(%|[kMG]| [kMG]?B)?|-|")
 
 
@@ -216,7 +217,8 @@ def _strip(strip: Strip, marked: bool = True) -> str:
         for right in strip.right
     )
     right = f"{sum(strip.right)} of {len(strip.right)} right" if marked else strip.label
-    image = f'<img alt="{escape(right)}" src="data:image/png;base64,{data}"/>'
+    sharp = ' class="sharp"' if strip.pixels.shape[0] < SMOOTH_FROM else ""
+    image = f'<img{sharp} alt="{escape(right)}" src="data:image/png;base64,{data}"/>'
     below = f'<div class="marks">{marks}</div>' if marked else ""
     return f'<div class="strip" style="--n:{len(strip.right)}">{image}{below}</div>'
 

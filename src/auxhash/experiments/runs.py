@@ -200,8 +200,8 @@ def exact(data: Dataset, k: Sequence[int], n_jobs: int | None = None) -> tuple[l
 
     with context.using(n_jobs=n_jobs), threads.pool() as run:
         every = np.concatenate(list(run(measured, threads.chunks(n, QUERIES_PER_TASK))))
-    *found, average = every.mean(axis=0).tolist()
-    at = dict(zip(within, found, strict=True))
+    *precisions, average = every.mean(axis=0).tolist()
+    at = dict(zip(within, precisions, strict=True))
     return [at.get(rank, float("nan")) for rank in k], average
 
 
