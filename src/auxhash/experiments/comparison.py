@@ -8,7 +8,7 @@ from io import StringIO
 from typing import Any, TypeVar
 
 from rich import box
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -80,7 +80,7 @@ class ComparedRows:
         """Return a matplotlib figure of the curves."""
         return figure_of(self.plots(), self.title)
 
-    def table(self) -> "FittingTable":
+    def table(self) -> RenderableType:
         """The rows as a table for the terminal."""
         return FittingTable(*self.texts(), self.spare)
 
