@@ -549,8 +549,8 @@ def test_tables_fit_the_terminal(compared, digits, width, kind):
     assert left_out == {
         ("labels", 80): [""],
         ("labels", 60): ["model"],
-        ("neighbours", 80): ["1M s", "R@100", "all"],
-        ("neighbours", 60): ["1M s", "R@100", "all", "10@1000", "R@10"],
+        ("neighbours", 80): ["1M s", "R@100", "model", "codes"],
+        ("neighbours", 60): ["1M s", "R@100", "model", "codes", "10@1000", "R@10"],
     }.get((kind, width), [""])
 
 

@@ -63,15 +63,21 @@ QUERY_SHARE = 10  # one point in so many is a query
 TIMED = 100  # queries whose search is timed
 SHOWN = 10  # queries whose first points are kept, to be shown
 MILLION = 1_000_000
+KEPT_FACTS = 2  # raise it when other facts of a run are kept
 
 SIGNS = "signs"
 QUANTIZERS: dict[str, Callable[[int, int], Coder]] = {  # of a number of bytes and a seed
     "PQ": coders.PQ,
     "RaBitQ": coders.RaBitQ,
     "OPQ": coders.OPQ,
+    "RQ": coders.RQ,  # these two by name: they take long
+    "LSQ": coders.LSQ,
 }
+CENTROID_METHODS = ("PQ", "OPQ", "RQ", "LSQ")
+FEW_POINTS = 39 * coders.CENTROIDS  # to learn centroids from; faiss warns of fewer
 # From cheap to expensive, so that a time limit leaves out as few as it can.
 DEFAULT_METHODS = (SIGNS, "ITQ", "PQ", "RaBitQ", LINEAR, "OPQ", NETWORK)
+DASHES = {"Hamming": SHORT, "tables": LONG}
 MEASURES = (*(f"{NEAREST}@{k}" for k in FIRST), *(f"R@{k}" for k in FIRST_OF_ONE))
 LEGEND = (
     f"{NEAREST}@k: share of the {NEAREST} nearest that are among the first k. {NEAREST}@100 is also"
@@ -93,7 +99,7 @@ class NeighborComparison(ComparedRows):
     first: dict[tuple[str, str, int], Numbers]
 
     legend = COLUMNS
-    spare = ("1M s", "R@100", "all", "10@1000", "R@10", "±", "ms", "learn s", "R@1")
+    spare = ("1M s", "R@100", "model", "codes", "10@1000", "R@10", "±", "ms", "learn s", "R@1")
 
     @property
     def title(self) -> str:
@@ -101,7 +107,8 @@ class NeighborComparison(ComparedRows):
 
     def texts(self) -> tuple[list[str], list[list[str]]]:
         """Columns and rows of text."""
-        columns = ["bytes", "", "method", "by", *MEASURES, "±", "all", "learn s", "1M s", "ms"]
+        columns = ["bytes", "", "method", "by", *MEASURES, "±"]
+        columns += ["codes", "model", "learn s", "1M s", "ms"]
         rows = [
             [
                 f"{row['bytes']:,}",
@@ -109,7 +116,8 @@ class NeighborComparison(ComparedRows):
                 row["method"],
                 row["distance"],
                 *(share(row[name]) for name in (*MEASURES, "error")),
-                size(row["all bytes"]),
+                size(row["code bytes"]),
+                size(row["model bytes"]),
                 *(duration(row[name]) for name in ("learn s", "encode 1M s", "ms per query")),
             ]
             for row in self.rows
@@ -123,22 +131,10 @@ class NeighborComparison(ComparedRows):
             MEASURES[1]: "among the first 100 (after re-ranking)",
         }
         return [
-            Plot(title, "bytes per point", "share", self._series(measure), x_log=True)
+            Plot(title, "bytes per point", "share", curves(self.rows, measure), x_log=True)
             for measure, title in titles.items()
             if not math.isnan(self.rows[0][measure])  # the base is large enough
         ]
-
-    def _series(self, measure: str) -> list[Series]:
-        rows = [row for row in self.rows if row["method"] != EXACT]
-        look = looks(row["method"] for row in rows)
-        series = []
-        for method, distance in dict.fromkeys((row["method"], row["distance"]) for row in rows):
-            own = [row for row in rows if (row["method"], row["distance"]) == (method, distance)]
-            dashes = SHORT if distance == "Hamming" else LONG if distance == "tables" else ""
-            x, y = [row["bytes"] for row in own], [row[measure] for row in own]
-            drawn = replace(look[method], dashes=dashes)
-            series.append(Series(method, drawn, x, y, keyed=not dashes))
-        return series
 
     def summary(self) -> str:
         """One sentence: the best of each size."""
@@ -149,6 +145,20 @@ class NeighborComparison(ComparedRows):
             if row["best"]
         ]
         return f"{'; '.join(best)}." if best else ""
+
+
+def curves(rows: Sequence[dict[str, Any]], measure: str) -> list[Series]:
+    """Curves of a measure over the bytes, one per method and distance."""
+    rows = [row for row in rows if row["method"] != EXACT]
+    look = looks(row["method"] for row in rows)
+    drawn = []
+    for method, distance in dict.fromkeys((row["method"], row["distance"]) for row in rows):
+        own = [row for row in rows if (row["method"], row["distance"]) == (method, distance)]
+        dashes = DASHES.get(distance, "")
+        label = f"{method}, {distance}" if dashes else method
+        x, y = [row["bytes"] for row in own], [row[measure] for row in own]
+        drawn.append(Series(label, replace(look[method], dashes=dashes), x, y, keyed=not dashes))
+    return drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,7 +316,8 @@ def _jobs(
     known = dict(hashers) if named else [method for _, method in hashers]
     shared = Shared(metric=search.metric)
     prepared_hashers = iter(entries(known, shared) if hashers or not listed else ())
-    mark = in_words([search.metric, *(getattr(search.data, part).X for part in runs.PARTS)])
+    points = [getattr(search.data, part).X for part in runs.PARTS]
+    mark = in_words([KEPT_FACTS, search.metric, *points])
     n_features = search.data.base.X.shape[1]
     jobs = []
     for name, method in listed:
@@ -383,6 +394,7 @@ def _measured(coder: Coder, search: Search) -> Cell:
         "learn s": learnt - began,
         "encode 1M s": (encoded - learnt) * MILLION / len(data.base),
         "ms per query": {},
+        "model bytes": coder.model_bytes(),
     }
     arrays: dict[str, AnyArray] = {}
     for ranking in coder.rankings(data.query.X, codes):
@@ -406,7 +418,8 @@ def _rows(job: CoderJob, cell: Cell, search: Search) -> Iterator[dict[str, Any]]
             "distance": distance,
             "bytes": job.n_bytes,
             **figures(ranks, len(search.data.base)),
-            "all bytes": job.n_bytes * search.n_points,
+            "code bytes": job.n_bytes * search.n_points,
+            "model bytes": facts["model bytes"],
             "learn s": facts["learn s"],
             "encode 1M s": facts["encode 1M s"],
             "ms per query": ms,
@@ -422,7 +435,8 @@ def _exact(search: Search) -> dict[str, Any]:
         "distance": search.metric,
         "bytes": 4 * width,
         **figures(NeighborRanks(place, np.ones_like(place)), n_base),
-        "all bytes": 4 * width * search.n_points,
+        "code bytes": 4 * width * search.n_points,
+        "model bytes": 0,
         "learn s": 0.0,
         "encode 1M s": 0.0,
         "ms per query": search.exact_ms,
@@ -456,10 +470,19 @@ def _protocol(
         protocol["not all"] = (
             f"recall depends on how many points are searched: among {search.n_points:,} it differs"
         )
+    measured = {row["method"] for row in rows}
+    learnt = [name for name in CENTROID_METHODS if name in measured]
+    if learnt and len(data.train) < FEW_POINTS:
+        protocol["few points"] = (
+            f"{' and '.join(learnt)}: the 256 centroids per byte are learnt from the "
+            f"{len(data.train):,} points that are searched, and fit them too well: of points that "
+            "come later less is found"
+        )
     if len(data.train) < len(data.base):
         protocol["learnt from a part"] = "codes that are learnt from more points are better"
     protocol |= {
-        "bytes": f"per point; all: of {search.n_points:,} points",
+        "bytes": f"per point; codes: of {search.n_points:,} points; model: what encodes and "
+        "searches them, such as weights or centroids, once",
         "times": "seconds to learn, and to encode a million points; ms: milliseconds to search "
         f"{len(data.base):,} codes for one query, of {TIMED} at once; compiling is not counted",
         "seed": seed,

@@ -135,7 +135,9 @@ def share(value: float) -> str:
 
 
 def size(n_bytes: float) -> str:
-    """Bytes in the unit that is short to read."""
+    """Bytes in the unit that is short to read; a dash where they are not known."""
+    if math.isnan(n_bytes):
+        return NONE
     for unit, letters in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if n_bytes >= unit:
             return f"{n_bytes / unit:.3g} {letters}"
