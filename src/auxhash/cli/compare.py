@@ -232,7 +232,7 @@ def _compare_neighbors(
 def _texts(
     points: "Dataset | Rows", text: str | None, header: bool | None
 ) -> "tuple[Sequence[str] | None, Sequence[str] | None]":
-    """What points, and queries that are held out of them, are called; None if it is not known."""
+    """Names of points, and of queries held out of them; None if they have none."""
     from auxhash.cli import inputs
     from auxhash.experiments.datasets import Dataset
 
