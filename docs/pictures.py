@@ -18,9 +18,9 @@ import numpy as np
 
 from auxhash import MACHash
 from auxhash.experiments import datasets
+from auxhash.experiments.compareneighbors import curves as bit_curves
 from auxhash.experiments.figures.sketch import Draw, plane_plot, space_plot
 from auxhash.experiments.figures.styles import COLOURS, style
-from auxhash.experiments.neighborpage import curves as bit_curves
 from auxhash.experiments.svg import HEIGHT, LEFT, WIDTH, Plot, Series, Style, draw, key, look
 from auxhash.mac import losses
 

@@ -1,5 +1,6 @@
 """Comparison without labels."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import faiss
@@ -10,7 +11,8 @@ import auxhash
 from auxhash.codes import pack, sign
 from auxhash.compute import deadline
 from auxhash.compute.neighbors import nearest, normalized
-from auxhash.experiments import coders, compareneighbors, datasets, neighborpage
+from auxhash.experiments import coders, compareneighbors, datasets
+from auxhash.experiments.neighborpage import write_page
 from auxhash.learn import baselines
 from auxhash.learn.hasher import Hasher
 from auxhash.mac.hashfunctions.rotation import quantize
@@ -275,11 +277,27 @@ def test_without_faiss(monkeypatch):
     assert left_out in found.protocol["left out"]
 
 
+def test_distances_of_a_method_are_told_apart_by_their_dashes(tmp_path):
+    found = auxhash.compare(X, ["LSH", "ITQ"], n_bytes=(1, 2), **QUICK)
+    learnt = [row | {"distance": "tables"} for row in found.rows if row["distance"] == "outputs"]
+    both = replace(found, rows=[*found.rows, *learnt])
+    for plot in both.plots():
+        looks = {series.style for series in plot.series}
+        assert len(looks) == len(plot.series) == 6
+        assert len({look.colour for look in looks}) == 2
+        keyed = [series for series in plot.series if series.keyed]
+        assert {series.label for series in keyed} == {"LSH", "ITQ"}
+        assert not any(series.style.dashes for series in keyed)
+    for comparison, told in ((found, False), (both, True)):
+        write_page(comparison, tmp_path / "page.html", "command")
+        assert ("by learnt tables" in (tmp_path / "page.html").read_text("utf-8")) == told
+
+
 def test_curves_of_one_method_are_told_apart():
     row = {"method": "LSH", "bytes": 4, "10@10": 0.5}
     by = ("outputs", "Hamming", "tables")
     exact = {**row, "method": "vectors", "distance": "cosine"}
-    drawn = neighborpage.curves([*({**row, "distance": each} for each in by), exact], "10@10")
+    drawn = compareneighbors.curves([*({**row, "distance": each} for each in by), exact], "10@10")
     assert [curve.label for curve in drawn] == ["LSH", "LSH, Hamming", "LSH, tables"]
     assert len({curve.style for curve in drawn}) == 3
     assert [curve.keyed for curve in drawn] == [True, False, False]

@@ -1,7 +1,6 @@
 """The page in a real browser: headless Chromium, driven by playwright."""
 
 import re
-import shutil
 import socket
 import threading
 from contextlib import contextmanager
@@ -12,28 +11,17 @@ import pytest
 pytest.importorskip("fastapi", reason="the page needs auxhash[serve]")
 pytest.importorskip("uvicorn", reason="the page needs auxhash[serve]")
 pytest.importorskip("httpx", reason="the tests of the page need httpx")
-sync_api = pytest.importorskip(
-    "playwright.sync_api", reason="needs a browser: playwright is missing (make test-page)"
-)
+import uvicorn
+from fastapi import HTTPException, Request
+from fastapi.responses import JSONResponse
 
-import uvicorn  # noqa: E402
-from fastapi import HTTPException, Request  # noqa: E402
-from fastapi.responses import JSONResponse  # noqa: E402
+from auxhash import stores
+from auxhash.serve import app
+from auxhash.serve.service import Service
+from tests.browser import browser as browser
+from tests.experiments.demonstration.shown import application, small
+from tests.serve.conftest import BITS
 
-from auxhash import stores  # noqa: E402
-from auxhash.serve import app  # noqa: E402
-from auxhash.serve.service import Service  # noqa: E402
-from tests.experiments.demonstration.shown import application, small  # noqa: E402
-from tests.serve.conftest import BITS  # noqa: E402
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="needs a browser: apt-get install chromium"
-)
-OPTIONS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-]
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 SEVEN = [[(70, 45), (170, 45), (110, 205)], [(95, 125), (165, 125)]]
 
@@ -63,14 +51,6 @@ def show():
 def address(show):
     with served(application(show)) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

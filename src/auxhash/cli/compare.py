@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 
 NEIGHBOR_OPTIONS = ("queries", "metric", "seconds", "n_base", "text")
-COLUMNS = """\
-L(h) is the loss over the training pairs; p@k the share of a query's k nearest that are right, mAP
-the same over all ranks; b_eff how many bits are effective. Means over the seeds."""
 
 
 @click.command()
@@ -129,8 +126,23 @@ def compare(
     if not isinstance(points, datasets.Dataset):
         y = inputs.labels_to_learn(points, labels, label, "LABELS", header)
         drawn = {"n_train": n_train, "seed": settings["seeds"][0]}
-        points = datasets.from_arrays(points.all(), y=y, **drawn, name=data)
+        points = datasets.from_arrays(
+            points.all(), y=y, **drawn, name=data, images=_pictures(points)[0]
+        )
     _compare_labels(points, chosen, page, settings, as_json)
+
+
+def _pictures(points: "Dataset | Rows") -> tuple[Any, Any]:
+    """Pictures of what is searched and of what is searched for; None where there are none."""
+    from auxhash.experiments.datasets import Dataset
+    from auxhash.files.images import Thumbnails
+
+    if isinstance(points, Dataset):
+        return points.base.images, points.query.images
+    if points.names is None:
+        return None, None
+    every = Thumbnails([Path(points.name) / name for name in points.names])
+    return every, every
 
 
 def _refuse(settings: "Mapping[str, Any]", options: "Sequence[str]", why: str) -> None:
@@ -150,21 +162,21 @@ def _compare_labels(
 ) -> None:
     from auxhash.experiments.compare import compare_labels
     from auxhash.experiments.comparepage import Compared, PageHead
-    from auxhash.experiments.demo import METHODS as DEFAULT_METHODS
+    from auxhash.experiments.entries import WITH_LABELS
 
     lengths, ranks = settings["bits"] or (32,), settings["k"] or (100,)
     loss = settings["loss"] or "ksh"
-    arguments = dataset, chosen or DEFAULT_METHODS, lengths, settings["seeds"], ranks, loss
+    arguments = dataset, chosen or WITH_LABELS, lengths, settings["seeds"], ranks, loss
     common = [settings[name] for name in ("folder", "jobs", "verbose", "device")]
     if page is None:
         comparison = compare_labels(*arguments, 100, 500, *common)
         _show_comparison(comparison, as_json)
     else:
         title = f"Methods compared on {dataset.name}"
-        head = PageHead("auxhash compare", title, "", used_command(), COLUMNS)
+        head = PageHead("auxhash compare", title, "", used_command())
         comparison = Compared(*arguments).run(page, head, *common)
         _show_comparison(comparison, as_json, f"The same with curves: {page}", page=str(page))
-    if all(row["failed"] for row in comparison.rows):
+    if all(row["failed"] for row in comparison.rows[:-1]):  # the last has exact distances
         raise click.ClickException("every method failed")
 
 
@@ -177,7 +189,7 @@ def _compare_neighbors(
     as_json: bool,
 ) -> None:
     from auxhash.cli import inputs
-    from auxhash.experiments.compareneighbors import COLUMNS, N_BYTES, compare_neighbors
+    from auxhash.experiments.compareneighbors import N_BYTES, compare_neighbors
     from auxhash.experiments.datasets import Dataset
     from auxhash.experiments.neighborpage import write_page
 
@@ -207,12 +219,14 @@ def _compare_neighbors(
         points.name,
     )
     if page is None:
-        _show_comparison(comparison, as_json, COLUMNS)
+        _show_comparison(comparison, as_json)
         return
     query_names = None if settings["queries"] else held_out_names
-    write_page(comparison, page, used_command(), names, query_names)
+    # Queries of a file have no pictures; and where texts are given, they are wanted.
+    pictures = _pictures(points) if queries is None and not text else ()
+    write_page(comparison, page, used_command(), names, query_names, *pictures)
     line = f"The same with curves, and what queries find: {page}"
-    _show_comparison(comparison, as_json, COLUMNS, line, page=str(page))
+    _show_comparison(comparison, as_json, line, page=str(page))
 
 
 def _texts(
@@ -291,4 +305,4 @@ def demo(bits: int, seed: int, output: str, force: bool, jobs: int | None, as_js
 def _show_comparison(comparison: "ComparedRows", as_json: bool, *more: str, **facts: str) -> None:
     protocol = "\n".join(f"{name}: {value}" for name, value in comparison.protocol.items())
     result = {"protocol": comparison.protocol, "rows": comparison.rows, **facts}
-    show(result, as_json, protocol, comparison.table(), *more)
+    show(result, as_json, protocol, comparison.table(), comparison.legend, *more)

@@ -322,7 +322,8 @@ def _of_codes(
 def _show_recall(
     search: "Search", rankings: "Sequence[Ranking]", n_bits: int, k: tuple[int, ...], as_json: bool
 ) -> None:
-    from auxhash.experiments.compareneighbors import LEGEND, MEASURES, share
+    from auxhash.experiments.compareneighbors import LEGEND, MEASURES
+    from auxhash.experiments.comparison import share
     from auxhash.search.metrics.recall import figures
 
     if k:

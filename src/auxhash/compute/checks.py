@@ -12,9 +12,9 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from auxhash.compute.arrays import AnyArray, Array, Numbers
+from auxhash.compute.arrays import AnyArray, Array, ArrayLike, Numbers
 
 LARGEST_ID = 2**63 - 1
 LABEL_TYPES = (str, bytes, int, float, np.generic)  # in an array of Python objects

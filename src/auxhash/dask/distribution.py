@@ -4,12 +4,12 @@ import os
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from auxhash.codes import n_bytes
 from auxhash.compute import checks
 from auxhash.compute import device as devices
+from auxhash.compute.arrays import ArrayLike
 from auxhash.compute.checks import ArgumentError
 from auxhash.dask import blocks, lazy
 from auxhash.dask.blocks import Blocks

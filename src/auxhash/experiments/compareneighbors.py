@@ -5,14 +5,12 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.table import Table
-from rich.text import Text
 
 from auxhash.compute import checks, clock, context, deadline
 from auxhash.compute.arrays import AnyArray, Numbers, Single
@@ -23,7 +21,16 @@ from auxhash.compute.words import count
 from auxhash.experiments import coders, runs
 from auxhash.experiments.cells import Cell, Cells, Configuration, Memory
 from auxhash.experiments.coders import Coder, HasherCoder, SignBits
-from auxhash.experiments.comparison import NONE, ComparedRows, in_turn, several
+from auxhash.experiments.comparison import (
+    BEST,
+    EXACT,
+    ComparedRows,
+    duration,
+    in_turn,
+    several,
+    share,
+    size,
+)
 from auxhash.experiments.datasets.dataset import Dataset, Points, draw
 from auxhash.experiments.entries import (
     BY_NAME,
@@ -36,6 +43,8 @@ from auxhash.experiments.entries import (
     entries,
     shown,
 )
+from auxhash.experiments.figures.styles import LONG, SHORT, looks
+from auxhash.experiments.svg import Plot, Series
 from auxhash.learn.hasher import Hasher
 from auxhash.model.identity import in_words
 from auxhash.search.expected import NEAREST
@@ -68,7 +77,7 @@ CENTROID_METHODS = ("PQ", "OPQ", "RQ", "LSQ")
 FEW_POINTS = 39 * coders.CENTROIDS  # to learn centroids from; faiss warns of fewer
 # From cheap to expensive, so that a time limit leaves out as few as it can.
 DEFAULT_METHODS = (SIGNS, "ITQ", "PQ", "RaBitQ", LINEAR, "OPQ", NETWORK)
-EXACT = "vectors"  # the row of reference
+DASHES = {"Hamming": SHORT, "tables": LONG}
 MEASURES = (*(f"{NEAREST}@{k}" for k in FIRST), *(f"R@{k}" for k in FIRST_OF_ONE))
 LEGEND = (
     f"{NEAREST}@k: share of the {NEAREST} nearest that are among the first k. {NEAREST}@100 is also"
@@ -89,35 +98,43 @@ class NeighborComparison(ComparedRows):
     search: "Search"
     first: dict[tuple[str, str, int], Numbers]
 
+    legend = COLUMNS
+    spare = ("1M s", "R@100", "model", "codes", "10@1000", "R@10", "±", "ms", "learn s", "R@1")
+
+    @property
+    def title(self) -> str:
+        return f"What codes of a few bytes cost on {self.search.data.name}"
+
     def texts(self) -> tuple[list[str], list[list[str]]]:
         """Columns and rows of text."""
-        columns = [
-            "bytes",
-            "",
-            "method",
-            "by",
-            *MEASURES,
-            "± ",
-            "codes",
-            "model",
-            "learn s",
-            "1M s",
-            "ms",
-        ]
+        columns = ["bytes", "", "method", "by", *MEASURES, "±"]
+        columns += ["codes", "model", "learn s", "1M s", "ms"]
         rows = [
             [
                 f"{row['bytes']:,}",
-                "★" if row["best"] else "",
+                BEST if row["best"] else "",
                 row["method"],
                 row["distance"],
                 *(share(row[name]) for name in (*MEASURES, "error")),
                 size(row["code bytes"]),
                 size(row["model bytes"]),
-                *(_time(row[name]) for name in ("learn s", "encode 1M s", "ms per query")),
+                *(duration(row[name]) for name in ("learn s", "encode 1M s", "ms per query")),
             ]
             for row in self.rows
         ]
         return columns, rows
+
+    def plots(self) -> list[Plot]:
+        """Shares of the nearest that are found over bytes, among the first 10 and 100."""
+        titles = {
+            MEASURES[0]: "of the 10 nearest, among the first 10",
+            MEASURES[1]: "among the first 100 (after re-ranking)",
+        }
+        return [
+            Plot(title, "bytes per point", "share", curves(self.rows, measure), x_log=True)
+            for measure, title in titles.items()
+            if not math.isnan(self.rows[0][measure])  # the base is large enough
+        ]
 
     def summary(self) -> str:
         """One sentence: the best of each size."""
@@ -129,37 +146,19 @@ class NeighborComparison(ComparedRows):
         ]
         return f"{'; '.join(best)}." if best else ""
 
-    def table(self) -> Table:
-        """The rows as a table for the terminal, with a line between sizes."""
-        columns, rows = self.texts()
-        table = Table(padding=(0, 0), pad_edge=False)
-        for name in columns:
-            text = name in ("", "method", "by")
-            table.add_column(name, justify="left" if text else "right", overflow="fold")
-        for texts, following in zip(rows, [*rows[1:], [""]], strict=True):
-            table.add_row(*map(Text, texts), end_section=texts[0] != following[0])
-        return table
 
-
-def share(value: float) -> str:
-    """A share as .307, or 1; a dash where there is none."""
-    if math.isnan(value):
-        return NONE
-    return f"{value:.3f}".removeprefix("0")
-
-
-def size(n_bytes: float) -> str:
-    """Bytes in the unit that is short to read; a dash where they are not known."""
-    if math.isnan(n_bytes):
-        return NONE
-    for unit, letters in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if n_bytes >= unit:
-            return f"{n_bytes / unit:.3g} {letters}"
-    return f"{n_bytes:.0f} B"
-
-
-def _time(value: float) -> str:
-    return f"{value:.2f}" if value < 1 else f"{value:.1f}" if value < 10 else f"{value:,.0f}"
+def curves(rows: Sequence[dict[str, Any]], measure: str) -> list[Series]:
+    """Curves of a measure over the bytes, one per method and distance."""
+    rows = [row for row in rows if row["method"] != EXACT]
+    look = looks(row["method"] for row in rows)
+    drawn = []
+    for method, distance in dict.fromkeys((row["method"], row["distance"]) for row in rows):
+        own = [row for row in rows if (row["method"], row["distance"]) == (method, distance)]
+        dashes = DASHES.get(distance, "")
+        label = f"{method}, {distance}" if dashes else method
+        x, y = [row["bytes"] for row in own], [row[measure] for row in own]
+        drawn.append(Series(label, replace(look[method], dashes=dashes), x, y, keyed=not dashes))
+    return drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,7 +350,7 @@ def _listed(methods: Any) -> list[tuple[str, Any]]:
     named = methods if isinstance(methods, Mapping) else {}
     listed = [(name, named.get(name, name)) for name in methods]
     for _, method in listed:
-        if isinstance(method, str) and method not in every:
+        if isinstance(method, str) and ":" not in method and method not in every:
             raise checks.unknown("method", method, every, "a hasher")
     return listed
 

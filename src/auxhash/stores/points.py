@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from auxhash.codes import Packed
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, ArrayLike
 from auxhash.compute.checks import ArgumentError
 from auxhash.stores.ids import AnyIds, Id
 

@@ -10,11 +10,10 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from auxhash.codes import Packed
 from auxhash.compute import checks
-from auxhash.compute.arrays import AnyArray
+from auxhash.compute.arrays import AnyArray, ArrayLike
 from auxhash.compute.checks import ArgumentError
 from auxhash.stores.ids import AnyIds, Id, as_ids, first_twice
 from auxhash.stores.store import Models, ReencodingError, Store

@@ -22,10 +22,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from auxhash.codes import Packed, n_bytes
 from auxhash.compute import checks, deadline
+from auxhash.compute.arrays import ArrayLike
 from auxhash.search.index.hamming import as_queries
 from auxhash.search.index.scan import Distances
 from auxhash.stores.address import Address

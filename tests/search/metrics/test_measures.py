@@ -253,7 +253,23 @@ def test_evaluation_exports(result):
     assert row["value"].item() == result.precision[1]
     figure = result.plot()
     assert len(figure.axes) == 3
-    assert "noise" in figure.get_suptitle()
+    bits = result.protocol["n_bits"]
+    title = f"Codes of {bits} bits on noise: mAP {result.mean_average_precision:.3f}"
+    assert figure.get_suptitle().strip() == title
+    [protocol] = [text.get_text() for text in figure.texts if text.get_text().startswith("data")]
+    assert "seed: 8" in protocol
+    assert "not given" not in protocol
+    by_k, _, _ = figure.axes
+    figure.draw_without_rendering()
+    assert "10" in [text.get_text() for text in by_k.get_xticklabels()]
+    assert all(axes.get_title() for axes in figure.axes)
+
+
+def test_radii_are_whole_numbers():
+    codes, labels = tied_data(8, 30, 400, 3)
+    _, by_radius, _ = metrics.evaluate(*codes, *labels, k=10).plot().axes
+    assert {0, 1, 2, 3} <= set(by_radius.get_xticks())
+    assert all(tick == round(tick) for tick in by_radius.get_xticks())
 
 
 def test_evaluation_of_all_k():

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from auxhash.codes import as_packed
 from auxhash.compute import checks
+from auxhash.compute.arrays import ArrayLike
 from auxhash.compute.checks import ArgumentError
 from auxhash.files.writing import check_regular, writing
 from auxhash.search.index import file, listfile, namesfile, scan
