@@ -21,6 +21,7 @@ from auxhash.cli.output import (
     show,
     table,
     tell,
+    tell_of_ties,
 )
 from auxhash.compute import clock
 from auxhash.compute.words import count
@@ -460,8 +461,6 @@ def _show_fitted(
     expected: "Sequence[ExpectedRecall]",
     as_json: bool,
 ) -> None:
-    from auxhash.codes import shared
-
     reached, words = _reached(hasher)
     n_learnt = reached.get("learnt", len(hasher.codes_))
     device = getattr(hasher, "device_", "cpu")
@@ -484,8 +483,7 @@ def _show_fitted(
         f"{count(result['features'], 'feature')} in {number(seconds)} s"
         f"{' on a GPU' if device != 'cpu' else ''}{words}"
     )
-    if line := shared(hasher.codes_):
-        tell(f"{output}: {line}; `auxhash search --rerank outputs` orders them")
+    tell_of_ties(output, hasher.codes_)
     shown: list[RenderableType] = [message]
     if expected:
         result["expected_recall"] = [vars(each) for each in expected]
