@@ -267,18 +267,18 @@ class PictureVectors:
 
     def __init__(self, folder: "ImageFolder", feature: "ImageFeature") -> None:
         self.folder, self.feature = folder, feature
-        self.known: dict[int, AnyArray] = {}  # by row
+        self.computed: dict[int, AnyArray] = {}  # by row
 
     def __len__(self) -> int:
         return len(self.folder)
 
     def __getitem__(self, rows: AnyArray) -> AnyArray:
         wanted = rows.tolist()
-        new = [row for row in dict.fromkeys(wanted) if row not in self.known]
+        new = [row for row in dict.fromkeys(wanted) if row not in self.computed]
         if new:
             vectors = self.feature.of([self.folder.paths[row] for row in new])
-            self.known.update(zip(new, vectors, strict=True))
-        return np.stack([self.known[row] for row in wanted])
+            self.computed.update(zip(new, vectors, strict=True))
+        return np.stack([self.computed[row] for row in wanted])
 
     def names(self) -> AnyArray:
         """Return what the pictures are called."""

@@ -320,11 +320,11 @@ def _scanned(index: "NumberedIndex", asked: EncodedQueries, k: int) -> "tuple[An
     parts = [index.search_tables(asked.tables(rows), k) for rows in steps]
     distances, ids = (np.concatenate(part) for part in zip(*parts, strict=True))
     if asked.by == HAMMING:
-        distances = _whole(distances)
+        distances = _hamming(distances)
     return distances, ids
 
 
-def _whole(distances: "AnyArray") -> "AnyArray":
+def _hamming(distances: "AnyArray") -> "AnyArray":
     """Hamming distances of those that `tie_breaking` makes, up to rounding."""
     import numpy as np
 
@@ -342,7 +342,7 @@ def _within(index: "NumberedIndex", asked: EncodedQueries, radius: int) -> Searc
         for q, own in enumerate(ids):
             if len(own) > 1:
                 ordered = rerank.by_outputs(own[None], real[q : q + 1], index)
-                distances[q], ids[q] = _whole(ordered[0][0]), ordered[1][0]
+                distances[q], ids[q] = _hamming(ordered[0][0]), ordered[1][0]
     return SearchHits(distances, ids, f"all within {count(radius, 'bit')}")
 
 
