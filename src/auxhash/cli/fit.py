@@ -1,6 +1,7 @@
 """fit: from points to a model."""
 
 import warnings
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -23,13 +24,14 @@ from auxhash.cli.output import (
     tell,
     tell_of_ties,
 )
-from auxhash.compute import clock
+from auxhash.compute import clock, context
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from auxhash.compute.arrays import AnyArray
+    from auxhash.compute.context import ExpectedTime
     from auxhash.files.rows import Rows
     from auxhash.learn.choose import Choice
     from auxhash.learn.estimators import MACHash
@@ -225,7 +227,7 @@ def fit(
         y = learnt_from.get("y")
         choice = _choose(X, y, known, settings, seed, jobs, auto_seconds, verbose)
         settings |= choice.settings
-        if y is not None and (line := _time_expected(choice, len(X))):
+        if y is not None and (line := _time_by_trial(choice, len(X))):
             tell(line)
     technical = {"random_state": seed, "n_jobs": jobs, "device": device, "verbose": verbose}
     _set_known(hasher, settings | technical)
@@ -234,13 +236,15 @@ def fit(
     elif isinstance(hasher, NeighborHash):
         learnt_from = {"y": learnt_from["y"]}
         learnt_from["neighbors"] = same_class(X, learnt_from["y"], hasher.metric)
+    time = None if auto or as_json else _time_expected(hasher, X, learnt_from)
     began = clock.seconds()
     if checkpoint is not None:
         learnt_from["checkpoint"] = checkpoint
         began -= seconds_before(checkpoint)
     warnings.simplefilter("ignore", interrupt.TrainingInterrupted)  # reported below
     names = points.columns or getattr(hasher, "feature_names_in_", None)
-    hasher.fit(X, **learnt_from)
+    with context.using(expected=time):
+        hasher.fit(X, **learnt_from)
     seconds = clock.seconds() - began
     with interrupt.watching() as watch:  # the model is not to be lost now
         expected, precision = [], None
@@ -268,13 +272,28 @@ def fit(
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def _time_expected(choice: "Choice", n: int) -> str:
+def _time_by_trial(choice: "Choice", n: int) -> str:
     """The time that training on n points will take, judged by the trial of the same settings."""
     for row in choice.rows:
         if choice.settings.items() <= row.items():
             seconds = row["seconds"] * n / row["points"]
             return f"training on {count(n, 'point')} will take about {number(seconds)} s"
     return ""
+
+
+def _time_expected(
+    hasher: "Hasher", X: "AnyArray", learnt_from: dict[str, Any]
+) -> "ExpectedTime | None":
+    """The time that training will take, which is said at once where there are many points."""
+    from auxhash.learn.training.estimate import expected_time
+
+    if learnt_from.get("affinity") is not None:
+        return None
+    time = expected_time(hasher, X, learnt_from.get("y"))
+    if time is not None:
+        left = timedelta(seconds=round(time.before + time.steps))
+        tell(f"training will take about {left}, by what small parts of it take")
+    return time
 
 
 def _set_known(hasher: "Hasher", values: dict[str, Any]) -> None:
@@ -487,7 +506,7 @@ def _picture_hash(name: str, steps: int | None, settings: dict[str, Any]) -> "Ne
         f"{name}: codes are learnt which rank pictures of the same class first, the most similar "
         "before the others (--loss ksh learns from classes alone)"
     )
-    return NeighborHash(hash_function="linear", max_points=None)
+    return NeighborHash(hash_function="linear", query_function=None, max_points=None)
 
 
 def _choose(

@@ -361,9 +361,11 @@ def _advice(asked: EncodedQueries, finer: _Rerank, radius: int | None) -> str:
     vectors = "--rerank VECTORS finds more, by the distance of the vectors themselves"
     if finer.scanned_by != HAMMING or finer.by is not None:
         return f"{vectors}."
+    learnt = asked.model is not None and asked.model.table_function is not None
+    tables = "--by tables still more; " if learnt else ""
     return (
         f"--by outputs finds {last.outputs:.3f} of the 10 nearest where this search finds "
-        f"{last.hamming:.3f} (of points held out); {vectors}."
+        f"{last.hamming:.3f} (of points held out); {tables}{vectors}."
     )
 
 
