@@ -66,6 +66,8 @@ def bar_of(
     from rich.text import Text
 
     class Bar(Progress):
+        share = 0.0  # of what comes before the first step, that is done
+
         def get_renderables(self) -> "Iterable[RenderableType]":
             yield from super().get_renderables()
             if listener is not None and not self.finished:
@@ -78,7 +80,8 @@ def bar_of(
             """Seconds left, of a task whose steps are still to come as well."""
             if expected is None or listener is None or self.tasks[0].total is not None:
                 return None
-            return expected.left(taken, listener.share())
+            self.share = max(self.share, listener.share())  # after its loop there is none
+            return expected.left(taken, self.share)
 
     class Lines(Bar):
         def start(self) -> None:
