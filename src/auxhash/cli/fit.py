@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 OPTIONS = {"z_step": "solver", "n_similar": "similar", "n_dissimilar": "dissimilar"}
 OPTIONS |= {"n_bits": "bits", "hash_function": "hash-function"}
 PICTURE_STEPS = 500  # twice as many find no more pictures of the class of a new one
+LEAST_POINTS = 3  # that neighbours are learnt from
 
 
 def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
@@ -187,6 +188,7 @@ def fit(
     from auxhash.learn.neighborhash import NeighborHash
     from auxhash.learn.training import interrupt
     from auxhash.learn.training.checkpoint import seconds_before
+    from auxhash.search.metrics.recall import checked_points
 
     devices.get(device)  # or raise before anything is read
     path = inputs.output_path(output, kinds.MODEL, features, labels, pairs, checkpoint, force=force)
@@ -213,6 +215,8 @@ def fit(
     elif steps is not None:
         settings["refine"] = _refinement(steps, refined, y is not None and known is None)
     X = every = points.all()
+    if isinstance(hasher, NeighborHash):
+        checked_points(X, points.name, LEAST_POINTS)
     held_out: AnyArray | None = None  # rows of `every`; NeighborHash chooses its own
     if learnt_from or method is not None:
         rows, held_out = _rows(len(X), learnt_from, sample, seed, "validation" in settings)
