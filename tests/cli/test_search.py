@@ -20,11 +20,26 @@ def codes(here, run, model):
     return here
 
 
+def by_hamming_then_outputs(hasher, X, Q):
+    """Hamming distances of all points to each query, and the order of both keys."""
+    outputs = hasher.decision_function(Q)
+    differs = hasher.transform(X)[None] != hasher.transform(Q)[:, None]
+    distances, cost = differs.sum(axis=2), (differs * np.abs(outputs)[:, None]).sum(axis=2)
+    return distances, np.lexsort((cost.round(9), distances), axis=1)
+
+
 def test_search_is_the_library_s(codes, run, model):
+    """With the model at hand, equal distances are ordered by outputs, and those by the codes."""
     told = run("search", "c.index", "queries.npy", "--model", model, "-k", "3", "--json")
-    hasher = auxhash.load(model)
+    hasher, Q = auxhash.load(model), np.load("queries.npy")
     index = HammingIndex(12).add(hasher.encode(np.load("features.npy")))
-    distances, ids = index.search(hasher.encode(np.load("queries.npy")), 3)
+    every, order = by_hamming_then_outputs(hasher, np.load("features.npy"), Q)
+    distances, ids = index.search(hasher.encode(Q), 3)[0], order[:, :3]
+    assert told["ids"] != index.search(hasher.encode(Q), 3)[1].tolist()
+    within = run("search", "c.index", "queries.npy", "--model", model, "-r", "2", "--json")
+    numbers = [row[: (near <= 2).sum()].tolist() for row, near in zip(order, every, strict=True)]
+    assert within["ids"] == numbers
+    assert within["distances"] == [every[q, row].tolist() for q, row in enumerate(numbers)]
     assert told["distances"] == distances.tolist()
     assert told["ids"] == ids.tolist()
     run("search", "c.index", "queries.npy", "--model", model, "-k", "3", "-o", "f.npz")
@@ -64,7 +79,9 @@ def test_ids_and_names(codes, run):
     (codes / "names.txt").write_text("\n".join(f"n{i}" for i in range(120)))
     shown = run("search", "c.index", "c.npy", "-k", "2", "--names", "names.txt").output
     assert "n0 (0)" in shown
-    assert "At most 10 are shown of each" in shown
+    assert "The first 10 of 120 queries are shown; -o" in shown
+    shown = run("search", "c.index", "c.npy", "-k", "12").output
+    assert "The first 10 of 120 queries and 10 of up to 12 hits of each are shown; -o" in shown
     result = run("search", "i.index", "c.npy", "--names", "names.txt", code=1)
     assert "120 names, and the index has an id 1190" in result.output
 
@@ -78,6 +95,72 @@ def test_pictures_by_name(here, run):
     assert told["query_names"][0] == "across/01.png"
     assert told["names"][0] == ["across/01.png"]
     assert "across/01.png (0)" in run(*ask, "-k", "1").output
+
+
+def test_rerank_by_a_folder_of_pictures(here, run):
+    """By names, or by the order of the folder: the features are those of the model."""
+    run("fit", "photos", "-o", "n.safetensors", "--bits", "8", "--jobs", "1")
+    run("encode", "n.safetensors", "photos", "-o", "n.npy")
+    run("index", "n.npy", "-o", "n.index")
+    run("index", "n.npy", "-o", "named.index", "--ids", "photos")
+    ask = ("photos", "--model", "n.safetensors", "-k", "3", "--rerank", "photos", "--json")
+    named, numbered = run("search", "named.index", *ask), run("search", "n.index", *ask)
+    assert [row[0] for row in named["names"]] == named["query_names"]
+    assert np.allclose(np.array(named["distances"])[:, 0], 0)
+    assert np.array(named["distances"])[:, 1].min() > 0  # no ties, as codes have
+    assert named["ids"] == numbered["ids"]
+    run("encode", "n.safetensors", "photos", "-o", "q.npy")
+    vectors = ("--rerank", "photos", "--query-vectors", "features.npy")
+    said = run("search", "n.index", "q.npy", *vectors, code=1).output
+    assert "photos is a folder, and only a --model of pictures knows their features" in said
+
+
+@pytest.fixture
+def few_codes(here):
+    """An index of 1,200 points with few codes, 120 points ten times, and its model."""
+    X, y = np.load("features.npy"), np.load("labels.npy") < 2
+    hasher = auxhash.MACHash(8, random_state=0, n_jobs=1).fit(X, y)
+    hasher.save("two.safetensors")
+    np.save("tenfold.npy", np.tile(X, (10, 1)))
+    HammingIndex(8).add(np.tile(hasher.encode(X), (10, 1))).save("two.index")
+    return hasher
+
+
+def test_coinciding_codes_are_said(few_codes, run):
+    said = "codes cover 1"
+    ask = ("search", "two.index", "queries.npy", "--model", "two.safetensors", "-k", "4")
+    for more in ((), ("--rerank", "outputs")):
+        assert said in run(*ask, *more).stderr
+    assert said not in run(*ask, "--rerank", "tenfold.npy").stderr
+    assert said in run("inspect", "two.index").output
+
+
+def test_ties_are_re_ranked_as_a_whole(few_codes, run):
+    """Candidates that are all equally far are no choice: more of them are taken."""
+    X, Q = np.load("features.npy"), np.load("queries.npy")
+    ask = ("search", "two.index", "queries.npy", "--model", "two.safetensors", "-k", "1", "--json")
+    told = np.ravel(run(*ask, "--rerank", "tenfold.npy")["ids"]) % 120
+    codes, asked = few_codes.encode(X), few_codes.encode(Q)
+    for query in range(len(Q)):
+        apart = np.linalg.norm(X - Q[query], axis=1)
+        equal = (codes == asked[query]).all(axis=1)
+        assert apart[told[query]] <= apart[equal].min(initial=np.inf)
+
+
+def test_search_says_what_finds_more(here, run):
+    X = load_digits().data[:400]
+    np.save("many.npy", X)
+    run("fit", "many.npy", "-o", "m.safetensors", "--hash-function", "linear", "--bits", "16",
+        "--steps", "20", "--jobs", "1")  # fmt: skip
+    run("encode", "m.safetensors", "many.npy", "-o", "m.npy")
+    run("index", "m.npy", "-o", "m.index")
+    ask = ("search", "m.index", "queries.npy", "--model", "m.safetensors", "-k", "2")
+    expected = auxhash.load("m.safetensors").model_.learnt.expected[-1]
+    said = f"--by outputs finds {expected.outputs:.3f} of the 10 nearest where this search finds"
+    assert f"{said} {expected.hamming:.3f}" in run(*ask).output
+    assert said not in run(*ask, "--by", "outputs").output
+    assert "--rerank VECTORS finds more" in run(*ask, "--by", "outputs").output
+    assert "finds more" not in run(*ask, "--rerank", "many.npy").output
 
 
 def test_plus_minus_one(here, run, model):
@@ -240,14 +323,15 @@ def test_rerank_by_vectors(codes, run, model):
     every = run(*ask, "--rerank", "features.npy", "--candidates", "120", "--json")
     apart = np.linalg.norm(X[None] - Q[:, None], axis=2)
     np.testing.assert_allclose(every["distances"], np.sort(apart, axis=1)[:, :4])
-    told = run(*ask, "--rerank", "features.npy", "--json")
+    told = run(*ask, "--rerank", "features.npy", "--candidates", "40", "--json")
     few = run("search", "c.index", "queries.npy", "--model", model, "-k", "40", "--json")["ids"]
     for query, row in enumerate(told["ids"]):
         best = sorted(few[query], key=apart[query].__getitem__)[:4]
         assert row == best
     run("encode", model, "queries.npy", "-o", "q.npy")
     given = ("--rerank", "features.npy", "--query-vectors", "queries.npy", "--json")
-    assert run("search", "c.index", "q.npy", "-k", "4", *given)["ids"] == told["ids"]
+    given = (*given, "--candidates", "120")
+    assert run("search", "c.index", "q.npy", "-k", "4", *given)["ids"] == every["ids"]
     cosine = run(*ask, "--rerank", "features.npy", "--metric", "cosine", "--json")
     assert np.max(cosine["distances"]) <= 2
     assert (told["metric"], cosine["metric"]) == ("euclidean", "cosine")

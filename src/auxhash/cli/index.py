@@ -15,7 +15,7 @@ from auxhash.cli.output import (
     id_option,
     json_option,
     show,
-    tell,
+    tell_of_ties,
 )
 from auxhash.compute.words import count
 
@@ -76,7 +76,6 @@ def index(
       auxhash index photo-codes.safetensors -o named.index --ids photos
     """
     from auxhash.cli import inputs, kinds
-    from auxhash.codes import shared
     from auxhash.search.index import ApproximateIndex, HammingIndex, NamedIndex
 
     path = inputs.output_path(output, kinds.INDEX, codes, ids, force=force)
@@ -90,8 +89,7 @@ def index(
     else:
         filled = empty.add(packed, called)
     filled.save(path)
-    if line := shared(packed):
-        tell(f"{output}: {line}; `auxhash search --rerank` orders them")
+    tell_of_ties(output, packed)
     result = {"index": output, "codes": len(filled), "bits": n_bits, "fingerprint": fingerprint}
     show(result, as_json, f"{output}: {count(len(filled), 'code')} of {count(n_bits, 'bit')}")
 

@@ -25,6 +25,7 @@ from auxhash.files.tables import HeaderChoice
 from auxhash.files.writing import destination
 
 if TYPE_CHECKING:
+    from auxhash.files.images import ImageFeature, ImageFolder
     from auxhash.learn.encoder import Encoder
     from auxhash.learn.hasher import Hasher
     from auxhash.search.index.named import AnyIndex
@@ -238,14 +239,22 @@ def vectors_by_id(
     names: list[str] | None,
     index: "AnyIndex",
     id_column: str = report.IDS,
-) -> "AnyArray | ById":
+    model: "Encoder | None" = None,
+    own: str | None = None,
+) -> "AnyArray | PictureVectors | ById":
     """Vectors of the points of an index, to be taken by its numbers; as `vectors` otherwise.
 
-    A column of ids says which row is whose. Without one, row i is that of number i.
+    A column of ids says which row is whose, and so do the names of a folder's pictures, whose
+    features are those of the model. Without ids, row i is that of number i.
     """
     from auxhash.search.index import NamedIndex
 
-    X, _, read_ids = _vectors(path, header, names, id_column)
+    X: AnyArray | PictureVectors
+    if Path(path).is_dir():
+        X = _pictures(path, model, own)
+        read_ids = X.names if isinstance(index, NamedIndex) else None
+    else:
+        X, _, read_ids = _vectors(path, header, names, id_column)
     named = isinstance(index, NamedIndex)
     numbers: AnyArray = index.index.ids if isinstance(index, NamedIndex) else index.ids
     all_there = bool((numbers < len(X)).all())
@@ -270,7 +279,47 @@ def vectors_by_id(
     return _joined(path, X, ids, index, numbers)
 
 
-def _joined(path: str, X: AnyArray, ids: AnyArray, index: "AnyIndex", numbers: AnyArray) -> "ById":
+def _pictures(path: str, model: "Encoder | None", own: str | None) -> "PictureVectors":
+    """The features of a folder's pictures that the model was learnt from."""
+    from auxhash.files import images
+
+    if model is None or model.image_feature is None:
+        raise ValueError(f"{path} is a folder, and only a --model of pictures knows their features")
+    folder = images.image_folder(path)
+    tell(str(folder))
+    return PictureVectors(folder, images.remembered(model.image_feature, own, model.n_jobs))
+
+
+class PictureVectors:
+    """Features of a folder's pictures, each computed when it is first asked for."""
+
+    def __init__(self, folder: "ImageFolder", feature: "ImageFeature") -> None:
+        self.folder, self.feature = folder, feature
+        self.computed: dict[int, AnyArray] = {}  # by row
+
+    def __len__(self) -> int:
+        return len(self.folder)
+
+    def __getitem__(self, rows: AnyArray) -> AnyArray:
+        wanted = rows.tolist()
+        new = [row for row in dict.fromkeys(wanted) if row not in self.computed]
+        if new:
+            vectors = self.feature.of([self.folder.paths[row] for row in new])
+            self.computed.update(zip(new, vectors, strict=True))
+        return np.stack([self.computed[row] for row in wanted])
+
+    def names(self) -> AnyArray:
+        """Return what the pictures are called."""
+        return np.array(self.folder.names)
+
+
+def _joined(
+    path: str,
+    X: "AnyArray | PictureVectors",
+    ids: AnyArray,
+    index: "AnyIndex",
+    numbers: AnyArray,
+) -> "ById":
     """Match the rows to the points of the index, by their ids."""
     from auxhash.search.index import NamedIndex
 
@@ -288,7 +337,7 @@ def _joined(path: str, X: AnyArray, ids: AnyArray, index: "AnyIndex", numbers: A
 class ById:
     """Vectors whose row `rows[i]` is that of number `numbers[i]`, which rise."""
 
-    def __init__(self, X: AnyArray, numbers: AnyArray, rows: AnyArray) -> None:
+    def __init__(self, X: "AnyArray | PictureVectors", numbers: AnyArray, rows: AnyArray) -> None:
         self.X, self.numbers, self.rows = X, numbers, rows
 
     def __getitem__(self, numbers: AnyArray) -> AnyArray:
