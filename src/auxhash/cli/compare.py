@@ -10,6 +10,7 @@ from auxhash.cli.output import (
     device_option,
     force_option,
     header_option,
+    id_option,
     jobs_option,
     json_option,
     label_option,
@@ -70,6 +71,7 @@ the same over all ranks; b_eff how many bits are effective. Means over the seeds
 @force_option
 @own_feature_option
 @label_option
+@id_option
 @header_option
 @device_option
 @jobs_option
@@ -82,6 +84,7 @@ def compare(
     force: bool,
     own: str | None,
     label: str,
+    id_column: str,
     header: bool | None,
     as_json: bool,
     **settings: Any,
@@ -117,11 +120,12 @@ def compare(
         points = datasets.load(data, **({} if n_train is None else {"n_train": n_train}))
         labelled = points.query.y is not None or bool(settings["bits"])
     else:
-        points = inputs.points(data, own, label, jobs, header)
+        points = inputs.points(data, own, label, jobs, header, id_column)
         asked = labels is not None or label != DEFAULT_LABEL or points.names is not None
         labelled = asked or points.read_labels is not None
     if settings["n_bytes"] or not labelled:
         _refuse(settings, ("bits", "k", "loss"), "is for labels, and neighbours are compared")
+        settings["id_column"] = id_column
         _compare_neighbors(points, chosen, page, header, settings, as_json)
         return
     _refuse(settings, NEIGHBOR_OPTIONS, "is for points without labels, or with --bytes")
@@ -187,7 +191,7 @@ def _compare_neighbors(
         raise ValueError("--seed can be given once where neighbours are compared")
     if settings["queries"]:
         columns = None if isinstance(points, Dataset) else points.columns
-        queries = inputs.finite_vectors(settings["queries"], header, columns)
+        queries = inputs.finite_vectors(settings["queries"], header, columns, settings["id_column"])
     n_points = len(points.base if isinstance(points, Dataset) else points)
     names = inputs.texts(text, points.name, n_points, header) if text else None
     comparison = compare_neighbors(
