@@ -62,7 +62,7 @@ class DaskNeighborHash(Distributed[NeighborHash], NeighborHash):
         hash_function: Any = "network",
         n_neighbors: int = 10,
         n_steps: int | None = None,
-        query_function: str | None = None,
+        query_function: str | None = "auto",
         prefixes: Sequence[int] = (),
         quality: str = "default",
         max_points: int = 100_000,
