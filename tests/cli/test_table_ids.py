@@ -61,6 +61,15 @@ def test_push_takes_ids_vectors_and_payloads_from_the_table(docs, run, tmp_path)
     assert "has no column 'years' of payloads, but" in " ".join(wrong.output.split())
 
 
+def test_vectors_of_other_ids_are_refused(docs, run, tmp_path, here):
+    _, names = docs
+    (here / "ids.txt").write_text("\n".join(names[::-1]))
+    url = f"sqlite:///{tmp_path}/a.db"
+    more = "c.safetensors --ids ids.txt --vectors docs.parquet --id doc"
+    output = run("store", "push", url, *more.split(), code=1).output
+    assert "docs.parquet has other ids than ids.txt, or in another order" in output
+
+
 def test_push_takes_ids_and_payloads_of_a_csv(docs, run, tmp_path, here):
     _, names = docs
     lines = [f'"{name}",{i},title {i}' for i, name in enumerate(names)]

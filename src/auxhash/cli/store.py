@@ -117,6 +117,7 @@ def push(
     packed, n_bits, fingerprint, own = inputs.codes_and_ids(codes, n_bits)
     columns = [] if payload is None else payload.split(",")
     beside: dict[str, Any] = {}
+    read = None
     if vectors is not None:
         beside["vectors"], read = inputs.vectors_and_ids(vectors, header, id_column, columns)
         _check_rows(vectors, len(beside["vectors"]), len(packed))
@@ -126,6 +127,8 @@ def push(
         beside["payloads"] = inputs.payloads(table, columns, header)
         _check_rows(table, len(beside["payloads"]), len(packed))
     names = _ids(ids, own, header, id_column, len(packed), as_text=id_type == "text")
+    if read is not None and names is not None and list(map(str, read)) != list(map(str, names)):
+        raise ValueError(f"{vectors} has other ids than {ids or codes}, or in another order")
     with open_store(url, n_bits) as opened:
         if names is None and len(opened):
             raise ValueError(
