@@ -1,6 +1,7 @@
 """compare and bench; the examples run demo."""
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -8,7 +9,11 @@ import pyarrow as arrow
 import pytest
 from pyarrow import parquet
 
+from auxhash.experiments import datasets
+from auxhash.experiments.datasets import Points
 from auxhash.learn.baselines import LSH
+
+KINDS = ("names", "texts")  # of what a data set of texts says of its points
 
 
 def test_compare_own_data(here, run):
@@ -143,6 +148,7 @@ def test_a_page_of_neighbours(here, run):
     [share, _] = [svg for svg in tree.iter("svg") if svg.get("class") == "plot"]
     ticks = [part.text for part in share.iter("text")]
     assert {"2", "4", "8"} <= set(ticks)  # the bytes themselves
+    assert {"ITQ", "ITQ, Hamming"} <= {cell.text for cell in tree.iter("td")}  # of the curves
     examples = [part for part in tree.iter("details") if part.get("class") == "example"]
     assert len(examples) == 10
     true, *methods = examples[0].findall(".//ol")
@@ -166,6 +172,40 @@ def test_texts_of_a_column(here, run):
     run(*arguments, "title")
     assert "title 11" in (here / "t.html").read_text("utf-8")
     assert "holds nothing called 'name'" in run(*arguments, "name", code=1).output
+
+
+def test_texts_of_a_data_set(here, run, monkeypatch):
+    """Names are shown without being asked for, texts if they are, and rows if there are none."""
+    X = np.load("features.npy")
+
+    def points(rows, first):
+        texts = {kind: np.array([f"{first} {kind} {row}" for row in rows]) for kind in KINDS}
+        return Points(X[rows], **texts)
+
+    base, query = points(np.arange(100), "base"), points(np.arange(100, 120), "query")
+    made = datasets.Dataset("made", base, base, query, "made")
+    monkeypatch.setattr(datasets, "load", lambda name: made)
+    arguments = ("compare", "debian", "-m", "signs", "--html", "t.html", "--force")
+    for kind, other, asked in (("names", "texts", ()), ("texts", "names", ("--text", "texts"))):
+        run(*arguments, *asked)
+        page = (here / "t.html").read_text("utf-8")
+        assert f"base {kind} " in page
+        assert f"query {kind} 100" in page
+        assert f"base {other} " not in page
+    run(*arguments, "--queries", "queries.npy")
+    page = (here / "t.html").read_text("utf-8")
+    assert "base names " in page
+    assert "query: row " in page
+    (here / "lines.txt").write_text("a line\n" * 100)
+    run(*arguments, "--text", "lines.txt")
+    assert "a line" in (here / "t.html").read_text("utf-8")
+    wrong = run(*arguments, "--text", "title", code=1).output
+    assert "--text title: made has names and texts, and there is no file title" in wrong
+    bare = Points(base.X)
+    monkeypatch.setattr(datasets, "load", lambda name: replace(made, base=bare, query=bare))
+    run(*arguments)
+    assert "query: row " in (here / "t.html").read_text("utf-8")
+    assert "made has no texts" in run(*arguments, "--text", "names", code=1).output
 
 
 @pytest.mark.parametrize("labels", [(), ("labels.npy",)])

@@ -12,6 +12,8 @@ from auxhash import NeighborHash
 from auxhash.codes import hamming
 from auxhash.files.images import ImageFeature, gist_feature
 from auxhash.search.expected import ExpectedRecall
+from auxhash.search.metrics.recall import expected_recall
+from auxhash.serve import incoming
 from tests.serve.conftest import BITS, FEATURES
 
 serve = pytest.importorskip("tests.serve.asking", reason="auxhash[serve] is missing")
@@ -239,6 +241,51 @@ def test_info_says_what_recall_to_expect(url, hasher):
     with asking(url, promising) as client:
         info = right(client.get("/info"))
     assert info["learnt"]["expected_recall"] == [vars(recall)]
+
+
+def test_drift_of_points_that_came_in(url, hasher):
+    """Recall of the points beside the promise, in /info and /metrics; none before there are any."""
+    rng = np.random.default_rng(0)
+    usual = rng.normal(size=(2_500, FEATURES))
+    metric, functions = "euclidean", (hasher.encode, hasher.decision_function)
+    expected = tuple(expected_recall(*functions, usual, metric=metric))
+    promising = replace(hasher, metric=metric, learnt=replace(hasher.learnt, expected=expected))
+
+    def put(client, X, first=0):
+        for start in range(0, len(X), 1_000):
+            vectors = X[start : start + 1_000].tolist()
+            points = [{"id": first + start + n, "vector": v} for n, v in enumerate(vectors)]
+            right(client.put("/points", json={"points": points}))
+
+    with asking(url, promising) as client:
+        assert right(client.get("/info"))["drift"] is None
+        assert 'auxhash_recall{of="now"} NaN' in client.get("/metrics").text
+        put(client, rng.normal(size=(1_500, FEATURES)))
+        drift = right(client.get("/info"))["drift"]
+        assert (drift["points"], drift["searched"], drift["lower"]) == (1_500, 1_000, False)
+        [promise] = [each for each in expected if each.n_base == 1_000]
+        assert drift["expected"] == promise.hamming
+        put(client, rng.normal(size=(199, FEATURES)), 1_500)
+        assert right(client.get("/info"))["drift"]["now"] == drift["now"]  # not measured again
+        put(client, rng.normal(size=(5_000, FEATURES)) + 40, 2_000)  # all on one side of planes
+        moved = right(client.get("/info"))["drift"]
+        assert moved["lower"]
+        assert moved["change"] == pytest.approx(moved["now"] - promise.hamming)
+        metrics = client.get("/metrics").text
+        assert f'auxhash_recall{{of="now"}} {moved["now"]}' in metrics
+        assert f'auxhash_recall{{of="expected"}} {promise.hamming}' in metrics
+
+
+def test_the_sample_is_of_the_last_points(monkeypatch):
+    monkeypatch.setattr(incoming, "SAMPLE", 100)
+    monkeypatch.setattr(incoming, "RECENT", 1_000)
+    points = incoming.IncomingPoints()
+    for first in range(0, 20_000, 500):
+        points.add([[n] for n in range(first, first + 500)])
+    age = 20_000 - points._sample[:, 0]
+    assert points.n_points == 20_000
+    assert len(np.unique(age)) == 100
+    assert 700 < age.mean() < 1_300  # on average, the last thousand
 
 
 def test_codes_of_another_model(filled, points, hasher):

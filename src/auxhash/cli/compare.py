@@ -58,7 +58,8 @@ the same over all ranks; b_eff how many bits are effective. Means over the seeds
 @click.option(
     "--text",
     metavar="COLUMN|FILE",
-    help="With --html and without labels: what points are called, in DATA or line by line.",
+    help="With --html and without labels: what points are called, in DATA or line by line; of a "
+    "data set, names (the default) or texts.",
 )
 @click.option(
     "--seed", "seeds", multiple=True, type=click.IntRange(0), default=(0,), show_default=True
@@ -192,8 +193,7 @@ def _compare_neighbors(
     if settings["queries"]:
         columns = None if isinstance(points, Dataset) else points.columns
         queries = inputs.finite_vectors(settings["queries"], header, columns, settings["id_column"])
-    n_points = len(points.base if isinstance(points, Dataset) else points)
-    names = inputs.texts(text, points.name, n_points, header) if text else None
+    names, held_out_names = _texts(points, text, header) if page else (None, None)
     comparison = compare_neighbors(
         points if isinstance(points, Dataset) else points.all(),
         chosen or None,
@@ -213,10 +213,30 @@ def _compare_neighbors(
     if page is None:
         _show_comparison(comparison, as_json, COLUMNS)
         return
-    others = queries is not None or isinstance(points, Dataset)  # are searched for
-    write_page(comparison, page, used_command(), names, None if others else names)
+    query_names = None if settings["queries"] else held_out_names
+    write_page(comparison, page, used_command(), names, query_names)
     line = f"The same with curves, and what queries find: {page}"
     _show_comparison(comparison, as_json, COLUMNS, line, page=str(page))
+
+
+def _texts(
+    points: "Dataset | Rows", text: str | None, header: bool | None
+) -> "tuple[Sequence[str] | None, Sequence[str] | None]":
+    """What points, and queries that are held out of them, are called; None if it is not known."""
+    from auxhash.cli import inputs
+    from auxhash.experiments.datasets import Dataset
+
+    if not isinstance(points, Dataset):
+        names = inputs.texts(text, points.name, len(points), header) if text else None
+        return names, names
+    if text and Path(text).is_file():
+        return inputs.texts(text, points.name, len(points.base), header), None
+    kind = text or "names"
+    known = [name for name in ("names", "texts") if getattr(points.base, name) is not None]
+    if text and text not in known:
+        has = f"has {' and '.join(known)}" if known else "has no texts"
+        raise ValueError(f"--text {text}: {points.name} {has}, and there is no file {text}")
+    return getattr(points.base, kind), getattr(points.query, kind)
 
 
 @click.command()

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 # Options that are not called as the parameters are.
 OPTIONS = {"z_step": "solver", "n_similar": "similar", "n_dissimilar": "dissimilar"}
 OPTIONS |= {"n_bits": "bits", "hash_function": "hash-function"}
+LEAST_POINTS = 3  # that neighbours are learnt from
 
 
 def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
@@ -180,6 +181,7 @@ def fit(
     from auxhash.learn.neighborhash import NeighborHash
     from auxhash.learn.training import interrupt
     from auxhash.learn.training.checkpoint import seconds_before
+    from auxhash.search.metrics.recall import checked_points
 
     devices.get(device)  # or raise before anything is read
     path = inputs.output_path(output, kinds.MODEL, features, labels, pairs, checkpoint, force=force)
@@ -204,6 +206,8 @@ def fit(
     elif steps is not None:
         settings["refine"] = _refinement(steps, refined, y is not None and known is None)
     X = points.all()
+    if isinstance(hasher, NeighborHash):
+        checked_points(X, points.name, LEAST_POINTS)
     if learnt_from or method is not None:
         X, learnt_from = _sampled(X, learnt_from, sample, seed)
     most, is_sample = _most_points(points, hasher, sample)

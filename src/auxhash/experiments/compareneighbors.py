@@ -54,13 +54,18 @@ QUERY_SHARE = 10  # one point in so many is a query
 TIMED = 100  # queries whose search is timed
 SHOWN = 10  # queries whose first points are kept, to be shown
 MILLION = 1_000_000
+KEPT_FACTS = 2  # raise it when other facts of a run are kept
 
 SIGNS = "signs"
 QUANTIZERS: dict[str, Callable[[int, int], Coder]] = {  # of a number of bytes and a seed
     "PQ": coders.PQ,
     "RaBitQ": coders.RaBitQ,
     "OPQ": coders.OPQ,
+    "RQ": coders.RQ,  # these two by name: they take long
+    "LSQ": coders.LSQ,
 }
+CENTROID_METHODS = ("PQ", "OPQ", "RQ", "LSQ")
+FEW_POINTS = 39 * coders.CENTROIDS  # to learn centroids from; faiss warns of fewer
 # From cheap to expensive, so that a time limit leaves out as few as it can.
 DEFAULT_METHODS = (SIGNS, "ITQ", "PQ", "RaBitQ", LINEAR, "OPQ", NETWORK)
 EXACT = "vectors"  # the row of reference
@@ -86,7 +91,19 @@ class NeighborComparison(ComparedRows):
 
     def texts(self) -> tuple[list[str], list[list[str]]]:
         """Columns and rows of text."""
-        columns = ["bytes", "", "method", "by", *MEASURES, "± ", "all", "learn s", "1M s", "ms"]
+        columns = [
+            "bytes",
+            "",
+            "method",
+            "by",
+            *MEASURES,
+            "± ",
+            "codes",
+            "model",
+            "learn s",
+            "1M s",
+            "ms",
+        ]
         rows = [
             [
                 f"{row['bytes']:,}",
@@ -94,7 +111,8 @@ class NeighborComparison(ComparedRows):
                 row["method"],
                 row["distance"],
                 *(share(row[name]) for name in (*MEASURES, "error")),
-                size(row["all bytes"]),
+                size(row["code bytes"]),
+                size(row["model bytes"]),
                 *(_time(row[name]) for name in ("learn s", "encode 1M s", "ms per query")),
             ]
             for row in self.rows
@@ -131,7 +149,9 @@ def share(value: float) -> str:
 
 
 def size(n_bytes: float) -> str:
-    """Bytes in the unit that is short to read."""
+    """Bytes in the unit that is short to read; a dash where they are not known."""
+    if math.isnan(n_bytes):
+        return NONE
     for unit, letters in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if n_bytes >= unit:
             return f"{n_bytes / unit:.3g} {letters}"
@@ -297,7 +317,8 @@ def _jobs(
     known = dict(hashers) if named else [method for _, method in hashers]
     shared = Shared(metric=search.metric)
     prepared_hashers = iter(entries(known, shared) if hashers or not listed else ())
-    mark = in_words([search.metric, *(getattr(search.data, part).X for part in runs.PARTS)])
+    points = [getattr(search.data, part).X for part in runs.PARTS]
+    mark = in_words([KEPT_FACTS, search.metric, *points])
     n_features = search.data.base.X.shape[1]
     jobs = []
     for name, method in listed:
@@ -374,6 +395,7 @@ def _measured(coder: Coder, search: Search) -> Cell:
         "learn s": learnt - began,
         "encode 1M s": (encoded - learnt) * MILLION / len(data.base),
         "ms per query": {},
+        "model bytes": coder.model_bytes(),
     }
     arrays: dict[str, AnyArray] = {}
     for ranking in coder.rankings(data.query.X, codes):
@@ -397,7 +419,8 @@ def _rows(job: CoderJob, cell: Cell, search: Search) -> Iterator[dict[str, Any]]
             "distance": distance,
             "bytes": job.n_bytes,
             **figures(ranks, len(search.data.base)),
-            "all bytes": job.n_bytes * search.n_points,
+            "code bytes": job.n_bytes * search.n_points,
+            "model bytes": facts["model bytes"],
             "learn s": facts["learn s"],
             "encode 1M s": facts["encode 1M s"],
             "ms per query": ms,
@@ -413,7 +436,8 @@ def _exact(search: Search) -> dict[str, Any]:
         "distance": search.metric,
         "bytes": 4 * width,
         **figures(NeighborRanks(place, np.ones_like(place)), n_base),
-        "all bytes": 4 * width * search.n_points,
+        "code bytes": 4 * width * search.n_points,
+        "model bytes": 0,
         "learn s": 0.0,
         "encode 1M s": 0.0,
         "ms per query": search.exact_ms,
@@ -447,10 +471,19 @@ def _protocol(
         protocol["not all"] = (
             f"recall depends on how many points are searched: among {search.n_points:,} it differs"
         )
+    measured = {row["method"] for row in rows}
+    learnt = [name for name in CENTROID_METHODS if name in measured]
+    if learnt and len(data.train) < FEW_POINTS:
+        protocol["few points"] = (
+            f"{' and '.join(learnt)}: the 256 centroids per byte are learnt from the "
+            f"{len(data.train):,} points that are searched, and fit them too well: of points that "
+            "come later less is found"
+        )
     if len(data.train) < len(data.base):
         protocol["learnt from a part"] = "codes that are learnt from more points are better"
     protocol |= {
-        "bytes": f"per point; all: of {search.n_points:,} points",
+        "bytes": f"per point; codes: of {search.n_points:,} points; model: what encodes and "
+        "searches them, such as weights or centroids, once",
         "times": "seconds to learn, and to encode a million points; ms: milliseconds to search "
         f"{len(data.base):,} codes for one query, of {TIMED} at once; compiling is not counted",
         "seed": seed,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from auxhash.compute.words import count
 from auxhash.experiments.compareneighbors import (
@@ -13,7 +14,7 @@ from auxhash.experiments.compareneighbors import (
     NeighborComparison,
 )
 from auxhash.experiments.figures.figure import FigureContent, HitList, QueryExample, Section, Table
-from auxhash.experiments.figures.styles import SHORT, style
+from auxhash.experiments.figures.styles import LONG, SHORT, style
 from auxhash.experiments.page import page
 from auxhash.experiments.svg import Plot, Series
 from auxhash.files.writing import writing
@@ -47,7 +48,11 @@ def write_page(
         temporary.write_text(text, "utf-8")
 
 
-NOTE = "Solid: by outputs, or by the method's own distances. Dashed: by Hamming distance."
+NOTE = (
+    "Solid: by outputs, or by the method's own distances. Short dashes: by Hamming distance; long "
+    "ones: by learnt tables."
+)
+DASHES = {"Hamming": SHORT, "tables": LONG}
 
 
 def _plots(comparison: NeighborComparison) -> list[Plot]:
@@ -56,21 +61,24 @@ def _plots(comparison: NeighborComparison) -> list[Plot]:
         MEASURES[1]: "among the first 100 (after re-ranking)",
     }
     return [
-        Plot(title, "bytes per point", "share", _series(comparison, measure), x_log=True)
+        Plot(title, "bytes per point", "share", curves(comparison.rows, measure), x_log=True)
         for measure, title in titles.items()
         if comparison.rows[0][measure] == comparison.rows[0][measure]  # the base is large enough
     ]
 
 
-def _series(comparison: NeighborComparison, measure: str) -> list[Series]:
-    rows = [row for row in comparison.rows if row["method"] != EXACT]
-    series = []
+def curves(rows: Sequence[dict[str, Any]], measure: str) -> list[Series]:
+    """Curves of a measure over the bytes, one per method and distance."""
+    drawn = []
     for method, distance in dict.fromkeys((row["method"], row["distance"]) for row in rows):
+        if method == EXACT:
+            continue
         own = [row for row in rows if (row["method"], row["distance"]) == (method, distance)]
-        look = replace(style(method), dashes=SHORT if distance == "Hamming" else "")
+        look = replace(style(method), dashes=DASHES.get(distance, ""))
+        label = f"{method}, {distance}" if look.dashes else method
         x, y = [row["bytes"] for row in own], [row[measure] for row in own]
-        series.append(Series(method, look, x, y, keyed=distance != "Hamming"))
-    return series
+        drawn.append(Series(label, look, x, y, keyed=not look.dashes))
+    return drawn
 
 
 def _examples(

@@ -123,13 +123,13 @@ def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays
     history = [asdict(step) for step in hasher.history_] if isinstance(hasher, AffinityHash) else []
     if len(history) > 1:
         codes |= {TWO_STEP + name: _two_step(hasher, X) for name, X in points.items()}
-    kept, needed = _file(hasher)
+    kept = _file(hasher)
     if kept is not None:
         codes["model"] = np.frombuffer(kept, np.uint8)
     facts = {
         "seconds": trained,
         "codes_per_second": sum(len(X) for X in points.values()) / seconds,
-        "bytes": float("nan") if needed is None else len(needed),
+        "bytes": model_bytes(hasher),
         "history": history,
         "machine": machine(),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -188,10 +188,17 @@ def _two_step(hasher: AffinityHash, X: AnyArray) -> NDArray[np.uint8]:
         return np.concatenate([pack(sign(hashfunctions.outputs(h, x))) for x in chunks])
 
 
-def _file(hasher: Hasher) -> tuple[bytes, bytes] | tuple[None, None]:
-    """Bytes of a file of the hasher, and of its model alone; None if it cannot be saved."""
+def _file(hasher: Hasher) -> bytes | None:
+    """Bytes of a file of the hasher; None if it cannot be saved."""
     try:
-        both = stored(hasher), hasher.model_.stored()
+        return modelfile.to_bytes(stored(hasher))
     except (TypeError, ImportError):  # a hasher of the user's own; no skops
-        return None, None
-    return modelfile.to_bytes(both[0]), modelfile.to_bytes(both[1])
+        return None
+
+
+def model_bytes(hasher: Hasher) -> float:
+    """Size of a file of the hasher's model alone; NaN if it cannot be saved."""
+    try:
+        return len(modelfile.to_bytes(hasher.model_.stored()))
+    except (AttributeError, TypeError, ImportError):  # as above
+        return float("nan")

@@ -213,6 +213,8 @@ class NeighborHash(Hasher):
         if n_steps is None:
             max_steps = plan.n_steps if isinstance(h, NetworkHash) else OTHER_STEPS
             n_steps = max(MIN_STEPS, min(plan.n_steps, max_steps, MAX_EPOCHS * n // plan.batch))
+        query_function = self._query_function(h, n)
+        table_steps = -(-plan.table_steps * int(n_steps) // plan.n_steps)
         return RankSettings(
             n_bits=int(self.n_bits),
             hash_function=h,
@@ -225,8 +227,8 @@ class NeighborHash(Hasher):
             batch=plan.batch,
             sample=plan.sample,
             prefixes=self._prefixes(),
-            query_function=self._query_function(h, n),
-            table_steps=-(-plan.table_steps * int(n_steps) // plan.n_steps),
+            query_function=query_function,
+            table_steps=0 if query_function is None else table_steps,
             joint=plan.joint,
         )
 

@@ -170,8 +170,10 @@ def router(
     )
     async def metrics() -> Response:
         """Counters, in the text format of Prometheus."""
-        points = await work.do(lambda service: service.store.count()) if work.ready else None
-        return Response(counted.text(points), media_type=counters.CONTENT_TYPE)
+        points, drift = None, None
+        if work.ready:
+            points, drift = await work.do(lambda s: (s.store.count(), s.drift()))
+        return Response(counted.text(points, drift), media_type=counters.CONTENT_TYPE)
 
     return routes
 

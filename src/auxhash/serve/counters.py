@@ -1,6 +1,8 @@
 """Counters of the service, for Prometheus."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -36,6 +38,13 @@ class Counters:
             registry=self._registry,
         )
         self._points = Gauge("auxhash_points", "Points in the store.", registry=self._registry)
+        self._recall = Gauge(
+            "auxhash_recall",
+            "Share of the 10 nearest that codes find: now, of points that came in, and expected by "
+            "the model. NaN if it is not known.",
+            ["of"],
+            registry=self._registry,
+        )
         self._ready = Gauge("auxhash_ready", "1 if the store is open.", registry=self._registry)
 
     def answered(self, method: str, path: str, status: int, seconds: float) -> None:
@@ -47,8 +56,10 @@ class Counters:
         self._working.set_function(working)
         self._ready.set_function(ready)
 
-    def text(self, points: int | None) -> bytes:
+    def text(self, points: int | None, drift: Mapping[str, Any] | None) -> bytes:
         """Return all counters in the text format of Prometheus."""
         if points is not None:
             self._points.set(points)
+        for of in ("now", "expected"):
+            self._recall.labels(of).set(drift[of] if drift else math.nan)
         return generate_latest(self._registry)

@@ -298,6 +298,10 @@ class Info(BaseModel):
         dict[str, Any] | None,
         Field(description="Method, points and digest of the data of the model in use, if known."),
     ]
+    drift: Annotated[
+        dict[str, Any] | None,
+        Field(description="Recall of points that came in, beside what the model promises of it."),
+    ]
     images: Annotated[bool, Field(description="Whether queries may be images.")]
     keeps_points: Annotated[bool, Field(description="Whether vectors and payloads are kept.")]
     limits: dict[str, int]

@@ -16,6 +16,7 @@ from auxhash.compute.arrays import Array
 from auxhash.compute.fingerprint import OtherModelError
 from auxhash.compute.version import __version__
 from auxhash.serve.hits import Neighbours, Pairs, Payloads, to_json
+from auxhash.serve.incoming import IncomingPoints
 from auxhash.serve.limits import Limits
 from auxhash.serve.refused import RefusedError, invalid, unavailable
 from auxhash.serve.schemas import Filter, GivenPoint, Queries
@@ -72,6 +73,7 @@ class Service:
         self._encoder, self._pictures = encoder, pictures
         self._encoders = {model.fingerprint: model for model in models}
         self._fingerprint = next(iter(self._encoders), None)  # of the encoder
+        self._incoming = IncomingPoints()
         self._check_store()
 
     def _check_store(self) -> None:
@@ -111,9 +113,26 @@ class Service:
                 "data": learnt.data,
                 "expected_recall": [vars(each) for each in learnt.expected],
             },
+            "drift": self.drift(),
             "images": self._pictures is not None,
             "keeps_points": self.store.keeps_points,
             "limits": self.limits.of_one_request(),
+        }
+
+    def drift(self) -> dict[str, Any] | None:
+        """Recall of points that came in beside what the model promises; None if it does not."""
+        encoder = self._encoders.get(self.store.fingerprint or "", self._encoder)
+        change = self._incoming.drift(encoder) if _promises_recall(encoder) else None
+        if change is None:
+            return None
+        return {
+            "points": self._incoming.n_points,
+            "searched": change.now.n_base,
+            "expected": change.expected.hamming,
+            "now": change.now.hamming,
+            "change": change.change,
+            "standard_error": change.error,
+            "lower": change.lower,
         }
 
     def upsert(self, points: Sequence[GivenPoint], fingerprint: str | None = None) -> int:
@@ -137,6 +156,8 @@ class Service:
             model = made_by or fingerprint or self._fingerprint
             try:
                 self.store.upsert(ids, codes, **beside, fingerprint=model)
+                if any(map(_promises_recall, self._encoders.values())):
+                    self._incoming.add([p.vector for p in points if p.vector is not None])
                 return len(ids)
             except OtherModelError:
                 continue  # the store has just been encoded again: so are these
@@ -404,6 +425,11 @@ class Service:
     @property
     def _engine(self) -> str:
         return self.store.url.partition(":")[0]
+
+
+def _promises_recall(encoder: "AnyEncoder | None") -> bool:
+    learnt = getattr(encoder, "learnt", None)
+    return learnt is not None and bool(learnt.expected)
 
 
 def _n_features(encoder: "AnyEncoder | None") -> int | None:

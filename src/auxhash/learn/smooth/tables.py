@@ -97,7 +97,7 @@ class Asker:
         products = pull @ C.T  # with all rows of the codebook: what a GPU does soonest
         bits = np.arange(b)
         put = self.device.put
-        own, first = codes[:, bits // 8].astype(np.int64), bits // 8 * VALUES
+        own, first = codes[:, put(bits // 8)].astype(np.int64), bits // 8 * VALUES
         mask = 1 << bits % 8
         point = put(np.arange(len(codes)))[:, None]
         upper = products[point, put(first) + (own | put(mask))]
@@ -224,8 +224,9 @@ class QueryRank(TableRank):
 
 def signs(codes: AsBytes, b: int) -> Single:
     """Return the first b bits of codes as -1 and +1."""
-    bits = codes[:, np.arange(b) // 8] >> devices.of(codes).put(np.arange(b) % 8).astype(np.uint8)
-    values: Single = (bits & 1).astype(np.float32)
+    put, bits = devices.of(codes).put, np.arange(b)
+    shifted = codes[:, put(bits // 8)] >> put(bits % 8).astype(np.uint8)
+    values: Single = (shifted & 1).astype(np.float32)
     values *= np.float32(2)
     values -= np.float32(1)
     return values

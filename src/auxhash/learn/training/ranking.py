@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from auxhash.compute import approximate, clock, context, neighbors, threads, underway
-from auxhash.compute.arrays import AnyArray, Array, Numbers, Single
+from auxhash.compute.arrays import AnyArray, Numbers, Single
 from auxhash.compute.bars import new_bar
 from auxhash.compute.checks import integer, number
 from auxhash.compute.device import CPU, Device
@@ -329,9 +329,7 @@ class RankTraining:
             yield from steps
             return
         with new_bar(listener=listener) as bar:
-            total = self.settings.n_steps
-            if self.settings.query_function is not None:
-                total += self.settings.table_steps
+            total = self.settings.n_steps + self.settings.table_steps
             task = bar.add_task("", total=total, stage="learning", stride=total / REPORTS)
             for step in steps:
                 description = f"a neighbour's rank {step.rank:,.1f}"
@@ -352,7 +350,7 @@ def asking(
     """
     if isinstance(h, NetworkHash) and not isinstance(query_function, NetworkHash):
         F = h.features(X[:: max(1, len(X) // POINTS_FITTED)])
-        W: Array = np.linalg.lstsq(F, h.decision(F))[0]
+        W = np.asarray(np.linalg.lstsq(F, h.decision(F))[0], np.float64)
         h = replace(query_function, map=h.map, W=W)
     assert h.W is not None
     same = type(h) is type(query_function)
