@@ -276,6 +276,26 @@ def test_another_connection_has_put_in_the_first_ids(url):
             assert two.delete(ids) == 4
 
 
+def test_a_connection_that_knows_the_other_kind_puts_in_nothing(url):
+    """The table was made anew by another since: numbers do not become text in silence."""
+    if url.startswith("milvus:"):
+        pytest.skip("does not apply: one process, one connection")
+    packed = random_codes(np.random.default_rng(0), 1, 16)
+    for known, others in ((["1"], [2]), ([1], ["2"])):
+        with stores.open(url, 16) as one, stores.open(url) as two:
+            one.upsert(known, packed)
+            assert set(one.read(known)) == set(known)  # it has seen the kind
+            two.delete(known)
+            two.upsert(others, packed)
+            for _ in range(2):
+                with pytest.raises((ValueError, OSError)):
+                    one.upsert(known, packed)
+            with pytest.raises(ValueError, match="ids must be"):
+                one.upsert(known, packed)
+            assert one.search(packed, 9)[1].tolist() == [others]
+            two.delete(others)
+
+
 def test_first_ids_of_two_kinds_at_once(url):
     """One of the two is refused, and nothing is lost."""
     if url.startswith("milvus:"):

@@ -10,6 +10,7 @@ from auxhash.cli.output import (
     device_option,
     force_option,
     header_option,
+    id_option,
     jobs_option,
     json_option,
     label_option,
@@ -68,6 +69,7 @@ NEIGHBOR_OPTIONS = ("queries", "metric", "seconds", "n_base", "text")
 @force_option
 @own_feature_option
 @label_option
+@id_option
 @header_option
 @device_option
 @jobs_option
@@ -80,6 +82,7 @@ def compare(
     force: bool,
     own: str | None,
     label: str,
+    id_column: str,
     header: bool | None,
     as_json: bool,
     **settings: Any,
@@ -115,11 +118,12 @@ def compare(
         points = datasets.load(data, **({} if n_train is None else {"n_train": n_train}))
         labelled = points.query.y is not None or bool(settings["bits"])
     else:
-        points = inputs.points(data, own, label, jobs, header)
+        points = inputs.points(data, own, label, jobs, header, id_column)
         asked = labels is not None or label != DEFAULT_LABEL or points.names is not None
         labelled = asked or points.read_labels is not None
     if settings["n_bytes"] or not labelled:
         _refuse(settings, ("bits", "k", "loss"), "is for labels, and neighbours are compared")
+        settings["id_column"] = id_column
         _compare_neighbors(points, chosen, page, header, settings, as_json)
         return
     _refuse(settings, NEIGHBOR_OPTIONS, "is for points without labels, or with --bytes")
@@ -200,7 +204,7 @@ def _compare_neighbors(
         raise ValueError("--seed can be given once where neighbours are compared")
     if settings["queries"]:
         columns = None if isinstance(points, Dataset) else points.columns
-        queries = inputs.finite_vectors(settings["queries"], header, columns)
+        queries = inputs.finite_vectors(settings["queries"], header, columns, settings["id_column"])
     names, held_out_names = _texts(points, text, header) if page else (None, None)
     comparison = compare_neighbors(
         points if isinstance(points, Dataset) else points.all(),

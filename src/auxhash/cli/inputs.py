@@ -135,7 +135,21 @@ def codes(path: str, n_bits: int | None, single: bool = False) -> tuple[Packed, 
 
     A .npy file states neither bits nor model. With `single`, an array of one axis is one code.
     """
-    array, stated, fingerprint = codefiles.read(path)
+    return codes_and_ids(path, n_bits, single)[:3]
+
+
+def codes_and_ids(
+    path: str, n_bits: int | None, single: bool = False
+) -> tuple[Packed, int, str | None, AnyArray | None]:
+    """`codes`, and the ids that a folder of them has, as `encode` writes it of many files."""
+    stated: int | None
+    if Path(path).is_dir() or "://" in path:
+        from auxhash.files.shards import coding
+
+        array, stated, fingerprint, called = coding.read(path)
+        tell(f"{path}: {count(len(array), 'code')} with ids of their own")
+    else:
+        (array, stated, fingerprint), called = codefiles.read(path), None
     if stated is not None and n_bits not in (None, stated):
         raise ValueError(
             f"{path} holds codes of {count(stated, 'bit')}, and codes of {n_bits} are needed"
@@ -150,7 +164,7 @@ def codes(path: str, n_bits: int | None, single: bool = False) -> tuple[Packed, 
         )
     if n_bits is None:
         n_bits = common_bits(codes=array)
-    return as_packed(array, path, n_bits), n_bits, fingerprint
+    return as_packed(array, path, n_bits), n_bits, fingerprint, called
 
 
 def same_model(
@@ -199,6 +213,22 @@ def ids(path: str, header: HeaderChoice = None, column: str = report.IDS) -> Any
     return np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values
 
 
+def called_by(
+    path: str | None,
+    own: AnyArray | None,
+    header: HeaderChoice,
+    column: str,
+    as_text: bool = False,
+) -> AnyArray | None:
+    """Ids of codes: those of a file, or else the codes' `own`, if any.
+
+    `as_text` keeps digits as they are, for an index or a store whose ids are text.
+    """
+    if path is None:
+        return own.astype(np.str_) if as_text and own is not None else own
+    return np.array(text_ids(path, header, column)) if as_text else ids(path, header, column)
+
+
 def text_ids(path: str, header: HeaderChoice = None, column: str = report.IDS) -> list[str]:
     """Ids of codes as text, even where they could be read as numbers."""
     return names(path, header, column)
@@ -215,9 +245,43 @@ def vectors(
     return X, columns
 
 
-def finite_vectors(path: str, header: HeaderChoice, names: list[str] | None) -> AnyArray:
+def vectors_and_ids(
+    path: str, header: HeaderChoice, id_column: str, without: list[str]
+) -> tuple[AnyArray, AnyArray | None]:
+    """`vectors` of a table, of all columns but some, and its ids if it has a column of them."""
+    X, columns, read_ids = _vectors(path, header, None, id_column)
+    if columns is not None:
+        X = np.take(X, [i for i, name in enumerate(columns) if name not in without], axis=1)
+    return tables.check_finite(X, path), None if read_ids is None else read_ids()
+
+
+def payloads(path: str, columns: list[str], header: HeaderChoice) -> list[dict[str, object]]:
+    """Columns of a table as one dictionary per row; dates are text, as in JSON."""
+    if Path(path).suffix == ".parquet":
+        from auxhash.files.parquetfiles import Parquet
+
+        file = Parquet(Path(path))
+        for name in columns:
+            if name not in file.names:
+                raise ValueError(
+                    f"{path} has no column {name!r} of payloads, but {report.columns(file.names)}"
+                )
+        values = [file.read([name])[name].to_pylist() for name in columns]
+    else:
+        parts = (tables.take_labels(path, name, "payloads", header) for name in columns)
+        values = [part.values.tolist() for part in parts]
+    plain = (
+        [each.isoformat() if hasattr(each, "isoformat") else each for each in column]
+        for column in values
+    )
+    return [dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True)]
+
+
+def finite_vectors(
+    path: str, header: HeaderChoice, names: list[str] | None, id_column: str = report.IDS
+) -> AnyArray:
     """`vectors` that are all read, and hold neither NaN nor infinity."""
-    return tables.check_finite(vectors(path, header, names)[0], path)
+    return tables.check_finite(_vectors(path, header, names, id_column)[0], path)
 
 
 def texts(source: str, path: str, n: int, header: HeaderChoice = None) -> list[str]:

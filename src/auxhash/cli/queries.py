@@ -37,11 +37,12 @@ class SearchHits:
     ids: Any
     description: str  # of the search, in words
 
-    def plain(self) -> tuple[list[list[Any]], list[list[int]]]:
+    def plain(self) -> tuple[list[list[Any]], list[list[Any]]]:
         """Convert to lists, without the ids of -1 that stand for hits an index did not find."""
-        which = [ids[ids >= 0].tolist() for ids in self.ids]
-        both = zip(self.distances, self.ids, strict=True)
-        return [near[ids >= 0].tolist() for near, ids in both], which
+        present = [slice(None) if ids.dtype == object else ids >= 0 for ids in self.ids]
+        which = [ids[rows].tolist() for ids, rows in zip(self.ids, present, strict=True)]
+        both = zip(self.distances, present, strict=True)
+        return [near[rows].tolist() for near, rows in both], which
 
     def write(self, path: Path, called: "NamesOf | None") -> None:
         """Write arrays to a .npz file; those of a list are joined, with `stops` between them."""
@@ -54,7 +55,7 @@ class SearchHits:
         if isinstance(ids, list):
             arrays["stops"] = np.cumsum([0, *map(len, ids)])
             ids, distances = np.concatenate(ids), np.concatenate(distances)
-        arrays |= {"distances": distances, "ids": ids}
+        arrays |= {"distances": distances, "ids": ids.astype(str) if ids.dtype == object else ids}
         if called is not None:
             names = np.array(["", *called(ids[ids >= 0])])
             arrays["names"] = np.full(ids.shape, "", names.dtype)
@@ -100,6 +101,7 @@ def encoded(
     also: str | None,
     check: Callable[[str], object] = lambda fingerprint: None,
     by: str = HAMMING,
+    id_column: str = "id",
 ) -> EncodedQueries:
     """The queries' codes, names if they are pictures, and `also` their vectors or outputs.
 
@@ -132,7 +134,7 @@ def encoded(
         raise ValueError(f"{model} has no tables: --by outputs ranks by its outputs")
     ordered = isinstance(index, HammingIndex) and hasher.n_bits == index.n_bits
     needs_outputs = OUTPUTS in (also, by) or (by == HAMMING and ordered)
-    points = inputs.points_for(hasher, queries, own, label, header)
+    points = inputs.points_for(hasher, queries, own, label, header, id_column)
     vectors = points.all() if also == "vectors" else None
     codes, outputs, tables = [], [], []
     for chunk in points.chunks() if vectors is None else [vectors]:

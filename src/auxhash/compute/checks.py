@@ -132,7 +132,7 @@ def any_ids(name: str, values: ArrayLike) -> AnyArray:
     listed = list(values) if isinstance(values, (list, tuple)) else array.tolist()
     numbers = [value for value in listed if isinstance(value, (int, np.integer))]
     if len(numbers) == len(listed):
-        return ids(name, array)
+        return ids(name, listed)
     if numbers:
         raise ArgumentError(
             f"{name} must be all whole numbers or all text, and are mixed: {numbers[0]!r} is a "

@@ -168,7 +168,7 @@ def features_of(table: Any, chosen: Chosen, path: Path | str, first: int = 0) ->
     return np.column_stack([_numbers(table[name], path, name, first) for name in chosen.features])
 
 
-def values_of(column: Any, path: Path, name: str) -> AnyArray:
+def values_of(column: Any, path: Path | str, name: str) -> AnyArray:
     """Labels in an Arrow column: numbers, text, dates, or lists of 0 and 1."""
     import pyarrow as arrow
 

@@ -48,6 +48,7 @@ class Rows:
     columns: list[str] | None = None  # names of the features, where they have names
     doubt: str = ""  # hints for the user, where a column may not be meant as a feature
     array: AnyArray | None = None  # all rows, in memory or mapped, where the file holds them as one
+    read_ids: Callable[[], AnyArray] | None = None  # if the file has a column of ids
 
     def __len__(self) -> int:
         return self.n
@@ -126,6 +127,7 @@ def of_file(
         columns=features.columns,
         doubt=features.doubt,
         array=X,
+        read_ids=features.read_ids,
     )
 
 
@@ -177,6 +179,7 @@ def _of_parquet(path: Path, label: str, id_column: report.IdColumns) -> Rows:
     X = check_features(next(file.chunks(chosen, 1)), str(path))
     line = report.features_line(path, len(file), X.shape[1], X.dtype, chosen.how)
     labels = None if chosen.label is None else partial(file.labels, chosen.label)
+    ids = report.id_columns(file.names, id_column, path)
     return Rows(
         str(path),
         len(file),
@@ -185,4 +188,5 @@ def _of_parquet(path: Path, label: str, id_column: report.IdColumns) -> Rows:
         summary=line,
         columns=chosen.columns,
         doubt=chosen.doubt,
+        read_ids=partial(file.labels, ids[0]) if ids else None,
     )

@@ -29,8 +29,9 @@ from auxhash.stores import StoreError
 ABOUT = """\
 Codes of points, searched exactly by Hamming distance.
 
-Codes travel in hexadecimal: bit k of a code is bit k % 8 of byte k // 8. Ids above 2^53 - 1 are
-text in responses, because JavaScript would round them."""
+Codes travel in hexadecimal: bit k of a code is bit k % 8 of byte k // 8. Ids are whole numbers or
+text, as the first points have them. Numbers above 2^53 - 1 are text in responses, because
+JavaScript would round them."""
 
 
 def make(

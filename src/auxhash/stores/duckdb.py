@@ -103,8 +103,10 @@ class DuckdbStore(Store):
         self._connection.execute(f"CREATE OR REPLACE TABLE {self._table} ({name}, {columns})")
 
     def _has_text_ids(self, now: bool = False) -> bool:
-        kind = "SELECT data_type FROM duckdb_columns() WHERE table_name = ? AND column_name = 'id'"
-        return bool(self._connection.execute(kind, [self._name]).fetchall() == [("VARCHAR",)])
+        rows = self._connection.execute(f"SELECT id FROM {self._table} LIMIT 0")
+        [(_, kind, *_)] = rows.description
+        rows.fetchall()
+        return str(kind) in ("VARCHAR", "STRING")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

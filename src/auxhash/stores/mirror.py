@@ -107,8 +107,10 @@ class Mirror:
 
     def _rows_of(self, ids: AnyIds) -> Numbers:
         """Rows of the large index that have these ids, which rise."""
-        rows: Numbers = np.searchsorted(self._ids, ids[is_among(ids, self._ids)])
-        return rows
+        rows: Numbers = np.searchsorted(self._ids, ids)
+        rows, ids = rows[rows < len(self._ids)], ids[rows < len(self._ids)]
+        known: Numbers = rows[self._ids[rows] == ids]
+        return known
 
 
 def _nearest(index: HammingIndex, queries: Packed, k: int) -> tuple[Distances, Numbers]:

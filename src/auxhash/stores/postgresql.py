@@ -43,7 +43,8 @@ MIN_VERSION = 14  # of PostgreSQL: it has bit_count
 # One process at a time, until the transaction ends: it makes tables, or sets fingerprints.
 OWN = "hashtext('auxhash.stores'), hashtext(:name)"  # key of a lock for one store
 QUOTED, BACKSLASHED = re.compile(r'["\\]'), r"\\\g<0>"  # in a text of an array
-ID_TYPES = ("bigint", "text", "uuid")
+# Types of ids, and what is true of all: PostgreSQL refuses it if the type is no longer that.
+ID_TYPES = {"bigint": "codes.id >= 0", "text": "codes.id <> ''", "uuid": "true"}
 LOCK = "SELECT pg_advisory_xact_lock(hashtext('auxhash.stores'))"
 
 
@@ -181,9 +182,10 @@ class PostgresqlStore(Store):
             self._connection.run(f"SELECT pg_advisory_xact_lock{shared}({OWN})", name=self._name)
             admit()
             statement = (
-                f"INSERT INTO {self._table} (id, code) "
+                f"INSERT INTO {self._table} AS codes (id, code) "
                 f"SELECT * FROM unnest(:ids::{self._array}, :codes::bit({self.n_bits})[]) "
-                "ON CONFLICT (id) DO UPDATE SET code = excluded.code"
+                "ON CONFLICT (id) DO UPDATE SET code = excluded.code "
+                f"WHERE {ID_TYPES[self._id_type]}"
             )
             has_points = self._has_points()
             if beside is not None and not has_points:

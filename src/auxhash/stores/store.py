@@ -310,7 +310,7 @@ class Store(ABC):
     ) -> None:
         """Check, within a write, that these codes may be put in, and note their model."""
         models = self._models()
-        if is_text(ids) != self._has_text_ids(now=True):
+        if not self._has_kind_of(ids):
             if not self._is_empty():
                 raise self._other_kind("ids", ids)
             self._make_anew(is_text(ids))
@@ -342,11 +342,14 @@ class Store(ABC):
 
     def _of_kind(self, name: str, ids: AnyIds) -> AnyIds:
         """Return the ids; ArgumentError if those of the store are of the other kind."""
-        if any(is_text(ids) == self._has_text_ids(now) for now in (False, True)) or not len(ids):
+        if not len(ids) or self._has_kind_of(ids):
             return ids
         if not self._is_empty():
             raise self._other_kind(name, ids)
         return ids[:0]  # there are none
+
+    def _has_kind_of(self, ids: AnyIds) -> bool:
+        return any(is_text(ids) == self._has_text_ids(now) for now in (False, True))
 
     def _other_kind(self, name: str, ids: AnyIds) -> ArgumentError:
         return ArgumentError(
