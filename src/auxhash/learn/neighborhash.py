@@ -322,10 +322,11 @@ class NeighborHash(Hasher):
             checks.integer("max_points", self.max_points, 3)
         checks.one_of("device", self.device, devices.NAMES)
         checks.flag("warm_start", self.warm_start)
-        if self._going_on() and self.model_.n_bits != self.n_bits:
+        W = getattr(self.hash_function_, "W", None) if self._going_on() else None
+        if W is not None and W.shape[1] != self.n_bits:
             raise ValueError(
-                f"warm_start goes on with the {self.model_.n_bits} bits that were learnt: n_bits "
-                f"cannot become {self.n_bits}"
+                f"warm_start goes on with the {W.shape[1]} bits that were learnt: n_bits cannot "
+                f"become {self.n_bits}"
             )
         checks.one_of("quality", self.quality, PLANS)
         if self.query_function is not None:
