@@ -1,16 +1,23 @@
 """Mirror: the codes of a store in memory, searched by our own index, and following its writes."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.codes import Packed
+from auxhash.compute.arrays import AnyArray
 from auxhash.search.index.hamming import HammingIndex
 from auxhash.search.index.scan import Distances
 from auxhash.search.index.state import Ids
+from auxhash.search.index.tables import TableDistances, Tables
 from auxhash.stores.store import Near, ordered
 
 MAX_CHANGES = 1024  # beside the large index, before it is made anew
-GONE_DISTANCE = np.iinfo(np.int32).max  # of codes that were deleted or replaced
+FARTHEST = np.iinfo(np.int32).max  # distance of codes that were deleted or replaced
+
+AnyNear = tuple[AnyArray, Ids]  # distances and ids (n_queries, k)
+SearchOf = Callable[[HammingIndex, int], AnyNear]
 
 
 class Mirror:
@@ -64,15 +71,26 @@ class Mirror:
 
     def search(self, queries: Packed, k: int) -> Near:
         """Distances and ids of the k nearest codes; see `Store.search`."""
+        nothing = np.empty((len(queries), 0), np.int32), np.empty((len(queries), 0), np.int64)
+        return self._nearest(lambda index, k: index.search(queries, k), k, nothing)
+
+    def search_tables(self, tables: Tables, k: int) -> tuple[TableDistances, Ids]:
+        """Distances and ids of the k nearest of all codes; see `Store.search_tables`."""
+        nothing = np.empty((len(tables), 0), np.float32), np.empty((len(tables), 0), np.int64)
+        return self._nearest(lambda index, k: index.search_tables(tables, k), k, nothing)
+
+    def _nearest(self, search: SearchOf, k: int, nothing: AnyNear) -> AnyNear:
+        """Search both indexes; `nothing` is the result of one that is empty."""
         k = min(k, len(self))
         if not k:
-            return np.empty((len(queries), 0), np.int32), np.empty((len(queries), 0), np.int64)
-        distances, ids = _nearest(self._main, queries, k + len(self._gone))
+            return nothing
+        distances, ids = search(self._main, k + len(self._gone)) if len(self._main) else nothing
         if len(self._gone):
-            distances = np.where(np.isin(ids, self._gone), GONE_DISTANCE, distances)
+            farthest = np.inf if distances.dtype == np.float32 else FARTHEST
+            distances = np.where(np.isin(ids, self._gone), farthest, distances)
         if not len(self._gone) and not len(self._recent):
             return distances, ids
-        more = _nearest(self._recent, queries, k)
+        more = search(self._recent, k) if len(self._recent) else nothing
         distances = np.concatenate([distances, more[0]], axis=1)
         ids = np.concatenate([ids, more[1]], axis=1)
         order = np.lexsort((ids, distances), axis=1)[:, :k]
@@ -104,9 +122,3 @@ def _among(ids: Ids, rising: Ids) -> NDArray[np.bool_]:
         rising[np.searchsorted(rising, ids).clip(max=len(rising) - 1)] == ids
     )
     return marked
-
-
-def _nearest(index: HammingIndex, queries: Packed, k: int) -> Near:
-    if not len(index):
-        return np.empty((len(queries), 0), np.int32), np.empty((len(queries), 0), np.int64)
-    return index.search(queries, k)

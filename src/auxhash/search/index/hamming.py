@@ -18,8 +18,7 @@ from auxhash.compute.words import count
 from auxhash.search.index import file, scan
 from auxhash.search.index.gpu import refusal
 from auxhash.search.index.state import Ids, IndexState
-from auxhash.search.index.tables import as_tables
-from auxhash.search.index.tablescan import TableDistances
+from auxhash.search.index.tables import TableDistances, as_tables
 
 
 class HammingIndex:

@@ -16,7 +16,6 @@ import platform
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import context, threads
 from auxhash.compute.kernels import intrinsic, kernel
@@ -31,9 +30,7 @@ from auxhash.search.index.scan import (
     read_only,
     shares,
 )
-from auxhash.search.index.tables import VALUES, Tables
-
-TableDistances = NDArray[np.float32]
+from auxhash.search.index.tables import VALUES, TableDistances, Tables
 
 LANES = 16  # codes per instruction, and entries of a table of four bits
 NEON = platform.machine().lower() in ("aarch64", "arm64")
