@@ -189,6 +189,10 @@ def test_forms_of_codes(url):
         check(store, np.arange(20), packed, packed[:2])
         for query in (packed[3], unpack(packed, 12)[3]):
             assert store.search(query, 1)[0].tolist() == [[0]]
+    packed = random_codes(rng, 20, 24)[:, :1]  # the first bits of longer codes, strided
+    with stores.open(f"{url}{'&' if '?' in url else '?'}table=first", n_bits=8) as store:
+        store.upsert(range(20), packed)
+        check(store, np.arange(20), packed, packed[:2])
 
 
 def test_deleting_twice_in_one_call_counts_once(url):
