@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
 # Options that are not called as the parameters are.
 OPTIONS = {"z_step": "solver", "n_similar": "similar", "n_dissimilar": "dissimilar"}
-OPTIONS |= {"n_bits": "bits", "hash_function": "hash-function"}
+OPTIONS |= {"n_bits": "bits", "hash_function": "hash-function", "query_function": "query-function"}
+OF_NEIGHBOURS = ("metric", "query_function", "prefixes", "quality")  # not for labels or pairs
 
 
 def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
@@ -53,6 +54,16 @@ def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int
         return int(value)
     except ValueError:
         raise click.BadParameter(f"{value!r} is neither a whole number nor all") from None
+
+
+def _numbers(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> tuple[int, ...] | None:
+    """Whole numbers between commas."""
+    try:
+        return None if value is None else tuple(map(int, value.split(",")))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} must be whole numbers, such as 32,64") from None
 
 
 @click.command()
@@ -70,6 +81,19 @@ def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 )
 @click.option(
     "--metric", help="Without labels: cosine (the default) or euclidean, of nearest neighbours."
+)
+@click.option(
+    "--query-function",
+    help="Without labels: network or linear learns tables of queries as well, none does not.",
+)
+@click.option(
+    "--prefixes",
+    metavar="BITS,...",
+    callback=_numbers,
+    help="Without labels: lengths, as 32,64, at which the first bits are a code of their own.",
+)
+@click.option(
+    "--quality", help="Without labels: fast, default or best (for a GPU), the size of the training."
 )
 @click.option("--solver", "z_step", help="Of the Z step: descent (the default), cut or quad.")
 @click.option(
@@ -167,6 +191,7 @@ def fit(
       auxhash fit features.npy labels.npy -o model.safetensors --auto --auto-seconds 2
       auxhash fit features.npy --pairs pairs.csv -o pairs.safetensors
       auxhash fit features.npy -o nearest.safetensors --hash-function linear --bits 16
+      auxhash fit features.npy -o nearest.safetensors --query-function linear --prefixes 8 --bits 16
       auxhash fit features.npy -o itq.safetensors --method ITQ --bits 16 --sample 100
       auxhash fit new.npy new-labels.npy --init model.safetensors -o newer.safetensors
       auxhash fit features.npy labels.npy -o model.safetensors --checkpoint run
@@ -186,6 +211,8 @@ def fit(
     if auto_seconds is not None and not auto:
         raise click.UsageError("--auto-seconds is for --auto, which is not given")
     settings = {name: None if v == "all" else v for name, v in parameters.items() if v is not None}
+    if settings.get("query_function") == "none":
+        settings["query_function"] = None
     if refined is not None:
         settings["refine"] = "auto" if refined else None
     _check_method(method, init, auto, checkpoint, device)
@@ -199,8 +226,8 @@ def fit(
         hasher, learnt_from = _neighbor_hash(points.name, init, settings), {}
         limits = {"n_steps": steps, "max_points": sample}
         settings |= {name: limit for name, limit in limits.items() if limit is not None}
-    elif "metric" in settings:
-        raise ValueError("--metric is for points without labels and pairs")
+    elif other := next((name for name in OF_NEIGHBOURS if name in settings), None):
+        raise ValueError(f"--{OPTIONS.get(other, other)} is for points without labels and pairs")
     elif steps is not None:
         settings["refine"] = _refinement(steps, refined, y is not None and known is None)
     X = points.all()
@@ -445,7 +472,8 @@ def _choose(
     from auxhash.learn.chooseneighbors import choose_neighbors
 
     if y is None and known is None:
-        return choose_neighbors(X, settings, seed, jobs, seconds, verbose)
+        codes_only = {**settings, "query_function": None}  # which tables change nothing of
+        return choose_neighbors(X, codes_only, seed, jobs, seconds, verbose)
     if y is None:
         raise ValueError("--auto measures precision, and needs labels")
     return choose(X, y, settings, seed, jobs, seconds, verbose)
@@ -514,6 +542,9 @@ def _reached(hasher: "Hasher") -> tuple[dict[str, Any], str]:
         last, n_learnt = hasher.history_[-1], hasher.n_learnt_
         words = f"a neighbour's rank is typically {number(last.rank)} of {n_learnt:,}"
         reached = {"learnt": n_learnt, "rank": last.rank, "steps": last.step}
+        if last.table_rank is not None:
+            reached["table_rank"] = last.table_rank
+            words += f", {number(last.table_rank)} by tables"
         return reached, f" and {count(last.step, 'step')}; {words}"
     if not isinstance(hasher, MACHash):
         return {}, ""
