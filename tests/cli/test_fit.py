@@ -1,5 +1,6 @@
 """fit, and what else pictures go through."""
 
+import os
 import re
 import sys
 
@@ -327,5 +328,12 @@ def test_tables_and_prefixes(here, run):
     assert model.tables(np.load("queries.npy")).shape == (40, 3, 256)
     assert said["table_rank"] == model.history_[-1].table_rank
     assert " by tables" in run(*ask, *more, "-o", "t.safetensors").output
+    about = run("inspect", "t.safetensors", "--json")
+    assert (about["prefixes"], about["tables"]) == ([8, 16], True)
+    assert about["bytes"] == os.path.getsize("t.safetensors")
+    told = run("inspect", "t.safetensors").output
+    assert f"{about['bytes']:,} bytes" in told
+    assert "tables of queries: search --by tables" in told
+    assert "codes of their own: the first 8, 16 bits" in told
     run(*ask, "--query-function", "none", "-o", "n.safetensors")
     assert auxhash.load("n.safetensors").model_.table_function is None
