@@ -7,8 +7,8 @@ BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-PAGE := tests/serve/test_page.py
-SERVICE := $(addprefix tests/serve/test_,costs.py schema.py server.py) tests/experiments/demonstration/test_show.py
+PAGE := tests/serve/test_page.py tests/experiments/test_layout.py
+SERVICE := $(addprefix tests/serve/test_,client.py costs.py schema.py server.py) tests/experiments/demonstration/test_show.py
 CLUSTER := $(addprefix tests/dask/test_,index.py losses.py machash.py) \
 	tests/files/shards/test_fleet.py tests/experiments/datasets/test_dask_mnist.py
 GPU := tests/gpu
@@ -27,8 +27,8 @@ demo: $(BASE)  ## learn codes for handwritten digits and compare
 test: $(READY)  ## style, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(TWICE) --may-skip=data,docs,gpu,soak,stores,torch $(APART)
+	$(BIN)/mypy & types=$$!; $(TWICE) --may-skip=data,docs,gpu,soak,stores,torch $(APART); \
+		tests=$$?; wait $$types && exit $$tests
 
 test-benchmarks: $(READY)  ## that every benchmark runs, at a small size
 	$(TWICE) --may-skip=torch $(BENCHMARKS)
@@ -55,8 +55,8 @@ test-torch: $(VENV)/.torch  ## PyTorch modules as hash functions, and their page
 	$(BIN)/pytest --may-skip=gpu tests/learn/torch tests/learn/test_options.py tests/test_docs.py \
 		tests/experiments/datasets/test_torch_models.py $(BENCHMARKS) -k 'torch or deep'
 
-soak: $(READY)  ## the long versions of the tests
-	AUXHASH_SOAK=1 $(TWICE) --may-skip=browser,data,docs,gpu,stores,torch --shuffle $(SEED)
+soak: $(VENV)/.torch  ## the long versions of the tests; one fetches a data set, and embeds it
+	AUXHASH_SOAK=1 $(TWICE) --may-skip=browser,data,docs,gpu,stores --shuffle $(SEED)
 
 docs: $(VENV)/.docs  ## the documentation, docs/_build/index.html; warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -n -q docs docs/_build

@@ -38,7 +38,7 @@ Make = Callable[[int], Hasher]  # of the seed
 
 
 def _cifar(**changes: Any) -> Make:
-    settings = {"h_step": "monotone", "iterate": "lowest", **changes}
+    settings = {"order": "fixed", "h_step": "monotone", "iterate": "lowest", **changes}
     return lambda seed: paper.maccut(BITS, random_state=seed, **settings)
 
 
@@ -49,7 +49,7 @@ def _liblinear(seed: int) -> Hasher:
 
 
 def _sift(**changes: Any) -> Make:
-    return lambda seed: paper.cut(BITS, random_state=seed, **changes)
+    return lambda seed: paper.cut(BITS, random_state=seed, **{"order": "fixed", **changes})
 
 
 AS_SET, BY_POSITION = "as set", "ties by position in the base"

@@ -1,6 +1,7 @@
 """Quantisers of faiss: product quantisation, with and without OPQ's rotation, and RaBitQ.
 
-Each is a function of data, bits, ranks and a seed.
+Each is a function of data, bits, ranks and a seed. Parts of fewer bits than 8, for few training
+points, are ranked by faiss alone, without regard to ties.
 """
 
 from collections.abc import Sequence
@@ -10,12 +11,13 @@ from typing import Any, NamedTuple
 import faiss
 import numpy as np
 
+from auxhash.experiments import coders
 from auxhash.experiments.datasets import Dataset
+from auxhash.search.metrics.ranks import by_positions
 from benchmarks import recall
 from benchmarks.recall import Shares
 
-OPQ_POINTS = 65_536  # training points of OPQ, faiss's own limit
-FACTORS = 64  # bits per vector that RaBitQ holds beside the signs
+FACTORS = 8 * coders.RABITQ_BYTES  # bits per vector that RaBitQ holds beside the signs
 
 
 class Measured(NamedTuple):
@@ -30,68 +32,45 @@ def product(
     data: Dataset, bits: int, ranks: Sequence[int], seed: int, part_bits: int = 8
 ) -> Measured:
     """Product quantisation; features are padded with zeros to parts of equal size."""
-    m = bits // part_bits
-    parts = [_padded(part.X, m) for part in _parts(data)]
-    clock = process_time()
-    pq = _quantizer(parts[0], m, part_bits, seed)
-    return _searched(pq, parts, data, ranks, process_time() - clock)
+    if part_bits != 8:
+        return _by_faiss(data, f"PQ{bits // part_bits}x{part_bits}", ranks)
+    return _coded(coders.PQ(bits // 8, seed), data, ranks)
 
 
 def rotated(
     data: Dataset, bits: int, ranks: Sequence[int], seed: int, part_bits: int = 8
 ) -> Measured:
     """Product quantisation after the rotation of optimised product quantisation (OPQ)."""
-    m = bits // part_bits
-    parts = [_padded(part.X, m) for part in _parts(data)]
-    clock = process_time()
-    opq = faiss.OPQMatrix(parts[0].shape[1], m)
-    inner = _quantizer(parts[0], m, part_bits, seed, trained=False)
-    opq.pq, opq.max_train_points = inner, OPQ_POINTS
-    opq.train(parts[0])
-    parts = [opq.apply(part) for part in parts]
-    pq = _quantizer(parts[0], m, part_bits, seed)
-    return _searched(pq, parts, data, ranks, process_time() - clock)
+    if part_bits != 8:
+        parts = bits // part_bits
+        return _by_faiss(data, f"OPQ{parts},PQ{parts}x{part_bits}", ranks)
+    return _coded(coders.OPQ(bits // 8, seed), data, ranks)
 
 
 def rabitq(data: Dataset, bits: int, ranks: Sequence[int], seed: int) -> Measured:
     """RaBitQ in `bits` in all: signs of all features, rotated at random, or of fewer after PCA."""
-    train, base, query = (np.ascontiguousarray(part.X, np.float32) for part in _parts(data))
-    d, kept = train.shape[1], bits - FACTORS
-    index = faiss.index_factory(d, f"RR{d},RaBitQ" if kept == d else f"PCAR{kept},RaBitQ")
-    clock = process_time()
+    return _coded(coders.RaBitQ(-(-bits // 8), seed), data, ranks)
+
+
+def _coded(coder: Any, data: Dataset, ranks: Sequence[int]) -> Measured:
+    began = process_time()
+    coder.fit(data.train.X)
+    seconds = process_time() - began
+    codes = coder.encode(data.base.X)
+    [ranking] = coder.rankings(data.query.X, codes)
+    return Measured(recall.at(ranking.ranks(data.query.neighbors), ranks), codes.shape[1], seconds)
+
+
+def _by_faiss(data: Dataset, factory: str, ranks: Sequence[int]) -> Measured:
+    train, base, query = (
+        np.ascontiguousarray(part.X, np.float32) for part in (data.train, data.base, data.query)
+    )
+    index = faiss.index_factory(train.shape[1], factory)
+    began = process_time()
     index.train(train)
-    seconds = process_time() - clock
+    seconds = process_time() - began
     index.add(base)
-    ids = index.search(query, min(max(ranks), len(base)))[1]
-    return Measured(recall.by_ids(ids, _near(data), ranks), int(index.sa_code_size()), seconds)
-
-
-def _quantizer(train: Any, m: int, part_bits: int, seed: int, trained: bool = True) -> Any:
-    pq = faiss.ProductQuantizer(train.shape[1], m, part_bits)
-    pq.cp.seed = 1234 + seed  # faiss's own, for seed 0
-    if trained:
-        pq.train(train)
-    return pq
-
-
-def _searched(
-    pq: Any, parts: Sequence[Any], data: Dataset, ranks: Sequence[int], seconds: float
-) -> Measured:
-    _, base, query = parts
-    shares = recall.by_distance(query, pq.compute_codes(base), pq.decode, _near(data), ranks)
-    return Measured(shares, int(pq.code_size), seconds)
-
-
-def _parts(data: Dataset) -> tuple[Any, Any, Any]:
-    return data.train, data.base, data.query
-
-
-def _near(data: Dataset) -> Any:
+    positions = index.search(query, min(max(ranks), len(base)))[1]
     assert data.query.neighbors is not None
-    return data.query.neighbors
-
-
-def _padded(X: Any, m: int) -> Any:
-    """X in float32, with columns of zeros up to a multiple of m."""
-    missing = -X.shape[1] % m
-    return np.ascontiguousarray(np.pad(np.asarray(X, np.float32), ((0, 0), (0, missing))))
+    shares = recall.at(by_positions(positions, data.query.neighbors), ranks)
+    return Measured(shares, int(index.sa_code_size()), seconds)

@@ -5,8 +5,6 @@ from typing import Any
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
-from numpy.typing import ArrayLike
-from sphinx.util.typing import stringify_annotation
 
 import auxhash
 
@@ -75,12 +73,11 @@ def plain_docstring(app: Any, what: str, name: str, obj: Any, options: Any, line
 def short_signature(
     app: Any, what: str, name: str, obj: Any, options: Any, signature: Any, returns: Any
 ) -> Any:
-    """Shorten signatures by NumPy's names for its types, which are unions of many lines."""
-    spelt = stringify_annotation(ArrayLike, "smart")
+    """Shorten NumPy's types in signatures."""
     array = r"~numpy\.ndarray\[.*?, ~numpy\.dtype\[([^\]]+)\]\]"
 
     def short(text: str | None) -> str | None:
-        return text and re.sub(array, r"NDArray[\1]", text.replace(spelt, "ArrayLike"))
+        return text and re.sub(array, r"NDArray[\1]", text.replace("~numpy.typing.", ""))
 
     return short(signature), short(returns)
 

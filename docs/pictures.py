@@ -18,6 +18,7 @@ import numpy as np
 
 from auxhash import MACHash
 from auxhash.experiments import datasets
+from auxhash.experiments.compareneighbors import curves as bit_curves
 from auxhash.experiments.figures.sketch import Draw, plane_plot, space_plot
 from auxhash.experiments.figures.styles import COLOURS, style
 from auxhash.experiments.svg import HEIGHT, LEFT, WIDTH, Plot, Series, Style, draw, key, look
@@ -354,6 +355,21 @@ def nearest() -> list[Panel]:
     return plots
 
 
+def bits() -> list[Panel]:
+    """Shares of the 10 nearest over the bytes, two plots per data set; methods at their best."""
+    every = [
+        {**one, "distance": "best", **next(iter(one["by"].values()))}
+        for one in sorted(records("bits.jsonl"), key=lambda one: one["bytes"])
+    ]
+    plots: list[Panel] = []
+    for data in sorted({row["data"] for row in every}):
+        own = [row for row in every if row["data"] == data]
+        for measure, place in (("10@10", "first 10"), ("10@100", "first 100")):
+            lines = bit_curves(own, measure)
+            plots.append(Plot(f"{data}, {place}", "bytes", "of 10 nearest", lines, x_log=True))
+    return plots
+
+
 def optima() -> list[Panel]:
     """Loss and precision over the bits, from the main table of that page."""
     lines = (DOCS / "tables" / "optima.md").read_text("utf-8").splitlines()[2:]
@@ -425,6 +441,7 @@ DRAWN: dict[str, Callable[[], Sequence[Panel]]] = {
     "setting-paths": paths,
     "setting-ways": ways,
     "neighbors": nearest,
+    "bits": bits,
     "optima": optima,
     "verdicts": verdicts,
 }

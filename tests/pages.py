@@ -14,12 +14,23 @@ from doctest import ELLIPSIS, OutputChecker
 from io import StringIO
 from itertools import zip_longest
 
+import pytest
 from click.testing import CliRunner
 
 from auxhash.cli import main
+from auxhash.experiments.datasets.fetch import cache
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$\n?", re.DOTALL | re.MULTILINE)
 SERVED = "http://localhost:8000"
+# Vectors that pages search; those of Debian's descriptions at the time of the printed output.
+WORDNET = "wordnet-minilm-small/passages-v1-036f3431db73.npy"
+DEBIAN = "debian-minilm-small/passages-v1-d9dcfdc50b5c.npy"
+
+
+def need(vectors: str | None) -> None:
+    """Skip the test if these vectors, which take minutes to compute, are not in the cache."""
+    if vectors is not None and not (cache.folder() / vectors).exists():
+        pytest.skip(f"{vectors} is not in the cache")
 
 
 def examples(text: str) -> Iterator[tuple[str, str, str]]:

@@ -1,18 +1,19 @@
 """Every benchmark runs, at a small size."""
 
 import json
-from itertools import permutations
 
-import faiss
 import numpy as np
 import pytest
 
-from auxhash.codes import unpack
+import auxhash
+from auxhash.compute.neighbors import nearest
 from auxhash.experiments.datasets.dataset import Dataset, Points, ground_truth
 from auxhash.learn import baselines
 from auxhash.search.index import rerank
+from auxhash.search.metrics.ranks import by_positions
 from benchmarks import __main__ as benchmarks
 from benchmarks import (
+    bits,
     core,
     deep,
     metrics,
@@ -25,6 +26,7 @@ from benchmarks import (
     setting,
     unseen,
 )
+from benchmarks.records import read
 from tests.conftest import SOAK
 
 
@@ -68,19 +70,6 @@ def made():
     return Dataset("made", Points(base), Points(base), near, "made")
 
 
-def test_recall_is_the_mean_over_all_orders_of_ties():
-    codes = np.array([[3], [1], [3], [1], [0]], np.uint8)  # of 2 bits
-    near, outputs = np.array([[0, 4]]), np.array([[1.0, 0.5]])
-    scores = unpack(codes, 2) @ outputs[0]
-    orders = [
-        order for order in permutations(range(5)) if (np.diff(scores[list(order)]) <= 0).all()
-    ]
-    assert len(orders) == 4
-    exact = [np.mean([np.isin(near[0], order[:k]).mean() for order in orders]) for k in range(1, 6)]
-    found = recall.by_scores(outputs, codes, lambda c: unpack(c, 2), near, range(1, 6))
-    np.testing.assert_allclose(found, exact)
-
-
 def test_outputs_rank_as_the_index_re_ranks(made):
     hasher = baselines.LSH(n_bits=64, random_state=0).fit(made.train.X)
     base, near = hasher.encode(made.base.X), made.query.neighbors
@@ -95,22 +84,54 @@ def test_outputs_rank_as_the_index_re_ranks(made):
     ids = rerank.by_outputs(everything, hasher.decision_function(made.query.X), Coded())[1]
     assert len(np.unique(base, axis=0)) == 48  # no ties
     found = recall.by_outputs(hasher, made.query.X, base, near, (1, 10, 48))
-    np.testing.assert_allclose(found, recall.by_ids(ids, near, (1, 10, 48)))
+    np.testing.assert_allclose(found, recall.at(by_positions(ids, near), (1, 10, 48)))
 
 
-def test_distances_rank_as_faiss(made):
-    index = faiss.IndexPQ(8, 4, 3)
-    index.train(made.train.X)
-    index.add(made.base.X)
-    codes = index.pq.compute_codes(made.base.X)
-    assert len(np.unique(codes, axis=0)) == 48
-    ids = index.search(made.query.X, 48)[1]
+def test_few_points_take_parts_of_few_bits(made):
     ranks = (1, 10, 20, 48)
-    found = recall.by_distance(made.query.X, codes, index.pq.decode, made.query.neighbors, ranks)
-    np.testing.assert_allclose(found, recall.by_ids(ids, made.query.neighbors, ranks), atol=1e-6)
     measured = quantizers.product(made, 12, ranks, 0, part_bits=3)
     assert measured.bytes == 2
+    assert (np.diff(measured.shares) >= 0).all()
     assert measured.shares[-1] == 1
+
+
+def test_quantisers_of_whole_bytes_are_those_of_compare():
+    X = peers.decaying(700, 24, 0)[0].astype("f4")
+    base, query = Points(X[:600]), Points(X[600:], neighbors=nearest(X[:600], X[600:], 10)[0])
+    data = Dataset("made", base, base, query, "made")
+    options = {"n_bytes": 9, "metric": "euclidean", "n_train": 600, "verbose": 0}
+    rows = auxhash.compare(data, ["PQ", "RaBitQ"], **options).rows
+    own = {row["method"]: row["10@100"] for row in rows}
+    for quantizer, method in ((quantizers.product, "PQ"), (quantizers.rabitq, "RaBitQ")):
+        measured = quantizer(data, 72, (100,), 0)
+        assert measured.shares[0] == pytest.approx(own[method])
+        assert measured.bytes == 9
+
+
+def test_bits_go_on_where_they_were_stopped(made, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(bits, "_load", lambda name: made)
+    monkeypatch.setattr("benchmarks.records.TABLES", tmp_path)
+    results = tmp_path / "made.jsonl"
+    options = ["bits", "--data", "siftsmall", "--results", str(results)]
+    options += ["--methods", "signs", "LSH", "RaBitQ", "--bytes"]
+    benchmarks.main([*options, "1"])
+    whole = results.read_text()
+    assert [(one["method"], one["bytes"]) for one in read(results)] == [("signs", 1), ("LSH", 1)]
+    assert "RaBitQ (1 bytes): its factors alone take 8 bytes" in capsys.readouterr().out
+    results.write_text(whole[:-20])  # stopped while it wrote
+    benchmarks.main([*options, "1", "2"])
+    records = read(results)
+    keys = [("signs", 1), ("LSH", 1), ("LSH", 2)]
+    assert [(one["method"], one["bytes"]) for one in records] == keys
+    assert json.loads(whole.splitlines()[0]) == records[0]
+    compared = auxhash.compare(made, "LSH", n_bytes=2, verbose=0)
+    own = {row["distance"]: row["10@10"] for row in compared.rows if row["method"] == "LSH"}
+    assert {by: one["10@10"] for by, one in records[2]["by"].items()} == pytest.approx(
+        own, abs=1e-4
+    )
+    assert records[2]["code bytes"] == 2 * 48
+    benchmarks.main([*options, "1", "--tables"])
+    assert "| 2 | LSH | Hamming |" in (tmp_path / "bits-cost.md").read_text()
 
 
 def test_neighbors_go_on_where_they_were_stopped(made, tmp_path, monkeypatch, capsys):

@@ -10,8 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from auxhash.cli import main
-from auxhash.experiments.datasets.fetch import cache
-from benchmarks import setting
+from benchmarks import bits, setting
 from tests import pages
 from tests.conftest import refine_briefly
 from tests.stores.engines import without_sve
@@ -22,7 +21,8 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 
 
-EMBEDDED = "wordnet-minilm-small"  # a data set that takes minutes to make
+# Data sets that take minutes to make, by the page that shows what is found in them.
+EMBEDDED = {"datasets": pages.WORDNET, "embeddings": pages.DEBIAN}
 FIRST_STEPS = ("start", "embeddings", "labels", "files", "service")
 
 
@@ -34,8 +34,7 @@ def with_examples():
 def test_examples_run_and_print_what_stands_there(page, tmp_path, monkeypatch):
     if page.stem == "torch":
         pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
-    if page.stem == "datasets" and not any((cache.folder() / EMBEDDED).glob("*.npy")):
-        pytest.skip(f"{EMBEDDED} is not in the cache")
+    pages.need(EMBEDDED.get(page.stem))
     monkeypatch.chdir(tmp_path)
     text = page.read_text("utf-8")
     if not pages.prints(text):  # what is printed is printed in full training, too
@@ -188,11 +187,12 @@ def test_studies_show_their_results():
     """Pictures and tables are those of the records in docs/results."""
     made = script("pictures")
     for name in made["DRAWN"]:
-        if name.startswith(("setting-", "neighbors", "optima", "verdicts")):
+        if name.startswith(("setting-", "neighbors", "bits", "optima", "verdicts")):
             drawn = made["html"](made["DRAWN"][name]())
             assert (DOCS / "pictures" / f"{name}.html").read_text("utf-8") == drawn
     for name, table in setting.tables(setting.read(setting.FILE)).items():
         assert (DOCS / "tables" / name).read_text("utf-8") == table
+    assert (DOCS / "tables" / bits.TABLE).read_text("utf-8") == bits.tables(bits.read(bits.FILE))
 
 
 def test_parts_of_a_formula_may_stand_below_one_another():

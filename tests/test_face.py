@@ -1,5 +1,6 @@
 """The public names: everything is imported from `auxhash`, whatever room it lives in."""
 
+import pydoc
 import sys
 from importlib import import_module
 
@@ -25,6 +26,7 @@ def test_a_short_name_is_the_module_itself(name, home):
         "from auxhash.stores import Having",
         "from auxhash.model import LearntFrom, Model; import auxhash; auxhash.Model.load",
         "from auxhash.index import rerank",
+        "from auxhash.client import Client; import sys; assert 'numpy' not in sys.modules",
         "from auxhash.datasets import from_chunks",
         "from auxhash.dask import DaskIndex, DaskMACHash, DaskNeighborHash, infinite_mnist",
         "from auxhash.codes import from_order, hamming, pack, to_order, unpack",
@@ -46,3 +48,12 @@ def test_every_public_name_is_there():
         auxhash.nothing  # noqa: B018
     with pytest.raises(ModuleNotFoundError):
         import_module("auxhash.zstep.nothing")
+
+
+@pytest.mark.parametrize("name", [*auxhash.__all__, "dask"])
+def test_help_names_the_types(name):
+    shown = getattr(auxhash, name, None) or import_module(f"auxhash.{name}")
+    members = getattr(shown, "__all__", ()) if name == "baselines" else ()
+    for each in (shown, *(getattr(shown, member) for member in members)):
+        text = pydoc.plain(pydoc.render_doc(each))
+        assert "numpy._typing" not in text

@@ -64,11 +64,22 @@ def test_a_misspelt_reason_is_refused(run):
     assert run(SKIPPING, "--may-skip=gpus").ret == pytest.ExitCode.USAGE_ERROR
 
 
+def passed(result):
+    return [line.split()[0] for line in result.outlines if "PASSED" in line]
+
+
+def test_what_trains_comes_first_and_then_search(run):
+    rooms = ("cli", "learn", "mac", "search")
+    texts = {f"tests/{room}/test_{room}": "def test(): pass" for room in rooms}
+    found = [name.split("/")[1] for name in passed(run(texts, "-v"))]
+    assert found == ["learn", "mac", "search", "cli"]
+
+
 def test_shuffled(run):
     text = "import pytest\n@pytest.mark.parametrize('i', range(9))\ndef test(i): pass"
 
     def order(*options):
-        return [line.split()[0] for line in run(text, "-v", *options).outlines if "PASSED" in line]
+        return passed(run(text, "-v", *options))
 
     plain = order()
     assert order("--shuffle", "1") == order("--shuffle", "1")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from auxhash.model.onnxgraph import export_onnx
     from auxhash.search import index, metrics
     from auxhash.search.index import ApproximateIndex, HammingIndex, NamedIndex
+    from auxhash.serve import client
 
 # Loaded at first use, so that `import auxhash` stays quick.
 _HOMES = {
@@ -56,6 +57,7 @@ _HOMES = {
 _MODULES = {
     "affinity": "auxhash.mac.affinity",
     "baselines": "auxhash.learn.baselines",
+    "client": "auxhash.serve.client",
     "codes": "auxhash.codes",
     "datasets": "auxhash.experiments.datasets",
     "hashfunctions": "auxhash.mac.hashfunctions",
@@ -88,6 +90,7 @@ __all__ = [
     "Validation",
     "affinity",
     "baselines",
+    "client",
     "codes",
     "compare",
     "datasets",

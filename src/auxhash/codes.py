@@ -7,10 +7,11 @@ Bit k of a code is bit k % 8 of byte k // 8 (little-endian), as in faiss and mos
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.compute import checks
 from auxhash.compute import device as devices
+from auxhash.compute.arrays import ArrayLike
 from auxhash.compute.kernels import intrinsic
 
 Codes = NDArray[np.int8]

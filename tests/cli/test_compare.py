@@ -1,14 +1,23 @@
 """compare and bench; the examples run demo."""
 
+import base64
+import io
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as arrow
 import pytest
+from PIL import Image
 from pyarrow import parquet
 
+from auxhash.experiments import datasets
+from auxhash.experiments.datasets import Points
+from auxhash.files.images import read_image
 from auxhash.learn.baselines import LSH
+
+KINDS = ("names", "texts")  # of what a data set of texts says of its points
 
 
 def test_compare_own_data(here, run):
@@ -19,6 +28,7 @@ def test_compare_own_data(here, run):
         ("LSH", 8),
         ("ITQ", 4),
         ("LSH", 4),
+        ("vectors", 2048),
     ]
     assert all(0 < row["p@5"] <= 1 for row in told["rows"])
     assert "12 queries" in told["protocol"]["split"]
@@ -34,13 +44,13 @@ def test_compare_keeps_runs(here, run):
 def test_compare_with_ranks_beyond_the_base(here, run):
     arguments = ("compare", "features.npy", "labels.npy", "-m", "LSH", "--bits", "8", "--jobs", "1")
     told = run(*arguments, "-k", "5", "-k", "500", "--json")
-    [row] = told["rows"]
+    [row, _] = told["rows"]
     assert row["p@500"] is None
     assert row["own"] == ""
     assert told["protocol"]["not measured"] == "p@500: the base has 108 points"
     shown = run(*arguments, "-k", "500").output
     assert "not measured: p@500: the base has 108 points" in shown
-    [head] = [line for line in shown.splitlines() if "mAP" in line]
+    [head] = [line for line in shown.splitlines() if line.lstrip().startswith("bits ")]
     assert "own" not in head  # names bring nothing of their own
 
 
@@ -73,19 +83,21 @@ def test_compare_writes_a_page(here, run):
     # The first table is that of the terminal; TPCA has no 100 bits, and its row says so.
     [head, *rows] = page.find(".//table").iter("tr")
     assert [cell.text for cell in head] == [
-        *("method", "bits", "L(h)", "p@5", "mAP", "b_eff", "train s", "codes/s", "model bytes"),
-        "failed",
+        *("bits", None, "method", "L(h)", "p@5", "mAP", "b_eff", "train s", "codes/s", "model"),
     ]
     shown = run(*arguments).output
     for row in rows:
-        method, bits, loss, precision = [cell.text for cell in row][:4]
-        line = rf"{method} +│ {bits} +│ {re.escape(loss)} +│ {re.escape(precision)} "
+        bits, _, method, loss, precision = [cell.text for cell in row][:5]
+        line = rf"{bits} (★| ) {method} +{re.escape(loss)} +{re.escape(precision)} "
         assert re.search(line, shown), (line, shown)
-    assert rows[-1][-1].text.startswith("ValueError")
+    for place in (shown, text):
+        assert "Failed: TPCA, 100 bits: ValueError" in place
+        assert "p@k: share of" in place
     titles = [svg.get("aria-label") for svg in page.iter("svg") if svg.get("class") == "plot"]
     assert titles == ["8 bits", "100 bits", "k = 5"]
-    series = [title.text for title in page.iter("title")][1:]
-    assert series == ["ITQ", "LSH", "TPCA", "LSH", "ITQ", "LSH", "TPCA"]
+    series = [sorted(t.text for t in svg.iter("title")) for svg in page.iter("svg")]
+    every = ["ITQ", "LSH", "TPCA", "vectors"]
+    assert [names for names in series if names] == [every, ["LSH", "vectors"], every]
 
 
 def test_compare_shows_pictures_where_there_are_any(here, run):
@@ -103,6 +115,47 @@ def test_compare_shows_pictures_where_there_are_any(here, run):
     )
     assert "The same with curves: d.html" in run(*arguments, "--jobs", "1").output
     assert "data:image/png" in (here / "d.html").read_text("utf-8")
+
+
+@pytest.fixture
+def photos(here):
+    """Pictures of four classes, each of one colour."""
+    rng = np.random.default_rng(0)
+    for name, colour in {"red": 0, "green": 1, "blue": 2, "grey": slice(None)}.items():
+        (here / "photos" / name).mkdir(parents=True)
+        for at in range(15):
+            pixels = rng.integers(0, 60, (40, 50, 3), np.uint8)
+            pixels[10 : 20 + at, 5 * at % 30 :, colour] = 230
+            Image.fromarray(pixels).save(here / "photos" / name / f"{at:02}.png")
+    return here / "photos"
+
+
+def strips(page):
+    """Sizes of the pictures of a page, and their labels."""
+    text = page.read_text("utf-8")
+    tree = ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
+    sources = [image.get("src").split(",")[1] for image in tree.iter("img")]
+    pictures = [read_image(io.BytesIO(base64.b64decode(source))) for source in sources]
+    rows = [row for query in tree.findall(".//div[@class='query']") for row in query.iter("tr")]
+    return {picture.shape for picture in pictures}, [row.find("th").text for row in rows]
+
+
+def test_pictures_of_a_folder_are_shown(photos, here, run):
+    run("compare", "photos", "-m", "LSH", "-m", "ITQ", "--bits", "8", "--html", "l.html")
+    sizes, labels = strips(here / "l.html")
+    assert sizes == {(64, 640, 3), (64, 64, 3)}
+    assert len(labels) % 2 == 0
+    assert set(labels) == {"LSH", "ITQ"}
+    run("compare", "photos", "-m", "LSH", "-m", "ITQ", "--bytes", "1", "--html", "n.html")
+    sizes, labels = strips(here / "n.html")
+    assert sizes == {(64, 640, 3), (64, 64, 3)}
+    assert set(labels) == {"true", "ITQ by outputs, 1 byte", "LSH by outputs, 1 byte"}
+    run("compare", "digits", "-m", "LSH", "--bytes", "2", "--base", "90", "--html", "d.html")
+    assert 'class="sharp"' in (here / "d.html").read_text("utf-8")
+    assert 'class="sharp"' not in (here / "n.html").read_text("utf-8")
+    sizes, labels = strips(here / "d.html")
+    assert sizes == {(8, 80, 3), (8, 8, 3)}
+    assert len(labels) == 2 * 4
 
 
 NEIGHBOURS = ("compare", "features.npy", "-m", "signs", "-m", "ITQ", "--bytes", "2", "--jobs", "1")
@@ -143,6 +196,7 @@ def test_a_page_of_neighbours(here, run):
     [share, _] = [svg for svg in tree.iter("svg") if svg.get("class") == "plot"]
     ticks = [part.text for part in share.iter("text")]
     assert {"2", "4", "8"} <= set(ticks)  # the bytes themselves
+    assert {"ITQ", "ITQ, Hamming"} <= {cell.text for cell in tree.iter("td")}  # of the curves
     examples = [part for part in tree.iter("details") if part.get("class") == "example"]
     assert len(examples) == 10
     true, *methods = examples[0].findall(".//ol")
@@ -166,6 +220,40 @@ def test_texts_of_a_column(here, run):
     run(*arguments, "title")
     assert "title 11" in (here / "t.html").read_text("utf-8")
     assert "holds nothing called 'name'" in run(*arguments, "name", code=1).output
+
+
+def test_texts_of_a_data_set(here, run, monkeypatch):
+    """Names are shown without being asked for, texts if they are, and rows if there are none."""
+    X = np.load("features.npy")
+
+    def points(rows, first):
+        texts = {kind: np.array([f"{first} {kind} {row}" for row in rows]) for kind in KINDS}
+        return Points(X[rows], **texts)
+
+    base, query = points(np.arange(100), "base"), points(np.arange(100, 120), "query")
+    made = datasets.Dataset("made", base, base, query, "made")
+    monkeypatch.setattr(datasets, "load", lambda name: made)
+    arguments = ("compare", "debian", "-m", "signs", "--html", "t.html", "--force")
+    for kind, other, asked in (("names", "texts", ()), ("texts", "names", ("--text", "texts"))):
+        run(*arguments, *asked)
+        page = (here / "t.html").read_text("utf-8")
+        assert f"base {kind} " in page
+        assert f"query {kind} 100" in page
+        assert f"base {other} " not in page
+    run(*arguments, "--queries", "queries.npy")
+    page = (here / "t.html").read_text("utf-8")
+    assert "base names " in page
+    assert "query: row " in page
+    (here / "lines.txt").write_text("a line\n" * 100)
+    run(*arguments, "--text", "lines.txt")
+    assert "a line" in (here / "t.html").read_text("utf-8")
+    wrong = run(*arguments, "--text", "title", code=1).output
+    assert "--text title: made has names and texts, and there is no file title" in wrong
+    bare = Points(base.X)
+    monkeypatch.setattr(datasets, "load", lambda name: replace(made, base=bare, query=bare))
+    run(*arguments)
+    assert "query: row " in (here / "t.html").read_text("utf-8")
+    assert "made has no texts" in run(*arguments, "--text", "names", code=1).output
 
 
 @pytest.mark.parametrize("labels", [(), ("labels.npy",)])

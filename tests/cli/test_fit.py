@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits
 import auxhash
 from auxhash import MACHash, NeighborHash
 from auxhash.cli import main
+from auxhash.cli.fit import _rows as rows_to_learn
 from auxhash.cli.output import number
 from auxhash.compute.neighbors import nearest
 from auxhash.files import images
@@ -267,7 +268,7 @@ def test_without_labels_it_learns_from_neighbours_and_says_so(here, run):
     expected = NeighborHash(10, "euclidean", "linear", random_state=2).fit(X)
     found = auxhash.load("n.safetensors")
     np.testing.assert_array_equal(found.encode(X), expected.encode(X))
-    assert told["steps"] == neighborhash.MIN_STEPS
+    assert told["steps"] == expected.history_[-1].step
     assert told["rank"] == expected.history_[-1].rank
 
 
@@ -319,7 +320,7 @@ def test_what_to_expect_without_labels(here, run):
     assert f"held out: {last['hamming']:.3f} by Hamming distance" in sampled
 
 
-def test_tables_and_prefixes(here, run):
+def test_tables_and_prefixes(here, run, keeps_tables):
     ask = ("fit", "features.npy", "--hash-function", "linear", "--steps", "20", "--bits", "24")
     more = ("--query-function", "linear", "--prefixes", "8,16", "--quality", "fast")
     said = run(*ask, *more, "-o", "t.safetensors", "--json")
@@ -327,7 +328,6 @@ def test_tables_and_prefixes(here, run):
     assert (model.prefixes, model.quality, model.query_function) == ((8, 16), "fast", "linear")
     assert model.tables(np.load("queries.npy")).shape == (40, 3, 256)
     assert said["table_rank"] == model.history_[-1].table_rank
-    assert " by tables" in run(*ask, *more, "-o", "t.safetensors").output
     about = run("inspect", "t.safetensors", "--json")
     assert (about["prefixes"], about["tables"]) == ([8, 16], True)
     assert about["bytes"] == os.path.getsize("t.safetensors")
@@ -337,3 +337,46 @@ def test_tables_and_prefixes(here, run):
     assert "codes of their own: the first 8, 16 bits" in told
     run(*ask, "--query-function", "none", "-o", "n.safetensors")
     assert auxhash.load("n.safetensors").model_.table_function is None
+
+
+@pytest.mark.parametrize("method", [None, "ITQ"])
+def test_what_to_expect_with_labels(here, run, method):
+    """fit ends with the precision of points that were not learnt from."""
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:600], y[:600].copy()
+    y[123] = 77  # a class of its own, which is learnt from
+    np.savez("many.npz", X=X, y=y)
+    arguments = ("fit", "many.npz", "-o", "m.safetensors", "--bits", "8", "--jobs", "1")
+    arguments += () if method is None else ("--method", method)
+    told = run(*arguments, "--json")["expected_precision"]
+    hasher = auxhash.load("m.safetensors")
+    assert 77 in hasher.labels_
+    learnt, held_out = rows_to_learn(600, {"y": y}, None, 0, validated=False)
+    assert sorted([*learnt, *held_out]) == list(range(600))
+    np.testing.assert_array_equal(hasher.codes_, hasher.encode(X[learnt]))
+    np.testing.assert_array_equal(hasher.labels_, y[learnt])
+    precision = hasher.score(X[held_out], y[held_out], told["k"])
+    assert told == {"precision": precision, "k": told["k"], "n_queries": 30, "n_base": 570}
+    assert 40 < told["k"] < 70  # as many as a class has
+    shown = run(*arguments).output.splitlines()
+    assert "learnt from 570 of 600 points of 64 features" in shown[-2]
+    assert shown[-1] == (
+        f"Precision to expect, measured on points held out: {told['precision']:.3f} of the first "
+        f"{told['k']} of 570 codes share the label of a query (30 queries)"
+    )
+    assert "L(h)" not in shown[-2]
+    sampled = run(*arguments, "--sample", "580").output
+    assert sampled.count("a sample of 570 of 600 points") == 2
+
+
+def test_recall_of_another_method(here, run):
+    np.save("many.npy", load_digits().data[:600])
+    told = run("fit", "many.npy", "-o", "m.safetensors", "--bits", "8", "--method", "ITQ", "--json")
+    last = told["expected_recall"][-1]
+    assert (last["n_queries"], last["n_base"]) == (30, 570)
+
+
+def test_few_points_are_all_learnt_from(here, run):
+    common = ("fit", "features.npy", "-o", "m.safetensors", "--bits", "4", *FEW)
+    for more in (["labels.npy"], ["--pairs", "pairs.csv"], ["labels.npy", "--validation", "0.2"]):
+        assert "to expect" not in run(*common, *more).output

@@ -18,11 +18,26 @@ def codes(here, run, model):
     return here
 
 
+def by_hamming_then_outputs(hasher, X, Q, n_bits=None):
+    """Hamming distances of all points to each query by the first bits, and the order of both."""
+    outputs = hasher.decision_function(Q)[:, :n_bits]
+    differs = (hasher.transform(X)[None] != hasher.transform(Q)[:, None])[..., :n_bits]
+    distances, cost = differs.sum(axis=2), (differs * np.abs(outputs)[:, None]).sum(axis=2)
+    return distances, np.lexsort((cost.round(9), distances), axis=1)
+
+
 def test_search_is_the_library_s(codes, run, model):
+    """With the model at hand, equal distances are ordered by outputs, and those by the codes."""
     told = run("search", "c.index", "queries.npy", "--model", model, "-k", "3", "--json")
-    hasher = auxhash.load(model)
+    hasher, Q = auxhash.load(model), np.load("queries.npy")
     index = HammingIndex(12).add(hasher.encode(np.load("features.npy")))
-    distances, ids = index.search(hasher.encode(np.load("queries.npy")), 3)
+    every, order = by_hamming_then_outputs(hasher, np.load("features.npy"), Q)
+    distances, ids = index.search(hasher.encode(Q), 3)[0], order[:, :3]
+    assert told["ids"] != index.search(hasher.encode(Q), 3)[1].tolist()
+    within = run("search", "c.index", "queries.npy", "--model", model, "-r", "2", "--json")
+    numbers = [row[: (near <= 2).sum()].tolist() for row, near in zip(order, every, strict=True)]
+    assert within["ids"] == numbers
+    assert within["distances"] == [every[q, row].tolist() for q, row in enumerate(numbers)]
     assert told["distances"] == distances.tolist()
     assert told["ids"] == ids.tolist()
     run("search", "c.index", "queries.npy", "--model", model, "-k", "3", "-o", "f.npz")
@@ -62,7 +77,9 @@ def test_ids_and_names(codes, run):
     (codes / "names.txt").write_text("\n".join(f"n{i}" for i in range(120)))
     shown = run("search", "c.index", "c.npy", "-k", "2", "--names", "names.txt").output
     assert "n0 (0)" in shown
-    assert "At most 10 are shown of each" in shown
+    assert "The first 10 of 120 queries are shown; -o" in shown
+    shown = run("search", "c.index", "c.npy", "-k", "12").output
+    assert "The first 10 of 120 queries and 10 of up to 12 hits of each are shown; -o" in shown
     result = run("search", "i.index", "c.npy", "--names", "names.txt", code=1)
     assert "120 names, and the index has an id 1190" in result.output
 
@@ -76,6 +93,73 @@ def test_pictures_by_name(here, run):
     assert told["query_names"][0] == "across/01.png"
     assert told["names"][0] == ["across/01.png"]
     assert "across/01.png (0)" in run(*ask, "-k", "1").output
+
+
+def test_rerank_by_a_folder_of_pictures(here, run):
+    """By names, or by the order of the folder: the features are those of the model."""
+    run("fit", "photos", "-o", "n.safetensors", "--bits", "8", "--jobs", "1")
+    run("encode", "n.safetensors", "photos", "-o", "n.npy")
+    run("index", "n.npy", "-o", "n.index")
+    run("index", "n.npy", "-o", "named.index", "--ids", "photos")
+    ask = ("photos", "--model", "n.safetensors", "-k", "3", "--rerank", "photos", "--json")
+    named, numbered = run("search", "named.index", *ask), run("search", "n.index", *ask)
+    assert [row[0] for row in named["names"]] == named["query_names"]
+    assert np.allclose(np.array(named["distances"])[:, 0], 0)
+    assert np.array(named["distances"])[:, 1].min() > 0  # no ties, as codes have
+    assert named["ids"] == numbered["ids"]
+    run("encode", "n.safetensors", "photos", "-o", "q.npy")
+    vectors = ("--rerank", "photos", "--query-vectors", "features.npy")
+    said = run("search", "n.index", "q.npy", *vectors, code=1).output
+    assert "photos is a folder, and only a --model of pictures knows their features" in said
+
+
+@pytest.fixture
+def few_codes(here):
+    """An index of 1,200 points with few codes, 120 points ten times, and its model."""
+    X, y = np.load("features.npy"), np.load("labels.npy") < 2
+    hasher = auxhash.MACHash(8, random_state=0, n_jobs=1).fit(X, y)
+    hasher.save("two.safetensors")
+    np.save("tenfold.npy", np.tile(X, (10, 1)))
+    HammingIndex(8).add(np.tile(hasher.encode(X), (10, 1))).save("two.index")
+    return hasher
+
+
+def test_coinciding_codes_are_said(few_codes, run):
+    said = "codes cover 1"
+    ask = ("search", "two.index", "queries.npy", "--model", "two.safetensors", "-k", "4")
+    for more in ((), ("--rerank", "outputs")):
+        assert said in run(*ask, *more).stderr
+    assert said not in run(*ask, "--rerank", "tenfold.npy").stderr
+    assert said in run("inspect", "two.index").output
+
+
+def test_ties_are_re_ranked_as_a_whole(few_codes, run):
+    """Candidates that are all equally far are no choice: more of them are taken."""
+    X, Q = np.load("features.npy"), np.load("queries.npy")
+    ask = ("search", "two.index", "queries.npy", "--model", "two.safetensors", "-k", "1", "--json")
+    told = np.ravel(run(*ask, "--rerank", "tenfold.npy")["ids"]) % 120
+    codes, asked = few_codes.encode(X), few_codes.encode(Q)
+    for query in range(len(Q)):
+        apart = np.linalg.norm(X - Q[query], axis=1)
+        equal = (codes == asked[query]).all(axis=1)
+        assert apart[told[query]] <= apart[equal].min(initial=np.inf)
+
+
+def test_search_says_what_finds_more(here, run):
+    X = load_digits().data[:400]
+    np.save("many.npy", X)
+    run("fit", "many.npy", "-o", "m.safetensors", "--hash-function", "linear", "--bits", "16",
+        "--steps", "20", "--jobs", "1")  # fmt: skip
+    run("encode", "m.safetensors", "many.npy", "-o", "m.npy")
+    run("index", "m.npy", "-o", "m.index")
+    ask = ("search", "m.index", "queries.npy", "--model", "m.safetensors", "-k", "2")
+    expected = auxhash.load("m.safetensors").model_.learnt.expected[-1]
+    said = f"--by outputs finds {expected.outputs:.3f} of the 10 nearest where this search finds"
+    assert f"{said} {expected.hamming:.3f}" in run(*ask).output
+    assert said not in run(*ask, "--by", "outputs").output
+    assert "--rerank VECTORS finds more" in run(*ask, "--by", "outputs").output
+    assert "finds more" not in run(*ask, "--rerank", "many.npy").output
+    assert "finds" not in run(*ask, "--bits", "8").stdout  # so much is known of all bits only
 
 
 def test_plus_minus_one(here, run, model):
@@ -238,14 +322,15 @@ def test_rerank_by_vectors(codes, run, model):
     every = run(*ask, "--rerank", "features.npy", "--candidates", "120", "--json")
     apart = np.linalg.norm(X[None] - Q[:, None], axis=2)
     np.testing.assert_allclose(every["distances"], np.sort(apart, axis=1)[:, :4])
-    told = run(*ask, "--rerank", "features.npy", "--json")
+    told = run(*ask, "--rerank", "features.npy", "--candidates", "40", "--json")
     few = run("search", "c.index", "queries.npy", "--model", model, "-k", "40", "--json")["ids"]
     for query, row in enumerate(told["ids"]):
         best = sorted(few[query], key=apart[query].__getitem__)[:4]
         assert row == best
     run("encode", model, "queries.npy", "-o", "q.npy")
     given = ("--rerank", "features.npy", "--query-vectors", "queries.npy", "--json")
-    assert run("search", "c.index", "q.npy", "-k", "4", *given)["ids"] == told["ids"]
+    given = (*given, "--candidates", "120")
+    assert run("search", "c.index", "q.npy", "-k", "4", *given)["ids"] == every["ids"]
     cosine = run(*ask, "--rerank", "features.npy", "--metric", "cosine", "--json")
     assert np.max(cosine["distances"]) <= 2
     assert (told["metric"], cosine["metric"]) == ("euclidean", "cosine")
@@ -393,7 +478,7 @@ def test_all_codes_by_tables(codes, run, model):
 
 
 @pytest.fixture
-def long_codes(here):
+def long_codes(here, keeps_tables):
     """Codes of 24 bits of a model with tables, trained for a prefix of 16."""
     settings = {"hash_function": "linear", "query_function": "linear", "prefixes": (16,)}
     hasher = NeighborHash(24, **settings, n_steps=20, random_state=0).fit(np.load("features.npy"))
@@ -409,8 +494,14 @@ def test_the_first_bits_are_a_code_of_their_own(long_codes, run, by):
     Q, index = np.load("queries.npy"), HammingIndex(16).add(long_codes.codes_[:, :2])
     outputs = long_codes.decision_function(Q)[:, :16]
     tables = long_codes.tables(Q)[:, :2] if by == "tables" else tables_from_outputs(outputs)
-    codes = long_codes.encode(Q)[:, :2]
-    distances, ids = index.search(codes, 4) if by == "hamming" else index.search_tables(tables, 4)
+    distances, ids = index.search_tables(tables, 4)
+    if by == "hamming":
+        every, order = by_hamming_then_outputs(long_codes, np.load("features.npy"), Q, 16)
+        ids = order[:, :4]
+        distances = np.take_along_axis(every, ids, 1)
+        within = run(*ask[:-2], "--bits", "16", "--radius", "3", "--json")["ids"]
+        n_within = (every <= 3).sum(axis=1)
+        assert within == [row[:n].tolist() for row, n in zip(order, n_within, strict=True)]
     assert (told["bits"], told["ids"]) == (16, ids.tolist())
     np.testing.assert_allclose(told["distances"], distances, rtol=1e-5, atol=1e-6)
     assert "4 nearest" in (said := run(*ask, "--bits", "16")).output

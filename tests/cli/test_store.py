@@ -133,8 +133,8 @@ def test_codes_that_say_their_model(pushed, run, model, tmp_path, monkeypatch):
     from auxhash.learn.encoder import load
 
     own, other, files = load(model).fingerprint, "0123456789abcdef", []
-    read = inputs.codes
-    monkeypatch.setattr(inputs, "codes", lambda *_: (*read(*_)[:2], files.pop()))
+    read = inputs.codes_and_ids
+    monkeypatch.setattr(inputs, "codes_and_ids", lambda *_: (*read(*_)[:2], files.pop(), None))
     np.save(tmp_path / "ids.npy", np.arange(120))
     push = ("store", "push", pushed, tmp_path / "c.npy", "--ids", tmp_path / "ids.npy")
     files.append(own)
@@ -201,7 +201,7 @@ def test_an_empty_store(run, tmp_path):
         ("push sqlite://c.db c.npy", "url must be sqlite:///path"),
         ("push mysql://x/y c.npy", "url must begin with one of sqlite://"),
         ("push {url} c.npy --bits 16", "n_bits must be 12, as of the codes in"),
-        ("push {url} c.npy --ids names.txt", "names.txt holds text, and the ids of a store are"),
+        ("push {url} c.npy --ids names.txt", "ids must be whole numbers, as those in the store"),
         ("push {url} c.npy --ids few.npy", "few.npy holds 2 ids, and there are 120 codes"),
         ("push {url} missing.npy", "codes: there is no file missing.npy"),
         ("search {url} features.npy", "features.npy holds no codes"),

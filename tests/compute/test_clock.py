@@ -1,3 +1,5 @@
+import signal
+
 import numpy as np
 import pytest
 
@@ -47,3 +49,21 @@ def test_compiling_a_kernel_stops_the_clock_and_is_announced_once():
     last = clock.compiling.total
     add(np.ones(3), np.ones(3))  # compiled already
     assert clock.compiling.total == last
+
+
+def test_an_interrupt_waits_for_the_kernel(fresh):
+    """LLVM's callbacks would swallow it: a kernel were half made, and the program went on."""
+    compiling, _ = fresh
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        compiling.start()
+        compiling.start()
+        signal.raise_signal(signal.SIGINT)
+        compiling.stop()
+        with pytest.raises(KeyboardInterrupt):
+            compiling.stop()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        compiling.start()
+        compiling.stop()  # it was raised once
+    finally:
+        signal.signal(signal.SIGINT, before)

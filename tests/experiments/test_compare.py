@@ -1,12 +1,17 @@
+import re
 import warnings
+from io import StringIO
 
+import matplotlib.colors
 import numpy as np
 import pytest
+from rich.console import Console
 
 import auxhash
 from auxhash import MACHash
 from auxhash.experiments import datasets, runs
 from auxhash.experiments.cells import Cells
+from auxhash.experiments.entries import WITH_LABELS
 from auxhash.learn import baselines
 from auxhash.learn.hasher import Hasher
 from auxhash.mac import affinity, losses
@@ -33,9 +38,11 @@ class Broken(Hasher):
 
 def test_one_row_each(digits):
     found = auxhash.compare(digits, ["MAC", "cut", "ITQ", "OneHot"], (8, 16), (0, 1), **SMALL)
-    assert len(found.rows) == 4 * 2 * 2
+    *rows, exact = found.rows
+    assert len(rows) == 4 * 2 * 2
+    assert exact["method"] == "vectors"
     assert not any(row["failed"] for row in found.rows)
-    for row in found.rows:
+    for row in rows:
         assert 0 < row["p@50"] <= 1
         assert 0 < row["b_eff"] <= row["bits"]
         assert row["train s"] > 0
@@ -47,7 +54,7 @@ def test_one_row_each(digits):
     for part in ("OneHot", "p@10", "expected value over all orders", digits.protocol[:20]):
         assert part in text
     frame = found.to_frame()
-    assert len(frame) == 16
+    assert len(frame) == 17
     assert frame.attrs["seeds"] == [0, 1]
 
 
@@ -81,7 +88,7 @@ def test_nothing_is_trained_twice(digits, tmp_path, monkeypatch):
     )
     again = auxhash.compare(digits, ["MAC", "ITQ"], (8,), (0,), folder=tmp_path, **SMALL)
     assert trained == []
-    assert again.rows == first.rows
+    np.testing.assert_equal(again.rows, first.rows)
     # Other ranks need no training; another method, or another parameter, does.
     auxhash.compare(digits, ["MAC"], (8,), (0,), folder=tmp_path, **{**SMALL, "k": (3,)})
     assert trained == []
@@ -104,7 +111,7 @@ def test_an_interrupted_run_goes_on(digits, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         auxhash.compare(digits, ["LSH", "PCARR", "ITQ"], (8,), folder=tmp_path, **SMALL)
     found = auxhash.compare(digits, ["LSH", "PCARR", "ITQ"], (8,), folder=tmp_path, **SMALL)
-    assert len(found.rows) == 3
+    assert len(found.rows) == 3 + 1
     assert len(calls) == 4  # LSH was kept
 
 
@@ -169,21 +176,24 @@ def test_hashers_of_one_class_are_all_there(digits, trained):
         "MACHash(loss=mine)",
         "MACHash(z_step='cut')",
         "MAC",
+        "vectors",
     ]
     assert len(trained) == 3
-    assert len({row["L(h)"] for row in found.rows}) == 3
-    assert [row["own"] for row in found.rows] == [
+    assert len({row["L(h)"] for row in found.rows[:3]}) == 3
+    assert [row["own"] for row in found.rows[:3]] == [
         "loss=mine, max_iter=2, refine=None",
         "z_step='cut', max_iter=2, refine=None",
         "",
     ]
     assert "MACHash(loss=mine" in " ".join(str(found).split())
+    own = "MACHash(z_step='cut'): z_step='cut', max_iter=2, refine=None"
+    assert found.protocol["own parameters"].endswith(own)
 
 
 def test_a_hasher_keeps_its_own_loss(digits, trained):
     own = MACHash(loss=mine, **QUICK)
     methods = {"own": own, "MAC": MACHash(**QUICK)}
-    first, second = auxhash.compare(digits, methods, 8, loss="hinge", **SMALL).rows
+    first, second, _ = auxhash.compare(digits, methods, 8, loss="hinge", **SMALL).rows
     assert [hasher.loss for hasher, _ in trained] == [mine, "ksh"]
     assert (first["own"], second["own"]) == (
         "loss=mine, max_iter=2, refine=None",
@@ -213,6 +223,24 @@ def test_a_hasher_keeps_its_own_numbers_of_pairs(digits, trained):
     assert found.rows[0]["L(h)"] == losses.total(codes, every, "ksh")
 
 
+def test_a_hasher_of_one_s_own_gets_the_pairs_of_all(digits, trained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "from auxhash import MACHash\ndef mac():\n    return MACHash(refine=None, max_iter=1)"
+    (tmp_path / "ownpairs.py").write_text(text)
+    methods = ["MAC", MACHash(refine=None), "ownpairs:mac"]  # n_similar is the default, 100
+    found = auxhash.compare(digits, methods, 8, **SMALL)
+    [first, *others] = [pairs for _, pairs in trained]
+    assert all(pairs is first for pairs in others)
+    assert {(hasher.n_similar, hasher.n_dissimilar) for hasher, _ in trained} == {(10, 20)}
+    assert "but" not in found.protocol["pairs"]
+    owns = [row["own"] for row in found.rows]
+    assert owns == ["", "refine=None", "max_iter=1, refine=None", ""]
+    assert found.rows[0]["mAP"] == found.rows[1]["mAP"]  # the same method
+    assert found.rows[2]["method"] == "ownpairs:mac"
+    with pytest.raises(ValueError, match="module ownpairs has no function"):
+        auxhash.compare(digits, ["ownpairs:MACHas"], 8, **SMALL)
+
+
 def test_what_is_not_shared_is_told(digits):
     methods = {"own": MACHash(loss=mine, n_similar=None, n_dissimilar=5, refine=None, max_iter=1)}
     found = auxhash.compare(digits, {**methods, "MAC": "MAC"}, 8, **SMALL)
@@ -228,7 +256,7 @@ def test_everything_given_reaches_the_hasher(digits, trained):
     start = np.where(np.random.default_rng(0).random((200, 8)) < 0.5, -1, 1)
     queries = digits.query.X, digits.query.y
     own = MACHash(init=start, validation=queries, warm_start=True, verbose=0, **QUICK)
-    [row] = auxhash.compare(digits, own, 8, **SMALL).rows
+    [row, _] = auxhash.compare(digits, own, 8, **SMALL).rows
     assert row["own"].startswith("max_iter=2, validation=(uint8 array (50, 64), ")
     [(hasher, _)] = trained
     np.testing.assert_array_equal(hasher.init, start)
@@ -236,14 +264,15 @@ def test_everything_given_reaches_the_hasher(digits, trained):
     assert (hasher.n_bits, hasher.random_state) == (8, 0)
     assert (own.n_bits, own.random_state) == (32, None)
     assert not hasattr(own, "hash_function_")
-    [row] = auxhash.compare(digits, own, 4, **SMALL).rows
+    [row, _] = auxhash.compare(digits, own, 4, **SMALL).rows
     assert "init must be of shape (200, 4)" in row["failed"]
 
 
 def test_names_stay_apart(digits):
     methods = [baselines.LSH(), "LSH", baselines.LSH(), baselines.ITQ(n_iter=1), Broken()]
     found = auxhash.compare(digits, methods, 8, **SMALL)
-    assert [row["method"] for row in found.rows] == ["LSH #2", "LSH", "LSH #3", "ITQ", "Broken"]
+    names = [row["method"] for row in found.rows]
+    assert names == ["LSH #2", "LSH", "LSH #3", "ITQ", "Broken", "vectors"]
     two = [
         lambda d, y, b: d / b * (y > 0) + (1 - d / b) * (y < 0),
         lambda d, y, b: (d / b - y) ** 2,
@@ -305,7 +334,7 @@ def test_hashers_that_cannot_be_trained_as_they_are(digits, trained):
 
 def test_single_numbers(digits):
     found = auxhash.compare(digits, "LSH", 8, 1, 10, n_similar=10, n_dissimilar=20, verbose=0)
-    [row] = found.rows
+    [row, _] = found.rows
     assert (row["bits"], row["seed"]) == (8, 1)
     assert "p@10" in row
 
@@ -314,11 +343,11 @@ def test_ranks_beyond_the_base(digits):
     n = len(digits.base)
     for k in ((10, n, n + 1), (n + 1,)):
         found = auxhash.compare(digits, "LSH", 8, **{**SMALL, "k": k})
-        [row] = found.rows
-        assert not row["failed"]
-        assert np.isnan(row[f"p@{n + 1}"])
-        assert row["mAP"] > 0
-        assert all(row[f"p@{rank}"] > 0 for rank in k if rank <= n)
+        for row in found.rows:
+            assert not row["failed"]
+            assert np.isnan(row[f"p@{n + 1}"])
+            assert row["mAP"] > 0
+            assert all(row[f"p@{rank}"] > 0 for rank in k if rank <= n)
         assert found.protocol["not measured"] == f"p@{n + 1}: the base has {n:,} points"
         assert " - " in str(found)
 
@@ -440,7 +469,7 @@ def test_a_folder_that_cannot_be_written(digits, tmp_path, trained, monkeypatch)
 
     monkeypatch.setattr(Cells, "write", full)
     with pytest.warns(UserWarning, match="LSH could not be kept: No space left"):
-        [row] = auxhash.compare(digits, ["LSH"], 8, folder=tmp_path, **SMALL).rows
+        row = auxhash.compare(digits, ["LSH"], 8, folder=tmp_path, **SMALL).rows[0]
     assert row["mAP"] > 0
 
 
@@ -451,3 +480,119 @@ def test_bits_and_seeds_of_a_hasher_s_own_are_said_to_be_unused(digits):
     assert found.protocol["not used"].startswith(told)
     found = auxhash.compare(digits, MACHash(n_bits=8, **QUICK), bits=8, k=10, verbose=0)
     assert "not used" not in found.protocol
+
+
+@pytest.fixture(scope="module")
+def compared(digits):
+    methods = {"few": baselines.LSH(), "ITQ": "ITQ", "CCAITQ": "CCAITQ", "Broken": Broken()}
+    return auxhash.compare(digits, methods, (16, 8), (0, 1), **SMALL)
+
+
+def test_the_table_is_sorted_and_marks_the_best(compared):
+    columns, rows = compared.texts()
+    assert columns[:3] == ["bits", "", "method"]
+    lengths = [int(row[0].replace(",", "")) for row in rows]
+    assert lengths == [8] * 4 + [16] * 4 + [64 * 32]
+    means = compared.to_frame().groupby(["bits", "method"])["mAP"].mean()
+    at = columns.index("mAP")
+    for n, part in ((8, rows[:4]), (16, rows[4:8])):
+        *good, broken = part
+        assert [float(row[at]) for row in good] == sorted(means[n].dropna().round(3))[::-1]
+        assert [row[1] for row in part] == ["★", "", "", ""]
+        assert broken[2] == "Broken"
+        assert set(broken[3:]) == {"-"}
+    assert rows[-1][1:3] == ["", "vectors"]
+
+
+def test_columns_are_explained(compared):
+    columns, _ = compared.texts()
+    for name in columns[3:]:
+        assert ("p@k" if name.startswith("p@") else name) + ": " in compared.legend
+    assert "Failed: Broken, 16 bits: RuntimeError: no luck" in compared.legend
+    assert compared.legend in str(compared)
+
+
+def test_exact_distances_are_the_last_row(digits):
+    exact = auxhash.compare(digits, "LSH", 8, **SMALL).rows[-1]
+    base, query = digits.base, digits.query
+    apart = ((query.X[:, None].astype(float) - base.X[None]) ** 2).sum(axis=2)
+    right = base.y[np.argsort(apart, axis=1, kind="stable")] == query.y[:, None]
+    assert exact["p@10"] == pytest.approx(right[:, :10].mean())
+    assert exact["bits"] == 64 * 32
+    precision = right.cumsum(axis=1) / np.arange(1, len(base) + 1)
+    average = [row[hits].mean() for row, hits in zip(precision, right, strict=True)]
+    assert exact["mAP"] == pytest.approx(np.mean(average))
+    near = np.argsort(apart, axis=1, kind="stable")[:, :20]
+    by_neighbors = datasets.Dataset(
+        "n", digits.train, base, datasets.Points(query.X, neighbors=near), "made"
+    )
+    exact = auxhash.compare(by_neighbors, "LSH", 8, **SMALL).rows[-1]
+    assert exact["p@10"] == exact["mAP"] == 1
+    assert exact["p@50"] == pytest.approx(20 / 50)
+
+
+@pytest.mark.parametrize("width", [80, 60, 160])
+@pytest.mark.parametrize("kind", ["labels", "neighbours"])
+def test_tables_fit_the_terminal(compared, digits, width, kind):
+    if kind == "neighbours":
+        compared = auxhash.compare(digits.base.X, ["ITQ", "signs"], n_bytes=(4, 8), verbose=0)
+    console = Console(width=width, file=StringIO())
+    console.print(compared.table())
+    text, _, left_out = console.file.getvalue().partition("No room here for ")
+    left_out = left_out.partition(":")[0].split(", ")
+    head, _, *lines = text.splitlines()
+    assert max(map(len, [head, *lines])) <= width
+    columns, rows = compared.texts()
+    kept = [at for at, name in enumerate(columns) if name.strip() not in left_out or not name]
+    for line, row in zip([head, *filter(str.strip, lines)], [columns, *rows], strict=True):
+        assert line.split() == " ".join(row[at] for at in kept).split()  # nothing is cut
+    assert left_out == {
+        ("labels", 80): [""],
+        ("labels", 60): ["model"],
+        ("neighbours", 80): ["1M s", "R@100", "model", "codes"],
+        ("neighbours", 60): ["1M s", "R@100", "model", "codes", "10@1000", "R@10"],
+    }.get((kind, width), [""])
+
+
+def test_the_text_is_as_wide_as_the_terminal(compared, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "50")
+    lines = str(compared).splitlines()
+    [head] = [line for line in lines if line.lstrip().startswith("bits ")]
+    assert len(head) <= 50
+
+
+def test_notebooks_show_it(compared):
+    text = compared._repr_html_()
+    assert text.count("★") == 2 + 1  # and what it means
+    assert text.count('<svg class="plot"') == 3
+    for part in ("<td>few</td>", "vectors", "Failed: Broken", "How it was run", "digits"):
+        assert part in text
+    style = text[text.index("<style>") : text.index("</style>")]
+    outside = re.sub(r"\{[^{}]*\}", "", re.sub(r"\{[^{}]*\}", "", re.sub(r"\{[^{}]*\}", "", style)))
+    assert set(outside.removeprefix("<style>").split()) <= {".auxhash.auxhash", ".auxhash"}
+
+
+def test_plots_of_comparisons(compared, digits):
+    figure = compared.plot()
+    assert [axes.get_title() for axes in figure.axes] == ["8 bits", "16 bits", "k = 50"]
+    assert figure.get_suptitle() == "Methods compared on digits"
+    [legend] = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["few", "ITQ", "CCAITQ", "vectors"]
+    for axes in figure.axes:
+        colours = [matplotlib.colors.to_hex(line.get_color()) for line in axes.lines]
+        assert len(set(colours)) == len(colours) == 4
+    ticks = [text.get_text() for text in figure.axes[2].get_xticklabels()]
+    assert ticks == ["8", "16"]
+    by_neighbors = auxhash.compare(digits.base.X, ["ITQ", "LSH"], n_bytes=(4, 8), verbose=0)
+    figure = by_neighbors.plot()
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["4", "8"]
+    assert "What codes of a few bytes cost" in figure.get_suptitle()
+
+
+def test_the_default_methods(digits, trained):
+    found = auxhash.compare(digits, bits=8, **SMALL)
+    assert [row["method"] for row in found.rows] == [*WITH_LABELS, "vectors"]
+    assert {h.hash_function for h, _ in trained if isinstance(h, MACHash)} == {
+        *("linear", "rbf", "network")
+    }
+    assert not any(row["failed"] for row in found.rows)

@@ -1,5 +1,6 @@
 """Comparison without labels."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import faiss
@@ -7,9 +8,11 @@ import numpy as np
 import pytest
 
 import auxhash
+from auxhash.codes import pack, sign
 from auxhash.compute import deadline
 from auxhash.compute.neighbors import nearest, normalized
 from auxhash.experiments import coders, compareneighbors, datasets
+from auxhash.experiments.neighborpage import write_page
 from auxhash.learn import baselines
 from auxhash.learn.hasher import Hasher
 from auxhash.mac.hashfunctions.rotation import quantize
@@ -40,7 +43,7 @@ def test_rows_are_those_of_the_method():
     share = metrics.recall_at_k(*codes, neighbors=near[:, :1], k=10)
     assert by_hamming["R@10"] == pytest.approx(share)
     assert np.isnan(by_hamming["10@1000"])
-    assert by_hamming["all bytes"] == 2 * 600
+    assert by_hamming["code bytes"] == 2 * 600
     shown = found.first["ITQ", "Hamming", 2]
     index = auxhash.HammingIndex(16).add(codes[1])
     np.testing.assert_array_equal(shown, index.search(codes[0][:10], 10)[1])
@@ -65,6 +68,39 @@ def test_all_kinds_of_methods():
     text = str(found)
     assert "600 points of 16 features; 540 are searched for 60 queries" in text
     assert "standard error" in text
+
+
+def test_the_bytes_of_models_are_counted(tmp_path):
+    class Unsaved(Hasher):
+        """A hasher of the user's own, which no file holds."""
+
+        def __init__(self, n_bits=32):
+            self.n_bits = n_bits
+
+        def fit(self, X, y=None):
+            return self
+
+        def decision_function(self, X):
+            return np.resize(X, (len(X), self.n_bits))
+
+        def encode(self, X):
+            return pack(sign(self.decision_function(X)))
+
+    methods = {name: name for name in ("signs", "LSH", "PQ", "OPQ", "RaBitQ")} | {"own": Unsaved()}
+    found = auxhash.compare(X, methods, n_bytes=10, metric="euclidean", **QUICK)
+    model = {row["method"]: row["model bytes"] for row in found.rows}
+    baselines.LSH(n_bits=80, random_state=0).fit(X).model_.save(tmp_path / "model")
+    centroids, rotation = 256 * 20 * 4, 20 * 20 * 4  # of 16 features, filled up to 20
+    assert (model["signs"], model["PQ"], model["OPQ"]) == (0, centroids, centroids + rotation)
+    assert model["LSH"] == pytest.approx((tmp_path / "model").stat().st_size, rel=0.1)
+    assert model["RaBitQ"] > 16 * 16 * 4
+    assert np.isnan(model["own"])
+    columns, rows = found.texts()
+    shown = {row[columns.index("method")]: row[columns.index("model")] for row in rows}
+    assert (shown["PQ"], shown["own"]) == ("20.5 kB", "-")
+    few = found.protocol["few points"]
+    assert few.startswith("PQ and OPQ: the 256 centroids per byte are learnt from the 540 points")
+    assert "few points" not in auxhash.compare(X, "LSH", n_bytes=2, **QUICK).protocol
 
 
 def test_product_quantisation_ranks_as_faiss_does():
@@ -188,7 +224,7 @@ def test_samples_are_said(monkeypatch):
     assert found.protocol["not all"] == (
         "recall depends on how many points are searched: among 600 it differs"
     )
-    assert found.rows[0]["all bytes"] == 600
+    assert found.rows[0]["code bytes"] == 600
     whole = auxhash.compare(X, "LSH", n_bytes=1, **QUICK)
     assert "not all" not in whole.protocol
 
@@ -239,3 +275,29 @@ def test_without_faiss(monkeypatch):
     found = auxhash.compare(X, ["LSH", "PQ", "RaBitQ"], n_bytes=(2, 10), **QUICK)
     left_out = "PQ (2, 10 bytes), RaBitQ (10 bytes): this needs faiss"
     assert left_out in found.protocol["left out"]
+
+
+def test_distances_of_a_method_are_told_apart_by_their_dashes(tmp_path):
+    found = auxhash.compare(X, ["LSH", "ITQ"], n_bytes=(1, 2), **QUICK)
+    learnt = [row | {"distance": "tables"} for row in found.rows if row["distance"] == "outputs"]
+    both = replace(found, rows=[*found.rows, *learnt])
+    for plot in both.plots():
+        looks = {series.style for series in plot.series}
+        assert len(looks) == len(plot.series) == 6
+        assert len({look.colour for look in looks}) == 2
+        keyed = [series for series in plot.series if series.keyed]
+        assert {series.label for series in keyed} == {"LSH", "ITQ"}
+        assert not any(series.style.dashes for series in keyed)
+    for comparison, told in ((found, False), (both, True)):
+        write_page(comparison, tmp_path / "page.html", "command")
+        assert ("by learnt tables" in (tmp_path / "page.html").read_text("utf-8")) == told
+
+
+def test_curves_of_one_method_are_told_apart():
+    row = {"method": "LSH", "bytes": 4, "10@10": 0.5}
+    by = ("outputs", "Hamming", "tables")
+    exact = {**row, "method": "vectors", "distance": "cosine"}
+    drawn = compareneighbors.curves([*({**row, "distance": each} for each in by), exact], "10@10")
+    assert [curve.label for curve in drawn] == ["LSH", "LSH, Hamming", "LSH, tables"]
+    assert len({curve.style for curve in drawn}) == 3
+    assert [curve.keyed for curve in drawn] == [True, False, False]

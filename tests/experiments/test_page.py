@@ -8,15 +8,14 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from auxhash.experiments import demo
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.claims import Verdict
-from auxhash.experiments.entries import METHODS
+from auxhash.experiments.entries import BY_NAME, METHODS, WITH_LABELS
 from auxhash.experiments.figures import FIGURES
 from auxhash.experiments.figures.figure import FigureContent, Section, Table, arrows, average
 from auxhash.experiments.figures.nested import SUP_NESTEDERR
-from auxhash.experiments.figures.styles import COLOURS, STYLES, style
-from auxhash.experiments.gallery import FIRST, Gallery, Strip, gallery
+from auxhash.experiments.figures.styles import COLOURS, STYLES, looks, style
+from auxhash.experiments.gallery import FIRST, Gallery, Strip, differing, gallery
 from auxhash.experiments.groups import Group, Record
 from auxhash.experiments.page import page
 from auxhash.experiments.scales import PAPER, Data
@@ -106,13 +105,24 @@ def test_methods_of_a_panel_have_colours_of_their_own(name):
 
 def test_looks_can_be_told_apart():
     assert len(set(STYLES.values())) == len(STYLES)
-    assert {*METHODS, *demo.METHODS} <= set(STYLES)
-    demonstrated = [style(method).colour for method in demo.METHODS]
-    assert len(set(demonstrated)) == len(demonstrated)
+    assert {*METHODS, *BY_NAME} <= set(STYLES)
+    assert {"MACrefined, network", "MACrefined, kernels"} <= set(WITH_LABELS) <= set(STYLES)
     for theme in zip(*COLOURS.values(), strict=True):
         places = np.array([oklab(colour) for colour in theme])
         apart = np.linalg.norm(places[:, None] - places, axis=2) + np.eye(len(places))
         assert apart.min() > 0.1
+
+
+def test_no_two_methods_of_a_page_share_a_colour():
+    every = ["MACrefined", *METHODS, "a method", "another method", "MACrefined"]
+    shown = looks(every)
+    assert len({look.colour for look in shown.values()}) == len(shown) == len(METHODS) + 2
+    assert shown["MACcut"] == style("MACcut")  # as on any other page
+    assert shown["a method"].marker != shown["another method"].marker
+    two = looks(["OneHot", "LSH"])  # both are grey where they are alone
+    assert two["OneHot"] == style("OneHot") != style("LSH")
+    assert two["LSH"].colour != two["OneHot"].colour
+    assert len(looks(map(str, range(100)))) == 100  # more than there are colours
 
 
 def oklab(colour):
@@ -178,6 +188,14 @@ def test_a_gallery_shows_the_nearest_of_the_base(tmp_path):
     for training in without.trainings():
         cells.write(training.configuration(), *training.run())
     assert "descriptors" in gallery(without, cells).why_none
+
+
+def test_queries_are_shown_where_methods_differ():
+    right = np.array([[10, 10, 10], [0, 10, 10], [10, 0, 0], [0, 5, 10], [9, 10, 10], [10, 2, 2]])
+    assert differing(right) == [1, 2, 3, 5]
+    labels = np.array(["a", "b", "b", "b", "c", "a"])
+    assert differing(right, labels) == [1, 5, 4]  # one of each class
+    assert differing(np.full((3, 1), 10)) == [0, 1, 2]  # the first, where all are equal
 
 
 def test_seeds_are_averaged_place_by_place():

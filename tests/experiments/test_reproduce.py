@@ -1,5 +1,6 @@
 """reproduce, from the command to the page."""
 
+import inspect
 import json
 import re
 from dataclasses import replace
@@ -14,6 +15,9 @@ from auxhash.experiments.cells import Cells
 from auxhash.experiments.figures import FIGURES, sketch
 from auxhash.experiments.reproduce import Reproduction
 from auxhash.experiments.scales import PAPER, SCALES, TINY
+from auxhash.learn.paper import cut, maccut
+from auxhash.mac import presets
+from auxhash.mac.zstep import Cut
 from tests.conftest import SOAK
 
 NAMES = [
@@ -84,6 +88,49 @@ def test_the_figures_of_the_paper():
     assert sorted(FIGURES) == NAMES
     output = CliRunner().invoke(main, ["reproduce", "--list"]).output
     assert all(name in output for name in NAMES)
+    assert [one.number for one in FIGURES.values()] == [
+        *("Fig. 2", "Fig. 3", "Fig. 4", "Sec. 4.3", "Fig. 5", "Fig. 6"),
+        *("Fig. 7", "Fig. 8", "Fig. 9", "Fig. 10", "Fig. 11", "Fig. 12"),
+    ]
+    assert all(one.number in output for one in FIGURES.values())
+
+
+def test_one_default_of_the_order():
+    [option] = [one for one in main.commands["reproduce"].params if one.name == "order"]
+    named = {inspect.signature(make).parameters["order"].default for make in (maccut, cut)}
+    assert {option.default, PAPER.order, TINY.order, presets.ORDER, Cut().order} == named
+
+
+OWN = """
+from auxhash.baselines import LSH
+from auxhash import MACHash
+
+lsh = LSH()
+
+
+def mac():
+    return MACHash(refine=None, max_iter=2)
+"""
+
+
+@pytest.mark.parametrize("name", ["sup-comparison", "sup-nestederr", "unsup-entropy"])
+def test_own_methods_stand_in_a_figure(name, tmp_path, monkeypatch, trained):
+    monkeypatch.chdir(tmp_path)
+    module = f"own_{name.replace('-', '_')}"
+    (tmp_path / f"{module}.py").write_text(OWN)
+    part = ["--method", "MACcut", "--seeds", "1", "--numbers", "n.json"]
+    own = f"{module}:lsh", f"{module}:mac"
+    reproduce(tmp_path, name, *part, "--own", own[0], "--own", own[1])
+    numbers = json.loads((tmp_path / "n.json").read_text())
+    assert {result["method"] for result in numbers["results"]} == {"MACcut", *own}
+    assert numbers["command"].endswith(f" --own {own[0]} --own {own[1]}")
+    page = (tmp_path / f"{name}-tiny.html").read_text()
+    assert f"<title>{own[1]}</title>" in page
+    pairs = {(hasher.n_similar, hasher.n_dissimilar) for hasher in trained if "mu" in vars(hasher)}
+    assert len(pairs) == 1
+    assert "free-codes has no parts" in reproduce(tmp_path, "free-codes", "--own", own[0], ok=False)
+    wrong = reproduce(tmp_path, name, "--own", f"{module}:OWN", ok=False)
+    assert f"module {module} has no function 'OWN'" in wrong
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +148,12 @@ def test_a_figure_from_the_command_to_the_page(name, shared, tmp_path, monkeypat
     assert f"{name}-tiny.html" in output.replace("\n", "")
     text = (shared / f"{name}-tiny.html").read_text()
     page = ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
-    assert page.find("body/main/header/h1").text == FIGURES[name].title
+    assert page.find("body/main/header/h1").text == f"{FIGURES[name].number}: {FIGURES[name].title}"
+    head = "".join(page.find("body/main/header/p").itertext())
+    assert "Scale: tiny: 50 to 60 training points, at most 200 searched, " in head
+    assert "Scale: tiny" in output
+    [verdicts_at] = [at for at, head in enumerate(page.iter("h2")) if "What the paper" in head.text]
+    assert verdicts_at >= 1  # the curves come first
     assert not re.search(r"""https?:|["'(]//|@import|<script|<link""", text)
     assert "are missing" not in text
     assert page.find(".//svg[@class='plot']") is not None

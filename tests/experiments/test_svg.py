@@ -146,5 +146,7 @@ def test_few_values_of_x_are_the_ticks():
         return re.findall(r'text-anchor="middle">([\d.]+k?)<', text)
 
     assert ticked(8, 16, 32) == ["8", "16", "32"]
-    assert ticked(100, 101, 800) == ["100", "200", "500"]  # two of them would overlap
+    assert ticked(100, 101, 800) == ["101", "800"]  # two of them would overlap
+    assert ticked(4, 8, 12, 16, 24, 32, 48, 64)[-5:] == ["16", "24", "32", "48", "64"]
+    assert ticked(0.25, 0.5, 0.8) == ["0.5"]  # round numbers of what is not whole
     assert "3" not in ticked(*range(1, 12))

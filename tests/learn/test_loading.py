@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import re
 import sys
 import warnings
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from sklearn.svm import SVC
 import auxhash
 from auxhash import MACHash, ModelFileError, NeighborHash, TwoStepHash, Validation
 from auxhash.compute import registry
+from auxhash.compute.extras import install
 from auxhash.learn import baselines
 from auxhash.learn.smooth import Refine
 from auxhash.mac.hashfunctions import ClassifierHash, RadialBasis, Scaled, linear
@@ -304,7 +306,7 @@ def test_without_skops(path, monkeypatch):
         hasher.save(path)
     monkeypatch.setitem(sys.modules, "skops", None)
     for attempt in (hasher.save, auxhash.load):
-        with pytest.raises(ImportError, match=r"pip install 'auxhash\[classifiers\]'"):
+        with pytest.raises(ImportError, match=re.escape(install("classifiers"))):
             attempt(path)
 
 

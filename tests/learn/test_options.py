@@ -366,7 +366,7 @@ def test_what_neighbors_can_train(case, tmp_path):
     model, X = trained_by_neighbors(case, tmp_path / "one")
     steps = [step.step for step in model.history_]
     assert steps == sorted(steps)
-    assert steps[-1] == 10
+    assert steps[-1] == 10 + model._settings(len(X)).table_steps
     assert all(step.rank >= 1 for step in model.history_)
     sampled = case["neighbors"] == "found" and case["max_points"] == "30 points"
     assert model.n_learnt_ == (30 if sampled else N)

@@ -80,7 +80,9 @@ def test_several_rows_can_be_relevant(documents):
 
 def test_known_rows_are_never_negatives():
     relevance = Relevance(np.array([0, 2, 3]), np.array([4, 1, 0]))
-    entries = Relevant(*relevance, 6).among(np.array([0, 1]), np.array([0, 1, 2, 4]))
+    entries = Relevant(*relevance, 6).among(
+        np.array([0, 1]), np.array([4, 0]), np.array([0, 1, 2, 4])
+    )
     table = np.ones((2, 4), np.float32)
     entries.clear(table, slice(0, 2))
     np.testing.assert_array_equal(table, [[1, 0, 1, 0], [0, 1, 1, 1]])

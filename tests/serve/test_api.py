@@ -13,6 +13,8 @@ from auxhash.codes import hamming
 from auxhash.files.images import ImageFeature, gist_feature
 from auxhash.search.expected import ExpectedRecall
 from auxhash.search.index import tables_from_outputs
+from auxhash.search.metrics.recall import expected_recall
+from auxhash.serve import incoming
 from auxhash.stores.sqlite import SqliteStore
 from auxhash.stores.store import Store
 from tests.serve.conftest import BITS, FEATURES
@@ -170,8 +172,8 @@ def test_filtered_by_ids(filled, points):
     assert found(query(filled, vectors=[vector], rerank=5, filter={"ids": []})) == [[]]
 
 
-@pytest.fixture(scope="module")
-def asker():
+@pytest.fixture
+def asker(keeps_tables):
     """A model that has learnt tables."""
     X = np.random.default_rng(4).normal(size=(200, FEATURES))
     return NeighborHash(
@@ -332,6 +334,51 @@ def test_info_says_what_recall_to_expect(url, hasher):
     assert info["learnt"]["expected_recall"] == [vars(recall)]
 
 
+def test_drift_of_points_that_came_in(url, hasher):
+    """Recall of the points beside the promise, in /info and /metrics; none before there are any."""
+    rng = np.random.default_rng(0)
+    usual = rng.normal(size=(2_500, FEATURES))
+    metric, functions = "euclidean", (hasher.encode, hasher.decision_function)
+    expected = tuple(expected_recall(*functions, usual, metric=metric))
+    promising = replace(hasher, metric=metric, learnt=replace(hasher.learnt, expected=expected))
+
+    def put(client, X, first=0):
+        for start in range(0, len(X), 1_000):
+            vectors = X[start : start + 1_000].tolist()
+            points = [{"id": first + start + n, "vector": v} for n, v in enumerate(vectors)]
+            right(client.put("/points", json={"points": points}))
+
+    with asking(url, promising) as client:
+        assert right(client.get("/info"))["drift"] is None
+        assert 'auxhash_recall{of="now"} NaN' in client.get("/metrics").text
+        put(client, rng.normal(size=(1_500, FEATURES)))
+        drift = right(client.get("/info"))["drift"]
+        assert (drift["points"], drift["searched"], drift["lower"]) == (1_500, 1_000, False)
+        [promise] = [each for each in expected if each.n_base == 1_000]
+        assert drift["expected"] == promise.hamming
+        put(client, rng.normal(size=(199, FEATURES)), 1_500)
+        assert right(client.get("/info"))["drift"]["now"] == drift["now"]  # not measured again
+        put(client, rng.normal(size=(5_000, FEATURES)) + 40, 2_000)  # all on one side of planes
+        moved = right(client.get("/info"))["drift"]
+        assert moved["lower"]
+        assert moved["change"] == pytest.approx(moved["now"] - promise.hamming)
+        metrics = client.get("/metrics").text
+        assert f'auxhash_recall{{of="now"}} {moved["now"]}' in metrics
+        assert f'auxhash_recall{{of="expected"}} {promise.hamming}' in metrics
+
+
+def test_the_sample_is_of_the_last_points(monkeypatch):
+    monkeypatch.setattr(incoming, "SAMPLE", 100)
+    monkeypatch.setattr(incoming, "RECENT", 1_000)
+    points = incoming.IncomingPoints()
+    for first in range(0, 20_000, 500):
+        points.add([[n] for n in range(first, first + 500)])
+    age = 20_000 - points._sample[:, 0]
+    assert points.n_points == 20_000
+    assert len(np.unique(age)) == 100
+    assert 700 < age.mean() < 1_300  # on average, the last thousand
+
+
 def test_codes_of_another_model(filled, points, hasher):
     """They are refused, as queries and as points; those of the same model are not."""
     own, other, code = hasher.fingerprint, "0123456789abcdef", bytes(points[2][0]).hex()
@@ -457,15 +504,18 @@ def test_model_and_store_must_agree(url, hasher):
         ({"codes": ["000000"], "filter": {"field": "a", "value": 2**63}}, "filter.value"),
         ({"codes": ["000000"], "filter": {"field": "a\0", "value": 1}}, "the character 0"),
         ({"codes": ["000000"], "filter": {"field": "a", "value": "x" * 257}}, "filter.value"),
-        ({"codes": ["000000"], "filter": {"ids": [-1]}}, "filter.ids.0: Input should be greater"),
+        ({"codes": ["000000"], "filter": {"ids": [-1]}}, "filter.ids.0: an id must be a whole"),
         (
             {"codes": ["000000"], "filter": {"ids": [0] * 100_001}},
             "filter.ids: List should have at most 100000 items",
         ),
-        ({"ids": [2**63]}, "ids.0: Input should be less than or equal to"),
-        ({"ids": ["9" * 19]}, "ids.0: Input should be less than or equal to"),
-        ({"ids": [" 1"]}, "ids.0: Input should be a valid integer"),
-        ({"ids": [1.0]}, "ids.0: Input should be a valid integer"),
+        ({"ids": [2**63]}, "ids.0: an id must be a whole number from 0 to 2^63 - 1, or text"),
+        ({"ids": [1.0]}, "ids.0: an id must be a whole number from 0 to 2^63 - 1, or text"),
+        ({"ids": [True]}, "ids.0: an id must be a whole number from 0 to 2^63 - 1, or text"),
+        ({"ids": [""]}, "ids.0: an id must be a whole number from 0 to 2^63 - 1, or text"),
+        ({"ids": ["a\0"]}, "ids must not hold the character 0"),
+        ({"ids": ["x" * 1025]}, "ids must be of at most 1,024 bytes in UTF-8, got 1,025"),
+        ({"ids": [1, "a"]}, "ids must be all whole numbers or all text, and are mixed"),
         ({"images": ["aaaa"]}, "the model was not learnt from pictures"),
         ([1], "the body must be a JSON object"),
     ],
@@ -477,8 +527,10 @@ def test_wrong_queries(client, asked, says):
 @pytest.mark.parametrize(
     ("point", "says"),
     [
-        ({"id": 1}, "points.0: a point needs a vector or a code"),
+        ({"id": 1}, "points.0: a point needs a vector, an image or a code"),
         ({"vector": ONES}, "points.0.id: Field required"),
+        ({"id": 1, "vector": ONES, "image": "aaaa"}, "has either a vector or an image"),
+        ({"id": 1, "image": "aaaa"}, "images cannot be encoded: the model was not learnt"),
         ({"id": 1, "vector": [1.0]}, "vector must be 6 numbers, as the model takes, got 1"),
         ({"id": 1, "vector": [1.0], "code": "000000"}, "vector must be 6 numbers"),
         ({"id": 1, "code": "00"}, "code of 20 bits must be 6 hexadecimal digits, got 2"),
@@ -528,8 +580,7 @@ def test_more_wrong_requests(client):
     answer = client.delete("/points")
     assert reason(answer, 405) == "Method Not Allowed"
     assert answer.headers["allow"] == "PUT"
-    for path in ("/docs", "/redoc"):
-        reason(client.get(path), 404)  # they would fetch scripts from elsewhere
+    reason(client.get("/redoc"), 404)  # it would fetch scripts from elsewhere
 
 
 def png(size=(20, 20), value=200, form="PNG", mode="RGB"):
@@ -550,6 +601,34 @@ def test_images(url, hasher, form):
         answer = query(client, images=[png(form=form)] * 2, rerank=1)
         assert found(answer)[0][0] == (1, pytest.approx(0, abs=3))
         assert right(client.get("/info"))["images"] is True
+        put = [{"id": 2, "image": png(form=form)}, {"id": 3, "image": png(), "code": "000000"}]
+        assert right(client.put("/points", json={"points": put})) == {"upserted": 2}
+        two, three = (right(client.get(f"/points/{name}")) for name in (2, 3))
+        assert two["vector"] == pytest.approx(vector, abs=1)
+        assert three["vector"] == pytest.approx(vector, abs=1e-9)
+        assert three["code"] == "000000"
+        codes = right(client.post("/encode", json={"images": [png(form=form)]}))["codes"]
+        assert codes == [two["code"]]
+
+
+def test_encode(filled, points, hasher):
+    """Codes of vectors are those that the points have."""
+    X = points[1][:3]
+    answer = right(filled.post("/encode", json={"vectors": X.tolist()}))
+    assert answer["codes"] == [bytes(code).hex() for code in hasher.encode(X)]
+    assert answer["fingerprint"] == hasher.fingerprint
+    for asked, says in (
+        ({}, "give either vectors or images"),
+        ({"vectors": [[1.0]]}, "vectors must be 6 numbers, as the model takes, got 1"),
+        ({"images": [png()]}, "images cannot be encoded: the model was not learnt from pictures"),
+    ):
+        assert says in reason(filled.post("/encode", json=asked), 422)
+
+
+def test_encode_needs_a_model(url):
+    with asking(url) as client:
+        answer = client.post("/encode", json={"vectors": [[1.0]]})
+        assert reason(answer, 422) == "the service has no model that encodes"
 
 
 @pytest.mark.parametrize(
@@ -568,3 +647,6 @@ def test_wrong_images(url, hasher, images, says):
     limits = Limits(rate=0, pixels=10_000)
     with asking(url, hasher, limits, pictures=serve.Pictures(feature)) as client:
         assert says in reason(client.post("/points/query", json={"images": images}), 422)
+        points = [{"id": i, "image": image} for i, image in enumerate(images)]
+        told = reason(client.put("/points", json={"points": points}), 422)
+        assert told == "a request has at most 16 images, got 17" or says in told

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from auxhash import stores
 from auxhash.cli import main
+from auxhash.compute.extras import install
 from auxhash.experiments.datasets import digits
 from auxhash.learn import baselines
 from tests.serve.conftest import BITS
@@ -53,6 +54,13 @@ def test_a_model_and_a_store(opened, model, url):
     assert opened["info"]["n_features"] == 6
     assert (opened["limits"].k, opened["limits"].rate, opened["limits"].batch) == (50, 7, 1000)
     assert stores.open(url).n_bits == BITS
+
+
+def test_a_new_store_of_codes(opened, url):
+    for _ in range(2):
+        assert run("--store", url, "--bits", 40).exit_code == 0
+        assert (opened["info"]["n_bits"], opened["info"]["n_features"]) == (40, None)
+    assert "n_bits must be 40" in refused("--store", url, "--bits", 8)
 
 
 def test_a_store_of_another_model(opened, model, url, tmp_path):
@@ -142,7 +150,12 @@ def test_a_token_for_other_addresses(opened, url, tmp_path):
 
 def test_what_is_refused(url, model, tmp_path):
     assert "--model needs the --store" in refused("--model", model, code=2)
-    assert "holds no store; give n_bits" in refused("--store", url)
+    told = refused("--store", url)
+    assert told == f"Error: {url} holds no store: --model or --bits would make one"
+    assert "--bits is for a --store without --model" in refused(
+        "--store", url, "--model", model, "--bits", 8, code=2
+    )
+    assert "--bits is for a --store" in refused("--bits", 8, code=2)
     stores.open(url, 8).close()
     told = refused("--store", url, "--model", model)
     assert told.startswith(f"Error: n_bits must be 8, as of the codes in {url}; got {BITS}")
@@ -183,7 +196,7 @@ def test_pictures_of_a_model(opened, tmp_path, url, monkeypatch):
 
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    assert refused() == "Error: serve needs uvicorn: pip install 'auxhash[serve]'"
+    assert refused() == f"Error: serve needs uvicorn: {install('serve')}"
 
 
 @pytest.mark.parametrize(

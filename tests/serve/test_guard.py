@@ -53,19 +53,24 @@ def test_a_token_is_demanded(url, hasher, caplog):
         right(client.get("/healthz"))
         assert client.get("/").status_code != 401  # the page asks for the token
         reason(client.get("/static/nothing"), 404)
-        for path in ("/info", "/readyz", "/metrics", "/openapi.json", "/points/count", "/nowhere"):
-            for given in ({}, bearer("wrong"), bearer(TOKEN[:-1]), bearer(TOKEN, "Basic")):
+        for path in ("/readyz", "/metrics", "/openapi.json", "/docs", "/docs/start.js"):
+            assert client.get(path).status_code == 200  # none tells of a point
+        for path in ("/info", "/points/count", "/points/1", "/nowhere", "/docsx", "/metrics/x"):
+            for given in ({}, bearer(TOKEN, "Basic")):
                 answer = client.get(path, headers=given)
-                assert "a token is needed" in reason(answer, 401)
+                assert reason(answer, 401) == "a token is needed: Authorization: Bearer TOKEN"
                 assert answer.headers["www-authenticate"] == "Bearer"
+            for given in (bearer("wrong"), bearer(TOKEN[:-1]), bearer("")):
+                answer = client.get(path, headers=given)
+                assert "the token is wrong" in reason(answer, 401)
+                assert answer.headers["www-authenticate"] == 'Bearer error="invalid_token"'
         strange = {"Authorization": "Bearer é".encode()}
         reason(client.get("/info", headers=strange), 401)
         for kind in ("Bearer", "bearer"):
             right(client.get("/info", headers=bearer(TOKEN, kind)))
-        assert client.get("/metrics", headers=bearer(TOKEN)).status_code == 200
         # With a token any name may lead here.
         right(client.get("/info", headers={**bearer(TOKEN), "Host": "codes.example.org"}))
-        document = right(client.get("/openapi.json", headers=bearer(TOKEN)))
+        document = right(client.get("/openapi.json"))
         assert document["paths"]["/points"]["put"]["security"] == [{"HTTPBearer": []}]
     assert TOKEN not in caplog.text
 
@@ -170,6 +175,7 @@ def test_too_often(url, hasher):
         assert reason(answers[-1], 429) == "too many requests"
         assert int(answers[-1].headers["retry-after"]) >= 1
         right(client.get("/healthz"))
+        right(client.get("/readyz"))
         other = serve.Client(client.made, client.runner, ("192.0.2.7", 1))
         right(other.get("/points/count"))
 
@@ -287,6 +293,46 @@ def test_a_store_that_fails(url, hasher, monkeypatch, caplog):
         assert told["id"] in caplog.text
         assert "disk I/O error" in caplog.text
         assert answer.headers["retry-after"] == "5"
+
+
+def test_a_store_that_is_down(url, hasher, monkeypatch, caplog):
+    """Readiness and metrics say so, and fill no log; many who ask are one query to the store."""
+    calls, going = [], threading.Event()
+
+    def fail(self):
+        calls.append(1)
+        going.wait(10)
+        raise StoreError("the connection broke")
+
+    with asking(url, hasher) as client:
+        right(client.get("/readyz"))
+        with monkeypatch.context() as patched:
+            patched.setattr("auxhash.stores.sqlite.SqliteStore.fingerprint", property(fail))
+            patched.setattr("auxhash.stores.sqlite.SqliteStore.count", fail)
+            freeing = threading.Timer(0.2, going.set)
+            freeing.start()
+            answers = client.all(*[("GET", "/readyz", None)] * 20)
+            freeing.join()
+            assert {reason(answer, 503) for answer in answers} == {"the store does not answer"}
+            assert len(calls) == 1
+            text = client.get("/metrics").text
+            assert "auxhash_ready 0.0" in text
+            assert "auxhash_points NaN" in text
+        right(client.get("/readyz"))
+        text = client.get("/metrics").text
+        assert "auxhash_ready 1.0" in text
+        assert "auxhash_points 0.0" in text
+    assert caplog.text == ""
+
+
+def test_a_store_that_hangs(url, hasher, monkeypatch):
+    monkeypatch.setattr("auxhash.serve.work.PROBE_SECONDS", 0.05)
+    going = threading.Event()
+    hangs = property(lambda self: going.wait(10))
+    with asking(url, hasher) as client, monkeypatch.context() as patched:
+        patched.setattr("auxhash.stores.sqlite.SqliteStore.fingerprint", hangs)
+        assert reason(client.get("/readyz"), 503) == "the store does not answer"
+        going.set()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The page in a real browser: headless Chromium, driven by playwright."""
 
 import re
-import shutil
 import socket
 import threading
 from contextlib import contextmanager
@@ -12,34 +11,27 @@ import pytest
 pytest.importorskip("fastapi", reason="the page needs auxhash[serve]")
 pytest.importorskip("uvicorn", reason="the page needs auxhash[serve]")
 pytest.importorskip("httpx", reason="the tests of the page need httpx")
-sync_api = pytest.importorskip(
-    "playwright.sync_api", reason="needs a browser: playwright is missing (make test-page)"
-)
+import uvicorn
+from fastapi import HTTPException, Request
+from fastapi.responses import JSONResponse
 
-import uvicorn  # noqa: E402
-from fastapi import FastAPI, HTTPException, Request  # noqa: E402
-from fastapi.responses import JSONResponse  # noqa: E402
+from auxhash import stores
+from auxhash.serve import app
+from auxhash.serve.service import Service
+from tests.browser import browser as browser
+from tests.experiments.demonstration.shown import application, small
+from tests.serve.conftest import BITS
 
-from tests.experiments.demonstration.shown import application, small  # noqa: E402
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="needs a browser: apt-get install chromium"
-)
-OPTIONS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-]
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 SEVEN = [[(70, 45), (170, 45), (110, 205)], [(95, 125), (165, 125)]]
 
 
 @contextmanager
-def served(app: FastAPI):
+def served(application, lifespan="off"):
     """The address of an application on a free port of this machine."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        config = uvicorn.Config(app, log_level="error", lifespan="off", ws="none")
+        config = uvicorn.Config(application, log_level="error", lifespan=lifespan, ws="none")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening],))
         thread.start()
@@ -61,20 +53,12 @@ def address(show):
         yield found
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def opened(browser):
     """Opens pages; in the end none may have complained, or asked for anything elsewhere."""
     contexts, faults = [], []
 
-    def open_page(address, viewport=WIDE, scheme="light", expected=(), touch=False):
+    def open_page(address, viewport=WIDE, scheme="light", expected=(), touch=False, path="/"):
         context = browser.new_context(viewport=viewport, color_scheme=scheme, has_touch=touch)
         context.set_default_timeout(20_000)
         contexts.append(context)
@@ -92,7 +76,7 @@ def opened(browser):
         page.on("console", heard)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("request", asked)
-        page.goto(address)
+        page.goto(address + path)
         return page
 
     yield open_page
@@ -515,14 +499,12 @@ def own_application(token=None):
 
 @pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_points_of_ones_own(opened, viewport):
-    app, asked = own_application()
-    with served(app) as address:
+    own, asked = own_application()
+    with served(own) as address:
         page = opened(address, viewport, "dark", expected=["404"])
         page.wait_for_selector("#own-info dd")
         assert not page.locator("#demo").is_visible()
-        assert not page.locator("#lead").is_visible()
-        assert "pictures" not in page.locator("h1").inner_text()
-        assert "auxhash serve without a model" in page.locator("#own-why").inner_text()
+        says_nothing_of_digits(page)
         assert "12,345" in page.locator("#own-info").inner_text()
         assert not page.get_by_text("A picture", exact=True).is_visible()
         page.locator("#own-id").fill("9223372036854775807")
@@ -532,10 +514,18 @@ def test_points_of_ones_own(opened, viewport):
         cells = page.locator("#own-found td").all_inner_texts()
         assert cells[:3] == ["9223372036854775807", "0", '{"digit":3}']
         assert cells[5] == '{"name":"<b>bold</b>"}'
+        page.get_by_text("This request, and its answer").click()
+        assert '"with_payload": true' in page.locator("#own-request").inner_text()
+        assert '"by": "hamming"' in page.locator("#own-answer").inner_text()
+        page.get_by_text("This request, and its answer").click()
         page.locator("#own-id").fill("404")
         page.keyboard.press("Enter")
         page.wait_for_selector("#trouble:not([hidden])")
         assert page.locator("#trouble").inner_text() == "there is no point 404"
+        page.locator("#own-id").fill("doc 7/b")
+        with page.expect_response("**/points/query"):
+            page.keyboard.press("Enter")
+        assert asked[-1]["ids"] == ["doc 7/b"]
         page.locator('input[name="own"][value="vector"]').check(force=True)
         page.locator("#own-vector").fill("1, 2")
         page.get_by_role("button", name="Search").click()
@@ -550,20 +540,47 @@ def test_points_of_ones_own(opened, viewport):
 
 
 def test_a_token_is_asked_for(opened):
-    app, _ = own_application("secret")
-    with served(app) as address:
+    own, _ = own_application("secret")
+    with served(own) as address:
         page = opened(address, expected=["401"])
-        for given in ("wrong", "secret"):
+        for given, says in (("wrong", "asks for its token"), ("secret", "That token is wrong")):
             page.wait_for_selector("#token-form:not([hidden])")
+            assert says in page.locator("#token-form label").inner_text()
+            says_nothing_of_digits(page)
             page.locator("#token").fill(given)
-            page.keyboard.press("Enter")
+            with page.expect_response("**/show"):
+                page.keyboard.press("Enter")
         page.wait_for_selector("#own-info dd")
         assert not page.locator("#token-form").is_visible()
 
 
+def says_nothing_of_digits(page):
+    """The digits of the demonstration are not on the page of somebody's photos."""
+    text = page.locator("body").inner_text().lower()
+    assert not any(word in text for word in ("digit", "sixteen bits", "two-step"))
+
+
+def test_swagger_ui_sends_a_request(opened, url, hasher):
+    """At /docs, under the service's own policy; samples of answers are shown."""
+    application, _ = app.make(lambda: Service(stores.open(url, BITS), hasher), token="a" * 16)
+    with served(application, lifespan="on") as address:
+        page = opened(address, path="/docs", expected=["404"])  # the icon is the other page's
+        operation = page.locator("#operations-points-query_points_query_post")
+        operation.get_by_role("button").first.click()
+        assert '"by": "hamming"' in operation.locator(".responses-table").inner_text()
+        page.get_by_role("button", name="Authorize").first.click()
+        page.locator("#auth-bearer-value").fill("a" * 16)
+        page.get_by_role("button", name="Apply credentials").click()
+        page.get_by_role("button", name="Close").click()
+        operation.get_by_role("button", name="Try it out").click()
+        operation.locator("textarea").fill('{"codes": ["000000"], "k": 1}')
+        with page.expect_response("**/points/query") as answer:
+            operation.get_by_role("button", name="Execute").click()
+        assert answer.value.json() == {"by": "hamming", "results": [{"hits": [], "cut": False}]}
+
+
 def test_a_service_that_is_gone_is_told(opened):
-    app = application(small())
-    with served(app) as address:
+    with served(application(small())) as address:
         page = opened(address, expected=["ERR_CONNECTION_REFUSED"])
         page.wait_for_selector(".tile")
     page.locator('input[name="picked"]').nth(3).check(force=True)

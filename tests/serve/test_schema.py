@@ -10,6 +10,7 @@ from hypothesis.errors import Unsatisfiable
 from tests.serve.conftest import FEATURES
 
 serve = pytest.importorskip("tests.serve.asking", reason="auxhash[serve] is missing")
+schemas = pytest.importorskip("auxhash.serve.schemas", reason="auxhash[serve] is missing")
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is missing")
 
 EXAMPLES = 300 if os.environ.get("AUXHASH_SOAK") else 6
@@ -17,6 +18,7 @@ PATHS = [
     ("PUT", "/points"),
     ("POST", "/points/delete"),
     ("POST", "/points/query"),
+    ("POST", "/encode"),
     ("GET", "/points/count"),
     ("GET", "/points/{id}"),
     ("GET", "/info"),
@@ -37,8 +39,28 @@ def test_the_document_names_every_answer(client):
             if "requestBody" in way:
                 assert {"400", "422"} <= set(way["responses"])
                 content = way["requestBody"]["content"]["application/json"]["schema"]["$ref"]
-                schema = document["components"]["schemas"][content.rsplit("/", 1)[1]]
-                assert schema["examples"]
+                name = content.rsplit("/", 1)[1]
+                assert examples(document, name)
+                for example in examples(document, name):
+                    getattr(schemas, name).model_validate(example)
+
+
+def test_answers_have_examples(client):
+    """Each is an answer as the document has it; errors have one too."""
+    document = serve.right(client.get("/openapi.json"))
+    for ways in document["paths"].values():
+        for way in ways.values():
+            for status, answer in way["responses"].items():
+                if "application/json" not in answer.get("content", {}):
+                    assert (status, way["operationId"]) == ("200", "metrics_metrics_get")
+                    continue
+                name = answer["content"]["application/json"]["schema"]["$ref"].rsplit("/", 1)[1]
+                [example] = examples(document, name)
+                getattr(schemas, name).model_validate(example)
+
+
+def examples(document, name):
+    return document["components"]["schemas"][name]["examples"]
 
 
 def send(client, case):

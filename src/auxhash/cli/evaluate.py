@@ -11,6 +11,7 @@ from auxhash.cli.output import (
     any_model_option,
     bits_option,
     header_option,
+    id_option,
     jobs_option,
     json_option,
     label_option,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 @any_model_option
 @own_feature_option
 @label_option
+@id_option
 @header_option
 @jobs_option
 @json_option
@@ -66,6 +68,7 @@ def evaluate(
     any_model: bool,
     own: str | None,
     label: str,
+    id_column: str,
     header: bool | None,
     jobs: int | None,
     as_json: bool,
@@ -96,14 +99,15 @@ def evaluate(
     sides = (queries, labels), (base, base_labels)
     if model is None and vectors is not None and labels is None:
         files = (queries, vectors), (base, base_vectors)
-        _show_recall(
-            *_of_codes(*files, metric or "cosine", bits, any_model, header, jobs), k, as_json
-        )
+        metric = metric or "cosine"
+        measured = _of_codes(*files, metric, bits, any_model, header, id_column, jobs)
+        _show_recall(*measured, k, as_json)
         return
     if model is None:
         read = _codes_and_labels(*sides, bits, any_model, label, header)
     else:
-        hasher, points = _model_and_points(model, queries, base, own, label, header, jobs)
+        sources = queries, base, own, label, header, id_column
+        hasher, points = _model_and_points(model, *sources, jobs)
         no_labels = labels is None and base_labels is None and label == DEFAULT_LABEL
         if no_labels and _are_unlabelled(hasher, points):
             _show_recall(*_of_points(hasher.model, points, metric, jobs), k, as_json)
@@ -209,6 +213,7 @@ def _model_and_points(
     own: str | None,
     label: str,
     header: bool | None,
+    id_column: str,
     jobs: int | None,
 ) -> "tuple[_Evaluated, list[Rows | None]]":
     """The model, and the points of QUERIES and of BASE, if there is one."""
@@ -221,7 +226,7 @@ def _model_and_points(
     known = getattr(loaded, "codes_", None), getattr(loaded, "labels_", None)
     files = queries, base
     return _Evaluated(model, value, *known), [
-        None if path is None else inputs.points_for(value, path, own, label, header)
+        None if path is None else inputs.points_for(value, path, own, label, header, id_column)
         for path in files
     ]
 
@@ -288,6 +293,7 @@ def _of_codes(
     bits: int | None,
     any_model: bool,
     header: bool | None,
+    id_column: str,
     jobs: int | None,
 ) -> "tuple[Search, list[Ranking], int]":
     """The neighbours of vectors, and how their codes rank them."""
@@ -298,7 +304,7 @@ def _of_codes(
 
     def read(codes: str, vectors: str) -> "tuple[Packed, AnyArray, int, str | None]":
         packed, n_bits, mark = inputs.codes(codes, bits)
-        X = inputs.finite_vectors(vectors, header, None)
+        X = inputs.finite_vectors(vectors, header, None, id_column)
         if len(X) != len(packed):
             raise ValueError(f"{codes} holds {len(packed):,} codes, but {vectors} {len(X):,} rows")
         return packed, X, n_bits, mark
@@ -322,7 +328,8 @@ def _of_codes(
 def _show_recall(
     search: "Search", rankings: "Sequence[Ranking]", n_bits: int, k: tuple[int, ...], as_json: bool
 ) -> None:
-    from auxhash.experiments.compareneighbors import LEGEND, MEASURES, share
+    from auxhash.experiments.compareneighbors import LEGEND, MEASURES
+    from auxhash.experiments.comparison import share
     from auxhash.search.metrics.recall import figures
 
     if k:

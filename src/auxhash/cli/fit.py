@@ -1,7 +1,8 @@
 """fit: from points to a model."""
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -21,16 +22,16 @@ from auxhash.cli.output import (
     show,
     table,
     tell,
+    tell_of_ties,
 )
-from auxhash.compute import clock
+from auxhash.compute import clock, context
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import RenderableType
 
     from auxhash.compute.arrays import AnyArray
+    from auxhash.compute.context import ExpectedTime
     from auxhash.files.rows import Rows
     from auxhash.learn.choose import Choice
     from auxhash.learn.estimators import MACHash
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 OPTIONS = {"z_step": "solver", "n_similar": "similar", "n_dissimilar": "dissimilar"}
 OPTIONS |= {"n_bits": "bits", "hash_function": "hash-function", "query_function": "query-function"}
 OF_NEIGHBOURS = ("metric", "query_function", "prefixes", "quality")  # not for labels or pairs
+PICTURE_STEPS = 500  # twice as many find no more pictures of the class of a new one
+LEAST_POINTS = 3  # that neighbours are learnt from
 
 
 def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
@@ -72,7 +75,10 @@ def _numbers(
 @click.option("-o", "--output", required=True, metavar="MODEL", help="The model file to write.")
 @click.option("--pairs", metavar="FILE", help="Pairs with columns i, j, y in place of labels.")
 @click.option(
-    "--bits", "n_bits", type=int, help="Length of the codes; 32 by default, 64 without labels."
+    "--bits",
+    "n_bits",
+    type=int,
+    help="Length of the codes; 32 by default, 64 of pictures or without labels.",
 )
 @click.option("--loss", help="ksh (the default), esplh, bre, ee or hinge.")
 @click.option(
@@ -84,7 +90,8 @@ def _numbers(
 )
 @click.option(
     "--query-function",
-    help="Without labels: network or linear learns tables of queries as well, none does not.",
+    help="Without labels: network (the default) or linear learns tables of queries as well, none "
+    "does not.",
 )
 @click.option(
     "--prefixes",
@@ -93,7 +100,8 @@ def _numbers(
     help="Without labels: lengths, as 32,64, at which the first bits are a code of their own.",
 )
 @click.option(
-    "--quality", help="Without labels: fast, default or best (for a GPU), the size of the training."
+    "--quality",
+    help="Without labels: fast, default or best (the default on a GPU), the size of the training.",
 )
 @click.option("--solver", "z_step", help="Of the Z step: descent (the default), cut or quad.")
 @click.option(
@@ -177,7 +185,8 @@ def fit(
     of pictures, one folder per class. LABELS may be left out if FEATURES holds them (a column y, or
     the folders' names). Pairs say which rows i and j are similar (y = 1) or dissimilar (y = -1).
     Without labels and pairs, codes are learnt that rank the nearest neighbours of a point first
-    (auxhash.NeighborHash).
+    (auxhash.NeighborHash); of pictures with classes, those that rank the nearest neighbours of the
+    same class first, unless an option is for MACHash alone (--loss, --similar, ...).
 
     Ctrl-C stops after the current step and writes the best model so far (exit code 130), once a
     first step is made. With --checkpoint, the same command goes on where it was stopped or killed,
@@ -202,9 +211,11 @@ def fit(
 
     from auxhash.cli import inputs, kinds
     from auxhash.compute import device as devices
+    from auxhash.learn.classneighbors import same_class
     from auxhash.learn.neighborhash import NeighborHash
     from auxhash.learn.training import interrupt
     from auxhash.learn.training.checkpoint import seconds_before
+    from auxhash.search.metrics.recall import checked_points
 
     devices.get(device)  # or raise before anything is read
     path = inputs.output_path(output, kinds.MODEL, features, labels, pairs, checkpoint, force=force)
@@ -226,38 +237,56 @@ def fit(
         hasher, learnt_from = _neighbor_hash(points.name, init, settings), {}
         limits = {"n_steps": steps, "max_points": sample}
         settings |= {name: limit for name, limit in limits.items() if limit is not None}
+    elif _by_look(points, y, known, settings, init, auto):
+        hasher = _picture_hash(points.name, steps, settings)
     elif other := next((name for name in OF_NEIGHBOURS if name in settings), None):
         raise ValueError(f"--{OPTIONS.get(other, other)} is for points without labels and pairs")
     elif steps is not None:
         settings["refine"] = _refinement(steps, refined, y is not None and known is None)
-    X = points.all()
+    X = every = points.all()
+    if isinstance(hasher, NeighborHash):
+        checked_points(X, points.name, LEAST_POINTS)
+    held_out: AnyArray | None = None  # rows of `every`; NeighborHash chooses its own
     if learnt_from or method is not None:
-        X, learnt_from = _sampled(X, learnt_from, sample, seed)
-    most, is_sample = _most_points(points, hasher, sample)
+        rows, held_out = _rows(len(X), learnt_from, sample, seed, "validation" in settings)
+        asked = y[held_out] if y is not None else None
+        if len(rows) < len(X):
+            X = X[rows]
+            learnt_from = {name: v if v is None else v[rows] for name, v in learnt_from.items()}
+    most, is_sample = _most_points(points, len(X), hasher, sample)
     verbose = int(not as_json)
     choice = None
     if auto:
         y = learnt_from.get("y")
         choice = _choose(X, y, known, settings, seed, jobs, auto_seconds, verbose)
         settings |= choice.settings
-        if y is not None and (line := _time_expected(choice, len(X))):
+        if y is not None and (line := _time_by_trial(choice, len(X))):
             tell(line)
     technical = {"random_state": seed, "n_jobs": jobs, "device": device, "verbose": verbose}
     _set_known(hasher, settings | technical)
-    if isinstance(hasher, NeighborHash):
+    if isinstance(hasher, NeighborHash) and held_out is None:
         hasher.set_params(max_points=most)
+    elif isinstance(hasher, NeighborHash):
+        learnt_from = {"y": learnt_from["y"]}
+        learnt_from["neighbors"] = same_class(X, learnt_from["y"], hasher.metric)
+    time = None if auto or as_json else _time_expected(hasher, X, learnt_from)
     began = clock.seconds()
     if checkpoint is not None:
         learnt_from["checkpoint"] = checkpoint
         began -= seconds_before(checkpoint)
     warnings.simplefilter("ignore", interrupt.TrainingInterrupted)  # reported below
     names = points.columns or getattr(hasher, "feature_names_in_", None)
-    hasher.fit(X, **learnt_from)
+    with context.using(expected=time):
+        hasher.fit(X, **learnt_from)
     seconds = clock.seconds() - began
     with interrupt.watching() as watch:  # the model is not to be lost now
-        expected: list[ExpectedRecall] = []
+        expected, precision = [], None
+        if held_out is None or learnt_from.get("y") is None:
+            expected = _expected(hasher, every, held_out, seed)
+        elif len(held_out):
+            precision = _precision(hasher, every[held_out], asked)
         if isinstance(hasher, NeighborHash):
-            expected = hasher.expected_recall_ = _expected(hasher, X, seed)
+            hasher.expected_recall_ = expected
         if points.feature is not None:
             hasher.image_feature_ = points.feature
         if names is not None:
@@ -266,7 +295,7 @@ def fit(
         _set_known(hasher, {"n_jobs": None, "verbose": 0, "device": "cpu", "warm_start": False})
         hasher.save(path)
     _show_fitted(
-        output, hasher, len(points) if is_sample else None, seconds, choice, expected, as_json
+        output, hasher, len(points), is_sample, seconds, choice, expected, precision, as_json
     )
     if getattr(hasher, "interrupted_", False):
         how = "the same command goes on" if checkpoint else "with --checkpoint it could go on"
@@ -276,13 +305,28 @@ def fit(
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def _time_expected(choice: "Choice", n: int) -> str:
+def _time_by_trial(choice: "Choice", n: int) -> str:
     """The time that training on n points will take, judged by the trial of the same settings."""
     for row in choice.rows:
         if choice.settings.items() <= row.items():
             seconds = row["seconds"] * n / row["points"]
             return f"training on {count(n, 'point')} will take about {number(seconds)} s"
     return ""
+
+
+def _time_expected(
+    hasher: "Hasher", X: "AnyArray", learnt_from: dict[str, Any]
+) -> "ExpectedTime | None":
+    """The time that training will take, which is said at once where there are many points."""
+    from auxhash.learn.training.estimate import expected_time
+
+    if learnt_from.get("affinity") is not None:
+        return None
+    time = expected_time(hasher, X, learnt_from.get("y"))
+    if time is not None:
+        left = timedelta(seconds=round(time.before + time.steps))
+        tell(f"training will take about {left}, by what small parts of it take")
+    return time
 
 
 def _set_known(hasher: "Hasher", values: dict[str, Any]) -> None:
@@ -344,24 +388,36 @@ def _refinement(steps: int, refined: bool | None, fresh: bool) -> "Refine":
     return Refine(n_steps=steps, keep="refined" if fresh else "lower")
 
 
-def _sampled(
-    X: "AnyArray", learnt_from: dict[str, Any], sample: int | None, seed: int
-) -> "tuple[AnyArray, dict[str, Any]]":
-    """At most `sample` of the points, drawn at random, and their labels."""
+def _rows(
+    n: int, learnt_from: dict[str, Any], sample: int | None, seed: int, validated: bool
+) -> "tuple[AnyArray, AnyArray]":
+    """Rows to learn from, at most `sample`, and rows held out to measure what to expect.
+
+    None are held out where there are few points, where pairs name rows of all points, or where
+    `validated` on points held out already. The first point of each class is learnt from.
+    """
     import numpy as np
 
-    if sample is None or sample >= len(X):
-        return X, learnt_from
+    from auxhash.search.metrics.recall import n_held_out
+
+    none, y = np.empty(0, np.int64), learnt_from.get("y")
     if learnt_from.get("affinity") is not None:
-        raise ValueError("--sample is not for --pairs: they name rows of all points")
-    rows = np.sort(np.random.default_rng(seed).permutation(len(X))[:sample])
-    return X[rows], {name: v if v is None else v[rows] for name, v in learnt_from.items()}
+        if sample is not None and sample < n:
+            raise ValueError("--sample is not for --pairs: they name rows of all points")
+        return np.arange(n), none
+    order = np.random.default_rng(seed).permutation(n)
+    first = none if y is None or y.ndim > 1 else np.unique(y, return_index=True)[1]
+    free = order[~np.isin(order, first)]
+    held_out = none if validated else np.sort(free[: n_held_out(n)])
+    return np.sort(order[~np.isin(order, held_out)][:sample]), held_out
 
 
-def _most_points(points: "Rows", hasher: "Hasher", sample: int | None) -> tuple[int, bool]:
+def _most_points(
+    points: "Rows", n_left: int, hasher: "Hasher", sample: int | None
+) -> tuple[int, bool]:
     """The number of points to learn from, and whether they are a sample, which is said at once.
 
-    Points that NeighborHash holds out, to measure the recall to expect, make no sample.
+    Points held out to measure what to expect, here or by NeighborHash, make no sample.
     """
     from auxhash.learn.neighborhash import NeighborHash
     from auxhash.search.metrics.recall import n_held_out
@@ -369,8 +425,7 @@ def _most_points(points: "Rows", hasher: "Hasher", sample: int | None) -> tuple[
     n = len(points)
     most = sample or getattr(hasher, "max_points", None) or n
     is_sample = most < n
-    if isinstance(hasher, NeighborHash):
-        most = min(most, n - n_held_out(n))
+    most = min(most, n_left, n - n_held_out(n) if isinstance(hasher, NeighborHash) else n)
     if is_sample:
         tell(f"{points.name}: a sample of {most:,} of {n:,} points is learnt from (--sample)")
     return most, is_sample
@@ -458,6 +513,35 @@ def _neighbor_hash(name: str, init: str | None, settings: dict[str, Any]) -> "Ne
     return NeighborHash()
 
 
+def _by_look(
+    points: "Rows",
+    y: "AnyArray | None",
+    known: "Affinity | None",
+    settings: dict[str, Any],
+    init: str | None,
+    auto: bool,
+) -> bool:
+    """True for pictures of classes, unless options ask for what MACHash alone has."""
+    from auxhash.learn.neighborhash import NAMES
+
+    if points.names is None or y is None or y.ndim > 1 or known is not None or init or auto:
+        return False
+    here = {"n_bits", "hash_function", "metric"}
+    return here.issuperset(settings) and settings.get("hash_function", "linear") in NAMES
+
+
+def _picture_hash(name: str, steps: int | None, settings: dict[str, Any]) -> "NeighborHash":
+    """The hasher for pictures of classes: from labels alone, most of a class would coincide."""
+    from auxhash.learn.neighborhash import NeighborHash
+
+    settings["n_steps"] = PICTURE_STEPS if steps is None else steps
+    tell(
+        f"{name}: codes are learnt which rank pictures of the same class first, the most similar "
+        "before the others (--loss ksh learns from classes alone)"
+    )
+    return NeighborHash(hash_function="linear", query_function=None, max_points=None)
+
+
 def _choose(
     X: "AnyArray",
     y: "AnyArray | None",
@@ -482,14 +566,14 @@ def _choose(
 def _show_fitted(
     output: str,
     hasher: "Hasher",
-    sampled_from: int | None,  # the points of a file, where not all were to be learnt from
+    n_points: int,
+    is_sample: bool,
     seconds: float,
     choice: "Choice | None",
-    expected: "Sequence[ExpectedRecall]",
+    expected: "list[ExpectedRecall]",
+    precision: "_Precision | None",
     as_json: bool,
 ) -> None:
-    from auxhash.codes import shared
-
     reached, words = _reached(hasher)
     n_learnt = reached.get("learnt", len(hasher.codes_))
     device = getattr(hasher, "device_", "cpu")
@@ -503,54 +587,83 @@ def _show_fitted(
         "seconds": seconds,
     }
     of = count(n_learnt, "point")
-    if sampled_from is not None:
-        of = f"a sample of {n_learnt:,} of {sampled_from:,} points"
-    elif n_learnt < len(hasher.codes_):  # the others were held out
-        of = f"{n_learnt:,} of {count(len(hasher.codes_), 'point')}"
+    if is_sample:
+        of = f"a sample of {n_learnt:,} of {n_points:,} points"
+    elif n_learnt < n_points:  # the others were held out
+        of = f"{n_learnt:,} of {count(n_points, 'point')}"
     message = (
         f"{output}: {count(hasher.n_bits, 'bit')}, learnt from {of} of "
         f"{count(result['features'], 'feature')} in {number(seconds)} s"
         f"{' on a GPU' if device != 'cpu' else ''}{words}"
     )
-    if line := shared(hasher.codes_):
-        tell(f"{output}: {line}; `auxhash search --rerank outputs` orders them")
+    tell_of_ties(output, hasher.codes_)
     shown: list[RenderableType] = [message]
     if expected:
         result["expected_recall"] = [vars(each) for each in expected]
         shown.append(f"Recall to expect, measured on points held out: {expected[-1]}")
+    if precision is not None:
+        result["expected_precision"] = precision._asdict()
+        shown.append(f"Precision to expect, measured on points held out: {precision}")
     if choice is not None:
         result |= {"chosen": choice.settings, "tried": choice.rows, "protocol": choice.protocol}
         shown.insert(0, _tried(choice))
     show(result, as_json, *shown)
 
 
-def _expected(hasher: "NeighborHash", X: "AnyArray", seed: int) -> "list[ExpectedRecall]":
-    """Recall of points that were not learnt from."""
+class _Precision(NamedTuple):
+    """Precision at k of held-out points among those learnt from."""
+
+    precision: float
+    k: int
+    n_queries: int
+    n_base: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.precision:.3f} of the first {self.k} of {self.n_base:,} codes share the label "
+            f"of a query ({self.n_queries:,} queries)"
+        )
+
+
+def _precision(hasher: "Hasher", X: "AnyArray", y: "AnyArray | None") -> _Precision:
+    from auxhash.learn.training.validation import SCORE_K, typical_class
+
+    assert y is not None
+    assert hasher.labels_ is not None
+    k = min(SCORE_K, typical_class(hasher.labels_))
+    return _Precision(hasher.score(X, y, k), k, len(X), len(hasher.codes_))
+
+
+def _expected(
+    hasher: "Hasher", X: "AnyArray", held_out: "AnyArray | None", seed: int
+) -> "list[ExpectedRecall]":
+    """Recall of points that were not learnt from: these, or those that NeighborHash has chosen."""
+    from auxhash.learn.neighborhash import NeighborHash
     from auxhash.search.metrics.recall import expected_recall
 
     functions = hasher.encode, hasher.decision_function
-    rows, codes = hasher.held_out_, hasher.codes_
-    return expected_recall(*functions, X, rows, hasher.metric, codes, seed, hasher.n_jobs)
+    if isinstance(hasher, NeighborHash):
+        rows, metric, codes = hasher.held_out_, hasher.metric, hasher.codes_
+        return expected_recall(*functions, X, rows, metric, codes, seed, hasher.n_jobs)
+    return expected_recall(*functions, X, held_out, "cosine", seed=seed)
 
 
 def _reached(hasher: "Hasher") -> tuple[dict[str, Any], str]:
-    """Loss or rank at the end of the training with the number of steps, and both in words."""
+    """Loss or rank at the end of the training with the number of steps, and these in words."""
     from auxhash.learn.estimators import MACHash
     from auxhash.learn.neighborhash import NeighborHash
 
     if isinstance(hasher, NeighborHash):
-        last, n_learnt = hasher.history_[-1], hasher.n_learnt_
-        words = f"a neighbour's rank is typically {number(last.rank)} of {n_learnt:,}"
-        reached = {"learnt": n_learnt, "rank": last.rank, "steps": last.step}
+        last = hasher.history_[-1]
+        reached = {"learnt": hasher.n_learnt_, "rank": last.rank, "steps": last.step}
         if last.table_rank is not None:
             reached["table_rank"] = last.table_rank
-            words += f", {number(last.table_rank)} by tables"
-        return reached, f" and {count(last.step, 'step')}; {words}"
+        return reached, f" and {count(last.step, 'step')}"
     if not isinstance(hasher, MACHash):
         return {}, ""
     n_iterations = hasher.n_iter_ - 1
     reached = {"loss": hasher.loss_, "iterations": n_iterations}
-    words = f" and {count(n_iterations, 'iteration')}; L(h) {number(hasher.loss_)}"
+    words = f" and {count(n_iterations, 'iteration')}"
     if hasher.validation is not None:
         best = max(step.score for step in hasher.history_ if step.accepted)
         reached["validation_precision"] = best

@@ -15,12 +15,13 @@ from auxhash.cli.output import (
     id_option,
     json_option,
     show,
-    tell,
+    tell_of_ties,
 )
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
     from auxhash.codes import Packed
+    from auxhash.compute.arrays import AnyArray
     from auxhash.search.index.named import AnyIndex
 
 MISSING_SHOWN = 10
@@ -63,7 +64,8 @@ def index(
 ) -> None:
     """Put CODES into an INDEX to search.
 
-    Without --ids the codes are numbered 0, 1, 2, ...; ids that are text are kept in the index, and
+    CODES can be a folder that `auxhash encode` has made of many files: it has ids of its own.
+    Without ids the codes are numbered 0, 1, 2, ...; ids that are text are kept in the index, and
     a search shows them. `auxhash add` and `auxhash remove` change the index later. The index keeps
     the fingerprint of the model, where CODES say it: .safetensors do, and .npy do not.
 
@@ -76,12 +78,11 @@ def index(
       auxhash index photo-codes.safetensors -o named.index --ids photos
     """
     from auxhash.cli import inputs, kinds
-    from auxhash.codes import shared
     from auxhash.search.index import ApproximateIndex, HammingIndex, NamedIndex
 
     path = inputs.output_path(output, kinds.INDEX, codes, ids, force=force)
-    packed, n_bits, fingerprint = inputs.codes(codes, bits)
-    called = None if ids is None else inputs.ids(ids, header, id_column)
+    packed, n_bits, fingerprint, own = inputs.codes_and_ids(codes, bits)
+    called = inputs.called_by(ids, own, header, id_column)
     kind = ApproximateIndex if approximate else HammingIndex
     empty = kind(n_bits, fingerprint=fingerprint)
     filled: AnyIndex
@@ -90,8 +91,7 @@ def index(
     else:
         filled = empty.add(packed, called)
     filled.save(path)
-    if line := shared(packed):
-        tell(f"{output}: {line}; `auxhash search --rerank` orders them")
+    tell_of_ties(output, packed)
     result = {"index": output, "codes": len(filled), "bits": n_bits, "fingerprint": fingerprint}
     show(result, as_json, f"{output}: {count(len(filled), 'code')} of {count(n_bits, 'bit')}")
 
@@ -121,10 +121,11 @@ def add(
 ) -> None:
     """Add CODES to an INDEX.
 
-    Without --ids the numbering goes on from the largest id that there ever was. Codes of an index
-    with names need names. An id that is there already is refused, or with --replace takes the new
-    code. Codes of another model than that of the index are refused, where both say which it is.
-    INDEX is replaced only when all is written.
+    CODES can be a folder, with ids of its own, as for `auxhash index`. Without ids the numbering
+    goes on from the largest id that there ever was. Codes of an index with names need names. An id
+    that is there already is refused, or with --replace takes the new code. Codes of another model
+    than that of the index are refused, where both say which it is. INDEX is replaced only when all
+    is written.
 
     \b
     Examples:
@@ -133,16 +134,18 @@ def add(
       auxhash add tens.index codes.safetensors --ids ids.npy --replace
     """
     from auxhash.cli import inputs
+    from auxhash.search.index import NamedIndex
 
-    if replace and ids is None:
+    if replace and ids is None and not Path(codes).is_dir():
         raise click.UsageError("--replace needs --ids, which say whose codes they are")
     path = _target(index, output, force, codes, ids)
     with _changing(index, path) as changed:
-        packed, _, fingerprint = inputs.codes(codes, changed.n_bits)
+        packed, _, fingerprint, own = inputs.codes_and_ids(codes, changed.n_bits)
         pair = index, changed.fingerprint, codes, fingerprint
         changed.fingerprint = inputs.same_model(*pair, any_model)
         n_before = len(changed)
-        _add(changed, packed, index, ids, id_column, header, replace)
+        called = inputs.called_by(ids, own, header, id_column, isinstance(changed, NamedIndex))
+        _add(changed, packed, index, ids or codes, called, replace)
         changed.save(path)
     name, n_replaced = output or index, n_before + len(packed) - len(changed)
     result = {"index": name, "added": len(packed) - n_replaced, "codes": len(changed)}
@@ -158,27 +161,24 @@ def _add(
     changed: "AnyIndex",
     packed: "Packed",
     index: str,
-    ids: str | None,
-    id_column: str,
-    header: bool | None,
+    source: str,
+    called: "AnyArray | None",
     replace: bool,
 ) -> None:
-    """Add the codes, in place of those of the same ids if `replace`."""
-    from auxhash.cli import inputs
+    """Add the codes under ids from `source`, in place of those of the same ids if `replace`."""
     from auxhash.compute import checks
     from auxhash.search.index import NamedIndex
 
     if isinstance(changed, NamedIndex):
-        if ids is None:
+        if called is None:
             raise ValueError(f"{index} calls its codes by names: give --ids for the new ones")
-        names = inputs.text_ids(ids, header, id_column)
+        names = called.tolist()
         if replace:
             changed.remove(names)
         changed.add(packed, names)
         return
-    called = None if ids is None else inputs.ids(ids, header, id_column)
     if called is not None and called.dtype.kind == "U":
-        raise ValueError(f"{index} calls its codes by numbers, and {ids} holds text")
+        raise ValueError(f"{index} calls its codes by numbers, and {source} holds text")
     if replace and called is not None:
         changed.remove(checks.ids("ids", called))
     changed.add(packed, called)

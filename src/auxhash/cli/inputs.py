@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from auxhash.files.tables import HeaderChoice
 from auxhash.files.writing import destination
 
 if TYPE_CHECKING:
+    from auxhash.files.images import ImageFeature, ImageFolder
     from auxhash.learn.encoder import Encoder
     from auxhash.learn.hasher import Hasher
     from auxhash.search.index.named import AnyIndex
@@ -40,7 +41,7 @@ def points(
     label: str,
     jobs: int | None,
     header: HeaderChoice = None,
-    id_column: str = report.IDS,
+    id_column: report.IdColumns = report.IDS,
 ) -> Rows:
     """Points to learn from."""
     if not Path(path).is_dir():
@@ -57,7 +58,7 @@ def points_for(
     own: str | None,
     label: str,
     header: HeaderChoice = None,
-    id_column: str = report.IDS,
+    id_column: report.IdColumns = report.IDS,
 ) -> Rows:
     """Points for a model: of pictures the same features, of tables the same columns."""
     if not Path(path).is_dir():
@@ -134,7 +135,21 @@ def codes(path: str, n_bits: int | None, single: bool = False) -> tuple[Packed, 
 
     A .npy file states neither bits nor model. With `single`, an array of one axis is one code.
     """
-    array, stated, fingerprint = codefiles.read(path)
+    return codes_and_ids(path, n_bits, single)[:3]
+
+
+def codes_and_ids(
+    path: str, n_bits: int | None, single: bool = False
+) -> tuple[Packed, int, str | None, AnyArray | None]:
+    """`codes`, and the ids that a folder of them has, as `encode` writes it of many files."""
+    stated: int | None
+    if Path(path).is_dir() or "://" in path:
+        from auxhash.files.shards import coding
+
+        array, stated, fingerprint, called = coding.read(path)
+        tell(f"{path}: {count(len(array), 'code')} with ids of their own")
+    else:
+        (array, stated, fingerprint), called = codefiles.read(path), None
     if stated is not None and n_bits not in (None, stated):
         raise ValueError(
             f"{path} holds codes of {count(stated, 'bit')}, and codes of {n_bits} are needed"
@@ -149,7 +164,7 @@ def codes(path: str, n_bits: int | None, single: bool = False) -> tuple[Packed, 
         )
     if n_bits is None:
         n_bits = common_bits(codes=array)
-    return as_packed(array, path, n_bits), n_bits, fingerprint
+    return as_packed(array, path, n_bits), n_bits, fingerprint, called
 
 
 def same_model(
@@ -162,12 +177,56 @@ def same_model(
         raise OtherModelError(f"{error} (--any-model, if you know better)") from error
 
 
+def own_ids(path: str, id_column: str, header: HeaderChoice = None) -> AnyArray | None:
+    """Ids of the points in a table (a column) or of pictures (their names), if there are any."""
+    if not Path(path).is_dir():
+        columns = report.id_columns(tables.column_names(path, header), id_column, path)
+        if not columns:
+            return None
+        id_column = columns[0]
+    values = ids(path, header, id_column)
+    different, times = np.unique(values, return_counts=True)
+    if (times > 1).any():
+        twice = different[times > 1][0]
+        raise ValueError(f"{path}: ids must be different, and {twice} is that of two points")
+    return values
+
+
+def payloads(
+    path: str, columns: list[str], header: HeaderChoice = None
+) -> list[dict[str, Any]] | None:
+    """Columns of a table as payloads, one per row, without what is missing; None for no columns."""
+    if not columns:
+        return None
+    table = tables.read_columns(path, columns, header)
+    return [
+        {name: value for name, value in zip(columns, row, strict=True) if value is not None}
+        for row in zip(*table.values(), strict=True)
+    ]
+
+
 def ids(path: str, header: HeaderChoice = None, column: str = report.IDS) -> AnyArray:
     """Ids of codes, numbers or text; for a folder, the names of its pictures."""
     if Path(path).is_dir():
         return np.array(names(path))
     values = labels(path, column, header, "ids")
     return np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values
+
+
+def called_by(
+    path: str | None,
+    own: AnyArray | None,
+    header: HeaderChoice,
+    column: str,
+    as_text: bool = False,
+) -> AnyArray | None:
+    """Ids of codes: those of a file, or else the codes' `own`, if any.
+
+    `as_text` keeps digits as they are, for an index or a store whose ids are text.
+    """
+    if path is None:
+        return own.astype(np.str_) if as_text and own is not None else own
+    return np.array(text_ids(path, header, column)) if as_text else ids(path, header, column)
 
 
 def text_ids(path: str, header: HeaderChoice = None, column: str = report.IDS) -> list[str]:
@@ -186,9 +245,43 @@ def vectors(
     return X, columns
 
 
-def finite_vectors(path: str, header: HeaderChoice, names: list[str] | None) -> AnyArray:
+def vectors_and_ids(
+    path: str, header: HeaderChoice, id_column: str, without: list[str]
+) -> tuple[AnyArray, AnyArray | None]:
+    """`vectors` of a table, of all columns but some, and its ids if it has a column of them."""
+    X, columns, read_ids = _vectors(path, header, None, id_column)
+    if columns is not None:
+        X = np.take(X, [i for i, name in enumerate(columns) if name not in without], axis=1)
+    return tables.check_finite(X, path), None if read_ids is None else read_ids()
+
+
+def payloads(path: str, columns: list[str], header: HeaderChoice) -> list[dict[str, object]]:
+    """Columns of a table as one dictionary per row; dates are text, as in JSON."""
+    if Path(path).suffix == ".parquet":
+        from auxhash.files.parquetfiles import Parquet
+
+        file = Parquet(Path(path))
+        for name in columns:
+            if name not in file.names:
+                raise ValueError(
+                    f"{path} has no column {name!r} of payloads, but {report.columns(file.names)}"
+                )
+        values = [file.read([name])[name].to_pylist() for name in columns]
+    else:
+        parts = (tables.take_labels(path, name, "payloads", header) for name in columns)
+        values = [part.values.tolist() for part in parts]
+    plain = (
+        [each.isoformat() if hasattr(each, "isoformat") else each for each in column]
+        for column in values
+    )
+    return [dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True)]
+
+
+def finite_vectors(
+    path: str, header: HeaderChoice, names: list[str] | None, id_column: str = report.IDS
+) -> AnyArray:
     """`vectors` that are all read, and hold neither NaN nor infinity."""
-    return tables.check_finite(vectors(path, header, names)[0], path)
+    return tables.check_finite(_vectors(path, header, names, id_column)[0], path)
 
 
 def texts(source: str, path: str, n: int, header: HeaderChoice = None) -> list[str]:
@@ -210,14 +303,22 @@ def vectors_by_id(
     names: list[str] | None,
     index: "AnyIndex",
     id_column: str = report.IDS,
-) -> "AnyArray | ById":
+    model: "Encoder | None" = None,
+    own: str | None = None,
+) -> "AnyArray | PictureVectors | ById":
     """Vectors of the points of an index, to be taken by its numbers; as `vectors` otherwise.
 
-    A column of ids says which row is whose. Without one, row i is that of number i.
+    A column of ids says which row is whose, and so do the names of a folder's pictures, whose
+    features are those of the model. Without ids, row i is that of number i.
     """
     from auxhash.search.index import NamedIndex
 
-    X, _, read_ids = _vectors(path, header, names, id_column)
+    X: AnyArray | PictureVectors
+    if Path(path).is_dir():
+        X = _pictures(path, model, own)
+        read_ids = X.names if isinstance(index, NamedIndex) else None
+    else:
+        X, _, read_ids = _vectors(path, header, names, id_column)
     named = isinstance(index, NamedIndex)
     numbers: AnyArray = index.index.ids if isinstance(index, NamedIndex) else index.ids
     all_there = bool((numbers < len(X)).all())
@@ -242,7 +343,47 @@ def vectors_by_id(
     return _joined(path, X, ids, index, numbers)
 
 
-def _joined(path: str, X: AnyArray, ids: AnyArray, index: "AnyIndex", numbers: AnyArray) -> "ById":
+def _pictures(path: str, model: "Encoder | None", own: str | None) -> "PictureVectors":
+    """The features of a folder's pictures that the model was learnt from."""
+    from auxhash.files import images
+
+    if model is None or model.image_feature is None:
+        raise ValueError(f"{path} is a folder, and only a --model of pictures knows their features")
+    folder = images.image_folder(path)
+    tell(str(folder))
+    return PictureVectors(folder, images.remembered(model.image_feature, own, model.n_jobs))
+
+
+class PictureVectors:
+    """Features of a folder's pictures, each computed when it is first asked for."""
+
+    def __init__(self, folder: "ImageFolder", feature: "ImageFeature") -> None:
+        self.folder, self.feature = folder, feature
+        self.computed: dict[int, AnyArray] = {}  # by row
+
+    def __len__(self) -> int:
+        return len(self.folder)
+
+    def __getitem__(self, rows: AnyArray) -> AnyArray:
+        wanted = rows.tolist()
+        new = [row for row in dict.fromkeys(wanted) if row not in self.computed]
+        if new:
+            vectors = self.feature.of([self.folder.paths[row] for row in new])
+            self.computed.update(zip(new, vectors, strict=True))
+        return np.stack([self.computed[row] for row in wanted])
+
+    def names(self) -> AnyArray:
+        """Return what the pictures are called."""
+        return np.array(self.folder.names)
+
+
+def _joined(
+    path: str,
+    X: "AnyArray | PictureVectors",
+    ids: AnyArray,
+    index: "AnyIndex",
+    numbers: AnyArray,
+) -> "ById":
     """Match the rows to the points of the index, by their ids."""
     from auxhash.search.index import NamedIndex
 
@@ -260,7 +401,7 @@ def _joined(path: str, X: AnyArray, ids: AnyArray, index: "AnyIndex", numbers: A
 class ById:
     """Vectors whose row `rows[i]` is that of number `numbers[i]`, which rise."""
 
-    def __init__(self, X: AnyArray, numbers: AnyArray, rows: AnyArray) -> None:
+    def __init__(self, X: "AnyArray | PictureVectors", numbers: AnyArray, rows: AnyArray) -> None:
         self.X, self.numbers, self.rows = X, numbers, rows
 
     def __getitem__(self, numbers: AnyArray) -> AnyArray:
@@ -269,7 +410,10 @@ class ById:
 
 
 def _vectors(
-    path: str, header: HeaderChoice, names: list[str] | None, id_column: str = report.IDS
+    path: str,
+    header: HeaderChoice,
+    names: list[str] | None,
+    id_column: str = report.IDS,
 ) -> tuple[AnyArray, list[str] | None, Callable[[], AnyArray] | None]:
     """Vectors, what their columns are called, and what reads their ids if there are any."""
     features = tables.take_features(path, role="vectors", header=header, id_column=id_column)
@@ -339,7 +483,9 @@ def comparable(asked: AnyArray, searched: AnyArray) -> None:
         tell("no label of the queries is one of the base's: nothing can be right")
 
 
-def _in_file(path: str, own: str | None, label: str, header: HeaderChoice, id_column: str) -> Rows:
+def _in_file(
+    path: str, own: str | None, label: str, header: HeaderChoice, id_column: report.IdColumns
+) -> Rows:
     if own is not None:
         raise ValueError(f"--features is for folders of pictures, and {path} is none")
     return rows.of_file(path, label, header=header, id_column=id_column)

@@ -238,9 +238,11 @@ def _made_by(fingerprint: str | None) -> str:
 
 
 def _about_bits(packed: "Packed", n_bits: int) -> dict[str, Any]:
+    from auxhash.codes import shared
     from auxhash.search import metrics
 
     return {
+        "coincide": shared(packed),
         "utilization": metrics.code_utilization(packed),
         "utilization_bound": metrics.utilization_bound(n_bits, len(packed)),
         "balance": metrics.bit_balance(packed, n_bits).tolist(),
@@ -253,6 +255,7 @@ def _bit_lines(bits: dict[str, Any]) -> list[str]:
     constant = sum(share in (0, 1) for share in balance)
     constant_bits = f", {constant} of them constant" if constant else ""
     return [
+        *(f"  {line}" for line in [bits.get("coincide")] if line),
         f"  {bits['utilization']:.2f} effective bits of at most {bits['utilization_bound']:.2f}",
         f"  +1 in {min(balance):.2f} to {max(balance):.2f} of the codes{constant_bits}",
         *(f"  {bars[at : at + 64]}" for at in range(0, len(bars), 64)),

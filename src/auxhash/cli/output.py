@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
+    from auxhash.codes import Packed
+
 MESSAGES = "auxhash.messages"  # where click's context keeps the lines of `tell`
 WIDE = 160  # columns, if the output is no terminal
 
@@ -99,6 +101,14 @@ def tell(line: str) -> None:
         context.meta.setdefault(MESSAGES, []).append(line)
     else:
         click.echo(line, err=True)
+
+
+def tell_of_ties(name: str, packed: "Packed") -> None:
+    """Say that most of the codes coincide, if they do, and what orders them."""
+    from auxhash.codes import shared
+
+    if line := shared(packed):
+        tell(f"{name}: {line}; `auxhash search --rerank VECTORS|FOLDER` orders them")
 
 
 def used_command() -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from auxhash.codes import Packed
     from auxhash.compute.arrays import AnyArray
+    from auxhash.model.model import Model
 
 NamesOf = Callable[[Iterable[int]], list[str]]  # from ids to names
 
@@ -57,11 +58,12 @@ class SearchHits:
     ids: Any
     description: str  # of the search, in words
 
-    def plain(self) -> tuple[list[list[Any]], list[list[int]]]:
+    def plain(self) -> tuple[list[list[Any]], list[list[Any]]]:
         """Convert to lists, without the ids of -1 that stand for hits an index did not find."""
-        which = [ids[ids >= 0].tolist() for ids in self.ids]
-        both = zip(self.distances, self.ids, strict=True)
-        return [near[ids >= 0].tolist() for near, ids in both], which
+        present = [slice(None) if ids.dtype == object else ids >= 0 for ids in self.ids]
+        which = [ids[rows].tolist() for ids, rows in zip(self.ids, present, strict=True)]
+        both = zip(self.distances, present, strict=True)
+        return [near[rows].tolist() for near, rows in both], which
 
     def write(self, path: Path, called: "NamesOf | None") -> None:
         """Write arrays to a .npz file; those of a list are joined, with `stops` between them."""
@@ -74,7 +76,7 @@ class SearchHits:
         if isinstance(ids, list):
             arrays["stops"] = np.cumsum([0, *map(len, ids)])
             ids, distances = np.concatenate(ids), np.concatenate(distances)
-        arrays |= {"distances": distances, "ids": ids}
+        arrays |= {"distances": distances, "ids": ids.astype(str) if ids.dtype == object else ids}
         if called is not None:
             names = np.array(["", *called(ids[ids >= 0])])
             arrays["names"] = np.full(ids.shape, "", names.dtype)
@@ -90,12 +92,12 @@ class EncodedQueries:
     codes: "Packed"
     names: list[str] | None = None  # of pictures
     vectors: "AnyArray | None" = None
-    metric: str | None = None  # that the model was learnt for
     outputs: "AnyArray | None" = None
     tables: "Callable[[slice], AnyArray] | None" = None  # of some queries, to search by
+    by: str = HAMMING  # the distance that tables are of
     columns: list[str] | None = None  # what the features of the vectors are called
     fingerprint: str | None = None  # of the model that made the codes
-    prefixes: tuple[int, ...] | None = None  # that the model was trained for
+    model: "Model | None" = None  # that model, where it is at hand
 
     def prefix(self, n_bits: int) -> "EncodedQueries":
         """Return the queries for the first bits of codes, whole bytes of them."""
@@ -151,11 +153,12 @@ def encoded(
     also: str | None,
     check: Callable[[str], object] = lambda fingerprint: None,
     by: str = HAMMING,
+    id_column: str = "id",
 ) -> EncodedQueries:
     """The queries' codes, names if they are pictures, and `also` their vectors or outputs.
 
     `check` is called with the fingerprint of the model, before anything is encoded; `by` is the
-    distance to search by: all but the Hamming distance needs tables.
+    distance to search by. In an exact index, equal Hamming distances are ordered by outputs.
     """
     import numpy as np
 
@@ -181,11 +184,13 @@ def encoded(
             raise ValueError(message) from error
     if by == TABLES and hasher.table_function is None:
         raise ValueError(f"{model} has no tables: --by outputs ranks by its outputs")
-    points = inputs.points_for(hasher, queries, own, label, header)
+    ordered = isinstance(index, HammingIndex) and hasher.n_bits == index.n_bits
+    needs_outputs = OUTPUTS in (also, by) or (by == HAMMING and ordered)
+    points = inputs.points_for(hasher, queries, own, label, header, id_column)
     vectors = points.all() if also == "vectors" else None
     codes, outputs, tables = [], [], []
     for chunk in points.chunks() if vectors is None else [vectors]:
-        if OUTPUTS in (also, by):
+        if needs_outputs:
             outputs.append(hasher.decision_function(chunk))
             codes.append(pack(sign(outputs[-1])))
         else:
@@ -196,25 +201,41 @@ def encoded(
         np.concatenate(codes),
         points.names,
         vectors,
-        getattr(hasher, "metric", None),
         np.concatenate(outputs) if outputs else None,
-        columns=points.columns,
-        tables=_tables(by, outputs, tables),
-        fingerprint=fingerprint,
-        prefixes=hasher.prefixes,
+        _tables(by, outputs, tables) if ordered or by != HAMMING else None,
+        by,
+        points.columns,
+        fingerprint,
+        hasher,
     )
 
 
-def _tables(by: str, outputs: list[Any], tables: list[Any]) -> "Callable[[slice], AnyArray] | None":
+def _tables(by: str, outputs: list[Any], tables: list[Any]) -> "Callable[[slice], AnyArray]":
     """The tables of some queries: made of outputs when needed, as they are a kilobyte per byte."""
     import numpy as np
 
     from auxhash.search.index import tables_from_outputs
 
-    if by == HAMMING:
-        return None
-    every = np.concatenate(outputs if by == OUTPUTS else tables)
-    return lambda rows: tables_from_outputs(every[rows]) if by == OUTPUTS else every[rows]
+    every = np.concatenate(tables if by == TABLES else outputs)
+    if by == TABLES:
+        return lambda rows: every[rows]
+    if by == OUTPUTS:
+        return lambda rows: tables_from_outputs(every[rows])
+    return lambda rows: tables_from_outputs(tie_breaking(every[rows]))
+
+
+def tie_breaking(outputs: "AnyArray") -> "AnyArray":
+    """Outputs of which a bit that differs costs 1, and all together at most 1/2 more.
+
+    So the distance to a code is the Hamming distance, of which ties are ordered by outputs.
+    """
+    import numpy as np
+
+    from auxhash.codes import sign
+
+    size = np.abs(outputs, dtype=np.float64)
+    every = np.maximum(size.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    return np.asarray(sign(outputs) * (1 + size / (2 * every)))
 
 
 def hits_path(output: str | None, force: bool, *made_from: str) -> Path | None:
@@ -234,11 +255,12 @@ def answer(
     output: Path | None = None,
     called: "NamesOf | None" = None,
     as_json: bool = False,
+    advice: str = "",
 ) -> None:
     """Write the hits to `output`, or else show them, with `result` and `message` before them."""
     if output is not None:
         hits.write(output, called)
-        show(result, as_json, f"{result['output']}: {message}")
+        show(result, as_json, *filter(None, [f"{result['output']}: {message}", advice]))
         return
     near, which = hits.plain()
     result = {**result, "distances": near, "ids": which}
@@ -247,9 +269,19 @@ def answer(
     if asked.names is not None:
         result["query_names"] = asked.names
     shown: list[RenderableType] = [message, _nearest(near, result.get("names", which), asked.names)]
-    if len(near) > MAX_SHOWN or max(map(len, near)) > MAX_SHOWN:
-        shown.append(f"At most {MAX_SHOWN} are shown of each; -o or --json gives all.")
+    if line := _left_out(len(near), max(map(len, near))):
+        shown.append(line)
+    if advice:
+        shown.append(advice)
     show(result, as_json, *shown)
+
+
+def _left_out(n_queries: int, n_hits: int) -> str:
+    """Say how much of the hits is not shown; "" if all is."""
+    of = f"{MAX_SHOWN} of {n_queries:,} queries" if n_queries > MAX_SHOWN else ""
+    each = f"{MAX_SHOWN} of up to {n_hits:,} hits of each" if n_hits > MAX_SHOWN else ""
+    parts = " and ".join(filter(None, [of, each]))
+    return f"The first {parts} are shown; -o or --json gives all." if parts else ""
 
 
 def _nearest(near: Sequence[Any], called: Sequence[Any], asking: list[str] | None) -> "Table":

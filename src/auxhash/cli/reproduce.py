@@ -45,6 +45,12 @@ from auxhash.cli.output import force_option, jobs_option, json_option, progress_
 @click.option(
     "--without", multiple=True, help="Not this method, nor its two-step form; may be repeated."
 )
+@click.option(
+    "--own",
+    multiple=True,
+    metavar="MODULE:FUNCTION",
+    help="Also a method of yours: a hasher, or a function that returns one; may be repeated.",
+)
 @click.option("--folder", default="results", show_default=True, help="Where runs are kept.")
 @click.option("--run-only", is_flag=True, help="Train, and write no page.")
 @click.option("--report-only", is_flag=True, help="Write the page from what was run before.")
@@ -60,6 +66,7 @@ def reproduce(
     bits: tuple[int, ...],
     methods: tuple[str, ...],
     without: tuple[str, ...],
+    own: tuple[str, ...],
     force: bool,
     as_json: bool,
     **options: Any,
@@ -84,11 +91,16 @@ def reproduce(
     for name, kind in (("output", kinds.PAGE), ("numbers", kinds.NUMBERS)):
         if options[name] is not None:
             options[name] = str(inputs.output_path(options[name], kind, force=force))
-    part = Part(data, bits, methods, without)
+    part = Part(data, bits, methods, without, own)
     reports = reproduce.main(figure, part=part, verbose=progress_wanted(as_json), **options)
     shown = [
         part
         for one in reports
-        for part in (table(one["verdicts"]), *one["notes"], f"The page: {one['page']}")
+        for part in (
+            f"{one['figure']} ({one['paper']} of the paper). {one['scale']}",
+            table(one["verdicts"]),
+            *one["notes"],
+            f"The page: {one['page']}",
+        )
     ]
     show({"reports": reports}, as_json, *shown)

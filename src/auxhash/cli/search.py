@@ -16,6 +16,7 @@ from auxhash.cli.output import (
     label_option,
     own_feature_option,
     tell,
+    tell_of_ties,
 )
 from auxhash.cli.queries import (
     DEFAULT_K,
@@ -30,15 +31,20 @@ from auxhash.cli.queries import (
     codes,
     encoded,
     hits_path,
+    tie_breaking,
 )
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from auxhash.compute.arrays import AnyArray
+    from auxhash.model.model import Model
     from auxhash.search.index import HammingIndex
     from auxhash.search.index.named import AnyIndex, NumberedIndex
 
 CANDIDATES_PER_HIT = 10  # to re-rank
+MOST_CANDIDATES = 10_000  # to re-rank, where more are taken as they are all equally far
 
 
 @click.command()
@@ -56,7 +62,8 @@ CANDIDATES_PER_HIT = 10  # to re-rank
     "--rerank",
     metavar="VECTORS|outputs",
     help="Take more candidates, and order them by the distance of the vectors in this file (by its "
-    "column of ids, or else row i for id i), or by the outputs of --model.",
+    "column of ids, or else row i for id i) or of this folder's pictures, or by the outputs of "
+    "--model.",
 )
 @id_option
 @click.option(
@@ -65,7 +72,9 @@ CANDIDATES_PER_HIT = 10  # to re-rank
     help="The vectors of QUERIES that are codes, for --rerank.",
 )
 @click.option(
-    "--candidates", type=int, help=f"How many to re-rank; {CANDIDATES_PER_HIT} k by default."
+    "--candidates",
+    type=int,
+    help=f"How many to re-rank; {CANDIDATES_PER_HIT} k by default, and more if they all tie.",
 )
 @click.option(
     "--metric",
@@ -112,9 +121,11 @@ def search(
 
     QUERIES are codes or, with --model, points: whatever `auxhash encode` takes. Those of another
     model than that of the index are refused, where both say which it is. The ids are those that the
-    index was given, or else the row numbers of its codes. Ties come in the order of the codes. If
-    the index has fewer than k codes, all are found. An approximate index may find fewer: in FILE,
-    what is missing is id -1.
+    index was given, or else the row numbers of its codes. Among equal Hamming distances, --model
+    orders by the query's outputs, which tell all but equal codes apart; these, and all ties
+    without --model, come in the order of the codes. If the index has fewer than k codes, all are
+    found. An approximate index orders no ties and may find fewer: in FILE, what is missing is
+    id -1.
 
     \b
     FILE holds distances and ids, (queries, k) each. With --radius, those of query i are
@@ -131,13 +142,14 @@ def search(
       auxhash search codes.index codes.safetensors --bits 8
       auxhash search rough.index codes.safetensors --probe 4
       auxhash search photos.index photos --model photos.safetensors --names photos -k 3
+      auxhash search named.index photos --model photos.safetensors --rerank photos -k 3
       auxhash search named.index photos --model photos.safetensors -k 3
     """
     from auxhash.cli import inputs
     from auxhash.search import chance
-    from auxhash.search.index import ApproximateIndex, NamedIndex, load
+    from auxhash.search.index import ApproximateIndex, HammingIndex, NamedIndex, load
 
-    finer = _Rerank(rerank, query_vectors, candidates, metric, id_column, by)
+    finer = _Rerank(rerank, query_vectors, candidates, metric, id_column, by, own)
     finer.check_use(k, radius, model)
     path = hits_path(output, force, index, queries)
     loaded = load(index, n_probe=16 if probe is None else probe, n_jobs=jobs)
@@ -158,7 +170,7 @@ def search(
         with_vectors = finer.by_points
         asked = encoded(model, queries, own, label, header, jobs, inner, with_vectors, check, by)
     if bits is not None:
-        _note_prefix(model, asked, bits, loaded.n_bits)
+        _note_prefix(model, asked.model, bits, loaded.n_bits)
         inner, asked = first, asked.prefix(bits)
     same = loaded.fingerprint is not None and loaded.fingerprint == asked.fingerprint
     if not same and chance.by_chance(inner, asked.codes):
@@ -167,12 +179,12 @@ def search(
             "means little: were both made by the same model, from the same columns?"
         )
     if radius is None:
-        finer = finer.for_model(asked.metric)
+        finer = finer.for_model(asked.model)
         hits = finer.search(loaded, inner, asked, DEFAULT_K if k is None else k, header)
     else:
-        hits = SearchHits(
-            *inner.radius_search(asked.codes, radius), f"all within {count(radius, 'bit')}"
-        )
+        hits = _within(inner, asked, radius)
+    if not finer.by_vectors and isinstance(inner, HammingIndex) and _all_tied(hits.distances):
+        tell_of_ties(index, inner.packed)
     result: dict[str, Any] = {"index": index, "queries": len(asked.codes)}
     result["fingerprint"] = loaded.fingerprint
     result |= {"k": hits.ids.shape[1]} if radius is None else {"radius": radius}
@@ -183,7 +195,8 @@ def search(
     )
     if output is not None:
         result["output"] = output
-    answer(hits, asked, result, message, path, called, as_json)
+    advice = "" if bits is not None else _advice(asked, finer, radius)  # of all bits
+    answer(hits, asked, result, message, path, called, as_json, advice)
 
 
 @dataclass(frozen=True)
@@ -196,19 +209,26 @@ class _Rerank:
     metric: str | None
     id_column: str
     scanned_by: str  # distance of the search itself
+    own: str | None  # the user's feature of pictures
+
+    @property
+    def by_vectors(self) -> bool:
+        """True if candidates are ordered by vectors, which tell even equal codes apart."""
+        return self.by not in (None, OUTPUTS)
 
     @property
     def by_points(self) -> str | None:
         """The part of encoded queries that re-ranking needs: "outputs", "vectors" or None."""
-        if self.by is None or self.by == OUTPUTS:
+        if not self.by_vectors:
             return self.by
         return "vectors" if self.query_vectors is None else None
 
-    def for_model(self, metric: str | None) -> "_Rerank":
+    def for_model(self, model: "Model | None") -> "_Rerank":
         """Return a copy with a metric for vectors: the one asked for, or else the model's."""
-        if self.by in (None, OUTPUTS):
+        if not self.by_vectors:
             return self
-        return replace(self, metric=self.metric or metric or "euclidean")
+        learnt_for = None if model is None else model.metric
+        return replace(self, metric=self.metric or learnt_for or "euclidean")
 
     def check_use(self, k: int | None, radius: int | None, model: str | None) -> None:
         """Raise UsageError where options do not go together."""
@@ -216,7 +236,7 @@ class _Rerank:
             other = "-k" if k is not None else "--rerank"
             raise click.UsageError(f"--radius finds all codes within it: leave out {other}")
         check_by(self.scanned_by, radius, model)
-        vectors = self.by not in (None, OUTPUTS)
+        vectors = self.by_vectors
         of_vectors = {"--query-vectors": self.query_vectors, "--metric": self.metric}
         for option, value in of_vectors.items():
             if value is not None and not vectors:
@@ -270,7 +290,10 @@ class _Rerank:
         from auxhash.cli import inputs
         from auxhash.search.index import rerank
 
-        ids = _scanned(index, asked, few)[1]
+        distances, ids = _scanned(index, asked, few)
+        while self.candidates is None and few < MOST_CANDIDATES and _all_tied(distances):
+            few = min(CANDIDATES_PER_HIT * few, MOST_CANDIDATES)  # equal codes are in no order
+            distances, ids = _scanned(index, asked, few)
         if self.by == OUTPUTS:
             assert asked.outputs is not None
             return rerank.by_outputs(ids, asked.outputs, index, k)
@@ -278,16 +301,22 @@ class _Rerank:
         if self.query_vectors is not None:
             points, columns = inputs.vectors(self.query_vectors, header, None)
         assert points is not None  # `check_use` has seen to it
-        base = inputs.vectors_by_id(str(self.by), header, columns, outer, self.id_column)
+        base = inputs.vectors_by_id(
+            str(self.by), header, columns, outer, self.id_column, asked.model, self.own
+        )
         metric: Any = self.metric
         return rerank.by_vectors(ids, points, base, k, metric)
 
 
 def _scanned(index: "NumberedIndex", asked: EncodedQueries, k: int) -> "tuple[AnyArray, AnyArray]":
-    """Distances and ids of the k nearest, by tables if the queries have them."""
+    """Distances and ids of the k nearest, by tables if the queries have them.
+
+    Tables of Hamming distances order ties: the distances themselves are whole numbers.
+    """
     if asked.tables is None:
         return index.search(asked.codes, k)
-    return asked.by_tables(lambda tables, _: index.search_tables(tables, k))
+    distances, ids = asked.by_tables(lambda tables, _: index.search_tables(tables, k))
+    return _hamming(distances) if asked.by == HAMMING else distances, ids
 
 
 def _prefix(path: str, index: "NumberedIndex", bits: int) -> "HammingIndex":
@@ -303,14 +332,59 @@ def _prefix(path: str, index: "NumberedIndex", bits: int) -> "HammingIndex":
     return index.prefix(bits)
 
 
-def _note_prefix(model: str | None, asked: EncodedQueries, bits: int, n_bits: int) -> None:
+def _note_prefix(path: str | None, model: "Model | None", bits: int, n_bits: int) -> None:
     """Say that the model has learnt no such prefix, where it is known."""
-    if asked.prefixes is None or bits in (*asked.prefixes, n_bits):
+    if model is None or bits in (*model.prefixes, n_bits):
         return
-    learnt = " and ".join(map(str, asked.prefixes)) or "no"
+    learnt = " and ".join(map(str, model.prefixes)) or "no"
     tell(
-        f"{model}: trained for {learnt} first bits as a code of their own, not for {bits}: they "
+        f"{path}: trained for {learnt} first bits as a code of their own, not for {bits}: they "
         "may find less than a code of so many bits would"
+    )
+
+
+def _hamming(distances: "AnyArray") -> "AnyArray":
+    """Hamming distances of those that `tie_breaking` makes, up to rounding."""
+    import numpy as np
+
+    return np.floor(distances + 0.25).astype(np.int32)
+
+
+def _within(index: "NumberedIndex", asked: EncodedQueries, radius: int) -> SearchHits:
+    """All codes within the radius; equal distances by outputs, if the queries have tables."""
+    from auxhash.search.index import rerank
+
+    distances, ids = index.radius_search(asked.codes, radius)
+    if asked.tables is not None:
+        assert asked.outputs is not None
+        real = tie_breaking(asked.outputs)
+        for q, own in enumerate(ids):
+            if len(own) > 1:
+                ordered = rerank.by_outputs(own[None], real[q : q + 1], index)
+                distances[q], ids[q] = _hamming(ordered[0][0]), ordered[1][0]
+    return SearchHits(distances, ids, f"all within {count(radius, 'bit')}")
+
+
+def _all_tied(distances: "Sequence[AnyArray] | AnyArray") -> bool:
+    """True if the hits of most queries are all equally far, as those of equal codes are."""
+    tied = sum(len(row) > 1 and bool(row[0] == row[-1]) for row in distances)
+    return 2 * tied > len(distances)
+
+
+def _advice(asked: EncodedQueries, finer: _Rerank, radius: int | None) -> str:
+    """Say what finds more of the nearest, by what the model promises; "" if nothing is known."""
+    expected = [] if asked.model is None else asked.model.learnt.expected
+    if not expected or finer.by_vectors or radius is not None:
+        return ""
+    last = expected[-1]
+    vectors = "--rerank VECTORS finds more, by the distance of the vectors themselves"
+    if finer.scanned_by != HAMMING or finer.by is not None:
+        return f"{vectors}."
+    learnt = asked.model is not None and asked.model.table_function is not None
+    tables = "--by tables still more; " if learnt else ""
+    return (
+        f"--by outputs finds {last.outputs:.3f} of the 10 nearest where this search finds "
+        f"{last.hamming:.3f} (of points held out); {tables}{vectors}."
     )
 
 

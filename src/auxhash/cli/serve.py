@@ -13,6 +13,7 @@ from auxhash.cli.output import (
     own_feature_option,
     show,
 )
+from auxhash.compute.extras import install
 
 if TYPE_CHECKING:
     from auxhash.experiments.demonstration.show import Show
@@ -21,12 +22,16 @@ if TYPE_CHECKING:
 
 TOKEN_NAME = "AUXHASH_TOKEN"
 SHORTEST = 16  # characters of a token
-REQUIRED_MODULES = ("fastapi", "uvicorn", "prometheus_client", "PIL")
+REQUIRED_MODULES = ("fastapi", "fastapi_offline", "uvicorn", "prometheus_client", "PIL")
 
 
 @click.command()
+@click.argument("folder", required=False)
 @click.option("--model", metavar="FILE", help="The model that encodes vectors and images.")
 @click.option("--store", metavar="URL", help="The store of codes; made if it is not there.")
+@click.option(
+    "--bits", type=click.IntRange(1), help="Bits of the codes in a new STORE without --model."
+)
 @click.option(
     "--old-model",
     metavar="FILE",
@@ -54,8 +59,10 @@ REQUIRED_MODULES = ("fastapi", "uvicorn", "prometheus_client", "PIL")
 @jobs_option
 @json_option
 def serve(
+    folder: str | None,
     model: str | None,
     store: str | None,
+    bits: int | None,
     old_model: str | None,
     host: str,
     port: int,
@@ -69,23 +76,32 @@ def serve(
     as_json: bool,
     **limits: Any,
 ) -> None:
-    """Serve a MODEL and a STORE over HTTP: upsert, delete, query, and a page to try them.
+    """Serve a FOLDER of `auxhash build`, or a MODEL and a STORE, over HTTP, with a page.
 
-    Without --model and --store, handwritten digits are learnt once and served. With --store alone,
-    there are only codes. It listens to this machine; any other --host demands a token. The OpenAPI
-    document is at /openapi.json. Ctrl-C finishes what was accepted, and stops. Needs
+    Without any of them, handwritten digits are learnt once and served. With --store alone, there
+    are only codes. It listens to this machine; any other --host demands a token. /docs
+    shows and tries all requests. Ctrl-C finishes what was accepted, and stops. Needs
     auxhash[serve].
 
     \b
     Examples:
       auxhash serve
       auxhash serve --model model.safetensors --store sqlite:///items.db --port 0
+      auxhash serve --store sqlite:///new.db --bits 64
     """
     _check_installed()
     from auxhash.serve import app, server
 
+    if folder is not None:
+        if model is not None or store is not None:
+            raise click.UsageError("FOLDER has a model and a store: leave out --model and --store")
+        from auxhash.cli.build import served_files
+
+        model, store = served_files(folder)
     if model is not None and store is None:
         raise click.UsageError("--model needs the --store of its codes")
+    if bits is not None and (store is None or model is not None):
+        raise click.UsageError("--bits is for a --store without --model, which says how many")
     if old_model is not None and model is None:
         raise click.UsageError("--old-model is the one before --model: give both")
     most = _limits(limits)
@@ -104,8 +120,13 @@ def serve(
 
             return digits.service(most, jobs)
         from auxhash.serve import start
+        from auxhash.stores import NoStoreError
 
-        return start.service(store, model, most, jobs, own, old_model, any_model)
+        try:
+            return start.service(store, model, most, jobs, own, old_model, any_model, bits)
+        except NoStoreError as error:
+            reason = str(error).partition(";")[0]
+            raise ValueError(f"{reason}: --model or --bits would make one") from error
 
     application, work = app.make(opened, most, token, page)
     with server.listen(host, port) as at:
@@ -155,7 +176,7 @@ def _token(path: str | None) -> str | None:
 def _check_installed() -> None:
     missing = [name for name in REQUIRED_MODULES if not _is_installed(name)]
     if missing:
-        raise ImportError(f"serve needs {missing[0]}: pip install 'auxhash[serve]'")
+        raise ImportError(f"serve needs {missing[0]}: {install('serve')}")
 
 
 def _is_installed(name: str) -> bool:

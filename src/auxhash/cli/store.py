@@ -11,6 +11,7 @@ from auxhash.cli.output import (
     bits_option,
     force_option,
     header_option,
+    id_option,
     jobs_option,
     json_option,
     label_option,
@@ -34,12 +35,13 @@ from auxhash.compute.words import count
 
 if TYPE_CHECKING:
     from auxhash.codes import Packed
+    from auxhash.compute.arrays import AnyArray
     from auxhash.search.index import HammingIndex
-    from auxhash.search.index.state import Ids
     from auxhash.stores import Store
+    from auxhash.stores.ids import AnyIds
 
 ids_option = click.option(
-    "--ids", metavar="FILE", help="The ids of the codes, whole numbers, one per code."
+    "--ids", metavar="FILE", help="The ids of the codes, whole numbers or text, one per code."
 )
 
 
@@ -65,6 +67,15 @@ def store() -> None:
 @click.argument("codes")
 @bits_option
 @ids_option
+@id_option
+@click.option(
+    "--vectors", metavar="FILE", help="The points, as for `encode`: kept, for re-ranking."
+)
+@click.option(
+    "--payload",
+    metavar="COLUMNS",
+    help="Columns of the table of --ids or --vectors, such as title,url: kept, for filters.",
+)
 @any_model_option
 @header_option
 @json_option
@@ -73,42 +84,64 @@ def push(
     codes: str,
     bits: int | None,
     ids: str | None,
+    id_column: str,
+    vectors: str | None,
+    payload: str | None,
     any_model: bool,
     header: bool | None,
     as_json: bool,
 ) -> None:
     """Put CODES into the store at URL, which is made if it is not there.
 
-    With --ids, codes that an id had before are replaced. Without, the store must be empty, and
-    the ids are the row numbers. Codes go there in batches; a push that was interrupted is repeated
-    with --ids. Codes of another model than the store's are refused.
+    The ids are those of --ids, or of the column --id of the table of --vectors, or the codes' own:
+    a folder that `auxhash encode` has made of many files has them. What an id had before is
+    replaced. Without ids, the store must be empty, and they are the row numbers. SQLite and
+    PostgreSQL keep vectors and payloads. Codes go there in batches; a push with ids that was
+    interrupted is repeated. Codes of another model than the store's are refused.
 
     \b
     Examples:
       auxhash store push sqlite:///codes.db codes.npy
       auxhash store push "sqlite:///codes.db?table=tens" codes.npy --ids ids.npy
+      auxhash store push sqlite:///d.db codes.npy --ids documents.csv --id doc --payload year
     """
     from auxhash.cli import inputs
     from auxhash.stores import NoStoreError
     from auxhash.stores import open as open_store
 
-    n_bits = bits
-    if bits is None:  # as many as the store has, where there is one
-        try:
-            with open_store(url) as there:
-                n_bits = there.n_bits
-        except NoStoreError:
-            pass
-    packed, n_bits, fingerprint = inputs.codes(codes, n_bits)
-    names = _ids(ids, header, len(packed))
+    if payload is not None and ids is None and vectors is None:
+        raise click.UsageError("--payload are columns of a table: give it as --ids or --vectors")
+    n_bits, id_type = bits, None
+    try:  # bits and ids are as the store has them, where there is one
+        with open_store(url) as there:
+            n_bits, id_type = bits or there.n_bits, there.id_type
+    except NoStoreError:
+        pass
+    packed, n_bits, fingerprint, own = inputs.codes_and_ids(codes, n_bits)
+    columns = [] if payload is None else payload.split(",")
+    beside: dict[str, Any] = {}
+    read = None
+    if vectors is not None:
+        beside["vectors"], read = inputs.vectors_and_ids(vectors, header, id_column, columns)
+        _check_rows(vectors, len(beside["vectors"]), len(packed))
+        own = read if own is None else own
+    if columns:
+        table = str(vectors if ids is None else ids)
+        beside["payloads"] = inputs.payloads(table, columns, header)
+        _check_rows(table, len(beside["payloads"]), len(packed))
+    names = _ids(ids, own, header, id_column, len(packed), as_text=id_type == "text")
+    if read is not None and names is not None and list(map(str, read)) != list(map(str, names)):
+        raise ValueError(f"{vectors} has other ids than {ids or codes}, or in another order")
     with open_store(url, n_bits) as opened:
-        if ids is None and len(opened):
+        if names is None and len(opened):
             raise ValueError(
                 f"{opened.url} holds {count(len(opened), 'code')} already: give the --ids of the "
                 "new ones"
             )
         for rows in _parts(len(packed)):
-            opened.upsert(names[rows], packed[rows], fingerprint=fingerprint, force=any_model)
+            called = range(len(packed))[rows] if names is None else names[rows]
+            more = {kind: values[rows] for kind, values in beside.items()}
+            opened.upsert(called, packed[rows], **more, fingerprint=fingerprint, force=any_model)
         result = {"store": opened.url, "pushed": len(packed), "codes": len(opened), "bits": n_bits}
         result["fingerprint"] = opened.fingerprint
     message = f"{count(len(packed), 'code')} of {count(n_bits, 'bit')} pushed"
@@ -127,6 +160,7 @@ def push(
 @any_model_option
 @own_feature_option
 @label_option
+@id_option
 @header_option
 @jobs_option
 @json_option
@@ -142,6 +176,7 @@ def search(
     any_model: bool,
     own: str | None,
     label: str,
+    id_column: str,
     header: bool | None,
     jobs: int | None,
     as_json: bool,
@@ -174,9 +209,11 @@ def search(
             def check(fingerprint: str) -> None:
                 opened.check_model(model, fingerprint, any_model)
 
-            asked = encoded(model, queries, own, label, header, jobs, opened, None, check, by)
+            asked = encoded(
+                model, queries, own, label, header, jobs, opened, None, check, by, id_column
+            )
         if radius is None:
-            hits = _nearest(opened, asked, DEFAULT_K if k is None else k, by)
+            hits = _nearest(opened, asked, DEFAULT_K if k is None else k)
         else:
             description = f"all within {count(radius, 'bit')}"
             hits = SearchHits(*opened.search_radius(asked.codes, radius), description)
@@ -189,7 +226,7 @@ def search(
     answer(hits, asked, result, message, path, as_json=as_json)
 
 
-def _nearest(opened: "Store", asked: EncodedQueries, k: int, by: str) -> SearchHits:
+def _nearest(opened: "Store", asked: EncodedQueries, k: int) -> SearchHits:
     """Find the k nearest by code or, if the queries have them, by tables."""
     from auxhash.stores.store import n_candidates
 
@@ -200,7 +237,7 @@ def _nearest(opened: "Store", asked: EncodedQueries, k: int, by: str) -> SearchH
         lambda tables, packed: opened.search_tables(tables, k, codes=packed)
     )
     among = "" if opened.scans_tables else f", among {n_candidates(k):,} nearest by code,"
-    return SearchHits(near, ids, f"{ids.shape[1]} nearest by {by}{among}")
+    return SearchHits(near, ids, f"{ids.shape[1]} nearest by {asked.by}{among}")
 
 
 @store.command("encode-again")
@@ -209,7 +246,12 @@ def _nearest(opened: "Store", asked: EncodedQueries, k: int, by: str) -> SearchH
 @click.option(
     "--vectors", metavar="FILE", help="The points, as for `encode`, if the store keeps no vectors."
 )
-@click.option("--ids", metavar="FILE", help="The ids of VECTORS; by default, the row numbers.")
+@click.option(
+    "--ids",
+    metavar="FILE",
+    help="The ids of VECTORS; by default, their column --id, or else the row numbers.",
+)
+@id_option
 @own_feature_option
 @label_option
 @header_option
@@ -220,6 +262,7 @@ def reencode(
     model: str,
     vectors: str | None,
     ids: str | None,
+    id_column: str,
     own: str | None,
     label: str,
     header: bool | None,
@@ -236,6 +279,8 @@ def reencode(
     Examples:
       auxhash store encode-again sqlite:///codes.db --model model.safetensors --vectors features.npy
     """
+    import numpy as np
+
     from auxhash.cli import inputs
     from auxhash.compute.bars import new_bar
     from auxhash.learn.encoder import load
@@ -248,8 +293,11 @@ def reencode(
     with open_store(url, n_jobs=jobs) as opened:
         X = names = None
         if vectors is not None:
-            X = inputs.points_for(hasher, vectors, own, label, header).all()
-            names = _ids(ids, header, len(X), "vectors")
+            points = inputs.points_for(hasher, vectors, own, label, header, id_column)
+            X, as_text = points.all(), opened.id_type == "text"
+            read = None if points.read_ids is None else points.read_ids()
+            names = _ids(ids, read, header, id_column, len(X), "vectors", as_text)
+            names = np.arange(len(X)) if names is None else names
         with new_bar(disable=not progress_wanted(as_json)) as bar:
             task = bar.add_task("codes", total=len(opened), stage="encoding again")
             n = encode_again(
@@ -265,6 +313,7 @@ def reencode(
 @click.argument("url")
 @click.argument("codes", required=False)
 @ids_option
+@id_option
 @click.option(
     "--queries",
     type=click.IntRange(1),
@@ -280,6 +329,7 @@ def verify(
     url: str,
     codes: str | None,
     ids: str | None,
+    id_column: str,
     queries: int,
     seed: int,
     header: bool | None,
@@ -298,6 +348,8 @@ def verify(
       auxhash store verify "sqlite:///codes.db?table=tens" codes.npy --ids ids.npy
       auxhash store verify sqlite:///codes.db
     """
+    import numpy as np
+
     from auxhash.cli import inputs
     from auxhash.search.index import HammingIndex
     from auxhash.stores import open as open_store
@@ -305,37 +357,53 @@ def verify(
     if ids is not None and codes is None:
         raise click.UsageError("--ids are those of CODES: give both")
     with open_store(url, n_jobs=jobs) as opened:
-        index = HammingIndex(opened.n_bits, jobs)
-        for names, packed in opened.batches():  # by id, so that our ties are the store's
-            index.add(packed, names)
+        index, stored = HammingIndex(opened.n_bits, jobs), []
+        for some, packed in opened.batches():  # by id, so that our ties are the store's
+            index.add(packed)
+            stored.append(some)
+        names = np.concatenate(stored) if stored else np.arange(0)
         checked = "read"
         if codes is not None:
-            expected = inputs.codes(codes, opened.n_bits)[0]
-            _check_content(index, _ids(ids, header, len(expected)), expected, opened.url, codes)
+            expected, _, _, own = inputs.codes_and_ids(codes, opened.n_bits)
+            as_text = opened.id_type == "text"
+            called = _ids(ids, own, header, id_column, len(expected), as_text=as_text)
+            called = np.arange(len(expected)) if called is None else called
+            _check_content(index, names, called, expected, opened.url, codes)
             checked = f"as in {codes}"
-        n_asked = _check_searches(opened, index, queries, seed)
+        n_asked = _check_searches(opened, index, names, queries, seed)
         result = {"store": opened.url, "codes": len(index), "bits": opened.n_bits}
     result |= {"compared": codes is not None, "queries": n_asked}
     message = f"{count(len(index), 'code')} {checked}, {count(n_asked, 'query')} found the same"
     show(result, as_json, f"{result['store']}: {message}")
 
 
-def _ids(path: str | None, header: bool | None, n: int, what: str = "codes") -> "Ids":
-    """Ids from a file, or the row numbers."""
-    import numpy as np
-
+def _ids(
+    path: str | None,
+    own: "AnyArray | None",
+    header: bool | None,
+    column: str,
+    n: int,
+    what: str = "codes",
+    as_text: bool = False,
+) -> "AnyIds | None":
+    """Ids from a file, or else the codes' own; None if there are none."""
     from auxhash.cli import inputs
-    from auxhash.compute import checks
+    from auxhash.stores.ids import as_ids
 
-    if path is None:
-        return np.arange(n)
-    values = inputs.ids(path, header)
-    if values.dtype.kind == "U":
-        raise ValueError(f"{path} holds text, and the ids of a store are whole numbers")
-    numbers = checks.ids(path, values)
-    if len(numbers) != n:
-        raise ValueError(f"{path} holds {count(len(numbers), 'id')}, and there are {n:,} {what}")
-    return numbers
+    values = inputs.called_by(path, own, header, column, as_text)
+    if values is None:
+        return None
+    ids = as_ids(path or "ids", values)
+    if len(ids) != n:
+        raise ValueError(
+            f"{path or 'CODES'} holds {count(len(ids), 'id')}, and there are {n:,} {what}"
+        )
+    return ids
+
+
+def _check_rows(path: str, n: int, n_codes: int) -> None:
+    if n != n_codes:
+        raise ValueError(f"{path} holds {count(n, 'row')}, and there are {n_codes:,} codes")
 
 
 def _parts(n: int) -> Iterator[slice]:
@@ -345,30 +413,34 @@ def _parts(n: int) -> Iterator[slice]:
 
 
 def _check_content(
-    index: "HammingIndex", ids: "Ids", packed: "Packed", url: str, path: str
+    index: "HammingIndex", stored: "AnyIds", ids: "AnyIds", packed: "Packed", url: str, path: str
 ) -> None:
-    """Raise ValueError unless the index holds just these codes."""
+    """Raise ValueError unless the index, of codes with the ids `stored`, holds just these codes."""
     import numpy as np
 
-    from auxhash.search.index.state import first_twice
+    from auxhash.stores.ids import first_twice, is_among, is_text, rising
 
     twice = first_twice(ids)
     if twice is not None:
-        raise ValueError(f"ids must not name a code twice, {twice} does")
-    stored = index.ids
-    missing, more = np.setdiff1d(ids, stored), np.setdiff1d(stored, ids)
+        raise ValueError(f"ids must not name a code twice, {twice!r} does")
+    if len(ids) and len(stored) and is_text(ids) != is_text(stored):
+        raise ValueError(f"{path} has other ids than {url}: {ids[0]!r}, and {stored[0]!r} there")
+    expected = rising(ids)
+    missing, more = expected[~is_among(expected, stored)], stored[~is_among(stored, expected)]
     for which, problem in ((missing, f"missing from {url}"), (more, f"not in {path}")):
         if len(which):
             raise ValueError(f"{count(len(which), 'id')} {problem}, the first is {which[0]}")
-    other = (index.codes(ids) != packed).any(axis=1)
+    other = (index.codes(np.searchsorted(stored, ids)) != packed).any(axis=1)
     if other.any():
-        first = ids[other].min()
+        first = rising(ids[other])[0]
         raise ValueError(
             f"{count(int(other.sum()), 'code')} in {url} not as in {path}, the first has id {first}"
         )
 
 
-def _check_searches(opened: "Store", index: "HammingIndex", n: int, seed: int) -> int:
+def _check_searches(
+    opened: "Store", index: "HammingIndex", names: "AnyIds", n: int, seed: int
+) -> int:
     """Raise ValueError if the store finds other codes than our index; return the number asked."""
     import numpy as np
 
@@ -378,13 +450,13 @@ def _check_searches(opened: "Store", index: "HammingIndex", n: int, seed: int) -
     chosen = index.packed[rng.integers(0, len(index), n)]
     # Beside codes that are there, some that most likely are not: another first bit.
     chosen[n // 2 :, 0] ^= 1
-    near, ids = index.search(chosen, DEFAULT_K)
+    near, rows = index.search(chosen, DEFAULT_K)
     theirs = opened.search(chosen, DEFAULT_K)
-    if not (np.array_equal(near, theirs[0]) and np.array_equal(ids, theirs[1])):
+    if not (np.array_equal(near, theirs[0]) and np.array_equal(names[rows], theirs[1])):
         raise ValueError(f"{opened.url} finds other neighbours than our own index does")
     radius = int(near[:, -1].min())
     ours, there = index.radius_search(chosen, radius), opened.search_radius(chosen, radius)
-    for q in range(n):
-        if not all(np.array_equal(ours[i][q], there[i][q]) for i in (0, 1)):
+    for near, rows, theirs_near, theirs_ids in zip(*ours, *there, strict=True):
+        if not (np.array_equal(near, theirs_near) and np.array_equal(names[rows], theirs_ids)):
             raise ValueError(f"{opened.url} finds others within {radius} bits than our own index")
     return n

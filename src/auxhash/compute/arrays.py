@@ -1,10 +1,15 @@
 """Types of arrays. Where one is declared, a comment says what it holds."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike as ArrayLike
+else:  # NumPy's is a union that fills half a page of help() wherever it is named
+    ArrayLike = type("ArrayLike", (), {"__module__": "numpy.typing"})
 
 AnyArray = NDArray[Any]
 Array = NDArray[np.float64]

@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from auxhash.compute import context
 from auxhash.compute.context import Listener
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.progress import Progress, ProgressColumn
+    from rich.progress import Progress, ProgressColumn, Task
 
 LINE_SECONDS = 10.0  # from one plain line to the next; shorter work writes none
 
@@ -21,15 +22,22 @@ def new_bar(disable: bool = False, listener: Listener | None = None) -> "Progres
     """A bar that shows a task's `stage`, how far it is, its description, and the time left.
 
     Below it, the progress of the loop under way, as `listener` hears of it; a task's `stride` is
-    what such a loop adds to its progress, 1 unless it is set.
+    what such a loop adds to its progress, 1 unless it is set. Its `likely` total, where its total
+    is only a bound, is what the time left is judged by.
     """
     from rich.progress import (  # here: nothing else in training needs it
         BarColumn,
         MofNCompleteColumn,
+        ProgressColumn,
         TextColumn,
         TimeElapsedColumn,
-        TimeRemainingColumn,
     )
+    from rich.text import Text
+
+    class TimeLeft(ProgressColumn):
+        def render(self, task: "Task") -> Text:
+            left = _left(task.elapsed or 0.0, _share(task, listener))
+            return Text("-:--:--" if left is None else _clock(left), style="progress.remaining")
 
     columns = (
         TextColumn("[bold]{task.fields[stage]}"),
@@ -38,7 +46,7 @@ def new_bar(disable: bool = False, listener: Listener | None = None) -> "Progres
         TextColumn("{task.description}", markup=False),
         TimeElapsedColumn(),
         TextColumn("left"),
-        TimeRemainingColumn(),
+        TimeLeft(),
     )
     return bar_of(listener, *columns, disable=disable)
 
@@ -58,10 +66,22 @@ def bar_of(
     from rich.text import Text
 
     class Bar(Progress):
+        share = 0.0  # of what comes before the first step, that is done
+
         def get_renderables(self) -> "Iterable[RenderableType]":
             yield from super().get_renderables()
             if listener is not None and not self.finished:
-                yield Text(listener.describe(), style="dim")
+                line = listener.describe()
+                if self.tasks and (left := self.left_in_all(self.tasks[0].elapsed or 0.0)):
+                    line = f"{line}; about {_clock(left)} left in all"
+                yield Text(line, style="dim")
+
+        def left_in_all(self, taken: float) -> float | None:
+            """Seconds left, of a task whose steps are still to come as well."""
+            if expected is None or listener is None or self.tasks[0].total is not None:
+                return None
+            self.share = max(self.share, listener.share())  # after its loop there is none
+            return expected.left(taken, self.share)
 
     class Lines(Bar):
         def start(self) -> None:
@@ -84,23 +104,35 @@ def bar_of(
             task, taken = self.tasks[0], time.monotonic() - self.began
             of = "" if task.total is None else f"{task.completed:,.0f} of {task.total:,.0f}"
             parts = task.fields.get("stage", ""), of, task.description
-            heard = Listener() if listener is None else listener
-            within = heard.share() * task.fields.get("stride", 1)
-            share = (task.completed + within) / (task.total or math.inf)
-            line = ", ".join(filter(None, [" ".join(filter(None, parts)), heard.describe()]))
-            print(f"{line}; {_times(taken, share)}", file=sys.stderr, flush=True)
+            heard = "" if listener is None else listener.describe()
+            line = ", ".join(filter(None, [" ".join(filter(None, parts)), heard]))
+            left = self.left_in_all(taken) or _left(taken, _share(task, listener))
+            print(f"{line}; {_times(taken, left)}", file=sys.stderr, flush=True)
             return True
 
+    expected = context.current().expected
     console = get_console()
     if disable or console.is_terminal or console.is_jupyter:
         return Bar(*columns, transient=transient, disable=disable)
     return Lines(*columns, disable=True)
 
 
-def _times(taken: float, share: float) -> str:
-    """Describe the time taken, and that left in all if it goes on like this."""
-    taken_in_words = f"{timedelta(seconds=round(taken))} taken"
-    if not 0 < share < 1:
-        return taken_in_words
-    left = timedelta(seconds=round(taken * (1 - share) / share))
-    return f"{taken_in_words}, about {left} left in all"
+def _share(task: "Task", listener: Listener | None) -> float:
+    """Return the share of a task that is done, with that of the loop under way."""
+    within = 0.0 if listener is None else listener.share() * task.fields.get("stride", 1)
+    return float((task.completed + within) / (task.fields.get("likely") or task.total or math.inf))
+
+
+def _left(taken: float, share: float) -> float | None:
+    """Return the seconds left if it goes on like this; None if nobody knows."""
+    return taken * (1 - share) / share if 0 < share < 1 else None
+
+
+def _times(taken: float, left: float | None) -> str:
+    """Describe the time taken, and that left in all."""
+    taken_in_words = f"{_clock(taken)} taken"
+    return taken_in_words if left is None else f"{taken_in_words}, about {_clock(left)} left in all"
+
+
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))

@@ -12,9 +12,9 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from auxhash.compute.arrays import AnyArray, Array, Numbers
+from auxhash.compute.arrays import AnyArray, Array, ArrayLike, Numbers
 
 LARGEST_ID = 2**63 - 1
 LABEL_TYPES = (str, bytes, int, float, np.generic)  # in an array of Python objects
@@ -118,6 +118,58 @@ def ids(name: str, values: ArrayLike) -> Numbers:
     return array.astype(np.int64)
 
 
+def any_ids(name: str, values: ArrayLike) -> AnyArray:
+    """Return ids (n,): whole numbers as int64, or text, UUIDs too, as an array of objects."""
+    array = np.asarray(unmasked(name, values))
+    if array.dtype.kind not in "OSTU" or array.ndim != 1:
+        if array.dtype.kind not in "iu" and array.size:
+            raise ArgumentError(
+                f"{name} must be a list of whole numbers or of text, got {array.dtype} of shape "
+                f"{array.shape}"
+            )
+        return ids(name, array)
+    # NumPy makes text of numbers beside text, and drops characters 0 at the end of text.
+    listed = list(values) if isinstance(values, (list, tuple)) else array.tolist()
+    numbers = [value for value in listed if isinstance(value, (int, np.integer))]
+    if len(numbers) == len(listed):
+        return ids(name, listed)
+    if numbers:
+        raise ArgumentError(
+            f"{name} must be all whole numbers or all text, and are mixed: {numbers[0]!r} is a "
+            "number"
+        )
+    return objects(texts(name, listed, "whole numbers or of text"))
+
+
+def texts(name: str, values: Any, kind: str = "text") -> list[str]:
+    """Return a list of text, UUIDs too; raise unless UTF-8 can write each, and none is empty.
+
+    `kind` is what the list may be of, for messages.
+    """
+    if isinstance(values, str):
+        raise ArgumentError(f"{name} must be a list of {kind}, got the text {values!r}")
+    array = np.asarray(values, object)
+    if array.ndim != 1:
+        raise ArgumentError(
+            f"{name} must be a list of {kind}, none of it empty, got shape {array.shape}"
+        )
+    return [_written(name, value, kind) for value in array.tolist()]
+
+
+def _written(name: str, value: object, kind: str) -> str:
+    """Return a text, or a UUID as text, if any file or database can hold it."""
+    # Only where uuid was imported can there be such an object.
+    uuid = sys.modules.get("uuid")
+    value = str(value) if uuid is not None and isinstance(value, uuid.UUID) else value
+    if not isinstance(value, str) or not value:
+        raise ArgumentError(f"{name} must be a list of {kind}, none of it empty, got {value!r}")
+    if "\0" in value:
+        raise ArgumentError(f"{name} must not hold the character 0, got {value!r}")
+    if not value.isascii() and any("\ud800" <= sign <= "\udfff" for sign in value):
+        raise ArgumentError(f"{name} must be text that UTF-8 can write, got {value!r}")
+    return str(value)
+
+
 def labels(name: str, values: Any, n: int | None = None) -> AnyArray:
     """Return checked labels (n,), or a matrix (n, n_labels) of 0 and 1 if points can have several.
 
@@ -128,7 +180,7 @@ def labels(name: str, values: Any, n: int | None = None) -> AnyArray:
     values = values.toarray() if hasattr(values, "toarray") else unmasked(name, values)
     array = np.asarray(values)
     if isinstance(values, (list, tuple)) and array.ndim == 1:
-        array = _plain(name, _objects(values))
+        array = _plain(name, objects(values))
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim not in (1, 2):
@@ -204,7 +256,8 @@ def _plain(name: str, values: AnyArray) -> AnyArray:
     return plain
 
 
-def _objects(values: Sequence[Any]) -> AnyArray:
+def objects(values: Sequence[Any]) -> AnyArray:
+    """Return an array (n,) of Python's objects, whatever these are."""
     array = np.empty(len(values), object)
     array[:] = values
     return array

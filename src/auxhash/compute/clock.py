@@ -5,9 +5,11 @@ belong to no method: whatever is timed here does not count them. Numba's own `Ti
 a duration only at its end, and has no lock against other threads.
 """
 
+import signal
 import threading
 from collections.abc import Callable
 from time import perf_counter
+from types import FrameType
 
 
 class _Compiling:
@@ -19,8 +21,11 @@ class _Compiling:
         self.began = 0.0
         self.total = 0.0
         self.say: Callable[[], None] | None = None
+        self.depth = 0  # of compilations inside each other, in the main thread
+        self.pressed = False
 
     def start(self) -> None:
+        self._defer_interrupt()
         with self.lock:
             say, self.say = self.say, None
             if not self.running:
@@ -34,6 +39,27 @@ class _Compiling:
             self.running -= 1
             if not self.running:
                 self.total += perf_counter() - self.began
+        self._allow_interrupt()
+
+    def _defer_interrupt(self) -> None:
+        """Let Ctrl-C wait: LLVM's callbacks would swallow it, and leave a kernel half made."""
+        if threading.current_thread() is threading.main_thread():
+            self.depth += 1
+            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                signal.signal(signal.SIGINT, self._press)
+
+    def _allow_interrupt(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self.depth -= 1
+        if not self.depth and signal.getsignal(signal.SIGINT) == self._press:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            pressed, self.pressed = self.pressed, False
+            if pressed:
+                raise KeyboardInterrupt
+
+    def _press(self, number: int, frame: FrameType | None) -> None:
+        self.pressed = True
 
     def until_now(self) -> float:
         with self.lock:

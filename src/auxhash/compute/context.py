@@ -116,12 +116,31 @@ class Listener:
 
 
 @dataclass(frozen=True)
+class ExpectedTime:
+    """Seconds that a training is expected to take: until its first step, and from then on."""
+
+    before: float
+    steps: float
+
+    def left(self, taken: float, share: float) -> float:
+        """Return the seconds left after `taken`, once a share of what comes before is done.
+
+        Steps are expected to be as much slower than foreseen as what comes before them is.
+        """
+        if not share > MIN_SHARE:
+            return max(self.before + self.steps - taken, 0.0)
+        before = taken / share
+        return before - taken + self.steps * (before / self.before if self.before else 1.0)
+
+
+@dataclass(frozen=True)
 class Context:
     """Settings of a computation: its threads, its peers, and the listener to its progress."""
 
     n_jobs: int | None = None  # threads; see `threads.count`
     peers: Peers | None = None  # None: a single process with all points
     listener: Listener | None = None  # to be told of long loops
+    expected: ExpectedTime | None = None  # of the training under way
 
 
 DEFAULT = Context()
@@ -135,10 +154,13 @@ def current() -> Context:
 
 @contextmanager
 def using(
-    n_jobs: int | None = None, peers: Peers | None = None, listener: Listener | None = None
+    n_jobs: int | None = None,
+    peers: Peers | None = None,
+    listener: Listener | None = None,
+    expected: ExpectedTime | None = None,
 ) -> Iterator[None]:
     """Work in a changed context; arguments that are None leave it as it is."""
-    values = {"n_jobs": n_jobs, "peers": peers, "listener": listener}
+    values = {"n_jobs": n_jobs, "peers": peers, "listener": listener, "expected": expected}
     changes = {name: value for name, value in values.items() if value is not None}
     token = _context.set(replace(current(), **changes))  # type: ignore[arg-type]
     try:

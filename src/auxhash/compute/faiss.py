@@ -2,10 +2,12 @@
 
 from types import ModuleType
 
+from auxhash.compute.extras import install
+
 
 def import_faiss() -> ModuleType:
     try:
         import faiss
     except ImportError as error:
-        raise ImportError("this needs faiss: pip install 'auxhash[faiss]'") from error
+        raise ImportError(f"this needs faiss: {install('faiss')}") from error
     return faiss

@@ -252,21 +252,21 @@ def _merge(
         exact[part] = np.square(base[near[part]] - q[row[part]]).sum(axis=1)
     exact[beyond[row, near] == np.inf] = np.inf  # the query itself
     starts = np.searchsorted(row, np.arange(len(q) + 1))
-    _keep_nearest(starts, near + start, exact, index, best)
+    order = np.lexsort((exact, row))  # stable; in the kernel it would take seconds to compile
+    _keep_nearest(starts, near[order] + start, exact[order], index, best)
     return True
 
 
 @kernel
 def _keep_nearest(starts: Any, numbers: Any, exact: Any, index: Any, best: Any) -> None:
-    """Merge the new points of each query, from its start, into its k nearest so far, in place."""
+    """Merge the new points of each query, in rising order from its start, into its k nearest."""
     k = index.shape[1]
     merged, distances = np.empty(k, np.int64), np.empty(k)
     for row in range(len(index)):
         first, count = starts[row], starts[row + 1] - starts[row]
-        order = np.argsort(exact[first : first + count], kind="mergesort")  # stable
         old = new = 0
         for t in range(k):
-            at = first + (order[new] if new < count else 0)
+            at = first + new
             if new == count or best[row, old] <= exact[at]:
                 merged[t], distances[t] = index[row, old], best[row, old]
                 old += 1

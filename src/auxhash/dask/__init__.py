@@ -15,12 +15,14 @@ watching    the progress bar, and Ctrl-C
 from importlib import import_module
 from typing import Any
 
+from auxhash.compute.extras import install
+
 try:
     import dask.array  # noqa: F401
     import distributed  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        f"auxhash.dask needs dask and distributed ({error}): pip install 'auxhash[cluster]'"
+        f"auxhash.dask needs dask and distributed ({error}): {install('cluster')}"
     ) from None
 
 from auxhash.compute.cluster import ClusterError

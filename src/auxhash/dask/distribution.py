@@ -4,12 +4,12 @@ import os
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from auxhash.codes import n_bytes
 from auxhash.compute import checks
 from auxhash.compute import device as devices
+from auxhash.compute.arrays import ArrayLike
 from auxhash.compute.checks import ArgumentError
 from auxhash.dask import blocks, lazy
 from auxhash.dask.blocks import Blocks
@@ -18,7 +18,6 @@ from auxhash.learn.hasher import Hasher
 Local = TypeVar("Local", bound=Hasher)
 
 OWN_PARAMETERS = ("client", "timeout")  # that estimators of one machine do not have
-NOT_PASSED_ON = ("self", "__class__", *OWN_PARAMETERS)  # of the names in a constructor
 
 
 class Distributed(Hasher, Generic[Local]):

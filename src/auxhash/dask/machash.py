@@ -1,22 +1,20 @@
 """DaskMACHash: `MACHash` on points that are in many partitions, on many machines."""
 
 import os
-from dataclasses import replace
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from auxhash.codes import n_bytes
 from auxhash.compute import checks
-from auxhash.compute import device as devices
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.cluster import Cluster
-from auxhash.compute.random import RandomState, generator
+from auxhash.compute.random import generator
 from auxhash.dask import blocks, lazy
 from auxhash.dask.blocks import Blocks, Loaded
-from auxhash.dask.distribution import NOT_PASSED_ON, OWN_PARAMETERS, Distributed
+from auxhash.dask.distribution import OWN_PARAMETERS, Distributed
 from auxhash.dask.learning import (
     HOLD_OUT_GENERATOR,
     Learning,
@@ -33,11 +31,12 @@ from auxhash.learn.training import interrupt
 from auxhash.learn.training.checkpoint import Checkpoint
 from auxhash.learn.training.run import N_GENERATORS
 from auxhash.learn.training.validation import Validation
-from auxhash.mac import hashfunctions, loop, zstep
+from auxhash.mac import hashfunctions
 from auxhash.mac.hashfunctions import NetworkHash, SVMHash
 from auxhash.model.identity import in_words
 
 
+@dataclass(eq=False, repr=False)
 class DaskMACHash(Distributed[MACHash], MACHash):
     """`MACHash` on a Dask cluster. The points stay on the workers, and the model travels.
 
@@ -69,42 +68,11 @@ class DaskMACHash(Distributed[MACHash], MACHash):
         "history_",
         *("n_iter_", "codes_", "labels_", "n_learnt_", "data_fingerprint_", "interrupted_"),
     )
-    traffic_: list[Traffic]
-    n_lost_: int
+    client: Any = None
+    timeout: float = 3600.0
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        loss: Any = "ksh",
-        z_step: Any = "descent",
-        hash_function: Any = "linear",
-        n_similar: int | None = 100,
-        n_dissimilar: int | None = 500,
-        mu: float | Literal["auto"] = "auto",
-        alpha: float = 1.4,
-        max_iter: int = 50,
-        max_sweeps: int = 2,
-        penalty: Literal["quadratic", "augmented"] = "quadratic",
-        validation: float | tuple[ArrayLike, ArrayLike] | Validation | None = None,
-        C: float = 100.0,
-        refine: Refine | Literal["auto"] | None = "auto",
-        init: None = None,
-        start: zstep.Start = "random",
-        tol: float | Literal["auto"] | None = "auto",
-        h_step: loop.HStep = "monotone",
-        iterate: loop.Returned = "lowest",
-        warm_start: bool = False,
-        device: devices.DeviceName = "cpu",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        client: Any = None,
-        timeout: float = 3600.0,
-    ) -> None:
-        parameters = {name: value for name, value in locals().items() if name not in NOT_PASSED_ON}
-        super().__init__(**parameters)
-        self.client = client
-        self.timeout = timeout
+    traffic_: list[Traffic] = field(init=False)
+    n_lost_: int = field(init=False)
 
     def fit(  # type: ignore[override]
         self, X: Any, y: Any = None, checkpoint: str | os.PathLike[str] | None = None

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
@@ -12,13 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from auxhash.codes import Packed, n_bytes, pack
 from auxhash.compute import checks, context, threads
-from auxhash.compute import device as devices
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.cluster import Cluster
-from auxhash.compute.neighbors import Metric
-from auxhash.compute.random import RandomState, generator
+from auxhash.compute.random import generator
 from auxhash.dask import blocks, lazy
-from auxhash.dask.distribution import NOT_PASSED_ON, Distributed
+from auxhash.dask.distribution import Distributed
 from auxhash.dask.part import n_threads
 from auxhash.learn.hasher import check_points, fingerprint
 from auxhash.learn.neighborhash import NeighborHash
@@ -29,6 +27,7 @@ from auxhash.mac.hashfunctions import HashFunction
 MIN_POINTS = 3
 
 
+@dataclass(eq=False, repr=False)
 class DaskNeighborHash(Distributed[NeighborHash], NeighborHash):
     """`NeighborHash` on a Dask cluster: a sample of all points is learnt from, on one worker.
 
@@ -55,28 +54,8 @@ class DaskNeighborHash(Distributed[NeighborHash], NeighborHash):
         *("interrupted_", "tables_"),
     )
 
-    def __init__(
-        self,
-        n_bits: int = 64,
-        metric: Metric = "cosine",
-        hash_function: Any = "network",
-        n_neighbors: int = 10,
-        n_steps: int | None = None,
-        query_function: str | None = None,
-        prefixes: Sequence[int] = (),
-        quality: str = "default",
-        max_points: int = 100_000,
-        device: devices.DeviceName = "cpu",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        client: Any = None,
-        timeout: float = 3600.0,
-    ) -> None:
-        parameters = {name: value for name, value in locals().items() if name not in NOT_PASSED_ON}
-        super().__init__(**parameters)
-        self.client = client
-        self.timeout = timeout
+    client: Any = None
+    timeout: float = 3600.0
 
     def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
         """Learn from X (n, D), a dask array cut along the rows or a dataframe; y must be None.

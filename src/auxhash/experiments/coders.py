@@ -24,6 +24,7 @@ FIRST_SEED = 1234  # faiss's own, for seed 0
 CENTROIDS = 256  # of a quantiser of one byte, each from one point at least
 OPQ_ITERATIONS = 50  # faiss's own number
 RABITQ_BYTES = 8  # of factors, per vector
+SINGLE = 4  # bytes of a number in single precision
 MAX_POSITIONS = 1000  # of a ranking that faiss makes
 
 
@@ -55,6 +56,10 @@ class Coder(Protocol):
     def encode(self, X: AnyArray) -> Packed: ...
 
     def rankings(self, queries: AnyArray, codes: Packed) -> list[Ranking]: ...
+
+    def model_bytes(self) -> float:
+        """Bytes of what encoding and searching need beside the codes; NaN if it is not known."""
+        ...
 
 
 def rankings_of(hasher: Hashed, queries: AnyArray, codes: Packed) -> list[Ranking]:
@@ -105,6 +110,9 @@ class HasherCoder:
     def rankings(self, queries: AnyArray, codes: Packed) -> list[Ranking]:
         return rankings_of(self.hasher, queries, codes)
 
+    def model_bytes(self) -> float:
+        return runs.model_bytes(self.hasher)
+
 
 class SignBits:
     """One bit per feature: its sign."""
@@ -124,6 +132,9 @@ class SignBits:
     def rankings(self, queries: AnyArray, codes: Packed) -> list[Ranking]:
         return rankings_of(self, queries, codes)
 
+    def model_bytes(self) -> float:
+        return 0
+
 
 class PQ:
     """Product quantisation by faiss, one byte per part; zeros fill up the last part."""
@@ -132,8 +143,7 @@ class PQ:
         self.n_bytes, self.seed = n_bytes, seed
 
     def fit(self, X: AnyArray) -> None:
-        if len(X) < CENTROIDS:
-            raise ValueError(f"it learns {CENTROIDS} centroids, from {len(X)} points")
+        _check_centroids(X)
         if X.shape[1] < self.n_bytes:
             raise ValueError(f"{X.shape[1]} features have no {self.n_bytes} parts")
         with _faiss_threads():
@@ -176,6 +186,9 @@ class PQ:
             self.quantizer.compute_distance_table(pointer(query), pointer(table))
         return tables
 
+    def model_bytes(self) -> float:
+        return SINGLE * int(self.quantizer.centroids.size())
+
 
 class OPQ(PQ):
     """Product quantisation after a learnt rotation (optimised product quantisation), by faiss."""
@@ -195,23 +208,24 @@ class OPQ(PQ):
         rotated: Single = self.rotation.apply(self._padded(X))
         return rotated
 
+    def model_bytes(self) -> float:
+        return super().model_bytes() + SINGLE * int(self.rotation.A.size())
 
-class RaBitQ:
-    """RaBitQ by faiss: signs of all features, rotated at random, or of fewer after PCA."""
+
+class Searched:
+    """A quantiser whose codes an index of faiss searches."""
+
+    index: Any
+    file_bytes: int
 
     def __init__(self, n_bytes: int, seed: int = 0) -> None:
-        self.n_bytes = n_bytes
+        self.n_bytes, self.seed = n_bytes, seed
 
-    def fit(self, X: AnyArray) -> None:
-        n_features, kept = X.shape[1], 8 * (self.n_bytes - RABITQ_BYTES)
-        if kept <= 0:
-            raise ValueError(f"its factors alone take {RABITQ_BYTES} bytes")
-        if kept > n_features + 7:
-            raise ValueError(f"{n_features} features take {RABITQ_BYTES} bytes and one bit each")
-        rotation = f"RR{n_features}" if kept >= n_features else f"PCAR{kept}"
+    def _learn(self, index: Any, X: AnyArray) -> None:
         with _faiss_threads():
-            self.index = import_faiss().index_factory(n_features, f"{rotation},RaBitQ")
-            self.index.train(np.ascontiguousarray(X, np.float32))
+            index.train(np.ascontiguousarray(X, np.float32))
+        self.index = index
+        self.file_bytes = len(import_faiss().serialize_index(index))  # while it has no codes
 
     def encode(self, X: AnyArray) -> Packed:
         with _faiss_threads():
@@ -220,9 +234,9 @@ class RaBitQ:
 
     def rankings(self, queries: AnyArray, codes: Packed) -> list[Ranking]:
         single = np.ascontiguousarray(queries, np.float32)
-        signs = import_faiss().downcast_index(self.index.index)  # behind the rotation
-        signs.reset()
-        signs.add_sa_codes(codes)
+        holding = import_faiss().downcast_index(getattr(self.index, "index", self.index))
+        holding.reset()
+        holding.add_sa_codes(codes)
 
         def search(n: int, k: int) -> Numbers:
             with _faiss_threads():
@@ -233,6 +247,53 @@ class RaBitQ:
             return ranks.by_positions(search(len(single), MAX_POSITIONS), near)
 
         return [Ranking("own", ranked, search)]
+
+    def model_bytes(self) -> float:
+        return self.file_bytes
+
+
+class RaBitQ(Searched):
+    """RaBitQ by faiss: signs of all features, rotated at random, or of fewer after PCA."""
+
+    def fit(self, X: AnyArray) -> None:
+        n_features, kept = X.shape[1], 8 * (self.n_bytes - RABITQ_BYTES)
+        if kept <= 0:
+            raise ValueError(f"its factors alone take {RABITQ_BYTES} bytes")
+        if kept > n_features + 7:
+            raise ValueError(f"{n_features} features take {RABITQ_BYTES} bytes and one bit each")
+        rotation = f"RR{n_features}" if kept >= n_features else f"PCAR{kept}"
+        self._learn(import_faiss().index_factory(n_features, f"{rotation},RaBitQ"), X)
+
+
+class RQ(Searched):
+    """Residual quantisation by faiss, with a beam of 5, its own number.
+
+    Codes are decoded in the search: no norms are kept beside them, as faster search would need.
+    """
+
+    def fit(self, X: AnyArray) -> None:
+        _check_centroids(X)
+        index = import_faiss().IndexResidualQuantizer(X.shape[1], self.n_bytes, 8)
+        index.rq.cp.seed = FIRST_SEED + self.seed
+        self._learn(index, X)
+
+
+class LSQ(Searched):
+    """Local search quantisation (LSQ++) by faiss, with its own 25 rounds and 16 tries per code.
+
+    Codes are decoded in the search, as those of `RQ` are.
+    """
+
+    def fit(self, X: AnyArray) -> None:
+        _check_centroids(X)
+        index = import_faiss().IndexLocalSearchQuantizer(X.shape[1], self.n_bytes, 8)
+        index.lsq.random_seed = FIRST_SEED + self.seed
+        self._learn(index, X)
+
+
+def _check_centroids(X: AnyArray) -> None:
+    if len(X) < CENTROIDS:
+        raise ValueError(f"it learns {CENTROIDS} centroids, from {len(X)} points")
 
 
 @contextmanager

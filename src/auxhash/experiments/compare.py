@@ -2,31 +2,60 @@
 
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from auxhash.codes import MOST_BITS
 from auxhash.compute import device as devices
+from auxhash.compute.arrays import ArrayLike
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.neighbors import Metric
 from auxhash.compute.words import count
 from auxhash.experiments import datasets, runs
 from auxhash.experiments.cells import Cells, Memory
 from auxhash.experiments.compareneighbors import N_BYTES, compare_neighbors
-from auxhash.experiments.comparison import NONE, ComparedRows, in_turn, several
+from auxhash.experiments.comparison import (
+    BEST,
+    EXACT,
+    NONE,
+    ComparedRows,
+    duration,
+    in_turn,
+    several,
+    share,
+    size,
+)
 from auxhash.experiments.datasets.dataset import Dataset
-from auxhash.experiments.entries import METHODS, Entry, Methods, Shared, entries, in_short, shown
+from auxhash.experiments.entries import (
+    WITH_LABELS,
+    Entry,
+    Methods,
+    Shared,
+    entries,
+    in_short,
+    shown,
+)
+from auxhash.experiments.figures.styles import looks
 from auxhash.experiments.runs import PairNumbers
+from auxhash.experiments.svg import Plot, Series, short
 from auxhash.mac import losses
 from auxhash.mac.affinity import Affinity
 from auxhash.model.encoding import Arrays
 from auxhash.search.metrics.gpu import MAX_GPU_BITS
 
+COLUMNS = (
+    "L(h): loss over the training pairs. p@k: share of a query's k nearest that are right. mAP: "
+    "the same over all ranks. b_eff: effective bits. train s: seconds to learn. codes/s: points "
+    "encoded per second. model: its size. Means over the seeds. "
+    f"{BEST}: the highest mAP of its length. "
+    f"{EXACT}: exact distances between the points themselves, in single precision."
+)
+SHORT_NAMES = {"model bytes": "model"}
 OWN = "own"  # the column of a method's own parameters
 FAILED = "failed"  # the column that says why, if any method failed
 
@@ -36,23 +65,105 @@ class Comparison(ComparedRows):
     """One row per method, number of bits and seed; if the method failed, its row says why.
 
     `own` lists the parameters that a method was given as a hasher and that are neither its class's
-    defaults nor what all share. L(h) is the shared loss over the shared pairs in every row.
+    defaults nor what all share. L(h) is the shared loss over the shared pairs in every row. The
+    last row is that of exact distances between the vectors themselves.
     """
+
+    spare = ("model", "codes/s", "b_eff", "train s", "L(h)")
+
+    @property
+    def title(self) -> str:
+        return f"Methods compared on {self.protocol['data set']}"
+
+    @property
+    def legend(self) -> str:
+        every = (
+            f"{key[0]}, {count(key[1], 'bit')}: {_why(rows)}" for key, rows in self._runs().items()
+        )
+        failed = [line for line in every if not line.endswith(": ")]
+        return "\n".join([COLUMNS, *(f"Failed: {line}" for line in failed)])
+
+    def _runs(self) -> dict[tuple[str, int], list[dict[str, Any]]]:
+        """Rows of all seeds of each method and number of bits."""
+        runs: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        for row in self.rows:
+            runs.setdefault((row["method"], row["bits"]), []).append(row)
+        return runs
 
     def texts(self) -> tuple[list[str], list[list[str]]]:
         """Columns and rows of text: the mean over the seeds of each method and number of bits."""
         hidden = ["method", "bits", OWN, "seed", FAILED]
         measures = [name for name in self.rows[0] if name not in hidden]
-        owned, failed = (
-            [name] if any(r[name] for r in self.rows) else [] for name in (OWN, FAILED)
+        means = {key: _mean([row["mAP"] for row in rows]) for key, rows in self._runs().items()}
+        # By bits; those that failed, whose mean is NaN, come last.
+        order = sorted(means, key=lambda key: (key[1], -np.nan_to_num(means[key], nan=-1.0)))
+        lengths = Counter(key[1] for key in order)
+        best = {key[1]: key for key in reversed(order) if lengths[key[1]] > 1}
+        rows = [
+            [
+                f"{key[1]:,}",
+                BEST if best.get(key[1]) == key else "",
+                key[0],
+                *(_shown(name, [row[name] for row in self._runs()[key]]) for name in measures),
+            ]
+            for key in order
+        ]
+        return ["bits", "", "method", *(SHORT_NAMES.get(name, name) for name in measures)], rows
+
+    def plots(self) -> list[Plot]:
+        """Precision over k for each number of bits; over bits, if there are several."""
+        return [*self.over_k(), *self.over_bits()]
+
+    def over_k(self) -> list[Plot]:
+        """Precision over k, one plot for each number of bits."""
+        good, ranks = self._good(), self._ranks()
+        reference = [row for row in good if row["method"] == EXACT]
+        plots = []
+        for b in self._lengths():
+            rows = [row for row in good if row["bits"] == b and row["method"] != EXACT] + reference
+            points = ((row["method"], k, row[f"p@{k}"]) for row in rows for k in ranks)
+            plots.append(Plot(count(b, "bit"), "k", "precision", self._series(points), x_log=True))
+        return plots
+
+    def over_bits(self, k: int | None = None) -> list[Plot]:
+        """Precision at k (by default, the last) over bits, in one plot; none for one length."""
+        lengths = self._lengths()
+        if len(lengths) < 2:
+            return []
+        k = self._ranks()[-1] if k is None else k
+        points = (
+            (row["method"], b, row[f"p@{k}"])
+            for row in self._good()
+            for b in (lengths if row["method"] == EXACT else [row["bits"]])
         )
-        rows = []
-        for key in dict.fromkeys((row["method"], row["bits"]) for row in self.rows):
-            same = [row for row in self.rows if (row["method"], row["bits"]) == key]
-            brought = [same[0][OWN]] if owned else []
-            cells = [_shown([row[name] for row in same]) for name in measures]
-            rows.append([key[0], str(key[1]), *brought, *cells, *([_why(same)] if failed else [])])
-        return ["method", "bits", *owned, *measures, *failed], rows
+        series = self._series(points)
+        return [Plot(f"k = {k}", "number of bits", "precision", series, x_log=True)]
+
+    def _good(self) -> list[dict[str, Any]]:
+        return [row for row in self.rows if not row[FAILED]]
+
+    def _lengths(self) -> list[int]:
+        return sorted({row["bits"] for row in self._good() if row["method"] != EXACT})
+
+    def _ranks(self) -> list[int]:
+        """Ranks within the base, at which precision was measured."""
+        exact = self.rows[-1]
+        return sorted(int(n[2:]) for n, v in exact.items() if n[:2] == "p@" and v == v)
+
+    def _series(self, points: Iterable[tuple[str, int, float]]) -> list[Series]:
+        """One series per method of (method, x, y): at each x the mean over seeds, and the range."""
+        look = looks([EXACT, *(row["method"] for row in self.rows)])
+        by_method: dict[str, dict[int, list[float]]] = {}
+        for method, x, y in points:
+            by_method.setdefault(method, {}).setdefault(x, []).append(y)
+        series = []
+        for method, values in by_method.items():
+            every = [values[x] for x in sorted(values)]
+            several = any(len(seeds) > 1 for seeds in every)
+            spread = ([min(s) for s in every], [max(s) for s in every]) if several else ((), ())
+            means = [sum(seeds) / len(seeds) for seeds in every]
+            series.append(Series(method, look[method], sorted(values), means, *spread))
+        return series
 
     def at(self, k: Iterable[int]) -> "Comparison":
         """The comparison with precision at these ranks alone."""
@@ -96,22 +207,23 @@ def compare(
     points with labels where `n_bytes` is given.
 
     A method given by name learns under the shared `loss`, `n_similar` and `n_dissimilar`, as far
-    as it has such parameters. A hasher keeps every parameter of its own, these three among them;
-    what differs from the defaults and from what is shared is listed in the column `own`. Of any
-    method, `n_bits`, `random_state` and `n_jobs` are set, and it is trained from scratch.
+    as it has such parameters. A hasher keeps every parameter of its own, its loss among them; what
+    differs from the defaults and from what is shared is listed in the column `own`. Of any method,
+    `n_bits`, `random_state` and `n_jobs` are set, and it is trained from scratch.
 
     All methods that learn from pairs get the same ones, drawn for each seed from the training
-    labels (or, where there are none, from nearest neighbours). Only a hasher with an `n_similar` or
-    `n_dissimilar` of its own gets pairs drawn by its own numbers, with the same seed.
+    labels (or, where there are none, from nearest neighbours). Only a hasher whose `n_similar` or
+    `n_dissimilar` is not its class's default gets pairs drawn by its own numbers, of the same seed.
 
     Ctrl-C raises KeyboardInterrupt: no method that was stopped has a row, or is kept.
 
     Args:
         dataset: a name that `datasets.load` knows, a Dataset, or points (n, D).
-        methods: names (see `auxhash.experiments.entries.METHODS`) or hashers, or a mapping from
+        methods: names (see `auxhash.experiments.entries.METHODS`; module:function of a hasher of
+            your own, or a function that returns one) or hashers, or a mapping from
             names of your own to either. Hashers of one class are told apart by their
             parameters, equal ones by a number. Without labels, "signs" (one bit per feature), and
-            faiss's "PQ", "OPQ" and "RaBitQ" are names, too.
+            faiss's "PQ", "OPQ" and "RaBitQ" are names, too. By default a few of each kind.
         bits, seeds: one or several; 32 bits by default. Without labels, one seed.
         k: ranks at which precision is measured, one or several. Beyond the number of base points
             there is none: the table has a dash there, the rows NaN, and the protocol says so.
@@ -154,7 +266,7 @@ def compare(
         _refuse(by_neighbors, "is for points without labels, or with n_bytes")
         pairs = loss, n_similar, n_dissimilar
         lengths = (32,) if bits is None else bits
-        chosen = METHODS if methods is None else methods
+        chosen = WITH_LABELS if methods is None else methods
         return compare_labels(
             dataset, chosen, lengths, seeds, k, *pairs, folder, n_jobs, verbose, device
         )
@@ -224,6 +336,7 @@ def compare_labels(
         _Job(entry, b, seed, *settings) for seed in every_seed for b in lengths for entry in chosen
     ]
     in_turn(jobs, run, verbose)
+    rows.append(_exact(data, ranks, every_seed[0], n_jobs))
     return Comparison(rows, _protocol(data, shared, chosen, lengths, every_seed, ranks))
 
 
@@ -306,6 +419,17 @@ class _Job:
         }
 
 
+def _exact(data: Dataset, k: Sequence[int], seed: int, n_jobs: int | None) -> dict[str, Any]:
+    """The row of reference: the base ranked by exact distances."""
+    nothing = float("nan")
+    precision, average = runs.exact(data, k, n_jobs)
+    row: dict[str, Any] = {"method": EXACT, "bits": 32 * data.base.X.shape[1], "seed": seed}
+    row |= {OWN: "", "L(h)": nothing}
+    row |= {f"p@{rank}": value for rank, value in zip(k, precision, strict=True)}
+    row |= {"mAP": average, "b_eff": nothing, "train s": nothing, "codes/s": nothing}
+    return row | {"model bytes": nothing, FAILED: ""}
+
+
 def _protocol(
     data: Dataset,
     shared: Shared,
@@ -335,6 +459,8 @@ def _protocol(
         "times": "of training and encoding; compiling is not counted",
         "seeds": list(seeds),
     }
+    if own := [f"{entry.name}: {in_short(entry.own)}" for entry in chosen if entry.own]:
+        protocol["own parameters"] = "; ".join(own)
     asked = {"n_bits": list(lengths), "random_state": list(seeds)}
     unused = [
         f"{name}={shown(value)} of {entry.name}"
@@ -364,10 +490,17 @@ def _why(rows: Sequence[dict[str, Any]]) -> str:
     return f"{which}{failed[0]['failed']}"
 
 
-def _shown(values: Sequence[float]) -> str:
-    if not np.isfinite(values).any():
+def _mean(values: Sequence[float]) -> float:
+    """Mean over the seeds that did not fail; NaN if all did."""
+    return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
+
+
+def _shown(measure: str, values: Sequence[float]) -> str:
+    mean = _mean(values)
+    if np.isnan(mean):
         return NONE
-    mean = float(np.nanmean(values))
-    return (
-        f"{mean:.3f}" if abs(mean) < 10 else f"{mean:,.1f}" if abs(mean) < 1000 else f"{mean:,.0f}"
-    )
+    if measure == "L(h)":
+        return f"{mean:,.0f}" if mean >= 1000 else f"{mean:.4g}"
+    write = {"b_eff": "{:.1f}".format, "train s": duration, "model bytes": size}
+    write["codes/s"] = lambda rate: short(float(f"{rate:.3g}"))
+    return write.get(measure, share)(mean)

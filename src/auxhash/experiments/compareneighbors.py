@@ -5,14 +5,12 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.table import Table
-from rich.text import Text
 
 from auxhash.compute import checks, clock, context, deadline
 from auxhash.compute.arrays import AnyArray, Numbers, Single
@@ -23,7 +21,16 @@ from auxhash.compute.words import count
 from auxhash.experiments import coders, runs
 from auxhash.experiments.cells import Cell, Cells, Configuration, Memory
 from auxhash.experiments.coders import Coder, HasherCoder, SignBits
-from auxhash.experiments.comparison import NONE, ComparedRows, in_turn, several
+from auxhash.experiments.comparison import (
+    BEST,
+    EXACT,
+    ComparedRows,
+    duration,
+    in_turn,
+    several,
+    share,
+    size,
+)
 from auxhash.experiments.datasets.dataset import Dataset, Points, draw
 from auxhash.experiments.entries import (
     BY_NAME,
@@ -36,6 +43,8 @@ from auxhash.experiments.entries import (
     entries,
     shown,
 )
+from auxhash.experiments.figures.styles import LONG, SHORT, looks
+from auxhash.experiments.svg import Plot, Series
 from auxhash.learn.hasher import Hasher
 from auxhash.model.identity import in_words
 from auxhash.search.expected import NEAREST
@@ -54,16 +63,21 @@ QUERY_SHARE = 10  # one point in so many is a query
 TIMED = 100  # queries whose search is timed
 SHOWN = 10  # queries whose first points are kept, to be shown
 MILLION = 1_000_000
+KEPT_FACTS = 2  # raise it when other facts of a run are kept
 
 SIGNS = "signs"
 QUANTIZERS: dict[str, Callable[[int, int], Coder]] = {  # of a number of bytes and a seed
     "PQ": coders.PQ,
     "RaBitQ": coders.RaBitQ,
     "OPQ": coders.OPQ,
+    "RQ": coders.RQ,  # these two by name: they take long
+    "LSQ": coders.LSQ,
 }
+CENTROID_METHODS = ("PQ", "OPQ", "RQ", "LSQ")
+FEW_POINTS = 39 * coders.CENTROIDS  # to learn centroids from; faiss warns of fewer
 # From cheap to expensive, so that a time limit leaves out as few as it can.
 DEFAULT_METHODS = (SIGNS, "ITQ", "PQ", "RaBitQ", LINEAR, "OPQ", NETWORK)
-EXACT = "vectors"  # the row of reference
+DASHES = {"Hamming": SHORT, "tables": LONG}
 MEASURES = (*(f"{NEAREST}@{k}" for k in FIRST), *(f"R@{k}" for k in FIRST_OF_ONE))
 LEGEND = (
     f"{NEAREST}@k: share of the {NEAREST} nearest that are among the first k. {NEAREST}@100 is also"
@@ -84,22 +98,43 @@ class NeighborComparison(ComparedRows):
     search: "Search"
     first: dict[tuple[str, str, int], Numbers]
 
+    legend = COLUMNS
+    spare = ("1M s", "R@100", "model", "codes", "10@1000", "R@10", "±", "ms", "learn s", "R@1")
+
+    @property
+    def title(self) -> str:
+        return f"What codes of a few bytes cost on {self.search.data.name}"
+
     def texts(self) -> tuple[list[str], list[list[str]]]:
         """Columns and rows of text."""
-        columns = ["bytes", "", "method", "by", *MEASURES, "± ", "all", "learn s", "1M s", "ms"]
+        columns = ["bytes", "", "method", "by", *MEASURES, "±"]
+        columns += ["codes", "model", "learn s", "1M s", "ms"]
         rows = [
             [
                 f"{row['bytes']:,}",
-                "★" if row["best"] else "",
+                BEST if row["best"] else "",
                 row["method"],
                 row["distance"],
                 *(share(row[name]) for name in (*MEASURES, "error")),
-                size(row["all bytes"]),
-                *(_time(row[name]) for name in ("learn s", "encode 1M s", "ms per query")),
+                size(row["code bytes"]),
+                size(row["model bytes"]),
+                *(duration(row[name]) for name in ("learn s", "encode 1M s", "ms per query")),
             ]
             for row in self.rows
         ]
         return columns, rows
+
+    def plots(self) -> list[Plot]:
+        """Shares of the nearest that are found over bytes, among the first 10 and 100."""
+        titles = {
+            MEASURES[0]: "of the 10 nearest, among the first 10",
+            MEASURES[1]: "among the first 100 (after re-ranking)",
+        }
+        return [
+            Plot(title, "bytes per point", "share", curves(self.rows, measure), x_log=True)
+            for measure, title in titles.items()
+            if not math.isnan(self.rows[0][measure])  # the base is large enough
+        ]
 
     def summary(self) -> str:
         """One sentence: the best of each size."""
@@ -111,35 +146,19 @@ class NeighborComparison(ComparedRows):
         ]
         return f"{'; '.join(best)}." if best else ""
 
-    def table(self) -> Table:
-        """The rows as a table for the terminal, with a line between sizes."""
-        columns, rows = self.texts()
-        table = Table(padding=(0, 0), pad_edge=False)
-        for name in columns:
-            text = name in ("", "method", "by")
-            table.add_column(name, justify="left" if text else "right", overflow="fold")
-        for texts, following in zip(rows, [*rows[1:], [""]], strict=True):
-            table.add_row(*map(Text, texts), end_section=texts[0] != following[0])
-        return table
 
-
-def share(value: float) -> str:
-    """A share as .307, or 1; a dash where there is none."""
-    if math.isnan(value):
-        return NONE
-    return f"{value:.3f}".removeprefix("0")
-
-
-def size(n_bytes: float) -> str:
-    """Bytes in the unit that is short to read."""
-    for unit, letters in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if n_bytes >= unit:
-            return f"{n_bytes / unit:.3g} {letters}"
-    return f"{n_bytes:.0f} B"
-
-
-def _time(value: float) -> str:
-    return f"{value:.2f}" if value < 1 else f"{value:.1f}" if value < 10 else f"{value:,.0f}"
+def curves(rows: Sequence[dict[str, Any]], measure: str) -> list[Series]:
+    """Curves of a measure over the bytes, one per method and distance."""
+    rows = [row for row in rows if row["method"] != EXACT]
+    look = looks(row["method"] for row in rows)
+    drawn = []
+    for method, distance in dict.fromkeys((row["method"], row["distance"]) for row in rows):
+        own = [row for row in rows if (row["method"], row["distance"]) == (method, distance)]
+        dashes = DASHES.get(distance, "")
+        label = f"{method}, {distance}" if dashes else method
+        x, y = [row["bytes"] for row in own], [row[measure] for row in own]
+        drawn.append(Series(label, replace(look[method], dashes=dashes), x, y, keyed=not dashes))
+    return drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,7 +316,8 @@ def _jobs(
     known = dict(hashers) if named else [method for _, method in hashers]
     shared = Shared(metric=search.metric)
     prepared_hashers = iter(entries(known, shared) if hashers or not listed else ())
-    mark = in_words([search.metric, *(getattr(search.data, part).X for part in runs.PARTS)])
+    points = [getattr(search.data, part).X for part in runs.PARTS]
+    mark = in_words([KEPT_FACTS, search.metric, *points])
     n_features = search.data.base.X.shape[1]
     jobs = []
     for name, method in listed:
@@ -330,7 +350,7 @@ def _listed(methods: Any) -> list[tuple[str, Any]]:
     named = methods if isinstance(methods, Mapping) else {}
     listed = [(name, named.get(name, name)) for name in methods]
     for _, method in listed:
-        if isinstance(method, str) and method not in every:
+        if isinstance(method, str) and ":" not in method and method not in every:
             raise checks.unknown("method", method, every, "a hasher")
     return listed
 
@@ -374,6 +394,7 @@ def _measured(coder: Coder, search: Search) -> Cell:
         "learn s": learnt - began,
         "encode 1M s": (encoded - learnt) * MILLION / len(data.base),
         "ms per query": {},
+        "model bytes": coder.model_bytes(),
     }
     arrays: dict[str, AnyArray] = {}
     for ranking in coder.rankings(data.query.X, codes):
@@ -397,7 +418,8 @@ def _rows(job: CoderJob, cell: Cell, search: Search) -> Iterator[dict[str, Any]]
             "distance": distance,
             "bytes": job.n_bytes,
             **figures(ranks, len(search.data.base)),
-            "all bytes": job.n_bytes * search.n_points,
+            "code bytes": job.n_bytes * search.n_points,
+            "model bytes": facts["model bytes"],
             "learn s": facts["learn s"],
             "encode 1M s": facts["encode 1M s"],
             "ms per query": ms,
@@ -413,7 +435,8 @@ def _exact(search: Search) -> dict[str, Any]:
         "distance": search.metric,
         "bytes": 4 * width,
         **figures(NeighborRanks(place, np.ones_like(place)), n_base),
-        "all bytes": 4 * width * search.n_points,
+        "code bytes": 4 * width * search.n_points,
+        "model bytes": 0,
         "learn s": 0.0,
         "encode 1M s": 0.0,
         "ms per query": search.exact_ms,
@@ -447,10 +470,19 @@ def _protocol(
         protocol["not all"] = (
             f"recall depends on how many points are searched: among {search.n_points:,} it differs"
         )
+    measured = {row["method"] for row in rows}
+    learnt = [name for name in CENTROID_METHODS if name in measured]
+    if learnt and len(data.train) < FEW_POINTS:
+        protocol["few points"] = (
+            f"{' and '.join(learnt)}: the 256 centroids per byte are learnt from the "
+            f"{len(data.train):,} points that are searched, and fit them too well: of points that "
+            "come later less is found"
+        )
     if len(data.train) < len(data.base):
         protocol["learnt from a part"] = "codes that are learnt from more points are better"
     protocol |= {
-        "bytes": f"per point; all: of {search.n_points:,} points",
+        "bytes": f"per point; codes: of {search.n_points:,} points; model: what encodes and "
+        "searches them, such as weights or centroids, once",
         "times": "seconds to learn, and to encode a million points; ms: milliseconds to search "
         f"{len(data.base):,} codes for one query, of {TIMED} at once; compiling is not counted",
         "seed": seed,

@@ -1,6 +1,6 @@
 """A comparison as a page: its table, precision over k and over bits, and what is retrieved."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +16,8 @@ from auxhash.experiments.compare import Comparison, compare_labels
 from auxhash.experiments.datasets.dataset import Dataset
 from auxhash.experiments.entries import Methods, Shared, entries
 from auxhash.experiments.figures.figure import FigureContent, Section, Table
-from auxhash.experiments.figures.styles import style
 from auxhash.experiments.gallery import Gallery, pictures
 from auxhash.experiments.page import page
-from auxhash.experiments.svg import Plot, Series
 from auxhash.files.writing import writing
 
 CURVE_RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
@@ -96,29 +94,11 @@ class Compared:
 
     def _curves(self, every: Comparison) -> list[Section]:
         """Precision over k for each number of bits; over bits, if there are several."""
-        ranks = self._ranks()
-        good = [row for row in every.rows if not row["failed"]]
-        if not good:
-            return []
-        over_k = [
-            Plot(
-                count(b, "bit"),
-                "k",
-                "precision",
-                _series(
-                    (r["method"], k, r[f"p@{k}"]) for r in good if r["bits"] == b for k in ranks
-                ),
-                x_log=True,
-            )
-            for b in dict.fromkeys(row["bits"] for row in good)
-        ]
-        sections = [Section("Precision among the k nearest", [over_k])]
-        k = max((k for k in self.k if k <= len(self.data.base)), default=ranks[-1])
-        if len(over_k) > 1:
-            precision = _series((row["method"], row["bits"], row[f"p@{k}"]) for row in good)
-            over_bits = Plot(f"k = {k}", "number of bits", "precision", precision)
-            sections.append(Section("Precision over bits", [[over_bits]]))
-        return sections
+        over_k = every.over_k()
+        k = max((k for k in self.k if k <= len(self.data.base)), default=None)
+        over_bits = every.over_bits(k)
+        sections = [Section("Precision among the k nearest", [over_k])] if over_k else []
+        return sections + ([Section("Precision over bits", [over_bits])] if over_bits else [])
 
     def _galleries(self, cells: Cells, device: Any) -> list[Gallery]:
         """Pictures that each method retrieves with the most bits, if the data set has pictures."""
@@ -146,22 +126,8 @@ def _kept(folder: str | Path | None) -> Iterator[str | Path]:
 
 def _table(comparison: Comparison, note: str) -> Section:
     columns, rows = comparison.texts()
+    note = " ".join([comparison.legend, note])
     return Section("The methods", table=Table(columns, rows), note=note)
-
-
-def _series(points: Iterable[tuple[str, int, float]]) -> list[Series]:
-    """One series per method of (method, x, y): at each x the mean over the seeds, and the range."""
-    by_method: dict[str, dict[int, list[float]]] = {}
-    for method, x, y in points:
-        by_method.setdefault(method, {}).setdefault(x, []).append(y)
-    series = []
-    for method, values in by_method.items():
-        every = [values[x] for x in sorted(values)]
-        several = any(len(seeds) > 1 for seeds in every)
-        spread = ([min(s) for s in every], [max(s) for s in every]) if several else ((), ())
-        means = [sum(seeds) / len(seeds) for seeds in every]
-        series.append(Series(method, style(method), sorted(values), means, *spread))
-    return series
 
 
 def _in_words(value: object) -> str:

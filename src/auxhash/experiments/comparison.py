@@ -1,19 +1,32 @@
 """Comparisons of all kinds: rows of figures, the protocol, tables, and the loop over jobs."""
 
+import math
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import Any, TypeVar
 
-from rich.console import Console
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from auxhash.compute.checks import ArgumentError, integer
+from auxhash.experiments.figures.figure import Section
+from auxhash.experiments.figures.figure import Table as PageTable
+from auxhash.experiments.page import fragment
+from auxhash.experiments.pyplot import figure_of
+from auxhash.experiments.svg import Plot
 
 NONE = "-"  # in a table, where there is no number
-WIDE = ("method", "own", "failed")  # columns whose text may take several lines
+EXACT = "vectors"  # the row of reference: exact distances
+BEST = "★"
+LEFT = ("", "method", "by")  # columns of text
+MAX_METHOD = 32  # characters of a method in one line
+WIDTH = 160  # of text that goes to no terminal
 
 AnyJob = TypeVar("AnyJob")
 
@@ -26,24 +39,50 @@ class ComparedRows:
     protocol: dict[str, Any]
 
     def __str__(self) -> str:
-        console = Console(width=160, record=True, file=StringIO())
+        width = shutil.get_terminal_size((WIDTH, 24)).columns
+        console = Console(width=width, record=True, file=StringIO())
         console.print(self.table())
         protocol = "\n".join(f"{name}: {value}" for name, value in self.protocol.items())
-        return f"{protocol}\n{console.export_text()}"
+        return f"{protocol}\n{console.export_text()}{self.legend}"
 
-    def texts(self) -> tuple[list[str], list[list[str]]]:
-        """Columns and rows of text."""
+    def _repr_html_(self) -> str:
+        """The table, curves and protocol, as notebooks show them."""
+        columns, rows = self.texts()
+        sections = [Section(self.title, table=PageTable(columns, rows), note=self.legend)]
+        if plots := self.plots():
+            sections.append(Section("Curves", [plots]))
+        return fragment(sections, [(name, str(value)) for name, value in self.protocol.items()])
+
+    @property
+    def title(self) -> str:
+        """Heading of a page or a figure: the data, and that methods are compared."""
         raise NotImplementedError
 
-    def table(self) -> Table:
+    @property
+    def legend(self) -> str:
+        """Explanation of the columns."""
+        raise NotImplementedError
+
+    def texts(self) -> tuple[list[str], list[list[str]]]:
+        """Columns and rows of text: by size, which is the first column, the best first."""
+        raise NotImplementedError
+
+    def plots(self) -> list[Plot]:
+        """The rows as curves."""
+        raise NotImplementedError
+
+    @property
+    def spare(self) -> Sequence[str]:
+        """Columns that a narrow table does without, the first of them first."""
+        raise NotImplementedError
+
+    def plot(self) -> Any:
+        """Return a matplotlib figure of the curves."""
+        return figure_of(self.plots(), self.title)
+
+    def table(self) -> RenderableType:
         """The rows as a table for the terminal."""
-        columns, rows = self.texts()
-        table = Table()
-        for name in columns:
-            table.add_column(name, overflow="fold" if name in WIDE else "ellipsis")
-        for texts in rows:
-            table.add_row(*map(Text, texts))  # as Text: a bracket in it is no markup
-        return table
+        return FittingTable(*self.texts(), self.spare)
 
     def to_frame(self) -> Any:
         """The rows as a pandas frame, the protocol in its `attrs`."""
@@ -52,6 +91,62 @@ class ComparedRows:
         frame = pandas.DataFrame(self.rows)
         frame.attrs = dict(self.protocol)
         return frame
+
+
+@dataclass(frozen=True)
+class FittingTable:
+    """A table for the terminal, without its spare columns as far as there is no room for them."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    spare: Sequence[str]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        unlimited = options.update(width=10_000)
+        left_out: list[str] = []
+        table = self._drawn(left_out)
+        for name in self.spare:
+            if Measurement.get(console, unlimited, table).maximum <= options.max_width:
+                break
+            left_out.append(name)
+            table = self._drawn(left_out)
+        yield table
+        if left_out:
+            yield Text(f"No room here for {', '.join(left_out)}: a wider terminal has them.")
+
+    def _drawn(self, left_out: Sequence[str]) -> Table:
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 0), pad_edge=False, show_edge=False)
+        at = [i for i, name in enumerate(self.columns) if name not in left_out]
+        for name in (self.columns[i] for i in at):
+            long = MAX_METHOD if name == "method" else None
+            side: Any = "left" if name in LEFT else "right"
+            table.add_column(name, justify=side, overflow="fold", max_width=long)
+        for row, following in zip(self.rows, [*self.rows[1:], [""]], strict=True):
+            texts = (Text(row[i]) for i in at)  # as Text: a bracket in it is no markup
+            table.add_row(*texts, end_section=row[0] != following[0])
+        return table
+
+
+def share(value: float) -> str:
+    """A share as .307, or 1; a dash where there is none."""
+    if math.isnan(value):
+        return NONE
+    return f"{value:.3f}".removeprefix("0")
+
+
+def size(n_bytes: float) -> str:
+    """Bytes in the unit that is short to read; a dash where they are not known."""
+    if math.isnan(n_bytes):
+        return NONE
+    for unit, letters in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if n_bytes >= unit:
+            return f"{n_bytes / unit:.3g} {letters}"
+    return f"{n_bytes:.0f} B"
+
+
+def duration(value: float) -> str:
+    """Seconds or milliseconds, in two digits or more."""
+    return f"{value:.2f}" if value < 1 else f"{value:.1f}" if value < 10 else f"{value:,.0f}"
 
 
 def in_turn(

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from auxhash.compute.checks import ArgumentError, unknown
 from auxhash.compute.device import DeviceName
+from auxhash.compute.imported import imported
 from auxhash.compute.neighbors import Metric
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Configuration
@@ -38,11 +39,18 @@ OURS: dict[str, Callable[[], Hasher]] = {
 }
 METHODS = (*OURS, *baselines.__all__)
 LINEAR, NETWORK = "NeighborHash, linear", "NeighborHash, network"
-BY_NAME = {  # not among all: they learn from no labels, and take minutes
-    "NeighborHash": "network",
-    LINEAR: "linear",
-    NETWORK: "network",
+BY_NAME: dict[str, Callable[[], Hasher]] = {  # not among all: they take minutes
+    "MACrefined, kernels": lambda: MACHash(hash_function="rbf"),
+    "MACrefined, network": lambda: MACHash(hash_function="network"),
+    "NeighborHash": lambda: NeighborHash(),
+    LINEAR: lambda: NeighborHash(hash_function="linear"),
+    NETWORK: lambda: NeighborHash(hash_function="network"),
 }
+# Two-step hashing and MAC started from it, what is best, and three to be measured against.
+WITH_LABELS = (
+    *("cut", "MACcut", "MACrefined", "MACrefined, kernels", "MACrefined, network"),
+    *("ITQ", "CCAITQ", "OneHot"),
+)
 SET = ("n_bits", "random_state", *PARAMETERS_WITHOUT_EFFECT)
 UNUSED = SET[:2]  # of a hasher's own, which the comparison says it does not use
 MAX_SHOWN = 40  # characters shown of a parameter's value
@@ -91,9 +99,15 @@ class Entry:
 
 
 def known(name: str) -> Hasher:
-    """The method of that name."""
+    """The method of that name; module:function is one of the user's."""
+    if ":" in name:
+        own = imported(name, "a method of your own")
+        own = own if isinstance(own, Hasher) else own() if callable(own) else own
+        if not isinstance(own, Hasher):
+            raise ArgumentError(f"{name} must be a hasher or return one, got {shown(own)}")
+        return own
     if name in BY_NAME:
-        return NeighborHash(hash_function=BY_NAME[name])
+        return BY_NAME[name]()
     if name not in METHODS:
         raise unknown("method", name, (*METHODS, *BY_NAME), "a hasher")
     hasher: Hasher = OURS[name]() if name in OURS else getattr(baselines, name)()
@@ -118,6 +132,8 @@ def entries(methods: Methods, shared: Shared) -> list[Entry]:
 
 
 def _entry(method: object, shared: Shared, name: str = "") -> Entry:
+    if isinstance(method, str) and ":" in method:
+        name, method = name or method, known(method)
     if isinstance(method, str):
         hasher = known(method)
         hasher = runs.prepared(hasher, hasher.n_bits, **vars(shared))
@@ -136,17 +152,20 @@ def _entry(method: object, shared: Shared, name: str = "") -> Entry:
             f"{named} is fitted and has warm_start=True, but methods are trained from scratch: "
             "set warm_start=False"
         )
-    try:
-        hasher = runs.prepared(method, parameters["n_bits"])
+    pairs = {"n_similar": shared.n_similar, "n_dissimilar": shared.n_dissimilar}
+    usual = inspect.signature(type(method)).parameters
+    chosen = [n for n in pairs if n in parameters and parameters[n] != usual[n].default]
+    try:  # pairs that are not the hasher's own are those of all
+        others = {n: value for n, value in pairs.items() if n not in chosen}
+        hasher = runs.prepared(method, parameters["n_bits"], **others)
     except Exception as error:
         raise ArgumentError(f"{named} cannot be copied to be trained: {error}") from error
-    pairs = shared.pairs
     if runs.learns_from_pairs(hasher):
-        pairs = parameters.get("n_similar", pairs[0]), parameters.get("n_dissimilar", pairs[1])
+        pairs |= {n: parameters[n] for n in chosen}
     changed = _changed(hasher, shared)
     own = {name: value for name, value in changed.items() if name not in SET}
     unused = {name: changed[name] for name in changed if name in UNUSED}
-    return Entry(named, hasher, own, pairs, unused)
+    return Entry(named, hasher, own, (pairs["n_similar"], pairs["n_dissimilar"]), unused)
 
 
 def _changed(hasher: Hasher, shared: Shared) -> dict[str, Any]:

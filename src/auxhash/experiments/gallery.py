@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute.arrays import Numbers
+from auxhash.compute.arrays import AnyArray, Numbers
 from auxhash.compute.words import count
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.datasets.dataset import Dataset
@@ -16,6 +16,7 @@ from auxhash.model.encoding import Arrays
 from auxhash.search.index import HammingIndex
 
 QUERIES = 4
+CONSIDERED = 1_000  # queries that they are chosen from
 FIRST = 10  # retrieved points shown
 
 
@@ -52,42 +53,50 @@ def pictures(title: str, data: Dataset, codes: Mapping[str, Arrays], bits: int) 
     """A few queries, and what each method's codes retrieve first."""
     if data.query.images is None or data.base.images is None:
         return Gallery(title, why_none=f"{data.name} holds descriptors, not images to be shown.")
-    chosen = _chosen(data)
-    retrieved = {method: _search(own, chosen, bits) for method, own in codes.items()}
+    retrieved = {method: _search(own, bits) for method, own in codes.items()}
+    right = [_right(data, rows) for rows in retrieved.values()]  # (queries, FIRST) each
+    chosen = differing(np.stack([marks.sum(axis=1) for marks in right], axis=1), data.query.y)
     shown = [
         (
-            _strip("query", data.query, np.array([q]), [True]),
+            strip("query", data.query.images, np.array([q]), [True]),
             [
-                _strip(name, data.base, rows[at], _right(data, q, rows[at]))
-                for name, rows in retrieved.items()
+                strip(name, data.base.images, rows[q], marks[q].tolist())
+                for (name, rows), marks in zip(retrieved.items(), right, strict=True)
             ],
         )
-        for at, q in enumerate(chosen)
+        for q in chosen
     ]
     return Gallery(title, shown)
 
 
-def _chosen(data: Dataset) -> Numbers:
-    """The first query of each of a few classes, evenly apart."""
-    _, first = np.unique(np.asarray(data.query.y), return_index=True)
-    picked: Numbers = first[np.linspace(0, len(first) - 1, QUERIES).astype(int)]
-    return picked
+def differing(right: Numbers, y: AnyArray | None = None) -> list[int]:
+    """QUERIES queries at most, of as many classes, where methods differ most.
+
+    `right` counts what each method finds (queries, methods). A few methods that fail tell less
+    than half of them, so the spread decides, not the range; among equals, the first.
+    """
+    labels = np.arange(len(right)) if y is None else np.asarray(y)[: len(right)]
+    order = np.argsort(-right.std(axis=1), kind="stable")
+    _, first = np.unique(labels[order], return_index=True)  # of each class
+    best: list[int] = order[np.sort(first)[:QUERIES]].tolist()
+    return best
 
 
-def _search(codes: Arrays, chosen: Numbers, bits: int) -> Numbers:
+def _search(codes: Arrays, bits: int) -> Numbers:
     index = HammingIndex(bits)
     index.add(codes["base"])
-    return index.search(codes["query"][chosen], FIRST)[1]
+    return index.search(codes["query"][:CONSIDERED], FIRST)[1]
 
 
-def _right(data: Dataset, query: int, rows: Numbers) -> list[bool]:
-    truth: Any = data.query.y
-    labels: Any = data.base.y
-    return [bool(labels[row] == truth[query]) for row in rows]
+def _right(data: Dataset, rows: Numbers) -> NDArray[np.bool_]:
+    truth, labels = np.asarray(data.query.y), np.asarray(data.base.y)
+    same: NDArray[np.bool_] = labels[rows] == truth[: len(rows), None]
+    return same
 
 
-def _strip(label: str, points: Any, rows: Numbers, right: Sequence[bool]) -> Strip:
-    images = np.asarray(points.images[rows])
+def strip(label: str, pictures: Any, rows: Numbers, right: Sequence[bool]) -> Strip:
+    """The pictures of these rows, side by side."""
+    images = np.asarray(pictures[rows])
     brightest = int(images.max(initial=1))
     if brightest <= 16:  # the digits of scikit-learn
         images = (images.astype(np.uint16) * 255 // 16).astype(np.uint8)

@@ -23,7 +23,7 @@ from auxhash.learn.hasher import Hasher
 from auxhash.mac import hashfunctions
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.loop import HStep, Returned
-from auxhash.mac.presets import Order
+from auxhash.mac.presets import ORDER, Order
 from auxhash.model.encoding import Arrays
 from auxhash.search import metrics
 
@@ -136,7 +136,7 @@ class Group:
     mu: float
     seeds: int
     seeds_quad: int
-    order: Order = "random"
+    order: Order = ORDER
     h_step: HStep = "plain"
     iterate: Returned = "last"
     hash_functions: tuple[str, ...] = ("linear",)

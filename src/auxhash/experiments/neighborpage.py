@@ -1,23 +1,19 @@
 """A comparison without labels as a page: recall over bytes, the table, and what queries find."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from auxhash.compute.words import count
-from auxhash.experiments.compareneighbors import (
-    COLUMNS,
-    EXACT,
-    MEASURES,
-    SHOWN,
-    NeighborComparison,
-)
+from auxhash.experiments.compareneighbors import COLUMNS, SHOWN, NeighborComparison
 from auxhash.experiments.figures.figure import FigureContent, HitList, QueryExample, Section, Table
-from auxhash.experiments.figures.styles import SHORT, style
+from auxhash.experiments.gallery import Gallery, differing, strip
 from auxhash.experiments.page import page
-from auxhash.experiments.svg import Plot, Series
 from auxhash.files.writing import writing
 
+ResultKey = tuple[str, str, int]  # method, distance and bytes
 MAX_TEXT = 200  # characters of a point that are shown
 SHOWN_BYTES = 16  # at most, of the codes whose hits are shown; larger where there are no smaller
 
@@ -28,49 +24,69 @@ def write_page(
     command: str,
     names: Sequence[str] | None = None,
     query_names: Sequence[str] | None = None,
+    images: Any = None,
+    query_images: Any = None,
 ) -> None:
-    """Write the page; points and queries are called by their names, or else by their rows."""
+    """Write the page; points and queries are shown as pictures, else by their names, or rows."""
     columns, rows = comparison.texts()
+    by_tables = any(row["distance"] == "tables" for row in comparison.rows)
+    note = NOTE + NOTE_TABLES * by_tables
     content = FigureContent(
         (),
         [
-            Section("Recall over bytes", [_plots(comparison)], note=NOTE),
+            Section("Recall over bytes", [comparison.plots()], note=note),
             Section("All figures", table=Table(columns, rows), note=COLUMNS),
         ],
         [(key, str(value)) for key, value in comparison.protocol.items()],
         comparison.rows,
-        examples=_examples(comparison, names, query_names),
+        [] if images is None else [_gallery(comparison, images, query_images)],
+        examples=_examples(comparison, names, query_names) if images is None else (),
     )
-    title = f"What codes of a few bytes cost on {comparison.search.data.name}"
     with writing(output) as temporary:
-        text = page("auxhash compare", title, comparison.summary(), content, command)
+        text = page("auxhash compare", comparison.title, comparison.summary(), content, command)
         temporary.write_text(text, "utf-8")
 
 
 NOTE = "Solid: by outputs, or by the method's own distances. Dashed: by Hamming distance."
+NOTE_TABLES = " Long dashes: by learnt tables."
 
 
-def _plots(comparison: NeighborComparison) -> list[Plot]:
-    titles = {
-        MEASURES[0]: "of the 10 nearest, among the first 10",
-        MEASURES[1]: "among the first 100 (after re-ranking)",
+def _best(comparison: NeighborComparison) -> list[ResultKey]:
+    """Each method at one size, by its best distance."""
+    best: dict[str, ResultKey] = {}
+    for row in comparison.rows:  # by size, the best first within each
+        key = row["method"], row["distance"], row["bytes"]
+        known = best.get(row["method"])
+        larger = known is not None and known[2] < row["bytes"] <= SHOWN_BYTES
+        if key in comparison.first and (known is None or larger):
+            best[row["method"]] = key
+    return list(best.values())
+
+
+def _called(key: ResultKey) -> str:
+    method, distance, n = key
+    by = "" if distance == "own" else f" by {distance}"
+    return f"{method}{by}, {count(n, 'byte')}"
+
+
+def _gallery(comparison: NeighborComparison, images: Any, query_images: Any) -> Gallery:
+    """Pictures of what each method finds for queries on which the methods differ most."""
+    search, best = comparison.search, _best(comparison)
+    near = search.neighbors[:SHOWN]
+    hits = {_called(key): comparison.first[key] for key in best}
+    right = {
+        name: (rows[:, :, None] == near[:, None, :]).any(axis=2) for name, rows in hits.items()
     }
-    return [
-        Plot(title, "bytes per point", "share", _series(comparison, measure), x_log=True)
-        for measure, title in titles.items()
-        if comparison.rows[0][measure] == comparison.rows[0][measure]  # the base is large enough
-    ]
-
-
-def _series(comparison: NeighborComparison, measure: str) -> list[Series]:
-    rows = [row for row in comparison.rows if row["method"] != EXACT]
-    series = []
-    for method, distance in dict.fromkeys((row["method"], row["distance"]) for row in rows):
-        own = [row for row in rows if (row["method"], row["distance"]) == (method, distance)]
-        look = replace(style(method), dashes=SHORT if distance == "Hamming" else "")
-        x, y = [row["bytes"] for row in own], [row[measure] for row in own]
-        series.append(Series(method, look, x, y, keyed=distance != "Hamming"))
-    return series
+    counts = np.stack([marks.sum(axis=1) for marks in right.values()], axis=1)
+    shown = []
+    for at in differing(counts):
+        strips = [strip("true", images, search.base_rows[near[at]], [True] * near.shape[1])]
+        strips += [
+            strip(name, images, search.base_rows[rows[at]], right[name][at].tolist())
+            for name, rows in hits.items()
+        ]
+        shown.append((strip("query", query_images, search.query_rows[[at]], [True]), strips))
+    return Gallery(search.data.name, shown)
 
 
 def _examples(
@@ -78,13 +94,6 @@ def _examples(
 ) -> Sequence[QueryExample]:
     """The first queries, and what each method finds by its best distance at one size."""
     search = comparison.search
-    best: dict[str, tuple[str, str, int]] = {}
-    for row in comparison.rows:  # by size, the best first within each
-        key = row["method"], row["distance"], row["bytes"]
-        known = best.get(row["method"])
-        larger = known is not None and known[2] < row["bytes"] <= SHOWN_BYTES
-        if key in comparison.first and (known is None or larger):
-            best[row["method"]] = key
 
     def called(position: int) -> str:
         row = int(search.base_rows[position])
@@ -94,13 +103,10 @@ def _examples(
     for at, row in enumerate(search.query_rows[:SHOWN]):
         near = search.neighbors[at].tolist()
         lists = [HitList("true neighbours", [(called(p), True) for p in near])]
-        for method, distance, n in best.values():
-            positions = comparison.first[method, distance, n][at].tolist()
-            hits = [(called(p), p in near) for p in positions]
+        for key in _best(comparison):
+            hits = [(called(p), p in near) for p in comparison.first[key][at].tolist()]
             right = sum(right for _, right in hits)
-            by = "" if distance == "own" else f" by {distance}"
-            label = f"{method}{by}, {count(n, 'byte')}: {right} of {len(hits)}"
-            lists.append(HitList(label, hits))
+            lists.append(HitList(f"{_called(key)}: {right} of {len(hits)}", hits))
         query = f"query: row {row}" if query_names is None else query_names[row][:MAX_TEXT]
         examples.append(QueryExample(query, lists))
     return examples

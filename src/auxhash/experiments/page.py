@@ -20,7 +20,9 @@ MARKS = {
     "not tested": ("untested", "?"),
     "not judged": ("untested", "\N{EN DASH}"),
 }
-NUMBER = re.compile(r"[-+]?[\d.,]+(%| [kMG]?B)?|-|")
+MAX_COLUMNS = 4  # of plots; five stand in two rows, three and two
+SMOOTH_FROM = 48  # pixels of height: smaller pictures are enlarged, their pixels sharp
+NUMBER = re.compile(r"[-+]?[\d.,]+(%|[kMG]| [kMG]?B)?|-|")
 
 
 def page(name: str, title: str, about: str, content: FigureContent, command: str) -> str:
@@ -29,26 +31,42 @@ def page(name: str, title: str, about: str, content: FigureContent, command: str
         f"<header><h1>{escape(title)}</h1>",
         f'<p class="about">{escape(about)} Made by <code>{escape(command)}</code></p></header>',
         *(f'<p class="notice">{escape(note)}</p>' for note in content.notes),
-        _verdicts(content.verdicts),
         *(_section(section) for section in content.sections),
+        _verdicts(content.verdicts),
         *(_gallery(shown) for shown in content.galleries),
         _examples(content.examples),
-        _protocol(content.protocol),
+        f"<section><h2>How it was run</h2>{_protocol(content.protocol)}</section>",
     ]
-    style = look() + files("auxhash.experiments").joinpath("page.css").read_text("utf-8")
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
-        f"<title>{escape(name)}</title><style>{_colours()}{style}</style></head>\n"
+        f"<title>{escape(name)}</title><style>{_colours()}{_style()}</style></head>\n"
         f"<body><main>{''.join(body)}</main></body></html>\n"
     )
 
 
-def _colours() -> str:
-    light, dark = (
-        "".join(f"--{name}:{pair[at]};" for name, pair in COLOURS.items()) for at in (0, 1)
+def fragment(sections: Sequence[Section], protocol: Sequence[tuple[str, str]]) -> str:
+    """Sections and protocol inside another page, such as a notebook, whose style stays its own."""
+    body = "".join(map(_section, sections))
+    return (
+        f"<style>.auxhash{{{_colours_of(0)}--paper:#fdfdfc;--edge:#d8dbdf;color-scheme:light;"
+        f"color:var(--ink);background:var(--paper);padding:0.5rem 1rem}}.auxhash{{{_style()}}}"
+        f'</style><div class="auxhash">{body}<details><summary>How it was run</summary>'
+        f"{_protocol(protocol)}</details></div>"
     )
+
+
+def _style() -> str:
+    return look() + files("auxhash.experiments").joinpath("page.css").read_text("utf-8")
+
+
+def _colours() -> str:
+    light, dark = map(_colours_of, (0, 1))
     return f":root{{{light}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+
+
+def _colours_of(theme: int) -> str:
+    return "".join(f"--{name}:{pair[theme]};" for name, pair in COLOURS.items())
 
 
 def _verdicts(verdicts: Sequence[Verdict]) -> str:
@@ -74,7 +92,8 @@ def _section(section: Section) -> str:
     note = f'<p class="note">{escape(section.note)}</p>' if section.note else ""
     # One plot per row would be a column beside an empty page: then all stand in one row.
     columns = max(map(len, section.rows), default=0)
-    columns = min(columns if columns > 1 else len(section.plots), 4)
+    columns = columns if columns > 1 else len(section.plots)
+    columns = math.ceil(columns / math.ceil(columns / MAX_COLUMNS)) if columns else 0
     width = WIDER.get(columns, WIDTH)
     plots = "".join(f"<figure>{draw(plot, width)}</figure>" for plot in section.plots)
     tables = "".join(_behind(plot) for plot in section.plots)
@@ -156,7 +175,10 @@ def _gallery(shown: Gallery) -> str:
             f'<div class="query"><div class="asked-for">{_strip(query, marked=False)}'
             f"<div>query</div></div><table>{rows}</table></div>"
         )
-    note = "The first ten retrieved, nearest first; the bar below a picture says right or wrong."
+    note = (
+        "Queries on which the methods differ most, and the first ten retrieved, nearest first; the "
+        "bar below a picture says right or wrong."
+    )
     return f'{head}<p class="note">{note}</p><div class="queries">{"".join(blocks)}</div></section>'
 
 
@@ -195,11 +217,12 @@ def _strip(strip: Strip, marked: bool = True) -> str:
         for right in strip.right
     )
     right = f"{sum(strip.right)} of {len(strip.right)} right" if marked else strip.label
-    image = f'<img alt="{escape(right)}" src="data:image/png;base64,{data}"/>'
+    sharp = ' class="sharp"' if strip.pixels.shape[0] < SMOOTH_FROM else ""
+    image = f'<img{sharp} alt="{escape(right)}" src="data:image/png;base64,{data}"/>'
     below = f'<div class="marks">{marks}</div>' if marked else ""
     return f'<div class="strip" style="--n:{len(strip.right)}">{image}{below}</div>'
 
 
 def _protocol(lines: Sequence[tuple[str, str]]) -> str:
     items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in lines)
-    return f"<section><h2>How it was run</h2><dl>{items}</dl></section>"
+    return f"<dl>{items}</dl>"

@@ -15,7 +15,7 @@ from auxhash.experiments.cells import Cells
 from auxhash.experiments.figures import FIGURES, get
 from auxhash.experiments.figures.figure import ALL, Figure, FigureContent, Part
 from auxhash.experiments.page import page
-from auxhash.experiments.scales import ORDERS, SCALES, Scale, resolved
+from auxhash.experiments.scales import ORDERS, SCALES, Scale, described, resolved
 from auxhash.files.writing import writing
 from auxhash.mac.loop import HStep, Returned
 from auxhash.mac.presets import Order
@@ -71,8 +71,8 @@ class Reproduction:
         """Write the page, and the numbers and verdicts as JSON where asked for."""
         content = self._content()
         one = self.figure
-        about = f"{one.about} Setting: {ORDERS[self.scale.order]}."
-        _write(output, page(one.name, one.title, about, content, self.command))
+        about = f"{one.about} {described(self.scale)} Setting: {ORDERS[self.scale.order]}."
+        _write(output, page(one.name, f"{one.number}: {one.title}", about, content, self.command))
         if numbers is not None:
             result = {
                 "figure": self.figure.name,
@@ -123,8 +123,11 @@ def _page_name(figure: Figure, scale: Scale) -> str:
 
 
 def listed() -> list[dict[str, str]]:
-    """Names and titles of the figures."""
-    return [{"figure": one.name, "what it shows": one.title} for one in FIGURES.values()]
+    """Names of the figures, their numbers in the paper, and their titles."""
+    return [
+        {"figure": one.name, "paper": one.number, "what it shows": one.title}
+        for one in FIGURES.values()
+    ]
 
 
 def main(
@@ -147,8 +150,8 @@ def main(
     every = list(FIGURES.values()) if figure == "all" else [get(figure)]
     if len(every) > 1 and (output or numbers or part):
         raise ValueError(
-            "--output, --numbers, --data, --bits, --method and --without are for one figure, "
-            "not for all"
+            "--output, --numbers, --data, --bits, --method, --without and --own are for one "
+            "figure, not for all"
         )
     if run_only and (report_only or output or numbers):
         raise ValueError(
@@ -171,6 +174,14 @@ def main(
                 {"verdict": verdict.word, "claim": verdict.words, "numbers": verdict.numbers}
                 for verdict in content.verdicts
             ]
-            report = {"figure": one.name, "page": str(page_path), "notes": list(content.notes)}
-            reports.append({**report, "verdicts": verdicts})
+            reports.append(
+                {
+                    "figure": one.name,
+                    "paper": one.number,
+                    "scale": described(size),
+                    "page": str(page_path),
+                    "notes": list(content.notes),
+                    "verdicts": verdicts,
+                }
+            )
     return reports

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from auxhash.codes import pack, sign, unpack
-from auxhash.compute import clock, context
+from auxhash.compute import clock, context, threads
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.device import DeviceName
 from auxhash.compute.version import __version__
@@ -35,12 +35,16 @@ from auxhash.model.fitted import stored
 from auxhash.model.identity import in_words
 from auxhash.search import metrics
 from auxhash.search.metrics import Evaluation
+from auxhash.search.metrics.truth import Truth
 
 Facts = dict[str, Any]
 PairNumbers = tuple[int | None, int | None]  # n_similar and n_dissimilar; None takes all
 
 PARTS = ("train", "base", "query")
 TWO_STEP = "two-step "  # before a part's name: the codes of the two-step solution MAC started from
+
+MAX_EXACT = 2 * 10**8  # distances between vectors that are ranked: ten seconds
+QUERIES_PER_TASK = 16
 
 # Parameters of MACHash that older runs, without them, had at these values.
 ADDED_SINCE = {"h_step": "monotone", "iterate": "lowest"}
@@ -123,13 +127,13 @@ def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays
     history = [asdict(step) for step in hasher.history_] if isinstance(hasher, AffinityHash) else []
     if len(history) > 1:
         codes |= {TWO_STEP + name: _two_step(hasher, X) for name, X in points.items()}
-    kept, needed = _file(hasher)
+    kept = _file(hasher)
     if kept is not None:
         codes["model"] = np.frombuffer(kept, np.uint8)
     facts = {
         "seconds": trained,
         "codes_per_second": sum(len(X) for X in points.values()) / seconds,
-        "bytes": float("nan") if needed is None else len(needed),
+        "bytes": model_bytes(hasher),
         "history": history,
         "machine": machine(),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -168,6 +172,39 @@ def measure(
     )
 
 
+def exact(data: Dataset, k: Sequence[int], n_jobs: int | None = None) -> tuple[list[float], float]:
+    """Precision at each k (NaN beyond the base) and mAP of the base ranked by exact distances.
+
+    Of a large data set, the first queries count: MAX_EXACT distances at most.
+    """
+    base, query = np.asarray(data.base.X, np.float32), np.asarray(data.query.X, np.float32)
+    query = query[: max(1, MAX_EXACT // len(base))]
+    # Of what is far from zero, digits would be lost; whole numbers stay whole, so that ties do.
+    center = np.rint(base.mean(axis=0))
+    base, query = base - center, query - center
+    near, n = data.query.neighbors, len(query)
+    if near is None:
+        truth = Truth(np.asarray(data.query.y)[:n], data.base.y, None, n, len(base))
+    else:
+        truth = Truth(None, None, near[:n], n, len(base))
+    norms = (base * base).sum(axis=1)
+    ranks = np.arange(1, len(base) + 1)
+    within = [rank for rank in k if rank <= len(base)]
+
+    def measured(rows: slice) -> AnyArray:
+        order = np.argsort(norms - 2 * query[rows] @ base.T, axis=1, kind="stable")
+        right = np.take_along_axis(truth.relevant(rows), order, axis=1)
+        precision = right.cumsum(axis=1) / ranks
+        average = (precision * right).sum(axis=1) / np.maximum(right.sum(axis=1), 1)
+        return np.column_stack([*(precision[:, rank - 1] for rank in within), average])
+
+    with context.using(n_jobs=n_jobs), threads.pool() as run:
+        every = np.concatenate(list(run(measured, threads.chunks(n, QUERIES_PER_TASK))))
+    *precisions, average = every.mean(axis=0).tolist()
+    at = dict(zip(within, precisions, strict=True))
+    return [at.get(rank, float("nan")) for rank in k], average
+
+
 def training_loss(codes: Arrays, n_bits: int, pairs: Affinity, loss: Any) -> float:
     """L(h) on the training pairs."""
     return losses.total(unpack(codes["train"], n_bits), pairs, loss)
@@ -188,10 +225,17 @@ def _two_step(hasher: AffinityHash, X: AnyArray) -> NDArray[np.uint8]:
         return np.concatenate([pack(sign(hashfunctions.outputs(h, x))) for x in chunks])
 
 
-def _file(hasher: Hasher) -> tuple[bytes, bytes] | tuple[None, None]:
-    """Bytes of a file of the hasher, and of its model alone; None if it cannot be saved."""
+def _file(hasher: Hasher) -> bytes | None:
+    """Bytes of a file of the hasher; None if it cannot be saved."""
     try:
-        both = stored(hasher), hasher.model_.stored()
+        return modelfile.to_bytes(stored(hasher))
     except (TypeError, ImportError):  # a hasher of the user's own; no skops
-        return None, None
-    return modelfile.to_bytes(both[0]), modelfile.to_bytes(both[1])
+        return None
+
+
+def model_bytes(hasher: Hasher) -> float:
+    """Size of a file of the hasher's model alone; NaN if it cannot be saved."""
+    try:
+        return len(modelfile.to_bytes(hasher.model_.stored()))
+    except (AttributeError, TypeError, ImportError):  # as above
+        return float("nan")

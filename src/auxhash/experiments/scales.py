@@ -4,10 +4,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from auxhash.compute.words import count
 from auxhash.experiments import datasets
 from auxhash.experiments.datasets.dataset import Dataset, Points, ground_truth
 from auxhash.mac.loop import HStep, Returned
-from auxhash.mac.presets import Order
+from auxhash.mac.presets import ORDER, Order
 
 SIFT, STAND_IN = "sift1m", "cifar10-sift"
 PAPERS = ("cifar10-gist", "infinite-mnist", SIFT)  # the data sets that the paper has
@@ -90,7 +91,7 @@ class Scale:
     seeds_quad: int  # quad takes so much longer that it gets fewer
     sketches: int  # problems small enough to enumerate, for free-codes
     n_train_libsvm: int  # training points where LIBSVM trains the hash functions
-    order: Order = "random"  # of the blocks of cut: "fixed" for all bits, or "random" for each
+    order: Order = ORDER  # of the blocks of cut: "fixed" for all bits, or "random" for each
     h_step: HStep = "plain"  # of MAC: the paper's, or ours, "monotone"
     iterate: Returned = "last"  # which MAC returns: the paper's, or ours, "lowest"
     proves_nothing: str = ""  # why, for the top of its pages; then no claim gets a verdict
@@ -165,6 +166,20 @@ RETURNED: dict[Returned, str] = {
     "lowest": "the lowest L(h) of its iterates",
 }
 SCALES = {scale.name: scale for scale in (PAPER, SMALL, TINY)}
+
+
+def described(scale: Scale) -> str:
+    """The sizes of a scale, in a sentence."""
+    parts = scale.images, scale.deformed, scale.descriptors
+    train = sorted({part.n_train for part in parts})
+    points = f"{train[0]:,} to {train[-1]:,}" if len(train) > 1 else f"{train[0]:,}"
+    base = {part.n_base for part in parts}
+    searched = "all points" if None in base else f"at most {max(filter(None, base)):,}"
+    other = "" if scale.name == PAPER.name else "; the paper's sizes are --scale paper"
+    return (
+        f"Scale: {scale.name}: {points} training points, {searched} searched, "
+        f"{count(scale.seeds, 'seed')}{other}."
+    )
 
 
 def resolved(scale: Scale) -> Scale:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
-from itertools import pairwise
 
 WIDTH, HEIGHT = 320, 250
 WIDER = {1: 560, 2: 400}  # of plots that are alone in their row, or two
@@ -18,7 +17,7 @@ LEFT, RIGHT, TOP, BOTTOM = 48, 14, 24, 36  # margins
 HEAD = 5  # pixels of an arrow's head
 MARK = 3.2  # radius of a marker
 MAX_TICKS = 6  # of an axis
-MAX_OWN_TICKS, MIN_APART = 7, 16  # values of x that are ticks, and pixels between them
+MAX_OWN_TICKS, MIN_APART = 10, 18  # values of x that are ticks, and pixels between them
 MAX_MARKS = 14  # along a line; more would hide it
 
 
@@ -156,7 +155,7 @@ def _frame(plot: Plot, across: Axis, up: Axis) -> str:
         y = up.place(value)
         parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{right}"/>')
         parts.append(_text(LEFT - 5, y + 3.5, short(value), "end"))
-    for value in _across_ticks(plot, across):
+    for value in across_ticks(plot, across):
         x = across.place(value)
         parts.append(f'<path class="grid" d="M{x:.1f} {TOP}V{bottom}"/>')
         parts.append(_text(x, bottom + 13, short(value), "middle"))
@@ -171,14 +170,16 @@ def _frame(plot: Plot, across: Axis, up: Axis) -> str:
     return "".join(parts)
 
 
-def _across_ticks(plot: Plot, across: Axis) -> list[float]:
-    """The values of x themselves where they are few and apart, else round numbers."""
+def across_ticks(plot: Plot, across: Axis) -> list[float]:
+    """The values of x themselves where they are few whole numbers, else round numbers."""
     places = sorted({x for series in plot.series for x in series.x})
-    at = [across.place(x) for x in places]
-    apart = all(right - left >= MIN_APART for left, right in pairwise(at))
-    if 1 <= len(places) <= MAX_OWN_TICKS and apart:
-        return places
-    return ticks(across.low, across.high, across.log)
+    if not 1 <= len(places) <= MAX_OWN_TICKS or any(x != round(x) for x in places):
+        return ticks(across.low, across.high, across.log)
+    kept = places[-1:]  # the largest, and others as far as there is room for their numbers
+    for x in places[-2::-1]:
+        if across.place(kept[0]) - across.place(x) >= MIN_APART:
+            kept.insert(0, x)
+    return kept
 
 
 def _text(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:

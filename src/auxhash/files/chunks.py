@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from auxhash.compute.arrays import AnyArray
+from auxhash.compute.arrays import AnyArray, ArrayLike
 from auxhash.compute.checks import unmasked
 from auxhash.files.npyfiles import map_npy
 from auxhash.files.writing import destination, writing

@@ -11,10 +11,9 @@ from itertools import pairwise
 
 import numpy as np
 import scipy.fft
-from numpy.typing import ArrayLike
 
 from auxhash.compute import context, threads
-from auxhash.compute.arrays import AnyArray, Single
+from auxhash.compute.arrays import AnyArray, ArrayLike, Single
 
 ORIENTATIONS = (8, 8, 4)  # from the finest scale to the coarsest
 GRID = 4

@@ -4,22 +4,21 @@ Pictures are from anyone: only the kinds in `FORMATS` are decoded, whatever a fi
 none that states more than `MAX_PIXELS`.
 """
 
-import os
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.compute import threads
-from auxhash.compute.arrays import AnyArray, Single
+from auxhash.compute.arrays import AnyArray, ArrayLike, Single
+from auxhash.compute.extras import install
+from auxhash.compute.imported import imported
 from auxhash.compute.words import count
 from auxhash.files.feature import GIST_SIDES
 from auxhash.files.gist import gist
@@ -37,6 +36,7 @@ MAX_CHUNK_PIXELS = 64 * 10**6  # of pictures at full size; a single picture may 
 MAX_PIXELS = 100 * 10**6  # of a picture that is read
 DECODED_SIDES = 4  # sides of GIST's square: a JPEG is decoded no larger than it need be
 GREY16_MODES = ("I;16", "I;16L", "I;16B", "I;16N")  # Pillow's names for 16 bits of grey
+THUMBNAIL_SIDE = 64
 CLASSES_SHOWN = 6  # where a folder is described
 
 
@@ -208,34 +208,41 @@ def gist_feature(side: int, n_jobs: int | None = None) -> ImageFeature:
 
 def own_feature(name: str) -> ImageFeature:
     """The user's function of a list of pictures (height, width, 3), uint8, to features (n, D)."""
-    module, _, function = name.partition(":")
-    if not (module and function):
-        raise ValueError(f"a feature of your own is named module:function, got {name!r}")
-    if os.getcwd() not in sys.path:  # where the module is likely to be
-        sys.path.insert(0, os.getcwd())
-    try:
-        loaded = getattr(import_module(module), function)
-    except ImportError:
-        raise
-    except (Exception, SystemExit) as error:  # the module is the user's, and so is the fault
-        if isinstance(error, AttributeError) and module in sys.modules:
-            raise ValueError(f"module {module} has no function {function!r}") from error
-        why = f"{type(error).__name__}: {error}"
-        raise ValueError(f"module {module} cannot be imported: {why}") from error
+    loaded = imported(name, "a feature of your own")
     if not callable(loaded):
         raise ValueError(f"{name} is no function")
     return ImageFeature(name, loaded)
 
 
+class Thumbnails:
+    """Small squares of pictures in files, uint8 (n, side, side, 3), read when NumPy asks."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.paths = paths
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, rows: AnyArray) -> "Thumbnails":
+        return Thumbnails([self.paths[row] for row in rows])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
+        return np.stack([_square(path, THUMBNAIL_SIDE, "RGB") for path in self.paths])
+
+
 def grey_square(path: PictureSource, side: int) -> NDArray[np.uint8]:
     """The largest centred square of a picture, in grey, scaled to (side, side)."""
+    return _square(path, side, "L")
+
+
+def _square(path: PictureSource, side: int, mode: str) -> NDArray[np.uint8]:
     image_module, operations = _pillow()
     with _opened(path) as image:
         decoded = DECODED_SIDES * side
         image.draft("RGB", (decoded, decoded))  # does nothing to what is no JPEG
         picture = _pixels(image)
-    grey = image_module.fromarray(picture).convert("L")
-    square = operations.fit(grey, (side, side), image_module.Resampling.BILINEAR)
+    converted = image_module.fromarray(picture).convert(mode)
+    square = operations.fit(converted, (side, side), image_module.Resampling.BILINEAR)
     return np.asarray(square)
 
 
@@ -306,5 +313,5 @@ def _pillow() -> Any:
     try:
         from PIL import Image, ImageOps
     except ImportError as error:
-        raise ImportError("reading pictures needs Pillow: pip install 'auxhash[images]'") from error
+        raise ImportError(f"reading pictures needs Pillow: {install('images')}") from error
     return Image, ImageOps

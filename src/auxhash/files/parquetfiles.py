@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from auxhash.compute.arrays import AnyArray
+from auxhash.compute.extras import install
 from auxhash.files import report
 
 INDEX = "__index_level_"  # pandas' name for row numbers without one
@@ -57,8 +58,7 @@ class Parquet:
         try:
             from pyarrow import parquet
         except ImportError as error:
-            why = "reading .parquet needs pyarrow: pip install 'auxhash[data]'"
-            raise ImportError(why) from error
+            raise ImportError(f"reading .parquet needs pyarrow: {install('data')}") from error
         self.path = path
         with arrow_errors(path):
             self._file = parquet.ParquetFile(path, **STREAMED)
@@ -70,7 +70,7 @@ class Parquet:
     def __len__(self) -> int:
         return int(self._file.metadata.num_rows)
 
-    def chosen(self, label: str, id_column: str = report.IDS) -> Chosen:
+    def chosen(self, label: str, id_column: report.IdColumns = report.IDS) -> Chosen:
         """Choose the columns of features."""
         return choose(self.schema, self.path, label, id_column)
 
@@ -108,7 +108,9 @@ class Parquet:
                 yield X
 
 
-def choose(schema: Any, path: Path | str, label: str, id_column: str = report.IDS) -> Chosen:
+def choose(
+    schema: Any, path: Path | str, label: str, id_column: report.IdColumns = report.IDS
+) -> Chosen:
     """The columns of features: the one of lists of numbers, or else all columns of numbers.
 
     Columns of ids, and the index of a pandas frame, are passed over; so are text and dates. If
@@ -166,7 +168,7 @@ def features_of(table: Any, chosen: Chosen, path: Path | str, first: int = 0) ->
     return np.column_stack([_numbers(table[name], path, name, first) for name in chosen.features])
 
 
-def values_of(column: Any, path: Path, name: str) -> AnyArray:
+def values_of(column: Any, path: Path | str, name: str) -> AnyArray:
     """Labels in an Arrow column: numbers, text, dates, or lists of 0 and 1."""
     import pyarrow as arrow
 

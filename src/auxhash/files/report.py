@@ -12,6 +12,7 @@ from auxhash.compute.words import count
 
 MAX_LISTED = 4  # names that are listed one by one
 IDS = "id"  # a column called so, in any case, is never a feature
+IdColumns = str | tuple[str, ...]  # the column of ids, and others that are no features either
 LIKE_KEYS = re.compile(r"(?i:(^|[_ .-])(id|key|index|idx|uuid|guid|pk))$|[a-z]I[dD]$")
 LIKE_LABELS = ("y", "label", "labels", "class", "target", "category")  # likely no features
 
@@ -44,15 +45,18 @@ class Labels:
     how: str = ""
 
 
-def id_columns(names: Sequence[str], column: str, name: object) -> list[str]:
-    """The columns of ids: `column`, and any called id; ValueError if `column` is asked for in vain.
+def id_columns(names: Sequence[str], column: IdColumns, name: object) -> list[str]:
+    """The columns of ids: `column`, and any called id; ValueError if one is asked for in vain.
 
     `name` is that of the file.
     """
-    if column != IDS and column not in names:
-        raise ValueError(f"{name} has no column {column!r} of ids, but {columns(names)}")
-    others = [each for each in names if each.lower() == IDS and each != column]
-    return [column, *others] if column in names else others
+    wanted = (column,) if isinstance(column, str) else column
+    for each in wanted:
+        if each != IDS and each not in names:
+            of_ids = " of ids" if each == wanted[0] else ""
+            raise ValueError(f"{name} has no column {each!r}{of_ids}, but {columns(names)}")
+    present = [each for each in wanted if each in names]
+    return present + [each for each in names if each.lower() == IDS and each not in wanted]
 
 
 def features_line(name: object, n: int, d: int, dtype: DTypeLike, how: str) -> str:
@@ -80,8 +84,8 @@ def kind(values: AnyArray) -> str:
 
 def columns(names: Sequence[str], one: str = "column") -> str:
     """The names of columns in words: all of a few, the first and the last of many."""
-    if len(names) == 1:
-        return f"{one} {names[0]}"
+    if len(names) < 2:
+        return f"{one} {names[0]}" if names else f"no {one}s"
     if len(names) <= MAX_LISTED:
         return f"{one}s {', '.join(names)}"
     return f"{len(names)} {one}s, {names[0]} to {names[-1]}"

@@ -48,6 +48,7 @@ class Rows:
     columns: list[str] | None = None  # names of the features, where they have names
     doubt: str = ""  # hints for the user, where a column may not be meant as a feature
     array: AnyArray | None = None  # all rows, in memory or mapped, where the file holds them as one
+    read_ids: Callable[[], AnyArray] | None = None  # if the file has a column of ids
 
     def __len__(self) -> int:
         return self.n
@@ -104,7 +105,7 @@ def of_file(
     path: str | Path,
     label: str = LABEL,
     header: HeaderChoice = None,
-    id_column: str = report.IDS,
+    id_column: report.IdColumns = report.IDS,
 ) -> Rows:
     """The features of a file; `tables.read_features` says which part of it is taken."""
     path = checked_path(path, "features", FEATURES)
@@ -126,6 +127,7 @@ def of_file(
         columns=features.columns,
         doubt=features.doubt,
         array=X,
+        read_ids=features.read_ids,
     )
 
 
@@ -164,7 +166,7 @@ def _of_vectors(path: Path) -> Rows:
     return Rows(str(path), n, lambda: _slices(n, d, read), summary=line, array=vectors)
 
 
-def _of_parquet(path: Path, label: str, id_column: str) -> Rows:
+def _of_parquet(path: Path, label: str, id_column: report.IdColumns) -> Rows:
     file = Parquet(path)
     chosen = file.chosen(label, id_column)
     if not len(file):
@@ -177,6 +179,7 @@ def _of_parquet(path: Path, label: str, id_column: str) -> Rows:
     X = check_features(next(file.chunks(chosen, 1)), str(path))
     line = report.features_line(path, len(file), X.shape[1], X.dtype, chosen.how)
     labels = None if chosen.label is None else partial(file.labels, chosen.label)
+    ids = report.id_columns(file.names, id_column, path)
     return Rows(
         str(path),
         len(file),
@@ -185,4 +188,5 @@ def _of_parquet(path: Path, label: str, id_column: str) -> Rows:
         summary=line,
         columns=chosen.columns,
         doubt=chosen.doubt,
+        read_ids=partial(file.labels, ids[0]) if ids else None,
     )

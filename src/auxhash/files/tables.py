@@ -5,9 +5,10 @@ whatever paths they name. `read_...` gives the values; `take_...` also says wher
 file they were, for the user to see.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from auxhash.compute.arrays import AnyArray
 from auxhash.files import report, textfiles
 from auxhash.files.npyfiles import Archive, map_npy
 from auxhash.files.parquetfiles import Parquet, features_of
-from auxhash.files.report import Features, Labels
+from auxhash.files.report import Features, IdColumns, Labels
 from auxhash.files.vectors import TYPES, check_dimensions, map_vectors, read_vectors
 
 HeaderChoice = bool | None  # whether line 1 of a text holds names; None decides by its cells
@@ -82,12 +83,42 @@ def read_names(path: str | Path, header: HeaderChoice = None, column: str = "nam
     return [str(name) for name in values.tolist()]
 
 
+def column_names(path: str | Path, header: HeaderChoice = None) -> list[str]:
+    """Names of the columns of a .csv or .parquet file; none where there are no names."""
+    path = Path(path)
+    if path.suffix == ".csv":
+        text = textfiles.read_text(path, None, header)
+        return text.names if text.header else []
+    return Parquet(path).names if path.suffix == ".parquet" else []
+
+
+def read_columns(
+    path: str | Path, names: Sequence[str], header: HeaderChoice = None
+) -> dict[str, list[Any]]:
+    """Columns of a .csv or .parquet file, as values that JSON knows; None where one is missing."""
+    path = checked_path(path, "columns", (".csv", ".parquet"))
+    if missing := [name for name in names if name not in column_names(path, header)]:
+        raise ValueError(f"{path} has no column {missing[0]!r}")
+    if path.suffix == ".parquet":
+        table = Parquet(path).read(list(names))
+        return {name: [_plain(value) for value in table[name].to_pylist()] for name in names}
+    text = textfiles.read_text(path, None, header)
+    return {name: text.cells(text.names.index(name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of Arrow as JSON knows it: NaN is missing, and a date is text."""
+    if value is None or (isinstance(value, float) and not np.isfinite(value)):
+        return None
+    return value if isinstance(value, (bool, int, float, str, list, dict)) else str(value)
+
+
 def take_features(
     path: str | Path,
     label: str = LABEL,
     role: str = "features",
     header: HeaderChoice = None,
-    id_column: str = report.IDS,
+    id_column: IdColumns = report.IDS,
 ) -> Features:
     """`read_features`, with the words on where in the file they were.
 
@@ -140,11 +171,15 @@ def checked_path(path: str | Path, role: str, suffixes: Collection[str]) -> Path
 # Features.
 
 
-def _features_of_npy(path: Path, label: str, header: HeaderChoice, id_column: str) -> Features:
+def _features_of_npy(
+    path: Path, label: str, header: HeaderChoice, id_column: IdColumns
+) -> Features:
     return Features(map_npy(path))
 
 
-def _features_of_npz(path: Path, label: str, header: HeaderChoice, id_column: str) -> Features:
+def _features_of_npz(
+    path: Path, label: str, header: HeaderChoice, id_column: IdColumns
+) -> Features:
     archive = Archive(path)
     names = [name for name in archive.names if name != label]
     if "X" not in names and len(names) != 1:
@@ -158,7 +193,9 @@ def _features_of_npz(path: Path, label: str, header: HeaderChoice, id_column: st
     return Features(archive.read(name), labels, report.joined(f"array {name}", labels_note, rest))
 
 
-def _features_of_parquet(path: Path, label: str, header: HeaderChoice, id_column: str) -> Features:
+def _features_of_parquet(
+    path: Path, label: str, header: HeaderChoice, id_column: IdColumns
+) -> Features:
     file = Parquet(path)
     chosen = file.chosen(label, id_column)
     if not len(file):
@@ -170,7 +207,9 @@ def _features_of_parquet(path: Path, label: str, header: HeaderChoice, id_column
     return Features(X, labels, chosen.how, chosen.columns, chosen.doubt, ids)
 
 
-def _features_of_vectors(path: Path, label: str, header: HeaderChoice, id_column: str) -> Features:
+def _features_of_vectors(
+    path: Path, label: str, header: HeaderChoice, id_column: IdColumns
+) -> Features:
     records = map_vectors(path)
     check_dimensions(path, records)
     return Features(records["vector"])
@@ -265,7 +304,7 @@ def _row_numbers(path: Path, name: str, values: AnyArray) -> AnyArray:
     return values.astype(np.int64)
 
 
-FEATURES: dict[str, Callable[[Path, str, HeaderChoice, str], Features]] = {
+FEATURES: dict[str, Callable[[Path, str, HeaderChoice, IdColumns], Features]] = {
     ".npy": _features_of_npy,
     ".npz": _features_of_npz,
     ".csv": textfiles.read_features,

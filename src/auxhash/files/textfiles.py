@@ -103,6 +103,13 @@ class Text:
             raise ValueError(f"{place}: {cell!r} is no label{self._doubt(line)}")
         return np.array(cells)
 
+    def cells(self, column: int) -> list[int | float | str | None]:
+        """A column of numbers where all its cells are, or else text; None for an empty cell."""
+        cells = [cell for _, cell in self._cells(column)]
+        kinds = {cell for cell in cells if cell}
+        kind = int if all(map(_is_int64, kinds)) else float if all(map(_is_float64, kinds)) else str
+        return [kind(cell) if cell else None for cell in cells]
+
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         """Line and cells of each row."""
         return islice(_records(self.path, self.delimiter), self.header, self.header + self.n)
@@ -170,7 +177,7 @@ def read_text(path: Path, label: str | None, header: bool | None, only: bool = F
 
 
 def read_features(
-    path: Path, label: str, header: bool | None, id_column: str = report.IDS
+    path: Path, label: str, header: bool | None, id_column: report.IdColumns = report.IDS
 ) -> report.Features:
     """All columns but `label` and those of ids; they must be of numbers."""
     text = read_text(path, label, header)

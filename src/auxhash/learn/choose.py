@@ -14,11 +14,10 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.model_selection import train_test_split
 
 from auxhash.compute import checks, clock, deadline
-from auxhash.compute.arrays import AnyArray, Numbers
+from auxhash.compute.arrays import AnyArray, ArrayLike, Numbers
 from auxhash.compute.bars import new_bar
 from auxhash.compute.checks import ArgumentError, unknown
 from auxhash.compute.words import count

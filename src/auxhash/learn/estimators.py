@@ -5,11 +5,10 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
-from numpy.typing import ArrayLike
-
 from auxhash.codes import MOST_BITS, Codes, as_codes, pack
 from auxhash.compute import checks, context
 from auxhash.compute import device as devices
+from auxhash.compute.arrays import ArrayLike
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.hasher import Hasher, check_pairs, check_queries, fingerprint, learning
 from auxhash.learn.smooth import Refine

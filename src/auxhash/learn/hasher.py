@@ -8,13 +8,14 @@ from functools import cached_property, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from auxhash.codes import Codes, Packed, sign
 from auxhash.compute import checks, context, threads
 from auxhash.compute import device as devices
+from auxhash.compute.arrays import ArrayLike
 from auxhash.compute.checks import ArgumentError
 from auxhash.learn.training.validation import precision_among
 from auxhash.mac.affinity import Affinity

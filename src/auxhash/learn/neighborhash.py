@@ -8,12 +8,12 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from auxhash.codes import MOST_BITS
 from auxhash.compute import checks
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import AnyArray, Numbers, Single
+from auxhash.compute.arrays import AnyArray, ArrayLike, Numbers, Single
+from auxhash.compute.device import Device
 from auxhash.compute.neighbors import METRICS, Metric
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, WARN_BITS
@@ -37,7 +37,7 @@ from auxhash.model.tables import TableFunction
 from auxhash.search.expected import ExpectedRecall
 
 NAMES = ("network", "linear", "rbf")
-QUERY_FUNCTIONS = ("network", "linear")
+QUERY_FUNCTIONS = ("auto", "network", "linear")
 OTHER_STEPS = 2000  # gradient steps of what is no network, at most: it learns faster
 MAX_EPOCHS, MIN_STEPS = 400, 500  # rounds over all points at most, but steps at least
 MAX_POINTS_REGULARIZED = 30_000  # up to which a network overfits without dropout and noise
@@ -57,9 +57,10 @@ class Plan(NamedTuple):
 
 PLANS = {
     "fast": Plan(512, 1024, 2048, 1500, 1000, joint=False),
-    "default": Plan(1024, 1024, 4096, 5000, 2500, joint=False),
+    "default": Plan(512, 1024, 4096, 4000, 2500, joint=False),
     "best": Plan(2048, 4096, 16384, 3000, 3000, joint=True),
 }
+HIDDEN_COORDINATES = 256  # of the features, that a hidden layer learns from: more take longer
 
 
 @dataclass(eq=False, repr=False)
@@ -73,7 +74,7 @@ class NeighborHash(Hasher):
     Args:
         n_bits: length b of the codes; there can be more bits than features.
         metric: "cosine" or "euclidean": how near points are to each other.
-        hash_function: "network" (1,024 hidden units beside a linear part; up to 30,000 points, with
+        hash_function: "network" (hidden units beside a linear part; up to 30,000 points, with
             dropout and noise), "linear", "rbf", one that `auxhash.hashfunctions` offers, with
             settings of your own, or an `auxhash.torch.ModuleHash`. X of any shape (pictures) is for
             the last alone; neighbours are then those of the pixels, unless they are given.
@@ -82,11 +83,14 @@ class NeighborHash(Hasher):
             2,000, and at least 500 where they would go over the points more than 400 times.
         query_function: "network" or "linear" learns `tables` of queries, too: a distance that ranks
             codes better than the Hamming distance does, and needs nothing but the codes from an
-            index. With "linear", it is that of an additive quantiser.
+            index. With "linear", it is that of an additive quantiser. "auto" takes a network, or
+            none for a PyTorch module; None learns no tables. They are kept only if they rank the
+            neighbours of points that they were not learnt from better than outputs do.
         prefixes: numbers of bits, multiples of 8 and rising, whose first bits are to be codes of
             their own: (32, 64) in a code of 128 bits.
         quality: "fast", "default" or "best": how large a network and how many points per step are.
-            "best" is for a GPU, and takes 20 times as long as "default" on a processor.
+            On a GPU the default is "best", which takes 20 times as long as "default" on a
+            processor.
         max_points: at most so many of the points, drawn at random, are learnt from; None takes all.
             Their exact neighbours take a time that grows with the square of their number. Beyond
             300,000 points they are approximate: most of them are the nearest.
@@ -99,7 +103,8 @@ class NeighborHash(Hasher):
 
     Attributes:
         hash_function_: the learnt hash function.
-        tables_: the function from queries to tables, or None.
+        tables_: the function from queries to tables; None if they were not wanted, or are no better
+            than outputs.
         history_: list of `training.ranking.RankStep`: the rank that a neighbour typically has.
         n_learnt_: points learnt from.
         held_out_: rows of the points that were not, beyond `max_points`; not saved.
@@ -113,7 +118,7 @@ class NeighborHash(Hasher):
     hash_function: Any = "network"
     n_neighbors: int = 10
     n_steps: int | None = None
-    query_function: str | None = None
+    query_function: str | None = "auto"
     prefixes: Sequence[int] = ()
     quality: str = "default"
     max_points: int | None = 100_000
@@ -202,11 +207,13 @@ class NeighborHash(Hasher):
         """Return the settings of a run on n points."""
         if self.max_points is not None:
             n = min(n, int(self.max_points))
-        h, plan = self._hash_function(n), PLANS[self.quality]
+        h, plan = self._hash_function(n), self._plan()
         n_steps = self.n_steps
         if n_steps is None:
             max_steps = plan.n_steps if isinstance(h, NetworkHash) else OTHER_STEPS
             n_steps = max(MIN_STEPS, min(plan.n_steps, max_steps, MAX_EPOCHS * n // plan.batch))
+        query_function = self._query_function(h, n)
+        table_steps = -(-plan.table_steps * int(n_steps) // plan.n_steps)
         return RankSettings(
             n_bits=int(self.n_bits),
             hash_function=h,
@@ -214,15 +221,23 @@ class NeighborHash(Hasher):
             n_neighbors=int(self.n_neighbors),
             n_steps=int(n_steps),
             max_points=None if self.max_points is None else int(self.max_points),
-            device=devices.get(self.device, refusal=self._gpu_refusal()),
+            device=self._device(),
             verbose=self.verbose,
             batch=plan.batch,
             sample=plan.sample,
             prefixes=self._prefixes(),
-            query_function=self._query_function(h, n),
-            table_steps=-(-plan.table_steps * int(n_steps) // plan.n_steps),
+            query_function=query_function,
+            table_steps=0 if query_function is None else table_steps,
             joint=plan.joint,
         )
+
+    def _device(self) -> Device:
+        return devices.get(self.device, refusal=self._gpu_refusal())
+
+    def _plan(self) -> Plan:
+        """Return the size of the training, as suits the device."""
+        large = self.quality == "default" and self._device() is not devices.CPU
+        return PLANS["best" if large else self.quality]
 
     def _prefixes(self) -> tuple[int, ...]:
         """Return the numbers of bits that are codes of their own, or () for the whole code."""
@@ -230,16 +245,18 @@ class NeighborHash(Hasher):
 
     def _query_function(self, h: HashFunction, n: int) -> SVMHash | NetworkHash | None:
         """Return the hash function that is to give a query's vector."""
-        if self.query_function is None:
+        if self.query_function is None or (
+            self.query_function == "auto" and not isinstance(h, SVMHash | NetworkHash)
+        ):
             return None
         if not isinstance(h, SVMHash | NetworkHash):
             raise ValueError(
                 f"query_function is for linear functions, kernels and networks: tables of "
                 f"{type(h).__name__} cannot be learnt; leave it out"
             )
-        if self.query_function == "linear" or not isinstance(h.map, Scaled | Unit):
-            return h
-        return self._network(n, h.map)
+        if not isinstance(h.map, Scaled | Unit):
+            return h  # of kernels: linear in them
+        return SVMHash(h.map) if self.query_function == "linear" else self._network(n, h.map)
 
     def _gpu_refusal(self) -> str:
         """Return the reason why no GPU of `device` can do this training; "" where one can."""
@@ -265,8 +282,14 @@ class NeighborHash(Hasher):
         """Return a network to be learnt from n points."""
         regularized = n <= MAX_POINTS_REGULARIZED
         dropout, noise = (DROPOUT, NOISE) if regularized else (0.0, 0.0)
-        n_hidden = PLANS[self.quality].n_hidden
-        return NetworkHash(n_hidden, decay=0.0, map=scaled, dropout=dropout, noise=noise)
+        return NetworkHash(
+            self._plan().n_hidden,
+            decay=0.0,
+            map=scaled,
+            dropout=dropout,
+            noise=noise,
+            n_coordinates=HIDDEN_COORDINATES,
+        )
 
     def _in_words(self, points: AnyArray, nearest: Numbers | None) -> checkpoints.RunIdentity:
         """Describe everything that the result depends on, each by its name and as a text."""

@@ -6,12 +6,11 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from auxhash.codes import MOST_BITS, Packed, as_packed
 from auxhash.compute import checks, threads
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import AnyArray, Array, Numbers, Single
+from auxhash.compute.arrays import AnyArray, Array, ArrayLike, Numbers, Single
 from auxhash.compute.fingerprint import checked
 from auxhash.compute.neighbors import METRICS, Metric
 from auxhash.compute.random import RandomState, generator

@@ -16,11 +16,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.codes import Codes, Words, as_codes, codes_to_words, popcount
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, ArrayLike
 from auxhash.compute.checks import ArgumentError, one_of
 from auxhash.compute.kernels import kernel
 from auxhash.mac.affinity import Affinity, Kind, convert

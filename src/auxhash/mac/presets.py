@@ -11,6 +11,9 @@ from auxhash.compute.random import RandomState
 from auxhash.mac.zstep import Cut, Quad
 
 Order = Literal["fixed", "random"]
+# Of the blocks of cut. The paper does not say; the program of FastHash's authors, whose codes these
+# are, draws one for every bit.
+ORDER: Order = "random"
 
 # Our ksh is eq. (3) over b^2: the same loss on another scale, on which mu is measured, too. Sec. 4
 # and 4.4 name eq. (3) itself: read to the letter, these are for it, and b^2 times too large here.
@@ -42,8 +45,8 @@ QUAD = Quad(start="eigenvector", truncate="sign", max_iter=None)
 def cut(order: Order) -> Cut:
     """Return graph cuts, as the paper uses them in the Z step."""
     # Sec. 3.3: "putting points with the same label in one block". Blocks are "possibly
-    # overlapping"; where blocks are classes, they do not. Their order is not said; the program of
-    # FastHash's authors draws one for every bit, and starts from codes of all +1.
+    # overlapping"; where blocks are classes, they do not. The program of FastHash's authors starts
+    # from codes of all +1.
     return Cut(order)
 
 

@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.compute.extras import install
+
 # Class names, their modules, and the fitted attributes that a file holds.
 KNOWN = {
     "LogisticRegression": (
@@ -343,6 +345,6 @@ def _skops() -> Any:
     except ImportError as error:
         raise ImportError(
             "a model that holds a scikit-learn classifier of this kind is stored through skops: "
-            "pip install 'auxhash[classifiers]'"
+            f"{install('classifiers')}"
         ) from error
     return skops_io

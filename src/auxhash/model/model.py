@@ -22,12 +22,12 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.codes import MOST_BITS, Codes, Packed, n_bytes, sign
 from auxhash.compute import checks, context
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, ArrayLike
 from auxhash.compute.fingerprint import checked as checked_fingerprint
 from auxhash.compute.registry import register
 from auxhash.compute.version import __version__

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from auxhash.codes import n_bytes
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, ArrayLike
+from auxhash.compute.extras import install
 from auxhash.compute.version import __version__
 from auxhash.files.writing import writing
 from auxhash.mac.hashfunctions import NetworkHash, RadialBasis, Scaled, SVMHash, Unit, with_defaults
@@ -313,5 +313,5 @@ def _onnx() -> Any:
     try:
         import onnx
     except ImportError as error:
-        raise ImportError("export_onnx needs onnx: pip install 'auxhash[onnx]'") from error
+        raise ImportError(f"export_onnx needs onnx: {install('onnx')}") from error
     return onnx

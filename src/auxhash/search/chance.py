@@ -10,10 +10,10 @@ each other.
 from typing import Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.codes import Packed, pack, unpack
-from auxhash.compute.arrays import Numbers
+from auxhash.compute.arrays import ArrayLike, Numbers
 from auxhash.search.index.hamming import HammingIndex
 
 Scalar = TypeVar("Scalar", bound=np.generic)

@@ -13,6 +13,7 @@ from auxhash.serve.refused import RefusedError
 from auxhash.serve.wire import header, refuse
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+OPEN = ("/", "/docs", "/openapi.json", "/healthz", "/readyz", "/metrics")
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")  # change nothing
 
 
@@ -44,14 +45,13 @@ class Access:
         if is_open(scope["path"]):
             return
         kind, _, token = (header(scope, "authorization") or "").partition(" ")
+        if kind.lower() != "bearer":
+            reason = "a token is needed: Authorization: Bearer TOKEN"
+            raise RefusedError(401, reason, {"WWW-Authenticate": "Bearer"})
         assert self._token is not None
-        fits = hmac.compare_digest(token.strip().encode(), self._token)
-        if kind.lower() != "bearer" or not fits:
-            raise RefusedError(
-                401,
-                "a token is needed: Authorization: Bearer TOKEN",
-                {"WWW-Authenticate": "Bearer"},
-            )
+        if not hmac.compare_digest(token.strip().encode(), self._token):
+            how = {"WWW-Authenticate": 'Bearer error="invalid_token"'}
+            raise RefusedError(401, "the token is wrong: it is not that of this service", how)
 
     def _check_local(self, scope: Scope) -> None:
         host = header(scope, "host") or ""
@@ -64,8 +64,11 @@ class Access:
 
 
 def is_open(path: str) -> bool:
-    """Return True if a path needs no token: the page, which asks for it, and the liveness check."""
-    return path in ("/", "/healthz") or path.startswith("/static/")
+    """Return True if a path needs no token: pages, which ask for it, and what operates the service.
+
+    None of these tells anything of a point.
+    """
+    return path in OPEN or path.startswith(("/static/", "/docs/"))
 
 
 def _hostname(url: str) -> str | None:

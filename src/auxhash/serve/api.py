@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Annotated, Any
 
@@ -12,10 +13,11 @@ from pydantic.json_schema import models_json_schema
 from auxhash.serve import counters, schemas
 from auxhash.serve.limits import Limits
 from auxhash.serve.parsing import Body, parse
-from auxhash.serve.refused import unavailable
+from auxhash.serve.refused import RefusedError
 from auxhash.serve.schemas import json_id
 from auxhash.serve.service import Service
-from auxhash.serve.work import Work
+from auxhash.serve.work import Probe, Work
+from auxhash.stores.ids import Id
 
 REASONS = {
     400: "The request is no JSON.",
@@ -67,6 +69,8 @@ def router(
 ) -> APIRouter:
     """Return all paths of the API, without the page's."""
     routes = APIRouter()
+    answers = Probe(work, lambda service: service.store.fingerprint)  # cheap in every engine
+    n_points = Probe(work, lambda service: service.store.count())
 
     async def respond(job: Callable[[Service], Any]) -> Response:
         """Run a job and return its result as JSON, which is written in the job's thread."""
@@ -129,18 +133,29 @@ def router(
         """
         return await respond_to_body(known.queries, request, Service.query)
 
+    @routes.post(
+        "/encode",
+        response_model=schemas.Encoded,
+        responses=errors(400, 422),
+        tags=["codes"],
+        openapi_extra=body(known.encode),
+    )
+    async def encode(request: Request) -> Response:
+        """Codes of vectors or images, by the model of the codes in the store."""
+        return await respond_to_body(known.encode, request, Service.encode)
+
     @routes.get("/points/count", response_model=schemas.Count, responses=errors(), tags=["points"])
     async def count() -> Response:
         """Number of points in the store."""
         return await respond(lambda service: {"count": service.store.count()})
 
     @routes.get(
-        "/points/{id}",
+        "/points/{id:path}",
         response_model=schemas.TakenPoint,
         responses=errors(404, 422),
         tags=["points"],
     )
-    async def point(name: Annotated[schemas.Id, Path(alias="id")]) -> Response:
+    async def point(name: Annotated[schemas.RequestId, Path(alias="id")]) -> Response:
         """One point, with its code, vector and payload."""
         return await respond(lambda service: _point(service, name))
 
@@ -156,9 +171,8 @@ def router(
 
     @routes.get("/readyz", response_model=schemas.Health, responses=errors(), tags=["service"])
     async def readyz() -> schemas.Health:
-        """Readiness: 200 once the store is open, else 503."""
-        if not work.ready:
-            raise unavailable("the service is starting")
+        """Readiness: 200 while the store is open and answers, else 503; it needs no token."""
+        await answers.result()
         return schemas.Health(status="ready")
 
     @routes.get(
@@ -168,9 +182,12 @@ def router(
         tags=["service"],
     )
     async def metrics() -> Response:
-        """Counters, in the text format of Prometheus."""
-        points = await work.do(lambda service: service.store.count()) if work.ready else None
-        return Response(counted.text(points), media_type=counters.CONTENT_TYPE)
+        """Counters, in the text format of Prometheus; they need no token."""
+        points, drift = None, None
+        with suppress(RefusedError):
+            points = await n_points.result()
+            drift = await work.do(lambda s: s.drift())
+        return Response(counted.text(points, drift), media_type=counters.CONTENT_TYPE)
 
     return routes
 
@@ -182,8 +199,8 @@ def _json(content: Any) -> bytes:
     return json.dumps(content, allow_nan=False).encode()
 
 
-def _point(service: Service, name: int) -> dict[str, Any]:
-    point = service.point(name)
+def _point(service: Service, name: Id) -> dict[str, Any]:
+    name, point = service.point(name)
     return {
         "id": json_id(name),
         "code": bytes(point.code).hex(),

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.deadline import DeadlineError
 from auxhash.compute.version import __version__
-from auxhash.serve import api, schemas
+from auxhash.serve import api, schemas, swagger
 from auxhash.serve.access import Access
 from auxhash.serve.bodies import Bodies
 from auxhash.serve.counters import Counters
@@ -29,8 +29,9 @@ from auxhash.stores import StoreError
 ABOUT = """\
 Codes of points, searched exactly by Hamming distance.
 
-Codes travel in hexadecimal: bit k of a code is bit k % 8 of byte k // 8. Ids above 2^53 - 1 are
-text in responses, because JavaScript would round them."""
+Codes travel in hexadecimal: bit k of a code is bit k % 8 of byte k // 8. Ids are whole numbers or
+text, as the first points have them. Numbers above 2^53 - 1 are text in responses, because
+JavaScript would round them."""
 
 
 def make(
@@ -48,7 +49,7 @@ def make(
     """
     limits = limits or Limits()
     work, counters, known = Work(opened, limits), Counters(), schemas.requests(limits)
-    counters.follow(lambda: work.present, lambda: work.ready)
+    counters.follow(lambda: work.present)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -61,11 +62,12 @@ def make(
         version=__version__,
         description=ABOUT,
         lifespan=lifespan,
-        docs_url=None,  # these pages fetch scripts from elsewhere
+        docs_url=None,  # FastAPI's pages fetch scripts from elsewhere; see `swagger`
         redoc_url=None,
     )
     guarded = [] if token is None else [Security(HTTPBearer(auto_error=False))]
     app.include_router(api.router(work, counters, known, limits), dependencies=guarded)
+    app.include_router(swagger.router())
     if page is not None:
         app.include_router(page, include_in_schema=False)
     api.document(app, known)

@@ -1,6 +1,8 @@
 """Counters of the service, for Prometheus."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -36,19 +38,27 @@ class Counters:
             registry=self._registry,
         )
         self._points = Gauge("auxhash_points", "Points in the store.", registry=self._registry)
-        self._ready = Gauge("auxhash_ready", "1 if the store is open.", registry=self._registry)
+        self._recall = Gauge(
+            "auxhash_recall",
+            "Share of the 10 nearest that codes find: now, of points that came in, and expected by "
+            "the model. NaN if it is not known.",
+            ["of"],
+            registry=self._registry,
+        )
+        self._ready = Gauge("auxhash_ready", "1 if the store answers.", registry=self._registry)
 
     def answered(self, method: str, path: str, status: int, seconds: float) -> None:
         self._requests.labels(method, path, str(status)).inc()
         self._seconds.labels(path).observe(seconds)
 
-    def follow(self, working: Callable[[], int], ready: Callable[[], bool]) -> None:
-        """Set the functions that give the number of requests in work, and the readiness."""
+    def follow(self, working: Callable[[], int]) -> None:
+        """Set the function that gives the number of requests in work."""
         self._working.set_function(working)
-        self._ready.set_function(ready)
 
-    def text(self, points: int | None) -> bytes:
-        """Return all counters in the text format of Prometheus."""
-        if points is not None:
-            self._points.set(points)
+    def text(self, points: int | None, drift: Mapping[str, Any] | None) -> bytes:
+        """Return all counters in the text format of Prometheus; no points: the store is down."""
+        self._points.set(math.nan if points is None else points)
+        self._ready.set(points is not None)
+        for of in ("now", "expected"):
+            self._recall.labels(of).set(drift[of] if drift else math.nan)
         return generate_latest(self._registry)

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from auxhash.codes import Packed
 from auxhash.compute.arrays import AnyArray, Array
 from auxhash.search.index.rerank import by_vectors
-from auxhash.search.index.state import Ids
 from auxhash.search.index.tables import Tables, distances
 from auxhash.serve.refused import RefusedError, invalid
 from auxhash.serve.schemas import json_id
 from auxhash.stores import Having, Point
+from auxhash.stores.ids import AnyIds, Id, order_of, rising
 from auxhash.stores.store import Among
 
 BYTES_PER_STEP = 4 << 20  # of vectors whose distances are computed at once
@@ -26,7 +26,7 @@ class Neighbours:
     """Distances and ids of the hits of one query, nearest first."""
 
     distances: AnyArray  # int32 of codes, float32 by tables, float64 of vectors
-    ids: Ids
+    ids: AnyIds
     cut: bool = False  # whether the limit left out more
 
 
@@ -49,7 +49,7 @@ class QueryCodes:
 class Pairs:
     """Hits of all queries as arrays, in the order of the ids: a range of ids is a slice."""
 
-    ids: Ids
+    ids: AnyIds
     queries: NDArray[np.int64]  # rows
     distances: AnyArray  # of the codes
 
@@ -57,7 +57,7 @@ class Pairs:
     def of(cls, near: Sequence[Neighbours]) -> "Pairs":
         ids = np.concatenate([each.ids for each in near])
         queries = np.repeat(np.arange(len(near)), [len(each.ids) for each in near])
-        order = np.argsort(ids, kind="stable")
+        order = order_of(ids)
         distances = np.concatenate([each.distances for each in near])
         return cls(ids[order], queries[order], distances[order])
 
@@ -68,14 +68,15 @@ class Pairs:
         """Return the pairs of these positions, in their order."""
         return Pairs(self.ids[which], self.queries[which], self.distances[which])
 
-    def within(self, part: Ids) -> slice:
+    def within(self, part: AnyIds) -> slice:
         """Return the slice of hits whose ids lie between the first and the last of rising ids."""
         start = np.searchsorted(self.ids, part[0])
         return slice(int(start), int(np.searchsorted(self.ids, part[-1], "right")))
 
-    def fit(self, points: Mapping[int, Point], queries: QueryCodes) -> bool:
+    def fit(self, points: Mapping[Id, Point], queries: QueryCodes) -> bool:
         """Return True if the points are present, with the codes that the search has seen."""
-        names, rows = np.unique(self.ids, return_inverse=True)
+        names = rising(self.ids)
+        rows = np.searchsorted(names, self.ids)
         if not all(name in points for name in names.tolist()):
             return False
         codes = np.stack([points[name].code for name in names.tolist()])
@@ -83,12 +84,13 @@ class Pairs:
 
     def measured(
         self,
-        points: Mapping[int, Point],
+        points: Mapping[Id, Point],
         queries: Array,
         metric: Literal["euclidean", "cosine"],
     ) -> NDArray[np.float64]:
         """Return the distances (n,) between the vectors of queries (n_queries, D) and points."""
-        names, rows = np.unique(self.ids, return_inverse=True)
+        names = rising(self.ids)
+        rows = np.searchsorted(names, self.ids)
         vectors = np.array([_vector(name, points, queries.shape[1]) for name in names.tolist()])
         distances = np.empty(len(self))
         size = max(1, BYTES_PER_STEP // (8 * queries.shape[1]))
@@ -100,7 +102,7 @@ class Pairs:
 
     def nearest(self, distances: NDArray[np.float64], k: int) -> NDArray[np.int64]:
         """Return the positions of the k nearest of each query, by query, distance and id."""
-        order = np.lexsort((self.ids, distances, self.queries))
+        order = np.lexsort((distances, self.queries))  # stable: ties stay in the order of the ids
         rank = np.arange(len(order)) - np.searchsorted(self.queries[order], self.queries[order])
         return order[rank < k]
 
@@ -116,10 +118,10 @@ class Payloads:
 
     def __init__(self, among: Among, max_bytes: int) -> None:
         self._among, self._max_bytes = among, max_bytes
-        self.texts: dict[int, bytes] = {}
+        self.texts: dict[Id, bytes] = {}
         self._size = 0
 
-    def add(self, points: Mapping[int, Point]) -> bool:
+    def add(self, points: Mapping[Id, Point]) -> bool:
         """Add the payloads of points; return False if the filter no longer chooses a point."""
         for name, point in points.items():
             if isinstance(self._among, Having) and not self._among.holds(point.payload):
@@ -141,7 +143,7 @@ class Payloads:
             )
 
 
-def _vector(name: int, points: Mapping[int, Point], n: int) -> Array:
+def _vector(name: Id, points: Mapping[Id, Point], n: int) -> Array:
     vector = points[name].vector
     if vector is None:
         raise RefusedError(409, f"point {name} was put in as a code: it has no vector")
@@ -153,14 +155,14 @@ def _vector(name: int, points: Mapping[int, Point], n: int) -> Array:
 
 
 def to_json(
-    about: Mapping[str, Any], near: Sequence[Neighbours], payloads: Mapping[int, bytes] | None
+    about: Mapping[str, Any], near: Sequence[Neighbours], payloads: Mapping[Id, bytes] | None
 ) -> bytes:
     """Return the response as JSON, `about` before the results; payloads by id are JSON already."""
     results = (_result(each, payloads) for each in near)
     return b'%b, "results": [%b]}' % (json.dumps(about).encode()[:-1], b", ".join(results))
 
 
-def _result(near: Neighbours, payloads: Mapping[int, bytes] | None) -> bytes:
+def _result(near: Neighbours, payloads: Mapping[Id, bytes] | None) -> bytes:
     hits = []
     for name, distance in zip(near.ids.tolist(), near.distances.tolist(), strict=True):
         hit = json.dumps({"id": json_id(name), "distance": distance}, allow_nan=False).encode()

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from auxhash.serve.refused import RefusedError
 from auxhash.serve.wire import refuse
 
+PROBES = ("/healthz", "/readyz")  # of what starts and stops services
 MAX_CLIENTS = 10_000  # whose buckets are kept
 BURST_SECONDS = 2.0  # requests of so many seconds may come at once
 
@@ -41,14 +42,14 @@ class Buckets:
 
 
 class Rates:
-    """Layer that refuses requests of a client that come too often; never those for `/healthz`."""
+    """Layer that refuses requests of a client that come too often; never those of `PROBES`."""
 
     def __init__(self, app: ASGIApp, rate: float) -> None:
         self._app = app
         self._buckets = Buckets(rate) if rate else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and self._buckets and scope["path"] != "/healthz":
+        if scope["type"] == "http" and self._buckets and scope["path"] not in PROBES:
             client = scope.get("client") or ("", 0)
             seconds = self._buckets.wait(client[0])
             if seconds:

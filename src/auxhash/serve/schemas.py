@@ -1,7 +1,7 @@
 """Schemas of requests and responses, as JSON.
 
-Ids are whole numbers from 0 to 2^63 - 1. JavaScript rounds those above 2^53 - 1, so that responses
-have these as text; requests may have any as text.
+Ids are whole numbers from 0 to 2^63 - 1, or text; those of one store are of one kind. JavaScript
+rounds numbers above 2^53 - 1, so that responses have these as text; requests may have any as text.
 
 Lists of requests stop at their first error: a million wrong numbers are one error, not a million.
 """
@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
+    PlainValidator,
     StringConstraints,
     WithJsonSchema,
     create_model,
@@ -23,6 +23,7 @@ from pydantic import (
 from auxhash.compute.checks import LARGEST_ID
 from auxhash.compute.fingerprint import DIGITS
 from auxhash.serve.limits import Limits
+from auxhash.stores.ids import MAX_BYTES, Id
 from auxhash.stores.points import MAX_TEXT
 
 MAX_EXACT = 2**53 - 1  # whole numbers up to it are exact in JavaScript
@@ -30,32 +31,33 @@ HAMMING: Literal["hamming"] = "hamming"
 LARGEST_NUMBER = 1e100  # of a vector; squares stay finite
 
 
-def _from_digits(value: object) -> object:
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 19:
-        return int(value)
-    return value
+def _id(value: object) -> Id:
+    """Check an id as far as it can be done without the store."""
+    if (type(value) is int and 0 <= value <= LARGEST_ID) or (isinstance(value, str) and value):
+        return value
+    raise ValueError("an id must be a whole number from 0 to 2^63 - 1, or text that is not empty")
 
 
-def json_id(name: int) -> int | str:
+def json_id(name: Id) -> Id:
     """Return an id as responses have it: text, where JavaScript would round the number."""
-    return name if name <= MAX_EXACT else str(name)
+    return str(name) if isinstance(name, int) and name > MAX_EXACT else name
 
 
-Id = Annotated[
-    int,
-    BeforeValidator(_from_digits),
-    Field(strict=True, ge=0, le=LARGEST_ID),
+RequestId = Annotated[
+    int | str,
+    PlainValidator(_id),
     WithJsonSchema(
         {
             "anyOf": [
                 {"type": "integer", "minimum": 0, "maximum": LARGEST_ID},
-                {"type": "string", "pattern": "^[0-9]{1,19}$"},
+                {"type": "string", "minLength": 1, "maxLength": MAX_BYTES},
             ],
-            "description": "From 0 to 2^63 - 1; above 2^53 - 1 best as text.",
+            "description": "A number from 0 to 2^63 - 1, above 2^53 - 1 best as text; or text, of "
+            f"at most {MAX_BYTES} bytes. The first points decide for all.",
         }
     ),
 ]
-JsonId = Annotated[int, Field(ge=0, le=MAX_EXACT)] | Annotated[str, Field(pattern="^[0-9]{16,19}$")]
+JsonId = Annotated[int, Field(ge=0, le=MAX_EXACT)] | Annotated[str, Field(min_length=1)]
 Number = Annotated[
     float, Field(strict=True, allow_inf_nan=False, ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)
 ]
@@ -78,6 +80,14 @@ FilterValue = (
 )
 
 
+def _shown(*examples: dict[str, Any]) -> ConfigDict:
+    """Return the configuration of a model with examples in the OpenAPI document.
+
+    They hold no None, which FastAPI leaves out.
+    """
+    return ConfigDict(json_schema_extra={"examples": list(examples)})
+
+
 class Strict(BaseModel):
     """A request, or part of one: fields that it does not have are refused."""
 
@@ -95,17 +105,20 @@ class Strict(BaseModel):
 
 
 class GivenPoint(Strict):
-    """A point to be put in: a vector, which the model encodes, or a code, or both."""
+    """A point to be put in: a vector or an image, which the model encodes, a code, or both."""
 
-    id: Id
+    id: RequestId
     vector: Vector | None = None
+    image: ImageFile | None = None
     code: Code | None = None
     payload: dict[str, Any] | None = None
 
     @model_validator(mode="after")
     def _vector_or_code(self) -> "GivenPoint":
-        if self.vector is None and self.code is None:
-            raise ValueError("a point needs a vector or a code")
+        if self.vector is None and self.image is None and self.code is None:
+            raise ValueError("a point needs a vector, an image or a code")
+        if self.vector is not None and self.image is not None:
+            raise ValueError("a point has either a vector or an image")
         return self
 
 
@@ -113,34 +126,53 @@ class Upsert(Strict):
     points: list[GivenPoint]
     fingerprint: Fingerprint | None = None
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"points": [{"id": 7, "code": "ff00ff00", "payload": {"digit": 3}}]}]
-        },
-    )
+    model_config = _shown({"points": [{"id": 7, "code": "ff00ff00", "payload": {"year": 2016}}]})
 
 
 class Upserted(BaseModel):
     upserted: Annotated[int, Field(ge=0)]
 
+    model_config = _shown({"upserted": 1})
+
 
 class Delete(Strict):
-    ids: list[Id]
+    ids: list[RequestId]
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"ids": [7, "9223372036854775807"]}]}
-    )
+    model_config = _shown({"ids": [7, "9223372036854775807"]})
 
 
 class Deleted(BaseModel):
     deleted: Annotated[int, Field(ge=0, description="How many of them were there.")]
 
+    model_config = _shown({"deleted": 1})
+
+
+class Encode(Strict):
+    """Vectors or images, whose codes are wanted."""
+
+    vectors: list[Vector] | None = None
+    images: list[ImageFile] | None = None
+
+    model_config = _shown({"vectors": [[0.5, -1.0, 2.0]]})
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "Encode":
+        if (self.vectors is None) == (self.images is None):
+            raise ValueError("give either vectors or images")
+        return self
+
+
+class Encoded(BaseModel):
+    codes: list[str]
+    fingerprint: Annotated[str, Field(description="Of the model that made them.")]
+
+    model_config = _shown({"codes": ["ff00ff00"], "fingerprint": "0123456789abcdef"})
+
 
 class Filter(Strict):
     """Points that a query looks at: by ids, or by a field of their payloads."""
 
-    ids: list[Id] | None = None
+    ids: list[RequestId] | None = None
     field: str | None = None
     value: FilterValue | None = None
     values: list[FilterValue] | None = None
@@ -162,7 +194,7 @@ class Queries(Strict):
     vectors: list[Vector] | None = None
     codes: list[Code] | None = None
     images: list[ImageFile] | None = None
-    ids: list[Id] | None = None
+    ids: list[RequestId] | None = None
     by: Annotated[
         Literal["hamming", "outputs", "tables"],
         Field(description="The distance: of codes, or that of the model's outputs or tables."),
@@ -182,14 +214,9 @@ class Queries(Strict):
     with_payload: Annotated[bool, Field(strict=True)] = False
     fingerprint: Fingerprint | None = None
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {"codes": ["ff00ff00"], "k": 3, "with_payload": True},
-                {"ids": [7], "radius": 4, "filter": {"field": "digit", "value": 3}},
-            ]
-        },
+    model_config = _shown(
+        {"codes": ["ff00ff00"], "k": 3, "with_payload": True},
+        {"ids": [7], "radius": 4, "filter": {"field": "year", "value": 2016}},
     )
 
     @model_validator(mode="after")
@@ -218,6 +245,7 @@ class Requests:
 
     upsert: type[Upsert]
     delete: type[Delete]
+    encode: type[Encode]
     queries: type[Queries]
 
 
@@ -225,25 +253,28 @@ def requests(limits: Limits) -> Requests:
     """Return the schemas with limits: these are checked first, and documented."""
     batch = limits.batch
     upsert = _limited(Upsert, points=(_list_of(GivenPoint, batch), ...))
-    delete = _limited(Delete, ids=(_list_of(Id, batch), ...))
+    delete = _limited(Delete, ids=(_list_of(RequestId, batch), ...))
     chosen = _limited(
         Filter,
-        ids=(_list_of(Id, limits.choice, 0) | None, None),
+        ids=(_list_of(RequestId, limits.choice, 0) | None, None),
         values=(_list_of(FilterValue, batch) | None, None),
     )
     ordered = "Candidates by code, ordered by their vectors."
+    vectors = (_list_of(Vector, batch) | None, None)
+    images = (_list_of(ImageFile, min(batch, limits.images)) | None, None)
+    encode = _limited(Encode, vectors=vectors, images=images)
     queries = _limited(
         Queries,
-        vectors=(_list_of(Vector, batch) | None, None),
+        vectors=vectors,
         codes=(_list_of(Code, batch) | None, None),
-        images=(_list_of(ImageFile, min(batch, limits.images)) | None, None),
-        ids=(_list_of(Id, batch, description="Points that are there.") | None, None),
+        images=images,
+        ids=(_list_of(RequestId, batch, description="Points that are there.") | None, None),
         k=(_up_to(limits.k, "10, without a radius.") | None, None),
         limit=(_up_to(limits.k, "Of neighbours within the radius.") | None, None),
         rerank=(_up_to(limits.candidates, ordered) | None, None),
         filter=(chosen | None, None),
     )
-    return Requests(upsert, delete, queries)
+    return Requests(upsert, delete, encode, queries)
 
 
 def _limited(model: Any, **fields: Any) -> Any:
@@ -283,6 +314,21 @@ class Answer(BaseModel):
     ] = None
     results: Annotated[list[Hits], Field(description="One per query, nearest first, ties by id.")]
 
+    model_config = _shown(
+        {
+            "by": "hamming",
+            "results": [
+                {
+                    "hits": [
+                        {"id": 7, "distance": 0, "payload": {"year": 2016}},
+                        {"id": 12, "distance": 3, "payload": {"year": 1998}},
+                    ],
+                    "cut": False,
+                }
+            ],
+        }
+    )
+
 
 class TakenPoint(BaseModel):
     id: JsonId
@@ -290,9 +336,15 @@ class TakenPoint(BaseModel):
     vector: list[float] | None
     payload: dict[str, Any] | None
 
+    model_config = _shown(
+        {"id": 7, "code": "ff00ff00", "vector": [0.5, -1.0, 2.0], "payload": {"year": 2016}}
+    )
+
 
 class Count(BaseModel):
     count: Annotated[int, Field(ge=0)]
+
+    model_config = _shown({"count": 200000})
 
 
 class Info(BaseModel):
@@ -300,6 +352,10 @@ class Info(BaseModel):
     version: str
     store: Annotated[str, Field(description="The engine.")]
     points: Annotated[int, Field(ge=0)]
+    ids: Annotated[
+        Literal["number", "text"] | None,
+        Field(description="Kind of the points' ids; null while there are no points."),
+    ]
     n_bits: int
     n_features: Annotated[int | None, Field(description="Of vectors; null without a model.")]
     model: Annotated[str | None, Field(description="Fingerprint of the model.")]
@@ -311,13 +367,39 @@ class Info(BaseModel):
         Field(description="Method, points and digest of the data of the model in use, if known."),
     ]
     by: Annotated[list[str], Field(description="Distances that queries can ask for.")]
-    images: Annotated[bool, Field(description="Whether queries may be images.")]
+    drift: Annotated[
+        dict[str, Any] | None,
+        Field(description="Recall of points that came in, beside what the model promises of it."),
+    ]
+    images: Annotated[bool, Field(description="Whether points and queries may be images.")]
     keeps_points: Annotated[bool, Field(description="Whether vectors and payloads are kept.")]
     limits: dict[str, int]
+
+    model_config = _shown(
+        {
+            "name": "auxhash",
+            "version": "0.1.0",
+            "store": "sqlite",
+            "points": 200000,
+            "ids": "number",
+            "n_bits": 32,
+            "n_features": 384,
+            "model": "0123456789abcdef",
+            "made_by": "0123456789abcdef",
+            "learnt": {"method": "NeighborHash", "points": 100000},
+            "by": ["hamming", "outputs", "tables"],
+            "drift": {"points": 1000, "expected": 0.81, "now": 0.79, "lower": False},
+            "images": False,
+            "keeps_points": True,
+            "limits": {"batch": 1000, "k": 1000},
+        }
+    )
 
 
 class Health(BaseModel):
     status: str
+
+    model_config = _shown({"status": "ready"})
 
 
 class Trouble(BaseModel):
@@ -325,3 +407,5 @@ class Trouble(BaseModel):
 
     error: str
     id: Annotated[str | None, Field(description="Of a fault, in the service's log.")] = None
+
+    model_config = _shown({"error": "k: Input should be less than or equal to 1000"})

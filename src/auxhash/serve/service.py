@@ -15,13 +15,14 @@ from auxhash.compute import deadline
 from auxhash.compute.arrays import Array
 from auxhash.compute.fingerprint import OtherModelError
 from auxhash.compute.version import __version__
-from auxhash.search.index.state import first_twice
 from auxhash.search.index.tables import VALUES, Tables, as_tables, tables_from_outputs
 from auxhash.serve.hits import Neighbours, Pairs, Payloads, QueryCodes, to_json
+from auxhash.serve.incoming import IncomingPoints
 from auxhash.serve.limits import Limits
 from auxhash.serve.refused import RefusedError, invalid, unavailable
-from auxhash.serve.schemas import HAMMING, Filter, GivenPoint, Queries
+from auxhash.serve.schemas import HAMMING, Encode, Filter, GivenPoint, Queries
 from auxhash.stores import Having, Point, ReencodingError, Store
+from auxhash.stores.ids import AnyIds, Id, as_ids, first_twice
 from auxhash.stores.store import Among, n_candidates
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Service:
         self._encoder, self._pictures = encoder, pictures
         self._encoders = {model.fingerprint: model for model in models}
         self._fingerprint = next(iter(self._encoders), None)  # of the encoder
+        self._incoming = IncomingPoints()
         self._check_store()
 
     def _check_store(self) -> None:
@@ -91,6 +93,7 @@ class Service:
             "version": __version__,
             "store": self.store.url.partition(":")[0],
             "points": self.store.count(),
+            "ids": self.store.id_type,
             "n_bits": self.store.n_bits,
             "n_features": _n_features(encoder),
             "model": self._fingerprint,
@@ -104,9 +107,26 @@ class Service:
                 "expected_recall": [vars(each) for each in learnt.expected],
             },
             "by": _distances(encoder),
+            "drift": self.drift(),
             "images": self._pictures is not None,
             "keeps_points": self.store.keeps_points,
             "limits": self.limits.of_one_request(),
+        }
+
+    def drift(self) -> dict[str, Any] | None:
+        """Recall of points that came in beside what the model promises; None if it does not."""
+        encoder = self._encoders.get(self.store.fingerprint or "", self._encoder)
+        change = self._incoming.drift(encoder) if _promises_recall(encoder) else None
+        if change is None:
+            return None
+        return {
+            "points": self._incoming.n_points,
+            "searched": change.now.n_base,
+            "expected": change.expected.hamming,
+            "now": change.now.hamming,
+            "change": change.change,
+            "standard_error": change.error,
+            "lower": change.lower,
         }
 
     def upsert(self, points: Sequence[GivenPoint], fingerprint: str | None = None) -> int:
@@ -114,10 +134,11 @@ class Service:
 
         `fingerprint` is of the model that made their codes; without, it is the store's.
         """
-        ids = np.array([point.id for point in points], np.int64)
+        ids = self._ids([point.id for point in points])
         twice = first_twice(ids)
         if twice is not None:
-            raise invalid(f"points must not name an id twice, {twice} does")
+            raise invalid(f"points must not name an id twice, {twice!r} does")
+        points = self._with_vectors(points)
         beside: dict[str, Any] = {"payloads": [point.payload for point in points]}
         if self.store.keeps_points:
             beside["vectors"] = [point.vector for point in points]
@@ -130,6 +151,8 @@ class Service:
             model = made_by or fingerprint or self._fingerprint
             try:
                 self.store.upsert(ids, codes, **beside, fingerprint=model)
+                if any(map(_promises_recall, self._encoders.values())):
+                    self._incoming.add([p.vector for p in points if p.vector is not None])
                 return len(ids)
             except OtherModelError:
                 continue  # the store has just been encoded again: so are these
@@ -141,14 +164,36 @@ class Service:
                 ) from error
         raise unavailable("the model of the store has changed: try again")
 
-    def delete(self, ids: Sequence[int]) -> int:
-        return self.store.delete(np.array(ids, np.int64))
+    def delete(self, ids: Sequence[Id]) -> int:
+        return self.store.delete(self._ids(ids))
 
-    def point(self, name: int) -> Point:
-        points = self.store.read([name])
-        if name not in points:
+    def point(self, name: Id) -> tuple[Id, Point]:
+        """Return a point, with its id as the store has it."""
+        points = self.store.read(self._ids([name]))
+        if not points:
             raise RefusedError(404, f"there is no point {name}")
-        return points[name]
+        return points.popitem()
+
+    def _ids(self, ids: Sequence[Id]) -> AnyIds:
+        """Return the ids of a request: digits are a number beside one, or if the store has numbers.
+
+        The first points of a store are of the kind that they come as.
+        """
+        if all(isinstance(name, str) for name in ids) and self.store.id_type != "number":
+            return as_ids("ids", list(ids))
+        return as_ids("ids", [int(name) if _is_number(name) else name for name in ids])
+
+    def encode(self, asked: Encode) -> dict[str, Any]:
+        """Return the codes of vectors or images, and the fingerprint of their model."""
+        encoder = self._encoder_of(self.store.fingerprint)
+        if encoder is None:
+            raise invalid("the service has no model that encodes")
+        if asked.images is not None:
+            X = self._vectors_of_images(asked.images)
+        else:
+            X = self._matrix("vectors", asked.vectors or [], encoder)
+        codes = [bytes(code).hex() for code in encoder.encode(X)]
+        return {"codes": codes, "fingerprint": encoder.fingerprint}
 
     def query(self, asked: Queries) -> bytes:
         """Return the neighbours of each query, as JSON."""
@@ -281,7 +326,7 @@ class Service:
         if chosen is None:
             return None
         if chosen.ids is not None:
-            return np.array(chosen.ids, np.int64)
+            return self._ids(chosen.ids)
         assert chosen.field is not None
         values = chosen.values if chosen.value is None else [chosen.value]
         assert values is not None
@@ -316,12 +361,10 @@ class Service:
         encoder = self._encoder_of(made_by) if asked.ids is None or asked.by != HAMMING else None
         if asked.ids is not None:
             vectors = asked.rerank is not None or asked.by != HAMMING
-            points = self._queries_of_points(asked.ids, vectors)
+            points = self._queries_of_points(self._ids(asked.ids), vectors)
             return replace(points, tables=_tables(asked.by, points.vectors, encoder))
         if asked.images is not None:
-            if self._pictures is None or encoder is None:
-                raise invalid("images cannot be queries: the model was not learnt from pictures")
-            X = self._pictures.vectors(asked.images, self.limits)
+            X = self._vectors_of_images(asked.images)
         else:
             assert asked.vectors is not None
             X = self._matrix("vectors", asked.vectors, encoder)
@@ -329,25 +372,40 @@ class Service:
             raise invalid("vectors cannot be queries: the service has no model; give codes")
         return QueryCodes(encoder.encode(X), X, _tables(asked.by, X, encoder))
 
-    def _queries_of_points(self, ids: Sequence[int], vectors: bool) -> QueryCodes:
+    def _vectors_of_images(self, images: Sequence[str]) -> Array:
+        if self._pictures is None:
+            raise invalid("images cannot be encoded: the model was not learnt from pictures")
+        if len(images) > self.limits.images:
+            raise invalid(f"a request has at most {self.limits.images} images, got {len(images)}")
+        return self._pictures.vectors(images, self.limits)
+
+    def _with_vectors(self, points: Sequence[GivenPoint]) -> Sequence[GivenPoint]:
+        """Return the points with the vectors of their images."""
+        images = [point.image for point in points if point.image is not None]
+        if not images:
+            return points
+        vectors = iter(self._vectors_of_images(images).tolist())
+        return [
+            point if point.image is None else point.model_copy(update={"vector": next(vectors)})
+            for point in points
+        ]
+
+    def _queries_of_points(self, ids: AnyIds, vectors: bool) -> QueryCodes:
         max_values = self.limits.values
-        names, too_many = (
-            np.array(ids, np.int64),
-            invalid(
-                f"the vectors of the points must be at most {max_values:,} numbers together: "
-                "ask in several requests"
-            ),
+        too_many = invalid(
+            f"the vectors of the points must be at most {max_values:,} numbers together: "
+            "ask in several requests"
         )
-        if vectors and len(self.store.parts(names, True, False, 8 * max_values)) > 1:
+        if vectors and len(self.store.parts(ids, True, False, 8 * max_values)) > 1:
             raise too_many
-        points = self.store.read(names, vectors, False)
-        for name in ids:
+        points, names = self.store.read(ids, vectors, False), ids.tolist()
+        for name in names:
             if name not in points:
                 raise RefusedError(404, f"there is no point {name}")
             if vectors and points[name].vector is None:
                 raise RefusedError(409, f"point {name} was put in as a code: it has no vector")
-        codes = np.stack([points[name].code for name in ids])
-        present = [vector for name in ids if (vector := points[name].vector) is not None]
+        codes = np.stack([points[name].code for name in names])
+        present = [vector for name in names if (vector := points[name].vector) is not None]
         if len({len(vector) for vector in present}) > 1:
             raise RefusedError(409, "the points have vectors of different lengths")
         if sum(map(len, present)) > max_values:
@@ -412,8 +470,17 @@ class Service:
         return self.store.url.partition(":")[0]
 
 
+def _promises_recall(encoder: "AnyEncoder | None") -> bool:
+    learnt = getattr(encoder, "learnt", None)
+    return learnt is not None and bool(learnt.expected)
+
+
 def _n_features(encoder: "AnyEncoder | None") -> int | None:
     return None if encoder is None else int(encoder.n_features_in_)
+
+
+def _is_number(name: Id) -> bool:
+    return isinstance(name, int) or (name.isascii() and name.isdecimal() and len(name) <= 19)
 
 
 def _n_wanted(asked: Queries) -> int:

@@ -20,13 +20,14 @@ def service(
     own: str | None = None,
     old_model: str | None = None,
     any_model: bool = False,
+    n_bits: int | None = None,
 ) -> Service:
-    """Open the store at a URL, created if there is a model; `own` is the user's image feature.
+    """Open the store at a URL, created if there is a model or `n_bits`.
 
-    `old_model` and `any_model`: see `Service`.
+    `own` is the user's image feature. `old_model` and `any_model`: see `Service`.
     """
     if model is None:
-        return Service(stores.open(url, n_jobs=n_jobs), limits=limits)
+        return Service(stores.open(url, n_bits, n_jobs), limits=limits)
     from auxhash.learn import encoder
 
     fitted = encoder.load(model, n_jobs)

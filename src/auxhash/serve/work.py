@@ -3,14 +3,16 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from auxhash.compute import deadline
 from auxhash.serve.limits import Limits
 from auxhash.serve.refused import unavailable
 from auxhash.serve.service import Service
+from auxhash.stores import StoreError
 
 JobResult = TypeVar("JobResult")
+PROBE_SECONDS = 5.0  # after which a store that does not answer counts as down
 
 
 class Work:
@@ -70,3 +72,21 @@ class Work:
         if self._service is not None:
             await asyncio.to_thread(self._service.close)
             self._service = None
+
+
+class Probe(Generic[JobResult]):
+    """A job that anybody may ask for: it runs once at a time, for all who wait for it."""
+
+    def __init__(self, work: Work, job: Callable[[Service], JobResult]) -> None:
+        self._work, self._job = work, job
+        self._running: asyncio.Task[JobResult] | None = None
+
+    async def result(self) -> JobResult:
+        """Return the job's result; RefusedError if the store does not answer."""
+        if self._running is None or self._running.done():
+            self._running = asyncio.create_task(self._work.do(self._job))
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                return await asyncio.shield(self._running)
+        except (StoreError, TimeoutError) as error:  # logged where a request needs the store
+            raise unavailable("the store does not answer", 5) from error

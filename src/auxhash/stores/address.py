@@ -13,6 +13,7 @@ from types import ModuleType
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from auxhash.compute.checks import ArgumentError
+from auxhash.compute.extras import install
 
 TABLE = "codes"  # if the URL names none
 UNSPLIT = re.compile(r"[#\0-\x1f\x7f]")  # signs that urlsplit would drop, with what follows a #
@@ -118,6 +119,4 @@ def engine(module: str, extra: str) -> ModuleType:
     try:
         return import_module(module)
     except ImportError as error:
-        raise ImportError(
-            f"this store needs {module}: pip install 'auxhash[{extra}]' ({error})"
-        ) from error
+        raise ImportError(f"this store needs {module}: {install(extra)} ({error})") from error

@@ -2,12 +2,14 @@
 
 A table `codes (id BIGINT PRIMARY KEY, w0 UBIGINT, w1 UBIGINT, ...)` holds each code as 64-bit
 words, bit k in bit k % 64 of word k // 64, and another one, `auxhash_stores`, the number of bits.
+Ids that are text are of type VARCHAR.
 `auxhash_properties` holds fingerprints of models, `codes-again` codes that are to replace others.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -15,8 +17,8 @@ from auxhash.codes import Packed, n_bytes, to_words
 from auxhash.compute import deadline
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.checks import LARGEST_ID
-from auxhash.search.index.state import Ids
 from auxhash.stores.address import Address, engine
+from auxhash.stores.ids import AnyIds, Id
 from auxhash.stores.points import Beside, StoredPoints
 from auxhash.stores.pool import Pool
 from auxhash.stores.store import (
@@ -29,6 +31,10 @@ from auxhash.stores.store import (
     store_errors,
 )
 
+# Writers of a file, all of this process: DuckDB would lose what one inserts while another replaces
+# the empty table by one for other ids.
+WRITERS: WeakValueDictionary[str, Any] = WeakValueDictionary()
+NUMBER = "id BIGINT PRIMARY KEY CHECK (id >= 0)"
 NEW = "auxhash_new"  # arrays of ours, as a table
 
 
@@ -75,6 +81,7 @@ class DuckdbStore(Store):
         super().__init__(
             address, agreed_bits(str(address), None if row is None else int(row[0]), n_bits)
         )
+        self._writing = WRITERS.setdefault(str(address.file().resolve()), self._writing)
         self._table, self._again = f'"{table}"', f'"{table}-again"'
         self._name = table
         self._words = [f"w{i}" for i in range(-(-n_bytes(self.n_bits) // 8))]
@@ -83,13 +90,23 @@ class DuckdbStore(Store):
             f"bit_count(xor({w}, ?::UBIGINT))::INTEGER" for w in self._words
         )
         if row is None:
-            columns = ", ".join(f"{w} UBIGINT NOT NULL" for w in self._words)
             run(
                 "CREATE TABLE IF NOT EXISTS auxhash_stores "
                 "(name VARCHAR PRIMARY KEY, n_bits INTEGER NOT NULL)"
             )
-            run(f"CREATE TABLE {self._table} (id BIGINT PRIMARY KEY CHECK (id >= 0), {columns})")
+            self._make_anew(text=False)
             run("INSERT INTO auxhash_stores VALUES (?, ?)", [table, self.n_bits])
+
+    def _make_anew(self, text: bool) -> None:
+        columns = ", ".join(f"{w} UBIGINT NOT NULL" for w in self._words)
+        name = "id VARCHAR PRIMARY KEY CHECK (id <> '')" if text else NUMBER
+        self._connection.execute(f"CREATE OR REPLACE TABLE {self._table} ({name}, {columns})")
+
+    def _has_text_ids(self, now: bool = False) -> bool:
+        rows = self._connection.execute(f"SELECT id FROM {self._table} LIMIT 0")
+        [(_, kind, *_)] = rows.description
+        rows.fetchall()
+        return str(kind) in ("VARCHAR", "STRING")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -117,7 +134,7 @@ class DuckdbStore(Store):
         return {w: np.ascontiguousarray(words[:, i]) for i, w in enumerate(self._words)}
 
     def _upsert(
-        self, ids: Ids, packed: Packed, beside: Beside | None, admit: Callable[[], None]
+        self, ids: AnyIds, packed: Packed, beside: Beside | None, admit: Callable[[], None]
     ) -> None:
         replaced = ", ".join(f"{w} = excluded.{w}" for w in self._words)
         names = ", ".join(["id", *self._words])
@@ -128,7 +145,7 @@ class DuckdbStore(Store):
                 f"ON CONFLICT (id) DO UPDATE SET {replaced}"
             )
 
-    def _delete(self, ids: Ids) -> int:
+    def _delete(self, ids: AnyIds) -> int:
         with self._registered(id=ids), self._transaction():
             gone = f"DELETE FROM {self._table} WHERE id IN (SELECT id FROM {NEW})"
             return self._number(gone)
@@ -150,7 +167,7 @@ class DuckdbStore(Store):
 
     def _answer(self, statement: str, words: list[int]) -> Near:
         columns = self._connection.execute(statement, words).fetchnumpy()
-        return np.asarray(columns["distance"], np.int32), np.asarray(columns["id"], np.int64)
+        return np.asarray(columns["distance"], np.int32), np.asarray(columns["id"])
 
     def _count(self) -> int:
         return self._number(f"SELECT count(*) FROM {self._table}")
@@ -160,17 +177,17 @@ class DuckdbStore(Store):
         [(number,)] = self._connection.execute(statement).fetchall()
         return int(number)
 
-    def _page(self, after: int, size: int) -> tuple[Ids, Packed]:
+    def _page(self, after: Id, size: int) -> tuple[AnyIds, Packed]:
         statement = f"SELECT * FROM {self._table} WHERE id > ? ORDER BY id LIMIT ?"
         return self._arrays(self._connection.execute(statement, [after, size]).fetchnumpy())
 
-    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> StoredPoints:
+    def _read(self, ids: AnyIds, vectors: bool, payloads: bool) -> StoredPoints:
         statement = f"SELECT * FROM {self._table} WHERE id IN (SELECT id FROM {NEW})"
         with self._registered(id=ids), self._transaction():
             return StoredPoints(*self._arrays(self._connection.execute(statement).fetchnumpy()))
 
-    def _arrays(self, columns: dict[str, AnyArray]) -> tuple[Ids, Packed]:
-        ids = np.asarray(columns["id"], np.int64)
+    def _arrays(self, columns: dict[str, AnyArray]) -> tuple[AnyIds, Packed]:
+        ids = np.asarray(columns["id"])
         words = np.stack([np.asarray(columns[w], "<u8") for w in self._words], axis=1)
         return ids, words.view(np.uint8)[:, : n_bytes(self.n_bits)].copy()
 
@@ -199,17 +216,17 @@ class DuckdbStore(Store):
         run = self._connection.execute
         run(f"CREATE OR REPLACE TABLE {self._again} AS SELECT * FROM {self._table} LIMIT 0")
 
-    def _stage(self, ids: Ids, packed: Packed) -> None:
+    def _stage(self, ids: AnyIds, packed: Packed) -> None:
         with self._registered(id=ids, **self._columns(packed)):
             self._connection.execute(f"INSERT INTO {self._again} BY NAME SELECT * FROM {NEW}")
 
-    def _unstaged(self, after: int, size: int) -> Ids:
+    def _unstaged(self, after: Id, size: int) -> AnyIds:
         statement = (
             f"SELECT id FROM {self._table} ANTI JOIN {self._again} USING (id) WHERE id > ? "
             "ORDER BY id LIMIT ?"
         )
         columns = self._connection.execute(statement, [after, size]).fetchnumpy()
-        return np.asarray(columns["id"], np.int64)
+        return np.asarray(columns["id"])
 
     def _switch(self, models: Models) -> None:
         replaced = ", ".join(f"{w} = again.{w}" for w in self._words)

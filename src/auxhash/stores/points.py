@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from auxhash.codes import Packed
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, ArrayLike
 from auxhash.compute.checks import ArgumentError
-from auxhash.search.index.state import Ids
+from auxhash.stores.ids import AnyIds, Id
 
 Payload = Mapping[str, Any]
 
@@ -85,11 +84,11 @@ class Beside:
 class StoredPoints:
     """Points as a database gives them, in any order."""
 
-    ids: Ids
+    ids: AnyIds
     packed: Packed
     beside: Beside | None = None
 
-    def points(self) -> dict[int, Point]:
+    def points(self) -> dict[Id, Point]:
         """Points by id; ValueError where the database holds a payload that is no JSON object."""
         n = len(self.ids)
         more = self.beside or Beside([None] * n, [None] * n)

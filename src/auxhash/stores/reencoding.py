@@ -10,13 +10,12 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from auxhash.codes import Packed
 from auxhash.compute import checks
-from auxhash.compute.arrays import AnyArray
+from auxhash.compute.arrays import AnyArray, ArrayLike
 from auxhash.compute.checks import ArgumentError
-from auxhash.search.index.state import Ids, first_twice
+from auxhash.stores.ids import AnyIds, Id, as_ids, first_twice
 from auxhash.stores.store import Models, ReencodingError, Store
 
 POINTS_PER_BATCH = 2_000  # that are encoded in one transaction, while others wait to write
@@ -61,7 +60,8 @@ def encode_again(
     fingerprint = model.fingerprint
     if not _begin(store, fingerprint):
         return 0
-    n_encoded, after = 0, -1
+    n_encoded = 0
+    last: Id | None = None  # of the batch before; None at the beginning
     while True:
         with store.changing():
             models = store._models()
@@ -72,15 +72,15 @@ def encode_again(
                     f"{store.url} is being encoded again by model {models.upcoming} now, and no "
                     f"longer by {fingerprint}"
                 )
-            names = store._unstaged(after, batch)
+            names = store._unstaged(store._lowest() if last is None else last, batch)
             if len(names):
                 store._stage(names, _encoded(store, model, names, extra))
-            if after == -1 and len(names) < batch:  # complete: nobody can put more in meanwhile
+            if last is None and len(names) < batch:  # complete: nobody can put more in meanwhile
                 store._switch(Models(fingerprint))
                 return n_encoded + len(names)
         n_encoded += len(names)
         notify(n_encoded)
-        after = int(names[-1]) if len(names) == batch else -1
+        last = names.tolist()[-1] if len(names) == batch else None
 
 
 def _begin(store: Store, fingerprint: str) -> bool:
@@ -100,22 +100,22 @@ class _Vectors:
     def __init__(self, ids: ArrayLike | None, vectors: AnyArray | None) -> None:
         if (ids is None) != (vectors is None):
             raise ArgumentError("ids are those of vectors: give both")
-        names = checks.ids("ids", [] if ids is None else ids)
+        names = as_ids("ids", [] if ids is None else ids)
         if vectors is not None and len(vectors) != len(names):
             raise ArgumentError(
                 f"vectors must be one for each of {len(names)} ids, got {len(vectors)}"
             )
         twice = first_twice(names)
         if twice is not None:
-            raise ArgumentError(f"ids must not name a vector twice, {twice} does")
+            raise ArgumentError(f"ids must not name a vector twice, {twice!r} does")
         self._rows, self._vectors = {name: i for i, name in enumerate(names.tolist())}, vectors
 
-    def get(self, name: int) -> AnyArray | None:
+    def get(self, name: Id) -> AnyArray | None:
         row = self._rows.get(name)
         return None if row is None or self._vectors is None else self._vectors[row]
 
 
-def _encoded(store: Store, model: CodeModel, ids: Ids, extra: _Vectors) -> Packed:
+def _encoded(store: Store, model: CodeModel, ids: AnyIds, extra: _Vectors) -> Packed:
     """Encode the vectors of these points: the store's own, or else the extra ones."""
     points = store._read(ids, True, False).points() if store.keeps_points else {}
     rows = []
@@ -123,7 +123,7 @@ def _encoded(store: Store, model: CodeModel, ids: Ids, extra: _Vectors) -> Packe
         vector = points[name].vector if name in points else None
         vector = extra.get(name) if vector is None else vector
         if vector is None:
-            raise ArgumentError(f"point {name} has no vector in {store.url}, and none was given")
+            raise ArgumentError(f"point {name!r} has no vector in {store.url}, and none was given")
         rows.append(vector)
     if len({len(row) for row in rows}) > 1:
         raise ArgumentError(f"vectors of {store.url} are of different lengths")

@@ -1,7 +1,8 @@
 """SqliteStore: a file of SQLite, searched in memory by our own index.
 
 A table `codes (id INTEGER PRIMARY KEY, code BLOB)` holds the bytes of our order, and another one,
-`auxhash_stores`, the number of bits of each such table. Python brings SQLite along.
+`auxhash_stores`, the number of bits of each such table. Ids that are text are of type TEXT, in all
+tables. Python brings SQLite along.
 
 Vectors and payloads are in a table `codes_points`, made when the first is kept, so that the codes
 are read without them; `codes_fields` finds payloads by their fields. Triggers empty both where any
@@ -21,15 +22,15 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from auxhash.codes import Packed, n_bytes
 from auxhash.compute import checks, deadline
+from auxhash.compute.arrays import ArrayLike
 from auxhash.search.index.hamming import as_queries
 from auxhash.search.index.scan import Distances
-from auxhash.search.index.state import Ids
 from auxhash.search.index.tables import TableDistances, as_tables
 from auxhash.stores.address import Address
+from auxhash.stores.ids import AnyIds, Id, rising
 from auxhash.stores.mirror import Mirror
 from auxhash.stores.points import MAX_TEXT, Beside, Having, StoredPoints
 from auxhash.stores.store import (
@@ -58,9 +59,9 @@ REPLACED = (
     "DELETE FROM {t}_points WHERE id IN (old.id, new.id); END"
 )
 BESIDE = (
-    "CREATE TABLE {t}_points (id INTEGER PRIMARY KEY, vector BLOB, payload TEXT)",
+    "CREATE TABLE {t}_points (id {type} PRIMARY KEY, vector BLOB, payload TEXT)",
     "CREATE TABLE {t}_fields (field TEXT NOT NULL, kind TEXT NOT NULL, value NOT NULL, "
-    "id INTEGER NOT NULL, PRIMARY KEY (field, kind, value, id)) WITHOUT ROWID",
+    "id {type} NOT NULL, PRIMARY KEY (field, kind, value, id)) WITHOUT ROWID",
     "CREATE TRIGGER {t}_added AFTER INSERT ON {t} BEGIN "
     "DELETE FROM {t}_points WHERE id = new.id; END",
     REPLACED,
@@ -75,10 +76,13 @@ BESIDE = (
     "SELECT RAISE(ABORT, 'points are replaced, not changed: delete and insert them'); END",
 )
 
+# Types of ids that are numbers and text, and the checks of them.
+ID_TYPES = {False: ("INTEGER", "id >= 0"), True: ("TEXT", "typeof(id) = 'text' AND id <> ''")}
+
 MIN_LOGGED = 65_536  # changes in the log, at least; who is further behind reads all codes
 LOGGED = 'BEGIN INSERT INTO "{t}-changes" (id) VALUES '
 LOG = (  # no table of a store can have such names
-    ("TABLE", '"{t}-changes"', "(number INTEGER PRIMARY KEY, id INTEGER NOT NULL)"),
+    ("TABLE", '"{t}-changes"', "(number INTEGER PRIMARY KEY, id {type} NOT NULL)"),
     ("TRIGGER", '"{t}-inserted"', f"AFTER INSERT ON {{t}} {LOGGED} (new.id); END"),
     ("TRIGGER", '"{t}-replaced"', f"AFTER UPDATE ON {{t}} {LOGGED} (new.id); END"),
     (
@@ -153,13 +157,34 @@ class SqliteStore(Store):
                     "CREATE TABLE IF NOT EXISTS auxhash_stores "
                     "(name TEXT PRIMARY KEY, n_bits INTEGER NOT NULL)"
                 )
-                run(
-                    f"CREATE TABLE {self._table} (id INTEGER PRIMARY KEY CHECK (id >= 0), code "
-                    f"BLOB NOT NULL CHECK (length(code) = {n_bytes(self.n_bits)}))"
-                )
+                self._make(text=False)
                 run("INSERT INTO auxhash_stores VALUES (?, ?)", (self._table, self.n_bits))
-                self._make_log()
             agreed_bits(str(address), self._stored_bits(address), self.n_bits)
+
+    def _make(self, text: bool) -> None:
+        kind, check = ID_TYPES[text]
+        self._connection.execute(
+            f"CREATE TABLE {self._table} (id {kind} PRIMARY KEY CHECK ({check}), code BLOB "
+            f"NOT NULL CHECK (length(code) = {n_bytes(self.n_bits)})){' WITHOUT ROWID' * text}"
+        )
+        self._make_log()
+
+    def _make_anew(self, text: bool) -> None:
+        had_points = self._has_points()
+        for name in ("", "-changes", *(("_points", "_fields") if had_points else ())):
+            self._connection.execute(f'DROP TABLE "{self._table}{name}"')
+        self._make(text)
+        if had_points:  # whoever has seen them takes them for granted
+            self._make_points()
+        self._seen = UNKNOWN  # all codes are to be read again
+
+    def _has_text_ids(self, now: bool = False) -> bool:
+        kind = "SELECT type FROM pragma_table_info(?) WHERE name = 'id'"
+        return bool(self._connection.execute(kind, (self._table,)).fetchone() == ("TEXT",))
+
+    @property
+    def _id_type(self) -> str:
+        return ID_TYPES[self._has_text_ids()][0]
 
     def _stored_bits(self, address: Address) -> int | None:
         names = "SELECT name FROM sqlite_master WHERE name IN ('auxhash_stores', ?)"
@@ -190,36 +215,35 @@ class SqliteStore(Store):
         among: Among = None,
         codes: ArrayLike | None = None,
         candidates: int | None = None,
-    ) -> tuple[TableDistances, Ids]:
+    ) -> tuple[TableDistances, AnyIds]:
         checked, k = as_tables(tables, self.n_bits), checks.integer("k", k, 1)
         return self._view(among).search_tables(checked, k)
 
     def search_radius(
         self, queries: ArrayLike, r: int, among: Among = None
-    ) -> tuple[list[Distances], list[Ids]]:
+    ) -> tuple[list[Distances], list[AnyIds]]:
         asked, r = as_queries(queries, self.n_bits), checks.integer("r", r, 0)
         return self._view(among).search_radius(asked, min(r, self.n_bits))
 
     def _view(self, among: Among) -> Mirror:
         """The codes that a search looks at; they do not change, so that a search needs no lock."""
-        chosen = self._chosen(among)
         with self._talking():
-            mirror = self._current()
+            mirror, chosen = self._current(), self._chosen(among)
             ids = self._having(chosen) if isinstance(chosen, Having) else chosen
         return mirror if ids is None else mirror.only(ids)
 
-    def _having(self, chosen: Having) -> Ids:
+    def _having(self, chosen: Having) -> AnyIds:
         if not self._has_points():
-            return np.empty(0, np.int64)
+            return self._id_array([])
         statement = (
             f"SELECT id FROM {self._table}_fields WHERE field = ? AND kind = ? AND value = ?"
         )
-        ids = []
+        ids: list[Id] = []
         wanted = {(_kind(value), value) for value in chosen.values}  # a value may come twice
         for kind, value in deadline.each(wanted):
             rows = self._connection.execute(statement, (chosen.field, kind, value))
-            ids.append(np.fromiter((name for (name,) in rows), np.int64))
-        return np.unique(np.concatenate(ids))
+            ids += [name for (name,) in rows]
+        return rising(self._id_array(ids))
 
     def _has_points(self) -> bool:
         """Return True if anything stands beside the codes; once made, the table stays."""
@@ -229,7 +253,7 @@ class SqliteStore(Store):
             self._beside = bool(number)
         return self._beside
 
-    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> StoredPoints:
+    def _read(self, ids: AnyIds, vectors: bool, payloads: bool) -> StoredPoints:
         which = "WHERE codes.id IN (SELECT value FROM json_each(?))"
         wanted = [json.dumps(ids.tolist())]
         if not self._has_points():
@@ -246,7 +270,7 @@ class SqliteStore(Store):
         beside = Beside([row[2] for row in rows], [row[3] for row in rows])
         return StoredPoints(*self._arrays([row[:2] for row in rows]), beside)
 
-    def _sizes(self, ids: Ids, vectors: bool, payloads: bool) -> dict[int, int]:
+    def _sizes(self, ids: AnyIds, vectors: bool, payloads: bool) -> dict[Id, int]:
         if not self._has_points():
             return {}
         columns = [name for name, flag in (("vector", vectors), ("payload", payloads)) if flag]
@@ -284,18 +308,18 @@ class SqliteStore(Store):
             since, seen = f'FROM "{self._table}-changes" WHERE number > ?', (self._seen,)
             old = run(f"SELECT DISTINCT id {since}", seen).fetchall()
             codes = f"SELECT id, code FROM {self._table} WHERE id IN (SELECT id {since})"
-            changed = np.array(old, np.int64).reshape(-1)
+            changed = self._id_array([name for (name,) in old])
             self._mirror = self._mirror.changed(changed, *self._checked(codes, seen))
         else:
             all_codes = self._checked(f"SELECT id, code FROM {self._table}")
             self._mirror = Mirror.of(self.n_bits, *all_codes, self._n_jobs)
         self._schema, self._seen, self._version = schema, newest, version
 
-    def _checked(self, codes: str, parameters: tuple[int, ...] = ()) -> tuple[Ids, Packed]:
+    def _checked(self, codes: str, parameters: tuple[int, ...] = ()) -> tuple[AnyIds, Packed]:
         rows = self._connection.execute(f"{codes} ORDER BY id", parameters).fetchall()
         ids, packed = self._arrays(rows)
         if len(ids):
-            self._check_read(ids, packed)
+            self._check_read(ids, packed, self._lowest())
         return ids, packed
 
     def _logged(self) -> tuple[int, int]:
@@ -316,10 +340,11 @@ class SqliteStore(Store):
             return
         for kind, name, rest in LOG:
             self._connection.execute(f"DROP {kind} IF EXISTS {name}".format(t=self._table))
-            self._connection.execute(f"CREATE {kind} {name} {rest}".format(t=self._table))
+            create = f"CREATE {kind} {name} {rest}".format(t=self._table, type=self._id_type)
+            self._connection.execute(create)
 
     @contextmanager
-    def _writing_codes(self, ids: Ids, packed: Packed) -> Iterator[None]:
+    def _writing_codes(self, ids: AnyIds, packed: Packed) -> Iterator[None]:
         """A transaction after which these codes are all that the ids have, in the mirror too.
 
         A write that is interrupted after its commit leaves the version unknown, and the next search
@@ -336,7 +361,7 @@ class SqliteStore(Store):
             self._seen, self._version = after, version
 
     def _upsert(
-        self, ids: Ids, packed: Packed, beside: Beside | None, admit: Callable[[], None]
+        self, ids: AnyIds, packed: Packed, beside: Beside | None, admit: Callable[[], None]
     ) -> None:
         with self._writing_codes(ids, packed):
             admit()
@@ -348,17 +373,20 @@ class SqliteStore(Store):
             if beside is not None:
                 self._put_beside(ids, beside)
 
-    def _put_beside(self, ids: Ids, beside: Beside) -> None:
+    def _put_beside(self, ids: AnyIds, beside: Beside) -> None:
         if not self._has_points():
-            for statement in BESIDE:
-                self._connection.execute(statement.format(t=self._table))
+            self._make_points()
         rows = zip(ids.tolist(), beside.vectors, beside.payloads, strict=True)
         self._connection.executemany(
             f"INSERT INTO {self._table}_points VALUES (?, ?, ?)",
             (row for row in rows if row[1:] != (None, None)),
         )
 
-    def _delete(self, ids: Ids) -> int:
+    def _make_points(self) -> None:
+        for statement in BESIDE:
+            self._connection.execute(statement.format(t=self._table, type=self._id_type))
+
+    def _delete(self, ids: AnyIds) -> int:
         with self._writing_codes(ids, empty(self.n_bits)[1]):
             gone = f"DELETE FROM {self._table} WHERE id = ?"
             one_each = ((name,) for name in ids.tolist())
@@ -389,24 +417,24 @@ class SqliteStore(Store):
     def _clear_staged(self) -> None:
         self._connection.execute(f"DROP TABLE IF EXISTS {self._again}")
         self._connection.execute(
-            f"CREATE TABLE {self._again} (id INTEGER PRIMARY KEY, code BLOB NOT NULL)"
+            f"CREATE TABLE {self._again} (id {self._id_type} PRIMARY KEY, code BLOB NOT NULL)"
         )
 
-    def _stage(self, ids: Ids, packed: Packed) -> None:
+    def _stage(self, ids: AnyIds, packed: Packed) -> None:
         rows = zip(ids.tolist(), map(bytes, packed), strict=True)
         self._connection.executemany(f"INSERT INTO {self._again} VALUES (?, ?)", rows)
 
-    def _unstage(self, ids: Ids) -> None:
+    def _unstage(self, ids: AnyIds) -> None:
         gone = f"DELETE FROM {self._again} WHERE id IN (SELECT value FROM json_each(?))"
         self._connection.execute(gone, [json.dumps(ids.tolist())])
 
-    def _unstaged(self, after: int, size: int) -> Ids:
+    def _unstaged(self, after: Id, size: int) -> AnyIds:
         rows = self._connection.execute(
             f"SELECT id FROM {self._table} AS codes WHERE id > ? AND NOT EXISTS "
             f"(SELECT 1 FROM {self._again} AS again WHERE again.id = codes.id) ORDER BY id LIMIT ?",
             (after, size),
         )
-        return np.fromiter((name for (name,) in rows), np.int64)
+        return self._id_array([name for (name,) in rows])
 
     def _switch(self, models: Models) -> None:
         run = self._connection.execute
@@ -439,12 +467,12 @@ class SqliteStore(Store):
     def _count(self) -> int:
         return len(self._current())
 
-    def _page(self, after: int, size: int) -> tuple[Ids, Packed]:
+    def _page(self, after: Id, size: int) -> tuple[AnyIds, Packed]:
         statement = f"SELECT id, code FROM {self._table} WHERE id > ? ORDER BY id LIMIT ?"
         return self._arrays(self._connection.execute(statement, (after, size)).fetchall())
 
-    def _arrays(self, rows: list[tuple[int, bytes]]) -> tuple[Ids, Packed]:
-        ids = np.array([name for name, _ in rows], np.int64)
+    def _arrays(self, rows: list[tuple[Id, bytes]]) -> tuple[AnyIds, Packed]:
+        ids = self._id_array([name for name, _ in rows])
         try:
             packed = np.frombuffer(b"".join([code for _, code in rows]), np.uint8)
             return ids, packed.reshape(len(rows), n_bytes(self.n_bits)).copy()

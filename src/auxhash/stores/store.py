@@ -2,24 +2,34 @@
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
 from auxhash.compute import checks
+from auxhash.compute.arrays import ArrayLike
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.fingerprint import OtherModelError, checked, match
 from auxhash.search.index import rerank
 from auxhash.search.index.hamming import HammingIndex, as_queries
 from auxhash.search.index.scan import Distances
-from auxhash.search.index.state import Ids, first_twice
 from auxhash.search.index.tables import TableDistances, as_tables
 from auxhash.stores.address import Address
+from auxhash.stores.ids import (
+    KINDS,
+    AnyIds,
+    Id,
+    array_of,
+    as_ids,
+    first_twice,
+    is_text,
+    order_of,
+    rising,
+)
 from auxhash.stores.points import (
     Beside,
     Having,
@@ -35,7 +45,7 @@ BYTES_PER_READ = 4 << 20  # of vectors and payloads
 MIN_CANDIDATES, CANDIDATES_PER_HIT = 1000, 10  # by code, to be ordered by tables
 CHANGED = "the store was changed during the search: search again"
 
-Near = tuple[Distances, Ids]  # hits of one query, nearest first
+Near = tuple[Distances, AnyIds]  # hits of one query, nearest first
 Among = ArrayLike | Having | None  # which codes a search looks at: ids, points by payload, or all
 
 
@@ -62,9 +72,11 @@ class Models:
 class Store(ABC):
     """Codes of `n_bits` bits with ids, kept in a database and searched exactly.
 
-    Codes are packed uint8 (n, ceil(n_bits / 8)) or +-1 (n, n_bits); ids are whole numbers from 0
-    to 2^63 - 1. Results come nearest first, and codes at equal distance by their ids, smallest
-    first: they depend on what the store holds, and not on how it came there.
+    Codes are packed uint8 (n, ceil(n_bits / 8)) or +-1 (n, n_bits). Ids are whole numbers from 0
+    to 2^63 - 1, or text, UUIDs too, of up to 1,024 bytes: the first ones decide which, and results
+    have them as int64 or as text in arrays of objects. Results come nearest first, and codes at
+    equal distance by their ids, smallest first, text by its code points: they depend on what the
+    store holds, and not on how it came there.
 
     When `upsert` or `delete` returns, the database has committed the change. Any thread may call
     any method at any time: reads run at the same time, writes take turns. A store is a context
@@ -118,14 +130,14 @@ class Store(ABC):
         """
         fingerprint = checked("fingerprint", fingerprint)
         packed = as_packed(codes, n_bits=self.n_bits)
-        names = checks.ids("ids", ids)
+        names = as_ids("ids", ids)
         if names.shape != (len(packed),):
             raise ArgumentError(
                 f"ids must be of shape ({len(packed)},), one for each code; got {names.shape}"
             )
         twice = first_twice(names)
         if twice is not None:
-            raise ArgumentError(f"ids must not name a code twice, {twice} does")
+            raise ArgumentError(f"ids must not name a code twice, {twice!r} does")
         beside = None
         if vectors is not None or payloads is not None:
             self._check_keeps("vectors" if vectors is not None else "payloads")
@@ -135,6 +147,14 @@ class Store(ABC):
                 self._upsert(
                     names, packed, beside, lambda: self._admit(names, beside, fingerprint, force)
                 )
+
+    @property
+    def id_type(self) -> Literal["number", "text"] | None:
+        """Kind of the ids; None while there are none, and the first ones may be of either."""
+        with self._talking():
+            if self._is_empty():
+                return None
+            return "text" if self._has_text_ids() else "number"
 
     @property
     def fingerprint(self) -> str | None:
@@ -169,19 +189,20 @@ class Store(ABC):
 
         All of them or, if it fails, none (LanceDB and Milvus: perhaps some thousands).
         """
-        names = np.unique(checks.ids("ids", ids))
+        names = rising(as_ids("ids", ids))
         with self._writing, self._talking(write=True):
+            names = self._of_kind("ids", names)
             return self._delete(names) if len(names) else 0
 
     def search(self, queries: ArrayLike, k: int, among: Among = None) -> Near:
-        """Distances int32 and ids int64 of the k nearest codes of each query.
+        """Distances int32 and ids of the k nearest codes of each query.
 
         Each is of shape (n_queries, k), or (n_queries, n) where the store holds n < k codes.
         `among` are the ids of the codes to look at, those that are there, or a `Having`.
         """
         asked, k = as_queries(queries, self.n_bits), checks.integer("k", k, 1)
-        chosen = self._chosen(among)
         with self._talking():
+            chosen = self._chosen(among)
             if chosen is None:
                 return _stacked(self._nearest(asked, k))
             return _stacked(self._nearest_among(asked, k, chosen))
@@ -193,7 +214,7 @@ class Store(ABC):
         among: Among = None,
         codes: ArrayLike | None = None,
         candidates: int | None = None,
-    ) -> tuple[TableDistances, Ids]:
+    ) -> tuple[TableDistances, AnyIds]:
         """Distances float32 and ids of the k codes nearest by tables, as of `HammingIndex`.
 
         A SQLite store looks at all of its codes. The others know Hamming distances alone: they
@@ -217,36 +238,38 @@ class Store(ABC):
             )
         if not ids.size:
             return ids.astype(np.float32), ids
-        hits = np.unique(ids)
+        hits = rising(ids.ravel())
         with self._talking():
-            index = self._index_of(hits)
+            index, _ = self._index_of(hits)  # whose rows are those of hits
         if len(index) < len(hits):
             raise StoreError(CHANGED)
         # In the order of the ids, which equal distances keep.
-        distances, ids = rerank.by_tables(np.sort(ids, axis=1), checked, index, k)
-        return distances.astype(np.float32), ids
+        rows = np.sort(np.searchsorted(hits, ids), axis=1)
+        distances, rows = rerank.by_tables(rows, checked, index, k)
+        return distances.astype(np.float32), hits[rows]
 
     def search_radius(
         self, queries: ArrayLike, r: int, among: Among = None
-    ) -> tuple[list[Distances], list[Ids]]:
+    ) -> tuple[list[Distances], list[AnyIds]]:
         """Distances and ids of all codes at distance r or less: one array of each per query."""
         asked, r = as_queries(queries, self.n_bits), min(checks.integer("r", r, 0), self.n_bits)
-        chosen = self._chosen(among)
         with self._talking():
+            chosen = self._chosen(among)
             if chosen is None:
                 hits = self._within(asked, r)
             else:
                 hits = self._within_among(asked, r, chosen)
         return [near for near, _ in hits], [ids for _, ids in hits]
 
-    def read(self, ids: ArrayLike, vectors: bool = True, payloads: bool = True) -> dict[int, Point]:
+    def read(self, ids: ArrayLike, vectors: bool = True, payloads: bool = True) -> dict[Id, Point]:
         """Points stored under these ids, by id; unknown ids are left out.
 
         `vectors` and `payloads` say whether they are wanted; a store of codes only has none.
         """
-        names = np.unique(checks.ids("ids", ids))
+        names = rising(as_ids("ids", ids))
         flags = checks.flag("vectors", vectors), checks.flag("payloads", payloads)
         with self._talking():
+            names = self._of_kind("ids", names)
             if not len(names):
                 return {}
             rows = self._read(names, *flags)
@@ -261,15 +284,16 @@ class Store(ABC):
         vectors: bool = True,
         payloads: bool = True,
         room: int = BYTES_PER_READ,
-    ) -> list[Ids]:
+    ) -> list[AnyIds]:
         """Cut ids, rising and none twice, into parts that `read` takes `room` bytes for, or one id.
 
         The bytes are those of vectors and payloads in the database; as objects of Python they may
         take thirty times as many.
         """
-        names = np.unique(checks.ids("ids", ids))
+        names = rising(as_ids("ids", ids))
         flags = checks.flag("vectors", vectors), checks.flag("payloads", payloads)
         with self._talking():
+            names = self._of_kind("ids", names)
             sizes = self._sizes(names, *flags) if len(names) else {}
         stops, n_bytes_read = [], 0
         for i, name in enumerate(names.tolist()):
@@ -285,21 +309,22 @@ class Store(ABC):
         with self._talking():
             return self._count()
 
-    def batches(self, size: int = CODES_PER_BATCH) -> Iterator[tuple[Ids, Packed]]:
+    def batches(self, size: int = CODES_PER_BATCH) -> Iterator[tuple[AnyIds, Packed]]:
         """All ids and codes in the order of the ids, at most `size` at a time.
 
         What other threads and programs change meanwhile is seen from the next batch on.
         """
         size = checks.integer("size", size, 1)
-        last = -1
-        while last < checks.LARGEST_ID:
+        last: Id | None = None
+        while last != checks.LARGEST_ID:
             with self._talking():
-                ids, packed = self._page(last, size)
+                after = self._lowest() if last is None else last
+                ids, packed = self._page(after, size)
             if not len(ids):
                 return
-            self._check_read(ids, packed, last)
+            self._check_read(ids, packed, after)
             yield ids, packed
-            last = int(ids[-1])
+            last = ids.tolist()[-1]
 
     def close(self) -> None:
         """Let go of the database, after calls that have begun; closing twice is no error."""
@@ -326,9 +351,17 @@ class Store(ABC):
         with self._writing, self._talking(write=True), self._alone():
             yield
 
-    def _admit(self, ids: Ids, beside: Beside | None, fingerprint: str | None, force: bool) -> None:
+    def _admit(
+        self, ids: AnyIds, beside: Beside | None, fingerprint: str | None, force: bool
+    ) -> None:
         """Check, within a write, that these codes may be put in, and note their model."""
         models = self._models()
+        if not self._has_kind_of(ids):
+            if not self._is_empty():
+                raise self._other_kind("ids", ids)
+            self._make_anew(is_text(ids))
+            if models.upcoming is not None:
+                self._clear_staged()
         if models.upcoming is not None:
             if beside is None or None in beside.vectors:
                 raise ReencodingError(
@@ -347,7 +380,32 @@ class Store(ABC):
             self._set_models(replace(models, fingerprint=agreed))
 
     def _is_empty(self) -> bool:
-        return not len(self._page(-1, 1)[0])
+        return not len(self._page(self._lowest(), 1)[0])
+
+    def _lowest(self) -> Id:
+        """An id below all that there can be."""
+        return "" if self._has_text_ids(now=True) else -1
+
+    def _of_kind(self, name: str, ids: AnyIds) -> AnyIds:
+        """Return the ids; ArgumentError if those of the store are of the other kind."""
+        if not len(ids) or self._has_kind_of(ids):
+            return ids
+        if not self._is_empty():
+            raise self._other_kind(name, ids)
+        return ids[:0]  # there are none
+
+    def _has_kind_of(self, ids: AnyIds) -> bool:
+        return any(is_text(ids) == self._has_text_ids(now) for now in (False, True))
+
+    def _other_kind(self, name: str, ids: AnyIds) -> ArgumentError:
+        return ArgumentError(
+            f"{name} must be {KINDS[not is_text(ids)]}, as those in the store; got "
+            f"{ids.tolist()[0]!r}"
+        )
+
+    def _id_array(self, values: list[Any]) -> AnyIds:
+        """Ids as the database gives them, as an array."""
+        return array_of(values, bool(values) or self._has_text_ids())
 
     def _check_keeps(self, name: str) -> None:
         if not self.keeps_points:
@@ -356,48 +414,63 @@ class Store(ABC):
                 "stores hold vectors and payloads"
             )
 
-    def _chosen(self, among: Among) -> Ids | Having | None:
-        """Normalise `among`: rising ids, none twice, or a condition on payloads."""
+    def _chosen(self, among: Among) -> AnyIds | Having | None:
+        """Normalise `among`, in a session: rising ids, none twice, or a condition on payloads."""
         if isinstance(among, Having):
             self._check_keeps("payloads")
             return among
-        return None if among is None else np.unique(checks.ids("among", among))
+        return None if among is None else self._of_kind("among", rising(as_ids("among", among)))
 
-    def _nearest_among(self, queries: Packed, k: int, among: Ids | Having) -> list[Near]:
+    def _nearest_among(self, queries: Packed, k: int, among: AnyIds | Having) -> list[Near]:
         """The k nearest among some codes, searched here unless the engine can."""
-        index = self._index_of(among)
-        return _apart(*index.search(queries, k)) if len(index) else _nothing(queries)
+        index, ids = self._index_of(among)
+        if not len(index):
+            return _nothing(queries, ids)
+        return [(near, ids[rows]) for near, rows in zip(*index.search(queries, k), strict=True)]
 
-    def _within_among(self, queries: Packed, r: int, among: Ids | Having) -> list[Near]:
-        index = self._index_of(among)
-        return _apart(*index.radius_search(queries, r)) if len(index) else _nothing(queries)
+    def _within_among(self, queries: Packed, r: int, among: AnyIds | Having) -> list[Near]:
+        index, ids = self._index_of(among)
+        if not len(index):
+            return _nothing(queries, ids)
+        hits = zip(*index.radius_search(queries, r), strict=True)
+        return [(near, ids[rows]) for near, rows in hits]
 
-    def _index_of(self, among: Ids | Having) -> HammingIndex:
-        """An index of the codes of these ids, in their order: equal distances come by id."""
+    def _index_of(self, among: AnyIds | Having) -> tuple[HammingIndex, AnyIds]:
+        """An index of the codes of these ids, and the ids, rising: equal distances come by id."""
         assert not isinstance(among, Having)  # stores that keep payloads choose by themselves
         index = HammingIndex(self.n_bits)
-        if len(among):
-            rows = self._read(among, vectors=False, payloads=False)
-            order = np.argsort(rows.ids)
-            index.add(rows.packed[order], rows.ids[order])
-        return index
+        if not len(among):
+            return index, among
+        rows = self._read(among, vectors=False, payloads=False)
+        order = order_of(rows.ids)
+        return index.add(rows.packed[order]), rows.ids[order]
 
-    def _check_read(self, ids: Ids, packed: Packed, last: int = -1) -> None:
+    def _check_read(self, ids: AnyIds, packed: Packed, last: Id) -> None:
         """Raise StoreError where the database holds what no `upsert` puts there."""
         try:
             as_packed(packed, n_bits=self.n_bits)
         except ValueError as error:
             raise StoreError(f"{self.url} holds codes that are damaged: {error}") from error
-        if ids[0] <= last or (np.diff(ids) <= 0).any():
-            raise StoreError(f"{self.url} holds ids that are negative, or gave them in disorder")
+        if ids[0] <= last or (ids[1:] <= ids[:-1]).any():
+            raise StoreError(
+                f"{self.url} holds ids that are negative or empty, or gave them in disorder"
+            )
 
     @abstractmethod
     def _session(self, write: bool) -> AbstractContextManager[None]:
         """The lock or connection with which a thread talks to the engine; ValueError if closed."""
 
     @abstractmethod
+    def _has_text_ids(self, now: bool = False) -> bool:
+        """Return True if ids are text. `now` asks the database, if asking takes time."""
+
+    @abstractmethod
+    def _make_anew(self, text: bool) -> None:
+        """Replace the tables, which are empty, by some for ids of this kind, within a write."""
+
+    @abstractmethod
     def _upsert(
-        self, ids: Ids, packed: Packed, beside: Beside | None, admit: Callable[[], None]
+        self, ids: AnyIds, packed: Packed, beside: Beside | None, admit: Callable[[], None]
     ) -> None:
         """Commit at least one code; no id comes twice. `beside` is None if codes are all.
 
@@ -405,15 +478,15 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def _read(self, ids: Ids, vectors: bool, payloads: bool) -> StoredPoints:
+    def _read(self, ids: AnyIds, vectors: bool, payloads: bool) -> StoredPoints:
         """Points of those ids that are there; there is at least one id, and none comes twice."""
 
-    def _sizes(self, ids: Ids, vectors: bool, payloads: bool) -> dict[int, int]:
+    def _sizes(self, ids: AnyIds, vectors: bool, payloads: bool) -> dict[Id, int]:
         """Bytes of what stands beside the codes, by id; ids without any may be left out."""
         return {}
 
     @abstractmethod
-    def _delete(self, ids: Ids) -> int:
+    def _delete(self, ids: AnyIds) -> int:
         """Commit at least one deletion, and say how many ids were there; none comes twice."""
 
     @abstractmethod
@@ -428,7 +501,7 @@ class Store(ABC):
     def _count(self) -> int: ...
 
     @abstractmethod
-    def _page(self, after: int, size: int) -> tuple[Ids, Packed]:
+    def _page(self, after: Id, size: int) -> tuple[AnyIds, Packed]:
         """The first `size` codes with ids above `after`, in the order of the ids."""
 
     @abstractmethod
@@ -448,15 +521,15 @@ class Store(ABC):
         """Make the place of new codes beside the old ones anew, and empty."""
 
     @abstractmethod
-    def _stage(self, ids: Ids, packed: Packed) -> None:
+    def _stage(self, ids: AnyIds, packed: Packed) -> None:
         """Put new codes beside the old ones, where no search finds them."""
 
-    def _unstage(self, ids: Ids) -> None:
+    def _unstage(self, ids: AnyIds) -> None:
         """Forget the new codes of these ids; for stores that keep vectors."""
         raise NotImplementedError
 
     @abstractmethod
-    def _unstaged(self, after: int, size: int) -> Ids:
+    def _unstaged(self, after: Id, size: int) -> AnyIds:
         """The first `size` ids above `after` of codes without a new one, rising."""
 
     @abstractmethod
@@ -500,11 +573,11 @@ def no_store(url: str, table: str, why: str) -> StoreError:
     return StoreError(f"{url}: the table {table} is no store: {why}; ?table=NAME names another")
 
 
-def ordered(distances: ArrayLike, ids: ArrayLike, k: int | None = None) -> Near:
+def ordered(distances: ArrayLike, ids: AnyIds, k: int | None = None) -> Near:
     """Distances and ids by distance and then id, the first k of them."""
-    near, names = np.asarray(distances, np.int32), np.asarray(ids, np.int64)
-    order = np.lexsort((names, near))[:k]
-    return near[order], names[order]
+    near, order = np.asarray(distances, np.int32), order_of(ids)
+    order = order[np.argsort(near[order], kind="stable")][:k]
+    return near[order], ids[order]
 
 
 def n_candidates(k: int) -> int:
@@ -512,17 +585,13 @@ def n_candidates(k: int) -> int:
     return max(MIN_CANDIDATES, CANDIDATES_PER_HIT * k)
 
 
-def empty(n_bits: int) -> tuple[Ids, Packed]:
+def empty(n_bits: int, text: bool = False) -> tuple[AnyIds, Packed]:
     """Empty arrays of ids and codes."""
-    return np.empty(0, np.int64), np.empty((0, n_bytes(n_bits)), np.uint8)
+    return array_of([], text), np.empty((0, n_bytes(n_bits)), np.uint8)
 
 
-def _apart(distances: Iterable[Distances], ids: Iterable[Ids]) -> list[Near]:
-    return list(zip(distances, ids, strict=True))
-
-
-def _nothing(queries: Packed) -> list[Near]:
-    return [ordered([], []) for _ in queries]
+def _nothing(queries: Packed, ids: AnyIds) -> list[Near]:
+    return [(np.empty(0, np.int32), ids[:0]) for _ in queries]
 
 
 def _stacked(hits: list[Near]) -> Near:
@@ -531,4 +600,5 @@ def _stacked(hits: list[Near]) -> Near:
         raise StoreError(CHANGED)
     shape = len(hits), width.pop()
     distances = np.array([near for near, _ in hits], np.int32).reshape(shape)
-    return distances, np.array([ids for _, ids in hits], np.int64).reshape(shape)
+    names = [ids for _, ids in hits]
+    return distances, np.array(names, names[0].dtype if names else np.int64).reshape(shape)

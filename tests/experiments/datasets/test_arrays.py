@@ -1,8 +1,10 @@
+import re
 import sys
 
 import numpy as np
 import pytest
 
+from auxhash.compute.extras import install
 from auxhash.experiments.datasets import from_arrays, write_vectors
 
 X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
@@ -88,7 +90,7 @@ def test_parquet(tmp_path):
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     (tmp_path / "a.parquet").touch()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"pip install 'auxhash\[data\]'"):
+    with pytest.raises(ImportError, match=re.escape(install("data"))):
         from_arrays(tmp_path / "a.parquet")
 
 

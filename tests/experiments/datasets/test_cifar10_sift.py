@@ -1,3 +1,4 @@
+import re
 import sys
 
 import numpy as np
@@ -5,6 +6,7 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 from auxhash.compute import neighbors
+from auxhash.compute.extras import install
 from auxhash.experiments import datasets
 from auxhash.experiments.datasets import cifar10_sift
 
@@ -43,7 +45,7 @@ def test_opencv_keeps_its_threads():
 
 def test_without_opencv_it_says_what_to_install(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "cv2", None)
-    with pytest.raises(ImportError, match=r"pip install 'auxhash\[sift\]'"):
+    with pytest.raises(ImportError, match=re.escape(install("sift"))):
         datasets.load("cifar10-sift")
 
 

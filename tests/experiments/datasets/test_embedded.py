@@ -1,5 +1,6 @@
 """Vectors computed block after block, with interruptions; by NumPy in place of a model."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from auxhash.compute.extras import install
 from auxhash.experiments.datasets import embedded
 from auxhash.experiments.datasets.embedded import ROWS_PER_BLOCK
 
@@ -100,6 +102,6 @@ def test_goes_on_after_a_kill(device, tmp_path, number):
 
 def test_without_pytorch_nothing_is_begun(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(ImportError, match=r"tokenizers.*pip install 'auxhash\[embeddings\]'"):
+    with pytest.raises(ImportError, match="tokenizers.*" + re.escape(install("embeddings"))):
         embedded.vectors(tmp_path / "set" / "x.npy", N, WIDTH, Model())
     assert not list(tmp_path.iterdir())

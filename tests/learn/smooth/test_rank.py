@@ -5,7 +5,7 @@ import pytest
 
 from auxhash.compute import context, threads
 from auxhash.learn.smooth.rank import Rank, _soft_rank
-from auxhash.learn.smooth.similar import Both, Partners, SameClass
+from auxhash.learn.smooth.similar import Both, Neighbors, Partners, SameClass
 from auxhash.mac import affinity
 
 
@@ -116,8 +116,16 @@ def test_among_says_who_is_similar(labelled):
         wanted = np.array([[m == i or m in sets[i] for m in sample] for i in rows])
         for part in (slice(0, 9), slice(2, 5), slice(5, 6)):
             table = np.ones((part.stop - part.start, 20))
-            similar.among(rows, sample).clear(table, part)
+            similar.among(rows, similar.draw(rows, rng), sample).clear(table, part)
             np.testing.assert_array_equal(table == 0, wanted[part])
+
+
+def test_among_neighbours_in_order_are_those_up_to_the_drawn_one():
+    table = np.array([[1, 2, 3], [2, 3, 0], [3, 0, 1], [0, 1, 2]])
+    rows, drawn = np.array([2, 0, 1]), np.array([0, 1, 0])
+    left = np.ones((3, 4))
+    Neighbors.of_table(table).among(rows, drawn, np.arange(4)).clear(left, slice(0, 3))
+    np.testing.assert_array_equal(left, [[0, 1, 0, 0], [0, 0, 1, 1], [0, 0, 0, 0]])
 
 
 def test_partners_of_an_affinity_are_its_similar_pairs_both_ways():
@@ -144,7 +152,7 @@ def test_typical_rank_counts_ties_as_half(labelled):
         others = [m for m in range(40) if m not in sets[i]]
         score = Z[others] @ Z[i]
         ranks.append(1 + (score > Z[i] @ Z[j]).sum() + 0.5 * (score == Z[i] @ Z[j]).sum())
-    found = objective.typical(lambda r: A[r].astype(np.float32), rows)
+    found = objective.vector_rank(Z[rows].astype(np.float32), rows)
     assert found == pytest.approx(np.exp(np.log(ranks).mean()))
 
 
@@ -162,6 +170,6 @@ def test_both_kinds_at_once(labelled):
             seen[i].add(int(j))
     assert all(seen[i] == either[i] - {int(i)} for i in rows)
     table = np.ones((len(rows), 40))
-    both.among(rows, np.arange(40)).clear(table, slice(0, len(rows)))
+    both.among(rows, both.draw(rows, rng), np.arange(40)).clear(table, slice(0, len(rows)))
     wanted = [[m == i or m in either[i] for m in range(40)] for i in rows]
     np.testing.assert_array_equal(table == 0, wanted)

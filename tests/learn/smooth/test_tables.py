@@ -9,7 +9,13 @@ from auxhash.codes import pack
 from auxhash.compute import context, threads
 from auxhash.compute.device import CPU
 from auxhash.learn.smooth.similar import Partners
-from auxhash.learn.smooth.tables import HAMMING, Asker, TableRank, codebook_of_bits, packed
+from auxhash.learn.smooth.tables import (
+    Asker,
+    TableRank,
+    codebook_of_bits,
+    hamming_weight,
+    packed,
+)
 from auxhash.mac.hashfunctions import Scaled, SVMHash
 from auxhash.model.tables import TableFunction
 from tests.learn.smooth.test_rank import soft_rank_loss
@@ -145,7 +151,7 @@ def test_a_bit_is_pulled_by_what_its_flip_would_change(learning):
                 way = np.zeros_like(Y)
                 way[place] = (vectors_of(upper, C) - vectors_of(lower, C))[place]
                 flip += (by_tables(Y + 1e-5 * way) - by_tables(Y - 1e-5 * way)) / 2e-5
-        expected = HAMMING * by_hamming + flip / 2 * s * (1 - U[at, bit] ** 2)
+        expected = hamming_weight(B) * by_hamming + flip / 2 * s * (1 - U[at, bit] ** 2)
         assert sum(pull[row, bit] for row in where) == pytest.approx(expected, abs=2e-5)
 
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 import sys
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auxhash.codes import hamming, pack
+from auxhash.compute.extras import install
 from auxhash.search import metrics
 from auxhash.search.metrics import tally
 
@@ -254,7 +256,23 @@ def test_evaluation_exports(result):
     assert row["value"].item() == result.precision[1]
     figure = result.plot()
     assert len(figure.axes) == 3
-    assert "noise" in figure.get_suptitle()
+    bits = result.protocol["n_bits"]
+    title = f"Codes of {bits} bits on noise: mAP {result.mean_average_precision:.3f}"
+    assert figure.get_suptitle().strip() == title
+    [protocol] = [text.get_text() for text in figure.texts if text.get_text().startswith("data")]
+    assert "seed: 8" in protocol
+    assert "not given" not in protocol
+    by_k, _, _ = figure.axes
+    figure.draw_without_rendering()
+    assert "10" in [text.get_text() for text in by_k.get_xticklabels()]
+    assert all(axes.get_title() for axes in figure.axes)
+
+
+def test_radii_are_whole_numbers():
+    codes, labels = tied_data(8, 30, 400, 3)
+    _, by_radius, _ = metrics.evaluate(*codes, *labels, k=10).plot().axes
+    assert {0, 1, 2, 3} <= set(by_radius.get_xticks())
+    assert all(tick == round(tick) for tick in by_radius.get_xticks())
 
 
 def test_evaluation_of_all_k():
@@ -270,9 +288,9 @@ def test_evaluation_of_all_k():
 def test_missing_extras_are_named(result, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"auxhash\[frame\]"):
+    with pytest.raises(ImportError, match=re.escape(install("frame"))):
         result.to_frame()
-    with pytest.raises(ImportError, match=r"auxhash\[plot\]"):
+    with pytest.raises(ImportError, match=re.escape(install("plot"))):
         result.plot()
 
 

@@ -85,11 +85,24 @@ def test_figures():
         (X[:2], "X must hold at least 20 points, for 10 neighbours of held-out queries, got 2"),
         (X[0], r"X must be numbers of shape \(n, D\), got float64 of shape \(8,\)"),
         (X.astype(str), r"X must be numbers of shape \(n, D\), got <U"),
-        (np.column_stack([X, np.arange(1500)]), r"column 8 of X counts the rows \(0, 1, ...\)"),
-        (np.column_stack([np.arange(1, 1501), X]), r"column 0 of X counts the rows \(1, 2, ...\)"),
+        (np.column_stack([X, np.arange(1500)]), r"column 8 of X numbers the rows \(0, 1, ...\)"),
+        (np.column_stack([np.arange(1, 1501), X]), r"column 0 of X numbers the rows \(1, 2, ...\)"),
     ],
 )
 def test_points_that_have_no_neighbours(points, message):
     with pytest.raises(ValueError, match=message):
         checked_points(points, "X")
     assert checked_points(X, "X") is X
+
+
+def test_whole_numbers_may_be_features():
+    """A column of few values, numbers that are whole in all columns, and few queries are no ids."""
+    few_values = np.column_stack([X, np.arange(1500) // 2])
+    all_whole = np.column_stack([np.arange(0, 3000, 2), np.rint(X)])
+    for points in (few_values, all_whole):
+        assert checked_points(points, "X") is points
+    queries = np.column_stack([X, np.arange(1500)])[:3]
+    assert checked_points(queries, "queries", 1) is queries
+    for keys in (np.arange(1500) + 1_000, np.random.default_rng(0).permutation(10**6)[:1500]):
+        with pytest.raises(ValueError, match="column 8 of X numbers the rows"):
+            checked_points(np.column_stack([X, keys]), "X")

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.compute import checks
+from auxhash.compute.arrays import ArrayLike
 from auxhash.experiments.datasets.dataset import Dataset, Points, describe, draw, split, within
 from auxhash.files.report import Features
 from auxhash.files.tables import LABEL, check_features, read_features, read_labels, take_features
@@ -31,6 +33,7 @@ def from_arrays(
     seed: int = 0,
     cosine: bool = False,
     name: str = "arrays",
+    images: Any = None,
 ) -> Dataset:
     """A data set from arrays, or from .npy, .npz, .csv, .parquet, .fvecs or .bvecs files.
 
@@ -44,8 +47,10 @@ def from_arrays(
         n_query: queries to draw from `query`; None takes all. Without `query`, they are drawn and
             removed from the base; None is then a tenth of it, at most 2,000.
         cosine: centre by the mean of the training points and normalise.
+        images: pictures of the base, uint8 (n, height, width) or (n, height, width, 3), which pages
+            show where queries are drawn from the base.
     """
-    points = _points("base", base, y, label)
+    points = replace(_points("base", base, y, label), images=images)
     if query is not None:
         queries = _points("query", query, query_y, label)
         if neighbors is not None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import context, threads
+from auxhash.compute.extras import install
 from auxhash.experiments.datasets import cifar10
 from auxhash.experiments.datasets.dataset import (
     Dataset,
@@ -137,5 +138,5 @@ def _opencv() -> Any:
     try:
         import cv2
     except ImportError as error:
-        raise ImportError("cifar10-sift needs OpenCV: pip install 'auxhash[sift]'") from error
+        raise ImportError(f"cifar10-sift needs OpenCV: {install('sift')}") from error
     return cv2

@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from auxhash.compute import checks
 from auxhash.compute.arrays import AnyArray
+from auxhash.compute.extras import install
 from auxhash.experiments.datasets import minilm
 from auxhash.experiments.datasets.dataset import (
     Dataset,
@@ -46,8 +47,7 @@ def check_installed() -> None:
         import torch  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            f"vectors are computed by PyTorch and tokenizers ({error}): "
-            "pip install 'auxhash[embeddings]'"
+            f"vectors are computed by PyTorch and tokenizers ({error}): {install('embeddings')}"
         ) from error
 
 

@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.compute import context, threads
+from auxhash.compute.arrays import ArrayLike
 from auxhash.compute.kernels import kernel
 from auxhash.compute.random import random_bits
 from auxhash.experiments.datasets import mnist

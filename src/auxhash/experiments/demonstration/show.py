@@ -65,10 +65,6 @@ STATIC = {
     ),
     "icon.svg": "image/svg+xml",
 }
-NO_SHOW = (
-    "This service holds a model and points of your own. The parts of this page that explain the "
-    "method need the handwritten digits that it is shown on: start auxhash serve without a model."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -390,7 +386,7 @@ def router(show: Show | None) -> APIRouter:
 
     @routes.get("/show")
     def about() -> Response:
-        return _json({"show": False, "why": NO_SHOW} if show is None else show.about)
+        return _json({"show": False} if show is None else show.about)
 
     if show is not None:
         _add_show(routes, show)

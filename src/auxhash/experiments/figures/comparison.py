@@ -188,6 +188,7 @@ UNSUPERVISED_CLAIMS = (
 
 SUP_COMPARISON = GroupFigure(
     "sup-comparison",
+    "Fig. 5",
     "Comparison with binary hashing methods, supervised",
     "The paper's comparison on CIFAR and Infinite MNIST.",
     supervised,
@@ -197,6 +198,7 @@ SUP_COMPARISON = GroupFigure(
 
 SUP_COSINE = GroupFigure(
     "sup-cosine",
+    "Fig. 6",
     "The same comparison with the cosine similarity",
     "The paper's comparison on CIFAR, all points centred and normalised.",
     cosine,
@@ -206,6 +208,7 @@ SUP_COSINE = GroupFigure(
 
 UNSUP_COMPARISON = GroupFigure(
     "unsup-comparison",
+    "Fig. 10",
     "Comparison with binary hashing methods, unsupervised",
     "The paper's comparison on SIFT1M, with pseudolabels and without any labels.",
     unsupervised,
@@ -215,6 +218,7 @@ UNSUP_COMPARISON = GroupFigure(
 
 UNSUP_COSINE = GroupFigure(
     "unsup-cosine",
+    "Fig. 11",
     "The same comparison, unsupervised, with the cosine similarity",
     "The paper's comparison on SIFT1M, all points centred and normalised.",
     unsupervised_cosine,

@@ -47,6 +47,7 @@ def _plot(group: Group, records: Sequence[Record]) -> Plot:
 
 UNSUP_ENTROPY = GroupFigure(
     "unsup-entropy",
+    "Fig. 12",
     "Code utilisation: effective number of bits",
     "The paper's figure of the entropy of the codes on SIFT1M.",
     comparison.unsupervised,

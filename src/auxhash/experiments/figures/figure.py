@@ -11,7 +11,7 @@ import numpy as np
 from auxhash.experiments import claims
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.claims import Claim, Verdict
-from auxhash.experiments.figures.styles import label, style
+from auxhash.experiments.figures.styles import dashed, label, looks, style
 from auxhash.experiments.gallery import Gallery, gallery
 from auxhash.experiments.groups import PAPERS, TWO_STEP_OF, Group, Record
 from auxhash.experiments.numbers import entries
@@ -95,9 +95,10 @@ class Part:
     bits: tuple[int, ...] = ()
     methods: tuple[str, ...] = ()
     without: tuple[str, ...] = ()  # methods left out, and what is made of their runs
+    own: tuple[str, ...] = ()  # module:function of methods of the user's, added to every panel
 
     def __bool__(self) -> bool:
-        return bool(self.data or self.bits or self.methods or self.without)
+        return bool(self.data or self.bits or self.methods or self.without or self.own)
 
     def __str__(self) -> str:
         """The part as options of the command."""
@@ -105,6 +106,7 @@ class Part:
         words += [f" --bits {b}" for b in self.bits]
         words += [f" --method {shlex.quote(name)}" for name in self.methods]
         words += [f" --without {shlex.quote(name)}" for name in self.without]
+        words += [f" --own {shlex.quote(name)}" for name in self.own]
         return "".join(words)
 
     def of(self, figure: str, groups: Sequence[Group]) -> list[Group]:
@@ -138,7 +140,7 @@ class Part:
             if (not self.methods or name in self.methods)
             and not {name, TWO_STEP_OF.get(name, name)} & set(self.without)
         )
-        return replace(group, bits=bits, methods=methods)
+        return replace(group, bits=bits, methods=(*methods, *self.own))
 
 
 ALL = Part()
@@ -149,6 +151,9 @@ class Figure(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def number(self) -> str: ...  # in the paper
 
     @property
     def title(self) -> str: ...
@@ -174,6 +179,7 @@ class GroupFigure:
     """A figure made of groups: panels of their records, and claims about them."""
 
     name: str
+    number: str  # in the paper
     title: str
     about: str
     groups: Callable[[Scale], Sequence[Group]]
@@ -231,10 +237,11 @@ def curves(
 ) -> list[Series]:
     """One series per method and hash function, from the curve of each record."""
     series = []
+    look = looks(r.method for r in records)
     for method, kind in dict.fromkeys((r.method, r.hash_function) for r in records):
         own = [points(record) for record in of(records, method=method, hash_function=kind)]
         shown = kind if kinds else ""
-        series.append(average(label(method, shown), style(method, shown), own))
+        series.append(average(label(method, shown), dashed(look[method], shown), own))
     return series
 
 
@@ -243,12 +250,13 @@ def over_bits(
 ) -> list[Series]:
     """One series per method and hash function, with one value per number of bits."""
     series = []
+    look = looks(r.method for r in records)
     for method, kind in dict.fromkeys((r.method, r.hash_function) for r in records):
         own = of(records, method=method, hash_function=kind)
         seeds = dict.fromkeys(record.seed for record in own)
         every = [sorted((r.bits, value(r)) for r in of(own, seed=seed)) for seed in seeds]
         shown = kind if kinds else ""
-        series.append(average(label(method, shown), style(method, shown), every))
+        series.append(average(label(method, shown), dashed(look[method], shown), every))
     return series
 
 

@@ -91,6 +91,7 @@ MORE_CENTRES = (
 
 SUP_FREECODES = GroupFigure(
     "sup-nestederr-freecodes",
+    "Fig. 3",
     "Free codes, two-step codes and MAC's codes, supervised",
     "The paper's figure of the loss of free codes, of cut and of MACcut on CIFAR.",
     supervised,
@@ -101,6 +102,7 @@ SUP_FREECODES = GroupFigure(
 
 UNSUP_FREE = GroupFigure(
     "unsup-free",
+    "Fig. 9",
     "Free codes, two-step codes and MAC's codes, unsupervised",
     "The paper's figure of the loss of free codes, of cut and of MACcut on SIFT1M.",
     unsupervised,

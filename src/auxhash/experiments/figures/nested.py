@@ -159,6 +159,7 @@ STEPS_OF_SOLVERS = (
 
 SUP_NESTEDERR = GroupFigure(
     "sup-nestederr",
+    "Fig. 2",
     "MAC finds better optima: KSH and eSPLH losses, supervised",
     "The paper's figure of the loss, precision and precision/recall on CIFAR.",
     supervised,
@@ -236,6 +237,7 @@ SUP_NESTEDERR = GroupFigure(
 
 UNSUP_NESTEDERR = GroupFigure(
     "unsup-nestederr",
+    "Fig. 7",
     "MAC finds better optima: KSH and eSPLH losses, unsupervised",
     "The paper's figure of the loss, precision and precision/recall on SIFT1M.",
     unsupervised,
@@ -260,6 +262,7 @@ UNSUP_NESTEDERR = GroupFigure(
 
 UNSUP_NESTEDERR1 = GroupFigure(
     "unsup-nestederr1",
+    "Fig. 8",
     "A case where quad is better than cut, unsupervised",
     "The paper's figure with fewer similar and more dissimilar points on SIFT1M.",
     far_apart,

@@ -95,6 +95,7 @@ def _row(records: Sequence[Record]) -> list[str]:
 
 RUN_TIME = GroupFigure(
     "run-time",
+    "Sec. 4.3",
     "Run time of MAC and of the two-step methods",
     "The paper's paragraph on run time, with 48 bits on CIFAR.",
     groups,

@@ -308,6 +308,7 @@ class Sketch:
     """The figure: a picture of one problem, and verdicts over many."""
 
     name: str = "free-codes"
+    number: str = "Fig. 4"
     title: str = "Free codes, two-step codes and optimal codes, in problems that can be enumerated"
     about: str = "The paper's sketch of the space of codes, from real runs in two dimensions."
 

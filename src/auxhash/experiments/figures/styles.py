@@ -1,5 +1,6 @@
 """One look per method in all figures: colours near Okabe and Ito's, and markers."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from auxhash.experiments.svg import Style
@@ -17,6 +18,23 @@ COLOURS = {
     "brown": ("#7a4a1e", "#a87b4f"),
     "ink": ("#1b1f24", "#e8eaed"),
     "muted": ("#6b7280", "#9aa3ae"),
+    # For pages with many methods: as far as can be from those above, and from each other.
+    "magenta": ("#b020cc", "#c43be0"),
+    "forest": ("#055b10", "#408b42"),
+    "plum": ("#4e326d", "#8a74a7"),
+    "pink": ("#e44be4", "#f960f8"),
+    "olive": ("#567914", "#adce85"),
+    "teal": ("#01555e", "#3f838d"),
+    "brick": ("#b71d00", "#cc361e"),
+    "lime": ("#02b827", "#32cc3f"),
+    "ochre": ("#9f8237", "#bfa157"),
+    "rose": ("#f53d75", "#f96b8c"),
+    "lilac": ("#9f61ad", "#f3beff"),
+    "aubergine": ("#851286", "#c36dc1"),
+    "azure": ("#457ec9", "#75b0ff"),
+    "fuchsia": ("#d806a1", "#ed30b4"),
+    "sand": ("#c6957c", "#e7b49a"),
+    "violet": ("#844ae3", "#965ef8"),
 }
 
 LONG, SHORT, MIXED = "8 3", "3 2", "8 2 2 2"
@@ -57,8 +75,13 @@ STYLES = {
     "PQ": Style("blue", "down"),
     "OPQ": Style("sky", "diamond"),
     "RaBitQ": Style("orange", "square-open"),
+    "MACrefined, network": Style("violet", "circle"),
+    "vectors": Style("muted", "", SHORT),
 }
-OTHERWISE = Style("muted", "down-open")
+OTHERS = [
+    Style("muted", marker)
+    for marker in ("down-open", "circle", "square-open", "up", "diamond-open", "square")
+]
 
 DASHES = {"rbf": "", "linear": "5 3", "bound": "1.5 3", "many centres": MIXED, "LIBSVM": SHORT}
 KINDS = {
@@ -69,10 +92,29 @@ KINDS = {
 }
 
 
-def style(method: str, kind: str = "") -> Style:
-    """A method's look; where the figure shows several hash functions, `kind` makes the dashes."""
-    known = STYLES.get(method, OTHERWISE)
-    return replace(known, dashes=DASHES[kind]) if kind else known
+def looks(methods: Iterable[str]) -> dict[str, Style]:
+    """The look of each method of a page; no two have one colour while there are colours left."""
+    every = dict.fromkeys(methods)
+    free = [colour for colour in COLOURS if colour not in {style(m).colour for m in every}]
+    shown: dict[str, Style] = {}
+    for method in sorted(every, key=lambda method: method not in STYLES):
+        look = style(method)
+        if method not in STYLES:
+            look = OTHERS[len(shown) % len(OTHERS)]
+        if free and (method not in STYLES or look.colour in {s.colour for s in shown.values()}):
+            look = replace(look, colour=free.pop(0))
+        shown[method] = look
+    return shown
+
+
+def style(method: str) -> Style:
+    """A method's look, wherever its colour is not that of another method of the page."""
+    return STYLES.get(method, OTHERS[0])
+
+
+def dashed(look: Style, kind: str) -> Style:
+    """The look with the dashes of a hash function, where the figure shows several."""
+    return replace(look, dashes=DASHES[kind]) if kind else look
 
 
 def label(method: str, kind: str = "") -> str:

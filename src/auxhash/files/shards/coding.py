@@ -3,21 +3,25 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.codes import Packed, n_bytes
 from auxhash.compute.arrays import AnyArray
-from auxhash.files.parquetfiles import arrow_errors
-from auxhash.files.shards.places import FileAt
+from auxhash.files.parquetfiles import arrow_errors, values_of
+from auxhash.files.shards.places import FileAt, folder_of, inside
 from auxhash.files.shards.reading import Columns, chunks
 
 KEY = b"auxhash"  # of the file's metadata, which say what the codes were made of
 CODES_PER_WRITE = 1 << 16
 
 Origin = dict[str, Any]
+
+
+class ForeignFileError(ValueError):
+    """A file of something else, where codes of auxhash are expected."""
 
 
 class Encodes(Protocol):
@@ -91,11 +95,44 @@ def origin_of(place: FileAt) -> Origin:
             stated = (parquet.ParquetFile(opened).schema_arrow.metadata or {}).get(KEY, b"")
         origin: Origin = json.loads(stated)
     except (ValueError, TypeError):
-        raise ValueError(
-            f"{place} is no file of codes that auxhash wrote, and would be replaced: give another "
-            "folder with -o, or remove it"
-        ) from None
+        raise ForeignFileError(f"{place} is no file of codes that auxhash wrote") from None
     return origin
+
+
+class CodesInFolder(NamedTuple):
+    """Codes of all files of a folder, by the names of the files, with their ids."""
+
+    codes: Packed
+    n_bits: int
+    fingerprint: str | None
+    ids: AnyArray
+
+
+def read(address: str) -> CodesInFolder:
+    """Read a folder of files of codes; ValueError unless one model has made them all."""
+    from pyarrow import concat_tables, parquet
+
+    everything = sorted(inside(folder_of(address)), key=lambda place: place.path)
+    files = [place for place in everything if place.suffix == ".parquet"]
+    if not files:
+        raise ValueError(f"{address} holds no files of codes, which `auxhash encode` writes")
+    origins = [origin_of(place) for place in files]
+    made_by = [(int(origin["bits"]), origin.get("fingerprint")) for origin in origins]
+    for place, made in zip(files, made_by, strict=True):
+        if made != made_by[0]:
+            raise ValueError(
+                f"{place} holds codes of {made[0]} bits of model {made[1]}, and {files[0]} of "
+                f"{made_by[0][0]} bits of model {made_by[0][1]}: encode both by one model"
+            )
+    tables = []
+    for place in files:
+        with arrow_errors(str(place)), place.open() as opened:
+            tables.append(parquet.read_table(opened).select(["id", "code"]))
+    table = concat_tables(tables)
+    n_bits, fingerprint = made_by[0]
+    packed = np.frombuffer(b"".join(table["code"].to_pylist()), np.uint8)
+    codes = packed.reshape(len(table), n_bytes(n_bits))
+    return CodesInFolder(codes, n_bits, fingerprint, values_of(table["id"], address, "id"))
 
 
 def _table(batches: list[Any], schema: Any) -> Any:

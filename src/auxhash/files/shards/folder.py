@@ -208,7 +208,12 @@ def _look(place: FileAt, shared: None, tell: Callable[[int], None], columns: Col
 
 
 def _origin(place: FileAt, shared: None, tell: Callable[[int], None]) -> Origin:
-    return coding.origin_of(place)
+    try:
+        return coding.origin_of(place)
+    except coding.ForeignFileError as error:
+        raise ValueError(
+            f"{error}, and would be replaced: give another folder with -o, or remove it"
+        ) from None
 
 
 def _describe(one: Look, place: FileAt) -> str:

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from auxhash.compute.extras import install
 from auxhash.files.writing import writing
 
 WILD = re.compile(r"[*?\[]")
@@ -120,6 +121,6 @@ def _system(address: str) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise ImportError("many files need fsspec: pip install 'auxhash[data]'") from None
+        raise ImportError(f"many files need fsspec: {install('data')}") from None
     system, path = url_to_fs(address)
     return system, path

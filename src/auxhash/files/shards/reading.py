@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from auxhash.compute.arrays import AnyArray
+from auxhash.compute.extras import install
 from auxhash.files.npyfiles import checked_header
 from auxhash.files.parquetfiles import (
     STREAMED,
@@ -175,7 +176,7 @@ def _parquet(place: FileAt) -> Iterator[Any]:
     try:
         from pyarrow import parquet
     except ImportError:
-        raise ImportError("reading .parquet needs pyarrow: pip install 'auxhash[data]'") from None
+        raise ImportError(f"reading .parquet needs pyarrow: {install('data')}") from None
     with arrow_errors(str(place)), place.open() as opened:
         file = parquet.ParquetFile(opened, **STREAMED)
         names = file.schema_arrow.names

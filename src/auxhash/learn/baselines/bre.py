@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from auxhash.codes import Codes, codes_to_words, sign
 from auxhash.compute import checks, threads
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import AnyArray, Array, ArrayLike
 from auxhash.compute.distances import squared_distances
 from auxhash.compute.kernels import kernel
 from auxhash.compute.random import RandomState, generator

@@ -3,11 +3,10 @@
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from auxhash.codes import MOST_BITS
 from auxhash.compute import checks
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import AnyArray, Array, ArrayLike
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.hasher import (
     Hasher,

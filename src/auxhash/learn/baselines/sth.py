@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from auxhash.codes import sign
 from auxhash.compute import checks, neighbors
-from auxhash.compute.arrays import AnyArray, Array, Numbers
+from auxhash.compute.arrays import AnyArray, Array, ArrayLike, Numbers
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.baselines.method import Method, check_single, doubles, middle
 from auxhash.learn.hasher import check_labelled, check_pairs, check_points, kept_labels, learning

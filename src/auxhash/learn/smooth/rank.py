@@ -5,7 +5,8 @@ share of the sample that is nearer to i than j is,
 
     R = mean over m in M of sigmoid((d_ij - d_im) / tau),   d_ij = (b - u_i'u_j) / 2
 
-where points that are themselves similar to i count as not nearer. Minimised is the mean of
+where points that are themselves similar to i count as not nearer; if the similar points have an
+order, those before j. Minimised is the mean of
 log(R + 1/n): going from rank 10 to 1 counts as much as from 1,000 to 100, so that what is learnt
 serves short lists and long ones. Unlike a loss over pairs it has no target distance, and leaves
 the code all its freedom.
@@ -64,6 +65,7 @@ class Rank:
         self.similar = similar
         self.points = similar.usable()
         self.batch, self.sample = min(batch, len(self.points)), min(sample, similar.n_points)
+        self.known: tuple[Numbers, SimilarEntries] | None = None  # of the last batch
 
     def batches(self, rng: np.random.Generator) -> Shuffled:
         return RankBatches(self, rng)
@@ -71,12 +73,11 @@ class Rank:
     def scale(self, rows: Numbers) -> float:
         return 1.0
 
-    def typical(self, outputs: Outputs, rows: Numbers) -> float:
-        """The geometric mean of the rank, 1 for the nearest of all, with codes in place of u."""
-        return self.vector_rank(np.where(outputs(rows) < 0, np.float32(-1), np.float32(1)), rows)
-
     def vector_rank(self, U: Single, rows: Numbers) -> float:
-        """The geometric mean of the rank by inner products of these vectors; see `vector_pull`."""
+        """Return the geometric mean of the rank, 1 for the nearest of all, by inner products of U.
+
+        U holds vectors of the points i, of their j and of the sample, as in `vector_pull`.
+        """
         one, other, sample = np.split(U, [self.batch, 2 * self.batch])
         S = one @ sample.T - (one * other).sum(axis=1, keepdims=True)
         nearer = (S > 0) + 0.5 * (S == 0)
@@ -119,7 +120,10 @@ class Rank:
 
     def _similar_to(self, rows: Numbers) -> SimilarEntries:
         """Find the points of the sample that are similar to the points i of a batch."""
-        return self.similar.among(rows[: self.batch], rows[2 * self.batch :])
+        if self.known is None or self.known[0] is not rows:
+            one, other, sample = np.split(rows, [self.batch, 2 * self.batch])
+            self.known = rows, self.similar.among(one, other, sample)
+        return self.known[1]
 
 
 def _soft_rank(
@@ -134,21 +138,17 @@ def _soft_rank(
 
     `level` is u_i'u_j (rows, 1). S is overwritten.
     """
-    if devices.of(S) is CPU:
+    device = devices.of(S)
+    if device is CPU:
         _sigmoids(S, level)
         similar.clear(S, rows)
         return S, _slopes(S, least, weight)
-    S -= level
-    S *= np.float32(-0.5 / TAU)
-    np.minimum(S, np.float32(60), out=S)  # exp stays in range
-    np.exp(S, out=S)
-    S += np.float32(1)
-    np.reciprocal(S, out=S)
-    similar.clear(S, rows)
-    rank = S.mean(axis=1, keepdims=True)
-    slope = S - S * S
-    slope *= np.float32(0.5 / TAU / S.shape[1]) * weight / (rank + least)
-    return slope, slope.sum(axis=1, keepdims=True)
+    similar.clear(S, rows, to=-np.inf)
+    total: Single = np.empty_like(level)
+    steepness = np.float32(0.5 / TAU)
+    arrays, numbers = (S, level, total), (S.shape[1], steepness, least, weight)
+    device.kernels(__file__)("soft_rank", len(S), *arrays, *numbers)
+    return S, total
 
 
 @kernel(fastmath={"contract"})

@@ -20,8 +20,11 @@ class Similar(Protocol):
     def draw(self, rows: Numbers, rng: np.random.Generator) -> Numbers:
         """Draw one similar point for each of these."""
 
-    def among(self, rows: Numbers, sample: Numbers) -> "SimilarEntries":
-        """Find the points of the sample, each in it once, that are similar to a row or are it."""
+    def among(self, rows: Numbers, drawn: Numbers, sample: Numbers) -> "SimilarEntries":
+        """Find the points of the sample, each in it once, that may be nearer than the drawn ones.
+
+        They are the row itself and points that are similar to it.
+        """
 
     def usable(self) -> Numbers:
         """The points that have any similar point."""
@@ -30,8 +33,8 @@ class Similar(Protocol):
 class SimilarEntries(Protocol):
     """Entries of a table (rows, sample) that belong to similar points."""
 
-    def clear(self, table: Single, rows: slice) -> None:
-        """Set the entries of `table`, which holds these rows, to 0."""
+    def clear(self, table: Single, rows: slice, to: float = 0.0) -> None:
+        """Set the entries of `table`, which holds these rows, to 0 or another number."""
 
 
 class ByClass(NamedTuple):
@@ -40,9 +43,9 @@ class ByClass(NamedTuple):
     row: Numbers
     column: Numbers
 
-    def clear(self, table: Single, rows: slice) -> None:
+    def clear(self, table: Single, rows: slice, to: float = 0.0) -> None:
         put = devices.of(table).put
-        table[put(self.row[rows, None]) == put(self.column)] = 0
+        table[put(self.row[rows, None]) == put(self.column)] = to
 
 
 class Listed(NamedTuple):
@@ -51,10 +54,10 @@ class Listed(NamedTuple):
     row: Numbers
     column: Numbers
 
-    def clear(self, table: Single, rows: slice) -> None:
+    def clear(self, table: Single, rows: slice, to: float = 0.0) -> None:
         first, last = np.searchsorted(self.row, [rows.start, rows.stop])
         put = devices.of(table).put
-        table[put(self.row[first:last] - rows.start), put(self.column[first:last])] = 0
+        table[put(self.row[first:last] - rows.start), put(self.column[first:last])] = to
 
 
 class SameClass:
@@ -76,7 +79,7 @@ class SameClass:
         drawn: Numbers = self.members[self.first[own] + at]
         return drawn
 
-    def among(self, rows: Numbers, sample: Numbers) -> ByClass:
+    def among(self, rows: Numbers, drawn: Numbers, sample: Numbers) -> ByClass:
         return ByClass(self.classes[rows], self.classes[sample])
 
     def usable(self) -> Numbers:
@@ -110,20 +113,20 @@ class Partners:
         drawn: Numbers = self.indices[first + rng.integers(0, size)]
         return drawn
 
-    def among(self, rows: Numbers, sample: Numbers) -> Listed:
+    def among(self, rows: Numbers, drawn: Numbers, sample: Numbers) -> Listed:
         place = np.full(self.n_points, -1, np.int64)  # of each point in the sample
         place[sample] = np.arange(len(sample))
-        row, point = self._listed(rows)
+        row, point = self._listed(rows, drawn)
         listed = np.flatnonzero(place[point] >= 0)
         listed = listed[np.argsort(row[listed], kind="stable")]
         return Listed(row[listed], place[point[listed]])
 
-    def _listed(self, rows: Numbers) -> tuple[Numbers, Numbers]:
+    def _listed(self, rows: Numbers, drawn: Numbers) -> tuple[Numbers, Numbers]:
         """Return the partners of these rows and the rows themselves, and whose each of them is."""
-        row, point = self._partners(rows)
+        row, point = self._partners(rows, drawn)
         return np.concatenate([row, np.arange(len(rows))]), np.concatenate([point, rows])
 
-    def _partners(self, rows: Numbers) -> tuple[Numbers, Numbers]:
+    def _partners(self, rows: Numbers, drawn: Numbers) -> tuple[Numbers, Numbers]:
         size = np.diff(self.indptr)[rows]
         # Where each row's list starts, less its place among all these lists.
         start = np.repeat(self.indptr[rows] - np.cumsum(size) + size, size)
@@ -132,6 +135,16 @@ class Partners:
 
     def usable(self) -> Numbers:
         return np.flatnonzero(np.diff(self.indptr))
+
+
+class Neighbors(Partners):
+    """The nearest points of each, the nearest first: no other may be nearer than the drawn one."""
+
+    def _partners(self, rows: Numbers, drawn: Numbers) -> tuple[Numbers, Numbers]:
+        nearest = self.indices.reshape(self.n_points, -1)[rows]
+        is_drawn = nearest == drawn[:, None]
+        row, column = np.nonzero(np.cumsum(is_drawn, axis=1) == is_drawn)
+        return row, nearest[row, column]
 
 
 class Relevant(Partners):
@@ -145,8 +158,8 @@ class Relevant(Partners):
         super().__init__(indptr, indices)
         self.n_points = n_points
 
-    def _listed(self, rows: Numbers) -> tuple[Numbers, Numbers]:
-        return self._partners(rows)  # a query is none of the rows itself
+    def _listed(self, rows: Numbers, drawn: Numbers) -> tuple[Numbers, Numbers]:
+        return self._partners(rows, drawn)  # a query is none of the rows itself
 
 
 class Both:
@@ -163,9 +176,9 @@ class Both:
         one, other = (kind.draw(rows, rng) for kind in self.kinds)
         return np.where(rng.random(len(rows)) < self.share, other, one)
 
-    def among(self, rows: Numbers, sample: Numbers) -> "Either":
+    def among(self, rows: Numbers, drawn: Numbers, sample: Numbers) -> "Either":
         first, second = self.kinds
-        return Either(first.among(rows, sample), second.among(rows, sample))
+        return Either(first.among(rows, drawn, sample), second.among(rows, drawn, sample))
 
     def usable(self) -> Numbers:
         first, second = (kind.usable() for kind in self.kinds)
@@ -179,6 +192,6 @@ class Either(NamedTuple):
     first: SimilarEntries
     second: SimilarEntries
 
-    def clear(self, table: Single, rows: slice) -> None:
-        self.first.clear(table, rows)
-        self.second.clear(table, rows)
+    def clear(self, table: Single, rows: slice, to: float = 0.0) -> None:
+        self.first.clear(table, rows, to)
+        self.second.clear(table, rows, to)

@@ -8,10 +8,12 @@ augment     crops, flips, warps, colours and cut-outs of pictures
 export      the module down to packed codes, in ONNX
 """
 
+from auxhash.compute.extras import install
+
 try:
     import torch as _torch  # noqa: F401
 except ImportError as error:
-    raise ImportError("auxhash.torch needs PyTorch: pip install 'auxhash[torch]'") from error
+    raise ImportError(f"auxhash.torch needs PyTorch: {install('torch')}") from error
 
 from auxhash.learn.torch import augment
 from auxhash.learn.torch.modulehash import ModuleHash

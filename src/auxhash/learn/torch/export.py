@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from auxhash.codes import n_bytes
+from auxhash.compute.extras import install
 from auxhash.files.writing import writing
 from auxhash.learn.torch.learning import HowToLearn, Place, forward
 
@@ -47,7 +48,7 @@ def export(h: Any, n_bits: int, path: str | os.PathLike[str], dtype: str) -> Non
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            "PyTorch's exporter needs onnx and onnxscript: pip install 'auxhash[torch]'"
+            f"PyTorch's exporter needs onnx and onnxscript: {install('torch')}"
         ) from error
     packed = ToPackedCodes(h.trained_module().cpu(), h, n_bits).eval()
     example = torch.from_numpy(h.blank(2).astype(np.uint8 if h.bytes_ else dtype))

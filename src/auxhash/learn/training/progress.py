@@ -9,6 +9,8 @@ from auxhash.compute.bars import bar_of, new_bar
 from auxhash.compute.context import Listener
 from auxhash.mac.loop import State, Step
 
+FEW_ITERATIONS = 5  # of MAC, where it ends as soon as it gains little
+
 
 @contextmanager
 def getting_ready(shown: bool) -> Iterator[Callable[[str], None]]:
@@ -34,24 +36,30 @@ def show(
     max_iter: int,
     more: int,
     listener: Listener | None = None,
+    ends_early: bool = False,
 ) -> Iterator[tuple[Step, State]]:
     """Pass the steps on, and show in a bar what is being done, how far it is, and time left.
 
     After the two-step solution come at most `max_iter` steps of MAC, then `more` of refinement.
-    `listener` hears of the loops inside a step.
+    `listener` hears of the loops inside a step. Where MAC `ends_early`, as soon as it gains little,
+    the time left is that of a few of its steps.
     """
+    likely = min(FEW_ITERATIONS, max_iter) if ends_early else max_iter
     with new_bar(listener=listener) as bar:
-        task = bar.add_task("", total=1 + max_iter + more, stage="two-step")
+        total = 1 + max_iter + more
+        task = bar.add_task("", total=total, stage="two-step", likely=1 + likely + more)
         last = max_iter  # iteration of MAC, at most
         refined = 0
         for step, state in steps:
             last = min(last, last_iteration(step, state, last_mu, alpha, last))
             refined += step.mu == math.inf
             done = step.iteration if state.position else min(step.iteration, last + refined)
+            likely = min(last, max(likely, done - refined + 1))
             bar.update(
                 task,
                 completed=1 + done,
                 total=1 + last + more,
+                likely=1 + likely + more,
                 description=describe(step),
                 stage="refining" if more and done >= last else "MAC" if max_iter else "two-step",
             )

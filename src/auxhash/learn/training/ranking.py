@@ -22,7 +22,7 @@ from auxhash.compute.neighbors import Metric
 from auxhash.compute.registry import register
 from auxhash.learn.smooth.gradient import GradientDescent
 from auxhash.learn.smooth.rank import BATCH_SIZE, SAMPLE, Rank
-from auxhash.learn.smooth.similar import Partners
+from auxhash.learn.smooth.similar import Neighbors, Partners
 from auxhash.learn.smooth.tables import (
     VALUES,
     Asker,
@@ -42,7 +42,7 @@ from auxhash.mac.hashfunctions import (
     SVMHash,
     started,
 )
-from auxhash.mac.hashfunctions.smooth import Smooth
+from auxhash.mac.hashfunctions.smooth import SelfMoving, Smooth
 from auxhash.model.tables import TableFunction
 
 REPORTS = 50  # times that the rank is measured, and that a run can be stopped or go on
@@ -51,6 +51,7 @@ RATE = 0.01  # length of the first step
 # The same of the steps that learn tables as well.
 TABLE_STEEPNESS, TABLE_RATE = (8.0, 20.0), 0.002
 MAX_DIMS = 256  # of a query's vector, unless there are more bits
+POINTS_FITTED = 20_000  # by least squares, at most twice as many
 QUERY_NOISE = 0.3  # added to the features of queries
 
 
@@ -119,6 +120,44 @@ class RankResult(NamedTuple):
     interrupted: bool
 
 
+class Judge:
+    """Typical rank of a similar point, of points that are not learnt from as points i.
+
+    They are a batch, but at most one in 20; where there are fewer than 20 points, they are all.
+    """
+
+    def __init__(self, objective: Rank, rng: np.random.Generator) -> None:
+        points = rng.permutation(objective.points)
+        size = min(objective.batch, len(points) // 20)
+        if size:
+            objective.points = np.sort(points[size:])
+            objective.batch = min(objective.batch, len(objective.points))
+        own = points[: size or None]
+        self.rank = Rank(objective.similar, len(own), objective.sample, device=objective.device)
+        self.rank.points = own
+        self.rows = next(self.rank.batches(rng))
+
+    def by_codes(self, smooth: Smooth | SelfMoving, run: threads.Run) -> float:
+        return self.rank.vector_rank(as_bits(smooth.outputs(self.rows, run)), self.rows)
+
+    def by_outputs(self, smooth: Smooth | SelfMoving, run: threads.Run) -> float:
+        outputs, size = smooth.outputs(self.rows, run), self.rank.batch
+        both = np.concatenate([outputs[:size], as_bits(outputs[size:])])
+        return self.rank.vector_rank(both, self.rows)
+
+    def by_tables(self, smooth: Smooth | SelfMoving, asker: Asker, run: threads.Run) -> float:
+        asking, others = np.split(self.rows, [self.rank.batch])
+        asked = asker.smooth.outputs(asking, run)
+        vectors = asker.vectors(packed(smooth.outputs(others, run)), run)
+        return self.rank.vector_rank(np.concatenate([asked, vectors]), self.rows)
+
+
+def as_bits(outputs: Single) -> Single:
+    """Return -1 and +1 by the sign of outputs."""
+    bits: Single = np.where(outputs < 0, np.float32(-1), np.float32(1))
+    return bits
+
+
 N_GENERATORS = 5  # of random numbers, one for each part of a run that draws some
 
 
@@ -143,17 +182,20 @@ class RankTraining:
             order = choosing.permutation(len(X))
             self.held_out = np.sort(order[max_points:])
             X = X[np.sort(order[:max_points])]
-        if nearest is None:
+        if nearest is not None:
+            self.similar = Partners.of_table(nearest)  # in an order that nobody knows
+        else:
             with getting_ready(bool(settings.verbose)) as now:
                 now("nearest neighbours")
-                nearest = self._nearest(X)
+                self.similar = Neighbors.of_table(self._nearest(X))
         h = settings.hash_function.prepare(X, preparing)
         F = h.features(X)
         hashfunctions.with_defaults(h).check_bits(F, settings.n_bits)
         self.h = started(h, F, settings.n_bits, preparing)
-        self.similar, device = Partners.of_table(nearest), settings.device
+        device = settings.device
         sizes = settings.batch, settings.sample, settings.prefixes
         self.objective = Rank(self.similar, *sizes, device=device)
+        self.judge = Judge(self.objective, measuring)
         self.X, self.F = X, device.put(F)
         with threads.pool():
             self.smooth = device.carry(self.h).smooth(self.F, self.rng)
@@ -161,7 +203,6 @@ class RankTraining:
             self.smooth, self.objective, settings.n_steps, STEEPNESS, RATE, self.rng
         )
         self.asker: Asker | None = None
-        self.measured = next(self.objective.batches(measuring))
         self.n_points = len(X)
         if checkpoint is not None:
             checkpoint.check(self.h)
@@ -193,9 +234,13 @@ class RankTraining:
         return self.h.moved([self.settings.device.fetch(each) for each in self.smooth.weights()])
 
     def _tables(self) -> TableFunction | None:
-        """Return the query's side as it is now, if there is one."""
+        """Return the query's side as it is now, if there is one and it is better than outputs."""
         if self.asker is None:
             return None
+        judge, smooth = self.judge, self.smooth
+        with threads.pool() as run:
+            if judge.by_tables(smooth, self.asker, run) >= judge.by_outputs(smooth, run):
+                return None
         fetch = self.settings.device.fetch
         vector = self.query_h.moved([fetch(each) for each in self.asker.smooth.weights()])
         codebook = fetch(self.asker.codebook)
@@ -219,7 +264,7 @@ class RankTraining:
                 continue
             began = clock.seconds()
             self.descent.begin(self.rng)
-            with threads.pool() as run:
+            with threads.pool() as run, self.settings.device.rough():
                 for t in underway.each("gradient steps", range(start, stop)):
                     self.descent.move(t, run)
                 ranks = self._ranks(run)
@@ -245,20 +290,13 @@ class RankTraining:
         else:
             with threads.pool() as run:
                 codes = packed(self.smooth.outputs(slice(None), run))
-            self.descent = FixedCodes(rank, codes)
+            self.descent = FixedCodes(rank, codes, cast("GradientDescent", self.descent))
 
     def _ranks(self, run: threads.Run) -> tuple[float, float | None]:
         """The typical rank by Hamming distance, and by tables if they are being learnt."""
-        objective = self.objective
-
-        def outputs(rows: Numbers | slice) -> Single:
-            return self.smooth.outputs(rows, run)
-
-        rank = objective.typical(outputs, self.measured)
-        if not isinstance(objective, TableRank):
-            return rank, None
-        codes = packed(outputs(self.measured[objective.batch :]))
-        return rank, objective.typical_by_tables(codes, self.measured, run)
+        rank = self.judge.by_codes(self.smooth, run)
+        asker = self.asker
+        return rank, None if asker is None else self.judge.by_tables(self.smooth, asker, run)
 
     def _checkpointed(self, steps: Iterable[RankStep]) -> Iterator[RankStep]:
         """Pass the steps on once they are on disk, if there is a checkpoint."""
@@ -275,11 +313,13 @@ class RankTraining:
             yield step
 
     def _restore(self, saved: RankSaved) -> None:
+        state = saved.parameters, saved.mean, saved.square
+        self.descent.restore(*state)
         if saved.asker and self.settings.query_function is not None:
-            self._begin_tables(self.settings.query_function)
+            self._begin_tables(self.settings.query_function)  # with the hash function as it was
             cast("TableRank", self.objective).restore(saved.asker)
+            self.descent.restore(*state)
         self.rng.bit_generator.state = saved.rng.bit_generator.state
-        self.descent.restore(saved.parameters, saved.mean, saved.square)
 
     def _shown(
         self, steps: Iterable[RankStep], listener: context.Listener | None
@@ -289,9 +329,7 @@ class RankTraining:
             yield from steps
             return
         with new_bar(listener=listener) as bar:
-            total = self.settings.n_steps
-            if self.settings.query_function is not None:
-                total += self.settings.table_steps
+            total = self.settings.n_steps + self.settings.table_steps
             task = bar.add_task("", total=total, stage="learning", stride=total / REPORTS)
             for step in steps:
                 description = f"a neighbour's rank {step.rank:,.1f}"
@@ -308,14 +346,18 @@ def asking(
 ) -> SVMHash | NetworkHash:
     """Return a hash function whose first outputs are those of h, the others random projections.
 
-    It is of h's own kind, if that is the kind of `query_function`, or else h must be linear.
+    A linear one, where h is a network, has them nearly: by least squares.
     """
+    if isinstance(h, NetworkHash) and not isinstance(query_function, NetworkHash):
+        F = h.features(X[:: max(1, len(X) // POINTS_FITTED)])
+        W = np.asarray(np.linalg.lstsq(F, h.decision(F))[0], np.float64)
+        h = replace(query_function, map=h.map, W=W)
     assert h.W is not None
     same = type(h) is type(query_function)
     n_hidden = len(h.V[0]) if isinstance(h, NetworkHash) and h.V is not None else 0
     more = rng.standard_normal((len(h.W) - n_hidden, n_dims - h.W.shape[1]))
     more[-1] = 0
     W = np.hstack([h.W, np.vstack([np.zeros((n_hidden, more.shape[1])), more])])
-    if isinstance(query_function, NetworkHash) and not same:
-        return query_function.prepare(X, rng).with_linear(W)
+    if not same:
+        return cast("NetworkHash", query_function).prepare(X, rng).with_linear(W)
     return replace(h, W=W, noise=QUERY_NOISE) if isinstance(h, NetworkHash) else replace(h, W=W)

@@ -235,9 +235,9 @@ class Training:
             more = 0 if self.refine is None else REPORTS
             alone = self.settings.two_step or self.settings.end_to_end
             max_iter = 0 if alone else algorithm.max_iter
-            steps = progress.show(
-                steps, self.problem.last_mu, algorithm.alpha, max_iter, more, listener
-            )
+            path = self.problem.last_mu, algorithm.alpha, max_iter
+            ends_early = algorithm.tol is not None
+            steps = progress.show(steps, *path, more, listener, ends_early)
         return steps
 
     def _pairs(self, rng: np.random.Generator) -> Affinity:

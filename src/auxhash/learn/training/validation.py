@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.codes import Codes, Packed
 from auxhash.compute import checks, threads
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import AnyArray, Matrix, Numbers
+from auxhash.compute.arrays import AnyArray, ArrayLike, Matrix, Numbers
 from auxhash.compute.neighbors import nearest
 from auxhash.compute.peers import peers
 from auxhash.compute.registry import register

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.compute import checks, threads
-from auxhash.compute.arrays import AnyArray, Array, Numbers
+from auxhash.compute.arrays import AnyArray, Array, ArrayLike, Numbers
 from auxhash.compute.kernels import kernel
 
 Kind = Literal["similarity", "distance"]

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.compute import approximate, checks, context, neighbors, random, threads
-from auxhash.compute.arrays import AnyArray, Array, Numbers
+from auxhash.compute.arrays import AnyArray, Array, ArrayLike, Numbers
 from auxhash.compute.random import RandomState
 from auxhash.mac.affinity import draws
 from auxhash.mac.affinity.affinity import Affinity, Kind

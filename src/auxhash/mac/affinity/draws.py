@@ -108,7 +108,8 @@ def by_rank(start: int, stop: int, similar: Any, dissimilar: Any, near: Any, see
     taken = np.zeros(n, np.bool_)
     below = np.empty(k + 1, np.int64)  # how many others come before each point that is left out
     for point in range(start, stop):
-        similar[point] = near[point]
+        for t in range(k):  # a whole row would take Numba seconds more to compile
+            similar[point, t] = near[point, t]
         own = np.searchsorted(near[point], point)
         for q in range(k + 1):
             out = near[point, q - (q > own)] if q != own else point

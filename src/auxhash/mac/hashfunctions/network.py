@@ -49,7 +49,9 @@ class NetworkHash(BaseHash):
     and noise added to the features, in units of their deviation.
 
     What is None of n_hidden, dropout and noise is set as suits the number of training points. With
-    `thinned`, many points of a refinement step leave out the same units, which takes less time.
+    `thinned`, many points of a refinement step leave out the same units, to save time. With
+    `n_coordinates`, the hidden layer learns from so many principal coordinates of the features at
+    most; the outputs have all of them.
     """
 
     n_hidden: int | None = 256
@@ -61,14 +63,17 @@ class NetworkHash(BaseHash):
     dropout: float | None = 0.0
     noise: float | None = 0.0
     thinned: bool = False
+    n_coordinates: int | None = None
 
     TRAINING_ONLY: ClassVar[tuple[str, ...]] = (
-        *("n_hidden", "decay", "C", "dropout", "noise", "thinned"),
+        *("n_hidden", "decay", "C", "dropout", "noise", "thinned", "n_coordinates"),
     )
 
     def check_read(self) -> None:
         _check_layer(self.n_hidden, self.dropout, self.noise)
         flag("thinned", self.thinned)
+        if self.n_coordinates is not None:
+            integer("n_coordinates", self.n_coordinates, 1, instead=" or None")
         number("C", self.C, 0, strict=True)
         number("decay", self.decay, 0)
         for name, layer in (("V", self.V), ("W", self.W)):
@@ -156,7 +161,8 @@ class NetworkHash(BaseHash):
         # A GPU computes all units of all points sooner than some of them group by group.
         thinned = self.thinned and layer.dropout and devices.of(F) is devices.CPU
         kind = ThinnedNetwork if thinned else SmoothNetwork
-        return kind(F, self.V, self.W, self.decay, layer.dropout, layer.noise, rng)
+        settings = self.decay, layer.dropout, layer.noise, rng, self.n_coordinates
+        return kind(F, self.V, self.W, *settings)
 
     def alternatives(self, original: Any) -> "list[NetworkHash]":
         """Return this network with other dropout and noise, where `original` leaves both open."""

@@ -268,7 +268,8 @@ class SmoothNetwork:
 
     In training, `noise` is added to the coordinates of x (which have a mean variance of 1), and
     each hidden unit is left out of a point's outputs with probability `dropout`: what remains must
-    do without it, and learns less by heart.
+    do without it, and learns less by heart. The hidden layer may see fewer coordinates than there
+    are, the principal ones: then V has as many rows less.
     """
 
     normalize_every = 20  # steps: outputs of a sample are needed for it
@@ -282,6 +283,7 @@ class SmoothNetwork:
         dropout: float,
         noise: float,
         rng: np.random.Generator,
+        n_coordinates: int | None = None,
     ) -> None:
         self.decay, self.dropout, self.noise = np.float32(decay), dropout, np.float32(noise)
         self.kept_of_256 = max(1, round(256 * (1 - dropout)))  # random bytes are quickly drawn
@@ -289,7 +291,8 @@ class SmoothNetwork:
         self.principal = Principal(F)
         self.device = self.principal.device
         self.begin(rng)
-        self.V = self.principal.enter(V)
+        self.first_seen = max(0, len(V) - 1 - n_coordinates) if n_coordinates else 0
+        self.V = self.principal.enter(V)[self.first_seen :]
         hidden = V.shape[1]
         self.W = W[:hidden].astype(np.float32)
         self.L = self.principal.enter(W[hidden:])
@@ -350,7 +353,7 @@ class SmoothNetwork:
             back *= active > 0
             if self.dropout:
                 back *= self.grown
-            return [X[chunk].T @ back, active.T @ own, X[chunk].T @ own]
+            return [self._seen(X[chunk]).T @ back, active.T @ own, X[chunk].T @ own]
 
         parts = run(part, threads.chunks(len(X), self.device.rows(POINTS_PER_TASK // 2)))
         slopes = [sum(terms[1:], start=terms[0]) for terms in zip(*parts, strict=True)]
@@ -368,10 +371,16 @@ class SmoothNetwork:
 
     def weights(self) -> list[Array]:
         W = np.vstack([self.W.astype(np.float64), self.principal.leave(self.L)])
-        return [self.principal.leave(self.V), W]
+        V = np.zeros_like(self.V, shape=(len(self.L), self.V.shape[1]))
+        V[self.first_seen :] = self.V
+        return [self.principal.leave(V), W]
+
+    def _seen(self, X: Single) -> Single:
+        """Return the coordinates that the hidden layer sees: the last are the principal ones."""
+        return X[:, self.first_seen :]
 
     def _hidden(self, X: Single) -> Single:
-        hidden: Single = X @ self.V
+        hidden: Single = self._seen(X) @ self.V
         return np.maximum(hidden, 0, out=hidden)
 
     def _combined(self, X: Single, hidden: Single) -> Single:
@@ -406,8 +415,9 @@ class ThinnedNetwork(SmoothNetwork):
         dropout: float,
         noise: float,
         rng: np.random.Generator,
+        n_coordinates: int | None = None,
     ) -> None:
-        super().__init__(F, V, W, decay, dropout, noise, rng)
+        super().__init__(F, V, W, decay, dropout, noise, rng, n_coordinates)
         if self.device is devices.CPU:
             # A unit's weights beside each other: units are picked out of them.
             self.V = np.asfortranarray(self.V)
@@ -455,7 +465,7 @@ class ThinnedNetwork(SmoothNetwork):
             back *= group.hidden > 0
             of_W = group.hidden.T @ own
             of_W *= grown
-            return [back.T @ group.X, of_W, group.X.T @ own]
+            return [back.T @ self._seen(group.X), of_W, group.X.T @ own]
 
         slopes = [self.decay * parameter for parameter in self.parameters]
         slopes[0][-1] = 0
@@ -476,7 +486,7 @@ class ThinnedNetwork(SmoothNetwork):
             size = len(X) * (X.shape[1] - 1)
             first = int(rng.integers(len(self.normal) - size))
             X[:, :-1] += self.noise * self.normal[first : first + size].reshape(len(X), -1)
-        hidden: Single = X @ self.V.T[units].T
+        hidden: Single = self._seen(X) @ self.V.T[units].T
         np.maximum(hidden, 0, out=hidden)
         W = self.W[units]
         W *= np.float32(self.V.shape[1] / self.n_kept)

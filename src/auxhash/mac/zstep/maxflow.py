@@ -205,4 +205,5 @@ def minimum_cut(points: Any, place: Any, edges: Any, a: Any, u: Any, slack: Any)
     _hop(network, tiny)
     _push_relabel(network, tiny, height)
     _heights(network, tiny, height)
-    return np.where(height == n, 1, -1).astype(np.int8)
+    z: Codes = (2 * (height == n) - 1).astype(np.int8)
+    return z

@@ -13,10 +13,11 @@ from itertools import pairwise
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
 from auxhash.compute import checks, context, threads
+from auxhash.compute.arrays import ArrayLike
 from auxhash.compute.faiss import import_faiss
 from auxhash.compute.fingerprint import checked
 from auxhash.compute.words import count

@@ -7,11 +7,12 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
 from auxhash.compute import checks, context
 from auxhash.compute import device as devices
+from auxhash.compute.arrays import ArrayLike
 from auxhash.compute.faiss import import_faiss
 from auxhash.compute.fingerprint import checked, match
 from auxhash.compute.words import count

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from auxhash.codes import as_packed
+from auxhash.compute import checks
+from auxhash.compute.arrays import ArrayLike
 from auxhash.compute.checks import ArgumentError
 from auxhash.files.writing import check_regular, writing
 from auxhash.search.index import file, listfile, namesfile, scan
@@ -90,7 +91,7 @@ class NamedIndex:
     def add(self, codes: ArrayLike, names: Sequence[str]) -> Self:
         """Add codes under new names, one name for each."""
         packed = as_packed(codes, n_bits=self.n_bits)
-        new = _text(names)
+        new = checks.texts("names", names)
         if len(new) != len(packed):
             raise ArgumentError(
                 f"names must be one for each of {len(packed)} codes, got {len(new)}"
@@ -111,7 +112,7 @@ class NamedIndex:
 
     def remove(self, names: Sequence[str]) -> int:
         """Remove the codes of these names and return their number; unknown names are ignored."""
-        wanted = _text(names)
+        wanted = checks.texts("names", names)
         with self._using:
             gone = {name: self._numbers[name] for name in wanted if name in self._numbers}
             count = self.index.remove(list(gone.values()))
@@ -204,19 +205,3 @@ def is_index(path: str | os.PathLike[str]) -> bool:
 def _is_lists(path: str | os.PathLike[str]) -> bool:
     with open(path, "rb") as content:
         return content.read(len(listfile.KIND)) == listfile.KIND
-
-
-def _text(names: Sequence[str]) -> list[str]:
-    """Return the names as a list; ArgumentError unless all are text to write, none of it empty."""
-    if isinstance(names, str):
-        raise ArgumentError(f"names must be a list of text, got the text {names!r}")
-    array = np.asarray(names, object)
-    wrong = [name for name in array.ravel().tolist() if not isinstance(name, str) or not name]
-    if array.ndim != 1 or wrong:
-        got = repr(wrong[0]) if wrong else f"shape {array.shape}"
-        raise ArgumentError(f"names must be a list of text, none of it empty, got {got}")
-    text = [str(name) for name in array.tolist()]
-    for name in text:
-        if not name.isascii() and name != name.encode(errors="ignore").decode():
-            raise ArgumentError(f"names must be text that UTF-8 can write, got {name!r}")
-    return text

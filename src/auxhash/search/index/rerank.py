@@ -9,10 +9,11 @@ from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.codes import n_bytes, unpack
 from auxhash.compute import checks, threads
+from auxhash.compute.arrays import ArrayLike
 from auxhash.search.index.hamming import HammingIndex, as_queries
 from auxhash.search.index.state import Ids
 from auxhash.search.index.tables import as_tables, distances

@@ -8,10 +8,11 @@ import threading
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.codes import Packed
 from auxhash.compute import checks
+from auxhash.compute.arrays import ArrayLike
 from auxhash.compute.device import CPU, Device
 from auxhash.search.index import numpyscan, scan, tablescan
 from auxhash.search.index.gpu import DeviceCodes

@@ -5,11 +5,12 @@ over the bytes g in float32, from 0 on and byte 0 first: the same number on ever
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.codes import Packed, n_bytes
 from auxhash.compute import checks
 from auxhash.compute import device as devices
+from auxhash.compute.arrays import ArrayLike
 
 Tables = NDArray[np.float32]  # (n_queries, n_bytes, 256)
 TableDistances = NDArray[np.float32]

@@ -1,10 +1,10 @@
 """mAP as the scripts of most papers on deep hashing compute it, for comparison."""
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from auxhash.codes import as_packed, common_bits, unpack
 from auxhash.compute import checks, context, threads
+from auxhash.compute.arrays import ArrayLike
 from auxhash.search.metrics.truth import Truth
 
 QUERIES_PER_TASK = 64

@@ -17,9 +17,8 @@ nearer points, H of them relevant. In a random order of the ties, expected value
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import AnyArray, Array, ArrayLike
 from auxhash.search.metrics.tally import Tally
 from auxhash.search.metrics.truth import Counts
 

@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from auxhash.compute.arrays import Array, Numbers
+from auxhash.compute.arrays import Array, ArrayLike, Numbers
+from auxhash.compute.extras import install
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Evaluation:
         try:
             import pandas
         except ImportError as error:
-            raise ImportError("to_frame needs pandas: pip install 'auxhash[frame]'") from error
+            raise ImportError(f"to_frame needs pandas: {install('frame')}") from error
         radii = np.arange(len(self.retrieved))
         parts: list[tuple[str, ArrayLike, ArrayLike]] = [
             ("precision at k", self.k, self.precision),
@@ -93,27 +93,41 @@ class Evaluation:
         """Return a matplotlib figure of the curves over k and the radius, with the protocol."""
         try:
             from matplotlib.figure import Figure
+            from matplotlib.ticker import MaxNLocator
         except ImportError as error:
-            raise ImportError("plot needs matplotlib: pip install 'auxhash[plot]'") from error
-        figure = Figure(figsize=(12, 4.4), layout="constrained")
+            raise ImportError(f"plot needs matplotlib: {install('plot')}") from error
+        figure = Figure(figsize=(12, 4.8), layout="constrained")
         by_k, by_radius, curve = figure.subplots(1, 3)
         marker = "o" if len(self.k) <= 20 else ""
         by_k.plot(self.k, self.precision, marker=marker, label="precision")
         by_k.plot(self.k, self.recall, marker=marker, label="recall")
         if self.average_precision is not None:
             by_k.plot(self.k, self.average_precision, marker=marker, label="mAP")
-        by_k.set(xlabel="k", xscale="log", ylim=(0, 1.02))
-        radii = np.arange(len(self.retrieved))
-        by_radius.plot(radii, self.radius_precision, label="precision")
-        by_radius.plot(radii, self.radius_recall, label="recall")
-        by_radius.set(xlabel="Hamming radius", ylim=(0, 1.02))
+        by_k.set(title="Among the k nearest", xlabel="k", xscale="log")
+        by_k.xaxis.set_major_formatter("{x:,.0f}")
+        by_radius.plot(self.radius_precision, marker=".", label="precision")
+        by_radius.plot(self.radius_recall, marker=".", label="recall")
+        by_radius.set(title="Within a Hamming radius", xlabel="radius")
+        by_radius.xaxis.set_major_locator(MaxNLocator(integer=True))
         curve.plot(self.radius_recall, self.radius_precision, marker=".")
-        curve.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.02))
+        curve.set(
+            title="Precision over recall", xlabel="recall", ylabel="precision", xlim=(0, 1.02)
+        )
+        for axes in (by_k, by_radius, curve):
+            axes.set_ylim(0, 1.02)
         for axes in (by_k, by_radius):
             axes.legend()
-        title = ", ".join(f"{name}: {value}" for name, value in self.protocol.items())
-        figure.suptitle(title.replace("_", " "), fontsize="x-small", wrap=True)
+        figure.suptitle(f"{self._title()}\n", fontweight="bold")
+        stated = {name: value for name, value in self.protocol.items() if value != "not given"}
+        text = ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in stated.items())
+        figure.text(0.5, 0.94, text, fontsize="x-small", ha="center", va="top", wrap=True)
         return figure
+
+    def _title(self) -> str:
+        data = self.protocol["data_set"]
+        on = "" if data == "not given" else f" on {data}"
+        bits = self.protocol["n_bits"]
+        return f"Codes of {bits} bits{on}: mAP {self.mean_average_precision:.3f}"
 
 
 def _spread(n: int) -> Numbers:

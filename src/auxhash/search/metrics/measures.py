@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.codes import Packed, as_packed, common_bits, to_words
 from auxhash.compute import checks, context, threads
-from auxhash.compute.arrays import AnyArray, Array, Single
+from auxhash.compute.arrays import AnyArray, Array, ArrayLike, Single
 from auxhash.compute.device import DeviceName
 from auxhash.search.metrics import counted
 from auxhash.search.metrics.counted import MAX_SEPARATE_RANKS, DivideBy

@@ -10,6 +10,7 @@ from auxhash.codes import Packed
 from auxhash.compute import checks, context
 from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.neighbors import Metric, nearest
+from auxhash.compute.words import count
 from auxhash.search.expected import NEAREST, ExpectedRecall
 from auxhash.search.index.tables import tables_from_outputs
 from auxhash.search.metrics.ranks import NeighborRanks, by_hamming, by_tables
@@ -53,18 +54,32 @@ def checked_points(X: AnyArray, name: str, least: int = MIN_POINTS) -> AnyArray:
             f"{name} must be numbers of shape (n, D), got {X.dtype} of shape {X.shape}"
         )
     if len(X) < least:
+        reason = f", for {NEAREST} neighbours of held-out queries" if least == MIN_POINTS else ""
         raise checks.ArgumentError(
-            f"{name} must hold at least {least} points, for {NEAREST} neighbours of held-out "
-            f"queries, got {len(X)}"
+            f"{name} must hold at least {count(least, 'point')}{reason}, got {len(X)}"
         )
-    ends = np.asarray(X[[0, 1, -1]] if len(X) > 1 else X, np.float64)
-    for column in np.flatnonzero((ends[-1] - ends[0] == len(X) - 1) & (ends[0] <= 1)):
-        if len(X) > 2 and (np.diff(np.asarray(X[:, column], np.float64)) == 1).all():
-            raise checks.ArgumentError(
-                f"column {column} of {name} counts the rows ({ends[0, column]:g}, "
-                f"{ends[1, column]:g}, ...): an id is no feature; leave it out, or call it id"
-            )
+    if len(X) >= MIN_POINTS and (column := _column_of_ids(X)) is not None:
+        raise checks.ArgumentError(
+            f"column {column} of {name} numbers the rows ({X[0, column]:.0f}, "
+            f"{X[1, column]:.0f}, ...): an id is no feature; leave it out, or call it id"
+        )
     return X
+
+
+def _column_of_ids(X: AnyArray) -> int | None:
+    """First column that counts the rows or, beside real numbers, holds distinct whole ones."""
+    first = np.asarray(X[:MIN_POINTS], np.float64)
+    integral = (first == np.rint(first)).all(axis=0)
+
+    def is_id(values: Array) -> bool:
+        distinct = not integral.all() and len(np.unique(values)) == len(values)
+        is_integral = bool((values == np.rint(values)).all())
+        return is_integral and (distinct or bool((np.diff(values) == 1).all()))
+
+    for column in np.flatnonzero(integral):
+        if is_id(first[:, column]) and is_id(np.asarray(X[:, column], np.float64)):
+            return int(column)
+    return None
 
 
 def n_held_out(n: int) -> int:

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from auxhash.codes import MOST_BITS, as_packed, common_bits
 from auxhash.compute import checks, context, threads
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import Array, ArrayLike
 from auxhash.compute.kernels import kernel
 from auxhash.search.index import scan
 from auxhash.search.metrics import gpu

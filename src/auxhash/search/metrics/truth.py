@@ -1,10 +1,10 @@
 """Relevance: the base points that a query should find, by label or as lists of neighbours."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.compute import checks, threads
-from auxhash.compute.arrays import AnyArray
+from auxhash.compute.arrays import AnyArray, ArrayLike
 
 Counts = NDArray[np.int64]
 

@@ -27,7 +27,7 @@ async function answered(path, options) {
     throw new Error("The service does not answer.");
   }
   if (response.status === 401) {
-    await askForToken();
+    await askForToken("Authorization" in headers);
     return answered(path, options);
   }
   const text = await response.text();
@@ -46,9 +46,10 @@ function reason(found) {
   return typeof told === "string" ? told : null;
 }
 
-function askForToken() {
+function askForToken(wrong) {
   asking ??= new Promise((resolve) => {
     const form = byId("token-form");
+    if (wrong) byId("token-why").textContent = "That token is wrong: this service has another";
     form.hidden = false;
     byId("token").focus();
     form.addEventListener("submit", (event) => {

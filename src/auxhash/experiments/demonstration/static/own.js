@@ -8,12 +8,9 @@ const WORDS = { hamming: "differing bits", euclidean: "distance", cosine: "cosin
 let kind = "id";
 let info = null;
 
-export async function own(why) {
-  byId("own").hidden = false;
-  byId("lead").hidden = true; // it speaks of pictures
-  byId("title").textContent = "auxhash: search by binary codes";
-  byId("own-why").textContent = why;
+export async function own() {
   info = await get("info");
+  byId("own").hidden = false;
   const facts = {
     model: info.n_features === null ? "none: only points and codes can be searched for" : `${info.n_features} numbers to ${info.n_bits} bits`,
     points: number(info.points),
@@ -42,8 +39,21 @@ function offer(value, can) {
 async function search() {
   trouble("");
   const k = Number(byId("own-k").value);
-  const answer = await post("points/query", { ...(await asked()), k, with_payload: info.keeps_points });
+  const request = { ...(await asked()), k, with_payload: info.keeps_points };
+  const answer = await post("points/query", request);
   show(answer.results[0].hits, WORDS[answer.by] ?? answer.by);
+  byId("own-request").textContent = `POST points/query\n${brief(request)}`;
+  byId("own-answer").textContent = brief(answer);
+  byId("own-sample").hidden = false;
+}
+
+// JSON to be read: of long lists the first three, of long texts the first letters.
+function brief(value) {
+  const short = (_, part) => {
+    if (Array.isArray(part) && part.length > 3) return [...part.slice(0, 3), "..."];
+    return typeof part === "string" && part.length > 60 ? `${part.slice(0, 60)}...` : part;
+  };
+  return JSON.stringify(value, short, 1);
 }
 
 // What the form asks for, as the API wants it; ids stay text, as numbers here are rounded.
@@ -55,7 +65,7 @@ async function asked() {
   }
   if (kind === "vector") return { vectors: [numbers(byId("own-vector").value)] };
   const id = byId("own-id").value.trim();
-  if (!/^[0-9]{1,19}$/.test(id)) throw new Error("An id is a whole number of 0 or more.");
+  if (!id) throw new Error("Enter the id of a point.");
   return { ids: [id] };
 }
 

@@ -14,7 +14,8 @@ class Demo {
     this.show = show;
     this.turn = 0; // of the latest search
     this.codes = new Map();
-    byId("demo").hidden = false;
+    byId("title").textContent = "A picture in sixteen bits";
+    byId("lead").hidden = byId("demo").hidden = false;
     this.results = new Results(show, (what) => (what === "models" ? this.changeModels() : this.place()));
     this.path = new Path(show, path);
     this.map = new PictureMap(show, map, this.results, {
@@ -109,7 +110,7 @@ function told(error) {
 
 async function start() {
   const show = await get("show");
-  if (!show.show) return own(show.why);
+  if (!show.show) return own();
   const [path, map] = await Promise.all([get("show/path"), get("show/map")]);
   new Demo(show, path, map);
 }
