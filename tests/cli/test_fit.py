@@ -272,6 +272,22 @@ def test_without_labels_it_learns_from_neighbours_and_says_so(here, run):
     assert told["rank"] == expected.history_[-1].rank
 
 
+def test_init_goes_on_without_labels(here, run, model):
+    few = ("--steps", "20", "--json")
+    run("fit", "features.npy", "-o", "n.safetensors", "--bits", "10", "--seed", "2", *few,
+        "--hash-function", "linear")  # fmt: skip
+    told = run("fit", "features.npy", "--init", "n.safetensors", "-o", "on.safetensors", *few)
+    assert told["steps"] > 20
+    old, new = (auxhash.load(name) for name in ("n.safetensors", "on.safetensors"))
+    X = np.load("features.npy")
+    assert (old.encode(X) == new.encode(X)).mean() > 0.8
+    assert new.n_bits == 10
+    wrong = run("fit", "features.npy", "labels.npy", "--init", "n.safetensors", "-o", "x", code=1)
+    assert "was learnt from neighbours" in " ".join(wrong.output.split())
+    wrong = run("fit", "features.npy", "--init", model, "-o", "x", code=1)
+    assert "was learnt from labels or pairs" in " ".join(wrong.output.split())
+
+
 def test_auto_without_labels_chooses_by_neighbours(here, run, monkeypatch):
     monkeypatch.setattr(neighborhash, "MIN_STEPS", 20)
     monkeypatch.setattr(neighborhash, "MAX_EPOCHS", 0)

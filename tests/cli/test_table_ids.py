@@ -58,7 +58,7 @@ def test_push_takes_ids_vectors_and_payloads_from_the_table(docs, run, tmp_path)
     run("store", "search", url, *more.split())
     assert np.load("h.npz")["ids"].tolist() == found["ids"]
     wrong = run("store", "push", url, "c.safetensors", *table[:4], "--payload", "years", code=1)
-    assert "has no column 'years' of payloads, but" in " ".join(wrong.output.split())
+    assert "has no column 'years', but" in " ".join(wrong.output.split())
 
 
 def test_vectors_of_other_ids_are_refused(docs, run, tmp_path, here):

@@ -390,3 +390,19 @@ def test_faiss_takes_over_as_an_additive_quantiser(query_function, keeps_tables)
         np.testing.assert_array_equal(found[clear], hits[clear])
     with pytest.raises(ValueError, match=r"codebook must be of shape \(3, 256, n_dims\), got"):
         index.to_faiss(function.codebook[:2])
+
+
+def test_a_warm_start_goes_on_from_what_was_learnt(digits, tmp_path):
+    X = digits[0]
+    parameters = {**QUICK, "hash_function": "linear", "query_function": None, "n_steps": 300}
+    first = NeighborHash(**parameters).fit(X)
+    first.save(tmp_path / "first.safetensors")
+    on = auxhash.load(tmp_path / "first.safetensors")
+    on.set_params(warm_start=True, n_steps=5).fit(X)
+    assert (on.codes_ == first.codes_).mean() > 0.9
+    anew = NeighborHash(**{**parameters, "n_steps": 5}).fit(X)
+    assert (anew.codes_ == first.codes_).mean() < 0.5
+    with pytest.raises(ValueError, match="goes on with the 12 bits"):
+        on.set_params(n_bits=16).fit(X)
+    with pytest.raises(ValueError, match="features"):
+        on.set_params(n_bits=12).fit(X[:, :20])

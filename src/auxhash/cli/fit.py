@@ -234,9 +234,14 @@ def fit(
     if method is not None:
         hasher, learnt_from = _by_name(method, points.name, y, known, steps, settings)
     elif y is None and known is None:
-        hasher, learnt_from = _neighbor_hash(points.name, init, settings), {}
+        hasher, learnt_from = _neighbor_hash(points.name, hasher, init, settings), {}
         limits = {"n_steps": steps, "max_points": sample}
         settings |= {name: limit for name, limit in limits.items() if limit is not None}
+    elif isinstance(hasher, NeighborHash):
+        raise ValueError(
+            f"--init: {init} was learnt from neighbours, and {points.name} has labels or pairs: "
+            "learn anew, from the old points and the new ones together"
+        )
     elif _by_look(points, y, known, settings, init, auto):
         hasher = _picture_hash(points.name, steps, settings)
     elif other := next((name for name in OF_NEIGHBOURS if name in settings), None):
@@ -441,22 +446,23 @@ def _start(
     init: str | None,
     auto: bool,
     settings: dict[str, Any],
-) -> "tuple[MACHash, Rows]":
+) -> "tuple[MACHash | NeighborHash, Rows]":
     """A hasher to fit, and the points to fit it to."""
     from auxhash.cli import inputs
     from auxhash.learn.estimators import MACHash
     from auxhash.learn.loading import load
+    from auxhash.learn.neighborhash import NeighborHash
 
     if init is None:
         return MACHash(), inputs.points(features, own, label, jobs, header, id_column)
     if auto:
         raise click.UsageError("--init goes on with a model's settings: there is none to --auto")
     model = load(init)
-    if not isinstance(model, MACHash):
+    if not isinstance(model, MACHash | NeighborHash):
         kind = type(model).__name__
         raise ValueError(
-            f"{init} holds a model of {kind}, and only those that `auxhash fit` learnt from labels "
-            "or pairs can go on: learn anew, from the old points and the new ones together"
+            f"{init} holds a model of {kind}, and only those of MACHash and NeighborHash can go "
+            "on: learn anew, from the old points and the new ones together"
         )
     for option, name in (("--bits", "n_bits"), ("--hash-function", "hash_function")):
         old = getattr(model, name)
@@ -465,10 +471,10 @@ def _start(
                 f"--init goes on with {old} for {option}, which {init} was learnt with; "
                 f"got {settings[name]}"
             )
-    # Codes to start from would be those of other points.
-    return model.set_params(warm_start=True, init=None, n_jobs=jobs), inputs.points_for(
-        model, features, own, label, header, id_column
-    )
+    model.set_params(warm_start=True, n_jobs=jobs)
+    if isinstance(model, MACHash):
+        model.set_params(init=None)  # codes to start from would be those of other points
+    return model, inputs.points_for(model, features, own, label, header, id_column)
 
 
 def _similarity(
@@ -494,14 +500,16 @@ def _similarity(
     return inputs.labels_of(points, labels, label, header), known
 
 
-def _neighbor_hash(name: str, init: str | None, settings: dict[str, Any]) -> "NeighborHash":
-    """The hasher for points without labels and pairs."""
+def _neighbor_hash(
+    name: str, hasher: "Hasher", init: str | None, settings: dict[str, Any]
+) -> "NeighborHash":
+    """The hasher for points without labels and pairs: that of `init`, if there is one."""
     from auxhash.learn.neighborhash import NeighborHash
 
-    if init is not None:
+    if init is not None and not isinstance(hasher, NeighborHash):
         raise ValueError(
-            f"--init goes on with labels or pairs, and {name} has none: learn anew, from the old "
-            "points and the new ones together"
+            f"--init: {init} was learnt from labels or pairs, and {name} has none: learn anew, "
+            "from the old points and the new ones together"
         )
     known = NeighborHash().get_params(deep=False)
     for setting in settings:
@@ -509,8 +517,10 @@ def _neighbor_hash(name: str, init: str | None, settings: dict[str, Any]) -> "Ne
             option = OPTIONS.get(setting, setting)
             raise ValueError(f"--{option} is for labels or pairs, and {name} has none")
     metric = settings.get("metric", known["metric"])
+    if isinstance(hasher, NeighborHash):
+        metric = settings.get("metric", hasher.metric)
     tell(f"{name}: no labels, so that codes are learnt which rank its {metric} neighbours first")
-    return NeighborHash()
+    return hasher if isinstance(hasher, NeighborHash) else NeighborHash()
 
 
 def _by_look(

@@ -255,28 +255,6 @@ def vectors_and_ids(
     return tables.check_finite(X, path), None if read_ids is None else read_ids()
 
 
-def payloads(path: str, columns: list[str], header: HeaderChoice) -> list[dict[str, object]]:
-    """Columns of a table as one dictionary per row; dates are text, as in JSON."""
-    if Path(path).suffix == ".parquet":
-        from auxhash.files.parquetfiles import Parquet
-
-        file = Parquet(Path(path))
-        for name in columns:
-            if name not in file.names:
-                raise ValueError(
-                    f"{path} has no column {name!r} of payloads, but {report.columns(file.names)}"
-                )
-        values = [file.read([name])[name].to_pylist() for name in columns]
-    else:
-        parts = (tables.take_labels(path, name, "payloads", header) for name in columns)
-        values = [part.values.tolist() for part in parts]
-    plain = (
-        [each.isoformat() if hasattr(each, "isoformat") else each for each in column]
-        for column in values
-    )
-    return [dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True)]
-
-
 def finite_vectors(
     path: str, header: HeaderChoice, names: list[str] | None, id_column: str = report.IDS
 ) -> AnyArray:

@@ -127,8 +127,8 @@ def push(
         own = read if own is None else own
     if columns:
         table = str(vectors if ids is None else ids)
-        beside["payloads"] = inputs.payloads(table, columns, header)
-        _check_rows(table, len(beside["payloads"]), len(packed))
+        payloads = beside["payloads"] = inputs.payloads(table, columns, header) or []
+        _check_rows(table, len(payloads), len(packed))
     names = _ids(ids, own, header, id_column, len(packed), as_text=id_type == "text")
     if read is not None and names is not None and list(map(str, read)) != list(map(str, names)):
         raise ValueError(f"{vectors} has other ids than {ids or codes}, or in another order")

@@ -212,7 +212,7 @@ class OPQ(PQ):
         return super().model_bytes() + SINGLE * int(self.rotation.A.size())
 
 
-class Searched:
+class SearchedByFaiss:
     """A quantiser whose codes an index of faiss searches."""
 
     index: Any
@@ -252,7 +252,7 @@ class Searched:
         return self.file_bytes
 
 
-class RaBitQ(Searched):
+class RaBitQ(SearchedByFaiss):
     """RaBitQ by faiss: signs of all features, rotated at random, or of fewer after PCA."""
 
     def fit(self, X: AnyArray) -> None:
@@ -265,7 +265,7 @@ class RaBitQ(Searched):
         self._learn(import_faiss().index_factory(n_features, f"{rotation},RaBitQ"), X)
 
 
-class RQ(Searched):
+class RQ(SearchedByFaiss):
     """Residual quantisation by faiss, with a beam of 5, its own number.
 
     Codes are decoded in the search: no norms are kept beside them, as faster search would need.
@@ -278,7 +278,7 @@ class RQ(Searched):
         self._learn(index, X)
 
 
-class LSQ(Searched):
+class LSQ(SearchedByFaiss):
     """Local search quantisation (LSQ++) by faiss, with its own 25 rounds and 16 tries per code.
 
     Codes are decoded in the search, as those of `RQ` are.

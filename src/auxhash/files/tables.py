@@ -97,8 +97,9 @@ def read_columns(
 ) -> dict[str, list[Any]]:
     """Columns of a .csv or .parquet file, as values that JSON knows; None where one is missing."""
     path = checked_path(path, "columns", (".csv", ".parquet"))
-    if missing := [name for name in names if name not in column_names(path, header)]:
-        raise ValueError(f"{path} has no column {missing[0]!r}")
+    there = column_names(path, header)
+    if missing := [name for name in names if name not in there]:
+        raise ValueError(f"{path} has no column {missing[0]!r}, but {report.columns(there)}")
     if path.suffix == ".parquet":
         table = Parquet(path).read(list(names))
         return {name: [_plain(value) for value in table[name].to_pylist()] for name in names}
@@ -110,7 +111,9 @@ def _plain(value: Any) -> Any:
     """Return a value of Arrow as JSON knows it: NaN is missing, and a date is text."""
     if value is None or (isinstance(value, float) and not np.isfinite(value)):
         return None
-    return value if isinstance(value, (bool, int, float, str, list, dict)) else str(value)
+    if isinstance(value, (bool, int, float, str, list, dict)):
+        return value
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
 def take_features(

@@ -94,6 +94,8 @@ class NeighborHash(Hasher):
         max_points: at most so many of the points, drawn at random, are learnt from; None takes all.
             Their exact neighbours take a time that grows with the square of their number. Beyond
             300,000 points they are approximate: most of them are the nearest.
+        warm_start: whether fitting again goes on from the hash function learnt before, with the
+            features as it scales them. Codes of before and after are of two models.
         device: "cpu"; "cuda", a GPU by way of CuPy; or "auto", a GPU where there is one. It is
             where the gradient steps are made.
         random_state: seed, Generator or RandomState. The same seed gives the same codes on any
@@ -122,6 +124,7 @@ class NeighborHash(Hasher):
     prefixes: Sequence[int] = ()
     quality: str = "default"
     max_points: int | None = 100_000
+    warm_start: bool = False
     device: devices.DeviceName = "cpu"
     random_state: RandomState = None
     n_jobs: int | None = None
@@ -156,7 +159,7 @@ class NeighborHash(Hasher):
         `TrainingInterrupted` warning; a second one stops at once.
         """
         self._check_parameters()
-        points = check_points(self, X, least=3)
+        points = check_points(self, X, least=3, reset=not self._going_on())
         labels = kept_labels(points, y)
         _warn_of_cost(int(self.n_bits))
         table = None if neighbors is None else _checked_neighbors(neighbors, len(points))
@@ -203,6 +206,10 @@ class NeighborHash(Hasher):
         """
         return replace(self.model_, n_jobs=self.n_jobs).tables(check_queries(self, X))
 
+    def _going_on(self) -> bool:
+        """Tell whether training goes on from a hash function learnt before."""
+        return bool(self.warm_start) and hasattr(self, "hash_function_")
+
     def _settings(self, n: int) -> RankSettings:
         """Return the settings of a run on n points."""
         if self.max_points is not None:
@@ -229,6 +236,7 @@ class NeighborHash(Hasher):
             query_function=query_function,
             table_steps=0 if query_function is None else table_steps,
             joint=plan.joint,
+            start=self.hash_function_ if self._going_on() else None,
         )
 
     def _device(self) -> Device:
@@ -293,8 +301,11 @@ class NeighborHash(Hasher):
 
     def _in_words(self, points: AnyArray, nearest: Numbers | None) -> checkpoints.RunIdentity:
         """Describe everything that the result depends on, each by its name and as a text."""
-        parts = {"method": type(self).__name__, "X": points, "neighbors": nearest}
+        parts: dict[str, object] = {"method": type(self).__name__, "X": points}
+        parts["neighbors"] = nearest
         parts |= self.get_params(deep=False)
+        if self._going_on():
+            parts["the model to go on from"] = self.hash_function_
         return {
             name: in_words(value)
             for name, value in parts.items()
@@ -310,6 +321,13 @@ class NeighborHash(Hasher):
         if self.max_points is not None:
             checks.integer("max_points", self.max_points, 3)
         checks.one_of("device", self.device, devices.NAMES)
+        checks.flag("warm_start", self.warm_start)
+        W = getattr(self.hash_function_, "W", None) if self._going_on() else None
+        if W is not None and W.shape[1] != self.n_bits:
+            raise ValueError(
+                f"warm_start goes on with the {W.shape[1]} bits that were learnt: n_bits cannot "
+                f"become {self.n_bits}"
+            )
         checks.one_of("quality", self.quality, PLANS)
         if self.query_function is not None:
             checks.one_of("query_function", self.query_function, QUERY_FUNCTIONS)

@@ -107,6 +107,7 @@ class RankSettings:
     query_function: SVMHash | NetworkHash | None = None  # to learn tables with; None learns none
     table_steps: int = 0
     joint: bool = False  # whether codes go on learning with the tables
+    start: HashFunction | None = None  # a learnt one, to go on from
 
 
 class RankResult(NamedTuple):
@@ -188,10 +189,12 @@ class RankTraining:
             with getting_ready(bool(settings.verbose)) as now:
                 now("nearest neighbours")
                 self.similar = Neighbors.of_table(self._nearest(X))
-        h = settings.hash_function.prepare(X, preparing)
+        h = settings.start or settings.hash_function.prepare(X, preparing)
         F = h.features(X)
         hashfunctions.with_defaults(h).check_bits(F, settings.n_bits)
-        self.h = started(h, F, settings.n_bits, preparing)
+        self.h = cast("SmoothHashFunction", h)
+        if settings.start is None:
+            self.h = started(h, F, settings.n_bits, preparing)
         device = settings.device
         sizes = settings.batch, settings.sample, settings.prefixes
         self.objective = Rank(self.similar, *sizes, device=device)
@@ -200,7 +203,8 @@ class RankTraining:
         with threads.pool():
             self.smooth = device.carry(self.h).smooth(self.F, self.rng)
         self.descent: GradientDescent | FixedCodes = GradientDescent(
-            self.smooth, self.objective, settings.n_steps, STEEPNESS, RATE, self.rng
+            *(self.smooth, self.objective, settings.n_steps, STEEPNESS, RATE, self.rng),
+            warm=settings.start is not None,
         )
         self.asker: Asker | None = None
         self.n_points = len(X)
