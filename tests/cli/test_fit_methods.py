@@ -1,5 +1,6 @@
 """fit by the name of a method, on a sample, with fewer steps; and what Ctrl-C leaves."""
 
+import inspect
 import re
 import signal
 
@@ -77,9 +78,10 @@ def test_a_sample_is_learnt_from_and_said(here, run):
 
 
 def test_the_usual_sample_is_said_too(here, run, monkeypatch):
-    monkeypatch.setattr(neighborhash.NeighborHash.__init__, "__defaults__",
-                        (64, "cosine", "linear", 10, 5, None, (), "default", 60, "cpu", None,
-                         None, 0))  # fmt: skip
+    usual = neighborhash.NeighborHash.__init__
+    other = dict(zip([*inspect.signature(usual).parameters][1:], usual.__defaults__, strict=True))
+    other |= {"hash_function": "linear", "n_steps": 5, "max_points": 60}
+    monkeypatch.setattr(usual, "__defaults__", tuple(other.values()))
     shown = run("fit", "features.npy", "-o", "n.safetensors").output
     assert "features.npy: a sample of 60 of 120 points is learnt from (--sample)" in shown
 

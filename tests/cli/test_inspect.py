@@ -99,7 +99,8 @@ def test_models_keep_no_times(here, run, model):
 
 def test_a_model_learnt_without_labels(here, run):
     X = np.load("features.npy")
-    model = NeighborHash(9, hash_function="linear", n_steps=7, random_state=0).fit(X)
+    settings = {"hash_function": "linear", "n_steps": 7, "query_function": None}
+    model = NeighborHash(9, **settings, random_state=0).fit(X)
     model.save("near.safetensors")
     told = run("inspect", "near.safetensors", "--json")
     assert told["kind"] == "NeighborHash"

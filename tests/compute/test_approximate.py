@@ -97,9 +97,12 @@ def test_points_that_are_all_the_same_have_neighbours(short_lists, monkeypatch):
     check_rows(approximate.nearest_approximately(np.ones((140, 3)), 5, "euclidean"), 140)
 
 
+@pytest.mark.parametrize("limit", ["MAX_EXACT_POINTS", "MAX_EXACT_WIDE"])
 @pytest.mark.parametrize("n", [100, 101])
-def test_it_is_taken_for_many_points(n, monkeypatch, short_lists):
-    monkeypatch.setattr(approximate, "MAX_EXACT_POINTS", 100)
+def test_it_is_taken_for_many_points(n, limit, monkeypatch, short_lists):
+    monkeypatch.setattr(approximate, limit, 100)
+    if limit == "MAX_EXACT_WIDE":
+        monkeypatch.setattr(approximate, "WIDE", 2)
     called, plainly = [], approximate.nearest_approximately
 
     def counted(X, *args):

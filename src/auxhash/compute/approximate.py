@@ -17,6 +17,7 @@ from auxhash.compute.kernels import kernel
 from auxhash.compute.neighbors import Metric, directions, firsts, nearest, scale, zero_rows
 
 MAX_EXACT_POINTS = 300_000  # points whose exact neighbours take a reasonable time
+WIDE, MAX_EXACT_WIDE = 512, 50_000  # features, and points that have more of them
 POINTS_PER_LIST = 1000  # on average
 LISTS_PROBED = 32  # for each point
 SAMPLE_PER_LIST = 64  # points per list that the centres are learnt from
@@ -30,7 +31,7 @@ MIN_OFFSET = 1e-15  # offsets whose squares single precision would take for 0
 
 def near(X: AnyArray, k: int, metric: Metric) -> Numbers:
     """Return the indices (n, k) of the rows nearest to each row of X; approximate if X is large."""
-    if len(X) > MAX_EXACT_POINTS:
+    if len(X) > (MAX_EXACT_POINTS if X.shape[1] <= WIDE else MAX_EXACT_WIDE):
         return nearest_approximately(X, k, metric)
     return nearest(X, k=k, metric=metric)[0]
 

@@ -93,7 +93,8 @@ class NeighborHash(Hasher):
             processor.
         max_points: at most so many of the points, drawn at random, are learnt from; None takes all.
             Their exact neighbours take a time that grows with the square of their number. Beyond
-            300,000 points they are approximate: most of them are the nearest.
+            300,000 points, or 50,000 of more than 512 features, they are approximate: most of them
+            are the nearest.
         warm_start: whether fitting again goes on from the hash function learnt before, with the
             features as it scales them. Codes of before and after are of two models.
         device: "cpu"; "cuda", a GPU by way of CuPy; or "auto", a GPU where there is one. It is

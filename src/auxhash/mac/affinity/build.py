@@ -111,7 +111,7 @@ def from_neighbors(
     """Pair each point with its `n_similar` nearest neighbours and `n_dissimilar` random others.
 
     Exact neighbours take a time that grows with the square of the number of points. Beyond 300,000
-    points they are approximate: most of them are the nearest.
+    points, or 50,000 of more than 512 features, they are approximate: most of them are the nearest.
 
     Args:
         X: features (n, D), of any kind of numbers; a memory map will do.
