@@ -11,6 +11,7 @@ from hypothesis import settings
 from auxhash.cli import group
 from auxhash.learn import neighborhash
 from auxhash.learn.smooth import Refine
+from auxhash.learn.training import ranking
 from tests.runs import (  # noqa: F401
     pytest_addoption,
     pytest_collection_finish,
@@ -53,6 +54,12 @@ def no_word_of_compiling():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(group, "announce_compiling", lambda say: None)
         yield
+
+
+@pytest.fixture
+def keeps_tables(monkeypatch):
+    """Tables that few points and steps make no better than outputs are kept."""
+    monkeypatch.setattr(ranking.Judge, "by_outputs", lambda *args: np.inf)
 
 
 def refine_briefly(patch):

@@ -295,6 +295,17 @@ COMMANDS = [
     ("fit X.npy --no-refine -o m", r"--refine is for labels or pairs, and X\.npy has none"),
     ("fit X.npy --init model.safetensors -o m", r"--init goes on with labels or pairs"),
     ("fit X.npy y.npy --metric cosine -o m", r"--metric is for points without labels and pairs"),
+    ("fit X.npy y.npy --prefixes 8 -o m", r"--prefixes is for points without labels and pairs"),
+    (
+        "fit X.npy --prefixes 12 --bits 16 -o m",
+        r"prefixes must be multiples of 8, rising",
+    ),
+    ("fit X.npy --query-function trees -o m", r"query_function must be one of"),
+    ("fit X.npy --quality good -o m", r"quality must be one of"),
+    (
+        "fit X.npy --method ITQ --query-function linear -o m",
+        r"--query-function is not for",
+    ),
     ("fit X.npy --metric hamming -o m", r"metric must be one of cosine, euclidean|metric"),
     ("fit X.npy --hash-function trees -o m", r"hash_function"),
     ("fit X.npy few-labels.npy -o m", r"X\.npy holds 40 points, but few-labels\.npy 7 labels"),

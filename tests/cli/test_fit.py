@@ -1,5 +1,6 @@
 """fit, and what else pictures go through."""
 
+import os
 import re
 import sys
 
@@ -333,6 +334,25 @@ def test_what_to_expect_without_labels(here, run):
     sampled = run(*arguments, "--bits", "8", "--sample", "590", "--checkpoint", "c").output
     assert sampled.count("a sample of 570 of 600 points") == 2  # before and after training
     assert f"held out: {last['hamming']:.3f} by Hamming distance" in sampled
+
+
+def test_tables_and_prefixes(here, run, keeps_tables):
+    ask = ("fit", "features.npy", "--hash-function", "linear", "--steps", "20", "--bits", "24")
+    more = ("--query-function", "linear", "--prefixes", "8,16", "--quality", "fast")
+    said = run(*ask, *more, "-o", "t.safetensors", "--json")
+    model = auxhash.load("t.safetensors")
+    assert (model.prefixes, model.quality, model.query_function) == ((8, 16), "fast", "linear")
+    assert model.tables(np.load("queries.npy")).shape == (40, 3, 256)
+    assert said["table_rank"] == model.history_[-1].table_rank
+    about = run("inspect", "t.safetensors", "--json")
+    assert (about["prefixes"], about["tables"]) == ([8, 16], True)
+    assert about["bytes"] == os.path.getsize("t.safetensors")
+    told = run("inspect", "t.safetensors").output
+    assert f"{about['bytes']:,} bytes" in told
+    assert "tables of queries: search --by tables" in told
+    assert "codes of their own: the first 8, 16 bits" in told
+    run(*ask, "--query-function", "none", "-o", "n.safetensors")
+    assert auxhash.load("n.safetensors").model_.table_function is None
 
 
 @pytest.mark.parametrize("method", [None, "ITQ"])

@@ -30,6 +30,8 @@ OPTIONS = {
     "checkpoint": ("", "--checkpoint run"),
     "device": ("", "--device auto", "--device cuda"),
     "metric": ("", "--metric euclidean"),
+    "query-function": ("", "--query-function linear", "--query-function none"),
+    "quality": ("", "--quality fast"),
     "json": ("", "--json"),
 }
 
@@ -41,7 +43,10 @@ def given(name):
 NOTHING = ("",)
 RULES = [
     Rule({"device": ("--device cuda",)}, "device='cuda' needs CuPy"),
-    Rule({"metric": given("metric"), "similar": OPTIONS["similar"][:3]}, "--metric is for points"),
+    *(
+        Rule({name: given(name), "similar": OPTIONS["similar"][:3]}, f"--{name} is for points")
+        for name in ("metric", "query-function", "quality")
+    ),
     *(
         Rule({"similar": NOTHING, name: given(name)}, f"--{name} is for labels or pairs")
         for name in ("solver", "loss", "refine", "validation")

@@ -1,7 +1,5 @@
 """index, add, remove and search."""
 
-import sys
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -9,7 +7,7 @@ from sklearn.datasets import load_digits
 import auxhash
 from auxhash import HammingIndex, NeighborHash
 from auxhash.files.writing import LockedError, locked
-from auxhash.search.index import NamedIndex, rerank
+from auxhash.search.index import NamedIndex, rerank, tables_from_outputs
 from tests.cli.conftest import FEW
 
 
@@ -20,10 +18,10 @@ def codes(here, run, model):
     return here
 
 
-def by_hamming_then_outputs(hasher, X, Q):
-    """Hamming distances of all points to each query, and the order of both keys."""
-    outputs = hasher.decision_function(Q)
-    differs = hasher.transform(X)[None] != hasher.transform(Q)[:, None]
+def by_hamming_then_outputs(hasher, X, Q, n_bits=None):
+    """Hamming distances of all points to each query by the first bits, and the order of both."""
+    outputs = hasher.decision_function(Q)[:, :n_bits]
+    differs = (hasher.transform(X)[None] != hasher.transform(Q)[:, None])[..., :n_bits]
     distances, cost = differs.sum(axis=2), (differs * np.abs(outputs)[:, None]).sum(axis=2)
     return distances, np.lexsort((cost.round(9), distances), axis=1)
 
@@ -161,6 +159,7 @@ def test_search_says_what_finds_more(here, run):
     assert said not in run(*ask, "--by", "outputs").output
     assert "--rerank VECTORS finds more" in run(*ask, "--by", "outputs").output
     assert "finds more" not in run(*ask, "--rerank", "many.npy").output
+    assert "finds" not in run(*ask, "--bits", "8").stdout  # so much is known of all bits only
 
 
 def test_plus_minus_one(here, run, model):
@@ -448,7 +447,7 @@ def test_rerank_by_outputs(codes, run, model):
 
 
 def test_all_codes_by_outputs(codes, run, model, monkeypatch):
-    monkeypatch.setattr(sys.modules["auxhash.cli.search"], "QUERIES_PER_SEARCH", 7)
+    monkeypatch.setattr("auxhash.cli.queries.QUERIES_PER_SEARCH", 7)
     ask = ("search", "c.index", "queries.npy", "--model", model, "-k", "4", "--by", "outputs")
     told = run(*ask, "--json")
     hasher, index = auxhash.load(model), HammingIndex.load("c.index")
@@ -476,6 +475,79 @@ def test_all_codes_by_tables(codes, run, model):
     distances, ids = HammingIndex(16).add(hasher.codes_).search_tables(tables, 4)
     assert told["ids"] == ids.tolist()
     np.testing.assert_allclose(told["distances"], distances, rtol=1e-5)
+
+
+@pytest.fixture
+def long_codes(here, keeps_tables):
+    """Codes of 24 bits of a model with tables, trained for a prefix of 16."""
+    settings = {"hash_function": "linear", "query_function": "linear", "prefixes": (16,)}
+    hasher = NeighborHash(24, **settings, n_steps=20, random_state=0).fit(np.load("features.npy"))
+    hasher.save("t.safetensors")
+    HammingIndex(24, fingerprint=hasher.fingerprint_).add(hasher.codes_).save("t.index")
+    return hasher
+
+
+@pytest.mark.parametrize("by", ["hamming", "outputs", "tables"])
+def test_the_first_bits_are_a_code_of_their_own(long_codes, run, by):
+    ask = ("search", "t.index", "queries.npy", "--model", "t.safetensors", "--by", by, "-k", "4")
+    told = run(*ask, "--bits", "16", "--json")
+    Q, index = np.load("queries.npy"), HammingIndex(16).add(long_codes.codes_[:, :2])
+    outputs = long_codes.decision_function(Q)[:, :16]
+    tables = long_codes.tables(Q)[:, :2] if by == "tables" else tables_from_outputs(outputs)
+    distances, ids = index.search_tables(tables, 4)
+    if by == "hamming":
+        every, order = by_hamming_then_outputs(long_codes, np.load("features.npy"), Q, 16)
+        ids = order[:, :4]
+        distances = np.take_along_axis(every, ids, 1)
+        within = run(*ask[:-2], "--bits", "16", "--radius", "3", "--json")["ids"]
+        n_within = (every <= 3).sum(axis=1)
+        assert within == [row[:n].tolist() for row, n in zip(order, n_within, strict=True)]
+    assert (told["bits"], told["ids"]) == (16, ids.tolist())
+    np.testing.assert_allclose(told["distances"], distances, rtol=1e-5, atol=1e-6)
+    assert "4 nearest" in (said := run(*ask, "--bits", "16")).output
+    assert "trained for" not in said.stderr
+    assert "trained for 16 first bits as a code of their own, not for 8" in (
+        run(*ask, "--bits", "8").stderr
+    )
+    assert run(*ask, "--bits", "24", "--json")["ids"] == run(*ask, "--json")["ids"]
+
+
+def test_codes_of_a_prefix(long_codes, run):
+    """As queries, whole codes and their first bytes are the same; other lengths are refused."""
+    codes = long_codes.codes_
+    for name, packed in (("whole", codes), ("first", codes[:, :1]), ("two", codes[:, :2])):
+        np.save(f"{name}.npy", packed)
+    ask = ("--bits", "8", "--json")
+    told = run("search", "t.index", "whole.npy", *ask)
+    expected = HammingIndex(8).add(codes[:, :1]).search(codes[:, :1], 10)[1]
+    assert told["ids"] == run("search", "t.index", "first.npy", *ask)["ids"] == expected.tolist()
+    within = run("search", "t.index", "first.npy", "--radius", "0", *ask)["ids"]
+    assert all(i in row for i, row in enumerate(within))
+    assert "two.npy holds codes of 16 bits, not of 24 or 8" in (
+        run("search", "t.index", "two.npy", "--bits", "8", code=1).output
+    )
+
+
+@pytest.mark.parametrize("bits", ["12", "0", "32", "-8"])
+def test_first_bits_are_whole_bytes(long_codes, run, bits):
+    said = run(
+        "search", "t.index", "queries.npy", "--model", "t.safetensors", "--bits", bits, code=1
+    )
+    assert (
+        f"--bits must be a multiple of 8 up to 24, the bits of t.index; got {bits}" in said.output
+    )
+
+
+def test_first_bits_of_other_indexes(long_codes, run):
+    np.save("c.npy", long_codes.codes_)
+    names = [f"n{i}" for i in range(120)]
+    NamedIndex(HammingIndex(24)).add(long_codes.codes_, names).save("n.index")
+    expected = HammingIndex(8).add(long_codes.codes_[:, :1]).search(long_codes.codes_[:2, :1], 2)[1]
+    told = run("search", "n.index", "c.npy", "--bits", "8", "-k", "2", "--json")
+    assert told["names"][:2] == [[f"n{i}" for i in row] for row in expected]
+    run("index", "c.npy", "-o", "a.index", "--approximate")
+    said = run("search", "a.index", "c.npy", "--bits", "8", code=1).output
+    assert "--bits is for exact indexes, and a.index is approximate" in said
 
 
 def test_other_distances_need_a_model_and_k(codes, run, model):

@@ -111,6 +111,10 @@ def test_commands_import_only_what_they_need(here, run, model):
         (["index", "a.npy", "-o", "i", "--bits", "0"], "0 is not in the range"),
         (["search", "a", "b", "-k", "3", "-r", "2"], "within it: leave out -k"),
         (["search", "a", "b", "-r", "2", "--rerank", "v.npy"], "within it: leave out --rerank"),
+        (
+            ["fit", "a", "-o", "m", "--prefixes", "a,8"],
+            "'a,8' must be whole numbers, such as 32,64",
+        ),
         (["search", "a", "b", "--metric", "cosine"], "--metric is for --rerank VECTORS"),
         (["search", "a", "b", "--query-vectors", "v.npy"], "is for --rerank VECTORS"),
         (["search", "a", "b", "--candidates", "9"], "--candidates is for --rerank"),

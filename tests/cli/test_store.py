@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 import auxhash
-from auxhash import HammingIndex, stores
+from auxhash import HammingIndex, NeighborHash, stores
+from auxhash.cli import queries
+from auxhash.search.index import rerank, tables_from_outputs
+from auxhash.stores.sqlite import SqliteStore
+from auxhash.stores.store import Store
 
 
 @pytest.fixture
@@ -38,6 +42,35 @@ def test_search_finds_what_the_index_finds(pushed, run, model, tmp_path):
     assert "near.npz: 120 queries, 4 nearest of 120 codes" in told.stdout
     np.testing.assert_array_equal(np.load(near)["ids"], ids)
     assert "2 (0)" in run("store", "search", pushed, tmp_path / "c.npy").output
+
+
+@pytest.mark.parametrize("scanned", [True, False])
+@pytest.mark.parametrize("by", ["outputs", "tables"])
+def test_search_by_tables(here, run, tmp_path, monkeypatch, by, scanned):
+    """All codes of SQLite; a shortlist of the other stores, and it says so."""
+    X, Q = np.load("features.npy"), np.load("queries.npy")
+    settings = {"hash_function": "linear", "query_function": "linear", "n_steps": 20}
+    hasher = NeighborHash(16, **settings, random_state=0).fit(X)
+    hasher.save(tmp_path / "t.safetensors")
+    with stores.open(url := f"sqlite:///{tmp_path}/t.db", n_bits=16) as store:
+        store.upsert(np.arange(120), hasher.codes_, fingerprint=hasher.fingerprint_)
+    tables = tables_from_outputs(hasher.decision_function(Q))
+    tables = hasher.tables(Q) if by == "tables" else tables
+    index = HammingIndex(16).add(hasher.codes_)
+    distances, ids = index.search_tables(tables, 3)
+    if not scanned:
+        monkeypatch.setattr(SqliteStore, "search_tables", Store.search_tables)
+        monkeypatch.setattr(SqliteStore, "scans_tables", False)
+        monkeypatch.setattr("auxhash.stores.store.MIN_CANDIDATES", 40)
+        few = np.sort(index.search(hasher.encode(Q), 40)[1], axis=1)
+        distances, ids = rerank.by_tables(few, tables, index, 3)
+    monkeypatch.setattr(queries, "QUERIES_PER_SEARCH", 7)
+    ask = ("store", "search", url, "queries.npy", "--model", tmp_path / "t.safetensors", "-k", 3)
+    told = run(*ask, "--by", by, "--json")
+    assert told["ids"] == ids.tolist()
+    np.testing.assert_allclose(told["distances"], distances, rtol=1e-5, atol=1e-6)
+    among = "" if scanned else ", among 40 nearest by code,"
+    assert f"40 queries, 3 nearest by {by}{among} of 120 codes" in run(*ask, "--by", by).output
 
 
 def test_push_with_ids_replaces(pushed, run, tmp_path):
@@ -174,17 +207,20 @@ def test_an_empty_store(run, tmp_path):
         ("search {url} features.npy", "features.npy holds no codes"),
         ("search {url} c.npy -k 0", "k must be a whole number of at least 1"),
         ("search sqlite:///missing.db c.npy", "sqlite:///missing.db holds no store"),
+        ("search {url} features.npy --model {model} --by tables", "has no tables: --by outputs"),
         ("search {url} features.npy --model wide.safetensors", "wide.safetensors"),
         ("verify sqlite:///missing.db", "sqlite:///missing.db holds no store"),
         ("verify {url} c.npy --ids few.npy", "few.npy holds 2 ids, and there are 120 codes"),
     ],
 )
-def test_problems_are_told_in_one_line(pushed, here, run, tmp_path, monkeypatch, arguments, says):
+def test_problems_are_told_in_one_line(
+    pushed, here, run, model, tmp_path, monkeypatch, arguments, says
+):
     np.save(tmp_path / "features.npy", np.load("features.npy"))
     np.save(tmp_path / "few.npy", [1, 2])
     monkeypatch.chdir(tmp_path)
     (tmp_path / "names.txt").write_text("\n".join(f"n{i}" for i in range(120)))
-    result = run("store", *arguments.format(url=pushed).split(), code=1)
+    result = run("store", *arguments.format(url=pushed, model=model).split(), code=1)
     told = [line for line in result.output.splitlines() if line.startswith("Error: ")]
     assert len(told) == 1
     assert says in told[0]
@@ -195,6 +231,8 @@ def test_problems_are_told_in_one_line(pushed, here, run, tmp_path, monkeypatch,
     ("arguments", "says"),
     [
         ("search sqlite:///a.db c.npy -k 3 -r 2", "--radius finds all codes within it"),
+        ("search sqlite:///a.db c.npy --by tables", "--by tables needs the --model"),
+        ("search sqlite:///a.db c.npy -r 2 --by outputs", "--radius counts bits: leave out --by"),
         ("verify sqlite:///a.db --ids i.npy", "--ids are those of CODES: give both"),
         ("encode-again sqlite:///a.db --model m --ids i.npy", "--ids are those of --vectors"),
         ("verify sqlite:///a.db --queries 0", "0 is not in the range"),

@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import check_estimator
 
 import auxhash
-from auxhash import NeighborHash
+from auxhash import HammingIndex, NeighborHash
 from auxhash.compute.extras import install
 from auxhash.compute.neighbors import nearest
 from auxhash.learn import neighborhash
@@ -304,12 +304,6 @@ def test_tables_rank_neighbours_better_than_bits(hash_function, query_function, 
     assert isinstance(hasher.tables_.vector, kind) or hash_function == "rbf"
 
 
-@pytest.fixture
-def keeps_tables(monkeypatch):
-    """Tables that few points and steps make no better than outputs are kept."""
-    monkeypatch.setattr(ranking.Judge, "by_outputs", lambda *args: np.inf)
-
-
 def test_tables_no_better_than_outputs_are_not_kept(digits, monkeypatch):
     hasher = NeighborHash(**QUICK, hash_function="linear")
     monkeypatch.setattr(ranking.Judge, "by_outputs", lambda *args: 1.0)
@@ -373,6 +367,29 @@ def test_a_model_without_tables_says_so():
     X = np.random.default_rng(0).normal(size=(60, 5))
     with pytest.raises(ValueError, match="learnt no tables of queries"):
         NeighborHash(8, n_steps=5, query_function=None).fit(X).tables(X)
+
+
+@pytest.mark.parametrize("query_function", ["linear", "network"])
+def test_faiss_takes_over_as_an_additive_quantiser(query_function, keeps_tables):
+    faiss = pytest.importorskip("faiss")
+    X = np.random.default_rng(0).normal(size=(300, 9)).astype(np.float32)
+    hasher = NeighborHash(
+        20, "euclidean", "linear", query_function=query_function, n_steps=10, random_state=0
+    ).fit(X)
+    ids = np.arange(300) * 7 + 2**40
+    index, function = HammingIndex(20).add(hasher.codes_, ids), hasher.model_.table_function
+    theirs = index.to_faiss(function.codebook)
+    again = faiss.deserialize_index(faiss.serialize_index(theirs))
+    distances, hits = index.search_tables(hasher.tables(X[:40]), 12)
+    for there in (theirs, again):
+        products, found = there.search(function.vectors(X[:40]), 12)
+        np.testing.assert_allclose(-products, distances, rtol=1e-4, atol=1e-5)
+        apart = np.diff(distances, axis=1, append=-np.inf) > 1e-4  # by more than rounding
+        clear = apart & np.roll(apart, 1, axis=1)
+        assert clear.mean() > 0.3
+        np.testing.assert_array_equal(found[clear], hits[clear])
+    with pytest.raises(ValueError, match=r"codebook must be of shape \(3, 256, n_dims\), got"):
+        index.to_faiss(function.codebook[:2])
 
 
 def test_a_warm_start_goes_on_from_what_was_learnt(digits, tmp_path):

@@ -37,6 +37,13 @@ HASHERS = {
     "neighbours": NeighborHash(n_bits=17, n_steps=5, random_state=0, n_jobs=1),
     "neighbours-linear": NeighborHash(17, "euclidean", "linear", n_steps=5, random_state=0),
     "neighbours-rbf": NeighborHash(12, "cosine", "rbf", n_steps=5, random_state=0, n_jobs=1),
+    **{
+        f"tables-{of}-{by}": NeighborHash(
+            17, "euclidean", of, query_function=by, n_steps=5, random_state=0, n_jobs=1
+        )
+        for of in ("linear", "rbf", "network")
+        for by in ("linear", "network")
+    },
     "LSH-1": baselines.LSH(n_bits=1, random_state=0),
 }
 
@@ -75,6 +82,20 @@ def test_the_same_bytes(name, dtype, tmp_path, record_property):
     record_property("exceptions among them", int(other.sum()))
     assert not (other & ~near).any()
     assert near.mean() < 0.01 or name.startswith("AGH")  # AGH's outputs can be 0
+
+
+@pytest.mark.parametrize("name", [name for name in HASHERS if name.startswith("tables")])
+def test_the_same_tables(name, tmp_path):
+    hasher = fitted(name)
+    auxhash.export_onnx(hasher, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    assert [output.name for output in session.get_outputs()] == ["codes", "tables"]
+    points = queries(np.float32)
+    tables, expected = session.run(["tables"], {"features": points})[0], hasher.tables(points)
+    assert (tables.dtype, tables.shape) == (np.float32, (len(points), 3, 256))
+    np.testing.assert_allclose(tables, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    empty = session.run(None, {"features": points[:0]})
+    assert [part.shape for part in empty] == [(0, 3), (0, 3, 256)]
 
 
 def test_it_says_what_it_is(tmp_path):

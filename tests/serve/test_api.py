@@ -12,8 +12,11 @@ from auxhash import NeighborHash
 from auxhash.codes import hamming
 from auxhash.files.images import ImageFeature, gist_feature
 from auxhash.search.expected import ExpectedRecall
+from auxhash.search.index import tables_from_outputs
 from auxhash.search.metrics.recall import expected_recall
 from auxhash.serve import incoming
+from auxhash.stores.sqlite import SqliteStore
+from auxhash.stores.store import Store
 from tests.serve.conftest import BITS, FEATURES
 
 serve = pytest.importorskip("tests.serve.asking", reason="auxhash[serve] is missing")
@@ -21,6 +24,7 @@ asking, right, reason = serve.asking, serve.right, serve.reason
 Limits, Service = serve.Limits, serve.Service
 LARGEST = 2**63 - 1
 N = 120
+ONES = [1.0] * FEATURES
 
 
 @pytest.fixture
@@ -166,6 +170,93 @@ def test_filtered_by_ids(filled, points):
     assert {name for name, _ in found(answer)[0]} <= set(chosen)
     assert found(query(filled, codes=[code], filter={"ids": []})) == [[]]
     assert found(query(filled, vectors=[vector], rerank=5, filter={"ids": []})) == [[]]
+
+
+@pytest.fixture
+def asker(keeps_tables):
+    """A model that has learnt tables."""
+    X = np.random.default_rng(4).normal(size=(200, FEATURES))
+    return NeighborHash(
+        BITS, "euclidean", "linear", n_steps=4, query_function="linear", random_state=0
+    ).fit(X)
+
+
+def fill(client, ids, X):
+    listed = [
+        {"id": int(name), "vector": x.tolist(), "payload": {"even": i % 2 == 0}}
+        for i, (name, x) in enumerate(zip(ids, X, strict=True))
+    ]
+    right(client.put("/points", json={"points": listed}))
+
+
+@pytest.mark.parametrize("scanned", [True, False])
+@pytest.mark.parametrize("by", ["outputs", "tables"])
+def test_by_outputs_and_tables(url, asker, points, monkeypatch, by, scanned):
+    """All points of a store of SQLite; the others order a shortlist, and the answer says so."""
+    if not scanned:
+        monkeypatch.setattr(SqliteStore, "search_tables", Store.search_tables)
+        monkeypatch.setattr(SqliteStore, "scans_tables", False)
+        monkeypatch.setattr("auxhash.stores.store.MIN_CANDIDATES", 60)
+    ids, X = points[:2]
+    asked = np.random.default_rng(5).normal(size=(3, FEATURES))
+    codes, wanted = asker.encode(X), {"k": 6, "by": by}
+
+    def expected_hits(Q, which=slice(None)):
+        tables = (
+            asker.tables(Q) if by == "tables" else tables_from_outputs(asker.decision_function(Q))
+        )
+        few, hits = np.arange(N)[which], []
+        for code, table in zip(asker.encode(Q), tables, strict=True):
+            order = np.lexsort((ids[few], hamming(code[None], codes[few])[0]))
+            rows = few if scanned else few[order[:60]]
+            far = sum(table[g, codes[rows, g]] for g in range(codes.shape[1]))
+            order = np.lexsort((ids[rows], far))[:6]
+            hits.append(list(zip(ids[rows][order].tolist(), far[order].tolist(), strict=True)))
+        return hits
+
+    with asking(url, asker) as client:
+        assert right(client.get("/info"))["by"] == ["hamming", "outputs", "tables"]
+        fill(client, ids, X)
+        answer = query(client, vectors=asked.tolist(), **wanted)
+        assert (answer["by"], answer.get("candidates")) == (by, None if scanned else 60)
+        assert found(answer) == expected_hits(asked)
+        assert found(query(client, ids=ids[3:5].tolist(), **wanted)) == expected_hits(X[3:5])
+        even = {"filter": {"field": "even", "value": True}, "with_payload": True}
+        answer = query(client, vectors=asked.tolist(), **wanted, **even)
+        assert found(answer) == expected_hits(asked, slice(0, None, 2))
+        assert all(hit["payload"] == {"even": True} for hit in answer["results"][0]["hits"])
+        answer = query(client, vectors=asked.tolist(), **wanted, rerank=N)
+        far = np.linalg.norm(X[None] - asked[:, None], axis=2).round(12)
+        for row, hits in zip(far, found(answer), strict=True):
+            assert {name for name, _ in hits} == set(ids[np.lexsort((ids, row))[:6]].tolist())
+
+
+def test_what_has_no_tables(client, url, asker, points):
+    says = reason(client.post("/points/query", json={"vectors": [ONES], "by": "tables"}), 422)
+    assert says == 'the model has learnt no tables: "by": "outputs" ranks by its outputs'
+    assert right(client.get("/info"))["by"] == ["hamming", "outputs"]
+    with asking(url.replace("store.db", "codes.db")) as without:
+        put = {"id": 1, "code": "ffff0f", "vector": ONES}
+        right(without.put("/points", json={"points": [put]}))
+        for by in ("outputs", "tables"):
+            answer = without.post("/points/query", json={"ids": [1], "by": by})
+            assert reason(answer, 422) == (
+                f"queries cannot be ordered by {by}: the service has no model"
+            )
+    limits = Limits(rate=0, tables=3 * 1024 * 3)  # of 3 queries
+    with asking(url.replace("store.db", "tables.db"), asker, limits) as small:
+        fill(small, *points[:2])
+        asked = {"vectors": [ONES] * 3, "by": "tables"}
+        query(small, **asked)
+        asked["vectors"] = [ONES] * 4
+        assert reason(small.post("/points/query", json=asked), 422) == (
+            "4 queries by tables of 20 bits are too many, at most 3: ask in several requests"
+        )
+        asked = {"vectors": [[1e99] * FEATURES], "by": "tables"}
+        assert "must be finite" in reason(small.post("/points/query", json=asked), 422)
+        right(small.put("/points", json={"points": [{"id": 1, "code": "ffff0f"}]}))
+        answer = small.post("/points/query", json={"ids": [1], "by": "tables"})
+        assert reason(answer, 409) == "point 1 was put in as a code: it has no vector"
 
 
 def test_payloads_come_with_the_hits(filled, points):
@@ -361,9 +452,6 @@ def test_model_and_store_must_agree(url, hasher):
         Service(Store(), hasher)
 
 
-ONES = [1.0] * FEATURES
-
-
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
@@ -382,6 +470,9 @@ ONES = [1.0] * FEATURES
         ({"vectors": [ONES], "radius": -1}, "radius: Input should be greater than"),
         ({"vectors": [ONES], "radius": 1, "k": 1}, "a radius finds all within it: leave out k"),
         ({"vectors": [ONES], "radius": 1, "rerank": 9}, "a radius finds all within it"),
+        ({"vectors": [ONES], "by": "guess"}, "by: Input should be 'hamming', 'outputs' or"),
+        ({"codes": ["000000"], "by": "tables"}, "codes have no outputs or tables: give vectors"),
+        ({"vectors": [ONES], "by": "outputs", "radius": 1}, "a radius counts bits: leave out by"),
         ({"vectors": [ONES], "limit": 1}, "a limit belongs to a radius"),
         (
             {"vectors": [ONES], "radius": 1, "limit": 1001},

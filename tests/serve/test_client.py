@@ -47,6 +47,7 @@ def test_points_and_queries(url, model, hasher):
         assert [hit.id for hit in near.hits] == [LARGEST]
         [near] = client.search(codes=[bytes(codes[0]).hex()], radius=20, limit=1)
         assert near.cut
+        assert client.search(vectors=X[:1], by="outputs", k=1)[0].by == "outputs"
         [near] = client.search(ids=[5], rerank=5, k=1, metric="cosine")
         assert (near.by, near.hits[0].id) == ("cosine", 5)
         assert client.delete([*range(40), LARGEST, 12345]) == 41

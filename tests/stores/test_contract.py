@@ -98,6 +98,43 @@ def test_the_same_as_the_index(url):
             assert [part.tolist() for part in ours] == [part.tolist() for part in theirs]
 
 
+@pytest.mark.parametrize("n_bits", [12, 64])
+def test_search_by_tables(url, n_bits):
+    """SQLite looks at all codes; the others at a shortlist by Hamming distance, then by tables."""
+    rng = np.random.default_rng(n_bits)
+    packed, queries = random_codes(rng, 400, n_bits), random_codes(rng, 3, n_bits)
+    ids = random_ids(rng, 400)
+    # Whole numbers of a small range, so that many distances tie.
+    tables = rng.integers(-3, 4, (3, packed.shape[1], 256)).astype(np.float32)
+    with stores.open(url, n_bits=n_bits) as store:
+        store.upsert(ids, packed)
+        store.upsert(ids[:9], packed[:9])  # in SQLite's small index now
+        store.delete(ids[20:25])
+        left = np.delete(np.arange(400), np.s_[20:25])
+        few = left[::7]
+        cases = ((10, 50, left), (400, 400, left), (5, 20, few), (3, None, few))
+        for k, candidates, rows in cases:
+            among = None if rows is left else ids[rows]
+            near, hits = store.search_tables(tables, k, among, queries, candidates)
+            assert (near.dtype, hits.dtype) == (np.float32, np.int64)
+            n = len(rows) if store.scans_tables or candidates is None else candidates
+            for q, query in enumerate(queries):
+                by_code = truth(ids[rows], packed[rows], query)[1][:n]
+                at = rows[np.isin(ids[rows], by_code)]
+                right = np.take_along_axis(tables[q].T, packed[at].astype(int), 0).sum(axis=1)
+                order = np.lexsort((ids[at], right))[:k]
+                np.testing.assert_array_equal(near[q], right[order])
+                np.testing.assert_array_equal(hits[q], ids[at][order])
+        assert store.search_tables(tables, 3, [], queries)[0].shape == (3, 0)
+        if not store.scans_tables:
+            with pytest.raises(ValueError, match="codes must be those of the queries, got None"):
+                store.search_tables(tables, 3)
+            with pytest.raises(ValueError, match="tables must be of 2 queries, as codes; got 3"):
+                store.search_tables(tables, 3, codes=queries[:2])
+            with pytest.raises(ValueError, match="candidates must be a whole number of at least 3"):
+                store.search_tables(tables, 3, codes=queries, candidates=2)
+
+
 def test_upserts_and_deletes(url):
     """Random ones, in turns, against a dictionary; and what stays after the store is closed."""
     rng = np.random.default_rng(2)
@@ -152,6 +189,10 @@ def test_forms_of_codes(url):
         check(store, np.arange(20), packed, packed[:2])
         for query in (packed[3], unpack(packed, 12)[3]):
             assert store.search(query, 1)[0].tolist() == [[0]]
+    packed = random_codes(rng, 20, 24)[:, :1]  # the first bits of longer codes, strided
+    with stores.open(f"{url}{'&' if '?' in url else '?'}table=first", n_bits=8) as store:
+        store.upsert(range(20), packed)
+        check(store, np.arange(20), packed, packed[:2])
 
 
 def test_deleting_twice_in_one_call_counts_once(url):
@@ -198,6 +239,12 @@ def test_tables_are_apart(url):
         (lambda s: s.search([[1] * 8], 1), "codes of 9 bits must be"),
         (lambda s: s.search([[1] * 9], 0), "k must be a whole number of at least 1"),
         (lambda s: s.search([[1] * 9], 1.5), "k must be a whole number"),
+        (
+            lambda s: s.search_tables(np.zeros((1, 1, 256), np.float32), 1),
+            "for codes of 9 bits must",
+        ),
+        (lambda s: s.search_tables(np.zeros((1, 2, 256)), 1), "must be float32 .* got float64"),
+        (lambda s: s.search_tables(np.full((1, 2, 256), np.nan, np.float32), 1), "must be finite"),
         (lambda s: s.search_radius([[1] * 9], -1), "r must be a whole number of at least 0"),
         (lambda s: next(s.batches(0)), "size must be a whole number of at least 1"),
     ],

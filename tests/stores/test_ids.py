@@ -88,11 +88,15 @@ def check_agree(numbered, named, queries, among, even):
         assert ids.tolist() == number_of(names)
         np.testing.assert_array_equal(packed, theirs)
     filters = [(None, None), (among, text_of(among))]
+    bytes_apart = queries[:, :, None] ^ np.arange(256, dtype=np.uint8)
+    tables = np.bitwise_count(bytes_apart).astype(np.float32)  # of Hamming distances
     if numbered.keeps_points:
         filters.append((even, even))
     for ours, theirs in filters:
         for k in (1, 7, 1000):
-            same(numbered.search(queries, k, ours), named.search(queries, k, theirs))
+            hits = numbered.search(queries, k, ours)
+            same(hits, named.search(queries, k, theirs))
+            same(hits, named.search_tables(tables, k, theirs, queries))
         for r in (0, 5, 16):
             same(numbered.search_radius(queries, r, ours), named.search_radius(queries, r, theirs))
     read, there = numbered.read(among), named.read(text_of(among))

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
 # Options that are not called as the parameters are.
 OPTIONS = {"z_step": "solver", "n_similar": "similar", "n_dissimilar": "dissimilar"}
-OPTIONS |= {"n_bits": "bits", "hash_function": "hash-function"}
+OPTIONS |= {"n_bits": "bits", "hash_function": "hash-function", "query_function": "query-function"}
+OF_NEIGHBOURS = ("metric", "query_function", "prefixes", "quality")  # not for labels or pairs
 PICTURE_STEPS = 500  # twice as many find no more pictures of the class of a new one
 LEAST_POINTS = 3  # that neighbours are learnt from
 
@@ -56,6 +57,16 @@ def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int
         return int(value)
     except ValueError:
         raise click.BadParameter(f"{value!r} is neither a whole number nor all") from None
+
+
+def _numbers(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> tuple[int, ...] | None:
+    """Whole numbers between commas."""
+    try:
+        return None if value is None else tuple(map(int, value.split(",")))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} must be whole numbers, such as 32,64") from None
 
 
 @click.command()
@@ -76,6 +87,21 @@ def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 )
 @click.option(
     "--metric", help="Without labels: cosine (the default) or euclidean, of nearest neighbours."
+)
+@click.option(
+    "--query-function",
+    help="Without labels: network (the default) or linear learns tables of queries as well, none "
+    "does not.",
+)
+@click.option(
+    "--prefixes",
+    metavar="BITS,...",
+    callback=_numbers,
+    help="Without labels: lengths, as 32,64, at which the first bits are a code of their own.",
+)
+@click.option(
+    "--quality",
+    help="Without labels: fast, default or best (the default on a GPU), the size of the training.",
 )
 @click.option("--solver", "z_step", help="Of the Z step: descent (the default), cut or quad.")
 @click.option(
@@ -174,6 +200,7 @@ def fit(
       auxhash fit features.npy labels.npy -o model.safetensors --auto --auto-seconds 2
       auxhash fit features.npy --pairs pairs.csv -o pairs.safetensors
       auxhash fit features.npy -o nearest.safetensors --hash-function linear --bits 16
+      auxhash fit features.npy -o nearest.safetensors --query-function linear --prefixes 8 --bits 16
       auxhash fit features.npy -o itq.safetensors --method ITQ --bits 16 --sample 100
       auxhash fit new.npy new-labels.npy --init model.safetensors -o newer.safetensors
       auxhash fit features.npy labels.npy -o model.safetensors --checkpoint run
@@ -195,6 +222,8 @@ def fit(
     if auto_seconds is not None and not auto:
         raise click.UsageError("--auto-seconds is for --auto, which is not given")
     settings = {name: None if v == "all" else v for name, v in parameters.items() if v is not None}
+    if settings.get("query_function") == "none":
+        settings["query_function"] = None
     if refined is not None:
         settings["refine"] = "auto" if refined else None
     _check_method(method, init, auto, checkpoint, device)
@@ -215,8 +244,8 @@ def fit(
         )
     elif _by_look(points, y, known, settings, init, auto):
         hasher = _picture_hash(points.name, steps, settings)
-    elif "metric" in settings:
-        raise ValueError("--metric is for points without labels and pairs")
+    elif other := next((name for name in OF_NEIGHBOURS if name in settings), None):
+        raise ValueError(f"--{OPTIONS.get(other, other)} is for points without labels and pairs")
     elif steps is not None:
         settings["refine"] = _refinement(steps, refined, y is not None and known is None)
     X = every = points.all()
@@ -537,7 +566,8 @@ def _choose(
     from auxhash.learn.chooseneighbors import choose_neighbors
 
     if y is None and known is None:
-        return choose_neighbors(X, settings, seed, jobs, seconds, verbose)
+        codes_only = {**settings, "query_function": None}  # which tables change nothing of
+        return choose_neighbors(X, codes_only, seed, jobs, seconds, verbose)
     if y is None:
         raise ValueError("--auto measures precision, and needs labels")
     return choose(X, y, settings, seed, jobs, seconds, verbose)
@@ -636,6 +666,8 @@ def _reached(hasher: "Hasher") -> tuple[dict[str, Any], str]:
     if isinstance(hasher, NeighborHash):
         last = hasher.history_[-1]
         reached = {"learnt": hasher.n_learnt_, "rank": last.rank, "steps": last.step}
+        if last.table_rank is not None:
+            reached["table_rank"] = last.table_rank
         return reached, f" and {count(last.step, 'step')}"
     if not isinstance(hasher, MACHash):
         return {}, ""

@@ -67,6 +67,7 @@ def _inspect_model(path: str, as_json: bool) -> None:
 
     model, history = load(path), [SimpleNamespace(**step) for step in stored_history(path)]
     learnt, bits = model.learnt, _about_training(model)
+    size = Path(path).expanduser().stat().st_size
     result = {
         "file": path,
         "kind": learnt.method,
@@ -74,6 +75,9 @@ def _inspect_model(path: str, as_json: bool) -> None:
         "fingerprint": model.fingerprint,
         "features": model.n_features,
         "bits": model.n_bits,
+        "prefixes": list(model.prefixes),
+        "tables": model.table_function is not None,
+        "bytes": size,
         "image_feature": model.image_feature,
         "points": learnt.n_points,
         "data": learnt.data,
@@ -84,11 +88,15 @@ def _inspect_model(path: str, as_json: bool) -> None:
         "history": [vars(step) for step in history],
     }
     facts = [
-        f"{path}: a model of {learnt.method}, written by auxhash {model.version}",
+        f"{path}: a model of {learnt.method}, written by auxhash {model.version}, {size:,} bytes",
         f"fingerprint {model.fingerprint}, which its codes carry",
         f"{count(model.n_features, 'feature')} to {count(model.n_bits, 'bit')}, "
         f"learnt from {count(learnt.n_points, 'point')} (data {learnt.data[:12]})",
     ]
+    if model.table_function is not None:
+        facts.append("tables of queries: search --by tables")
+    if model.prefixes:
+        facts.append(f"codes of their own: the first {', '.join(map(str, model.prefixes))} bits")
     if model.image_feature:
         facts.append(f"feature of pictures: {model.image_feature}")
     facts.append(", ".join(f"{name}={value}" for name, value in learnt.parameters.items()))

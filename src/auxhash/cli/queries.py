@@ -1,9 +1,11 @@
 """Queries and their hits: code that searching an index and searching a store share."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+import click
 
 from auxhash.cli.output import number, show, table
 from auxhash.compute.words import count
@@ -21,6 +23,25 @@ NamesOf = Callable[[Iterable[int]], list[str]]  # from ids to names
 MAX_SHOWN = 10  # queries, and neighbours of each, on the terminal
 DEFAULT_K = 10
 HAMMING, OUTPUTS, TABLES = "hamming", "outputs", "tables"  # distances to search by
+QUERIES_PER_SEARCH = 1024  # by tables, which take a kilobyte per byte of a code
+
+by_option = click.option(
+    "--by",
+    type=click.Choice([HAMMING, OUTPUTS, TABLES]),
+    default=HAMMING,
+    show_default=True,
+    help="Distance of all codes: hamming, or that of the outputs or the tables of --model.",
+)
+
+
+def check_by(by: str, radius: int | None, model: str | None) -> None:
+    """Raise UsageError where --by does not go with the other options."""
+    if by == HAMMING:
+        return
+    if radius is not None:
+        raise click.UsageError("--radius counts bits: leave out --by")
+    if model is None:
+        raise click.UsageError(f"--by {by} needs the --model that makes them")
 
 
 class Searched(Protocol):
@@ -78,16 +99,47 @@ class EncodedQueries:
     fingerprint: str | None = None  # of the model that made the codes
     model: "Model | None" = None  # that model, where it is at hand
 
+    def prefix(self, n_bits: int) -> "EncodedQueries":
+        """Return the queries for the first bits of codes, whole bytes of them."""
+        tables, width = self.tables, n_bits // 8
+        return replace(
+            self,
+            codes=self.codes[:, :width],
+            outputs=None if self.outputs is None else self.outputs[:, :n_bits],
+            tables=None if tables is None else lambda rows: tables(rows)[:, :width],
+        )
 
-def codes(queries: str, n_bits: int) -> EncodedQueries:
-    """Queries that are codes already."""
+    def by_tables(
+        self, search: "Callable[[AnyArray, Packed], tuple[AnyArray, AnyArray]]"
+    ) -> "tuple[AnyArray, AnyArray]":
+        """Return distances and ids that `search` finds by tables and codes, part by part."""
+        import numpy as np
+
+        from auxhash.compute import threads
+
+        assert self.tables is not None
+        steps = threads.chunks(len(self.codes), QUERIES_PER_SEARCH)
+        parts = [search(self.tables(rows), self.codes[rows]) for rows in steps]
+        distances, ids = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return distances, ids
+
+
+def codes(queries: str, n_bits: int, prefix: int | None = None) -> EncodedQueries:
+    """Queries that are codes already, of n_bits; or, for a prefix, of that many bits."""
     from auxhash.cli import inputs
+    from auxhash.codes import n_bytes
 
     try:
-        packed, _, fingerprint = inputs.codes(queries, n_bits, single=True)
-        return EncodedQueries(packed, fingerprint=fingerprint)
+        packed, stated, fingerprint = inputs.codes(
+            queries, n_bits if prefix is None else None, single=True
+        )
     except inputs.NoCodesError as error:
         raise ValueError(f"{error}, or --model MODEL here") from error
+    if prefix is not None and stated not in (prefix, n_bits, 8 * n_bytes(n_bits)):
+        raise ValueError(
+            f"{queries} holds codes of {count(stated, 'bit')}, not of {n_bits} or {prefix}"
+        )
+    return EncodedQueries(packed, fingerprint=fingerprint)
 
 
 def encoded(

@@ -22,11 +22,12 @@ from auxhash.cli.queries import (
     DEFAULT_K,
     HAMMING,
     OUTPUTS,
-    TABLES,
     EncodedQueries,
     NamesOf,
     SearchHits,
     answer,
+    by_option,
+    check_by,
     codes,
     encoded,
     hits_path,
@@ -39,11 +40,11 @@ if TYPE_CHECKING:
 
     from auxhash.compute.arrays import AnyArray
     from auxhash.model.model import Model
+    from auxhash.search.index import HammingIndex
     from auxhash.search.index.named import AnyIndex, NumberedIndex
 
 CANDIDATES_PER_HIT = 10  # to re-rank
 MOST_CANDIDATES = 10_000  # to re-rank, where more are taken as they are all equally far
-QUERIES_PER_SEARCH = 1024  # by tables, which take a kilobyte per byte of a code
 
 
 @click.command()
@@ -52,12 +53,9 @@ QUERIES_PER_SEARCH = 1024  # by tables, which take a kilobyte per byte of a code
 @click.option("-k", type=int, help=f"How many neighbours of each query; {DEFAULT_K} by default.")
 @click.option("-r", "--radius", type=int, help="All codes at this distance or less, in place of k.")
 @click.option("--model", help="The model that encodes QUERIES, where they are no codes.")
+@by_option
 @click.option(
-    "--by",
-    type=click.Choice([HAMMING, OUTPUTS, TABLES]),
-    default=HAMMING,
-    show_default=True,
-    help="Distance of all codes: hamming, or that of the outputs or the tables of --model.",
+    "--bits", type=int, help="Search by the first bits of all codes only, a multiple of 8."
 )
 @click.option("--names", metavar="FILE", help="What to call the ids: a folder of pictures, a list.")
 @click.option(
@@ -102,6 +100,7 @@ def search(
     radius: int | None,
     model: str | None,
     by: str,
+    bits: int | None,
     names: str | None,
     rerank: str | None,
     id_column: str,
@@ -140,6 +139,7 @@ def search(
       auxhash search codes.index queries.npy --model model.safetensors --rerank features.npy
       auxhash search codes.index queries.npy --model model.safetensors --rerank outputs
       auxhash search codes.index queries.npy --model model.safetensors --by outputs
+      auxhash search codes.index codes.safetensors --bits 8
       auxhash search rough.index codes.safetensors --probe 4
       auxhash search photos.index photos --model photos.safetensors --names photos -k 3
       auxhash search named.index photos --model photos.safetensors --rerank photos -k 3
@@ -156,6 +156,7 @@ def search(
     inner = loaded.index if isinstance(loaded, NamedIndex) else loaded
     if probe is not None and not isinstance(inner, ApproximateIndex):
         raise ValueError(f"--probe is for approximate indexes, and {index} is exact")
+    first = inner if bits is None else _prefix(index, inner, bits)
     called = _names(names, header, loaded)
 
     def check(fingerprint: str | None) -> None:
@@ -163,11 +164,14 @@ def search(
         inputs.same_model(index, loaded.fingerprint, asking, fingerprint, any_model)
 
     if model is None:
-        asked = codes(queries, loaded.n_bits)
+        asked = codes(queries, loaded.n_bits, bits)
         check(asked.fingerprint)
     else:
         with_vectors = finer.by_points
         asked = encoded(model, queries, own, label, header, jobs, inner, with_vectors, check, by)
+    if bits is not None:
+        _note_prefix(model, asked.model, bits, loaded.n_bits)
+        inner, asked = first, asked.prefix(bits)
     same = loaded.fingerprint is not None and loaded.fingerprint == asked.fingerprint
     if not same and chance.by_chance(inner, asked.codes):
         tell(
@@ -184,13 +188,15 @@ def search(
     result: dict[str, Any] = {"index": index, "queries": len(asked.codes)}
     result["fingerprint"] = loaded.fingerprint
     result |= {"k": hits.ids.shape[1]} if radius is None else {"radius": radius}
+    result |= {} if bits is None else {"bits": bits}
     result |= {} if finer.metric is None else {"metric": finer.metric}
     message = (
         f"{count(len(asked.codes), 'query')}, {hits.description} of {count(len(loaded), 'code')}"
     )
     if output is not None:
         result["output"] = output
-    answer(hits, asked, result, message, path, called, as_json, _advice(asked, finer, radius))
+    advice = "" if bits is not None else _advice(asked, finer, radius)  # of all bits
+    answer(hits, asked, result, message, path, called, as_json, advice)
 
 
 @dataclass(frozen=True)
@@ -229,10 +235,7 @@ class _Rerank:
         if radius is not None and (k is not None or self.by is not None):
             other = "-k" if k is not None else "--rerank"
             raise click.UsageError(f"--radius finds all codes within it: leave out {other}")
-        if radius is not None and self.scanned_by != HAMMING:
-            raise click.UsageError("--radius counts bits: leave out --by")
-        if self.scanned_by != HAMMING and model is None:
-            raise click.UsageError(f"--by {self.scanned_by} needs the --model that makes them")
+        check_by(self.scanned_by, radius, model)
         vectors = self.by_vectors
         of_vectors = {"--query-vectors": self.query_vectors, "--metric": self.metric}
         for option, value in of_vectors.items():
@@ -312,16 +315,32 @@ def _scanned(index: "NumberedIndex", asked: EncodedQueries, k: int) -> "tuple[An
     """
     if asked.tables is None:
         return index.search(asked.codes, k)
-    import numpy as np
+    distances, ids = asked.by_tables(lambda tables, _: index.search_tables(tables, k))
+    return _hamming(distances) if asked.by == HAMMING else distances, ids
 
-    from auxhash.compute import threads
 
-    steps = threads.chunks(len(asked.codes), QUERIES_PER_SEARCH)
-    parts = [index.search_tables(asked.tables(rows), k) for rows in steps]
-    distances, ids = (np.concatenate(part) for part in zip(*parts, strict=True))
-    if asked.by == HAMMING:
-        distances = _hamming(distances)
-    return distances, ids
+def _prefix(path: str, index: "NumberedIndex", bits: int) -> "HammingIndex":
+    """The index of the first bits of its codes."""
+    from auxhash.search.index import HammingIndex
+
+    if not isinstance(index, HammingIndex):
+        raise ValueError(f"--bits is for exact indexes, and {path} is approximate")
+    if not 0 < bits <= index.n_bits or bits % 8:
+        raise ValueError(
+            f"--bits must be a multiple of 8 up to {index.n_bits}, the bits of {path}; got {bits}"
+        )
+    return index.prefix(bits)
+
+
+def _note_prefix(path: str | None, model: "Model | None", bits: int, n_bits: int) -> None:
+    """Say that the model has learnt no such prefix, where it is known."""
+    if model is None or bits in (*model.prefixes, n_bits):
+        return
+    learnt = " and ".join(map(str, model.prefixes)) or "no"
+    tell(
+        f"{path}: trained for {learnt} first bits as a code of their own, not for {bits}: they "
+        "may find less than a code of so many bits would"
+    )
 
 
 def _hamming(distances: "AnyArray") -> "AnyArray":

@@ -22,8 +22,11 @@ from auxhash.cli.output import (
 )
 from auxhash.cli.queries import (
     DEFAULT_K,
+    EncodedQueries,
     SearchHits,
     answer,
+    by_option,
+    check_by,
     codes,
     encoded,
     hits_path,
@@ -151,6 +154,7 @@ def push(
 @click.option("-k", type=int, help=f"How many neighbours of each query; {DEFAULT_K} by default.")
 @click.option("-r", "--radius", type=int, help="All codes at this distance or less, in place of k.")
 @click.option("--model", help="The model that encodes QUERIES, where they are no codes.")
+@by_option
 @click.option("-o", "--output", metavar="FILE", help="Write distances and ids to this .npz file.")
 @force_option
 @any_model_option
@@ -166,6 +170,7 @@ def search(
     k: int | None,
     radius: int | None,
     model: str | None,
+    by: str,
     output: str | None,
     force: bool,
     any_model: bool,
@@ -179,18 +184,21 @@ def search(
     """Find the k codes at URL that are nearest to each of QUERIES, or all within a radius.
 
     QUERIES are codes or, with --model, points, as for `auxhash search`, and FILE is the same.
-    Codes at equal distance come by id, smallest first.
+    Codes at equal distance come by id, smallest first. --by outputs or tables looks at all codes
+    of a SQLite store; the others order a shortlist by Hamming distance, and say how long it is.
 
     \b
     Examples:
       auxhash store search sqlite:///codes.db codes.npy -k 3
       auxhash store search sqlite:///codes.db codes.npy --radius 2
       auxhash store search sqlite:///codes.db queries.npy --model model.safetensors -o near.npz
+      auxhash store search sqlite:///codes.db queries.npy --model model.safetensors --by outputs
     """
     from auxhash.stores import open as open_store
 
     if k is not None and radius is not None:
         raise click.UsageError("--radius finds all codes within it: leave out -k")
+    check_by(by, radius, model)
     path = hits_path(output, force, queries)
     with open_store(url, n_jobs=jobs) as opened, opened.of_one_model():
         if model is None:
@@ -202,11 +210,10 @@ def search(
                 opened.check_model(model, fingerprint, any_model)
 
             asked = encoded(
-                model, queries, own, label, header, jobs, opened, None, check, id_column=id_column
+                model, queries, own, label, header, jobs, opened, None, check, by, id_column
             )
         if radius is None:
-            near, ids = opened.search(asked.codes, DEFAULT_K if k is None else k)
-            hits = SearchHits(near, ids, f"{ids.shape[1]} nearest")
+            hits = _nearest(opened, asked, DEFAULT_K if k is None else k)
         else:
             description = f"all within {count(radius, 'bit')}"
             hits = SearchHits(*opened.search_radius(asked.codes, radius), description)
@@ -217,6 +224,20 @@ def search(
     if output is not None:
         result["output"] = output
     answer(hits, asked, result, message, path, as_json=as_json)
+
+
+def _nearest(opened: "Store", asked: EncodedQueries, k: int) -> SearchHits:
+    """Find the k nearest by code or, if the queries have them, by tables."""
+    from auxhash.stores.store import n_candidates
+
+    if asked.tables is None:
+        near, ids = opened.search(asked.codes, k)
+        return SearchHits(near, ids, f"{ids.shape[1]} nearest")
+    near, ids = asked.by_tables(
+        lambda tables, packed: opened.search_tables(tables, k, codes=packed)
+    )
+    among = "" if opened.scans_tables else f", among {n_candidates(k):,} nearest by code,"
+    return SearchHits(near, ids, f"{ids.shape[1]} nearest by {asked.by}{among}")
 
 
 @store.command("encode-again")

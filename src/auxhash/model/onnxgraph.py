@@ -1,4 +1,4 @@
-"""A model as an ONNX graph: raw features in, packed codes out.
+"""A model as an ONNX graph: raw features in, packed codes out, and tables if it has learnt them.
 
 The graph computes in double precision, as the model does, so that codes agree wherever an output is
 not within rounding of zero. `outputs` has one function per hash function and feature map, which
@@ -29,6 +29,7 @@ from auxhash.model.functions import (
     Spheres,
     WeightedHash,
 )
+from auxhash.model.tables import TableFunction
 
 if TYPE_CHECKING:
     from auxhash.model.model import Model
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 OPSET, IR_VERSION = 18, 8  # old enough for any runtime in use
 ABOUT = (
     "Features (n, D) to packed codes (n, ceil(n_bits / 8)): "
-    "bit k of a code at byte k // 8, bit k % 8; padding bits are 0."
+    "bit k of a code at byte k // 8, bit k % 8; padding bits are 0. "
+    "Tables (n, n_bytes, 256), if any: what each value of each byte adds to a code's distance."
 )
 
 Name = str  # of a value in the graph
@@ -101,6 +103,8 @@ def export_onnx(
 ) -> None:
     """Write a `Model` or a fitted estimator as ONNX: input "features", of `dtype`, output "codes".
 
+    The second output of a model that has learnt tables are its "tables", float32.
+
     The graph's metadata hold the model's fingerprint, under "fingerprint".
 
     A PyTorch module is exported by PyTorch's own exporter; the input of one that was learnt from
@@ -127,21 +131,31 @@ def _graph(onnx: Any, model: "Model", dtype: str) -> Any:
     """Return the graph of a hash function made of matrix products and kernels."""
     types = onnx.TensorProto
     graph = OnnxGraph()
-    Y = outputs(model.hash_function, graph.add("Cast", "features", to=types.DOUBLE), graph)
+    X = graph.add("Cast", "features", to=types.DOUBLE)
+    Y = outputs(model.hash_function, X, graph)
     bits = graph.add("GreaterOrEqual", Y, graph.constant(0.0))
     place = np.arange(model.n_bits)
     weights = np.zeros((model.n_bits, n_bytes(model.n_bits)))
     weights[place, place // 8] = 2.0 ** (place % 8)
     packed = graph.matrix(graph.add("Cast", bits, to=types.DOUBLE), weights)  # exact
-    last = onnx.helper.make_node("Cast", [packed], ["codes"], to=types.UINT8)
-    kind = types.FLOAT if dtype == "float32" else types.DOUBLE
+    last = [onnx.helper.make_node("Cast", [packed], ["codes"], to=types.UINT8)]
     value = onnx.helper.make_tensor_value_info
+    results = [value("codes", types.UINT8, ["n", weights.shape[1]])]
+    if model.table_function is not None:
+        shape = [0, *model.table_function.codebook.shape[:2]]  # 0: as many as there are queries
+        terms = (
+            _table_terms(model.table_function, X, graph, types.FLOAT),
+            graph.constant(shape, np.int64),
+        )
+        last.append(onnx.helper.make_node("Reshape", terms, ["tables"]))
+        results.append(value("tables", types.FLOAT, ["n", *shape[1:]]))
+    kind = types.FLOAT if dtype == "float32" else types.DOUBLE
     return onnx.helper.make_model(
         onnx.helper.make_graph(
-            [*graph.nodes, last],
+            [*graph.nodes, *last],
             model.learnt.method,
             [value("features", kind, ["n", model.n_features])],
-            [value("codes", types.UINT8, ["n", weights.shape[1]])],
+            results,
             graph.constants,
         ),
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
@@ -150,6 +164,13 @@ def _graph(onnx: Any, model: "Model", dtype: str) -> Any:
         producer_version=__version__,
         doc_string=ABOUT,
     )
+
+
+def _table_terms(function: TableFunction, X: Name, graph: OnnxGraph, single: int) -> Name:
+    """Add -a(q)'C[g, v] for all g and v in one row per query, in single precision as the model."""
+    vector = graph.add("Cast", outputs(function.vector, X, graph), to=single)
+    codebook = -function.codebook.reshape(-1, function.codebook.shape[2]).T
+    return graph.add("MatMul", vector, graph.constant(codebook, np.float32))
 
 
 @singledispatch

@@ -32,9 +32,12 @@ class TableFunction:
         if not fits or C.shape[1] != VALUES or not np.isfinite(C).all():
             raise ValueError(f"codebook must be finite float32 (n_bytes, {VALUES}, n_dims)")
 
+    def vectors(self, X: NDArray[Any]) -> Single:
+        """Return the vectors a(q), (n, n_dims), of queries, as `HammingIndex.to_faiss` needs."""
+        return outputs(self.vector, X).astype(np.float32)
+
     def tables(self, X: NDArray[Any]) -> Single:
         """Return tables (n, n_bytes, 256) of queries; smaller is nearer."""
         n_groups, _, n_dims = self.codebook.shape
-        vectors = outputs(self.vector, X).astype(np.float32)
-        tables: Single = vectors @ -self.codebook.reshape(-1, n_dims).T
+        tables: Single = self.vectors(X) @ -self.codebook.reshape(-1, n_dims).T
         return tables.reshape(len(X), n_groups, VALUES)

@@ -80,7 +80,7 @@ class QueryResult:
     """The points near one query, nearest first."""
 
     hits: tuple[Match, ...]
-    by: str  # hamming, euclidean or cosine
+    by: str  # hamming, outputs, tables, euclidean or cosine
     cut: bool  # whether the limit left out some within the radius
 
 
@@ -153,6 +153,7 @@ class Client:
         codes: Iterable[bytes | str] | None = None,
         images: Iterable[Image] | None = None,
         ids: Iterable[PointId] | None = None,
+        by: Literal["hamming", "outputs", "tables"] | None = None,
         k: int | None = None,
         radius: int | None = None,
         limit: int | None = None,
@@ -172,7 +173,8 @@ class Client:
             "codes": None if codes is None else [_hexadecimal(code) for code in codes],
             "images": None if images is None else [_base64(image) for image in images],
             "ids": None if ids is None else list(ids),
-            **{"k": k, "radius": radius, "limit": limit, "rerank": rerank, "metric": metric},
+            **{"by": by, "k": k, "radius": radius, "limit": limit},
+            **{"rerank": rerank, "metric": metric},
             **{"filter": filter, "fingerprint": fingerprint, "with_payload": with_payload},
         }
         content = {name: value for name, value in asked.items() if value is not None}

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from auxhash.codes import Packed
 from auxhash.compute.arrays import AnyArray, Array
 from auxhash.search.index.rerank import by_vectors
+from auxhash.search.index.tables import Tables, distances
 from auxhash.serve.refused import RefusedError, invalid
 from auxhash.serve.schemas import json_id
 from auxhash.stores import Having, Point
@@ -24,9 +25,24 @@ BYTES_PER_STEP = 4 << 20  # of vectors whose distances are computed at once
 class Neighbours:
     """Distances and ids of the hits of one query, nearest first."""
 
-    distances: AnyArray  # int32 of codes, float64 of vectors
+    distances: AnyArray  # int32 of codes, float32 by tables, float64 of vectors
     ids: AnyIds
     cut: bool = False  # whether the limit left out more
+
+
+@dataclass(frozen=True, eq=False)
+class QueryCodes:
+    """Codes of queries, with their vectors where they have any, and tables to search by."""
+
+    codes: Packed
+    vectors: Array | None = None
+    tables: Tables | None = None  # in place of Hamming distances
+
+    def distances(self, rows: NDArray[np.int64], codes: Packed) -> AnyArray:
+        """Return the distances (n,) of codes (n, n_bytes) to the queries of rows (n,)."""
+        if self.tables is not None:
+            return distances(self.tables, rows, codes)
+        return np.asarray(np.bitwise_count(codes ^ self.codes[rows]).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,15 +73,14 @@ class Pairs:
         start = np.searchsorted(self.ids, part[0])
         return slice(int(start), int(np.searchsorted(self.ids, part[-1], "right")))
 
-    def fit(self, points: Mapping[Id, Point], queries: Packed) -> bool:
+    def fit(self, points: Mapping[Id, Point], queries: QueryCodes) -> bool:
         """Return True if the points are present, with the codes that the search has seen."""
         names = rising(self.ids)
         rows = np.searchsorted(names, self.ids)
         if not all(name in points for name in names.tolist()):
             return False
         codes = np.stack([points[name].code for name in names.tolist()])
-        distances = np.bitwise_count(codes[rows] ^ queries[self.queries]).sum(axis=1)
-        return bool((distances == self.distances).all())
+        return bool((queries.distances(self.queries, codes[rows]) == self.distances).all())
 
     def measured(
         self,
@@ -139,10 +154,12 @@ def _vector(name: Id, points: Mapping[Id, Point], n: int) -> Array:
     return vector
 
 
-def to_json(by: str, near: Sequence[Neighbours], payloads: Mapping[Id, bytes] | None) -> bytes:
-    """Return the response as JSON; payloads by id are JSON already."""
+def to_json(
+    about: Mapping[str, Any], near: Sequence[Neighbours], payloads: Mapping[Id, bytes] | None
+) -> bytes:
+    """Return the response as JSON, `about` before the results; payloads by id are JSON already."""
     results = (_result(each, payloads) for each in near)
-    return b'{"by": %b, "results": [%b]}' % (json.dumps(by).encode(), b", ".join(results))
+    return b'%b, "results": [%b]}' % (json.dumps(about).encode()[:-1], b", ".join(results))
 
 
 def _result(near: Neighbours, payloads: Mapping[Id, bytes] | None) -> bytes:

@@ -23,6 +23,7 @@ class Limits:
     batch: int = 1_000  # points, queries or ids in one request
     k: int = 1_000  # neighbours per query; candidates to re-rank are 10 times as many
     found: int = 100_000  # neighbours in one response, candidates to re-rank included
+    tables: int = 64 << 20  # bytes of the tables of a request's queries
     answer: int = 32 << 20  # bytes of a response to queries
     dimensions: int = 65_536  # numbers of a vector, where no model says how many there are
     pixels: int = 12_000_000  # of one image; up to 20 bytes each while it is decoded
@@ -55,5 +56,8 @@ class Limits:
 
     def of_one_request(self) -> dict[str, int]:
         """Return the limits of a single request, which clients may read, by name."""
-        names = ("body", "values", "batch", "k", "candidates", "choice", "found", "answer")
-        return {name: getattr(self, name) for name in (*names, "dimensions", "pixels", "images")}
+        names = ("body", "values", "batch", "k", "candidates", "choice", "found", "tables")
+        return {
+            name: getattr(self, name)
+            for name in (*names, "answer", "dimensions", "pixels", "images")
+        }

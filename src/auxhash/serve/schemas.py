@@ -27,6 +27,7 @@ from auxhash.stores.ids import MAX_BYTES, Id
 from auxhash.stores.points import MAX_TEXT
 
 MAX_EXACT = 2**53 - 1  # whole numbers up to it are exact in JavaScript
+HAMMING: Literal["hamming"] = "hamming"
 LARGEST_NUMBER = 1e100  # of a vector; squares stay finite
 
 
@@ -194,6 +195,10 @@ class Queries(Strict):
     codes: list[Code] | None = None
     images: list[ImageFile] | None = None
     ids: list[RequestId] | None = None
+    by: Annotated[
+        Literal["hamming", "outputs", "tables"],
+        Field(description="The distance: of codes, or that of the model's outputs or tables."),
+    ] = HAMMING
     k: int | None = None
     radius: Annotated[int, Field(strict=True, ge=0)] | None = None
     limit: int | None = None
@@ -225,6 +230,10 @@ class Queries(Strict):
             raise ValueError("a limit belongs to a radius; k says how many are wanted")
         if self.rerank is not None and self.codes is not None:
             raise ValueError("codes cannot be re-ranked: give vectors, images or ids")
+        if self.by != HAMMING and self.codes is not None:
+            raise ValueError("codes have no outputs or tables: give vectors, images or ids")
+        if self.by != HAMMING and self.radius is not None:
+            raise ValueError("a radius counts bits: leave out by")
         if self.fingerprint is not None and self.codes is None:
             raise ValueError("a fingerprint is that of codes: leave it out")
         return self
@@ -293,7 +302,16 @@ class Hits(BaseModel):
 
 
 class Answer(BaseModel):
-    by: Annotated[str, Field(description="The distance: hamming, euclidean or cosine.")]
+    by: Annotated[
+        str, Field(description="The distance: hamming, outputs, tables, euclidean or cosine.")
+    ]
+    candidates: Annotated[
+        int | None,
+        Field(
+            description="Points per query, nearest by code, that were ordered by outputs or "
+            "tables; missing where all were, as a store of sqlite does."
+        ),
+    ] = None
     results: Annotated[list[Hits], Field(description="One per query, nearest first, ties by id.")]
 
     model_config = _shown(
@@ -348,6 +366,7 @@ class Info(BaseModel):
         dict[str, Any] | None,
         Field(description="Method, points and digest of the data of the model in use, if known."),
     ]
+    by: Annotated[list[str], Field(description="Distances that queries can ask for.")]
     drift: Annotated[
         dict[str, Any] | None,
         Field(description="Recall of points that came in, beside what the model promises of it."),
@@ -368,6 +387,8 @@ class Info(BaseModel):
             "model": "0123456789abcdef",
             "made_by": "0123456789abcdef",
             "learnt": {"method": "NeighborHash", "points": 100000},
+            "by": ["hamming", "outputs", "tables"],
+            "drift": {"points": 1000, "expected": 0.81, "now": 0.79, "lower": False},
             "images": False,
             "keeps_points": True,
             "limits": {"batch": 1000, "k": 1000},

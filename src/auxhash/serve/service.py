@@ -5,7 +5,7 @@ A request that cannot be answered raises RefusedError with the reason.
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,14 +15,15 @@ from auxhash.compute import deadline
 from auxhash.compute.arrays import Array
 from auxhash.compute.fingerprint import OtherModelError
 from auxhash.compute.version import __version__
-from auxhash.serve.hits import Neighbours, Pairs, Payloads, to_json
+from auxhash.search.index.tables import VALUES, Tables, as_tables, tables_from_outputs
+from auxhash.serve.hits import Neighbours, Pairs, Payloads, QueryCodes, to_json
 from auxhash.serve.incoming import IncomingPoints
 from auxhash.serve.limits import Limits
 from auxhash.serve.refused import RefusedError, invalid, unavailable
-from auxhash.serve.schemas import Encode, Filter, GivenPoint, Queries
+from auxhash.serve.schemas import HAMMING, Encode, Filter, GivenPoint, Queries
 from auxhash.stores import Having, Point, ReencodingError, Store
 from auxhash.stores.ids import AnyIds, Id, as_ids, first_twice
-from auxhash.stores.store import Among
+from auxhash.stores.store import Among, n_candidates
 
 if TYPE_CHECKING:
     from auxhash.learn.encoder import Encoder
@@ -33,14 +34,6 @@ if TYPE_CHECKING:
 
 DEFAULT_K = 10
 REENCODING_SECONDS = 60  # after which a request that waits for the new codes may come again
-
-
-@dataclass(frozen=True)
-class QueryCodes:
-    """Codes of queries, with their vectors where they have any."""
-
-    codes: Packed
-    vectors: Array | None
 
 
 class Service:
@@ -113,6 +106,7 @@ class Service:
                 "data": learnt.data,
                 "expected_recall": [vars(each) for each in learnt.expected],
             },
+            "by": _distances(encoder),
             "drift": self.drift(),
             "images": self._pictures is not None,
             "keeps_points": self.store.keeps_points,
@@ -238,7 +232,7 @@ class Service:
         """
         near, rerank = self._near(asked, queries, among), asked.rerank is not None
         if not rerank and not asked.with_payload:
-            return to_json("hamming", near, None)
+            return to_json(self._about(asked), near, None)
         pairs, payloads = Pairs.of(near), Payloads(among, self.limits.answer)
         parts = self.store.parts(pairs.ids, rerank, asked.with_payload)
         if len(parts) > 1 and not locked:
@@ -248,7 +242,7 @@ class Service:
         for part in deadline.each(parts):
             points = self.store.read(part, rerank, asked.with_payload and not payloads_later)
             here = pairs.within(part)
-            if not pairs.take(here).fit(points, queries.codes):
+            if not pairs.take(here).fit(points, queries):
                 return None
             if rerank:
                 assert queries.vectors is not None
@@ -262,16 +256,22 @@ class Service:
             if (
                 payloads_later
                 and asked.with_payload
-                and not self._read_payloads(pairs.take(np.sort(kept)), queries.codes, payloads)
+                and not self._read_payloads(pairs.take(np.sort(kept)), queries, payloads)
             ):
                 return None
-        by = self._metric(asked) if rerank else "hamming"
         if not asked.with_payload:
-            return to_json(by, near, None)
+            return to_json(self._about(asked), near, None)
         payloads.check(near)
-        return to_json(by, near, payloads.texts)
+        return to_json(self._about(asked), near, payloads.texts)
 
-    def _read_payloads(self, pairs: Pairs, queries: Packed, payloads: Payloads) -> bool:
+    def _about(self, asked: Queries) -> dict[str, Any]:
+        """Return what the response says beside its results: how they were ordered."""
+        about: dict[str, Any] = {"by": asked.by if asked.rerank is None else self._metric(asked)}
+        if asked.by != HAMMING and not self.store.scans_tables:
+            about["candidates"] = n_candidates(_n_wanted(asked))
+        return about
+
+    def _read_payloads(self, pairs: Pairs, queries: QueryCodes, payloads: Payloads) -> bool:
         """Read the payloads of hits in parts; False if the points have changed meanwhile."""
         for part in deadline.each(self.store.parts(pairs.ids, False, True)):
             points = self.store.read(part, False, True)
@@ -280,10 +280,14 @@ class Service:
         return True
 
     def _near(self, asked: Queries, queries: QueryCodes, among: Among) -> list[Neighbours]:
-        """Return the nearest of each query by code, or all within a radius, up to the limit."""
+        """Return the nearest of each query, or all within a radius, up to the limit."""
         if asked.radius is None:
-            k = max(DEFAULT_K if asked.k is None else asked.k, asked.rerank or 0)
-            hits = self.store.search(queries.codes, k, among)
+            hits: tuple[Any, Any]
+            if queries.tables is None:
+                hits = self.store.search(queries.codes, _n_wanted(asked), among)
+            else:
+                wanted = queries.tables, _n_wanted(asked), among, queries.codes
+                hits = self.store.search_tables(*wanted)
             return [Neighbours(distances, ids) for distances, ids in zip(*hits, strict=True)]
         limit = self.limits.k if asked.limit is None else asked.limit
         # One more than the limit shows whether there are more, however many there are.
@@ -301,7 +305,15 @@ class Service:
         limits = self.limits
         if asked.rerank is not None and not self.store.keeps_points:
             raise invalid(f"a store of {self._engine} holds codes only: it cannot re-rank")
-        each = max(DEFAULT_K if asked.k is None else asked.k, asked.rerank or 0)
+        each = _n_wanted(asked)
+        if asked.by != HAMMING:
+            each = each if self.store.scans_tables else n_candidates(each)
+            most = max(1, limits.tables // (4 * VALUES * n_bytes(self.store.n_bits)))
+            if len(queries) > most:
+                raise invalid(
+                    f"{len(queries):,} queries by {asked.by} of {self.store.n_bits:,} bits are too "
+                    f"many, at most {most:,}: ask in several requests"
+                )
         if asked.radius is not None:
             each = limits.k if asked.limit is None else asked.limit
         if len(queries) > 1 and len(queries) * each > limits.found:
@@ -345,10 +357,12 @@ class Service:
 
     def _encoded(self, asked: Queries, made_by: str | None) -> QueryCodes:
         if asked.codes is not None:
-            return QueryCodes(self._packed("codes", asked.codes), None)
+            return QueryCodes(self._packed("codes", asked.codes))
+        encoder = self._encoder_of(made_by) if asked.ids is None or asked.by != HAMMING else None
         if asked.ids is not None:
-            return self._queries_of_points(self._ids(asked.ids), vectors=asked.rerank is not None)
-        encoder = self._encoder_of(made_by)
+            vectors = asked.rerank is not None or asked.by != HAMMING
+            points = self._queries_of_points(self._ids(asked.ids), vectors)
+            return replace(points, tables=_tables(asked.by, points.vectors, encoder))
         if asked.images is not None:
             X = self._vectors_of_images(asked.images)
         else:
@@ -356,7 +370,7 @@ class Service:
             X = self._matrix("vectors", asked.vectors, encoder)
         if encoder is None:
             raise invalid("vectors cannot be queries: the service has no model; give codes")
-        return QueryCodes(encoder.encode(X), X)
+        return QueryCodes(encoder.encode(X), X, _tables(asked.by, X, encoder))
 
     def _vectors_of_images(self, images: Sequence[str]) -> Array:
         if self._pictures is None:
@@ -467,3 +481,45 @@ def _n_features(encoder: "AnyEncoder | None") -> int | None:
 
 def _is_number(name: Id) -> bool:
     return isinstance(name, int) or (name.isascii() and name.isdecimal() and len(name) <= 19)
+
+
+def _n_wanted(asked: Queries) -> int:
+    """Return the number of neighbours to search for per query, without a radius."""
+    return max(DEFAULT_K if asked.k is None else asked.k, asked.rerank or 0)
+
+
+def _distances(encoder: "AnyEncoder | None") -> list[str]:
+    """Return the distances that a query can ask for."""
+    if encoder is None:
+        return [HAMMING]
+    has_tables = getattr(_model(encoder), "table_function", None) is not None
+    return [HAMMING, "outputs", "tables"] if has_tables else [HAMMING, "outputs"]
+
+
+def _model(encoder: "AnyEncoder") -> "Encoder":
+    model: Encoder = getattr(encoder, "model_", encoder)
+    return model
+
+
+def _tables(by: str, X: Array | None, encoder: "AnyEncoder | None") -> Tables | None:
+    """Return the tables of queries, of their outputs or learnt ones; None for Hamming distances."""
+    if by == HAMMING:
+        return None
+    if encoder is None:
+        raise invalid(f"queries cannot be ordered by {by}: the service has no model")
+    assert X is not None
+    if X.shape[1] != (n := _n_features(encoder)):
+        raise RefusedError(
+            409, f"the vectors are of {X.shape[1]:,} numbers, and the model takes {n:,}"
+        )
+    if by not in _distances(encoder):
+        raise invalid('the model has learnt no tables: "by": "outputs" ranks by its outputs')
+    with np.errstate(over="ignore", invalid="ignore"):
+        if by == "outputs":
+            tables = tables_from_outputs(encoder.decision_function(X))
+        else:
+            tables = _model(encoder).tables(X)
+    try:
+        return as_tables(tables, encoder.n_bits)
+    except ValueError as error:
+        raise invalid(f"{by}: {error}") from error

@@ -1,16 +1,21 @@
 """Mirror: the codes of a store in memory, searched by our own index, and following its writes."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from auxhash.codes import Packed
-from auxhash.compute.arrays import Numbers
+from auxhash.compute.arrays import AnyArray, Numbers
 from auxhash.search.index.hamming import HammingIndex
 from auxhash.search.index.scan import Distances
+from auxhash.search.index.tables import TableDistances, Tables
 from auxhash.stores.ids import AnyIds, is_among, order_of, rising
 from auxhash.stores.store import Near
 
 MAX_CHANGES = 1024  # beside the large index, before it is made anew
-GONE_DISTANCE = np.iinfo(np.int32).max  # of codes that were deleted or replaced
+FARTHEST = np.iinfo(np.int32).max  # distance of codes that were deleted or replaced
+
+SearchOf = Callable[[HammingIndex, int], tuple[AnyArray, Numbers]]  # to distances and rows
 
 
 class Mirror:
@@ -76,15 +81,27 @@ class Mirror:
 
     def search(self, queries: Packed, k: int) -> Near:
         """Distances and ids of the k nearest codes; see `Store.search`."""
-        k = min(k, len(self))
+        nothing = np.empty((len(queries), 0), np.int32)
+        return self._nearest(lambda index, k: index.search(queries, k), k, nothing)
+
+    def search_tables(self, tables: Tables, k: int) -> tuple[TableDistances, AnyIds]:
+        """Distances and ids of the k nearest of all codes; see `Store.search_tables`."""
+        nothing = np.empty((len(tables), 0), np.float32)
+        return self._nearest(lambda index, k: index.search_tables(tables, k), k, nothing)
+
+    def _nearest(self, search: SearchOf, k: int, nothing: AnyArray) -> tuple[AnyArray, AnyIds]:
+        """Search both indexes; `nothing` are the distances (n_queries, 0) in one that is empty."""
+        k, no_rows = min(k, len(self)), nothing.astype(np.int64)
         if not k:
-            shape = len(queries), 0
-            return np.empty(shape, np.int32), np.empty(shape, self._ids.dtype)
-        distances, rows = _nearest(self._main, queries, k + len(self._gone))
+            return nothing, self._ids[no_rows]
+        distances, rows = (
+            search(self._main, k + len(self._gone)) if len(self._main) else (nothing, no_rows)
+        )
         if not len(self._gone) and not len(self._recent):
             return distances, self._ids[rows]
-        distances = np.where(np.isin(rows, self._gone), GONE_DISTANCE, distances)
-        near, recent = _nearest(self._recent, queries, k)
+        farthest = np.inf if distances.dtype == np.float32 else FARTHEST
+        distances = np.where(np.isin(rows, self._gone), farthest, distances)
+        near, recent = search(self._recent, k) if len(self._recent) else (nothing, no_rows)
         distances = np.concatenate([distances, near], axis=1)
         places = np.concatenate([2 * rows + 1, self._recent_places[recent]], axis=1)
         ids = np.concatenate([self._ids[rows], self._recent_ids[recent]], axis=1)
@@ -111,12 +128,6 @@ class Mirror:
         rows, ids = rows[rows < len(self._ids)], ids[rows < len(self._ids)]
         known: Numbers = rows[self._ids[rows] == ids]
         return known
-
-
-def _nearest(index: HammingIndex, queries: Packed, k: int) -> tuple[Distances, Numbers]:
-    if not len(index):
-        return np.empty((len(queries), 0), np.int32), np.empty((len(queries), 0), np.int64)
-    return index.search(queries, k)
 
 
 def _within(index: HammingIndex, queries: Packed, r: int) -> list[tuple[Distances, Numbers]]:

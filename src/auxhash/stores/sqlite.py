@@ -28,6 +28,7 @@ from auxhash.compute import checks, deadline
 from auxhash.compute.arrays import ArrayLike
 from auxhash.search.index.hamming import as_queries
 from auxhash.search.index.scan import Distances
+from auxhash.search.index.tables import TableDistances, as_tables
 from auxhash.stores.address import Address
 from auxhash.stores.ids import AnyIds, Id, rising
 from auxhash.stores.mirror import Mirror
@@ -109,7 +110,7 @@ class SqliteStore(Store):
     """
 
     errors = (sqlite3.Error,)
-    keeps_points = True
+    keeps_points = scans_tables = True
 
     def __init__(self, address: Address, n_bits: int | None, n_jobs: int | None) -> None:
         self._using = threading.RLock()  # one connection: one thread at a time
@@ -206,6 +207,17 @@ class SqliteStore(Store):
     def search(self, queries: ArrayLike, k: int, among: Among = None) -> Near:
         asked, k = as_queries(queries, self.n_bits), checks.integer("k", k, 1)
         return self._view(among).search(asked, k)
+
+    def search_tables(
+        self,
+        tables: ArrayLike,
+        k: int,
+        among: Among = None,
+        codes: ArrayLike | None = None,
+        candidates: int | None = None,
+    ) -> tuple[TableDistances, AnyIds]:
+        checked, k = as_tables(tables, self.n_bits), checks.integer("k", k, 1)
+        return self._view(among).search_tables(checked, k)
 
     def search_radius(
         self, queries: ArrayLike, r: int, among: Among = None

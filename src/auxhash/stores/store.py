@@ -14,8 +14,10 @@ from auxhash.compute import checks
 from auxhash.compute.arrays import ArrayLike
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.fingerprint import OtherModelError, checked, match
+from auxhash.search.index import rerank
 from auxhash.search.index.hamming import HammingIndex, as_queries
 from auxhash.search.index.scan import Distances
+from auxhash.search.index.tables import TableDistances, as_tables
 from auxhash.stores.address import Address
 from auxhash.stores.ids import (
     KINDS,
@@ -40,6 +42,8 @@ from auxhash.stores.points import (
 
 CODES_PER_BATCH = 10_000
 BYTES_PER_READ = 4 << 20  # of vectors and payloads
+MIN_CANDIDATES, CANDIDATES_PER_HIT = 1000, 10  # by code, to be ordered by tables
+CHANGED = "the store was changed during the search: search again"
 
 Near = tuple[Distances, AnyIds]  # hits of one query, nearest first
 Among = ArrayLike | Having | None  # which codes a search looks at: ids, points by payload, or all
@@ -81,6 +85,7 @@ class Store(ABC):
 
     errors: tuple[type[Exception], ...] = ()  # of the engine
     keeps_points = False  # whether vectors and payloads can stand beside the codes
+    scans_tables = False  # whether `search_tables` looks at all codes, not at a shortlist
 
     def __init__(self, address: Address, n_bits: int) -> None:
         self.n_bits = n_bits
@@ -201,6 +206,47 @@ class Store(ABC):
             if chosen is None:
                 return _stacked(self._nearest(asked, k))
             return _stacked(self._nearest_among(asked, k, chosen))
+
+    def search_tables(
+        self,
+        tables: ArrayLike,
+        k: int,
+        among: Among = None,
+        codes: ArrayLike | None = None,
+        candidates: int | None = None,
+    ) -> tuple[TableDistances, AnyIds]:
+        """Distances float32 and ids of the k codes nearest by tables, as of `HammingIndex`.
+
+        A SQLite store looks at all of its codes. The others know Hamming distances alone: they
+        order a shortlist, the `candidates` nearest by the `codes` of the queries.
+
+        Args:
+            codes: of the queries, packed or +-1; a SQLite store does without.
+            candidates: `n_candidates(k)` by default.
+        """
+        checked, k = as_tables(tables, self.n_bits), checks.integer("k", k, 1)
+        n = n_candidates(k) if candidates is None else checks.integer("candidates", candidates, k)
+        if codes is None:
+            raise ArgumentError(
+                f"codes must be those of the queries, got None: {self.url} orders the codes "
+                "nearest to them by tables"
+            )
+        ids = self.search(codes, n, among)[1]
+        if len(ids) != len(checked):
+            raise ArgumentError(
+                f"tables must be of {len(ids)} queries, as codes; got {len(checked)}"
+            )
+        if not ids.size:
+            return ids.astype(np.float32), ids
+        hits = rising(ids.ravel())
+        with self._talking():
+            index, _ = self._index_of(hits)  # whose rows are those of hits
+        if len(index) < len(hits):
+            raise StoreError(CHANGED)
+        # In the order of the ids, which equal distances keep.
+        rows = np.sort(np.searchsorted(hits, ids), axis=1)
+        distances, rows = rerank.by_tables(rows, checked, index, k)
+        return distances.astype(np.float32), hits[rows]
 
     def search_radius(
         self, queries: ArrayLike, r: int, among: Among = None
@@ -534,6 +580,11 @@ def ordered(distances: ArrayLike, ids: AnyIds, k: int | None = None) -> Near:
     return near[order], ids[order]
 
 
+def n_candidates(k: int) -> int:
+    """Codes of a shortlist from which tables take the k nearest, by default."""
+    return max(MIN_CANDIDATES, CANDIDATES_PER_HIT * k)
+
+
 def empty(n_bits: int, text: bool = False) -> tuple[AnyIds, Packed]:
     """Empty arrays of ids and codes."""
     return array_of([], text), np.empty((0, n_bytes(n_bits)), np.uint8)
@@ -546,7 +597,7 @@ def _nothing(queries: Packed, ids: AnyIds) -> list[Near]:
 def _stacked(hits: list[Near]) -> Near:
     width = {len(ids) for _, ids in hits} or {0}
     if len(width) > 1:
-        raise StoreError("the store was changed during the search: search again")
+        raise StoreError(CHANGED)
     shape = len(hits), width.pop()
     distances = np.array([near for near, _ in hits], np.int32).reshape(shape)
     names = [ids for _, ids in hits]

@@ -96,12 +96,14 @@ def test_bounds_exclude_none_of_the_nearest(kind, k, forms, n_bits):
     near, order = definition(tables, base, 5000)
     limit, bounds = near[0, k - 1], np.empty(scan.BLOCK, np.uint8)
     levels, terms = np.empty((len(planes), 256), np.uint8), tablescan._bound_terms(tables)
+    starts = np.empty(scan.BLOCK // tablescan.LANES, np.int64)
     form, unit, zero = tablescan._choose(
-        planes, 0, scan.read_only(tables)[0], terms, 0, limit, levels, bounds
+        planes, 0, scan.read_only(tables)[0], terms, 0, limit, levels, starts, bounds
     )
     assert form in forms
     if form != tablescan.EXACT:
-        tablescan._bounds(planes, 3, 4999, levels, form, bounds)  # no multiple of 16
+        more = terms[-1][0], np.uint8(tablescan.MAX_LEVEL + 1), starts, bounds
+        tablescan._bounds(planes, 3, 4999, levels, form, *more)  # no multiple of 16
         hits = bounds[:4996] <= tablescan.MAX_LEVEL
         first = order[0][near[0] <= limit]
         assert hits[first[(first >= 3) & (first < 4999)] - 3].all()
@@ -111,6 +113,7 @@ def test_bounds_exclude_none_of_the_nearest(kind, k, forms, n_bits):
 
 
 def test_bounds_are_sums_of_levels():
+    """All that are below the level in question; the others are at it or above."""
     rng = np.random.default_rng(0)
     planes = scan.read_only(rng.integers(0, 256, (7, 1000), np.uint8))
     for most in (20, 256):  # the latter go beyond 255
@@ -124,9 +127,14 @@ def test_bounds_are_sums_of_levels():
         for form in range(1, tablescan.FORMS + 1):
             if form == tablescan.WHOLE and not tablescan.NEON:
                 continue
-            out = np.empty(scan.BLOCK, np.uint8)
-            tablescan._bounds(planes, 5, 990, levels, form, out)
-            np.testing.assert_array_equal(out[:985], np.minimum(sums[form], 255)[5:990])
+            right = np.minimum(sums[form], 255)[5:990]
+            for level in (0, min(255, right.min() + 1), min(255, right.min() + 9), 255):
+                out, starts = np.empty(scan.BLOCK, np.uint8), np.empty(64, np.int64)
+                more = rng.permutation(7), np.uint8(level), starts, out
+                tablescan._bounds(planes, 5, 990, levels, form, *more)
+                below = right < level
+                assert (out[:985] < level).tolist() == below.tolist()
+                np.testing.assert_array_equal(out[:985][below], right[below])
 
 
 @pytest.mark.parametrize("here", [True, False])
@@ -138,7 +146,7 @@ def test_kernels_hold_no_instructions_of_another_processor(here, monkeypatch):
     whole, halves, four = tablescan._add_whole, tablescan._add_halves, tablescan._add_four_halves
 
     def call(levels, planes, out):
-        whole(levels, planes, 0, 0, out)
+        whole(levels, planes, 0, 0, out, np.array([0, 16]), 2)
         halves(levels, planes, 0, 0, out)
         four(levels, planes, 0, 0, out)
 

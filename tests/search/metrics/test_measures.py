@@ -189,6 +189,9 @@ def test_packed_and_plain_codes_agree():
     plain = metrics.evaluate(*codes, *labels, k=5).to_dict()
     assert metrics.evaluate(*packed, *labels, k=5, n_bits=13).to_dict() == plain
     assert metrics.distance_histogram(*packed, *labels)[0].shape == (20, 17)
+    first = [p[:, :1] for p in packed]  # a code of its own
+    plain = metrics.evaluate(*(c[:, :8] for c in codes), *labels, k=5).to_dict()
+    assert metrics.evaluate(*first, *labels, k=5).to_dict() == plain
 
 
 def test_code_utilization():

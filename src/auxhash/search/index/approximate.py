@@ -24,8 +24,7 @@ from auxhash.compute.words import count
 from auxhash.search.index import listfile, scan, tablescan
 from auxhash.search.index.hamming import HammingIndex, as_queries, matched
 from auxhash.search.index.state import Ids, new_ids, positions_of
-from auxhash.search.index.tables import as_tables
-from auxhash.search.index.tablescan import TableDistances
+from auxhash.search.index.tables import TableDistances, as_tables
 
 Stored = TypeVar("Stored", bound=np.generic)
 

@@ -8,8 +8,7 @@ from auxhash.codes import Packed, to_words
 from auxhash.compute.device import Device
 from auxhash.search.index import scan, tablescan
 from auxhash.search.index.scan import Distances, Planes, Positions
-from auxhash.search.index.tables import Tables
-from auxhash.search.index.tablescan import TableDistances
+from auxhash.search.index.tables import TableDistances, Tables
 
 MAX_CANDIDATES = 4096  # per query, that are sorted together, as in scan.cu
 CANDIDATES_PER_K = 4  # that a radius is estimated for

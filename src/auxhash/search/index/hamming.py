@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
 from auxhash.compute import checks, context
@@ -18,8 +19,7 @@ from auxhash.compute.words import count
 from auxhash.search.index import file, scan
 from auxhash.search.index.gpu import refusal
 from auxhash.search.index.state import Ids, IndexState
-from auxhash.search.index.tables import as_tables
-from auxhash.search.index.tablescan import TableDistances
+from auxhash.search.index.tables import VALUES, TableDistances, as_tables
 
 
 class HammingIndex:
@@ -222,13 +222,18 @@ class HammingIndex:
         index._state = IndexState(content.planes, n, content.ids, content.next_id)
         return index
 
-    def to_faiss(self) -> Any:
+    def to_faiss(self, codebook: ArrayLike | None = None) -> Any:
         """Return codes and ids as an IndexBinaryIDMap; bits are padded with 0 to whole bytes.
 
-        faiss has no place for a fingerprint.
+        With the codebook (n_bytes, 256, n_dims) of learnt tables, `model.table_function.codebook`,
+        it is an IndexIDMap of an additive quantiser: searched with the vectors of queries that
+        `model.table_function.vectors` returns, it ranks codes as `search_tables` does, by inner
+        products, the distances with the other sign. faiss has no place for a fingerprint.
         """
         faiss = import_faiss()
         now = self._state
+        if codebook is not None:
+            return _additive(faiss, now, np.asarray(codebook, np.float32))
         flat = faiss.IndexBinaryFlat(8 * len(now.planes))
         index = faiss.IndexBinaryIDMap(flat)
         flat.this.disown()  # the map owns it
@@ -280,6 +285,28 @@ class HammingIndex:
                 self._device = devices.CPU
                 nearest = search(queries, k)
         return tuple(devices.like(asked, part) for part in nearest)
+
+
+def _additive(faiss: Any, state: IndexState, codebook: NDArray[np.float32]) -> Any:
+    """Return an index of faiss in which a code is the sum of the rows of a codebook."""
+    width = len(state.planes)
+    if codebook.ndim != 3 or codebook.shape[:2] != (width, VALUES):
+        raise checks.ArgumentError(
+            f"codebook must be of shape ({width}, {VALUES}, n_dims), got {codebook.shape}"
+        )
+    by_tables = faiss.AdditiveQuantizer.ST_LUT_nonorm
+    sums = faiss.IndexLocalSearchQuantizer(
+        codebook.shape[2], width, 8, faiss.METRIC_INNER_PRODUCT, by_tables
+    )
+    faiss.copy_array_to_vector(codebook.ravel(), sums.lsq.codebooks)
+    sums.is_trained = sums.lsq.is_trained = True
+    index = faiss.IndexIDMap(sums)
+    sums.this.disown()  # the map owns it
+    index.own_fields = True
+    sums.add_sa_codes(state.packed)
+    faiss.copy_array_to_vector(state.ids, index.id_map)
+    index.ntotal = state.n
+    return index
 
 
 def matched(

@@ -17,7 +17,7 @@ from auxhash.files.writing import check_regular, writing
 from auxhash.search.index import file, listfile, namesfile, scan
 from auxhash.search.index.approximate import ApproximateIndex
 from auxhash.search.index.hamming import HammingIndex, matched
-from auxhash.search.index.tablescan import TableDistances
+from auxhash.search.index.tables import TableDistances
 
 NumberedIndex = HammingIndex | ApproximateIndex
 

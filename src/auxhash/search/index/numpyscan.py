@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from auxhash.codes import Packed
 from auxhash.compute import kernels
 from auxhash.search.index.scan import Distances, Planes, Positions
-from auxhash.search.index.tables import Tables
-from auxhash.search.index.tablescan import TableDistances
+from auxhash.search.index.tables import TableDistances, Tables
 
 MAX_BYTES = 1 << 26  # compared here in about the time of loading Numba
 CODES_PER_CALL = 4096  # compared in the time that NumPy's calls for one query take

@@ -16,7 +16,7 @@ from auxhash.compute import checks, threads
 from auxhash.compute.arrays import ArrayLike
 from auxhash.search.index.hamming import HammingIndex, as_queries
 from auxhash.search.index.state import Ids
-from auxhash.search.index.tables import as_tables
+from auxhash.search.index.tables import as_tables, distances
 
 QUERIES_PER_STEP = 64
 
@@ -114,11 +114,8 @@ def by_tables(
     packed = index.codes(np.where(candidates < 0, last, candidates) if last >= 0 else [])
 
     def distance(rows: slice, wanted: Ids) -> Floats:
-        query = np.arange(len(wanted))[:, None]
-        total = np.zeros(wanted.shape, np.float32)
-        for g in range(packed.shape[2]):
-            total += checked[rows][query, g, packed[rows, :, g]]
-        return total.astype(np.float64)
+        queries = np.arange(rows.start, rows.stop)[:, None]
+        return distances(checked, queries, packed[rows]).astype(np.float64)
 
     return _reorder(candidates, distance, k)
 

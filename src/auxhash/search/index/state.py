@@ -17,7 +17,7 @@ from auxhash.compute.device import CPU, Device
 from auxhash.search.index import numpyscan, scan, tablescan
 from auxhash.search.index.gpu import DeviceCodes
 from auxhash.search.index.multiindex import MultiIndex
-from auxhash.search.index.tables import Tables
+from auxhash.search.index.tables import TableDistances, Tables
 
 Ids = NDArray[np.int64]
 
@@ -70,7 +70,7 @@ class IndexState:
 
     def nearest_by_tables(
         self, tables: Tables, k: int, device: Device = CPU
-    ) -> tuple[tablescan.TableDistances, Ids]:
+    ) -> tuple[TableDistances, Ids]:
         if not self.n:  # `among` no ids
             return np.empty((len(tables), 0), np.float32), np.empty((len(tables), 0), np.int64)
         if device is not CPU:

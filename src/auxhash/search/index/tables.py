@@ -7,12 +7,13 @@ over the bytes g in float32, from 0 on and byte 0 first: the same number on ever
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.codes import n_bytes
+from auxhash.codes import Packed, n_bytes
 from auxhash.compute import checks
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import ArrayLike
 
 Tables = NDArray[np.float32]  # (n_queries, n_bytes, 256)
+TableDistances = NDArray[np.float32]
 
 VALUES = 256  # of a byte
 
@@ -62,3 +63,11 @@ def tables_from_outputs(outputs: ArrayLike) -> Tables:
         # Each bit doubles the values: first those without it, then those with it.
         tables = np.concatenate([tables + output.clip(0), tables + (-output).clip(0)], axis=2)
     return tables.astype(np.float32)
+
+
+def distances(tables: Tables, queries: NDArray[np.integer], codes: Packed) -> TableDistances:
+    """Return the distances (...) of codes (..., n_bytes) to the queries (...), rows of `tables`."""
+    total = np.zeros(codes.shape[:-1], np.float32)
+    for g in range(codes.shape[-1]):
+        total += tables[queries, g, codes[..., g]]
+    return total

@@ -6,7 +6,9 @@ distance of the k-th nearest so far) are measured in float32. There are two such
 
 - halves: a table of 16 for the low four bits of a byte plus one for the high four. Close for
   tables that are nearly a sum over bits, as those of outputs are, and learnt ones;
-- whole: the table of 256 itself, rounded down. For any tables, and slower.
+- whole: the table of 256 itself, rounded down. For any tables, and slower. The bytes that tell most
+  codes apart come first; codes that are beyond the limit by half of the bytes are not looked at
+  further, LANES codes together.
 
 Which one pays is decided on the first codes, whenever the limit falls.
 """
@@ -16,7 +18,6 @@ import platform
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import context, threads
 from auxhash.compute.kernels import intrinsic, kernel
@@ -31,9 +32,7 @@ from auxhash.search.index.scan import (
     read_only,
     shares,
 )
-from auxhash.search.index.tables import VALUES, Tables
-
-TableDistances = NDArray[np.float32]
+from auxhash.search.index.tables import VALUES, TableDistances, Tables
 
 LANES = 16  # codes per instruction, and entries of a table of four bits
 NEON = platform.machine().lower() in ("aarch64", "arm64")
@@ -47,6 +46,8 @@ MAX_WHOLE, MAX_HALVES = RUN // 4, RUN // 8  # hits among RUN codes, for a bound 
 MIN_BOUNDED = 8 * RUN  # codes; fewer are measured as quickly as bounds are made
 MAX_LEVEL = 254  # of a sum of bounds that is within the limit; 255 may stand for more
 NO_TERMS = np.empty((0, 0, LANES)), np.empty((0, 0)), np.empty((0, 0)), np.empty(0)
+NO_ORDER = np.empty((0, 0), np.int64)
+LONG_BLOCK = 8  # times BLOCK, for one query: memory is read ahead along a plane
 ROUNDING = 2.0**-22  # relative error per addition that bounds allow for, 4 times that of float32
 
 
@@ -65,7 +66,7 @@ def nearest(planes: Planes, n: int, tables: Tables, k: int) -> tuple[TableDistan
         rows, p = task
         ends, results = (pieces[p].start, pieces[p].stop), (near[p, rows], where[p, rows])
         bounded = FORMS != EXACT and ends[1] - ends[0] >= MIN_BOUNDED
-        terms = _bound_terms(tables[rows]) if bounded else NO_TERMS
+        terms = _bound_terms(tables[rows]) if bounded else (*NO_TERMS, NO_ORDER)
         _nearest(planes, *ends, tables[rows], terms, k, *results)
 
     tasks = [(rows, p) for rows in groups for p in range(len(pieces))]
@@ -80,12 +81,13 @@ def nearest(planes: Planes, n: int, tables: Tables, k: int) -> tuple[TableDistan
     return np.take_along_axis(distances, order, 1), np.take_along_axis(positions, order, 1)
 
 
-def _bound_terms(tables: Tables) -> tuple[Any, Any, Any, Any]:
-    """Return halves (m, 2 n_bytes, 16), the least of each, the least of each table, and margins.
+def _bound_terms(tables: Tables) -> tuple[Any, Any, Any, Any, Any]:
+    """Return halves (m, 2 n_bytes, 16), the least of each, the least of each table, margins, order.
 
     halves[2 p, v % 16] + halves[2 p + 1, v // 16] is at most tables[p, v]: the tables' means over
     the high bits, what these leave for the high bits, and then for the low ones. A distance is at
-    least the sum of such terms less the query's margin (m,), which covers its rounding.
+    least the sum of such terms less the query's margin (m,), which covers its rounding. The order
+    (m, n_bytes) of the bytes begins with that which adds most to the distances of most codes.
     """
     m, width, _ = tables.shape
     square = tables.reshape(m, width, LANES, LANES).astype(np.float64)
@@ -93,13 +95,17 @@ def _bound_terms(tables: Tables) -> tuple[Any, Any, Any, Any]:
     high = (square - low).min(axis=3, keepdims=True)
     low += (square - low - high).min(axis=2, keepdims=True)
     halves = np.concatenate([low[:, :, 0], high[..., 0]], axis=2).reshape(m, 2 * width, LANES)
+    least = square.min(axis=(2, 3))
     margin = width * ROUNDING * np.abs(square).max(axis=(2, 3)).sum(axis=1)
-    return halves, halves.min(axis=2), square.min(axis=(2, 3)), margin
+    order = np.argsort(least - square.mean(axis=(2, 3)), axis=1)
+    return halves, halves.min(axis=2), least, margin, order
 
 
 @intrinsic
-def _add_whole(typing_context: Any, levels: Any, planes: Any, p: Any, a: Any, out: Any) -> Any:
-    """Add levels[p, planes[p, a + i]] to out[i], at most 255, for all whole LANES of `out`.
+def _add_whole(
+    typing_context: Any, levels: Any, planes: Any, p: Any, a: Any, out: Any, starts: Any, n: Any
+) -> Any:
+    """Add levels[p, planes[p, a + i]] to out[i], at most 255, for LANES i from n starts on.
 
     The 256 levels are in sixteen registers: an index beyond the 64 that one instruction looks at
     gives 0 there.
@@ -114,12 +120,12 @@ def _add_whole(typing_context: Any, levels: Any, planes: Any, p: Any, a: Any, ou
             parts.append(call("aarch64.neon.tbl4.v16i8", *registers[r : r + 4], index))
         return [builder.or_(builder.or_(*parts[:2]), builder.or_(*parts[2:]))]
 
-    return _over_lanes((levels, planes, p, a, out), 1, VALUES // LANES, terms)
+    return _over_lanes((levels, planes, p, a, out, starts, n), 1, VALUES // LANES, terms)
 
 
 @intrinsic
 def _add_halves(typing_context: Any, levels: Any, planes: Any, p: Any, a: Any, out: Any) -> Any:
-    """Add levels[p, code % 16] + levels[p, 16 + code // 16], as `_add_whole` does."""
+    """Add levels[p, code % 16] + levels[p, 16 + code // 16] to all whole LANES of `out`."""
     return _over_lanes((levels, planes, p, a, out), 1, 2, _halves)
 
 
@@ -140,12 +146,15 @@ def _halves(builder: Any, call: Any, vector: Any, registers: Any, code: Any) -> 
 
 
 def _over_lanes(kinds: tuple[Any, ...], n_planes: int, n_registers: int, terms: Any) -> Any:
-    """Return an intrinsic that adds terms of codes, a vector of LANES bytes each, to `out`."""
+    """Return an intrinsic that adds terms of codes, a vector of LANES bytes each, to `out`.
+
+    `kinds` are the types of its arguments: with starts and their number, it adds from these on.
+    """
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
 
-    lanes = ir.VectorType(ir.IntType(8), LANES)
+    lanes, listed = ir.VectorType(ir.IntType(8), LANES), len(kinds) == 7
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         size = context.get_value_type(types.intp)
@@ -173,8 +182,12 @@ def _over_lanes(kinds: tuple[Any, ...], n_planes: int, n_registers: int, terms: 
             table, places = row(tables, j), [size(LANES * r) for r in range(n_registers)]
             registers.append([builder.load(at(table, place), align=1) for place in places])
             starts.append(builder.gep(row(codes, j), [args[3]]))
-        stop = builder.and_(cgutils.unpack_tuple(builder, sums.shape)[0], size(-LANES))
-        with cgutils.for_range_slice(builder, size(0), stop, size(LANES), size) as (i, _):
+        stop = builder.udiv(cgutils.unpack_tuple(builder, sums.shape)[0], size(LANES))
+        with cgutils.for_range(builder, args[6] if listed else stop, intp=size) as loop:
+            i = builder.mul(loop.index, size(LANES))
+            if listed:
+                first = context.make_array(kinds[5])(context, builder, args[5])
+                i = builder.load(builder.gep(first.data, [loop.index]))
             total = builder.load(at(sums.data, i), align=1)
             for table, start in zip(registers, starts, strict=True):
                 code = builder.load(at(start, i), align=1)
@@ -184,6 +197,39 @@ def _over_lanes(kinds: tuple[Any, ...], n_planes: int, n_registers: int, terms: 
         return context.get_dummy_value()
 
     return types.void(*kinds), emit
+
+
+@intrinsic
+def _keep_below(typing_context: Any, sums: Any, level: Any, starts: Any, n: Any) -> Any:
+    """Keep those of n starts from which on any of LANES sums is below `level`; return how many."""
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+
+    lanes, bit = ir.VectorType(ir.IntType(8), LANES), ir.IntType(1)
+    same = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        size = context.get_value_type(types.intp)
+        values = context.make_array(sums)(context, builder, args[0])
+        first = context.make_array(starts)(context, builder, args[2])
+        one = builder.insert_element(lanes(ir.Undefined), args[1], ir.IntType(32)(0))
+        limit = builder.shuffle_vector(one, one, same)
+        kind = ir.FunctionType(bit, [ir.VectorType(bit, LANES)])
+        any_of = cgutils.get_or_insert_function(
+            builder.module, kind, f"llvm.vector.reduce.or.v{LANES}i1"
+        )
+        count = cgutils.alloca_once_value(builder, size(0))
+        with cgutils.for_range(builder, args[3], intp=size) as loop:
+            i, kept = builder.load(builder.gep(first.data, [loop.index])), builder.load(count)
+            at = builder.bitcast(builder.gep(values.data, [i]), lanes.as_pointer())
+            below = builder.icmp_unsigned("<", builder.load(at, align=1), limit)
+            builder.store(i, builder.gep(first.data, [kept]))
+            more = builder.zext(builder.call(any_of, [below]), size)
+            builder.store(builder.add(kept, more), count)
+        return builder.load(count)
+
+    return types.intp(sums, types.uint8, starts, types.intp), emit
 
 
 # Each plane is passed as a contiguous array of its own, as in scan.
@@ -219,16 +265,43 @@ def _measure(planes: Any, a: int, z: int, table: Any, out: Any) -> None:
 
 
 @kernel
-def _bounds(planes: Any, a: int, z: int, levels: Any, form: int, out: Any) -> None:
-    """Sums of levels (n_bytes, 256), at most 255, of the codes a..z-1."""
+def _add_all_whole(
+    planes: Any, a: int, levels: Any, order: Any, level: Any, starts: Any, out: Any
+) -> None:
+    """Add the levels of all planes; sums of LANES codes that all reach `level` may lack some."""
+    n = len(out) // LANES
+    for i in range(n):
+        starts[i] = i * LANES
+    step = max(1, len(planes) // 4)
+    for p in range(len(planes)):
+        if p % step == 0 and 2 * p >= len(planes):
+            n = _keep_below(out, level, starts, n)
+        _add_whole(levels, planes, order[p], a, out, starts, n)
+
+
+@kernel
+def _bounds(
+    planes: Any,
+    a: int,
+    z: int,
+    levels: Any,
+    form: int,
+    order: Any,
+    level: Any,
+    starts: Any,
+    out: Any,
+) -> None:
+    """Sums of levels (n_bytes, 256), at most 255, of the codes a..z-1; all that are below `level`.
+
+    Other sums may be too low, but are not below `level`.
+    """
     out = out[: z - a]
     out[:] = 0
-    p = 0
+    if form == WHOLE:
+        _add_all_whole(planes, a, levels, order, level, starts, out)
+    p = 0 if form == HALVES else len(planes)
     while p < len(planes):
-        if form == WHOLE:
-            _add_whole(levels, planes, p, a, out)
-            p += 1
-        elif p + 4 <= len(planes):
+        if p + 4 <= len(planes):
             _add_four_halves(levels, planes, p, a, out)
             p += 4
         else:
@@ -266,9 +339,19 @@ def _round_down(terms: Any, least: Any, margin: float, limit: float, levels: Any
 
 
 @kernel
-def _pays(planes: Any, first: int, levels: Any, form: int, most: int, bounds: Any) -> bool:
+def _pays(
+    planes: Any,
+    first: int,
+    levels: Any,
+    form: int,
+    order: Any,
+    most: int,
+    starts: Any,
+    bounds: Any,
+) -> bool:
     """Return True if, of the first RUN codes, at most `most` are within the limit by the bound."""
-    _bounds(planes, first, first + RUN, levels, form, bounds)
+    beyond = np.uint8(MAX_LEVEL + 1)
+    _bounds(planes, first, first + RUN, levels, form, order, beyond, starts, bounds)
     hits = 0
     for i in range(RUN):
         hits += bounds[i] <= MAX_LEVEL
@@ -277,17 +360,25 @@ def _pays(planes: Any, first: int, levels: Any, form: int, most: int, bounds: An
 
 @kernel
 def _choose(
-    planes: Any, first: int, table: Any, terms: Any, q: int, limit: float, levels: Any, bounds: Any
+    planes: Any,
+    first: int,
+    table: Any,
+    terms: Any,
+    q: int,
+    limit: float,
+    levels: Any,
+    starts: Any,
+    bounds: Any,
 ) -> Any:
     """Write the levels of the bound that pays at this limit; return its form, unit and zero."""
-    halves, least_halves, least, margin = terms
+    halves, least_halves, least, margin, order = terms
     if FORMS == HALVES:
         unit, zero = _round_down(halves[q], least_halves[q], margin[q], limit, levels)
-        if _pays(planes, first, levels, HALVES, MAX_HALVES, bounds):
+        if _pays(planes, first, levels, HALVES, order[q], MAX_HALVES, starts, bounds):
             return HALVES, unit, zero
     if NEON:
         unit, zero = _round_down(table, least[q], margin[q], limit, levels)
-        if _pays(planes, first, levels, WHOLE, MAX_WHOLE, bounds):
+        if _pays(planes, first, levels, WHOLE, order[q], MAX_WHOLE, starts, bounds):
             return WHOLE, unit, zero
     return EXACT, 1.0, 0.0
 
@@ -376,36 +467,39 @@ def _nearest(
     `terms` are those of `_bound_terms`, or of no queries, where bounds would not pay.
     """
     m, n = len(tables), last - first
-    crowd = min(n, k + max(k, 64))  # number of candidates at which all but k are dropped
-    near = np.empty((m, min(n, crowd + BLOCK)), np.float32)
+    block = BLOCK * max(1, LONG_BLOCK // m)
+    crowd = min(n, k + max(k, 16))  # number of candidates at which all but k are dropped
+    near = np.empty((m, min(n, crowd + block)), np.float32)
     where, count = np.empty(near.shape, np.int64), np.zeros(m, np.int64)
     limit = np.full(m, np.inf, np.float32)
     levels = np.empty((m, len(planes), VALUES), np.uint8)
     form, unit, zero = np.full(m, EXACT), np.empty(m), np.empty(m)
     sums, bounds, mask = (
-        np.empty(BLOCK, np.float32),
-        np.empty(BLOCK, np.uint8),
+        np.empty(block, np.float32),
+        np.empty(block, np.uint8),
         np.empty(STRIP, np.uint8),
     )
-    few, hits = np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.int64)
+    few, hits = np.empty(block, np.uint8), np.empty(block, np.int64)
+    starts = np.empty(block // LANES, np.int64)
     start = first
     while start < last:
         # The first blocks are short: all their codes are measured, until there is a limit.
-        stop = min(last, start + min(BLOCK, max(RUN, start - first)))
+        stop = min(last, start + min(block, max(RUN, start - first)))
         for q in range(m):
             table, so_far = tables[q], (near[q], where[q], count[q])
             if form[q] == EXACT:
                 c = _take_all(planes, start, stop, table, limit[q], sums, *so_far)
             else:
-                _bounds(planes, start, stop, levels[q], form[q], bounds)
                 level = np.uint8(np.floor((limit[q] - zero[q]) / unit[q]) + 1)
+                order = terms[4][q]
+                _bounds(planes, start, stop, levels[q], form[q], order, level, starts, bounds)
                 n_hits = append(bounds, stop - start, start, level, mask, few, hits, 0)
                 c = _take_hits(planes, hits, n_hits, table, limit[q], *so_far)
             if c >= crowd:
                 c, limit[q] = _keep(near[q], where[q], c, k)
                 if len(terms[0]):
                     form[q], unit[q], zero[q] = _choose(
-                        planes, first, table, terms, q, limit[q], levels[q], bounds
+                        planes, first, table, terms, q, limit[q], levels[q], starts, bounds
                     )
             count[q] = c
         start = stop
