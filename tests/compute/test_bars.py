@@ -89,3 +89,12 @@ def test_lines_before_the_first_step_say_what_is_left_in_all(capsys, monkeypatch
     first, *_, last = capsys.readouterr().err.splitlines()
     assert first == "nearest neighbours; 0:00:00 taken, about 3:00:00 left in all"
     assert re.search("about 0:00:.. left in all$", last)  # quicker by far than was foreseen
+
+
+def test_lines_before_there_is_a_task_are_none(monkeypatch, capsys):
+    monkeypatch.setattr(bars, "LINE_SECONDS", 0.001)
+    with bars.new_bar() as bar:
+        time.sleep(0.05)
+        bar.add_task("", total=3, stage="late")
+        time.sleep(0.05)
+    assert "late" in capsys.readouterr().err

@@ -18,7 +18,7 @@ X = np.random.default_rng(0).normal(size=(240, 10)) + 1.3 * np.eye(6, 10)[y]
 
 def test_what_the_paper_says():
     for make, solver, mu in (
-        (paper.maccut, Cut("fixed"), 0.3),
+        (paper.maccut, Cut("random"), 0.3),
         (paper.macquad, Quad("eigenvector", "sign", None), 0.01),
     ):
         found = make().get_params()

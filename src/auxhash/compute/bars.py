@@ -101,6 +101,8 @@ def bar_of(
                 self.write_line()
 
         def write_line(self) -> bool:
+            if not self.tasks:  # it has only begun
+                return False
             task, taken = self.tasks[0], time.monotonic() - self.began
             of = "" if task.total is None else f"{task.completed:,.0f} of {task.total:,.0f}"
             parts = task.fields.get("stage", ""), of, task.description

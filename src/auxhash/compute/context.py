@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from auxhash.compute.arrays import AnyArray
+if TYPE_CHECKING:  # commands import this file before NumPy
+    from auxhash.compute.arrays import AnyArray
 
 Common = TypeVar("Common")
 
@@ -37,7 +38,7 @@ class Peers(Protocol):
     def most(self, value: Common) -> Common:
         """Return the largest value, entry by entry of arrays."""
 
-    def join(self, rows: AnyArray) -> AnyArray:
+    def join(self, rows: "AnyArray") -> "AnyArray":
         """Return the rows of all parts, in the order of the parts."""
 
     def by(self, place: int, make: Callable[[], Common]) -> Common:
@@ -68,7 +69,7 @@ class Alone:
     def most(self, value: Common) -> Common:
         return value
 
-    def join(self, rows: AnyArray) -> AnyArray:
+    def join(self, rows: "AnyArray") -> "AnyArray":
         return rows
 
     def by(self, place: int, make: Callable[[], Common]) -> Common:
