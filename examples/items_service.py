@@ -2,60 +2,46 @@
 
     python examples/items_service.py --store postgresql://localhost/shop
 
-Without --store the items lie in a file of SQLite. Any client of HTTP will do; here it is the one of
-the standard library.
+Without --store the items lie in a file of SQLite. Their ids are those of the shop, text.
 """
 
 import argparse
-import json
 import re
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 from sklearn.datasets import load_digits
 
-from auxhash import MACHash
+from auxhash import MACHash, client
 
 KINDS = ("ring", "pen", "swan", "hook", "chair", "snake", "cherry", "axe", "knot", "balloon")
 
 
 @contextmanager
-def service(store: str) -> Iterator[str]:
-    """Run `auxhash serve` on any free port, and yield its address."""
+def service(store: str) -> Iterator[client.Client]:
+    """Run `auxhash serve` on any free port, and yield a client of it once it is ready."""
     command = ["auxhash", "serve", "--model", "model.safetensors", "--store", store]
     command += ["--port", "0", "--no-open"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             found = (re.search(r"http://\S+", line) for line in process.stdout)
-            url = next(match.group().rstrip("/") for match in found if match)
-            while not ready(url):
+            shop = client.Client(next(match.group() for match in found if match))
+            while not opened(shop):
                 time.sleep(0.1)
-            yield url
+            yield shop
         finally:
             process.terminate()  # it finishes what it has accepted
 
 
-def ready(url: str) -> bool:
+def opened(shop: client.Client) -> bool:
     """Return True once the service has opened its store."""
     try:
-        with urlopen(f"{url}/readyz"):
-            return True
-    except HTTPError:  # 503
+        return shop.count() >= 0
+    except client.AnswerError:  # 503
         return False
-
-
-def ask(method: str, url: str, **body: Any) -> dict[str, Any]:
-    """Send a request with a JSON body, and return the JSON of the answer."""
-    headers = {"Content-Type": "application/json"}
-    request = Request(url, json.dumps(body).encode(), headers, method=method)
-    with urlopen(request) as answer:
-        return json.load(answer)
 
 
 def main() -> None:
@@ -67,24 +53,20 @@ def main() -> None:
     X, y, queries = X[: options.items], y[: options.items], X[1500:1503]
     MACHash(n_bits=64, random_state=0).fit(X, y).save("model.safetensors")
 
-    with service(options.store) as url:
-        points = [
-            {"id": i, "vector": x.tolist(), "payload": {"kind": KINDS[label]}}
+    with service(options.store) as shop:
+        shop.put(
+            {"id": f"item-{i:04}", "vector": x, "payload": {"kind": KINDS[label]}}
             for i, (x, label) in enumerate(zip(X, y, strict=True))
-        ]
-        for first in range(0, len(points), 500):
-            ask("PUT", f"{url}/points", points=points[first : first + 500])
-
+        )
         # 50 candidates by their codes, ordered by the vectors that the store keeps.
-        wanted = {"vectors": queries.tolist(), "k": 3, "rerank": 50, "with_payload": True}
-        for query, result in enumerate(ask("POST", f"{url}/points/query", **wanted)["results"]):
-            hits = [f"{hit['id']} ({hit['payload']['kind']})" for hit in result["hits"]]
-            print(f"query {query}:", *hits)
+        wanted = {"vectors": queries, "k": 3, "rerank": 50, "with_payload": True}
+        for query, result in enumerate(shop.search(**wanted)):
+            print(f"query {query}:", *(f"{hit.id} ({hit.payload['kind']})" for hit in result.hits))
 
-        wanted |= {"filter": {"field": "kind", "values": ["pen"]}}
-        for query, result in enumerate(ask("POST", f"{url}/points/query", **wanted)["results"]):
-            print(f"query {query}, pens alone:", *(hit["id"] for hit in result["hits"]))
-        print("deleted:", ask("POST", f"{url}/points/delete", ids=[0, 1])["deleted"])
+        pens = {"field": "kind", "values": ["pen"]}
+        for query, result in enumerate(shop.search(**wanted, filter=pens)):
+            print(f"query {query}, pens alone:", *(hit.id for hit in result.hits))
+        print("deleted:", shop.delete(["item-0000", "item-0001"]))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parent.parent / "examples"
 RUNS = {  # arguments, and what is printed
     "parquet_embeddings.py": ("--steps 10 --linear", r"by outputs: 0\.7\d.*\nby vectors: 1\.00"),
     "labelled_pictures.py": ("--steps 20", r"re-ranked by cosine distance, of 500 codes"),
-    "items_service.py": ("--items 200", r"query 0: \d+ \(pen\).*\n(.*\n)+deleted: 2\n"),
+    "items_service.py": ("--items 200", r"query 0: item-\d+ \(pen\).*\n(.*\n)+deleted: 2\n"),
     "the_paper.py": (
         "--points 200 --bits 4",
         r"two-step: L\(h\) (?P<two_step>\d+),.*\nMAC: L\(h\) (?P<mac>\d+),",

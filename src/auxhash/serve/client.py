@@ -165,7 +165,8 @@ class Client:
     ) -> list[QueryResult]:
         """Find the k nearest points of each query, or all within a radius, in one request.
 
-        Queries are of one kind: vectors, codes, images, or ids of points that are there.
+        Queries are of one kind: vectors, codes, images, or ids of points that are there; `by` says
+        which distance orders the points, one of those that `info` lists.
         `filter` is {"ids": [...]}, or {"field": name, "value": ...}, or "values": [...].
         """
         asked = {
