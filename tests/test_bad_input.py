@@ -293,7 +293,7 @@ COMMANDS = [
     ("fit X.npy --solver cut -o m", r"--solver is for labels or pairs, and X\.npy has none"),
     ("fit X.npy --similar 3 -o m", r"--similar is for labels or pairs, and X\.npy has none"),
     ("fit X.npy --no-refine -o m", r"--refine is for labels or pairs, and X\.npy has none"),
-    ("fit X.npy --init model.safetensors -o m", r"--init goes on with labels or pairs"),
+    ("fit X.npy --init model.safetensors -o m", r"learnt from labels or pairs, and .* has none"),
     ("fit X.npy y.npy --metric cosine -o m", r"--metric is for points without labels and pairs"),
     ("fit X.npy y.npy --prefixes 8 -o m", r"--prefixes is for points without labels and pairs"),
     (

@@ -108,7 +108,7 @@ def test_init_of_a_baseline_is_refused(here, run):
     baselines.ITQ(n_bits=4).fit(np.load("features.npy")).save("itq.safetensors")
     common = ("fit", "features.npy", "labels.npy", "--init", "itq.safetensors", "-o", "x")
     assert (
-        "holds a model of ITQ, and only those that `auxhash fit` learnt from labels"
+        "holds a model of ITQ, and only those of MACHash and NeighborHash can go on"
         in run(*common, code=1).output
     )
 

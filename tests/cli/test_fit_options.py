@@ -51,7 +51,9 @@ RULES = [
         Rule({"similar": NOTHING, name: given(name)}, f"--{name} is for labels or pairs")
         for name in ("solver", "loss", "refine", "validation")
     ),
-    Rule({"similar": NOTHING, "init": given("init")}, "--init goes on with labels or pairs"),
+    Rule(
+        {"similar": NOTHING, "init": given("init")}, "learnt from labels or pairs, and .* has none"
+    ),
     Rule(
         {"similar": OPTIONS["similar"][:3], "steps": given("steps"), "refine": ("--no-refine",)},
         "--no-refine makes none",

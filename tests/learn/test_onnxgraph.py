@@ -22,7 +22,7 @@ from auxhash.compute.extras import install
 from auxhash.learn import baselines
 from tests.learn.baselines.test_contract import VARIANTS, label, make
 
-pytestmark = pytest.mark.usefixtures("briefly_refined")
+pytestmark = pytest.mark.usefixtures("briefly_refined", "keeps_tables")
 
 FEW = {"n_similar": 10, "n_dissimilar": 20, "random_state": 0, "n_jobs": 1, "max_iter": 3}
 NOTHING = 1e-9  # outputs up to this, relative to the largest, are within rounding of zero

@@ -24,7 +24,7 @@ from auxhash.cli.output import (
     tell,
     tell_of_ties,
 )
-from auxhash.compute import clock, context
+from auxhash.compute import clock
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
@@ -210,6 +210,7 @@ def fit(
     import numpy as np
 
     from auxhash.cli import inputs, kinds
+    from auxhash.compute import context
     from auxhash.compute import device as devices
     from auxhash.learn.classneighbors import same_class
     from auxhash.learn.neighborhash import NeighborHash
