@@ -362,10 +362,11 @@ def bits() -> list[Panel]:
         for one in sorted(records("bits.jsonl"), key=lambda one: one["bytes"])
     ]
     plots: list[Panel] = []
+    methods = sorted({row["method"] for row in every})
     for data in sorted({row["data"] for row in every}):
         own = [row for row in every if row["data"] == data]
         for measure, place in (("10@10", "first 10"), ("10@100", "first 100")):
-            lines = bit_curves(own, measure)
+            lines = bit_curves(own, measure, methods)
             plots.append(Plot(f"{data}, {place}", "bytes", "of 10 nearest", lines, x_log=True))
     return plots
 

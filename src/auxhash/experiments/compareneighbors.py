@@ -147,10 +147,15 @@ class NeighborComparison(ComparedRows):
         return f"{'; '.join(best)}." if best else ""
 
 
-def curves(rows: Sequence[dict[str, Any]], measure: str) -> list[Series]:
-    """Curves of a measure over the bytes, one per method and distance."""
+def curves(
+    rows: Sequence[dict[str, Any]], measure: str, methods: Iterable[str] = ()
+) -> list[Series]:
+    """Curves of a measure over the bytes, one per method and distance.
+
+    `methods` are those of several plots, which look the same in each.
+    """
     rows = [row for row in rows if row["method"] != EXACT]
-    look = looks(row["method"] for row in rows)
+    look = looks([*methods, *(row["method"] for row in rows)])
     drawn = []
     for method, distance in dict.fromkeys((row["method"], row["distance"]) for row in rows):
         own = [row for row in rows if (row["method"], row["distance"]) == (method, distance)]
