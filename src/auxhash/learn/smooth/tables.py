@@ -283,8 +283,9 @@ def _rows(codes: AsBytes) -> Numbers:
 def _add_up(codes: AsBytes, C: Single, Y: Single) -> None:
     """Y(c) of each code."""
     for i in range(len(codes)):
-        Y[i] = C[np.int64(codes[i, 0])]
-        for g in range(1, codes.shape[1]):
+        for d in range(Y.shape[1]):
+            Y[i, d] = 0
+        for g in range(codes.shape[1]):
             row = C[g * VALUES + np.int64(codes[i, g])]
             for d in range(Y.shape[1]):
                 Y[i, d] += row[d]
