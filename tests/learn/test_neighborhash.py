@@ -305,11 +305,18 @@ def test_tables_rank_neighbours_better_than_bits(hash_function, query_function, 
 
 
 def test_tables_no_better_than_outputs_are_not_kept(digits, monkeypatch):
-    hasher = NeighborHash(**QUICK, hash_function="linear")
+    hasher = NeighborHash(**QUICK, hash_function="linear", query_function="network")
     monkeypatch.setattr(ranking.Judge, "by_outputs", lambda *args: 1.0)
     assert clone(hasher).fit(digits[0]).tables_ is None
     monkeypatch.setattr(ranking.Judge, "by_outputs", lambda *args: 1e9)
     assert clone(hasher).fit(digits[0]).tables_ is not None
+
+
+@pytest.mark.parametrize(("n", "learns"), [(9_999, False), (10_000, True)])
+def test_tables_of_few_points_are_not_learnt_unless_they_are_asked_for(n, learns):
+    settings = NeighborHash()._settings(n)
+    assert (settings.query_function is not None) == (settings.table_steps > 0) == learns
+    assert NeighborHash(query_function="network")._settings(n).query_function is not None
 
 
 def test_points_that_judge_are_not_learnt_from(digits):

@@ -40,6 +40,7 @@ NAMES = ("network", "linear", "rbf")
 QUERY_FUNCTIONS = ("auto", "network", "linear")
 OTHER_STEPS = 2000  # gradient steps of what is no network, at most: it learns faster
 MAX_EPOCHS, MIN_STEPS = 400, 500  # rounds over all points at most, but steps at least
+MIN_TABLE_POINTS = 10_000  # that tables are learnt from, unless they are asked for
 MAX_POINTS_REGULARIZED = 30_000  # up to which a network overfits without dropout and noise
 DROPOUT, NOISE = 0.3, 0.2
 
@@ -83,9 +84,10 @@ class NeighborHash(Hasher):
             2,000, and at least 500 where they would go over the points more than 400 times.
         query_function: "network" or "linear" learns `tables` of queries, too: a distance that ranks
             codes better than the Hamming distance does, and needs nothing but the codes from an
-            index. With "linear", it is that of an additive quantiser. "auto" takes a network, or
-            none for a PyTorch module; None learns no tables. They are kept only if they rank the
-            neighbours of points that they were not learnt from better than outputs do.
+            index. With "linear", it is that of an additive quantiser. "auto" takes a network from
+            10,000 points on (tables of few points are no better than outputs), and none for a
+            PyTorch module; None learns no tables. They are kept only if they rank the neighbours of
+            points that they were not learnt from better than outputs do.
         prefixes: numbers of bits, multiples of 8 and rising, whose first bits are to be codes of
             their own: (32, 64) in a code of 128 bits.
         quality: "fast", "default" or "best": how large a network and how many points per step are.
@@ -254,9 +256,10 @@ class NeighborHash(Hasher):
 
     def _query_function(self, h: HashFunction, n: int) -> SVMHash | NetworkHash | None:
         """Return the hash function that is to give a query's vector."""
-        if self.query_function is None or (
-            self.query_function == "auto" and not isinstance(h, SVMHash | NetworkHash)
-        ):
+        learnable = isinstance(h, SVMHash | NetworkHash)
+        if self.query_function is None:
+            return None
+        if self.query_function == "auto" and (n < MIN_TABLE_POINTS or not learnable):
             return None
         if not isinstance(h, SVMHash | NetworkHash):
             raise ValueError(
