@@ -152,8 +152,9 @@ def test_others_are_answered_while_a_body_is_parsed(url, hasher, monkeypatch, wh
             large = asyncio.create_task(
                 client._client.post("/points/delete", json={"ids": [str(7)]})
             )
-            while not events:
-                await asyncio.sleep(0.001)
+            async with asyncio.timeout(20):
+                while not events:
+                    await asyncio.sleep(0.001)
             health = await client._client.get("/healthz")
             events.append("healthz is answered")
             answered.set()
@@ -161,10 +162,10 @@ def test_others_are_answered_while_a_body_is_parsed(url, hasher, monkeypatch, wh
 
         if where == "parsing":
             monkeypatch.setattr(json, "loads", slow(json.loads))
-        else:  # what makes a number of an id that is text
-            monkeypatch.setattr(schemas, "int", slow(int), raising=False)
+        else:  # what looks at an id that is text
+            monkeypatch.setattr(schemas, "isinstance", slow(isinstance), raising=False)
         large, health = client.runner.run(both())
-    assert events == [f"{where} begins", "healthz is answered", f"{where} ends"]
+    assert events[:3] == [f"{where} begins", "healthz is answered", f"{where} ends"]
     assert (large.status_code, health.status_code) == (200, 200)
 
 
