@@ -137,6 +137,8 @@ def files(tmp_path_factory):
         "NA-labels.csv": b"NA\n" + b"2\n" * 39,
         "words.txt": b"a\nb\n" * 20,
         "few-words.txt": b"a\nb\nc\n",
+        "long-ids.csv": b"id\n" + b"\n".join(b"x" * (2000 if i == 7 else i + 1) for i in range(40)),
+        "years.csv": b"id,year\n" + b"".join(b"%d,1\n" % i for i in range(40)),
         "underscore.csv": b"a,b,y\n1_1,2,0\n",
         "hole.csv": b"NA,2\n3,4\n",
         "counted.csv": b"0,1,2\n3,4,5\n",
@@ -537,6 +539,28 @@ COMMANDS = [
     ),
     ("evaluate few-X.npy --model unlabelled.safetensors", r"must hold at least 20 points.* got 7"),
     ("inspect wide-X.npy --model model.safetensors", r"9 features, but MACHash is expecting 6"),
+    # A store is made only when all that could be refused has been looked at.
+    (
+        "store push sqlite:///s.db codes.npy --ids long-ids.csv",
+        r"ids of long-ids\.csv must be of at most 1,024 bytes in UTF-8; row 7 has 2,000: 'xxx",
+    ),
+    (
+        "store push sqlite:///s.db codes.npy --ids twin-ids.npy",
+        r"ids of twin-ids\.npy must not name a code twice, 0 does",
+    ),
+    (
+        "store push sqlite:///s.db codes.npy --ids words.txt",
+        r"ids of words\.txt must not name a code twice, 'a' does",
+    ),
+    (
+        "store push duckdb:///s.duckdb codes.npy --ids years.csv --payload year",
+        r"payloads cannot be kept: duckdb:///s\.duckdb holds codes only",
+    ),
+    ("store search sqlite:///s.db codes.npy", r"there is no store at sqlite:///s\.db; `auxhash s"),
+    ("build long-ids.csv -o b", r"ids of long-ids\.csv must be of at most 1,024 bytes.* row 7 has"),
+    ("build words.csv -o b", r"line 3, column 'b': 'many' is no number"),
+    ("build X.npy --model codes.npy -o b", r"codes\.npy"),
+    ("build narrow.npy --model model.safetensors -o b", r"2 features, but MACHash is expecting 6"),
     ("data get mnits", r"did you mean 'mnist'\?"),
     ("bench --points 0", r"points must be a whole number of at least 100, got 0"),
 ]

@@ -534,7 +534,20 @@ def test_first_bits_are_whole_bytes(long_codes, run, bits):
         "search", "t.index", "queries.npy", "--model", "t.safetensors", "--bits", bits, code=1
     )
     assert (
-        f"--bits must be a multiple of 8 up to 24, the bits of t.index; got {bits}" in said.output
+        f"--bits must be a multiple of 8 below 24, or all of the bits of t.index; got {bits}"
+        in said.output
+    )
+
+
+def test_all_bits_of_an_index_need_not_be_whole_bytes(codes, run, model):
+    """As many as --bits says, of 12."""
+    for queries in (("queries.npy", "--model", model), ("c.npy",)):
+        ask = ("search", "c.index", *queries, "-k", "3", "--json")
+        told = run(*ask, "--bits", "12")
+        assert told.pop("bits") == 12
+        assert told == run(*ask)
+    assert "below 12, or all of the bits of c.index; got 16" in (
+        run(*ask[:-1], "--bits", "16", code=1).output
     )
 
 

@@ -85,6 +85,14 @@ def test_push_with_ids_replaces(pushed, run, tmp_path):
     )
 
 
+def test_a_new_store_and_an_old_one_say_the_same(here, run, tmp_path):
+    np.save("codes.npy", np.zeros((120, 2), np.uint8))
+    push = ("store", "push", f"sqlite:///{tmp_path}/new.db", "codes.npy", "--ids", "documents.csv")
+    first, second = (run(*push, "--id", "doc") for _ in range(2))
+    assert "documents.csv: 120 ids, text; column doc; line 1 names the columns" in first.stderr
+    assert second.output == first.output
+
+
 def test_verify(pushed, run, tmp_path):
     told = run("store", "verify", pushed, tmp_path / "c.npy", "--queries", 5)
     assert "120 codes as in" in " ".join(told.stdout.split())
@@ -206,10 +214,16 @@ def test_an_empty_store(run, tmp_path):
         ("push {url} missing.npy", "codes: there is no file missing.npy"),
         ("search {url} features.npy", "features.npy holds no codes"),
         ("search {url} c.npy -k 0", "k must be a whole number of at least 1"),
-        ("search sqlite:///missing.db c.npy", "sqlite:///missing.db holds no store"),
+        (
+            "search sqlite:///missing.db c.npy",
+            "there is no store at sqlite:///missing.db;",
+        ),
         ("search {url} features.npy --model {model} --by tables", "has no tables: --by outputs"),
         ("search {url} features.npy --model wide.safetensors", "wide.safetensors"),
-        ("verify sqlite:///missing.db", "sqlite:///missing.db holds no store"),
+        (
+            "verify sqlite:///missing.db",
+            "there is no store at sqlite:///missing.db;",
+        ),
         ("verify {url} c.npy --ids few.npy", "few.npy holds 2 ids, and there are 120 codes"),
     ],
 )

@@ -514,7 +514,7 @@ def test_model_and_store_must_agree(url, hasher):
         ({"ids": [True]}, "ids.0: an id must be a whole number from 0 to 2^63 - 1, or text"),
         ({"ids": [""]}, "ids.0: an id must be a whole number from 0 to 2^63 - 1, or text"),
         ({"ids": ["a\0"]}, "ids must not hold the character 0"),
-        ({"ids": ["x" * 1025]}, "ids must be of at most 1,024 bytes in UTF-8, got 1,025"),
+        ({"ids": ["x" * 1025]}, "ids must be of at most 1,024 bytes in UTF-8; row 0 has 1,025"),
         ({"ids": [1, "a"]}, "ids must be all whole numbers or all text, and are mixed"),
         ({"images": ["aaaa"]}, "the model was not learnt from pictures"),
         ([1], "the body must be a JSON object"),

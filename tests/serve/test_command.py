@@ -151,7 +151,7 @@ def test_a_token_for_other_addresses(opened, url, tmp_path):
 def test_what_is_refused(url, model, tmp_path):
     assert "--model needs the --store" in refused("--model", model, code=2)
     told = refused("--store", url)
-    assert told == f"Error: {url} holds no store: --model or --bits would make one"
+    assert told == f"Error: there is no store at {url}: --model or --bits would make one"
     assert "--bits is for a --store without --model" in refused(
         "--store", url, "--model", model, "--bits", 8, code=2
     )

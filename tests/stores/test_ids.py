@@ -189,8 +189,8 @@ def test_uuids_are_text(url):
 WRONG = [
     ([""], "must be a list of whole numbers or of text, none of it empty, got ''"),
     (["a", "a\0"], "must not hold the character 0"),
-    (["x" * 1025], "must be of at most 1,024 bytes in UTF-8, got 1,025"),
-    (["ü" * 513], "must be of at most 1,024 bytes in UTF-8, got 1,026"),
+    (["x" * 1025], "must be of at most 1,024 bytes in UTF-8; row 0 has 1,025: 'xxx"),
+    (["a", "ü" * 513], "must be of at most 1,024 bytes in UTF-8; row 1 has 1,026"),
     (["a", "\ud800"], "must be text that UTF-8 can write"),
     (["a", 1], "must be all whole numbers or all text, and are mixed: 1 is a number"),
     ([1, "a"], "must be all whole numbers or all text, and are mixed: 1 is a number"),

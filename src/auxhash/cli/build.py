@@ -100,10 +100,15 @@ def build(
         sources = [_stamp(path) for path in (points, model) if path is not None]
         work = _begun(folder.with_name(f"{folder.name}.building"), [sources, learning])
         learning |= {"jobs": jobs, "as_json": as_json}
-        reached = _provide_model(work, points, model, learning)
-        hasher = load(work / MODEL, jobs)
-        rows = inputs.points_for(hasher, points, own, label, header, (id_column, *columns))
-        _fill(work / STORE, hasher, rows, ids, payloads, vectors, as_json)
+        try:
+            reached = _provide_model(work, points, model, learning)
+            hasher = load(model or work / MODEL, jobs)
+            rows = inputs.points_for(hasher, points, own, label, header, (id_column, *columns))
+            _fill(work / STORE, hasher, rows, ids, payloads, vectors, as_json)
+        except Exception:
+            if model is not None or not any(work.rglob("*.safetensors")):  # nothing learnt is lost
+                shutil.rmtree(work)
+            raise
         result = {"folder": output, "points": len(rows), "bits": hasher.n_bits}
         result |= {"fingerprint": hasher.fingerprint, "vectors": vectors, "payload": columns}
         (work / NOTE).write_text(json.dumps({**(_note(work) or {}), **result}), "utf-8")
@@ -123,9 +128,14 @@ def served_files(path: str) -> tuple[str, str]:
         unfinished = folder.with_name(f"{folder.name}.building").is_dir()
         hint = ": its build has not ended, and goes on with the same command" if unfinished else ""
         raise ValueError(f"there is no folder {path}{hint}")
-    if "fingerprint" not in (_note(folder) or {}):
+    if not is_built(folder):
         raise ValueError(f"{path} is no folder that `auxhash build` has finished")
     return str(folder / MODEL), file_url("sqlite", folder / STORE)
+
+
+def is_built(folder: Path) -> bool:
+    """Return True if `build` has made, and finished, this folder."""
+    return "fingerprint" in (_note(folder) or {})
 
 
 def _note(folder: Path) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ import numpy as np
 from auxhash.cli import kinds
 from auxhash.cli.output import tell
 from auxhash.codes import Packed, as_packed, common_bits
+from auxhash.compute import checks
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.fingerprint import OtherModelError, match
 from auxhash.compute.words import count
@@ -184,7 +185,7 @@ def own_ids(path: str, id_column: str, header: HeaderChoice = None) -> AnyArray 
         if not columns:
             return None
         id_column = columns[0]
-    values = ids(path, header, id_column)
+    values = checks.any_ids(f"ids of {path}", ids(path, header, id_column))
     different, times = np.unique(values, return_counts=True)
     if (times > 1).any():
         twice = different[times > 1][0]
@@ -196,13 +197,17 @@ def payloads(
     path: str, columns: list[str], header: HeaderChoice = None
 ) -> list[dict[str, Any]] | None:
     """Columns of a table as payloads, one per row, without what is missing; None for no columns."""
+    from auxhash.stores.points import as_payloads
+
     if not columns:
         return None
     table = tables.read_columns(path, columns, header)
-    return [
+    read = [
         {name: value for name, value in zip(columns, row, strict=True) if value is not None}
         for row in zip(*table.values(), strict=True)
     ]
+    as_payloads(read, len(read))  # refused now, and not when a store has been made
+    return read
 
 
 def ids(path: str, header: HeaderChoice = None, column: str = report.IDS) -> AnyArray:
@@ -231,7 +236,11 @@ def called_by(
 
 def text_ids(path: str, header: HeaderChoice = None, column: str = report.IDS) -> list[str]:
     """Ids of codes as text, even where they could be read as numbers."""
-    return names(path, header, column)
+    if Path(path).is_dir():
+        return names(path)
+    part = tables.take_names(path, header, column)
+    tell(report.labels_line(path, part, "ids"))
+    return list(part.values)
 
 
 def vectors(

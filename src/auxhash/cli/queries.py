@@ -100,8 +100,10 @@ class EncodedQueries:
     model: "Model | None" = None  # that model, where it is at hand
 
     def prefix(self, n_bits: int) -> "EncodedQueries":
-        """Return the queries for the first bits of codes, whole bytes of them."""
-        tables, width = self.tables, n_bits // 8
+        """Return the queries for the first bits of codes: whole bytes, or all bits."""
+        from auxhash.codes import n_bytes
+
+        tables, width = self.tables, n_bytes(n_bits)
         return replace(
             self,
             codes=self.codes[:, :width],

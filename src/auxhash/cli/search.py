@@ -55,7 +55,7 @@ MOST_CANDIDATES = 10_000  # to re-rank, where more are taken as they are all equ
 @click.option("--model", help="The model that encodes QUERIES, where they are no codes.")
 @by_option
 @click.option(
-    "--bits", type=int, help="Search by the first bits of all codes only, a multiple of 8."
+    "--bits", type=int, help="Search by the first bits of all codes only: a multiple of 8, or all."
 )
 @click.option("--names", metavar="FILE", help="What to call the ids: a folder of pictures, a list.")
 @click.option(
@@ -152,6 +152,7 @@ def search(
     finer = _Rerank(rerank, query_vectors, candidates, metric, id_column, by, own)
     finer.check_use(k, radius, model)
     path = hits_path(output, force, index, queries)
+    _check_index(index)
     loaded = load(index, n_probe=16 if probe is None else probe, n_jobs=jobs)
     inner = loaded.index if isinstance(loaded, NamedIndex) else loaded
     if probe is not None and not isinstance(inner, ApproximateIndex):
@@ -319,15 +320,28 @@ def _scanned(index: "NumberedIndex", asked: EncodedQueries, k: int) -> "tuple[An
     return _hamming(distances) if asked.by == HAMMING else distances, ids
 
 
+def _check_index(path: str) -> None:
+    """Raise ValueError, with a hint, for a folder of `build` in place of an index."""
+    from auxhash.cli.build import is_built, served_files
+
+    if is_built(Path(path)):
+        _, store = served_files(path)
+        raise ValueError(
+            f"{path} is a folder that `auxhash build` made, and no index: `auxhash serve {path}` "
+            f"or `auxhash store search {store}` searches it"
+        )
+
+
 def _prefix(path: str, index: "NumberedIndex", bits: int) -> "HammingIndex":
     """The index of the first bits of its codes."""
     from auxhash.search.index import HammingIndex
 
     if not isinstance(index, HammingIndex):
         raise ValueError(f"--bits is for exact indexes, and {path} is approximate")
-    if not 0 < bits <= index.n_bits or bits % 8:
+    if bits != index.n_bits and (not 0 < bits < index.n_bits or bits % 8):
         raise ValueError(
-            f"--bits must be a multiple of 8 up to {index.n_bits}, the bits of {path}; got {bits}"
+            f"--bits must be a multiple of 8 below {index.n_bits}, or all of the bits of {path}; "
+            f"got {bits}"
         )
     return index.prefix(bits)
 

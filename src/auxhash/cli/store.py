@@ -106,11 +106,15 @@ def push(
       auxhash store push sqlite:///d.db codes.npy --ids documents.csv --id doc --payload year
     """
     from auxhash.cli import inputs
-    from auxhash.stores import NoStoreError
+    from auxhash.stores import NoStoreError, class_at
     from auxhash.stores import open as open_store
+    from auxhash.stores.address import Address
 
     if payload is not None and ids is None and vectors is None:
         raise click.UsageError("--payload are columns of a table: give it as --ids or --vectors")
+    address = Address.of(url)
+    if vectors or payload:
+        class_at(address).check_keeps("vectors" if vectors else "payloads", str(address))
     n_bits, id_type = bits, None
     try:  # bits and ids are as the store has them, where there is one
         with open_store(url) as there:
@@ -388,12 +392,15 @@ def _ids(
 ) -> "AnyIds | None":
     """Ids from a file, or else the codes' own; None if there are none."""
     from auxhash.cli import inputs
-    from auxhash.stores.ids import as_ids
+    from auxhash.compute import checks
+    from auxhash.stores.ids import check_different
 
     values = inputs.called_by(path, own, header, column, as_text)
     if values is None:
         return None
-    ids = as_ids(path or "ids", values)
+    name = "ids" if path is None else f"ids of {path}"
+    ids = checks.any_ids(name, values)
+    check_different(ids, name)
     if len(ids) != n:
         raise ValueError(
             f"{path or 'CODES'} holds {count(len(ids), 'id')}, and there are {n:,} {what}"
@@ -418,11 +425,8 @@ def _check_content(
     """Raise ValueError unless the index, of codes with the ids `stored`, holds just these codes."""
     import numpy as np
 
-    from auxhash.stores.ids import first_twice, is_among, is_text, rising
+    from auxhash.stores.ids import is_among, is_text, rising
 
-    twice = first_twice(ids)
-    if twice is not None:
-        raise ValueError(f"ids must not name a code twice, {twice!r} does")
     if len(ids) and len(stored) and is_text(ids) != is_text(stored):
         raise ValueError(f"{path} has other ids than {url}: {ids[0]!r}, and {stored[0]!r} there")
     expected = rising(ids)

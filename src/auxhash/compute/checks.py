@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from auxhash.compute.arrays import AnyArray, Array, ArrayLike, Numbers
 
 LARGEST_ID = 2**63 - 1
+MAX_ID_BYTES = 1024  # of text in UTF-8; PostgreSQL's indexes have room for 2,700
 LABEL_TYPES = (str, bytes, int, float, np.generic)  # in an array of Python objects
 MAX_EXACT_INT = 2**53  # whole numbers up to it are exact as floats
 
@@ -142,7 +143,7 @@ def any_ids(name: str, values: ArrayLike) -> AnyArray:
 
 
 def texts(name: str, values: Any, kind: str = "text") -> list[str]:
-    """Return a list of text, UUIDs too; raise unless UTF-8 can write each, and none is empty.
+    """Return a list of text, UUIDs too; raise unless each can be an id in any file or database.
 
     `kind` is what the list may be of, for messages.
     """
@@ -153,7 +154,14 @@ def texts(name: str, values: Any, kind: str = "text") -> list[str]:
         raise ArgumentError(
             f"{name} must be a list of {kind}, none of it empty, got shape {array.shape}"
         )
-    return [_written(name, value, kind) for value in array.tolist()]
+    written = [_written(name, value, kind) for value in array.tolist()]
+    for row, text in enumerate(written):
+        if len(text) > MAX_ID_BYTES // 4 and len(text.encode()) > MAX_ID_BYTES:
+            raise ArgumentError(
+                f"{name} must be of at most {MAX_ID_BYTES:,} bytes in UTF-8; row {row} has "
+                f"{len(text.encode()):,}: {text[:40]!r}..."
+            )
+    return written
 
 
 def _written(name: str, value: object, kind: str) -> str:

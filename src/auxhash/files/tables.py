@@ -68,11 +68,16 @@ def read_pairs(path: str | Path, header: HeaderChoice = None) -> PairColumns:
 
 def read_names(path: str | Path, header: HeaderChoice = None, column: str = "name") -> list[str]:
     """Names, one per row: text as it stands, in the column called `column` or the only one."""
+    return list(take_names(path, header, column).values)
+
+
+def take_names(path: str | Path, header: HeaderChoice = None, column: str = "name") -> Labels:
+    """`read_names`, with the words on where in the file they were."""
     path = checked_path(path, "names", LABELS)
     if path.suffix in (".csv", ".txt"):
-        text = textfiles.read_text(path, column, header, only=True)
-        return text.text(text.names.index(_only(path, column, text.names)))
-    values = take_labels(path, column, "names").values
+        return _labels_of_text(path, column, header, as_text=True)
+    labels = take_labels(path, column, "names")
+    values = labels.values
     if values.ndim != 1:
         raise ValueError(f"{path} must hold one name per row, got shape {values.shape}")
     if values.dtype.kind == "S":
@@ -80,7 +85,7 @@ def read_names(path: str | Path, header: HeaderChoice = None, column: str = "nam
             values = np.char.decode(values, "utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} holds names that are no text: {error}") from error
-    return [str(name) for name in values.tolist()]
+    return Labels(checks.objects([str(name) for name in values.tolist()]), labels.how)
 
 
 def column_names(path: str | Path, header: HeaderChoice = None) -> list[str]:
@@ -237,11 +242,13 @@ def _labels_of_parquet(path: Path, label: str, header: HeaderChoice) -> Labels:
     return Labels(file.labels(name), f"column {name}")
 
 
-def _labels_of_text(path: Path, label: str, header: HeaderChoice) -> Labels:
+def _labels_of_text(path: Path, label: str, header: HeaderChoice, as_text: bool = False) -> Labels:
     text = textfiles.read_text(path, label, header, only=True)
     name = _only(path, label, text.names)
     of = f"column {name}" if text.header else ""
-    return Labels(text.values(text.names.index(name)), report.joined(of, text.how))
+    at = text.names.index(name)
+    values = checks.objects(text.text(at)) if as_text else text.values(at)
+    return Labels(values, report.joined(of, text.how))
 
 
 def _labels_of_vectors(path: Path, label: str, header: HeaderChoice) -> Labels:

@@ -20,10 +20,10 @@ from pydantic import (
     model_validator,
 )
 
-from auxhash.compute.checks import LARGEST_ID
+from auxhash.compute.checks import LARGEST_ID, MAX_ID_BYTES
 from auxhash.compute.fingerprint import DIGITS
 from auxhash.serve.limits import Limits
-from auxhash.stores.ids import MAX_BYTES, Id
+from auxhash.stores.ids import Id
 from auxhash.stores.points import MAX_TEXT
 
 MAX_EXACT = 2**53 - 1  # whole numbers up to it are exact in JavaScript
@@ -50,10 +50,10 @@ RequestId = Annotated[
         {
             "anyOf": [
                 {"type": "integer", "minimum": 0, "maximum": LARGEST_ID},
-                {"type": "string", "minLength": 1, "maxLength": MAX_BYTES},
+                {"type": "string", "minLength": 1, "maxLength": MAX_ID_BYTES},
             ],
             "description": "A number from 0 to 2^63 - 1, above 2^53 - 1 best as text; or text, of "
-            f"at most {MAX_BYTES} bytes. The first points decide for all.",
+            f"at most {MAX_ID_BYTES} bytes. The first points decide for all.",
         }
     ),
 ]

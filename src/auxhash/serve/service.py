@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from auxhash.codes import Packed, as_packed, n_bytes
-from auxhash.compute import deadline
+from auxhash.compute import checks, deadline
 from auxhash.compute.arrays import Array
 from auxhash.compute.fingerprint import OtherModelError
 from auxhash.compute.version import __version__
@@ -22,7 +22,7 @@ from auxhash.serve.limits import Limits
 from auxhash.serve.refused import RefusedError, invalid, unavailable
 from auxhash.serve.schemas import HAMMING, Encode, Filter, GivenPoint, Queries
 from auxhash.stores import Having, Point, ReencodingError, Store
-from auxhash.stores.ids import AnyIds, Id, as_ids, first_twice
+from auxhash.stores.ids import AnyIds, Id, first_twice
 from auxhash.stores.store import Among, n_candidates
 
 if TYPE_CHECKING:
@@ -180,8 +180,8 @@ class Service:
         The first points of a store are of the kind that they come as.
         """
         if all(isinstance(name, str) for name in ids) and self.store.id_type != "number":
-            return as_ids("ids", list(ids))
-        return as_ids("ids", [int(name) if _is_number(name) else name for name in ids])
+            return checks.any_ids("ids", list(ids))
+        return checks.any_ids("ids", [int(name) if _is_number(name) else name for name in ids])
 
     def encode(self, asked: Encode) -> dict[str, Any]:
         """Return the codes of vectors or images, and the fingerprint of their model."""

@@ -36,6 +36,17 @@ SCHEMES = {
 }
 
 
+def class_at(address: Address) -> type[Store]:
+    """Class of the stores at an address, by its scheme; ArgumentError if that is unknown."""
+    known = SCHEMES.get(address.parts.scheme)
+    if known is None:
+        every = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+        raise checks.ArgumentError(f"url must begin with one of {every}; got {str(address)!r}")
+    module, name = known.split(".")
+    store_class: type[Store] = getattr(import_module(f"auxhash.stores.{module}"), name)
+    return store_class
+
+
 def open(  # noqa: A001
     url: str,
     n_bits: int | None = None,
@@ -64,13 +75,7 @@ def open(  # noqa: A001
     address = Address.of(url)
     if n_bits is not None:
         n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
-    known = SCHEMES.get(address.parts.scheme)
-    if known is None:
-        every = ", ".join(f"{scheme}://" for scheme in SCHEMES)
-        raise checks.ArgumentError(f"url must begin with one of {every}; got {str(address)!r}")
-    module, name = known.split(".")
-    store_class: Callable[[Address, int | None, int | None], Store]
-    store_class = getattr(import_module(f"auxhash.stores.{module}"), name)
+    store_class: Callable[[Address, int | None, int | None], Store] = class_at(address)
     store = store_class(address, n_bits, n_jobs)
     try:
         if fingerprint is not None:

@@ -24,9 +24,9 @@ from auxhash.stores.pool import Pool
 from auxhash.stores.store import (
     Models,
     Near,
-    NoStoreError,
     Store,
     agreed_bits,
+    file_of,
     no_store,
     store_errors,
 )
@@ -44,9 +44,7 @@ class DuckdbStore(Store):
     def __init__(self, address: Address, n_bits: int | None, n_jobs: int | None) -> None:
         duckdb: Any = engine("duckdb", "duckdb")
         self.errors = (duckdb.Error,)
-        path = address.file()
-        if n_bits is None and not path.exists():
-            raise NoStoreError(f"{address} holds no store; give n_bits to make one")
+        path = file_of(address, n_bits)
         with store_errors(str(address), self.errors):
             self._database = duckdb.connect(str(path))
             # A cursor is a connection of its own to the same database.

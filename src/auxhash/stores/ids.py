@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from auxhash.compute import checks
 from auxhash.compute.arrays import Numbers
@@ -18,21 +18,7 @@ from auxhash.search.index import state
 Id = int | str
 AnyIds = NDArray[Any]  # (n,)
 
-MAX_BYTES = 1024  # of a text in UTF-8; PostgreSQL's indexes have room for 2,700
 KINDS = {False: "whole numbers", True: "text"}
-
-
-def as_ids(name: str, values: ArrayLike) -> AnyIds:
-    """Return ids (n,), checked: whole numbers, or text, as which UUIDs are taken."""
-    ids = checks.any_ids(name, values)
-    if is_text(ids):
-        for text in ids.tolist():
-            if len(text) > MAX_BYTES // 4 and len(text.encode()) > MAX_BYTES:
-                raise ArgumentError(
-                    f"{name} must be of at most {MAX_BYTES:,} bytes in UTF-8, got "
-                    f"{len(text.encode()):,}: {text[:40]!r}..."
-                )
-    return ids
 
 
 def is_text(ids: AnyIds) -> bool:
@@ -67,6 +53,13 @@ def is_among(ids: AnyIds, others: AnyIds) -> NDArray[np.bool_]:
         others[np.searchsorted(others, ids).clip(max=len(others) - 1)] == ids
     )
     return marked
+
+
+def check_different(ids: AnyIds, name: str = "ids", of: str = "code") -> None:
+    """Raise ArgumentError if an id is that of two codes, or of two of what else they are `of`."""
+    twice = first_twice(ids)
+    if twice is not None:
+        raise ArgumentError(f"{name} must not name a {of} twice, {twice!r} does")
 
 
 def first_twice(ids: AnyIds) -> Id | None:

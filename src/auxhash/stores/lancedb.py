@@ -24,10 +24,10 @@ from auxhash.stores.pool import Pool
 from auxhash.stores.store import (
     Models,
     Near,
-    NoStoreError,
     Store,
     agreed_bits,
     empty,
+    file_of,
     no_store,
     ordered,
     store_errors,
@@ -46,9 +46,7 @@ class LancedbStore(Store):
 
     def __init__(self, address: Address, n_bits: int | None, n_jobs: int | None) -> None:
         lancedb: Any = engine("lancedb", "lancedb")
-        folder = address.file()
-        if n_bits is None and not folder.is_dir():
-            raise NoStoreError(f"{address} holds no store; give n_bits to make one")
+        folder = file_of(address, n_bits)
         with store_errors(str(address), self.errors):
             self._database = database = lancedb.connect(folder)
             stored_bits = None

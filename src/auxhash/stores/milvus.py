@@ -25,17 +25,17 @@ from auxhash.codes import Packed, n_bytes
 from auxhash.compute import checks, deadline
 from auxhash.compute.checks import ArgumentError
 from auxhash.stores.address import Address, engine
-from auxhash.stores.ids import MAX_BYTES, AnyIds, Id, is_among, rising
+from auxhash.stores.ids import AnyIds, Id, is_among, rising
 from auxhash.stores.points import Beside, StoredPoints
 from auxhash.stores.pool import Pool
 from auxhash.stores.store import (
     Models,
     Near,
-    NoStoreError,
     Store,
     StoreError,
     agreed_bits,
     empty,
+    file_of,
     no_store,
     ordered,
     store_errors,
@@ -101,7 +101,8 @@ class MilvusStore(Store):
             description += f" of {self._table}"
         kind: tuple[Any, dict[str, int]] = self._types.INT64, {}
         if text:
-            kind = self._types.VARCHAR, {"max_length": 2 * MAX_BYTES}  # of which each may be two
+            # Each byte may be two.
+            kind = self._types.VARCHAR, {"max_length": 2 * checks.MAX_ID_BYTES}
         self._create(name, description, "code", 8 * n_bytes(self.n_bits), id=kind)
 
     def _make_anew(self, text: bool) -> None:
@@ -341,14 +342,12 @@ class MilvusStore(Store):
 def _connection(address: Address, n_bits: int | None) -> dict[str, str]:
     """Arguments of MilvusClient for milvus:///file.db or milvus+http://user:password@host:port/db."""
     if address.parts.scheme == "milvus":
-        path = address.file()
+        path = file_of(address, n_bits)
         if not LITE.fullmatch(path.name):
             raise ArgumentError(
                 "a file of Milvus Lite must be named by letters, digits, . - and _, and end in "
                 f".db; got {path}"
             )
-        if n_bits is None and not path.exists():
-            raise NoStoreError(f"{address} holds no store; give n_bits to make one")
         with warnings.catch_warnings():
             # That pkg_resources, which it uses, will be gone one day: nothing a user can mend.
             warnings.filterwarnings("ignore", message="pkg_resources is deprecated")

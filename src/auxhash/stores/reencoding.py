@@ -15,7 +15,7 @@ from auxhash.codes import Packed
 from auxhash.compute import checks
 from auxhash.compute.arrays import AnyArray, ArrayLike
 from auxhash.compute.checks import ArgumentError
-from auxhash.stores.ids import AnyIds, Id, as_ids, first_twice
+from auxhash.stores.ids import AnyIds, Id, check_different
 from auxhash.stores.store import Models, ReencodingError, Store
 
 POINTS_PER_BATCH = 2_000  # that are encoded in one transaction, while others wait to write
@@ -100,14 +100,12 @@ class _Vectors:
     def __init__(self, ids: ArrayLike | None, vectors: AnyArray | None) -> None:
         if (ids is None) != (vectors is None):
             raise ArgumentError("ids are those of vectors: give both")
-        names = as_ids("ids", [] if ids is None else ids)
+        names = checks.any_ids("ids", [] if ids is None else ids)
         if vectors is not None and len(vectors) != len(names):
             raise ArgumentError(
                 f"vectors must be one for each of {len(names)} ids, got {len(vectors)}"
             )
-        twice = first_twice(names)
-        if twice is not None:
-            raise ArgumentError(f"ids must not name a vector twice, {twice!r} does")
+        check_different(names, of="vector")
         self._rows, self._vectors = {name: i for i, name in enumerate(names.tolist())}, vectors
 
     def get(self, name: Id) -> AnyArray | None:

@@ -37,11 +37,11 @@ from auxhash.stores.store import (
     Among,
     Models,
     Near,
-    NoStoreError,
     Store,
     StoreError,
     agreed_bits,
     empty,
+    file_of,
     no_store,
     store_errors,
 )
@@ -114,9 +114,7 @@ class SqliteStore(Store):
 
     def __init__(self, address: Address, n_bits: int | None, n_jobs: int | None) -> None:
         self._using = threading.RLock()  # one connection: one thread at a time
-        path = address.file()
-        if n_bits is None and not path.exists():
-            raise NoStoreError(f"{address} holds no store; give n_bits to make one")
+        path = file_of(address, n_bits)
         with store_errors(str(address), self.errors):
             self._connection = sqlite3.connect(
                 path, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False

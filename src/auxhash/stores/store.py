@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -24,8 +25,7 @@ from auxhash.stores.ids import (
     AnyIds,
     Id,
     array_of,
-    as_ids,
-    first_twice,
+    check_different,
     is_text,
     order_of,
     rising,
@@ -130,17 +130,15 @@ class Store(ABC):
         """
         fingerprint = checked("fingerprint", fingerprint)
         packed = as_packed(codes, n_bits=self.n_bits)
-        names = as_ids("ids", ids)
+        names = checks.any_ids("ids", ids)
         if names.shape != (len(packed),):
             raise ArgumentError(
                 f"ids must be of shape ({len(packed)},), one for each code; got {names.shape}"
             )
-        twice = first_twice(names)
-        if twice is not None:
-            raise ArgumentError(f"ids must not name a code twice, {twice!r} does")
+        check_different(names)
         beside = None
         if vectors is not None or payloads is not None:
-            self._check_keeps("vectors" if vectors is not None else "payloads")
+            self.check_keeps("vectors" if vectors is not None else "payloads", self.url)
             beside = Beside(as_vectors(vectors, len(names)), as_payloads(payloads, len(names)))
         with self._writing, self._talking(write=True):
             if len(names):
@@ -189,7 +187,7 @@ class Store(ABC):
 
         All of them or, if it fails, none (LanceDB and Milvus: perhaps some thousands).
         """
-        names = rising(as_ids("ids", ids))
+        names = rising(checks.any_ids("ids", ids))
         with self._writing, self._talking(write=True):
             names = self._of_kind("ids", names)
             return self._delete(names) if len(names) else 0
@@ -266,7 +264,7 @@ class Store(ABC):
 
         `vectors` and `payloads` say whether they are wanted; a store of codes only has none.
         """
-        names = rising(as_ids("ids", ids))
+        names = rising(checks.any_ids("ids", ids))
         flags = checks.flag("vectors", vectors), checks.flag("payloads", payloads)
         with self._talking():
             names = self._of_kind("ids", names)
@@ -290,7 +288,7 @@ class Store(ABC):
         The bytes are those of vectors and payloads in the database; as objects of Python they may
         take thirty times as many.
         """
-        names = rising(as_ids("ids", ids))
+        names = rising(checks.any_ids("ids", ids))
         flags = checks.flag("vectors", vectors), checks.flag("payloads", payloads)
         with self._talking():
             names = self._of_kind("ids", names)
@@ -407,19 +405,23 @@ class Store(ABC):
         """Ids as the database gives them, as an array."""
         return array_of(values, bool(values) or self._has_text_ids())
 
-    def _check_keeps(self, name: str) -> None:
-        if not self.keeps_points:
+    @classmethod
+    def check_keeps(cls, name: str, url: str) -> None:
+        """Raise ArgumentError if `name`, vectors or payloads, cannot be put into such a store."""
+        if not cls.keeps_points:
             raise ArgumentError(
-                f"{name} cannot be kept: {self.url} holds codes only; sqlite and postgresql "
-                "stores hold vectors and payloads"
+                f"{name} cannot be kept: {url} holds codes only; sqlite and postgresql stores hold "
+                "vectors and payloads"
             )
 
     def _chosen(self, among: Among) -> AnyIds | Having | None:
         """Normalise `among`, in a session: rising ids, none twice, or a condition on payloads."""
         if isinstance(among, Having):
-            self._check_keeps("payloads")
+            self.check_keeps("payloads", self.url)
             return among
-        return None if among is None else self._of_kind("among", rising(as_ids("among", among)))
+        if among is None:
+            return None
+        return self._of_kind("among", rising(checks.any_ids("among", among)))
 
     def _nearest_among(self, queries: Packed, k: int, among: AnyIds | Having) -> list[Near]:
         """The k nearest among some codes, searched here unless the engine can."""
@@ -561,11 +563,25 @@ def agreed_bits(url: str, stored: int | None, wanted: int | None) -> int:
         wanted = checks.integer("n_bits", wanted, 1, MOST_BITS)
     if stored is None:
         if wanted is None:
-            raise NoStoreError(f"{url} holds no store; give n_bits to make one")
+            raise _missing(url)
         return wanted
     if wanted not in (None, stored):
         raise ArgumentError(f"n_bits must be {stored}, as of the codes in {url}; got {wanted}")
     return stored
+
+
+def file_of(address: Address, n_bits: int | None) -> Path:
+    """Path of a store's file or folder; NoStoreError if it is missing and not to be made."""
+    path = address.file()
+    if n_bits is None and not path.exists():
+        raise _missing(str(address))
+    return path
+
+
+def _missing(url: str) -> NoStoreError:
+    return NoStoreError(
+        f"there is no store at {url}; `auxhash store push`, or open with n_bits, makes one"
+    )
 
 
 def no_store(url: str, table: str, why: str) -> StoreError:

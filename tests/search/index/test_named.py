@@ -129,6 +129,7 @@ def test_a_forged_file_is_refused(ids, names, why, tmp_path):
         ([*NAMES[:59], "taken"], "must be new, 'taken' is taken"),
         ([*NAMES[:59], ""], "none of it empty, got ''"),
         ([*NAMES[:59], 7], "must be a list of text, none of it empty, got 7"),
+        ([*NAMES[:59], "x" * 1025], r"at most 1,024 bytes in UTF-8; row 59 has 1,025: 'xxx"),
         ([[name] for name in NAMES], r"got shape \(60, 1\)"),
         ("abc", "got the text 'abc'"),
         ([*NAMES[:59], "\udc80.png"], r"text that UTF-8 can write, got '\\udc80\.png'"),
