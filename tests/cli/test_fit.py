@@ -17,6 +17,7 @@ from auxhash.cli.output import number
 from auxhash.compute.neighbors import nearest
 from auxhash.files import images
 from auxhash.learn import baselines, neighborhash
+from auxhash.learn.training.ranking import Judge
 from auxhash.mac import affinity
 from auxhash.search import metrics
 from tests.cli.conftest import FEW
@@ -57,6 +58,18 @@ def test_the_help_tells_the_library_s_defaults():
     for name, value in MACHash().get_params().items():
         if help_of.get(name) and value is not None:
             assert re.search(rf"{value} (by default|\(the default\))", help_of[name])
+    for name in ("metric", "query_function"):
+        assert f"{getattr(NeighborHash, name)} (the default)" in help_of[name]
+
+
+def test_tables_that_are_no_better_are_said_to_be_left_out(here, run, monkeypatch):
+    monkeypatch.setattr(Judge, "by_tables", lambda *_: 2.0)
+    monkeypatch.setattr(Judge, "by_outputs", lambda *_: 2.0)
+    ask = ("fit", "features.npy", "--hash-function", "linear", "--steps", "20", "--bits", "8")
+    ask += ("--query-function", "linear", "-o", "t.safetensors")
+    line = "Tables of queries are left out: they rank neighbours no better than outputs do."
+    assert line in run(*ask).output
+    assert not run(*ask, "--json")["tables"]
 
 
 @pytest.mark.parametrize("name", ["features.npz", "table.csv"])
@@ -278,6 +291,13 @@ def test_init_goes_on_without_labels(here, run, model):
         "--hash-function", "linear")  # fmt: skip
     told = run("fit", "features.npy", "--init", "n.safetensors", "-o", "on.safetensors", *few)
     assert told["steps"] == 20
+    np.save("many.npy", load_digits().data[:400])  # of which some are held out, and no sample
+    few = (*few, "--bits", "10")
+    run("fit", "many.npy", "-o", "m.safetensors", "--hash-function", "linear", *few)
+    for points, n in (("many.npy", 380), ("features.npy", 120)):
+        told_on = run("fit", points, "--init", "m.safetensors", "-o", "m.safetensors", *few)
+        assert told_on["learnt"] == n
+        assert "a sample" not in str(told_on)
     old, new = (auxhash.load(name) for name in ("n.safetensors", "on.safetensors"))
     X = np.load("features.npy")
     assert (old.encode(X) == new.encode(X)).mean() > 0.8
@@ -344,6 +364,10 @@ def test_tables_and_prefixes(here, run, keeps_tables):
     assert (model.prefixes, model.quality, model.query_function) == ((8, 16), "fast", "linear")
     assert model.tables(np.load("queries.npy")).shape == (40, 3, 256)
     assert said["table_rank"] == model.history_[-1].table_rank
+    assert (said["steps"], said["table_steps"], said["tables"]) == (20, 14, True)
+    told = run(*ask, *more, "-o", "t.safetensors").output
+    assert " s and 20 steps, and 14 of tables\n" in told
+    assert "Tables of queries are left out" not in told
     about = run("inspect", "t.safetensors", "--json")
     assert (about["prefixes"], about["tables"]) == ([8, 16], True)
     assert about["bytes"] == os.path.getsize("t.safetensors")

@@ -180,6 +180,10 @@ def test_pictures_of_a_class_do_not_coincide(here, run):
     )
     np.testing.assert_array_equal(again.fit(X, neighbors=near).codes_, model.codes_)
     assert model.score(X, folder.labels) > 0.95
+    run(*common, "--query-function", "linear", "--prefixes", "32", "--quality", "fast")
+    more = auxhash.load("p.safetensors")
+    assert (more.query_function, more.prefixes, more.quality) == ("linear", (32,), "fast")
+    assert more.history_[-1].table_rank is not None
     run("fit", "photos", "-o", "p.safetensors", "--similar", "5", "--bits", "64", "--jobs", "1")
     by_class = auxhash.load("p.safetensors")
     assert isinstance(by_class, auxhash.MACHash)

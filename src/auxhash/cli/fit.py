@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 # Options that are not called as the parameters are.
 OPTIONS = {"z_step": "solver", "n_similar": "similar", "n_dissimilar": "dissimilar"}
 OPTIONS |= {"n_bits": "bits", "hash_function": "hash-function", "query_function": "query-function"}
-OF_NEIGHBOURS = ("metric", "query_function", "prefixes", "quality")  # not for labels or pairs
+OF_NEIGHBOURS = ("metric", "query_function", "prefixes", "quality")  # parameters of NeighborHash
 PICTURE_STEPS = 500  # twice as many find no more pictures of the class of a new one
 LEAST_POINTS = 3  # that neighbours are learnt from
 
@@ -86,22 +86,25 @@ def _numbers(
     help="linear (the default), rbf, network (the default without labels) or trees.",
 )
 @click.option(
-    "--metric", help="Without labels: cosine (the default) or euclidean, of nearest neighbours."
+    "--metric",
+    help="Without labels, or of pictures: cosine (the default) or euclidean, of neighbours.",
 )
 @click.option(
     "--query-function",
-    help="Without labels: network (the default) or linear learns tables of queries as well, none "
-    "does not.",
+    help="Without labels, or of pictures: network or linear learns tables of queries as well, none "
+    "does not; auto (the default) takes a network from 10,000 points on, and none of pictures.",
 )
 @click.option(
     "--prefixes",
     metavar="BITS,...",
     callback=_numbers,
-    help="Without labels: lengths, as 32,64, at which the first bits are a code of their own.",
+    help="Without labels, or of pictures: lengths, as 32,64, at which the first bits are a code of "
+    "their own.",
 )
 @click.option(
     "--quality",
-    help="Without labels: fast, default or best (the default on a GPU), the size of the training.",
+    help="Without labels, or of pictures: fast, default or best (the default on a GPU), the size "
+    "of the training.",
 )
 @click.option("--solver", "z_step", help="Of the Z step: descent (the default), cut or quad.")
 @click.option(
@@ -475,6 +478,8 @@ def _start(
     model.set_params(warm_start=True, n_jobs=jobs)
     if isinstance(model, MACHash):
         model.set_params(init=None)  # codes to start from would be those of other points
+    else:
+        model.set_params(max_points=NeighborHash.max_points)  # the model's was for other points
     return model, inputs.points_for(model, features, own, label, header, id_column)
 
 
@@ -537,7 +542,7 @@ def _by_look(
 
     if points.names is None or y is None or y.ndim > 1 or known is not None or init or auto:
         return False
-    here = {"n_bits", "hash_function", "metric"}
+    here = {"n_bits", "hash_function", *OF_NEIGHBOURS}
     return here.issuperset(settings) and settings.get("hash_function", "linear") in NAMES
 
 
@@ -609,6 +614,10 @@ def _show_fitted(
     )
     tell_of_ties(output, hasher.codes_)
     shown: list[RenderableType] = [message]
+    if not reached.get("tables", True):
+        shown.append(
+            "Tables of queries are left out: they rank neighbours no better than outputs do."
+        )
     if expected:
         result["expected_recall"] = [vars(each) for each in expected]
         shown.append(f"Recall to expect, measured on points held out: {expected[-1]}")
@@ -666,10 +675,14 @@ def _reached(hasher: "Hasher") -> tuple[dict[str, Any], str]:
 
     if isinstance(hasher, NeighborHash):
         last = hasher.history_[-1]
-        reached = {"learnt": hasher.n_learnt_, "rank": last.rank, "steps": last.step}
+        n_steps = max((step.step for step in hasher.history_ if step.table_rank is None), default=0)
+        reached = {"learnt": hasher.n_learnt_, "rank": last.rank, "steps": n_steps}
+        words = f" and {count(n_steps, 'step')}"
         if last.table_rank is not None:
-            reached["table_rank"] = last.table_rank
-        return reached, f" and {count(last.step, 'step')}"
+            reached |= {"table_rank": last.table_rank, "table_steps": last.step - n_steps}
+            reached["tables"] = hasher.tables_ is not None
+            words += f", and {reached['table_steps']:,} of tables"
+        return reached, words
     if not isinstance(hasher, MACHash):
         return {}, ""
     n_iterations = hasher.n_iter_ - 1
