@@ -282,10 +282,10 @@ def test_a_point(filled, points):
 
 
 def test_delete_and_count(filled, points):
-    assert right(filled.get("/points/count")) == {"count": N}
+    assert right(filled.get("/points")) == {"count": N}
     gone = [int(points[0][0]), str(LARGEST), 777777, int(points[0][0])]
     assert right(filled.post("/points/delete", json={"ids": gone})) == {"deleted": 2}
-    assert right(filled.get("/points/count")) == {"count": N - 2}
+    assert right(filled.get("/points")) == {"count": N - 2}
     reason(filled.get(f"/points/{LARGEST}"), 404)
     left = np.ones(N, bool)
     left[[0, N - 1]] = False
@@ -403,9 +403,7 @@ def test_health(client):
 
 
 def test_metrics(filled):
-    query(
-        filled, ids=[int(right(filled.get("/points/count"))["count"])][:0] or None, codes=["0" * 6]
-    )
+    query(filled, ids=[int(right(filled.get("/points"))["count"])][:0] or None, codes=["0" * 6])
     reason(filled.get("/nowhere"), 404)
     text = filled.get("/metrics").text
     assert 'auxhash_requests_total{method="PUT",path="/points",status="200"} 1.0' in text
@@ -545,7 +543,7 @@ def test_wrong_queries(client, asked, says):
 )
 def test_wrong_points(client, point, says):
     assert says in reason(client.put("/points", json={"points": [point]}), 422)
-    assert right(client.get("/points/count")) == {"count": 0}
+    assert right(client.get("/points")) == {"count": 0}
 
 
 def test_more_wrong_requests(client):

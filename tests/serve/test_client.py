@@ -56,10 +56,10 @@ def test_points_and_queries(url, model, hasher):
 
 def test_text_ids(url):
     """They stay text, even where they look like large numbers."""
-    names = ["9007199254740993", "a/b c", "7", "\u00e9?#"]
+    names = ["9007199254740993", "a/b c", "7", "count", "\u00e9?#"]
     with serving("--store", url, "--bits", 16) as (at, _):
         client = Client(at)
-        assert client.put([{"id": name, "code": "ff00"} for name in names]) == 4
+        assert client.put([{"id": name, "code": "ff00"} for name in names]) == 5
         [near] = client.search(codes=["ff00"])
         assert [hit.id for hit in near.hits] == sorted(names)
         assert [client.point(name)["id"] for name in names] == names
@@ -181,8 +181,13 @@ def test_what_cannot_be_sent():
     client = Client("http://localhost:1")
     with pytest.raises(ValueError, match="give either vectors or images"):
         client.encode()
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        client.search(vectors=[[float("nan")]])
+    good, bad = [0.5, 1], np.array([0, np.inf], np.float32)
+    for vectors in ([good, bad], [good, list(bad)], [good, [0.5, float("nan")]]):
+        for ask in (client.search, client.encode):
+            with pytest.raises(ValueError, match=r"vectors\[1\] must be finite, and holds (in|na)"):
+                ask(vectors=vectors)
+        with pytest.raises(ValueError, match=r"points\[1\] must be finite, and holds (inf|nan)"):
+            client.put([{"id": i, "vector": vector} for i, vector in enumerate(vectors)])
     with pytest.raises(TypeError, match="object cannot be sent as JSON"):
         client.search(vectors=[object()])
     with pytest.raises(FileNotFoundError):

@@ -26,13 +26,13 @@ def test_every_answer_has_the_headers(url, hasher, monkeypatch):
     with asking(url, hasher, limits, TOKEN) as client:
         answers = [
             client.get("/healthz"),
-            client.get("/points/count"),
-            client.get("/points/count", headers=bearer(TOKEN)),
+            client.get("/points"),
+            client.get("/points", headers=bearer(TOKEN)),
             client.get("/nowhere", headers=bearer(TOKEN)),
             client.get("/info", headers=bearer(TOKEN)),
             client.post("/points/query", content=b"x" * 101, headers=bearer(TOKEN)),
             client.post("/points/query", content=b"{", headers=bearer(TOKEN)),
-            *(client.get("/points/count", headers=bearer(TOKEN)) for _ in range(40)),
+            *(client.get("/points", headers=bearer(TOKEN)) for _ in range(40)),
         ]
     statuses = [answer.status_code for answer in answers]
     assert statuses[:7] == [200, 401, 200, 404, 500, 413, 422]
@@ -55,7 +55,10 @@ def test_a_token_is_demanded(url, hasher, caplog):
         reason(client.get("/static/nothing"), 404)
         for path in ("/readyz", "/metrics", "/openapi.json", "/docs", "/docs/start.js"):
             assert client.get(path).status_code == 200  # none tells of a point
-        for path in ("/info", "/points/count", "/points/1", "/nowhere", "/docsx", "/metrics/x"):
+        ways = right(client.get("/openapi.json"))["paths"]
+        free = [path for path, each in ways.items() if "security" not in str(each)]
+        assert sorted(free) == ["/healthz", "/metrics", "/readyz"]
+        for path in ("/info", "/points", "/points/1", "/nowhere", "/docsx", "/metrics/x"):
             for given in ({}, bearer(TOKEN, "Basic")):
                 answer = client.get(path, headers=given)
                 assert reason(answer, 401) == "a token is needed: Authorization: Bearer TOKEN"
@@ -170,14 +173,14 @@ def test_too_slow(url, hasher):
 
 def test_too_often(url, hasher):
     with asking(url, hasher, Limits(rate=2)) as client:
-        answers = [client.get("/points/count") for _ in range(5)]
+        answers = [client.get("/points") for _ in range(5)]
         assert [answer.status_code for answer in answers] == [200] * 4 + [429]
         assert reason(answers[-1], 429) == "too many requests"
         assert int(answers[-1].headers["retry-after"]) >= 1
         right(client.get("/healthz"))
         right(client.get("/readyz"))
         other = serve.Client(client.made, client.runner, ("192.0.2.7", 1))
-        right(other.get("/points/count"))
+        right(other.get("/points"))
 
 
 def test_buckets_fill_again_and_forget(monkeypatch):
@@ -231,7 +234,7 @@ def test_not_ready_until_the_store_is_open(url, hasher):
 
     with asking(url, opened=opened) as client:
         right(client.get("/healthz"))
-        for path in ("/readyz", "/points/count", "/info"):
+        for path in ("/readyz", "/points", "/info"):
             answer = client.get(path)
             assert reason(answer, 503) == "the service is starting"
             assert answer.headers["retry-after"] == "1"
@@ -239,7 +242,7 @@ def test_not_ready_until_the_store_is_open(url, hasher):
         going.set()
         while not client.work.ready:
             client.get("/readyz")
-        right(client.get("/points/count"))
+        right(client.get("/points"))
 
 
 def test_a_store_that_cannot_be_opened(url):
@@ -267,7 +270,7 @@ def test_no_traceback_leaves(url, hasher, monkeypatch, caplog):
         assert "secret" not in answer.text
         assert f"fault {told['id']}" in caplog.text
         assert caplog.text.count("RuntimeError: a secret") == 1
-        right(client.get("/points/count"))
+        right(client.get("/points"))
 
 
 def test_a_fault_of_a_layer(url, hasher, monkeypatch, caplog):
@@ -286,7 +289,7 @@ def test_a_store_that_fails(url, hasher, monkeypatch, caplog):
 
     monkeypatch.setattr("auxhash.stores.sqlite.SqliteStore.count", fail)
     with asking(url, hasher) as client:
-        answer = client.get("/points/count")
+        answer = client.get("/points")
         told = right(answer, 503)
         assert "the store cannot be read or written" in told["error"]
         assert "/home/me" not in answer.text

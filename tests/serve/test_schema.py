@@ -19,7 +19,7 @@ PATHS = [
     ("POST", "/points/delete"),
     ("POST", "/points/query"),
     ("POST", "/encode"),
-    ("GET", "/points/count"),
+    ("GET", "/points"),
     ("GET", "/points/{id}"),
     ("GET", "/info"),
     ("GET", "/healthz"),

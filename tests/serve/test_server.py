@@ -67,7 +67,7 @@ def check_store(url, base):
         parts = list(store.batches())
         ids = np.concatenate([np.empty(0, np.int64), *(part for part, _ in parts)])
         packed = np.concatenate([np.empty((0, 8), np.uint8), *(part for _, part in parts)])
-        assert right(client.get("/points/count")) == {"count": len(ids)}
+        assert right(client.get("/points")) == {"count": len(ids)}
         query = np.random.default_rng(len(ids)).integers(0, 256, (1, 8), dtype=np.uint8)
         near = hamming(query, packed)[0]
         order = np.lexsort((ids, near))[:50]
@@ -225,13 +225,13 @@ def test_slow_clients(codes):
     with serving("--store", codes, "--seconds", "0.4", *FREE) as (base, _):
         check_slow_requests(base)
         check_a_client_that_does_not_take_its_answer(base)
-        assert serve.status(f"{base}/points/count") == 200
+        assert serve.status(f"{base}/points") == 200
 
 
 def check_slow_requests(base):
     with raw(base, b"") as line:
         assert rest(line) == b""  # says nothing
-    with raw(base, b"GET /points/count HTTP/1.1\r\nHost: loc") as line:
+    with raw(base, b"GET /points HTTP/1.1\r\nHost: loc") as line:
         assert rest(line) == b""  # does not end its head
     once = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with raw(base, once) as line:

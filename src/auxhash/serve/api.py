@@ -11,6 +11,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
 from auxhash.serve import counters, schemas
+from auxhash.serve.access import is_open
 from auxhash.serve.limits import Limits
 from auxhash.serve.parsing import Body, parse
 from auxhash.serve.refused import RefusedError
@@ -59,6 +60,9 @@ def document(app: FastAPI, known: schemas.Requests) -> None:
             title=app.title, version=app.version, description=app.description, routes=app.routes
         )
         content["components"]["schemas"].update(schema["$defs"])
+        for path, ways in content["paths"].items():
+            for way in ways.values() if is_open(path) else ():
+                way.pop("security", None)
         return content
 
     app.openapi = openapi  # type: ignore[method-assign]
@@ -144,7 +148,7 @@ def router(
         """Codes of vectors or images, by the model of the codes in the store."""
         return await respond_to_body(known.encode, request, Service.encode)
 
-    @routes.get("/points/count", response_model=schemas.Count, responses=errors(), tags=["points"])
+    @routes.get("/points", response_model=schemas.Count, responses=errors(), tags=["points"])
     async def count() -> Response:
         """Number of points in the store."""
         return await respond(lambda service: {"count": service.store.count()})

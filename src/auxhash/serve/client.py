@@ -13,13 +13,14 @@ are packed bytes or hexadecimal text. Every error is a `ServiceError`.
 import base64
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from http.client import HTTPException
+from math import isfinite
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, SupportsFloat, TypeVar
 from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -35,6 +36,7 @@ __all__ = [
     "UnreachableError",
 ]
 
+Item = TypeVar("Item")
 PointId = int | str
 Image = bytes | str | PathLike[str]
 LARGE = re.compile("[0-9]{16,19}")  # an id that may be a number which JavaScript would round
@@ -107,7 +109,7 @@ class Client:
 
     def count(self) -> int:
         """Number of points."""
-        return int(self._ask("GET", "/points/count")["count"])
+        return int(self._ask("GET", "/points")["count"])
 
     def point(self, name: PointId) -> dict[str, Any]:
         """One point, with its code, vector and payload."""
@@ -117,9 +119,10 @@ class Client:
         """Put points in and return their number: id, and vector, image or code, and payload.
 
         They are sent in as many requests as the limits of the service need, each of which puts
-        all its points in, or none. `fingerprint` is of the model that made the codes.
+        all its points in, or none. `fingerprint` is of the model that made the codes. NaN and
+        infinity are refused: in a list, before anything is sent.
         """
-        sent = map(_sent, points)
+        sent = map(_sent, _finite(points, "points", lambda point: point.get("vector")))
         parts = self._parts((point, point.get("image") is not None) for point in sent)
         bodies = (b'{"points": %b, "fingerprint": %b}' % (p, _json(fingerprint)) for p in parts)
         return sum(self._ask("PUT", "/points", body)["upserted"] for body in bodies)
@@ -136,7 +139,7 @@ class Client:
     ) -> list[bytes]:
         """Packed codes of vectors or images, by the model of the service."""
         if vectors is not None and images is None:
-            parts = self._parts((vector, False) for vector in vectors)
+            parts = self._parts((vector, False) for vector in _finite(vectors, "vectors"))
             bodies = (b'{"vectors": %b}' % part for part in parts)
         elif images is not None and vectors is None:
             parts = self._parts((_base64(image), True) for image in images)
@@ -170,7 +173,7 @@ class Client:
         `filter` is {"ids": [...]}, or {"field": name, "value": ...}, or "values": [...].
         """
         asked = {
-            "vectors": None if vectors is None else list(vectors),
+            "vectors": None if vectors is None else list(_finite(vectors, "vectors")),
             "codes": None if codes is None else [_hexadecimal(code) for code in codes],
             "images": None if images is None else [_base64(image) for image in images],
             "ids": None if ids is None else list(ids),
@@ -246,6 +249,27 @@ def _refusal(error: HTTPError) -> AnswerError:
     seconds = float(wait) if wait.isdecimal() else None
     kind = TokenError if error.code == 401 else AnswerError
     return kind(error.code, str(reason), seconds)
+
+
+def _finite(
+    items: Iterable[Item], name: str, vector_of: Callable[[Item], Any] = lambda item: item
+) -> Iterable[Item]:
+    """Return the items; ValueError for the first with a vector that is not finite.
+
+    All of them are looked at now, except those of an iterator, which may not fit into memory.
+    """
+
+    def checked() -> Iterator[Item]:
+        for row, item in enumerate(items):
+            vector = vector_of(item)
+            values = vector.tolist() if hasattr(vector, "tolist") else vector
+            for value in values if isinstance(values, (list, tuple)) else ():
+                real = isinstance(value, SupportsFloat) and not isinstance(value, int)
+                if real and not isfinite(value):
+                    raise ValueError(f"{name}[{row}] must be finite, and holds {value}")
+            yield item
+
+    return checked() if isinstance(items, Iterator) else list(checked())
 
 
 def _json(content: Any) -> bytes:

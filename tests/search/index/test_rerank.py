@@ -4,7 +4,7 @@ import numpy as np
 import pandas
 import pytest
 
-from auxhash.codes import sign
+from auxhash.codes import sign, unpack
 from auxhash.search.index import ApproximateIndex, HammingIndex, rerank
 
 
@@ -30,6 +30,19 @@ def test_by_vectors(data, metric):
         best = np.argsort(gap)[:7]
         np.testing.assert_array_equal(order[q], ids[q][best])
         np.testing.assert_allclose(distances[q], gap[best], atol=1e-12)
+
+
+def test_no_distance_is_below_zero(data):
+    """Not even by rounding, which would be shown as -0.0."""
+    X, _, _, index = data
+    asked = np.arange(len(X))[:, None]
+    distances, _ = rerank.by_vectors(asked, X, X[:, :], metric="cosine")
+    assert (distances >= 0).all()
+    assert not np.signbit(distances).any()
+    outputs = np.random.default_rng(0).normal(size=(len(X), 20))
+    outputs = np.abs(outputs) * unpack(index.codes(asked[:, 0]), 20)
+    distances, _ = rerank.by_outputs(asked, outputs, index)
+    assert not np.signbit(distances).any()
 
 
 def test_by_vectors_over_all_candidates_is_exact_search(data):

@@ -69,7 +69,7 @@ def by_vectors(
             raise ValueError(f"vectors must be (n, {points.shape[1]}), as queries are")
         if cosine:
             base = normalized(flat).reshape(*wanted.shape, -1)
-            return np.asarray(1 - np.einsum("qkd,qd->qk", base, points[rows]))
+            return np.asarray(1 - np.einsum("qkd,qd->qk", base, points[rows])).clip(0)
         unit = scale(flat, points[rows])  # or squares could leave the double range
         base = (flat / unit).reshape(*wanted.shape, -1)
         return np.asarray(np.linalg.norm(base - points[rows, None] / unit, axis=2) * unit)
@@ -99,7 +99,8 @@ def by_outputs(
         chosen = packed[np.searchsorted(known, wanted.ravel())]
         codes = unpack(chosen, index.n_bits).reshape(*wanted.shape, -1)
         agreement = np.einsum("qkb,qb->qk", codes.astype(np.float64), real[rows])
-        return np.asarray((np.abs(real[rows]).sum(axis=1, keepdims=True) - agreement) / 2)
+        size = np.abs(real[rows]).sum(axis=1, keepdims=True)
+        return np.asarray((size - agreement) / 2).clip(0)  # below zero by rounding alone
 
     return _reorder(candidates, distance, k)
 
