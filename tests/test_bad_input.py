@@ -393,7 +393,7 @@ COMMANDS = [
     ("index codes.npy -o i --ids few-labels.npy", r"ids must be of shape \(40,\)"),
     ("index codes.npy -o i --ids negative-ids.npy", r"ids must lie in 0..2"),
     ("index codes.npy -o i --ids twin-ids.npy", r"ids must not name a code twice"),
-    ("index codes.npy -o i --ids few-words.txt", r"names must be one for each of 40 codes, got 3"),
+    ("index codes.npy -o i --ids few-words.txt", r"few-words\.txt holds 3 ids, and there are 40 c"),
     ("index codes.npy -o i --ids words.txt", r"names must not name a code twice, 'a' does"),
     (
         "index codes.npy -o i --ids X.npy",
@@ -416,7 +416,7 @@ COMMANDS = [
         r"calls its codes by numbers, and words\.txt holds",
     ),
     ("add named.index codes.npy", r"named\.index calls its codes by names: give --ids"),
-    ("add named.index codes.npy --ids few-words.txt", r"one for each of 40 codes, got 3"),
+    ("add named.index codes.npy --ids few-words.txt", r"holds 3 ids, and there are 40 codes$"),
     ("add good.index codes.npy -o codes.npy", r"codes\.npy is what the file is made from"),
     ("add good.index codes.npy -o folder", r"folder is a folder"),
     ("remove missing.index 1", r"missing\.index"),
@@ -539,6 +539,14 @@ COMMANDS = [
     ),
     ("evaluate few-X.npy --model unlabelled.safetensors", r"must hold at least 20 points.* got 7"),
     ("inspect wide-X.npy --model model.safetensors", r"9 features, but MACHash is expecting 6"),
+    (
+        "index codes.npy -o i --ids shifted.csv --no-header",
+        r"holds 41 ids, and there are 40 codes \(does line 1 name the column\? --header or",
+    ),
+    (
+        "store push sqlite:///s.db codes.npy --ids shifted.csv --no-header",
+        r"holds 41 ids, and there are 40 codes \(does line 1 name the column\? --header or",
+    ),
     # A store is made only when all that could be refused has been looked at.
     (
         "store push sqlite:///s.db codes.npy --ids long-ids.csv",

@@ -208,6 +208,7 @@ def test_an_empty_store(run, tmp_path):
     [
         ("push sqlite://c.db c.npy", "url must be sqlite:///path"),
         ("push mysql://x/y c.npy", "url must begin with one of sqlite://"),
+        ("push c.db c.npy", "milvus+https://; got 'c.db'"),
         ("push {url} c.npy --bits 16", "n_bits must be 12, as of the codes in"),
         ("push {url} c.npy --ids names.txt", "ids must be whole numbers, as those in the store"),
         ("push {url} c.npy --ids few.npy", "few.npy holds 2 ids, and there are 120 codes"),

@@ -82,7 +82,7 @@ def index(
 
     path = inputs.output_path(output, kinds.INDEX, codes, ids, force=force)
     packed, n_bits, fingerprint, own = inputs.codes_and_ids(codes, bits)
-    called = inputs.called_by(ids, own, header, id_column)
+    called = inputs.called_by(ids, own, header, id_column, len(packed))
     kind = ApproximateIndex if approximate else HammingIndex
     empty = kind(n_bits, fingerprint=fingerprint)
     filled: AnyIndex
@@ -144,7 +144,8 @@ def add(
         pair = index, changed.fingerprint, codes, fingerprint
         changed.fingerprint = inputs.same_model(*pair, any_model)
         n_before = len(changed)
-        called = inputs.called_by(ids, own, header, id_column, isinstance(changed, NamedIndex))
+        named = isinstance(changed, NamedIndex)
+        called = inputs.called_by(ids, own, header, id_column, len(packed), named)
         _add(changed, packed, index, ids or codes, called, replace)
         changed.save(path)
     name, n_replaced = output or index, n_before + len(packed) - len(changed)

@@ -92,14 +92,18 @@ def labels_of(
         tell(f"{points.name}: its own labels are not used")
     known = labels(path, label, header)
     if len(known) != len(points):
-        hint = ""
-        if abs(len(known) - len(points)) == 1 and Path(path).suffix in (".csv", ".txt"):
-            hint = " (does line 1 name the column? --header or --no-header says so)"
         raise ValueError(
             f"{points.name} holds {count(len(points), 'point')}, but {path} "
-            f"{count(len(known), 'label')}{hint}"
+            f"{count(len(known), 'label')}{_header_hint(path, len(known), len(points))}"
         )
     return known
+
+
+def _header_hint(path: str, n_read: int, n: int) -> str:
+    """Ask, where a text file holds one row more or less than n, what its first line is."""
+    if abs(n_read - n) == 1 and Path(path).suffix in (".csv", ".txt"):
+        return " (does line 1 name the column? --header or --no-header says so)"
+    return ""
 
 
 def needed_labels(
@@ -223,15 +227,21 @@ def called_by(
     own: AnyArray | None,
     header: HeaderChoice,
     column: str,
+    n: int,
     as_text: bool = False,
+    what: str = "codes",
 ) -> AnyArray | None:
-    """Ids of codes: those of a file, or else the codes' `own`, if any.
+    """Ids of n codes, or of `what` else: those of a file, or else their `own`, if any.
 
     `as_text` keeps digits as they are, for an index or a store whose ids are text.
     """
     if path is None:
         return own.astype(np.str_) if as_text and own is not None else own
-    return np.array(text_ids(path, header, column)) if as_text else ids(path, header, column)
+    read = np.array(text_ids(path, header, column)) if as_text else ids(path, header, column)
+    if len(read) != n:
+        hint = _header_hint(path, len(read), n)
+        raise ValueError(f"{path} holds {count(len(read), 'id')}, and there are {n:,} {what}{hint}")
+    return read
 
 
 def text_ids(path: str, header: HeaderChoice = None, column: str = report.IDS) -> list[str]:

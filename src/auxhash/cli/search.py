@@ -350,10 +350,10 @@ def _note_prefix(path: str | None, model: "Model | None", bits: int, n_bits: int
     """Say that the model has learnt no such prefix, where it is known."""
     if model is None or bits in (*model.prefixes, n_bits):
         return
-    learnt = " and ".join(map(str, model.prefixes)) or "no"
+    others = f", but the first {' and '.join(map(str, model.prefixes))}" if model.prefixes else ""
     tell(
-        f"{path}: trained for {learnt} first bits as a code of their own, not for {bits}: they "
-        "may find less than a code of so many bits would"
+        f"{path}: not trained for the first {bits} bits as a code of their own{others}: they may "
+        "find less than a code of so many bits would"
     )
 
 

@@ -395,16 +395,12 @@ def _ids(
     from auxhash.compute import checks
     from auxhash.stores.ids import check_different
 
-    values = inputs.called_by(path, own, header, column, as_text)
+    values = inputs.called_by(path, own, header, column, n, as_text, what)
     if values is None:
         return None
     name = "ids" if path is None else f"ids of {path}"
     ids = checks.any_ids(name, values)
     check_different(ids, name)
-    if len(ids) != n:
-        raise ValueError(
-            f"{path or 'CODES'} holds {count(len(ids), 'id')}, and there are {n:,} {what}"
-        )
     return ids
 
 

@@ -36,7 +36,7 @@ __all__ = [
     "UnreachableError",
 ]
 
-Item = TypeVar("Item")
+Sent = TypeVar("Sent")
 PointId = int | str
 Image = bytes | str | PathLike[str]
 LARGE = re.compile("[0-9]{16,19}")  # an id that may be a number which JavaScript would round
@@ -252,14 +252,14 @@ def _refusal(error: HTTPError) -> AnswerError:
 
 
 def _finite(
-    items: Iterable[Item], name: str, vector_of: Callable[[Item], Any] = lambda item: item
-) -> Iterable[Item]:
+    items: Iterable[Sent], name: str, vector_of: Callable[[Sent], Any] = lambda item: item
+) -> Iterable[Sent]:
     """Return the items; ValueError for the first with a vector that is not finite.
 
     All of them are looked at now, except those of an iterator, which may not fit into memory.
     """
 
-    def checked() -> Iterator[Item]:
+    def checked() -> Iterator[Sent]:
         for row, item in enumerate(items):
             vector = vector_of(item)
             values = vector.tolist() if hasattr(vector, "tolist") else vector

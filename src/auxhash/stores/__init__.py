@@ -41,7 +41,8 @@ def class_at(address: Address) -> type[Store]:
     known = SCHEMES.get(address.parts.scheme)
     if known is None:
         every = ", ".join(f"{scheme}://" for scheme in SCHEMES)
-        raise checks.ArgumentError(f"url must begin with one of {every}; got {str(address)!r}")
+        came = str(address).removeprefix("://")  # without a scheme
+        raise checks.ArgumentError(f"url must begin with one of {every}; got {came!r}")
     module, name = known.split(".")
     store_class: type[Store] = getattr(import_module(f"auxhash.stores.{module}"), name)
     return store_class

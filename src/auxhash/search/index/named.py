@@ -89,7 +89,7 @@ class NamedIndex:
         return [self._names[i] for i in np.asarray(ids).tolist() if i >= 0]
 
     def add(self, codes: ArrayLike, names: Sequence[str]) -> Self:
-        """Add codes under new names, one name for each."""
+        """Add codes under new names, one for each, of at most 1,024 bytes in UTF-8."""
         packed = as_packed(codes, n_bits=self.n_bits)
         new = checks.texts("names", names)
         if len(new) != len(packed):
