@@ -40,7 +40,8 @@ NAMES = ("network", "linear", "rbf")
 QUERY_FUNCTIONS = ("auto", "network", "linear")
 OTHER_STEPS = 2000  # gradient steps of what is no network, at most: it learns faster
 MAX_EPOCHS, MIN_STEPS = 400, 500  # rounds over all points at most, but steps at least
-MIN_TABLE_POINTS = 10_000  # that tables are learnt from, unless they are asked for
+MIN_TABLE_POINTS = 1_000  # that tables are learnt from, unless they are asked for
+MAX_PAIRS = 1e9  # distances computed for synthetic queries: up to 31,600 points have some
 MAX_POINTS_REGULARIZED = 30_000  # up to which a network overfits without dropout and noise
 DROPOUT, NOISE = 0.3, 0.2
 
@@ -85,9 +86,9 @@ class NeighborHash(Hasher):
         query_function: "network" or "linear" learns `tables` of queries, too: a distance that ranks
             codes better than the Hamming distance does, and needs nothing but the codes from an
             index. With "linear", it is that of an additive quantiser. "auto" takes a network from
-            10,000 points on (tables of few points are no better than outputs), and none for a
-            PyTorch module; None learns no tables. They are kept only if they rank the neighbours of
-            points that they were not learnt from better than outputs do.
+            1,000 points on, and none for a PyTorch module; None learns no tables. They are kept
+            only if they rank the neighbours of points that they were not learnt from better than
+            outputs do.
         prefixes: numbers of bits, multiples of 8 and rising, whose first bits are to be codes of
             their own: (32, 64) in a code of 128 bits.
         quality: "fast", "default" or "best": how large a network and how many points per step are.
@@ -183,8 +184,8 @@ class NeighborHash(Hasher):
         # One generator per part, so that no part's draws depend on another's.
         generators = generator(self.random_state).spawn(N_GENERATORS)
         settings = self._settings(len(points))
-        max_points = len(points) if settings.max_points is None else settings.max_points
-        needed = 8 * points.shape[1] * min(len(points), max_points)
+        n = min(len(points), settings.max_points or len(points))
+        needed = 8 * points.shape[1] * (n + settings.n_queries(n))
         with devices.telling(settings.device, needed, "learn from fewer points (max_points)"):
             result = RankTraining(settings, points, nearest, generators, run_checkpoint).run()
         self.device_ = settings.device.name
@@ -231,6 +232,7 @@ class NeighborHash(Hasher):
             n_neighbors=int(self.n_neighbors),
             n_steps=int(n_steps),
             max_points=None if self.max_points is None else int(self.max_points),
+            max_pairs=MAX_PAIRS,
             device=self._device(),
             verbose=self.verbose,
             batch=plan.batch,

@@ -1,6 +1,7 @@
 """One run of training for rank, from checked points to a hash function; see `refine.rank`.
 
-    points -> a sample of them, their neighbours, features -> a linear start -> gradient steps
+    points -> a sample of them, their neighbours, synthetic queries, features
+           -> a linear start -> gradient steps
            -> a query's side that starts as the hash function itself -> steps of both together
 
 The steps are a generator, as MAC's are: checkpoints, the progress bar and Ctrl-C consume it.
@@ -31,7 +32,7 @@ from auxhash.learn.smooth.tables import (
     codebook_of_bits,
     packed,
 )
-from auxhash.learn.training import interrupt
+from auxhash.learn.training import interrupt, synthetic
 from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
 from auxhash.learn.training.progress import getting_ready
 from auxhash.mac import hashfunctions
@@ -99,6 +100,7 @@ class RankSettings:
     n_neighbors: int
     n_steps: int
     max_points: int | None  # a random sample of so many is learnt from
+    max_pairs: float = 0  # distances that may be computed for synthetic queries
     device: Device = CPU
     verbose: int = 0
     batch: int = BATCH_SIZE
@@ -108,6 +110,11 @@ class RankSettings:
     table_steps: int = 0
     joint: bool = False  # whether codes go on learning with the tables
     start: HashFunction | None = None  # a learnt one, to go on from
+
+    def n_queries(self, n: int) -> int:
+        """Return how many synthetic queries n points get."""
+        drawn = self.batch * (self.n_steps + self.table_steps)
+        return synthetic.n_queries(n, self.max_pairs, drawn)
 
 
 class RankResult(NamedTuple):
@@ -128,10 +135,11 @@ class Judge:
     """
 
     def __init__(self, objective: Rank, rng: np.random.Generator) -> None:
-        points = rng.permutation(objective.points)
+        real = objective.points < objective.similar.n_points  # no synthetic query
+        points, queries = rng.permutation(objective.points[real]), objective.points[~real]
         size = min(objective.batch, len(points) // 20)
         if size:
-            objective.points = np.sort(points[size:])
+            objective.points = np.concatenate([np.sort(points[size:]), queries])
             objective.batch = min(objective.batch, len(objective.points))
         own = points[: size or None]
         self.rank = Rank(objective.similar, len(own), objective.sample, device=objective.device)
@@ -183,12 +191,7 @@ class RankTraining:
             order = choosing.permutation(len(X))
             self.held_out = np.sort(order[max_points:])
             X = X[np.sort(order[:max_points])]
-        if nearest is not None:
-            self.similar = Partners.of_table(nearest)  # in an order that nobody knows
-        else:
-            with getting_ready(bool(settings.verbose)) as now:
-                now("nearest neighbours")
-                self.similar = Neighbors.of_table(self._nearest(X))
+        self.similar, queries = self._similar(X, nearest, choosing)
         h = settings.start or settings.hash_function.prepare(X, preparing)
         F = h.features(X)
         hashfunctions.with_defaults(h).check_bits(F, settings.n_bits)
@@ -199,6 +202,8 @@ class RankTraining:
         sizes = settings.batch, settings.sample, settings.prefixes
         self.objective = Rank(self.similar, *sizes, device=device)
         self.judge = Judge(self.objective, measuring)
+        if queries is not None:
+            F = np.concatenate([F, h.features(queries)])
         self.X, self.F = X, device.put(F)
         with threads.pool():
             self.smooth = device.carry(self.h).smooth(self.F, self.rng)
@@ -210,6 +215,23 @@ class RankTraining:
         self.n_points = len(X)
         if checkpoint is not None:
             checkpoint.check(self.h)
+
+    def _similar(
+        self, X: AnyArray, nearest: Numbers | None, rng: np.random.Generator
+    ) -> tuple[Partners, AnyArray | None]:
+        """Return which points are similar, and queries beside the points whose lists come last."""
+        if nearest is not None:
+            return Partners.of_table(nearest), None  # in an order that nobody knows
+        settings = self.settings
+        with getting_ready(bool(settings.verbose)) as now:
+            now("nearest neighbours")
+            nearest = self._nearest(X)
+            n = settings.n_queries(len(X)) if X.ndim == 2 else 0
+            if not n:
+                return Neighbors.of_table(nearest), None
+            now("nearest neighbours of synthetic queries")
+            made = synthetic.around(X, nearest, n, settings.metric, settings.device, rng)
+        return Neighbors.of_table(np.concatenate([nearest, made.nearest]), len(X)), made.X
 
     def _nearest(self, X: AnyArray) -> Numbers:
         settings = self.settings
