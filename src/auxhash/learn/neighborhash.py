@@ -165,6 +165,10 @@ class NeighborHash(Hasher):
         self._check_parameters()
         points = check_points(self, X, least=3, reset=not self._going_on())
         labels = kept_labels(points, y)
+        if points.ndim > 2 and self.query_function in ("network", "linear"):
+            raise ValueError(
+                "query_function is for features (n, D), not for pictures: leave it out"
+            )
         _warn_of_cost(int(self.n_bits))
         table = None if neighbors is None else _checked_neighbors(neighbors, len(points))
         if checkpoint is None:
@@ -258,19 +262,22 @@ class NeighborHash(Hasher):
 
     def _query_function(self, h: HashFunction, n: int) -> SVMHash | NetworkHash | None:
         """Return the hash function that is to give a query's vector."""
-        learnable = isinstance(h, SVMHash | NetworkHash)
         if self.query_function is None:
             return None
-        if self.query_function == "auto" and (n < MIN_TABLE_POINTS or not learnable):
+        if not isinstance(h, SVMHash | NetworkHash):  # a PyTorch module
+            scaled = self._scaled()
+            if self.query_function == "auto":
+                return None
+        elif self.query_function == "auto" and n < MIN_TABLE_POINTS:
             return None
-        if not isinstance(h, SVMHash | NetworkHash):
-            raise ValueError(
-                f"query_function is for linear functions, kernels and networks: tables of "
-                f"{type(h).__name__} cannot be learnt; leave it out"
-            )
-        if not isinstance(h.map, Scaled | Unit):
+        elif isinstance(h.map, Scaled | Unit):
+            scaled = h.map
+        else:
             return h  # of kernels: linear in them
-        return SVMHash(h.map) if self.query_function == "linear" else self._network(n, h.map)
+        return SVMHash(scaled) if self.query_function == "linear" else self._network(n, scaled)
+
+    def _scaled(self) -> Scaled | Unit:
+        return Unit() if self.metric == "cosine" else Scaled()
 
     def _gpu_refusal(self) -> str:
         """Return the reason why no GPU of `device` can do this training; "" where one can."""
@@ -285,7 +292,7 @@ class NeighborHash(Hasher):
         """Return the hash function to be learnt from n points."""
         if not isinstance(self.hash_function, str):
             return self.hash_function
-        scaled = Unit() if self.metric == "cosine" else Scaled()
+        scaled = self._scaled()
         if self.hash_function == "linear":
             return SVMHash(scaled)
         if self.hash_function == "rbf":

@@ -41,8 +41,10 @@ from auxhash.mac.hashfunctions import (
     NetworkHash,
     SmoothHashFunction,
     SVMHash,
+    outputs,
     started,
 )
+from auxhash.mac.hashfunctions.features import FeatureMap
 from auxhash.mac.hashfunctions.smooth import SelfMoving, Smooth
 from auxhash.model.tables import TableFunction
 
@@ -226,7 +228,8 @@ class RankTraining:
         with getting_ready(bool(settings.verbose)) as now:
             now("nearest neighbours")
             nearest = self._nearest(X)
-            n = settings.n_queries(len(X)) if X.ndim == 2 else 0
+            own = isinstance(settings.hash_function, SVMHash | NetworkHash)  # no PyTorch module
+            n = settings.n_queries(len(X)) if own else 0
             if not n:
                 return Neighbors.of_table(nearest), None
             now("nearest neighbours of synthetic queries")
@@ -299,12 +302,14 @@ class RankTraining:
     def _begin_tables(self, query_function: SVMHash | NetworkHash) -> None:
         """Start the query's side as the outputs of the hash function, with which it then moves."""
         settings, device = self.settings, self.settings.device
-        b, D = settings.n_bits, self.F.shape[1] - 1
-        n_dims = max(b, min(D, MAX_DIMS))
-        h = cast("SVMHash | NetworkHash", self._learnt())
+        b, h, F = settings.n_bits, self._learnt(), self.F
+        if not isinstance(h, SVMHash | NetworkHash):
+            h = followed(h, query_function.map.fit(self.X, self.asking), self.X)
+            F = device.put(h.features(self.X))
+        n_dims = max(b, min(F.shape[1] - 1, MAX_DIMS))
         self.query_h = asking(h, query_function, self.X, n_dims, self.asking)
         with threads.pool():
-            smooth = cast("Smooth", device.carry(self.query_h).smooth(self.F, self.asking))
+            smooth = cast("Smooth", device.carry(self.query_h).smooth(F, self.asking))
         self.asker = Asker(smooth, codebook_of_bits(b, n_dims, self.asking))
         n_steps, prefixes = settings.table_steps, settings.prefixes or (b,)
         self.objective = rank = TableRank(
@@ -375,9 +380,7 @@ def asking(
     A linear one, where h is a network, has them nearly: by least squares.
     """
     if isinstance(h, NetworkHash) and not isinstance(query_function, NetworkHash):
-        F = h.features(X[:: max(1, len(X) // POINTS_FITTED)])
-        W = np.asarray(np.linalg.lstsq(F, h.decision(F))[0], np.float64)
-        h = replace(query_function, map=h.map, W=W)
+        h = followed(h, h.map, X)
     assert h.W is not None
     same = type(h) is type(query_function)
     n_hidden = len(h.V[0]) if isinstance(h, NetworkHash) and h.V is not None else 0
@@ -387,3 +390,10 @@ def asking(
     if not same:
         return cast("NetworkHash", query_function).prepare(X, rng).with_linear(W)
     return replace(h, W=W, noise=QUERY_NOISE) if isinstance(h, NetworkHash) else replace(h, W=W)
+
+
+def followed(h: HashFunction, features: FeatureMap, X: AnyArray) -> SVMHash:
+    """Return a linear function of these features that follows h, by least squares."""
+    linear, some = SVMHash(features), X[:: max(1, len(X) // POINTS_FITTED)]
+    W = np.linalg.lstsq(linear.features(some), outputs(h, some))[0]
+    return replace(linear, W=np.asarray(W, np.float64))
