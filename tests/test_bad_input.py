@@ -390,7 +390,7 @@ COMMANDS = [
     ("index y.npy -o i", r"y\.npy holds no codes"),
     ("index codes.npy -o i --bits 9", r"of 9 bits must be .* packed uint8 of shape \(n, 2\)"),
     ("index codes.npy -o i --bits 3", r"must be 0 in the padding bits beyond n_bits=3"),
-    ("index codes.npy -o i --ids few-labels.npy", r"few-labels\.npy holds 7 ids, and there are 40 c"),
+    ("index codes.npy -o i --ids few-labels.npy", r"few-labels\.npy holds 7 ids, and there are 40"),
     ("index codes.npy -o i --ids negative-ids.npy", r"ids must lie in 0..2"),
     ("index codes.npy -o i --ids twin-ids.npy", r"ids must not name a code twice"),
     ("index codes.npy -o i --ids few-words.txt", r"few-words\.txt holds 3 ids, and there are 40 c"),
