@@ -233,6 +233,33 @@ def test_claims_outside_of_the_figures_can_fail():
         assert made["more_points"](rows).holds is expected
 
 
+def test_runs_of_the_queue_have_columns_of_their_own(monkeypatch):
+    """And say by which h step MAC was run, as all others do."""
+    made = script("verdicts")
+    entries = made["_read"]("sup-nestederr.json")["results"]
+    cases = {("cut", "linear", 16), ("MACcut", "linear", 16)}
+    rows = [
+        {"figure": "sup-nestederr", "order": "fixed", "h_step": "plain", "iterate": "last", **entry}
+        for entry in entries
+        if (entry["method"], entry["hash_function"], entry["bits"]) in cases
+    ]
+    known = made["of_queue"].__globals__
+    monkeypatch.setitem(known, "_lines", lambda path: rows)
+    figure = made["FIGURES"]["sup-nestederr"]
+    [head] = re.findall(r"^\| claim .*$", made["text"](figure), re.MULTILINE)
+    assert head == (
+        "| claim | blocks in one order, monotone h step | blocks in random order, monotone h step "
+        "| blocks in one order, plain h step |"
+    )
+    results = made["results_of"](figure, "sup-nestederr")["fixed", "plain"]
+    assert "MACcut, ksh, rbf, 16 bits" in " ".join(results["notes"])  # is missing
+    [first] = [v for v in results["verdicts"] if v["claim"].startswith("MACcut reduces")]
+    assert "in 2 of 2 cases" in first["numbers"]  # both losses have linear 16 bits
+    other = made["FIGURES"]["sup-comparison"]  # which shows the same run
+    assert ("fixed", "plain") in made["results_of"](other, "sup-comparison")
+    assert ("fixed", "plain") not in made["results_of"](other, "sup-comparison-infinite-mnist")
+
+
 def test_the_same_runs_of_other_figures_are_judged():
     """The 48 bits of MACquad, run for one figure, are not missing in another."""
     made = script("verdicts")
