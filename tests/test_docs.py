@@ -1,5 +1,6 @@
 """The documentation's code runs and prints what stands there; pages, links and lists are true."""
 
+import html
 import importlib.util
 import re
 import runpy
@@ -268,6 +269,31 @@ def test_the_same_runs_of_other_figures_are_judged():
         assert "MACquad, ksh, linear, 48 bits" not in missing
         words = {verdict["claim"]: verdict["numbers"] for verdict in results["verdicts"]}
         assert "MACquad" in words["Each iteration is comparable to a single cut or quad run"]
+
+
+def test_the_report_is_one_document_with_every_claim_and_every_setting(tmp_path):
+    made = script("report")
+    made["main"](tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text("utf-8")
+    figures = made["VERDICTS"]["FIGURES"].values()
+    for words in (figure.title for figure in figures):
+        assert f"{html.escape(words)}</h2>" in text
+    for words in (claim.words for figure in figures for claim in figure.claimed):
+        assert html.escape(words, quote=False) in text.replace("&quot;", '"')
+    heads = [
+        "Abstract",
+        "1. Question",
+        "2. Setting",
+        "3. What held",
+        "4. What did not hold",
+        "5. Why",
+    ]
+    places = [text.index(f"<h2>{head}</h2>") for head in heads]
+    assert places == sorted(places)
+    assert text.count("<summary>blocks in one order, monotone h step") >= len(figures) - 1
+    assert "{include}" not in text
+    assert ".md)" not in text
+    assert 'src="http' not in text
 
 
 @pytest.mark.parametrize(
