@@ -129,7 +129,8 @@ def table(records: Sequence[Record]) -> str:
     """Markdown: means over the seeds that both forms have, and how often plain is better."""
     runs = {tuple(record[name] for name in KEY): record for record in records}
     rows = []
-    for case in dict.fromkeys(key[:4] for key in runs):
+    cases = dict.fromkeys(key[:4] for key in runs)
+    for case in sorted(cases, key=lambda case: (case[3], WAYS.index(case[0]), *case[1:3])):
         pairs = [
             [runs[*case, seed, form] for form in ("monotone", "plain")]
             for seed in sorted({r["seed"] for r in records})

@@ -91,7 +91,7 @@ def _results(figure: Any) -> dict[str, Any]:
 
 
 def _words(figure: Any, results: dict[Any, Any]) -> dict[str, dict[Any, tuple[str, str]]]:
-    """Verdict and numbers of each claim of a figure, by order and h step, where it was tested.
+    """Verdict and numbers of each claim of a figure, by order and h step, where it was judged.
 
     A claim that goes on from the one before is told with it; those of ours are marked.
     """
@@ -102,7 +102,7 @@ def _words(figure: Any, results: dict[Any, Any]) -> dict[str, dict[Any, tuple[st
         words = claim.words if first == claim.words else f"{first} {claim.words}"
         for kind, own in results.items():
             for verdict in own["verdicts"]:
-                if verdict["claim"] == claim.words and verdict["verdict"] != "not tested":
+                if verdict["claim"] == claim.words and verdict["verdict"] in ("held", "not held"):
                     by_kind = claims.setdefault(f"{words}{' †' if claim.ours else ''}", {})
                     by_kind[kind] = verdict["verdict"], verdict["numbers"]
     return claims

@@ -148,7 +148,10 @@ def results_of(figure: Figure, name: str) -> Results:
 
 
 def of_queue(figure: GroupFigure, name: str, kind: Kind) -> dict[str, Any]:
-    """Results out of figures.jsonl alone; none without a run of MAC."""
+    """Results out of figures.jsonl alone; none without a run of MAC.
+
+    Where runs of MACcut are missing, verdicts are preliminary: those of what is there so far.
+    """
     panels = [data for data in APART if name.endswith(data)]
     groups = [
         group
@@ -160,10 +163,13 @@ def of_queue(figure: GroupFigure, name: str, kind: Kind) -> dict[str, Any]:
     if not macs:
         return {}
     seeds = f"{len({record.seed for record in macs})} of {SCALE.seeds} seeds of MAC were run."
+    verdicts = _written(claims.judge(figure.claims, _alike(records)))
+    if _missing([replace(group, methods=("MACcut",)) for group in groups], macs):
+        verdicts = [v | {"verdict": f"so far {v['verdict']}"} for v in verdicts]
     return {
         "command": QUEUE,
         "notes": list(filter(None, [seeds, _missing(groups, macs)])),
-        "verdicts": _written(claims.judge(figure.claims, _alike(records))),
+        "verdicts": verdicts,
         "records": records,
     }
 
@@ -324,7 +330,7 @@ def table(figure: Figure, results: Results) -> str:
     if not results:
         head = f"Not run at the paper's size: `auxhash reproduce {figure.name} --scale paper`.\n\n"
     else:
-        commands = "\n".join(f"$ {result['command']}" for result in results.values())
+        commands = "\n".join(dict.fromkeys(f"$ {result['command']}" for result in results.values()))
         noted = "".join(f"{note}\n\n" for note in notes(results))
         head = f"```text\n{commands}\n```\n\n{noted}"
     columns = ["claim", *(COLUMNS[column] for column in shown)]
