@@ -241,3 +241,7 @@ def test_the_form_for_another_device_finds_the_same(metric):
     np.testing.assert_array_equal(
         neighbors.nearest_on(here, X, 7, metric), neighbors.nearest(X, k=7, metric=metric)[0]
     )
+    Q = np.vstack([X[:40] + 0.1, np.zeros((1, 6))])  # the last has no direction
+    np.testing.assert_array_equal(
+        neighbors.nearest_on(here, X, 300, metric, Q), neighbors.nearest(X, Q, 300, metric)[0]
+    )

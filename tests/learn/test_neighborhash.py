@@ -125,6 +125,7 @@ def test_given_neighbours_take_the_place_of_those_found(digits, monkeypatch):
     hasher = NeighborHash(**QUICK, hash_function="linear")
     table = nearest(X, k=10, metric="cosine")[0]
     monkeypatch.setattr(ranking, "Neighbors", ranking.Partners)  # given ones have no known order
+    monkeypatch.setattr(ranking.synthetic, "PER_POINT", 0)  # nor queries of their own
     found = clone(hasher).fit(X)
     np.testing.assert_array_equal(clone(hasher).fit(X, neighbors=table).codes_, found.codes_)
     others = np.random.default_rng(0).permuted(table, axis=0)
@@ -312,7 +313,7 @@ def test_tables_no_better_than_outputs_are_not_kept(digits, monkeypatch):
     assert clone(hasher).fit(digits[0]).tables_ is not None
 
 
-@pytest.mark.parametrize(("n", "learns"), [(9_999, False), (10_000, True)])
+@pytest.mark.parametrize(("n", "learns"), [(999, False), (1_000, True)])
 def test_tables_of_few_points_are_not_learnt_unless_they_are_asked_for(n, learns):
     settings = NeighborHash()._settings(n)
     assert (settings.query_function is not None) == (settings.table_steps > 0) == learns
@@ -325,7 +326,7 @@ def test_points_that_judge_are_not_learnt_from(digits):
     judged = run.judge.rows[: run.judge.rank.batch]
     assert len(judged) == 25
     assert not np.isin(judged, run.objective.points).any()
-    assert len(run.objective.points) == 475
+    assert (run.objective.points < 500).sum() == 475
 
 
 def test_same_seed_gives_the_same_tables_on_any_number_of_threads(keeps_tables):

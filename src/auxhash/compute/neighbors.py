@@ -133,31 +133,37 @@ def directions(X: AnyArray, with_zeros: bool) -> Array:
     return np.hstack([unit, ~unit.any(axis=1, keepdims=True)]) if with_zeros else unit
 
 
-def nearest_on(device: Device, X: AnyArray, k: int, metric: Metric) -> Numbers:
-    """Return the k nearest rows (n, k) to each row of X, by a matrix product on another device.
+def nearest_on(
+    device: Device, X: AnyArray, k: int, metric: Metric, queries: AnyArray | None = None
+) -> Numbers:
+    """Return the k nearest rows of X to each query, (q, k), by a matrix product on another device.
 
-    It works in double precision, as `nearest` without queries.
+    It works in double precision, as `nearest`, whose queries it takes.
     Its rounding errors are relative to the distance of the farthest points: where points differ by
     less than these, as in clusters very far apart, they may change places.
     """
-    X, _ = _points(X, None)
-    k = checks.integer("k", k, 1, len(X) - 1)
-    zeros = zero_rows(X) if metric == "cosine" else np.empty(0, np.int64)
+    X, Q = _points(X, queries)
+    k = checks.integer("k", k, 1, len(X) - (queries is None))
+    zeros = zero_rows(Q) if metric == "cosine" else np.empty(0, np.int64)
     if metric == "cosine":
-        points = directions(X, with_zeros=zeros.size > 0)
+        with_zeros = zero_rows(X).size > 0
+        points, asking = directions(X, with_zeros), directions(Q, with_zeros)
     else:
-        points = np.asarray(X, np.float64) / scale(X)
-    on = device.put(points - points.mean(axis=0))
+        unit = scale(X, Q)
+        points, asking = np.asarray(X, np.float64) / unit, np.asarray(Q, np.float64) / unit
+    centre = points.mean(axis=0)
+    on = device.put(points - centre)
     squares = (on * on).sum(axis=1)
-    indices = np.empty((len(X), k), np.int64)
-    for rows in threads.chunks(len(X), QUERIES_PER_DEVICE_STEP):
-        distance = squares - 2 * (on[rows] @ on.T)
-        own = device.put(np.arange(len(distance)))
-        distance[own, own + rows.start] = np.inf
+    indices = np.empty((len(Q), k), np.int64)
+    for rows in threads.chunks(len(Q), QUERIES_PER_DEVICE_STEP):
+        distance = squares - 2 * (device.put(asking[rows] - centre) @ on.T)
+        if queries is None:
+            own = device.put(np.arange(len(distance)))
+            distance[own, own + rows.start] = np.inf
         near = np.argpartition(distance, k - 1, axis=1)[:, :k]
         order = np.argsort(np.take_along_axis(distance, near, axis=1), axis=1)
         indices[rows] = device.fetch(np.take_along_axis(near, order, axis=1))
-    indices[zeros] = firsts(zeros, k)
+    indices[zeros] = firsts(zeros, k, queries is None)
     return indices
 
 

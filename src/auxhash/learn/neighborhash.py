@@ -40,7 +40,8 @@ NAMES = ("network", "linear", "rbf")
 QUERY_FUNCTIONS = ("auto", "network", "linear")
 OTHER_STEPS = 2000  # gradient steps of what is no network, at most: it learns faster
 MAX_EPOCHS, MIN_STEPS = 400, 500  # rounds over all points at most, but steps at least
-MIN_TABLE_POINTS = 10_000  # that tables are learnt from, unless they are asked for
+MIN_TABLE_POINTS = 1_000  # that tables are learnt from, unless they are asked for
+MAX_PAIRS = 1e9  # distances computed for synthetic queries: up to 31,600 points have some
 MAX_POINTS_REGULARIZED = 30_000  # up to which a network overfits without dropout and noise
 DROPOUT, NOISE = 0.3, 0.2
 
@@ -85,9 +86,9 @@ class NeighborHash(Hasher):
         query_function: "network" or "linear" learns `tables` of queries, too: a distance that ranks
             codes better than the Hamming distance does, and needs nothing but the codes from an
             index. With "linear", it is that of an additive quantiser. "auto" takes a network from
-            10,000 points on (tables of few points are no better than outputs), and none for a
-            PyTorch module; None learns no tables. They are kept only if they rank the neighbours of
-            points that they were not learnt from better than outputs do.
+            1,000 points on, and none for a PyTorch module; None learns no tables. They are kept
+            only if they rank the neighbours of points that they were not learnt from better than
+            outputs do.
         prefixes: numbers of bits, multiples of 8 and rising, whose first bits are to be codes of
             their own: (32, 64) in a code of 128 bits.
         quality: "fast", "default" or "best": how large a network and how many points per step are.
@@ -164,6 +165,10 @@ class NeighborHash(Hasher):
         self._check_parameters()
         points = check_points(self, X, least=3, reset=not self._going_on())
         labels = kept_labels(points, y)
+        if points.ndim > 2 and self.query_function in ("network", "linear"):
+            raise ValueError(
+                "query_function is for features (n, D), not for pictures: leave it out"
+            )
         _warn_of_cost(int(self.n_bits))
         table = None if neighbors is None else _checked_neighbors(neighbors, len(points))
         if checkpoint is None:
@@ -183,8 +188,8 @@ class NeighborHash(Hasher):
         # One generator per part, so that no part's draws depend on another's.
         generators = generator(self.random_state).spawn(N_GENERATORS)
         settings = self._settings(len(points))
-        max_points = len(points) if settings.max_points is None else settings.max_points
-        needed = 8 * points.shape[1] * min(len(points), max_points)
+        n = min(len(points), settings.max_points or len(points))
+        needed = 8 * points.shape[1] * (n + settings.n_queries(n))
         with devices.telling(settings.device, needed, "learn from fewer points (max_points)"):
             result = RankTraining(settings, points, nearest, generators, run_checkpoint).run()
         self.device_ = settings.device.name
@@ -231,6 +236,7 @@ class NeighborHash(Hasher):
             n_neighbors=int(self.n_neighbors),
             n_steps=int(n_steps),
             max_points=None if self.max_points is None else int(self.max_points),
+            max_pairs=MAX_PAIRS,
             device=self._device(),
             verbose=self.verbose,
             batch=plan.batch,
@@ -256,19 +262,22 @@ class NeighborHash(Hasher):
 
     def _query_function(self, h: HashFunction, n: int) -> SVMHash | NetworkHash | None:
         """Return the hash function that is to give a query's vector."""
-        learnable = isinstance(h, SVMHash | NetworkHash)
         if self.query_function is None:
             return None
-        if self.query_function == "auto" and (n < MIN_TABLE_POINTS or not learnable):
+        if not isinstance(h, SVMHash | NetworkHash):  # a PyTorch module
+            scaled = self._scaled()
+            if self.query_function == "auto":
+                return None
+        elif self.query_function == "auto" and n < MIN_TABLE_POINTS:
             return None
-        if not isinstance(h, SVMHash | NetworkHash):
-            raise ValueError(
-                f"query_function is for linear functions, kernels and networks: tables of "
-                f"{type(h).__name__} cannot be learnt; leave it out"
-            )
-        if not isinstance(h.map, Scaled | Unit):
+        elif isinstance(h.map, Scaled | Unit):
+            scaled = h.map
+        else:
             return h  # of kernels: linear in them
-        return SVMHash(h.map) if self.query_function == "linear" else self._network(n, h.map)
+        return SVMHash(scaled) if self.query_function == "linear" else self._network(n, scaled)
+
+    def _scaled(self) -> Scaled | Unit:
+        return Unit() if self.metric == "cosine" else Scaled()
 
     def _gpu_refusal(self) -> str:
         """Return the reason why no GPU of `device` can do this training; "" where one can."""
@@ -283,7 +292,7 @@ class NeighborHash(Hasher):
         """Return the hash function to be learnt from n points."""
         if not isinstance(self.hash_function, str):
             return self.hash_function
-        scaled = Unit() if self.metric == "cosine" else Scaled()
+        scaled = self._scaled()
         if self.hash_function == "linear":
             return SVMHash(scaled)
         if self.hash_function == "rbf":

@@ -23,6 +23,7 @@ from auxhash import (  # noqa: E402
 )
 from auxhash.compute import context, threads  # noqa: E402
 from auxhash.compute.neighbors import nearest  # noqa: E402
+from auxhash.learn import neighborhash  # noqa: E402
 from auxhash.learn.torch import ModuleHash, augment  # noqa: E402
 from auxhash.learn.training import ranking  # noqa: E402
 from auxhash.learn.training import run as training_run  # noqa: E402
@@ -147,6 +148,29 @@ def test_neighborhash_ranks_neighbours_first():
         clone(hasher).set_params(device="cuda").fit(X)
     again = clone(hasher).set_params(device="auto", n_steps=1).fit(X)
     assert again.device_ == "cpu"
+
+
+@pytest.mark.parametrize("quality", ["fast", "best"])  # of codes that stay, and of codes that move
+def test_tables_of_a_module(quality, tmp_path, keeps_tables, monkeypatch):
+    small = neighborhash.PLANS[quality]._replace(n_hidden=16, batch=64, sample=100)
+    monkeypatch.setitem(neighborhash.PLANS, quality, small._replace(n_steps=60, table_steps=60))
+    hasher = NeighborHash(
+        N_BITS, hash_function=hashed(), query_function="network", quality=quality, random_state=0
+    ).fit(X)
+    distance = hasher.tables(X)[:, 0, hasher.codes_[:, 0]]
+    np.fill_diagonal(distance, np.inf)
+    first, true = np.argsort(distance, axis=1)[:, :10], nearest(X, k=10, metric="cosine")[0]
+    right = np.mean([np.isin(*rows).mean() for rows in zip(true, first, strict=True)])
+    assert right > 3 * 10 / (len(X) - 1)  # three times as many as by chance
+    hasher.save(tmp_path / "model.safetensors")
+    again = auxhash.load(tmp_path / "model.safetensors", module=dense())
+    np.testing.assert_array_equal(again.tables(X), hasher.tables(X))
+
+
+def test_tables_of_pictures_are_refused():
+    hasher = NeighborHash(N_BITS, hash_function=hashed(small()), query_function="network")
+    with pytest.raises(ValueError, match="not for pictures"):
+        hasher.fit(IMAGES)
 
 
 def test_neighborhash_of_pictures():

@@ -87,16 +87,20 @@ class SameClass:
 
 
 class Partners:
-    """Points are similar to those in a list of their own: indices[indptr[n]:indptr[n + 1]]."""
+    """Points are similar to those in a list of their own: indices[indptr[n]:indptr[n + 1]].
 
-    def __init__(self, indptr: Numbers, indices: Numbers) -> None:
-        self.indptr, self.indices, self.n_points = indptr, indices, len(indptr) - 1
+    Lists beyond `n_points` are those of queries, which are no points themselves.
+    """
+
+    def __init__(self, indptr: Numbers, indices: Numbers, n_points: int | None = None) -> None:
+        self.indptr, self.indices = indptr, indices
+        self.n_points = len(indptr) - 1 if n_points is None else n_points
 
     @classmethod
-    def of_table(cls, nearest: Numbers) -> "Partners":
+    def of_table(cls, nearest: Numbers, n_points: int | None = None) -> "Partners":
         """From a table (n, k) of nearest neighbours."""
         n, k = nearest.shape
-        return cls(np.arange(0, n * k + 1, k), nearest.ravel())
+        return cls(np.arange(0, n * k + 1, k), nearest.ravel(), n_points)
 
     @classmethod
     def of_affinity(cls, affinity: Affinity) -> "Partners":
@@ -124,7 +128,8 @@ class Partners:
     def _listed(self, rows: Numbers, drawn: Numbers) -> tuple[Numbers, Numbers]:
         """Return the partners of these rows and the rows themselves, and whose each of them is."""
         row, point = self._partners(rows, drawn)
-        return np.concatenate([row, np.arange(len(rows))]), np.concatenate([point, rows])
+        own = np.flatnonzero(rows < self.n_points)
+        return np.concatenate([row, own]), np.concatenate([point, rows[own]])
 
     def _partners(self, rows: Numbers, drawn: Numbers) -> tuple[Numbers, Numbers]:
         size = np.diff(self.indptr)[rows]
@@ -141,22 +146,14 @@ class Neighbors(Partners):
     """The nearest points of each, the nearest first: no other may be nearer than the drawn one."""
 
     def _partners(self, rows: Numbers, drawn: Numbers) -> tuple[Numbers, Numbers]:
-        nearest = self.indices.reshape(self.n_points, -1)[rows]
+        nearest = self.indices.reshape(len(self.indptr) - 1, -1)[rows]
         is_drawn = nearest == drawn[:, None]
         row, column = np.nonzero(np.cumsum(is_drawn, axis=1) == is_drawn)
         return row, nearest[row, column]
 
 
 class Relevant(Partners):
-    """Queries and the rows that are relevant to them: points i are queries, all others rows.
-
-    Args:
-        n_points: rows in all, of which samples are drawn.
-    """
-
-    def __init__(self, indptr: Numbers, indices: Numbers, n_points: int) -> None:
-        super().__init__(indptr, indices)
-        self.n_points = n_points
+    """Queries and the rows that are relevant to them: points i are queries, all others rows."""
 
     def _listed(self, rows: Numbers, drawn: Numbers) -> tuple[Numbers, Numbers]:
         return self._partners(rows, drawn)  # a query is none of the rows itself

@@ -48,7 +48,8 @@ def _of_ranking(settings: RankSettings, X: AnyArray, known: bool) -> ExpectedTim
         approximate.near(part[: k + 1], k, settings.metric)  # compiles
         began = clock.seconds()
         approximate.near(part, k, settings.metric)
-        before = (clock.seconds() - began) * (n / m) ** 2
+        pairs = n * (n + settings.n_queries(n))
+        before = (clock.seconds() - began) * pairs / m**2
     others = (np.arange(m)[:, None] + 1 + np.arange(k)) % m  # whose neighbours they are takes none
     small = replace(settings, verbose=0, max_points=None, query_function=None)
     rng = np.random.default_rng(0)

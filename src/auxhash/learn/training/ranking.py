@@ -1,6 +1,7 @@
 """One run of training for rank, from checked points to a hash function; see `refine.rank`.
 
-    points -> a sample of them, their neighbours, features -> a linear start -> gradient steps
+    points -> a sample of them, their neighbours, synthetic queries, features
+           -> a linear start -> gradient steps
            -> a query's side that starts as the hash function itself -> steps of both together
 
 The steps are a generator, as MAC's are: checkpoints, the progress bar and Ctrl-C consume it.
@@ -31,7 +32,7 @@ from auxhash.learn.smooth.tables import (
     codebook_of_bits,
     packed,
 )
-from auxhash.learn.training import interrupt
+from auxhash.learn.training import interrupt, synthetic
 from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
 from auxhash.learn.training.progress import getting_ready
 from auxhash.mac import hashfunctions
@@ -40,8 +41,10 @@ from auxhash.mac.hashfunctions import (
     NetworkHash,
     SmoothHashFunction,
     SVMHash,
+    outputs,
     started,
 )
+from auxhash.mac.hashfunctions.features import FeatureMap
 from auxhash.mac.hashfunctions.smooth import SelfMoving, Smooth
 from auxhash.model.tables import TableFunction
 
@@ -99,6 +102,7 @@ class RankSettings:
     n_neighbors: int
     n_steps: int
     max_points: int | None  # a random sample of so many is learnt from
+    max_pairs: float = 0  # distances that may be computed for synthetic queries
     device: Device = CPU
     verbose: int = 0
     batch: int = BATCH_SIZE
@@ -108,6 +112,11 @@ class RankSettings:
     table_steps: int = 0
     joint: bool = False  # whether codes go on learning with the tables
     start: HashFunction | None = None  # a learnt one, to go on from
+
+    def n_queries(self, n: int) -> int:
+        """Return how many synthetic queries n points get."""
+        drawn = self.batch * (self.n_steps + self.table_steps)
+        return synthetic.n_queries(n, self.max_pairs, drawn)
 
 
 class RankResult(NamedTuple):
@@ -128,10 +137,11 @@ class Judge:
     """
 
     def __init__(self, objective: Rank, rng: np.random.Generator) -> None:
-        points = rng.permutation(objective.points)
+        real = objective.points < objective.similar.n_points  # no synthetic query
+        points, queries = rng.permutation(objective.points[real]), objective.points[~real]
         size = min(objective.batch, len(points) // 20)
         if size:
-            objective.points = np.sort(points[size:])
+            objective.points = np.concatenate([np.sort(points[size:]), queries])
             objective.batch = min(objective.batch, len(objective.points))
         own = points[: size or None]
         self.rank = Rank(objective.similar, len(own), objective.sample, device=objective.device)
@@ -183,12 +193,7 @@ class RankTraining:
             order = choosing.permutation(len(X))
             self.held_out = np.sort(order[max_points:])
             X = X[np.sort(order[:max_points])]
-        if nearest is not None:
-            self.similar = Partners.of_table(nearest)  # in an order that nobody knows
-        else:
-            with getting_ready(bool(settings.verbose)) as now:
-                now("nearest neighbours")
-                self.similar = Neighbors.of_table(self._nearest(X))
+        self.similar, queries = self._similar(X, nearest, choosing)
         h = settings.start or settings.hash_function.prepare(X, preparing)
         F = h.features(X)
         hashfunctions.with_defaults(h).check_bits(F, settings.n_bits)
@@ -199,6 +204,8 @@ class RankTraining:
         sizes = settings.batch, settings.sample, settings.prefixes
         self.objective = Rank(self.similar, *sizes, device=device)
         self.judge = Judge(self.objective, measuring)
+        if queries is not None:
+            F = np.concatenate([F, h.features(queries)])
         self.X, self.F = X, device.put(F)
         with threads.pool():
             self.smooth = device.carry(self.h).smooth(self.F, self.rng)
@@ -210,6 +217,24 @@ class RankTraining:
         self.n_points = len(X)
         if checkpoint is not None:
             checkpoint.check(self.h)
+
+    def _similar(
+        self, X: AnyArray, nearest: Numbers | None, rng: np.random.Generator
+    ) -> tuple[Partners, AnyArray | None]:
+        """Return which points are similar, and queries beside the points whose lists come last."""
+        if nearest is not None:
+            return Partners.of_table(nearest), None  # in an order that nobody knows
+        settings = self.settings
+        with getting_ready(bool(settings.verbose)) as now:
+            now("nearest neighbours")
+            nearest = self._nearest(X)
+            own = isinstance(settings.hash_function, SVMHash | NetworkHash)  # no PyTorch module
+            n = settings.n_queries(len(X)) if own else 0
+            if not n:
+                return Neighbors.of_table(nearest), None
+            now("nearest neighbours of synthetic queries")
+            made = synthetic.around(X, nearest, n, settings.metric, settings.device, rng)
+        return Neighbors.of_table(np.concatenate([nearest, made.nearest]), len(X)), made.X
 
     def _nearest(self, X: AnyArray) -> Numbers:
         settings = self.settings
@@ -277,12 +302,14 @@ class RankTraining:
     def _begin_tables(self, query_function: SVMHash | NetworkHash) -> None:
         """Start the query's side as the outputs of the hash function, with which it then moves."""
         settings, device = self.settings, self.settings.device
-        b, D = settings.n_bits, self.F.shape[1] - 1
-        n_dims = max(b, min(D, MAX_DIMS))
-        h = cast("SVMHash | NetworkHash", self._learnt())
+        b, h, F = settings.n_bits, self._learnt(), self.F
+        if not isinstance(h, SVMHash | NetworkHash):
+            h = followed(h, query_function.map.fit(self.X, self.asking), self.X)
+            F = device.put(h.features(self.X))
+        n_dims = max(b, min(F.shape[1] - 1, MAX_DIMS))
         self.query_h = asking(h, query_function, self.X, n_dims, self.asking)
         with threads.pool():
-            smooth = cast("Smooth", device.carry(self.query_h).smooth(self.F, self.asking))
+            smooth = cast("Smooth", device.carry(self.query_h).smooth(F, self.asking))
         self.asker = Asker(smooth, codebook_of_bits(b, n_dims, self.asking))
         n_steps, prefixes = settings.table_steps, settings.prefixes or (b,)
         self.objective = rank = TableRank(
@@ -353,9 +380,7 @@ def asking(
     A linear one, where h is a network, has them nearly: by least squares.
     """
     if isinstance(h, NetworkHash) and not isinstance(query_function, NetworkHash):
-        F = h.features(X[:: max(1, len(X) // POINTS_FITTED)])
-        W = np.asarray(np.linalg.lstsq(F, h.decision(F))[0], np.float64)
-        h = replace(query_function, map=h.map, W=W)
+        h = followed(h, h.map, X)
     assert h.W is not None
     same = type(h) is type(query_function)
     n_hidden = len(h.V[0]) if isinstance(h, NetworkHash) and h.V is not None else 0
@@ -365,3 +390,10 @@ def asking(
     if not same:
         return cast("NetworkHash", query_function).prepare(X, rng).with_linear(W)
     return replace(h, W=W, noise=QUERY_NOISE) if isinstance(h, NetworkHash) else replace(h, W=W)
+
+
+def followed(h: HashFunction, features: FeatureMap, X: AnyArray) -> SVMHash:
+    """Return a linear function of these features that follows h, by least squares."""
+    linear, some = SVMHash(features), X[:: max(1, len(X) // POINTS_FITTED)]
+    W = np.linalg.lstsq(linear.features(some), outputs(h, some))[0]
+    return replace(linear, W=np.asarray(W, np.float64))
