@@ -301,12 +301,14 @@ def random_records(figure, rng):
 @pytest.mark.parametrize("figure", GROUP_FIGURES, ids=lambda figure: figure.name)
 def test_every_claim_fails_for_some_numbers(figure):
     rng = np.random.default_rng(0)
-    failed = set()
+    unbroken = {claim.words for claim in figure.claims}
     for _ in range(30):
         verdicts = judge(figure.claims, list(random_records(figure, rng)))
         assert None not in {verdict.holds for verdict in verdicts}  # all of it is tested
-        failed |= {verdict.words for verdict in verdicts if verdict.word == "not held"}
-    assert failed == {claim.words for claim in figure.claims}
+        unbroken -= {verdict.words for verdict in verdicts if verdict.word == "not held"}
+        if not unbroken:
+            return
+    pytest.fail(f"no numbers make these fail: {unbroken}")
 
 
 def test_verdicts_that_the_algorithm_makes_sure_of_say_so():
