@@ -19,7 +19,7 @@ SEED ?= $(shell date +%s)
 # One thread of linear algebra for each of two processes.
 TWICE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
-.PHONY: demo test test-benchmarks test-cluster test-gpu test-page test-service test-shuffled test-stores test-torch soak bench docs clean
+.PHONY: demo test test-benchmarks test-cluster test-gpu test-page test-service test-shuffled test-stores test-torch soak bench figures report docs clean
 
 demo: $(BASE)  ## learn codes for handwritten digits and compare
 	$(BIN)/auxhash demo
@@ -64,6 +64,12 @@ docs: $(VENV)/.docs  ## the documentation, docs/_build/index.html; warnings are 
 
 bench: $(READY)  ## speeds beside their peers, with verdicts; in three minutes: make bench BENCH=--quick
 	$(BIN)/python -m benchmarks speed $(BENCH)
+
+figures: $(READY)  ## the paper's figures at its size: every run without a record; FIGURES=--list: what is left
+	nice -n 19 $(BIN)/python -m benchmarks figures $(FIGURES)
+
+report: $(READY)  ## what was found of the paper, as one document: docs/_build/report.html
+	$(BIN)/python docs/report.py
 
 $(BASE): pyproject.toml  # what users get, and nothing more
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or later is needed"'

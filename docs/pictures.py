@@ -388,13 +388,19 @@ def optima() -> list[Panel]:
 
 
 def verdicts() -> list[Panel]:
-    """Every claim of every figure: held (blue), not held (vermillion), neither (empty)."""
+    """Every claim of every figure: held (blue), not held (vermillion), neither (empty).
+
+    A panel for each order and h step that most figures were run with.
+    """
     made = runpy.run_path(str(DOCS / "verdicts.py"))
+    every = {name: made["results_of"](one, name) for name, one in made["FIGURES"].items()}
     panels: list[Panel] = []
-    for order, told in made["ORDERS"].items():
+    for kind, told in made["COLUMNS"].items():
+        if 2 * sum(kind in results for results in every.values()) < len(every):
+            continue
         rows = {}
         for name, figure in made["FIGURES"].items():
-            results = made["results_of"](figure, name).get(order, {"verdicts": []})
+            results = every[name].get(kind, {"verdicts": []})
             words = {verdict["claim"]: verdict["verdict"] for verdict in results["verdicts"]}
             rows[name] = [
                 {"held": -0.8, "not held": 0.8}.get(words.get(claim.words, ""), 0.0)

@@ -5,8 +5,9 @@ of runs with the blocks of cut in random order, and FIGURE-fixed.json, with the 
 FIGURE-later.json and FIGURE-later-fixed.json hold runs that were made after
 the others, such as those of quad: a claim that these say something about is judged by all of them,
 and by the same runs in the files of other figures. These runs had MAC's h step "monotone" and
-returned the iterate of lowest L(h); those of the paper's, "plain", which return the last, are in
-FIGURE-plain.json and FIGURE-plain-fixed.json, and have columns of their own where there are any.
+returned the iterate of lowest L(h). figures.jsonl, of `python -m benchmarks figures`, has runs that
+they lack, and those of the paper's h step, "plain", which return the last iterate and have columns
+of their own; those of the sketch are in FIGURE-plain.json and FIGURE-plain-fixed.json.
 A figure with panels on a second data set may have them in files of their own, FIGURE-DATA.json and
 FIGURE-DATA-fixed.json, and then in a second table.
 """
@@ -23,35 +24,44 @@ from typing import Any
 from auxhash.experiments import claims, numbers
 from auxhash.experiments.figures import FIGURES, sketch
 from auxhash.experiments.figures.figure import Figure, GroupFigure, missing
-from auxhash.experiments.groups import Group, PlannedRun, Record
-from auxhash.experiments.scales import ORDERS, PAPER, STAND_IN
+from auxhash.experiments.groups import PAPERS, Group, PlannedRun, Record
+from auxhash.experiments.scales import ORDERS, PAPER, STAND_IN, Scale
+from auxhash.mac.loop import HStep
+from auxhash.mac.presets import Order
 
 RESULTS = Path(__file__).parent / "results"
-ENDINGS = {"fixed": "-fixed", "random": "", "plain-fixed": "-plain-fixed", "plain": "-plain"}
-COLUMNS = {
-    "fixed": ORDERS["fixed"],
-    "random": ORDERS["random"],
-    "plain-fixed": f"{ORDERS['fixed']}, plain h step",
-    "plain": f"{ORDERS['random']}, plain h step",
+FIGURES_FILE, DIFFERS, SETTING = (
+    RESULTS / f"{name}.jsonl" for name in ("figures", "differs", "setting")
+)
+Kind = tuple[Order, HStep]
+ENDINGS: dict[Kind, str] = {
+    ("fixed", "monotone"): "-fixed",
+    ("random", "monotone"): "",
+    ("fixed", "plain"): "-plain-fixed",
+    ("random", "plain"): "-plain",
 }
+COLUMNS = {kind: f"{ORDERS[kind[0]]}, {kind[1]} h step" for kind in ENDINGS}
+QUEUE = "python -m benchmarks figures"
 APART = ("infinite-mnist",)  # data sets whose panels have files of their own
-SCALE = replace(PAPER, descriptors=replace(PAPER.descriptors, name=STAND_IN))  # no run had SIFT1M
+# No run had SIFT1M. A second seed of quad counts where there is one.
+STAND_IN_DATA = replace(PAPER.descriptors, name=STAND_IN)
+SCALE = replace(PAPER, descriptors=STAND_IN_DATA, seeds_quad=PAPER.seeds)
 EMPTY: dict[str, Any] = {"results": []}
 MISSING = "runs are missing"  # what a note says that does not hold with later runs
 BEFORE = " --h-step monotone --iterate lowest"  # what the runs of files that do not say it had
 NOT_RUN = "**not run**"
 
-Results = dict[str, dict[str, Any]]
+Results = dict[Kind, dict[str, Any]]
 
 
 def tables() -> dict[Path, str]:
     """Each table, by where it belongs."""
     figures = {RESULTS / f"{name}.md": text(figure) for name, figure in FIGURES.items()}
-    return figures | {RESULTS / "outside.md": outside(_lines("differs"), _lines("setting"))}
+    return figures | {RESULTS / "outside.md": outside(_lines(DIFFERS), _lines(SETTING))}
 
 
-def _lines(name: str) -> list[dict[str, Any]]:
-    text = (RESULTS / f"{name}.jsonl").read_text("utf-8")
+def _lines(path: Path) -> list[dict[str, Any]]:
+    text = path.read_text("utf-8") if path.exists() else ""
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -120,19 +130,48 @@ def text(figure: Figure) -> str:
 
 
 def results_of(figure: Figure, name: str) -> Results:
-    """The results of a figure that there are, by the ending of their file."""
-    results = {}
+    """The results of a figure that there are, by order and h step."""
+    results: Results = {}
     for kind, ending in ENDINGS.items():
         first, later = (_read(f"{name}{part}{ending}.json") for part in ("", "-later"))
         if later and not (first and isinstance(figure, GroupFigure)):
             raise ValueError(f"{name}-later{ending}.json has nothing to be joined with")
         if first:
             results[kind] = (
-                together(figure, first, later, ending)
+                together(figure, first, later, kind)
                 if isinstance(figure, GroupFigure)
                 else first | {"verdicts": _written(sketch.verdicts(first["results"]))}
             )
+        elif isinstance(figure, GroupFigure) and (queued := of_queue(figure, name, kind)):
+            results[kind] = queued
     return results
+
+
+def of_queue(figure: GroupFigure, name: str, kind: Kind) -> dict[str, Any]:
+    """Results out of figures.jsonl alone; none without a run of MAC.
+
+    Where runs of MACcut are missing, verdicts are preliminary: those of what is there so far.
+    """
+    panels = [data for data in APART if name.endswith(data)]
+    groups = [
+        group
+        for group in figure.groups(SCALE)
+        if (group.data.name in panels if panels else group.data.name not in APART)
+    ]
+    records = _of_other_figures(groups, kind)
+    macs = [record for record in records if record.method in PAPERS]
+    if not macs:
+        return {}
+    seeds = f"{len({record.seed for record in macs})} of {SCALE.seeds} seeds of MAC were run."
+    verdicts = _written(claims.judge(figure.claims, _alike(records)))
+    if _missing([replace(group, methods=("MACcut",)) for group in groups], macs):
+        verdicts = [v | {"verdict": f"so far {v['verdict']}"} for v in verdicts]
+    return {
+        "command": QUEUE,
+        "notes": list(filter(None, [seeds, _missing(groups, macs)])),
+        "verdicts": verdicts,
+        "records": records,
+    }
 
 
 def _written(verdicts: Sequence[claims.Verdict]) -> list[dict[str, str]]:
@@ -151,19 +190,19 @@ def together(
     figure: GroupFigure,
     first: dict[str, Any],
     later: dict[str, Any] | None = None,
-    ending: str | None = None,
+    kind: Kind | None = None,
 ) -> dict[str, Any]:
     """The first results, with the verdicts that the later ones change, and on newer claims.
 
     What they leave as it was keeps its words: it was judged before its numbers were rounded. With
-    the ending of their files, the same runs of other figures are judged, too.
+    the kind of their runs, the same runs of other figures and of the queue are judged, too.
     """
     groups = figure.groups(SCALE)
     alone = _records(groups, first)
     every = {record.key: record for record in [*alone, *_records(groups, later or EMPTY)]}
     known = set(every)
-    if ending is not None:
-        others = _of_other_figures(_run(groups, alone), ending)
+    if kind is not None:
+        others = _of_other_figures(_run(groups, alone), kind)
         every |= {record.key: record for record in others if record.key not in every}
     earlier = {verdict["claim"]: verdict for verdict in first["verdicts"]}
     verdicts = [
@@ -177,20 +216,21 @@ def together(
         )
     ]
     borrowed = len(every) - len(known)
+    first = first | {"verdicts": verdicts, "records": list(every.values())}
     if not (later or borrowed):
-        return first | {"verdicts": verdicts}
+        return first
     later = later or {"notes": [], "command": ""}
     notes = [n for n in dict.fromkeys([*first["notes"], *later["notes"]]) if MISSING not in n]
     if borrowed:
-        notes.append(f"{borrowed} records are of the same runs in other figures.")
+        notes.append(f"{borrowed} records are of the same runs in other figures or `{QUEUE}`.")
     notes += filter(None, [_missing(groups, list(every.values()))])
     command = "\n$ ".join(filter(None, [first["command"], later["command"]]))
-    return first | {"verdicts": verdicts, "notes": notes, "command": command}
+    return first | {"notes": notes, "command": command}
 
 
-def _of_other_figures(groups: Sequence[Group], ending: str) -> list[Record]:
-    """Records of these groups' runs that are in any file with this ending, under their names."""
-    known = _stored(ending)
+def _of_other_figures(groups: Sequence[Group], kind: Kind) -> list[Record]:
+    """Records of these groups' runs that are stored anywhere, under the groups' names."""
+    known = stored(*kind)
     return [
         replace(known[method, run], group=group.name)
         for group in groups
@@ -200,22 +240,39 @@ def _of_other_figures(groups: Sequence[Group], ending: str) -> list[Record]:
 
 
 @lru_cache
-def _stored(ending: str) -> dict[tuple[str, PlannedRun], Record]:
-    """The records of all files with this ending, by method and run."""
-    stored = {}
+def stored(
+    order: Order, h_step: HStep, scale: Scale = SCALE, queue: Path = FIGURES_FILE
+) -> dict[tuple[str, PlannedRun], Record]:
+    """The records of all files and of the queue, by method and run.
+
+    The runs have the defaults of a group for order and h step. Methods without an h step have the
+    same records for both forms; so have two-step methods, where MAC starts.
+    """
+    known: dict[tuple[str, PlannedRun], Record] = {}
+    if h_step == "plain":
+        other = stored(order, "monotone", scale, queue).items()
+        known |= {key: record for key, record in other if key[0] not in PAPERS}
+    queued = [
+        row
+        for row in _lines(queue)
+        if row["order"] in (None, order) and row["h_step"] in (None, h_step)
+    ]
     for name, figure in FIGURES.items():
         if not isinstance(figure, GroupFigure):
             continue
-        groups = figure.groups(SCALE)
+        groups = figure.groups(scale)
         runs = {
             (group.name, method, run.hash_function, run.n_bits, run.seed): (method, run)
             for group in groups
             for method, run in group.members()
         }
-        for data, part in product(("", *(f"-{each}" for each in APART)), ("", "-later")):
-            results = _read(f"{name}{data}{part}{ending}.json") or EMPTY
-            stored |= {runs[r.key]: r for r in _records(groups, results) if r.key in runs}
-    return stored
+        files = [
+            _read(f"{name}{data}{part}{ENDINGS[order, h_step]}.json") or EMPTY
+            for data, part in product(("", *(f"-{each}" for each in APART)), ("", "-later"))
+        ]
+        for results in [*files, {"results": [row for row in queued if row["figure"] == name]}]:
+            known |= {runs[r.key]: r for r in _records(groups, results) if r.key in runs}
+    return known
 
 
 def _stands(earlier: dict[str, Any] | None, before: claims.Verdict, after: claims.Verdict) -> bool:
@@ -241,7 +298,7 @@ def _records(groups: Sequence[Group], result: dict[str, Any]) -> list[Record]:
     """The records of a file, with the points that older files do not tell."""
     points = {group.name: group.data.n_train for group in groups}
     return [
-        replace(record, points=record.points or points[record.group])
+        replace(record, points=record.points or points.get(record.group, 0))
         for record in numbers.records(result["results"])
     ]
 
@@ -262,7 +319,7 @@ def _run(groups: Sequence[Group], records: Sequence[Record]) -> list[Group]:
 
 def table(figure: Figure, results: Results) -> str:
     """The commands, what is missing, and the verdicts in both settings."""
-    shown = [column for column in COLUMNS if column in ORDERS or column in results]
+    shown = [column for column in COLUMNS if column[1] == "monotone" or column in results]
     rows = [
         [
             claim.words + (" †" if claim.ours else ""),
@@ -273,7 +330,7 @@ def table(figure: Figure, results: Results) -> str:
     if not results:
         head = f"Not run at the paper's size: `auxhash reproduce {figure.name} --scale paper`.\n\n"
     else:
-        commands = "\n".join(f"$ {result['command']}" for result in results.values())
+        commands = "\n".join(dict.fromkeys(f"$ {result['command']}" for result in results.values()))
         noted = "".join(f"{note}\n\n" for note in notes(results))
         head = f"```text\n{commands}\n```\n\n{noted}"
     columns = ["claim", *(COLUMNS[column] for column in shown)]
@@ -283,7 +340,7 @@ def table(figure: Figure, results: Results) -> str:
 
 def notes(results: Results) -> list[str]:
     """Notes on the runs for the reader; each once, with its setting if only one has it."""
-    kinds_of: dict[str, list[str]] = {}
+    kinds_of: dict[str, list[Kind]] = {}
     for kind, result in results.items():
         for note in result["notes"]:
             kinds_of.setdefault(note, []).append(kind)
@@ -293,11 +350,11 @@ def notes(results: Results) -> list[str]:
     ]
 
 
-def _named(orders: list[str]) -> str:
-    return " and ".join(COLUMNS[order] for order in orders).capitalize()
+def _named(kinds: list[Kind]) -> str:
+    return " and ".join(COLUMNS[kind] for kind in kinds).capitalize()
 
 
-def _cell(results: Results, column: str, claim: str) -> str:
+def _cell(results: Results, column: Kind, claim: str) -> str:
     verdicts = results.get(column, {"verdicts": []})["verdicts"]
     known = next((verdict for verdict in verdicts if verdict["claim"] == claim), None)
     return NOT_RUN if known is None else f"**{known['verdict']}**. {known['numbers']}"

@@ -1,13 +1,16 @@
 """Every benchmark runs, at a small size."""
 
 import json
+import math
 
 import numpy as np
 import pytest
 
 import auxhash
 from auxhash.compute.neighbors import nearest
+from auxhash.experiments.cells import Cells
 from auxhash.experiments.datasets.dataset import Dataset, Points, ground_truth
+from auxhash.experiments.scales import TINY
 from auxhash.learn import baselines
 from auxhash.search.index import rerank
 from auxhash.search.metrics.ranks import by_positions
@@ -16,6 +19,7 @@ from benchmarks import (
     bits,
     core,
     deep,
+    figures,
     metrics,
     neighbors,
     networks,
@@ -363,3 +367,41 @@ def test_deep_goes_on_where_it_was_stopped(pieces, tmp_path):
     assert json.loads(whole.splitlines()[0]) == records[0]
     benchmarks.main(["deep", *options, "--both-ways", "--methods", "one-hot"])
     assert [record["how"]["both_ways"] for record in deep.read(results)] == [False, False, True]
+
+
+def test_the_queue_of_figures_goes_on_where_it_stopped(tmp_path):
+    results = tmp_path / "figures.jsonl"
+
+    def queue(h_steps=("plain", "monotone")):
+        return figures.queue(["sup-nestederr"], h_steps, 1, TINY, results)
+
+    runs = queue()
+    assert len({one.run for one in runs}) == len(runs)
+    quads = [one for one in runs if one.run.method == "MACquad"]
+    assert len(quads) == 8  # two kinds, two numbers of bits, two h steps; it has no order
+    assert len([one for one in runs if one.run.method == "KSH"]) == 4  # nor has this an h step
+    cuts = [one for one in runs if one.run.method == "MACcut" and one.run.h_step == "plain"]
+    figures.make([*quads[:1], *cuts[:1]], Cells(tmp_path), results, math.inf)
+    rows = read(results)
+    assert [row["method"] for row in rows] == ["quad", "MACquad", "cut", "MACcut"]
+    assert [row["order"] for row in rows] == [None, None, *[cuts[0].run.order] * 2]
+    with results.open("a") as out:
+        out.write('{"figure": "sup-')  # stopped here
+    figures.make([], Cells(tmp_path), results, math.inf)
+    assert [one.run for one in queue()] == [
+        one.run for one in runs if one not in (quads[0], cuts[0])
+    ]
+
+
+def test_a_run_that_fails_stops_no_queue(tmp_path, capsys, monkeypatch):
+    results = tmp_path / "figures.jsonl"
+    runs = figures.queue(["sup-nestederr"], ["plain"], 1, TINY, results)[:2]
+    made = figures.PlannedRun.run
+    monkeypatch.setattr(
+        figures.PlannedRun, "run", lambda run: 1 / 0 if run == runs[0].run else made(run)
+    )
+    figures.make(runs, Cells(tmp_path), results, math.inf)
+    assert "failed" in capsys.readouterr().out
+    assert {row["bits"] for row in read(results)} == {runs[1].run.n_bits}
+    figures.make(runs, Cells(tmp_path), results, -1.0)  # no time left: none is started
+    assert not capsys.readouterr().out

@@ -1,5 +1,6 @@
 """The documentation's code runs and prints what stands there; pages, links and lists are true."""
 
+import html
 import importlib.util
 import re
 import runpy
@@ -10,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from auxhash.cli import main
-from benchmarks import bits, setting
+from benchmarks import bits, hstep, setting
+from benchmarks.records import read
 from tests import pages
 from tests.conftest import refine_briefly
 from tests.stores.engines import without_sve
@@ -193,6 +195,7 @@ def test_studies_show_their_results():
     for name, table in setting.tables(setting.read(setting.FILE)).items():
         assert (DOCS / "tables" / name).read_text("utf-8") == table
     assert (DOCS / "tables" / bits.TABLE).read_text("utf-8") == bits.tables(bits.read(bits.FILE))
+    assert (DOCS / "tables" / hstep.TABLE).read_text("utf-8") == hstep.table(read(hstep.FILE))
 
 
 def test_parts_of_a_formula_may_stand_below_one_another():
@@ -233,6 +236,34 @@ def test_claims_outside_of_the_figures_can_fail():
         assert made["more_points"](rows).holds is expected
 
 
+def test_runs_of_the_queue_have_columns_of_their_own(monkeypatch):
+    """And say by which h step MAC was run, as all others do."""
+    made = script("verdicts")
+    entries = made["_read"]("sup-nestederr.json")["results"]
+    cases = {("cut", "linear", 16), ("MACcut", "linear", 16)}
+    rows = [
+        {"figure": "sup-nestederr", "order": "fixed", "h_step": "plain", "iterate": "last", **entry}
+        for entry in entries
+        if (entry["method"], entry["hash_function"], entry["bits"]) in cases
+    ]
+    known = made["of_queue"].__globals__
+    monkeypatch.setitem(known, "_lines", lambda path: rows)
+    figure = made["FIGURES"]["sup-nestederr"]
+    [head] = re.findall(r"^\| claim .*$", made["text"](figure), re.MULTILINE)
+    assert head == (
+        "| claim | blocks in one order, monotone h step | blocks in random order, monotone h step "
+        "| blocks in one order, plain h step |"
+    )
+    results = made["results_of"](figure, "sup-nestederr")["fixed", "plain"]
+    assert "MACcut, ksh, rbf, 16 bits" in " ".join(results["notes"])  # is missing
+    [first] = [v for v in results["verdicts"] if v["claim"].startswith("MACcut reduces")]
+    assert "in 2 of 2 cases" in first["numbers"]  # both losses have linear 16 bits
+    assert first["verdict"] == "so far held"  # as other runs of MACcut are missing
+    other = made["FIGURES"]["sup-comparison"]  # which shows the same run
+    assert ("fixed", "plain") in made["results_of"](other, "sup-comparison")
+    assert ("fixed", "plain") not in made["results_of"](other, "sup-comparison-infinite-mnist")
+
+
 def test_the_same_runs_of_other_figures_are_judged():
     """The 48 bits of MACquad, run for one figure, are not missing in another."""
     made = script("verdicts")
@@ -241,6 +272,31 @@ def test_the_same_runs_of_other_figures_are_judged():
         assert "MACquad, ksh, linear, 48 bits" not in missing
         words = {verdict["claim"]: verdict["numbers"] for verdict in results["verdicts"]}
         assert "MACquad" in words["Each iteration is comparable to a single cut or quad run"]
+
+
+def test_the_report_is_one_document_with_every_claim_and_every_setting(tmp_path):
+    made = script("report")
+    made["main"](tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text("utf-8")
+    figures = made["VERDICTS"]["FIGURES"].values()
+    for words in (figure.title for figure in figures):
+        assert f"{html.escape(words)}</h2>" in text
+    for words in (claim.words for figure in figures for claim in figure.claimed):
+        assert html.escape(words, quote=False) in text.replace("&quot;", '"')
+    heads = [
+        "Abstract",
+        "1. Question",
+        "2. Setting",
+        "3. What held",
+        "4. What did not hold",
+        "5. Why",
+    ]
+    places = [text.index(f"<h2>{head}</h2>") for head in heads]
+    assert places == sorted(places)
+    assert text.count("<summary>blocks in one order, monotone h step") >= len(figures) - 1
+    assert "{include}" not in text
+    assert ".md)" not in text
+    assert 'src="http' not in text
 
 
 @pytest.mark.parametrize(

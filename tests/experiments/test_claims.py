@@ -1,12 +1,17 @@
 """Every claim is tested on made numbers for which it holds, for which it does not, and on none."""
 
+import numpy as np
 import pytest
 
 from auxhash.experiments import claims
 from auxhash.experiments.claims import UNTESTED, Claim, judge
 from auxhash.experiments.figures import FIGURES
 from auxhash.experiments.figures.figure import GroupFigure
+from auxhash.experiments.groups import Record
+from auxhash.experiments.scales import TINY
 from tests.experiments.made import held, record
+
+GROUP_FIGURES = [figure for figure in FIGURES.values() if isinstance(figure, GroupFigure)]
 
 
 def test_lower_loss():
@@ -253,6 +258,73 @@ def test_no_claim_speaks_without_records(figure):
     assert all(words)
     assert len(set(words)) == len(words)  # tables find a claim by its words
     assert {verdict.holds for verdict in figure.claimed} == {None}
+
+
+def random_records(figure, rng):
+    """A record with any numbers for each method, hash function, number of bits and seed."""
+    spread = rng.choice([0.01, 8.0])  # of the losses: all nearly the same, or not at all
+    for group in figure.groups(TINY):
+        for method, run in group.members():
+            n, second = int(rng.integers(3, 30)), 10 ** rng.uniform(-2, 2)
+            steps = [
+                {
+                    "iteration": at,
+                    "loss": 1 + spread * rng.uniform(),
+                    "free_loss": rng.uniform(1, 9),
+                }
+                | {
+                    "violations": int(rng.integers(0, 3)),
+                    "accepted": bool(rng.integers(2) or not at),
+                }
+                | {"score": rng.uniform(), "skipped": int(rng.integers(0, 9))}
+                | {name: second * rng.uniform() for name in ("z_seconds", "h_seconds")}
+                | {"seconds": second * 10 ** rng.uniform(1, 6)}
+                for at in range(n)
+            ]
+            yield Record(
+                group.name,
+                method,
+                run.hash_function,
+                run.n_bits,
+                run.seed,
+                1 + spread * rng.uniform(),
+                {k: rng.uniform() for k in (10, 20)},
+                list(zip([0.1, 0.2, 0.8, 0.9], rng.uniform(size=4).tolist(), strict=True)),
+                rng.uniform(),
+                {part: rng.uniform(1, 6) for part in ("base", "query")},
+                steps,
+                rng.uniform(1, 50),
+                60,
+            )
+
+
+@pytest.mark.parametrize("figure", GROUP_FIGURES, ids=lambda figure: figure.name)
+def test_every_claim_fails_for_some_numbers(figure):
+    rng = np.random.default_rng(0)
+    unbroken = {claim.words for claim in figure.claims}
+    for _ in range(30):
+        verdicts = judge(figure.claims, list(random_records(figure, rng)))
+        assert None not in {verdict.holds for verdict in verdicts}  # all of it is tested
+        unbroken -= {verdict.words for verdict in verdicts if verdict.word == "not held"}
+        if not unbroken:
+            return
+    pytest.fail(f"no numbers make these fail: {unbroken}")
+
+
+def test_verdicts_that_the_algorithm_makes_sure_of_say_so():
+    """In their numbers, whatever these are."""
+    sure = {
+        "Validation: precision on the validation set is never below that of the start",
+        "MACcut reduces the loss more than cut, in all cases",
+        "MACquad reduces the loss more than quad, in all cases",
+        "Two-step codes are suboptimal: MAC finds a better hash function of the same kind",
+        "cut's never does",
+    }
+    rng = np.random.default_rng(0)
+    for figure in GROUP_FIGURES:
+        for verdict in judge(figure.claims, list(random_records(figure, rng))):
+            says_so = "It can fail by" in verdict.numbers or "It cannot fail" in verdict.numbers
+            assert says_so is (verdict.words in sure)
 
 
 def test_what_the_paper_shows_without_a_word_is_ours():

@@ -85,6 +85,19 @@ def test_the_path_is_discrete(setting):
     assert changed[-1] <= steps[-1][0].mu
 
 
+@pytest.mark.parametrize("solver", ["cut", "descent"])
+def test_once_the_codes_are_those_of_the_hash_function_nothing_changes(setting, solver):
+    """Sec. 3.1: neither Z nor h, whatever mu is from there on."""
+    problem, steps = run(setting, solver)
+    step, state = steps[-1]
+    for mu in (step.mu, 2 * step.mu, 100 * step.mu):
+        rng = np.random.default_rng(1)
+        after = zstep.z_step(problem, state.Z, Penalty(state.H, mu), zstep.get(solver), 5, rng)
+        np.testing.assert_array_equal(after.Z, state.Z)
+    _, H = hashfunctions.h_step(state.h, state.H, setting[1], state.Z, np.arange(8))
+    np.testing.assert_array_equal(H, state.H)
+
+
 def test_two_steps_are_the_first_step(setting):
     _, F, h = setting
     problem, steps = run(setting)

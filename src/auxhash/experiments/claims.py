@@ -112,6 +112,7 @@ LOWEST_RETURNED = (
     "them."
 )
 STEPS_REFUSED = "It cannot fail: a step that would lower this precision is ignored."
+CUTS_EXACT = "It can fail by a fault of the program alone: graph cuts find the minimum of a block."
 
 
 def by_construction(test: Test, why: str = LOWEST_RETURNED) -> Test:

@@ -31,23 +31,28 @@ def page(name: str, title: str, about: str, content: FigureContent, command: str
         f"<header><h1>{escape(title)}</h1>",
         f'<p class="about">{escape(about)} Made by <code>{escape(command)}</code></p></header>',
         *(f'<p class="notice">{escape(note)}</p>' for note in content.notes),
-        *(_section(section) for section in content.sections),
+        *(drawn_section(section) for section in content.sections),
         _verdicts(content.verdicts),
         *(_gallery(shown) for shown in content.galleries),
         _examples(content.examples),
         f"<section><h2>How it was run</h2>{_protocol(content.protocol)}</section>",
     ]
+    return document(name, body)
+
+
+def document(title: str, body: Iterable[str]) -> str:
+    """A complete page of these parts, with the style of all."""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
-        f"<title>{escape(name)}</title><style>{_colours()}{_style()}</style></head>\n"
+        f"<title>{escape(title)}</title><style>{_colours()}{_style()}</style></head>\n"
         f"<body><main>{''.join(body)}</main></body></html>\n"
     )
 
 
 def fragment(sections: Sequence[Section], protocol: Sequence[tuple[str, str]]) -> str:
     """Sections and protocol inside another page, such as a notebook, whose style stays its own."""
-    body = "".join(map(_section, sections))
+    body = "".join(map(drawn_section, sections))
     return (
         f"<style>.auxhash{{{_colours_of(0)}--paper:#fdfdfc;--edge:#d8dbdf;color-scheme:light;"
         f"color:var(--ink);background:var(--paper);padding:0.5rem 1rem}}.auxhash{{{_style()}}}"
@@ -88,7 +93,8 @@ def _verdicts(verdicts: Sequence[Verdict]) -> str:
     )
 
 
-def _section(section: Section) -> str:
+def drawn_section(section: Section) -> str:
+    """A section as HTML: its plots with one legend, its table, the numbers folded away."""
     note = f'<p class="note">{escape(section.note)}</p>' if section.note else ""
     # One plot per row would be a column beside an empty page: then all stand in one row.
     columns = max(map(len, section.rows), default=0)

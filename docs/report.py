@@ -1,0 +1,208 @@
+"""What was found of the paper, as one document: python docs/report.py, or make report.
+
+Writes docs/_build/report.html, which needs no network: question, setting, what held, what did not
+and why, then every figure with its curves and verdicts, and what differs. All of it is made of
+docs/results; the words are those of docs/verdicts.md and docs/setting.md.
+"""
+
+import re
+import runpy
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from markdown_it import MarkdownIt
+
+from auxhash.compute.version import __version__
+from auxhash.experiments.figures.figure import GroupFigure
+from auxhash.experiments.page import document, drawn_section
+
+DOCS = Path(__file__).parent
+OUTPUT = DOCS / "_build" / "report.html"
+TITLE = "Affinity-based binary hashing by auxiliary coordinates: what holds when it is done again"
+PAPER = (
+    "R. Raziperchikolaei and M. Á. Carreira-Perpiñán, “Optimizing affinity-based binary hashing "
+    "using auxiliary coordinates”, NIPS 2016."
+)
+SECTIONS = {"run-time": "Run time"}  # of docs/verdicts.md, whose titles do not end with the figure
+VERDICTS = runpy.run_path(str(DOCS / "verdicts.py"))
+COLUMNS: dict[Any, str] = VERDICTS["COLUMNS"]
+
+
+def main(output: Path = OUTPUT) -> None:
+    """Write the report."""
+    results = {name: _results(figure) for name, figure in VERDICTS["FIGURES"].items()}
+    verdicts, setting = (parts((DOCS / f"{name}.md").read_text("utf-8")) for name in PAGES)
+    numbered = {
+        "Question": verdicts["Question"],
+        "Setting": f"{verdicts['How to read the tables']}\n\n{data_table(results)}",
+        "What held": listed(results, "held"),
+        "What did not hold": listed(results, "not held"),
+        "Why": verdicts["What fails in both orders"],
+        "The h step": verdicts["The h step"],
+        "Where MAC starts": f"{setting['Question']}\n\n{setting['Answer']}",
+    }
+    body = [
+        f"<header><h1>{TITLE}</h1><p class='about'>A reproduction of {PAPER} Made by <code>make "
+        f"report</code> from the results that auxhash {__version__} keeps.</p></header>",
+        section("Abstract", f"{counted(results)}\n\n{verdicts['Answer']}"),
+        *(section(f"{n}. {name}", text) for n, (name, text) in enumerate(numbered.items(), 1)),
+        f"<section><h2>{len(numbered) + 1}. The figures</h2></section>",
+        *(_figure(name, own, verdicts) for name, own in results.items()),
+        section("Appendix: what differs from the paper", verdicts["What differs"]),
+    ]
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(document(TITLE, body), "utf-8")
+
+
+PAGES = ("verdicts", "setting")
+
+
+def parts(text: str) -> dict[str, str]:
+    """The parts of a page by their headings."""
+    _, *pieces = re.split(r"^#{2,3} (.+)$", text, flags=re.MULTILINE)
+    return dict(zip(pieces[::2], pieces[1::2], strict=True))
+
+
+def section(title: str, text: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{html(text)}</section>"
+
+
+def html(text: str) -> str:
+    """A part of a page as HTML, with the files that it includes; links to other pages are words."""
+    text = re.sub(r"```\{include\} (\S+)\n```", lambda m: (DOCS / m[1]).read_text("utf-8"), text)
+    pictures = r"```\{raw\} html\n:file: (\S+)\n```"
+    text = re.sub(pictures, lambda m: (DOCS / m[1]).read_text("utf-8"), text)
+    text = re.sub(r"\[([^]]+)\]\((?!http)[^)]*\)", r"\1", text)
+    text = re.sub(r"\$([^$\n]+)\$", lambda m: m[1].replace(r"\mu", "μ"), text)
+    text = text.replace('<div class="plots">', '<div class="plots" style="--columns:2">')
+    made: str = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
+    return made.replace("<table>", '<div class="wide"><table>').replace(
+        "</table>", "</table></div>"
+    )
+
+
+def _results(figure: Any) -> dict[str, Any]:
+    """All results of a figure by the name of the panels: of data sets apart, too."""
+    names = [figure.name, *(f"{figure.name}-{data}" for data in VERDICTS["APART"])]
+    found = {name: VERDICTS["results_of"](figure, name) for name in names}
+    return {name: results for name, results in found.items() if results}
+
+
+def _words(figure: Any, results: dict[Any, Any]) -> dict[str, dict[Any, tuple[str, str]]]:
+    """Verdict and numbers of each claim of a figure, by order and h step, where it was judged.
+
+    A claim that goes on from the one before is told with it; those of ours are marked.
+    """
+    claims: dict[str, dict[Any, tuple[str, str]]] = {}
+    first = ""
+    for claim in figure.claimed:
+        first = first if claim.words.startswith("...") else claim.words
+        words = claim.words if first == claim.words else f"{first} {claim.words}"
+        for kind, own in results.items():
+            for verdict in own["verdicts"]:
+                if verdict["claim"] == claim.words and verdict["verdict"] in ("held", "not held"):
+                    by_kind = claims.setdefault(f"{words}{' †' if claim.ours else ''}", {})
+                    by_kind[kind] = verdict["verdict"], verdict["numbers"]
+    return claims
+
+
+def counted(results: dict[str, dict[str, Any]]) -> str:
+    """How many of the paper's claims held, by order and h step."""
+    words = [
+        by_kind
+        for name, panels in results.items()
+        for own in panels.values()
+        for claim, by_kind in _words(VERDICTS["FIGURES"][name], own).items()
+        if not claim.endswith("†")
+    ]
+    lines = []
+    for kind, name in COLUMNS.items():
+        each = [by_kind[kind][0] for by_kind in words if kind in by_kind]
+        if each:
+            lines.append(f"{each.count('held')} of {len(each)} with {name}")
+    return (
+        "We ran the figures of the paper again with a program of our own, and turned what it says "
+        f"about them into tests of the numbers. Of its claims that were tested, {'; '.join(lines)} "
+        "held."
+    )
+
+
+def data_table(results: dict[str, dict[str, Any]]) -> str:
+    """Data, points, bits and methods of each figure, and how many records each setting has."""
+    rows = []
+    for name, panels in results.items():
+        figure = VERDICTS["FIGURES"][name]
+        if not isinstance(figure, GroupFigure):
+            continue
+        groups = figure.groups(VERDICTS["SCALE"])
+        data = dict.fromkeys(f"{g.data.name}, {g.data.n_train:,} points" for g in groups)
+        bits = dict.fromkeys(str(b) for g in groups for b in g.bits)
+        methods = dict.fromkeys(m for g in groups for m in g.methods)
+        records: dict[Any, int] = {}
+        for own in panels.values():
+            for kind, result in own.items():
+                records[kind] = records.get(kind, 0) + len(result["records"])
+        counts = "; ".join(f"{n} ({COLUMNS[kind]})" for kind, n in records.items())
+        cells = figure.number, "; ".join(data), ", ".join(bits), ", ".join(methods), counts
+        rows.append(f"| {' | '.join(cells)} |")
+    return "| figure | data | bits | methods | records |\n|---|---|---|---|---|\n" + "\n".join(rows)
+
+
+def listed(results: dict[str, dict[str, Any]], word: str) -> str:
+    """The claims with this verdict in every setting that was run, and, below, in some alone."""
+    always, sometimes = list[str](), list[str]()
+    for name, panels in results.items():
+        for panel, own in panels.items():
+            apart = panel.removeprefix(name).strip("-")
+            figure = f"{VERDICTS['FIGURES'][name].number}{apart and f', {apart}'}"
+            for claim, by_kind in _words(VERDICTS["FIGURES"][name], own).items():
+                agree = [kind for kind, verdict in by_kind.items() if verdict[0] == word]
+                if len(agree) == len(by_kind):
+                    always.append(f"| {figure} | {claim} | {by_kind[agree[0]][1]} |")
+                elif agree:
+                    kinds = "; ".join(COLUMNS[kind] for kind in agree)
+                    sometimes.append(f"| {figure} | {claim} | {kinds} |")
+    head = "| figure | claim | {} |\n|---|---|---|\n"
+    return (
+        f"In every setting that was run (numbers: {next(iter(COLUMNS.values()))}, where there are "
+        f"some):\n\n{head.format('numbers')}"
+        + "\n".join(always)
+        + "\n\nIn some settings alone:\n\n"
+        f"{head.format('with')}" + "\n".join(sometimes)
+    )
+
+
+def _figure(name: str, panels: dict[str, Any], verdicts: dict[str, str]) -> str:
+    """Curves of a figure, of every order and h step, and its verdicts."""
+    figure = VERDICTS["FIGURES"][name]
+    title = next(
+        each for each in verdicts if each == SECTIONS.get(name) or each.endswith(f": {name}")
+    )
+    drawn = [
+        _curves(
+            f"{COLUMNS[kind]}{' (' + panel + ')' if panel != name else ''}", figure, own["records"]
+        )
+        for panel, results in panels.items()
+        for kind, own in results.items()
+        if isinstance(figure, GroupFigure)
+    ]
+    if not drawn:
+        drawn = [html("```{raw} html\n:file: pictures/sketch.html\n```")]
+    return (
+        f"<section id='{name}'><h2>{figure.number}. {escape(figure.title)}</h2>{''.join(drawn)}"
+        f"{html(verdicts[title])}</section>"
+    )
+
+
+def _curves(title: str, figure: GroupFigure, records: Sequence[Any]) -> str:
+    groups = [g for g in figure.groups(VERDICTS["SCALE"]) if g.name in {r.group for r in records}]
+    shown = "".join(drawn_section(each) for each in figure.sections(groups, records))
+    shown = shown.replace("<h2>", "<h3>").replace("</h2>", "</h3>")
+    return f"<details><summary>{escape(title)}</summary>{shown}</details>"
+
+
+if __name__ == "__main__":
+    main()
+    print(f"wrote {OUTPUT}")
