@@ -5,7 +5,7 @@ import pytest
 
 import auxhash
 from auxhash import HammingIndex, NamedIndex, NeighborHash, QueryTables
-from auxhash.learn.querytables import Relevance, checked_relevance
+from auxhash.learn.relevance import Relevance, checked_relevance
 from auxhash.learn.smooth.similar import Relevant
 
 N, BITS = 1200, 24
@@ -75,12 +75,12 @@ def test_several_rows_can_be_relevant(documents):
     rows = [[i, (i + 1) % N] if i % 3 else [i] for i in range(N)]
     asker = QueryTables(BITS, n_steps=20, random_state=0).fit(other, rows, index.packed)
     assert asker.made_for_ is None
-    assert len(asker.recall_) > 1
+    assert len(asker.history_) > 1
 
 
 def test_known_rows_are_never_negatives():
     relevance = Relevance(np.array([0, 2, 3]), np.array([4, 1, 0]))
-    entries = Relevant(*relevance, 6).among(
+    entries = Relevant(relevance.starts, relevance.rows, 6).among(
         np.array([0, 1]), np.array([4, 0]), np.array([0, 1, 2, 4])
     )
     table = np.ones((2, 4), np.float32)
@@ -95,7 +95,7 @@ def test_known_rows_are_never_negatives():
     ("rows", "message"),
     [
         ([0, 1], "for each of 3 queries"),
-        ([0, 1, 9], "must lie in 0..5, got 9"),
+        ([0, 1, 9], "must lie in 0..5, got 9: they are row numbers of the codes"),
         ([0, -1, 2], "must lie in 0..5, got -1"),
         ([[0], [], [2]], "query 1 has none"),
         (["a", "b", "c"], "not ids or names"),
