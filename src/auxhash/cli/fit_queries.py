@@ -40,6 +40,11 @@ if TYPE_CHECKING:
 @click.option("--store", metavar="URL", help="The store that is to be asked, in place of an index.")
 @click.option("--codes", metavar="FILE", help="The codes, in place of an index; ids are rows.")
 @bits_option
+@click.option(
+    "--init",
+    metavar="MODEL",
+    help="The model of the codes, if QUERIES have its features: training starts with its outputs.",
+)
 @click.option("--hash-function", help="network (the default) or linear.")
 @click.option("--metric", help="cosine (the default) takes queries at length 1; or euclidean.")
 @click.option("--steps", "n_steps", type=click.IntRange(1), help="Gradient steps, at most.")
@@ -61,6 +66,7 @@ def fit_queries(
     store: str | None,
     codes: str | None,
     bits: int | None,
+    init: str | None,
     checkpoint: str | None,
     force: bool,
     label: str,
@@ -96,6 +102,7 @@ def fit_queries(
 
     from auxhash.cli import inputs, kinds
     from auxhash.compute import device as devices
+    from auxhash.learn.encoder import load
     from auxhash.learn.querytables import QueryTables
     from auxhash.learn.training import interrupt
 
@@ -103,6 +110,7 @@ def fit_queries(
     path = inputs.output_path(output, kinds.MODEL, queries, pairs, index, codes, force=force)
     source, packed, n_bits, ids, fingerprint = _codes(index, store, codes, bits)
     points = inputs.points(queries, None, label, jobs, header, id_column)
+    start = None if init is None else load(init)
     called = None if points.read_ids is None else points.read_ids().tolist()
     if pairs is None:
         rows: Any = _same(points, called, source, ids)
@@ -113,7 +121,7 @@ def fit_queries(
     asker = QueryTables(n_bits, **settings, **technical, verbose=int(not as_json))
     warnings.simplefilter("ignore", interrupt.TrainingInterrupted)  # reported below
     began = clock.seconds()
-    asker.fit(points.all(), rows, packed, fingerprint, checkpoint)
+    asker.fit(points.all(), rows, packed, fingerprint, checkpoint, start)
     seconds = clock.seconds() - began
     if points.columns is not None:
         asker.feature_names_in_ = np.array(points.columns, object)
@@ -131,6 +139,8 @@ def _show_learnt(
     output: str, asker: "QueryTables", source: str, n: int, seconds: float, as_json: bool
 ) -> None:
     """Show what was learnt, and what held-out queries find."""
+    from auxhash.learn.training.asking import RANKS
+
     steps, features = asker.history_[-1].step, asker.n_features_in_
     result = {"model": output, "codes": source, "fingerprint": asker.made_for_}
     result |= {"bits": asker.n_bits, "queries": n, "features": features, "steps": steps}
@@ -140,11 +150,13 @@ def _show_learnt(
         f"{count(steps, 'step')}"
     )
     lines = [message]
-    recalls = [each.recall for each in asker.history_ if each.recall is not None]
-    result |= {"recall": max(recalls, default=None), "seconds": seconds}
-    if recalls:
+    best = max((each.recall for each in asker.history_), key=sum)
+    result |= {"recall": dict(zip(map(str, RANKS), best, strict=False)), "seconds": seconds}
+    if best:
+        shares = " / ".join(f"{share:.3f}" for share in best)
+        ranks = " / ".join(map(str, RANKS))
         lines.append(
-            f"Of what is relevant to queries held out, {max(recalls):.3f} is among the first 10 by "
+            f"Of what is relevant to queries held out, {shares} is among the first {ranks} by "
             "tables."
         )
     show(result, as_json, *lines)

@@ -9,7 +9,7 @@ import numpy as np
 from auxhash.codes import MOST_BITS, Packed
 from auxhash.compute import checks
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import AnyArray, ArrayLike, Single
+from auxhash.compute.arrays import AnyArray, Array, ArrayLike, Single
 from auxhash.compute.fingerprint import checked
 from auxhash.compute.neighbors import METRICS, Metric
 from auxhash.compute.random import RandomState, generator
@@ -19,18 +19,20 @@ from auxhash.learn.relevance import Relevance, checked_relevance, codes_of
 from auxhash.learn.smooth.tables import VALUES, signs
 from auxhash.learn.training import checkpoint as checkpoints
 from auxhash.learn.training import interrupt
-from auxhash.learn.training.asking import FIRST, AskerSettings, AskerStep, AskerTraining, recall
+from auxhash.learn.training.asking import AskerSettings, AskerStep, AskerTraining, recall
 from auxhash.learn.training.checkpoint import Checkpoint
-from auxhash.learn.training.ranking import MAX_DIMS, QUERY_NOISE
-from auxhash.mac.hashfunctions import NetworkHash, Scaled, SVMHash, Unit, encoded
+from auxhash.learn.training.ranking import MAX_DIMS, QUERY_NOISE, asking, followed
+from auxhash.mac.hashfunctions import HashFunction, NetworkHash, Scaled, SVMHash, Unit, encoded
 from auxhash.model.fitted import check_stored
 from auxhash.model.identity import in_words
+from auxhash.model.model import Model
 from auxhash.model.tables import TableFunction
 
 NAMES = ("network", "linear")
 N_HIDDEN = 1024  # units of a network
 N_STEPS = 2000
 RIDGE = 1e-3  # of the start, relative to the mean variance of the features
+PRECISION = 0.1  # the same of the covariance of its errors
 MAX_HELD_OUT = 1000  # queries
 
 
@@ -54,7 +56,7 @@ class QueryTables(Hasher):
     Attributes:
         hash_function_, tables_: what `encode` and `tables` compute.
         history_: list of `training.asking.AskerStep`: of the held-out queries' relevant rows, the
-            share among the first 10. The parameters of the best report are taken.
+            shares among the first 1, 10 and 100. What was best by their mean is taken.
         made_for_: fingerprint of the codes, if they have one.
         interrupted_: whether Ctrl-C stopped the training.
     """
@@ -83,6 +85,7 @@ class QueryTables(Hasher):
         codes: Any,
         made_for: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        start: Hasher | Model | None = None,
     ) -> Self:
         """Learn from queries Q (m, D) and the rows that are relevant to each.
 
@@ -95,6 +98,8 @@ class QueryTables(Hasher):
             made_for: fingerprint of the model of the codes; by default that of the index or store.
             checkpoint: a folder to keep the state of the training in, as in `MACHash.fit`: the same
                 call with the same data and parameters goes on where it stopped.
+            start: the model of the codes, where the queries have its features, as titles and texts
+                in vectors of one model: training starts with its outputs. Few pairs do with it.
 
         Ctrl-C stops after the current steps with what was learnt so far, and a
         `TrainingInterrupted` warning; a second one stops at once.
@@ -104,11 +109,13 @@ class QueryTables(Hasher):
         packed = codes_of(codes, int(self.n_bits))
         made_for = checked("made_for", made_for or getattr(codes, "fingerprint", None))
         relevance = checked_relevance(rows, len(queries), len(packed))
+        first = None if start is None else self._checked_start(start, queries)
+        data = queries, relevance, packed, made_for, first
         if checkpoint is None:
-            return self._train(queries, relevance, packed, made_for, None)
-        run = self._in_words(queries, relevance, packed)
+            return self._train(*data, None)
+        run = self._in_words(queries, relevance, packed, first)
         with checkpoints.opened(checkpoint, run) as run_checkpoint:
-            return self._train(queries, relevance, packed, made_for, run_checkpoint)
+            return self._train(*data, run_checkpoint)
 
     def _train(
         self,
@@ -116,6 +123,7 @@ class QueryTables(Hasher):
         relevance: Relevance,
         packed: Packed,
         made_for: str | None,
+        first: HashFunction | None,
         run_checkpoint: Checkpoint | None,
     ) -> Self:
         generators = generator(self.random_state).spawn(3)
@@ -126,7 +134,10 @@ class QueryTables(Hasher):
         held_out, learnt = np.split(choosing.permutation(len(queries)), [n_held_out])
         device = devices.get(self.device)
         settings = AskerSettings(int(self.n_bits), int(self.n_steps), device, self.verbose)
-        h = self._start(queries, relevance.only(learnt), packed, preparing)
+        if first is None:
+            h = self._by_ridge(queries, relevance.only(learnt), packed, preparing)
+        else:
+            h = self._following(first, queries, preparing)
         data = queries, relevance, packed, np.sort(held_out)
         result = AskerTraining(settings, h, *data, moving, run_checkpoint).run()
         self._take(result.h, result.codebook)
@@ -140,25 +151,70 @@ class QueryTables(Hasher):
             interrupt.warn(after, "the best with held-out queries", run_checkpoint)
         return self
 
-    def _start(
+    def _by_ridge(
         self, Q: AnyArray, relevance: Relevance, packed: Packed, rng: np.random.Generator
     ) -> SVMHash | NetworkHash:
-        """Return a function whose outputs are the mean code of the relevant rows, by ridge."""
-        b, scaled = int(self.n_bits), Unit() if self.metric == "cosine" else Scaled()
-        network = NetworkHash(N_HIDDEN, decay=0.0, map=scaled, dropout=0.0, noise=QUERY_NOISE)
-        kind: Any = SVMHash(scaled) if self.hash_function == "linear" else network
-        h = kind.prepare(Q, rng)
+        """Return a function that predicts the mean code of the relevant rows, by ridge.
+
+        The vector's outputs are those that tell codes apart best if the prediction's errors are
+        normal: the prediction times the inverse of their covariance.
+        """
+        h = self._function().prepare(Q, rng)
         F = h.features(Q)
-        used, mean = relevance.means(signs(packed, b))
+        used, mean = relevance.means(signs(packed, int(self.n_bits)))
         X = F[used]
-        G = X.T @ X
-        G[np.diag_indices(len(G))] += RIDGE * np.trace(G) / len(G)
-        W = np.linalg.solve(G, X.T @ mean)
-        n_dims = max(b, min(F.shape[1] - 1, MAX_DIMS))
-        more = rng.standard_normal((len(W), n_dims - b))
-        more[-1] = 0
-        started: SVMHash | NetworkHash = h.with_linear(np.hstack([W, W, more]))
+        W = _solved(X.T @ X, X.T @ mean, RIDGE)
+        # By how far the codes are from it, and which bits together, a bit says more or less.
+        rest = mean - X @ W
+        weighted = _solved(rest.T @ rest / len(rest), W.T, PRECISION).T
+        outputs = np.hstack([W, weighted, self._more(F, rng)])
+        started: SVMHash | NetworkHash = h.with_linear(outputs)
         return started
+
+    def _following(
+        self, first: HashFunction, Q: AnyArray, rng: np.random.Generator
+    ) -> SVMHash | NetworkHash:
+        """Return a function whose outputs are those of `first`, of the code and of the vector."""
+        kind, b = self._function(), int(self.n_bits)
+        if not isinstance(first, SVMHash | NetworkHash):
+            first = followed(first, kind.map.fit(Q, rng), Q)
+        n_dims = self._n_dims(first.map(Q[:1]).shape[1])
+        h = asking(first, kind, Q, n_dims, rng)
+        assert h.W is not None
+        return replace(h, W=np.hstack([h.W[:, :b], h.W]))
+
+    def _function(self) -> SVMHash | NetworkHash:
+        """Return the function that is to be learnt."""
+        scaled = Unit() if self.metric == "cosine" else Scaled()
+        if self.hash_function == "linear":
+            return SVMHash(scaled)
+        return NetworkHash(N_HIDDEN, decay=0.0, map=scaled, dropout=0.0, noise=QUERY_NOISE)
+
+    def _n_dims(self, n_features: int) -> int:
+        """Return the coordinates of a query's vector."""
+        return max(int(self.n_bits), min(n_features, MAX_DIMS))
+
+    def _more(self, F: AnyArray, rng: np.random.Generator) -> Array:
+        """Return random weights of the coordinates of a vector beyond those of the bits."""
+        n_features = F.shape[1] - 1
+        more = rng.standard_normal((F.shape[1], self._n_dims(n_features) - int(self.n_bits)))
+        more[-1] = 0
+        return more
+
+    def _checked_start(self, start: Any, Q: AnyArray) -> HashFunction:
+        """Return the hash function of the model to start with."""
+        model = getattr(start, "model_", start)
+        if not isinstance(model, Model):
+            raise checks.ArgumentError(
+                f"start must be a fitted hasher or a Model, got {type(start).__name__}"
+            )
+        if (model.n_bits, model.n_features) != (self.n_bits, Q.shape[1]):
+            raise ValueError(
+                f"start must be the model of the codes, for queries of its features: it takes "
+                f"{model.n_features} features to {model.n_bits} bits, and Q has {Q.shape[1]} for "
+                f"n_bits={self.n_bits}"
+            )
+        return model.hash_function
 
     def _take(self, h: SVMHash | NetworkHash, codebook: Single) -> None:
         """Set what was learnt: the code's outputs, then the vector's."""
@@ -169,12 +225,16 @@ class QueryTables(Hasher):
         self.tables_ = TableFunction(vector, codebook.reshape(-1, VALUES, codebook.shape[1]))
 
     def _in_words(
-        self, queries: AnyArray, relevance: Relevance, packed: Packed
+        self,
+        queries: AnyArray,
+        relevance: Relevance,
+        packed: Packed,
+        first: HashFunction | None,
     ) -> checkpoints.RunIdentity:
         """Describe everything that the result depends on, each by its name and as a text."""
         parts: dict[str, object] = {"method": type(self).__name__, "Q": queries, "codes": packed}
         parts |= {"rows": relevance.rows, "starts": relevance.starts}
-        parts |= {"weights": relevance.weights, **self.get_params(deep=False)}
+        parts |= {"weights": relevance.weights, "start": first, **self.get_params(deep=False)}
         return {
             name: in_words(value)
             for name, value in parts.items()
@@ -185,12 +245,12 @@ class QueryTables(Hasher):
         """Return tables (m, ceil(n_bits / 8), 256), for `HammingIndex.search_tables`."""
         return replace(self.model_, n_jobs=self.n_jobs).tables(check_queries(self, Q))
 
-    def score(self, Q: ArrayLike, rows: Any, codes: Any, k: int = FIRST) -> float:  # type: ignore[override]
+    def score(self, Q: ArrayLike, rows: Any, codes: Any, k: int = 10) -> float:  # type: ignore[override]
         """Return the share of relevant rows among the first k by tables, the mean over queries."""
         packed = codes_of(codes, int(self.n_bits))
         tables = self.tables(Q)
         relevance = checked_relevance(rows, len(tables), len(packed))
-        return recall(tables, relevance, np.arange(len(tables)), packed, k)
+        return recall(tables, relevance, np.arange(len(tables)), packed, (k,))[0]
 
     def _check_parameters(self) -> None:
         check_stored(self)
@@ -201,3 +261,9 @@ class QueryTables(Hasher):
         checks.one_of("device", self.device, devices.NAMES)
         if not 0 <= checks.number("validation", self.validation, 0) < 1:
             raise ValueError(f"validation must be from 0 to below 1, got {self.validation!r}")
+
+
+def _solved(G: Array, right: Array, ridge: float) -> Array:
+    """Solve G W = right for a symmetric G, with this share of its mean variance added."""
+    G[np.diag_indices(len(G))] += max(ridge * np.trace(G) / len(G), np.finfo(float).tiny)
+    return np.linalg.solve(G, right)

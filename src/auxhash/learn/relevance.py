@@ -38,14 +38,18 @@ class Relevance(NamedTuple):
         sums = np.add.reduceat(values[self.rows] * weights[:, None], starts)
         return used, sums / np.add.reduceat(weights, starts)[:, None]
 
-    def found(self, queries: Numbers, hits: Numbers) -> float:
-        """Return the share of the relevant rows among each query's hits, the mean over queries."""
+    def found(self, queries: Numbers, hits: Numbers, ranks: Sequence[int]) -> list[float]:
+        """Return the share of the relevant rows among each query's first hits, by their number.
+
+        It is the mean over the queries; a row counts by its weight.
+        """
         shares = []
         for i, near in zip(queries.tolist(), hits, strict=True):
             own = slice(self.starts[i], self.starts[i + 1])
             weights = None if self.weights is None else self.weights[own]
-            shares.append(np.average(np.isin(self.rows[own], near), weights=weights))
-        return float(np.mean(shares))
+            rows = self.rows[own]
+            shares.append([np.average(np.isin(rows, near[:k]), weights=weights) for k in ranks])
+        return np.mean(shares, axis=0).tolist()
 
 
 def checked_relevance(rows: Any, n_queries: int, n_codes: int) -> Relevance:

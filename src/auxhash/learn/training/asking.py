@@ -6,7 +6,7 @@
 The steps are a generator, as MAC's are: checkpoints, the progress bar and Ctrl-C consume it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -20,9 +20,15 @@ from auxhash.compute.checks import integer, number
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.registry import register
 from auxhash.learn.relevance import Relevance
-from auxhash.learn.smooth.rank import BATCH_SIZE, SAMPLE
 from auxhash.learn.smooth.similar import Relevant
-from auxhash.learn.smooth.tables import VALUES, Asker, FixedCodes, QueryRank, codebook_of_bits
+from auxhash.learn.smooth.tables import (
+    VALUES,
+    Asker,
+    FixedCodes,
+    QueryRank,
+    Rivals,
+    codebook_of_bits,
+)
 from auxhash.learn.training import interrupt, progress
 from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
 from auxhash.mac.hashfunctions import NetworkHash, SVMHash
@@ -30,8 +36,10 @@ from auxhash.search.index import HammingIndex
 
 REPORTS = 20  # times that held-out queries are asked, and that a run can be stopped or go on
 PATIENCE = 4  # reports in vain, after which it stops
-FIRST = 10  # rows among which the relevant ones of held-out queries are counted
-RATE = 0.005  # length of the first steps
+RANKS = (1, 10, 100)  # first hits among which the relevant rows of held-out queries are counted
+RATE = 0.001  # length of the first steps; with 0.005, the first place is lost for the tenth
+BATCH_SIZE, SAMPLE = 512, 2048  # queries and codes per step
+N_RIVALS = 32  # codes near to a relevant one that it is to be told from
 
 
 @register("AskerStep")
@@ -40,13 +48,13 @@ class AskerStep:
     """Report after some gradient steps."""
 
     step: int  # gradient steps made so far
-    recall: float | None  # of held-out queries: share of relevant rows among the first 10
+    recall: tuple[float, ...]  # share of held-out queries' rows among the first 1, 10 and 100
     seconds: float  # since the last such report; NaN in a model that was loaded
 
     def check_read(self) -> None:
         integer("step", self.step, 0)
-        if self.recall is not None:
-            number("recall", self.recall, 0)
+        for share in self.recall:
+            number("recall", share, 0)
         if not isinstance(self.seconds, (int, float)):
             raise ValueError(f"seconds must be a number, got {self.seconds!r}")
 
@@ -110,7 +118,8 @@ class AskerTraining:
         self.asker = Asker(smooth, codebook_of_bits(b, h.W.shape[1] - b, rng))
         known = Relevant(starts, rows, len(packed), weights)
         self.rank = QueryRank(
-            *(known, self.asker, settings.n_steps, RATE, settings.batch, settings.sample, (b,))
+            rivals_of(np.unique(rows), packed),
+            *(known, self.asker, settings.n_steps, RATE, settings.batch, settings.sample, (b,)),
         )
         self.steps = FixedCodes(self.rank, device.put(packed))
         self.best: list[Single] = []
@@ -163,17 +172,17 @@ class AskerTraining:
 
     def _note(self, history: list[AskerStep], step: int, began: float, run: threads.Run) -> None:
         """Add a report, and keep the parameters if they are the best so far."""
-        recall = self._recall(run) if len(self.held_out) else None
-        history.append(AskerStep(step, recall, clock.seconds() - began))
-        if recall is not None and not _in_vain(history):
+        shares = self._recall(run) if len(self.held_out) else ()
+        history.append(AskerStep(step, shares, clock.seconds() - began))
+        if shares and not _in_vain(history):
             self.best = self.asker.adam.state()[0]
 
-    def _recall(self, run: threads.Run) -> float:
+    def _recall(self, run: threads.Run) -> tuple[float, ...]:
         b, fetch = self.settings.n_bits, self.asker.device.fetch
         vectors = fetch(self.asker.smooth.outputs(self.held_out, run))[:, b:]
         tables = -vectors @ fetch(self.asker.codebook).T
         tables = tables.reshape(len(vectors), -1, VALUES)
-        return recall(tables, self.relevance, self.held_out, self.packed, FIRST)
+        return tuple(recall(tables, self.relevance, self.held_out, self.packed, RANKS))
 
     def _checkpointed(
         self, steps: Iterator[AskerStep], history: list[AskerStep]
@@ -186,20 +195,29 @@ class AskerTraining:
             yield step
 
 
-def recall(tables: Single, relevance: Relevance, queries: Numbers, packed: Packed, k: int) -> float:
-    """Return the share of the queries' relevant rows among the first k, the mean over queries."""
+def rivals_of(rows: Numbers, packed: Packed) -> Rivals:
+    """Return the codes nearest to those of these rows, by Hamming distance."""
     index = HammingIndex(8 * packed.shape[1]).add(packed)
-    hits = index.search_tables(np.ascontiguousarray(tables, np.float32), min(k, len(packed)))[1]
-    return relevance.found(queries, hits)
+    return Rivals(rows, index.search(packed[rows], min(N_RIVALS + 1, len(packed)))[1])
+
+
+def recall(
+    tables: Single, relevance: Relevance, queries: Numbers, packed: Packed, ranks: Sequence[int]
+) -> list[float]:
+    """Return the share of the queries' relevant rows among the first hits, the mean over them."""
+    index, k = HammingIndex(8 * packed.shape[1]).add(packed), min(max(ranks), len(packed))
+    hits = index.search_tables(np.ascontiguousarray(tables, np.float32), k)[1]
+    return relevance.found(queries, hits, ranks)
 
 
 def _in_vain(history: list[AskerStep]) -> int:
-    """Return how many reports came after the best, which is the last of equal ones."""
-    recalls = [step.recall for step in history if step.recall is not None]
-    return recalls[::-1].index(max(recalls)) if recalls else 0
+    """Return how many reports came after the best, by the mean share, the last of equal ones."""
+    shares = [sum(step.recall) for step in history if step.recall]
+    return shares[::-1].index(max(shares)) if shares else 0
 
 
 def _describe(step: AskerStep) -> str:
-    if step.recall is None:
+    if not step.recall:
         return ""
-    return f"{step.recall:.3f} of relevant rows among the first {FIRST}"
+    shares = " / ".join(f"{share:.3f}" for share in step.recall)
+    return f"{shares} of relevant rows among the first {' / '.join(map(str, RANKS))}"
