@@ -142,7 +142,7 @@ def _show_learnt(
     from auxhash.learn.training.asking import RANKS
 
     steps, features = asker.history_[-1].step, asker.n_features_in_
-    result = {"model": output, "codes": source, "fingerprint": asker.made_for_}
+    result: dict[str, Any] = {"model": output, "codes": source, "fingerprint": asker.made_for_}
     result |= {"bits": asker.n_bits, "queries": n, "features": features, "steps": steps}
     message = (
         f"{output}: {count(asker.n_bits, 'bit')}, for the codes of {source}, learnt from "
@@ -173,9 +173,10 @@ def _codes(
     from auxhash.search.index import NamedIndex, load
 
     places = {"--index": index, "--store": store, "--codes": codes}
-    source, *others = [place for place in places.values() if place is not None] or [None]
-    if source is None or others:
+    chosen = [place for place in places.values() if place is not None]
+    if len(chosen) != 1:
         raise click.UsageError(f"give one of {', '.join(places)}: the codes that are to be asked")
+    [source] = chosen
     if bits is not None and codes is None:
         raise click.UsageError("--bits is for --codes: an index and a store know theirs")
     if codes is not None:

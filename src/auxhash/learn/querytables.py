@@ -266,4 +266,4 @@ class QueryTables(Hasher):
 def _solved(G: Array, right: Array, ridge: float) -> Array:
     """Solve G W = right for a symmetric G, with this share of its mean variance added."""
     G[np.diag_indices(len(G))] += max(ridge * np.trace(G) / len(G), np.finfo(float).tiny)
-    return np.linalg.solve(G, right)
+    return np.asarray(np.linalg.solve(G, right), np.float64)

@@ -49,7 +49,7 @@ class Relevance(NamedTuple):
             weights = None if self.weights is None else self.weights[own]
             rows = self.rows[own]
             shares.append([np.average(np.isin(rows, near[:k]), weights=weights) for k in ranks])
-        return np.mean(shares, axis=0).tolist()
+        return [float(share) for share in np.mean(shares, axis=0)]
 
 
 def checked_relevance(rows: Any, n_queries: int, n_codes: int) -> Relevance:
