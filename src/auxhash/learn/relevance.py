@@ -93,10 +93,10 @@ def _of_matrix(matrix: Any, n_queries: int, n_codes: int) -> Relevance:
     entries = matrix.tocsr(copy=True)
     entries.sum_duplicates()
     entries.eliminate_zeros()
+    _check_none_empty(np.diff(entries.indptr))
     weights = checks.numbers("the weights of rows", entries.data.astype(np.float64), 1)
     if (weights < 0).any():
         raise ValueError(f"the weights of rows must not be negative, got {weights.min():g}")
-    _check_none_empty(np.diff(entries.indptr))
     indptr, indices = entries.indptr.astype(np.int64), entries.indices.astype(np.int64)
     return Relevance(indptr, indices, weights)
 

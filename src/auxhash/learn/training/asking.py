@@ -175,7 +175,7 @@ class AskerTraining:
         shares = self._recall(run) if len(self.held_out) else ()
         history.append(AskerStep(step, shares, clock.seconds() - began))
         if shares and not _in_vain(history):
-            self.best = self.asker.adam.state()[0]
+            self.best = [each.copy() for each in self.asker.adam.state()[0]]  # steps change them
 
     def _recall(self, run: threads.Run) -> tuple[float, ...]:
         b, fetch = self.settings.n_bits, self.asker.device.fetch
