@@ -224,6 +224,9 @@ class RankTraining:
         sizes = settings.batch, settings.sample, settings.prefixes
         self.objective = Rank(self.similar, *sizes, device=device)
         self.judge = Judge(self.objective, measuring, first)
+        self.asking_points = None if first is None else _balanced(self.objective.points, first)
+        if self.asking_points is not None:
+            self.objective.points = self.asking_points
         self.X, self.F = X, device.put(_joined([F, *map(h.features, self.parts[1:])]))
         with threads.pool():
             self.smooth = device.carry(self.h).smooth(self.F, self.rng)
@@ -337,6 +340,8 @@ class RankTraining:
         self.objective = rank = TableRank(
             self.similar, self.asker, n_steps, TABLE_RATE, settings.batch, settings.sample, prefixes
         )
+        if self.asking_points is not None:
+            rank.points = self.asking_points
         if settings.joint:
             steps = n_steps, TABLE_STEEPNESS, TABLE_RATE
             self.descent = GradientDescent(self.smooth, rank, *steps, self.rng, warm=True)
@@ -373,6 +378,14 @@ class RankTraining:
             cast("TableRank", self.objective).restore(saved.asker)
             self.descent.restore(*state)
         self.rng.bit_generator.state = saved.rng.bit_generator.state
+
+
+def _balanced(points: Numbers, first: int) -> Numbers:
+    """Repeat the queries, which are points from `first` on, so that they are half of all."""
+    others, queries = points[points < first], points[points >= first]
+    if not len(queries):
+        return points
+    return np.concatenate([others, np.repeat(queries, max(1, len(others) // len(queries)))])
 
 
 def _joined(parts: list[AnyArray]) -> AnyArray:
