@@ -352,6 +352,7 @@ def test_codes_learnt_with_their_tables(tmp_path, keeps_tables):
     assert hasher.history_[-1].step == 80
     hasher.save(tmp_path / "model.safetensors")
     loaded = auxhash.load(tmp_path / "model.safetensors")
+    assert repr(loaded.tables_) == "TableFunction(2 bytes, vectors of 64 numbers by NetworkHash)"
     np.testing.assert_array_equal(loaded.tables(X), hasher.tables(X))
     np.testing.assert_array_equal(loaded.encode(X), hasher.encode(X))
 
@@ -359,6 +360,7 @@ def test_codes_learnt_with_their_tables(tmp_path, keeps_tables):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
+        ({"prefixes": 8}, "prefixes must be numbers of bits, such as"),
         ({"prefixes": (8, 20)}, "multiples of 8"),
         ({"prefixes": (16, 8)}, "rising"),
         ({"prefixes": (32,)}, "prefixes must be a whole number from 8 to 31"),
