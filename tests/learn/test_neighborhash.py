@@ -352,7 +352,7 @@ def test_codes_learnt_with_their_tables(tmp_path, keeps_tables):
     assert hasher.history_[-1].step == 80
     hasher.save(tmp_path / "model.safetensors")
     loaded = auxhash.load(tmp_path / "model.safetensors")
-    assert repr(loaded.tables_) == "TableFunction(2 bytes, vectors of 64 numbers by NetworkHash)"
+    assert repr(loaded.tables_) == "TableFunction(2 bytes, vectors of 16 numbers by NetworkHash)"
     np.testing.assert_array_equal(loaded.tables(X), hasher.tables(X))
     np.testing.assert_array_equal(loaded.encode(X), hasher.encode(X))
 
