@@ -12,7 +12,7 @@ starts from its solution, and its result is taken if y'Ry, with the sign itself,
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import eigh
@@ -256,7 +256,15 @@ def _places(S: csr_array, level: float) -> tuple[Numbers, AnyArray]:
 
 
 @kernel
-def _add(level: float, start: Any, place: Any, V: Any, first: int, last: int, result: Any) -> None:
+def _add(
+    level: float,
+    start: AnyArray,
+    place: AnyArray,
+    V: AnyArray,
+    first: int,
+    last: int,
+    result: AnyArray,
+) -> None:
     """Add level * (sum of V (n, 1) over a row's places) to the rows first..last-1 of `result`.
 
     Four sums at a time: each addition waits for the one before it.
@@ -277,7 +285,13 @@ def _add(level: float, start: Any, place: Any, V: Any, first: int, last: int, re
 
 @kernel
 def _add_two(
-    level: float, start: Any, place: Any, V: Any, first: int, last: int, result: Any
+    level: float,
+    start: AnyArray,
+    place: AnyArray,
+    V: AnyArray,
+    first: int,
+    last: int,
+    result: AnyArray,
 ) -> None:
     """Add level * (sum of V (n, 2) over a row's places), as `_add` does for V (n, 1)."""
     for n in range(first, last):

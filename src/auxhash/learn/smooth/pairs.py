@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Numbers, Single
+from auxhash.compute.arrays import AnyArray, Array, Numbers, Single
 from auxhash.compute.device import CPU
 from auxhash.compute.kernels import kernel
 from auxhash.learn.smooth.gradient import Objective, Outputs, Shuffled, through_tanh
 from auxhash.mac import losses
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.zstep import Problem
+from auxhash.mac.zstep.graph import Edges
 
 PairSource = Literal["auto", "given", "fresh"]
 
@@ -228,7 +229,7 @@ def _line(slope: Single) -> tuple[Single, Single] | None:
 
 
 @kernel(inline="always")
-def _place(s: Any, b: int) -> Any:
+def _place(s: np.float32, b: int) -> Any:
     """The integer part of d = (b - s) / 2, at most b - 1, and the rest of d."""
     d = np.float32(0.5) * (np.float32(b) - s)
     d = max(np.float32(0), min(np.float32(b), d))
@@ -237,7 +238,7 @@ def _place(s: Any, b: int) -> Any:
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def _class_pulls(S: Any, first: int, classes: Any, weight: Any, slope: Any) -> None:
+def _class_pulls(S: Single, first: int, classes: AnyArray, weight: Single, slope: Single) -> None:
     """Turn S, inner products of rows first.. with the batch, into the factors of the u_j."""
     b = slope.shape[1] - 1
     for i in range(len(S)):
@@ -251,7 +252,7 @@ def _class_pulls(S: Any, first: int, classes: Any, weight: Any, slope: Any) -> N
 
 
 @kernel
-def _mark_partners(rows: Any, edges: Any, marked: Any) -> int:
+def _mark_partners(rows: AnyArray, edges: Edges, marked: AnyArray) -> int:
     """Set `marked`, which is 0, to 1 for these points and their partners; return their number."""
     count = 0
     for n in rows:
@@ -265,7 +266,13 @@ def _mark_partners(rows: Any, edges: Any, marked: Any) -> int:
 
 @kernel(fastmath={"reassoc", "contract"})
 def _given_pulls(
-    rows: Any, edges: Any, slope: Any, basis: Any, place: Any, U: Any, out: Any
+    rows: AnyArray,
+    edges: Edges,
+    slope: Single,
+    basis: Single,
+    place: AnyArray,
+    U: Single,
+    out: Single,
 ) -> None:
     """The sums over the partners of these points; the outputs of point n are U[place[n]].
 

@@ -272,7 +272,7 @@ def _sixteen(
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def _longest_square(points: Any) -> float:
+def _longest_square(points: AnyArray) -> float:
     """The largest squared length of a row; infinite if one is infinite or not a number."""
     most = points.dtype.type(0)
     for i in range(len(points)):
@@ -286,7 +286,7 @@ def _longest_square(points: Any) -> float:
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def _dot(x: Any, v: Any) -> float:
+def _dot(x: AnyArray, v: AnyArray) -> float:
     total = 0.0
     for k in range(len(x)):
         total += np.float64(x[k]) * v[k]
@@ -295,7 +295,14 @@ def _dot(x: Any, v: Any) -> float:
 
 @kernel
 def _anew(
-    points: Any, rows: Any, threshold: Any, error: Any, packed: Any, i: int, j: int, near: Any
+    points: AnyArray,
+    rows: AnyArray,
+    threshold: AnyArray,
+    error: AnyArray,
+    packed: AnyArray,
+    i: int,
+    j: int,
+    near: AnyArray,
 ) -> int:
     """Bits j, j + 1, ... of point i, those that `near` has: their number, or TOO_NEAR."""
     n_anew = 0
@@ -314,14 +321,14 @@ def _anew(
 
 @kernel
 def _pack(
-    points: Any,
-    products: Any,
-    rows: Any,
-    lower: Any,
-    upper: Any,
-    threshold: Any,
-    error: Any,
-    packed: Any,
+    points: AnyArray,
+    products: AnyArray,
+    rows: AnyArray,
+    lower: AnyArray,
+    upper: AnyArray,
+    threshold: AnyArray,
+    error: AnyArray,
+    packed: AnyArray,
 ) -> int:
     """Pack the signs of points @ rows' - threshold: of the products, where the bounds say enough.
 
@@ -346,18 +353,18 @@ def _pack(
 
 @kernel
 def _decide(
-    points: Any,
-    V: Any,
-    rows: Any,
-    lower: Any,
-    upper: Any,
-    threshold: Any,
-    error: Any,
-    products: Any,
+    points: AnyArray,
+    V: AnyArray,
+    rows: AnyArray,
+    lower: AnyArray,
+    upper: AnyArray,
+    threshold: AnyArray,
+    error: AnyArray,
+    products: AnyArray,
     n_points: int,
     shortest: float,
     longest: float,
-    packed: Any,
+    packed: AnyArray,
     most: float,
 ) -> tuple[int, int, float]:
     """Measure, multiply and pack `n_points` at a time, while these are in the cache.
