@@ -1,12 +1,10 @@
 """TableFunction: from a query to tables, what each value of each byte adds to its distance."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auxhash.compute.arrays import Single
+from auxhash.compute.arrays import AnyArray, Single
 from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import HashFunction, outputs
 
@@ -32,11 +30,11 @@ class TableFunction:
         if not fits or C.shape[1] != VALUES or not np.isfinite(C).all():
             raise ValueError(f"codebook must be finite float32 (n_bytes, {VALUES}, n_dims)")
 
-    def vectors(self, X: NDArray[Any]) -> Single:
+    def vectors(self, X: AnyArray) -> Single:
         """Return the vectors a(q), (n, n_dims), of queries, as `HammingIndex.to_faiss` needs."""
         return outputs(self.vector, X).astype(np.float32)
 
-    def tables(self, X: NDArray[Any]) -> Single:
+    def tables(self, X: AnyArray) -> Single:
         """Return tables (n, n_bytes, 256) of queries; smaller is nearer."""
         n_groups, _, n_dims = self.codebook.shape
         tables: Single = self.vectors(X) @ -self.codebook.reshape(-1, n_dims).T

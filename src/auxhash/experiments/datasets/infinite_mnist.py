@@ -146,7 +146,7 @@ def _endless(source: Points, seed: int, n_jobs: int | None) -> InfiniteMNIST:
     return InfiniteMNIST(source.images, source.y, seed, n_jobs)
 
 
-def _points(pixels: NDArray[Any], labels: NDArray[np.int64]) -> Points:
+def _points(pixels: AnyArray, labels: NDArray[np.int64]) -> Points:
     return Points(pixels, labels, pixels.reshape(-1, SIDE, SIDE))
 
 

@@ -25,12 +25,12 @@ PairSource = Literal["auto", "given", "fresh"]
 
 BATCH_SIZE = 2000  # points per step
 POINTS_PER_TASK = 128  # points of a batch per task of a thread
-FETCHED = 32  # partners of a point whose outputs are fetched together
-BENT = 1 << 13  # points whose tanh is taken by a task: there may be a million of them
+PARTNERS_PER_FETCH = 32  # partners of a point whose outputs are fetched together
+POINTS_PER_BEND = 1 << 13  # points whose tanh is taken by a task: there may be a million of them
 MAX_VALUES = 256  # of y: the steepest slope is sought among at most so many
 ALL_OUTPUTS_UP_TO = 1 << 15  # points: up to so many, all outputs are computed, needed or not
-PAIRS = 1 << 20  # pairs of an affinity that are looked at together
-PARTNERS = 10  # points per class that a batch must hold on average, for "auto" to take fresh pairs
+PAIRS_PER_CHUNK = 1 << 20  # pairs of an affinity that are looked at together
+MIN_PARTNERS = 10  # per class that a batch holds on average, for "auto" to take fresh pairs
 
 
 def objective_for(problem: Problem, source: PairSource, batch: int) -> Objective:
@@ -51,7 +51,7 @@ def fresh_classes(problem: Problem, source: PairSource, batch: int) -> Numbers |
         )
     if source == "fresh" or classes is None:
         return classes
-    many = min(batch, problem.n_points) >= PARTNERS * (classes.max() + 1)
+    many = min(batch, problem.n_points) >= MIN_PARTNERS * (classes.max() + 1)
     return classes if many else None
 
 
@@ -62,7 +62,7 @@ def classes_of(affinity: Affinity) -> Numbers | None:
         return None
     if affinity.by_class:
         return groups
-    for pairs in threads.chunks(len(affinity), PAIRS):
+    for pairs in threads.chunks(len(affinity), PAIRS_PER_CHUNK):
         i, j = affinity.ends(pairs)
         if not np.array_equal(
             affinity.values(pairs)[0], np.where(groups[i] == groups[j], 1.0, -1.0)
@@ -165,7 +165,7 @@ class GivenPairs:
         def bend(chunk: slice) -> None:
             U[chunk] = np.tanh(s * U[chunk])
 
-        run(bend, threads.chunks(len(U), BENT))
+        run(bend, threads.chunks(len(U), POINTS_PER_BEND))
         pull = np.empty((len(rows), U.shape[1]), np.float32)
 
         def part(chunk: slice) -> None:
@@ -280,12 +280,12 @@ def _given_pulls(
     """
     indptr, indices, row, coef = edges.indptr, edges.indices, edges.row, edges.coef
     b = U.shape[1]
-    pull, near = np.empty(b, np.float32), np.empty((FETCHED, b), np.float32)
+    pull, near = np.empty(b, np.float32), np.empty((PARTNERS_PER_FETCH, b), np.float32)
     for q in range(len(rows)):
         n, own = rows[q], place[rows[q]]
         pull[:] = 0
-        for first in range(indptr[n], indptr[n + 1], FETCHED):
-            n_here = min(FETCHED, indptr[n + 1] - first)
+        for first in range(indptr[n], indptr[n + 1], PARTNERS_PER_FETCH):
+            n_here = min(PARTNERS_PER_FETCH, indptr[n + 1] - first)
             for t in range(n_here):
                 m = place[indices[first + t]]
                 for k in range(b):

@@ -22,7 +22,7 @@ from auxhash.compute.kernels import kernel
 from auxhash.mac.zstep.graph import Edges, weigh
 
 TINY = 1e-13  # an amount that is smaller, relative to all supply, counts as none
-PASSES = 4  # over the edges, at most, to find potentials
+MAX_PASSES = 4  # over the edges, at most, to find potentials
 
 
 class Network(NamedTuple):
@@ -55,7 +55,7 @@ def _spread(
     """
     indptr, within, indices = edges.indptr, edges.within, edges.indices
     x, supply = np.zeros(n_points), -2 * u
-    for _ in range(PASSES):
+    for _ in range(MAX_PASSES):
         if supply.min() >= -tiny or supply.max() <= tiny:
             break
         for t in range(len(points)):
