@@ -22,7 +22,7 @@ from auxhash.compute.kernels import intrinsic, kernel
 
 Planes = NDArray[np.uint8]  # (n_bytes, n)
 Bytes = NDArray[np.uint8]  # (n,)
-Counts = NDArray[np.integer[Any]]  # of bits, or of codes
+Integers = NDArray[np.integer[Any]]  # of bits, or of codes
 Distances = NDArray[np.int32]
 Positions = NDArray[np.int64]
 
@@ -182,7 +182,7 @@ def _add_eight(
     p6: Bytes,
     p7: Bytes,
     q: Bytes,
-    out: Counts,
+    out: Integers,
 ) -> None:
     q0, q1, q2, q3, q4, q5, q6, q7 = q[0], q[1], q[2], q[3], q[4], q[5], q[6], q[7]
     for i in range(len(out)):
@@ -194,21 +194,21 @@ def _add_eight(
 
 
 @kernel
-def _add_two(p0: Bytes, p1: Bytes, q: Bytes, out: Counts) -> None:
+def _add_two(p0: Bytes, p1: Bytes, q: Bytes, out: Integers) -> None:
     q0, q1 = q[0], q[1]
     for i in range(len(out)):
         out[i] += _count(_count(np.uint8(0), p0[i], q0), p1[i], q1)
 
 
 @kernel
-def _add_one(p0: Bytes, q: Bytes, out: Counts) -> None:
+def _add_one(p0: Bytes, q: Bytes, out: Integers) -> None:
     q0 = q[0]
     for i in range(len(out)):
         out[i] += _count(np.uint8(0), p0[i], q0)
 
 
 @kernel
-def measure(planes: Planes, a: int, z: int, query: Packed, out: Counts) -> None:
+def measure(planes: Planes, a: int, z: int, query: Packed, out: Integers) -> None:
     """Hamming distances of one query (n_bytes,) to the codes a..z-1 of `planes` (n_bytes, n)."""
     out = out[: z - a]
     out[:] = 0
@@ -236,12 +236,12 @@ def measure(planes: Planes, a: int, z: int, query: Packed, out: Counts) -> None:
 
 @kernel
 def append(
-    block: Counts,
+    block: Integers,
     n: int,
     start: int,
     limit: int,
     mask: Bytes,
-    near: Counts,
+    near: Integers,
     where: Positions,
     count: int,
 ) -> int:
@@ -269,7 +269,7 @@ def append(
 
 
 @kernel
-def _bound(near: Counts, count: int, k: int, bins: Counts) -> Any:
+def _bound(near: Integers, count: int, k: int, bins: Integers) -> Any:
     """Return the k-th smallest distance, and how many of the k smallest are equal to it."""
     bins[:] = 0
     for i in range(count):
@@ -283,7 +283,7 @@ def _bound(near: Counts, count: int, k: int, bins: Counts) -> Any:
 
 
 @kernel
-def move_up(near: Counts, where: Positions, count: int, bound: int, ties: int) -> int:
+def move_up(near: Integers, where: Positions, count: int, bound: int, ties: int) -> int:
     """Move what is below the bound, and the first `ties` at it, to the front; return how many."""
     kept = 0
     for i in range(count):
@@ -297,7 +297,7 @@ def move_up(near: Counts, where: Positions, count: int, bound: int, ties: int) -
 
 
 @kernel
-def _keep(near: Counts, where: Positions, count: int, k: int, bins: Counts) -> Any:
+def _keep(near: Integers, where: Positions, count: int, k: int, bins: Integers) -> Any:
     """Keep the k nearest, in their order; return how many, and the limit for further codes."""
     if count < k:
         return count, len(bins)
@@ -307,7 +307,7 @@ def _keep(near: Counts, where: Positions, count: int, k: int, bins: Counts) -> A
 
 @kernel
 def _rank(
-    near: Counts, where: Positions, bins: Counts, distances: Distances, positions: Positions
+    near: Integers, where: Positions, bins: Integers, distances: Distances, positions: Positions
 ) -> None:
     """Sort stably by distance, and write as many of the nearest as `distances` has room for."""
     bins[:] = 0
@@ -327,7 +327,7 @@ def _rank(
 
 @kernel
 def _guess(
-    planes: Planes, first: int, last: int, query: Packed, k: int, block: Counts, bins: Counts
+    planes: Planes, first: int, last: int, query: Packed, k: int, block: Integers, bins: Integers
 ) -> Any:
     """Estimate a radius that holds the k nearest and not many more, from one run in SAMPLE.
 
@@ -356,9 +356,9 @@ def _sift(
     last: int,
     queries: Packed,
     k: int,
-    limit: Counts,
-    block: Counts,
-    bins: Counts,
+    limit: Integers,
+    block: Integers,
+    bins: Integers,
 ) -> Any:
     """Return candidates for the k nearest, below `limit`: distances, positions and counts."""
     n = last - first
@@ -389,8 +389,8 @@ def _nearest(
     last: int,
     queries: Packed,
     k: int,
-    block: Counts,
-    bins: Counts,
+    block: Integers,
+    bins: Integers,
     distances: Distances,
     positions: Positions,
 ) -> None:
@@ -413,7 +413,7 @@ def _nearest(
 
 @kernel
 def _within(
-    planes: Planes, first: int, last: int, queries: Packed, radius: int, block: Counts
+    planes: Planes, first: int, last: int, queries: Packed, radius: int, block: Integers
 ) -> Any:
     """Return stops, distances and positions; those of query q are [stops[q]:stops[q + 1]]."""
     room = 2 * len(block)
