@@ -233,7 +233,8 @@ def _merge(
     for n in range(first, last):
         most = max(most, starts[n + 1] - starts[n])
     keys = np.empty(most, np.int64)  # j, and the draw's place, which keeps their order
-    values, weights = np.empty(most, value.dtype), np.empty(most, weight.dtype)
+    # One type of values: `_order_by_value`, with its sort, is compiled once.
+    values, weights = np.empty(most, np.float64), np.empty(most, weight.dtype)
     for n in range(first, last):
         begin, count = starts[n], starts[n + 1] - starts[n]
         key = keys[:count]
