@@ -87,11 +87,11 @@ def test_cosine_does_not_see_lengths(digits):
 
 def test_the_rank_that_is_told_falls(digits):
     hasher = NeighborHash(
-        16, n_steps=300, hash_function="linear", query_function=None, random_state=0
+        16, n_steps=100, hash_function="linear", query_function=None, random_state=0
     ).fit(digits[0])
     ranks = [step.rank for step in hasher.history_]
     assert ranks[-1] < 0.9 * ranks[0]  # of points that are not learnt from
-    assert hasher.history_[-1].step == 300
+    assert hasher.history_[-1].step == 100
     assert hasher.n_learnt_ == 500
     assert hasher.device_ == "cpu"
 
@@ -276,8 +276,8 @@ def test_public_name():
 
 @pytest.mark.parametrize("hash_function", ["linear", "rbf", "network"])
 def test_what_the_caller_wants_of_small_numbers_changes_nothing(hash_function):
-    X = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
-    hasher = NeighborHash(8, hash_function=hash_function, n_steps=20, random_state=0, n_jobs=2)
+    X = np.random.default_rng(0).normal(size=(150, 16)).astype(np.float32)
+    hasher = NeighborHash(8, hash_function=hash_function, n_steps=10, random_state=0, n_jobs=2)
     usual = hasher.fit(X).encode(X)
     with np.errstate(all="raise"):
         np.testing.assert_array_equal(hasher.fit(X).encode(X), usual)
@@ -287,7 +287,7 @@ def test_what_the_caller_wants_of_small_numbers_changes_nothing(hash_function):
 @pytest.mark.parametrize("hash_function", ["network", "linear", "rbf"])
 def test_tables_rank_neighbours_better_than_bits(hash_function, query_function, keeps_tables):
     """By points that are not learnt from, and the prefixes are codes of their own."""
-    X = np.random.default_rng(0).normal(size=(400, 12))
+    X = np.random.default_rng(0).normal(size=(250, 12))
     hasher = NeighborHash(
         *(16, "euclidean", hash_function),
         n_steps=30,
@@ -330,7 +330,7 @@ def test_points_that_judge_are_not_learnt_from(digits):
 
 
 def test_same_seed_gives_the_same_tables_on_any_number_of_threads(keeps_tables):
-    X = np.random.default_rng(0).normal(size=(600, 9))
+    X = np.random.default_rng(0).normal(size=(300, 9))
     one, other = (
         NeighborHash(11, n_steps=20, query_function="network", n_jobs=n, random_state=3).fit(X)
         for n in (1, 2)
@@ -404,7 +404,7 @@ def test_faiss_takes_over_as_an_additive_quantiser(query_function, keeps_tables)
 
 def test_a_warm_start_goes_on_from_what_was_learnt(digits, tmp_path):
     X = digits[0]
-    parameters = {**QUICK, "hash_function": "linear", "query_function": None, "n_steps": 300}
+    parameters = {**QUICK, "hash_function": "linear", "query_function": None, "n_steps": 100}
     first = NeighborHash(**parameters).fit(X)
     first.save(tmp_path / "first.safetensors")
     on = auxhash.load(tmp_path / "first.safetensors")

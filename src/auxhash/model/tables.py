@@ -4,9 +4,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auxhash.compute.arrays import Single
+from auxhash.compute.arrays import AnyArray, Single
 from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import HashFunction, NetworkHash, SVMHash, outputs
 
@@ -48,11 +47,11 @@ class TableFunction:
         by = type(self.vector).__name__
         return f"TableFunction({n_bytes} bytes, vectors of {n_dims} numbers by {by})"
 
-    def vectors(self, X: NDArray[Any]) -> Single:
+    def vectors(self, X: AnyArray) -> Single:
         """Return the vectors a(q), (n, n_dims), of queries, as `HammingIndex.to_faiss` needs."""
         return outputs(self.vector, X).astype(np.float32)
 
-    def tables(self, X: NDArray[Any]) -> Single:
+    def tables(self, X: AnyArray) -> Single:
         """Return tables (n, n_bytes, 256) of queries; smaller is nearer."""
         n_groups, _, n_dims = self.codebook.shape
         tables: Single = self.vectors(X) @ -self.codebook.reshape(-1, n_dims).T
