@@ -64,7 +64,7 @@ test-torch: $(VENV)/.torch  ## PyTorch modules as hash functions, and their page
 		tests/experiments/datasets/test_torch_models.py $(BENCHMARKS) -k 'torch or deep'
 
 matrix: $(VENV)/.release  ## make test-alone on each Python, newest and lowest dependencies; MATRIX=--help
-	$(BIN)/python -m benchmarks matrix $(MATRIX)
+	$(BIN)/python -m tests.release.matrix $(MATRIX)
 
 coverage: $(VENV)/.release  ## which lines of the package no test of make test runs
 	OMP_NUM_THREADS=1 $(BIN)/coverage run --source=auxhash -m pytest $(MAY_SKIP) $(PART)

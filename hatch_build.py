@@ -1,7 +1,7 @@
 """Stubs of the short names, in the wheel: type checkers cannot see the finder in `__init__`.
 
-`auxhash.zstep.quad` is `auxhash.mac.zstep.quad` when a program runs. For type checkers the wheel has
-a package of partial stubs, as PEP 561 has them: one line for each such module.
+`auxhash.zstep.quad` is `auxhash.mac.zstep.quad` when a program runs. For type checkers the wheel
+has a package of partial stubs, as PEP 561 has them: one line for each such module.
 """
 
 import ast

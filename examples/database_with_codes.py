@@ -27,8 +27,8 @@ def main() -> None:
 
     with closing(sqlite3.connect(options.database)) as shop, shop:
         shop.execute("CREATE TABLE item (id TEXT PRIMARY KEY, digit INTEGER, price REAL)")
-        prices = (0.5 * (i % 40) for i in range(len(X)))
-        shop.executemany("INSERT INTO item VALUES (?, ?, ?)", zip(ids, y.tolist(), prices))
+        rows = ((id_, int(y[i]), 0.5 * (i % 40)) for i, id_ in enumerate(ids))
+        shop.executemany("INSERT INTO item VALUES (?, ?, ?)", rows)
 
     with stores.open(url, n_bits=32, fingerprint=hasher.fingerprint) as store:
         store.upsert(ids, hasher.encode(X))

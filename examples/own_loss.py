@@ -1,6 +1,6 @@
 """Learn with a loss of your own: any function of distance, affinity and number of bits.
 
-    python examples/own_loss.py --points 1000
+python examples/own_loss.py --points 1000
 """
 
 import argparse
@@ -28,7 +28,8 @@ def main() -> None:
     queries, X, y, y_queries = X[1500:], X[: options.points], y[: options.points], y[1500:]
 
     print("distance        ", *(f"{d:5}" for d in range(0, options.bits + 1, 4)))
-    for kind, row in zip(("similar", "dissimilar"), losses.curves(margin, [1, -1], options.bits)):
+    similar, dissimilar = losses.curves(margin, [1, -1], options.bits)
+    for kind, row in {"similar": similar, "dissimilar": dissimilar}.items():
         print(f"loss, {kind:10}", *(f"{value:5.2f}" for value in row[::4]))
     for loss in ("ksh", margin):
         hasher = MACHash(options.bits, loss=loss, random_state=0).fit(X, y)

@@ -30,7 +30,8 @@ def main() -> None:
         path = [step.loss for step in mac.fit(X, y, affinity=pairs).history_]
         [line] = axes.plot(path, marker=".", label=f"MACcut, {bits} bits")
         axes.axhline(path[0], color=line.get_color(), linestyle=":")  # mu = 0: the two-step method
-        print(f"{bits} bits: L(h) {path[0]:.0f} by two steps, {path[-1]:.0f} after MAC's {len(path) - 1}")
+        first, last = f"{path[0]:.0f} by two steps", f"{path[-1]:.0f} after {len(path) - 1} of MAC"
+        print(f"{bits} bits: L(h) {first}, {last}")
     axes.set(xlabel="iteration", ylabel="L(h)", title="Dotted: two-step hashing")
     axes.legend()
     figure.savefig(options.output)
