@@ -31,7 +31,7 @@ SHOWN = ("numpy", "scipy", "numba", "scikit-learn")
 
 def interpreter(version: str) -> str | None:
     """Return a Python of this version on the machine, or one that uv can get; None without one."""
-    asked = [uv(), "python", "find", "--no-project", version]
+    asked = [uv(), "python", "find", "--system", version]
     found = subprocess.run(asked, capture_output=True, text=True)
     if found.returncode:
         subprocess.run([uv(), "python", "install", version], capture_output=True)

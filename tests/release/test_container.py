@@ -1,8 +1,8 @@
 """The Dockerfile without Docker: its commands run in a root folder that is made for them.
 
-The folder has this machine's programs, read-only, and Python where the image has it. What `RUN`
-says is run in it; then all but the volume and /tmp becomes read-only, and what `ENTRYPOINT`, `CMD`
-and `HEALTHCHECK` say is run by the user that the file names, in a network of its own.
+The folder has this machine's programs and Python, read-only. What `RUN` says is run in it; then all
+but the volume and /tmp becomes read-only, and what `ENTRYPOINT`, `CMD` and `HEALTHCHECK` say is run
+by the user that the file names, in a network of its own.
 """
 
 import json
@@ -18,18 +18,18 @@ import pytest
 from tests.release.conftest import ROOT
 
 TOKEN = "a token of the container"
+PATH = f"{sys.base_prefix}/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 # The image's root: $1; other arguments: the rest of the command.
 MOUNTS = """
 set -e
 root=$1; shift
-for folder in usr etc bin lib lib64 dev proc usr/local; do
-    from=/$folder
-    [ $folder = usr/local ] && from=$PYTHON
-    [ -e $from ] || continue
-    mkdir -p $root/$folder
-    mount --rbind $from $root/$folder
+for folder in /usr /etc /bin /lib /lib64 $PYTHON; do
+    [ -e $folder ] || continue
+    mkdir -p $root$folder
+    mount --bind $folder $root$folder
+    mount -o remount,bind,ro $root$folder
 done
-for folder in usr etc usr/local; do mount -o remount,bind,ro $root/$folder; done
+for folder in /dev /proc; do mkdir -p $root$folder && mount --rbind $folder $root$folder; done
 mkdir -p $root/tmp && mount -t tmpfs tmpfs $root/tmp && chmod 1777 $root/tmp
 """
 BUILD = MOUNTS + 'exec chroot $root /bin/sh -c "$1"'
@@ -104,8 +104,8 @@ def test_the_file_says_what_a_container_needs():
 @pytest.fixture
 def contained(tmp_path):
     """Run a script in a namespace of mounts, with the root folder; what it prints."""
-    if shutil.which("unshare") is None or os.geteuid() or sys.base_prefix == "/usr":
-        pytest.skip("needs Linux, root, and a Python in a folder of its own")
+    if shutil.which("unshare") is None or os.geteuid():
+        pytest.skip("needs Linux and root")
     if subprocess.run(["unshare", "--mount", "--net", "true"]).returncode:
         pytest.skip("needs Linux that lets root make namespaces")
     root = tmp_path / "root"
@@ -116,7 +116,7 @@ def contained(tmp_path):
         kept = {key: value for key, value in os.environ.items() if key.startswith(("PIP", "SSL"))}
         done = subprocess.run(
             ["unshare", "--mount", *options, "bash", "-c", script, "bash", root, command],
-            env={"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", **kept, **names},
+            env={"PATH": PATH, **kept, **names},
             capture_output=True,
             text=True,
             timeout=900,
@@ -144,7 +144,7 @@ def test_its_commands_run_without_rights_on_a_root_that_is_read_only(contained):
     secrets.mkdir(parents=True)
     (secrets / "token").write_text(TOKEN.replace(" ", "-"))
     variables = dict(pair.split("=", 1) for pair in found["ENV"].split())
-    variables["PATH"] = variables["PATH"].replace("$PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin")
+    variables["PATH"] = variables["PATH"].replace("$PATH", PATH)
     health = quoted(found["HEALTHCHECK"].partition("CMD ")[2])
     serve = f"{quoted(found['ENTRYPOINT'])} {quoted(found['CMD'])}"
     command = ASKED.format(serve=serve, health=health, ask=ASK)
