@@ -150,7 +150,7 @@ class QueryTables(Hasher):
         b = int(self.n_bits)
         self.hash_function_ = replace(h, W=np.ascontiguousarray(h.W[:, :b]))
         vector = replace(h, W=np.ascontiguousarray(h.W[:, b:]))
-        self.tables_ = TableFunction(vector, codebook.reshape(-1, VALUES, codebook.shape[1]))
+        self.tables_ = TableFunction.of(vector, codebook)
 
     def tables(self, Q: ArrayLike) -> Single:
         """Return tables (m, ceil(n_bits / 8), 256), for `HammingIndex.search_tables`."""

@@ -7,7 +7,8 @@ one key, which says what it is:
     {"tuple": [...]}
     {"dict": {...}}     where all keys are text, else {"items": [[key, value], ...]}
     {"scalar": ["int64", 3]}                       of NumPy
-    {"array": ["name", "float64", [2, 3], "C"]}    name, type, shape and order in memory
+    {"array": ["name", "float64", [2, 3], "C"]}    name, type, shape and order in memory; stored in
+                                                   half precision where that holds all its numbers
     {"dates": ["datetime64[D]", {"array": ...}]}   as whole numbers
     {"objects": [[2], ["a", "b"]]}                 an array of Python objects, with its shape
     {"object": ["SVMHash", {...}]}                 an instance of a registered class
@@ -226,15 +227,25 @@ def _encode_array(array: NDArray[Any], name: str, arrays: Arrays) -> Json:
         return {"dates": [array.dtype.name, _encode(array.astype(np.int64), name, arrays)]}
     if array.dtype.name not in TYPES:
         raise TypeError(f"{name} is an array of {array.dtype}, which cannot be stored")
+    type_name, array = array.dtype.name, _in_half(array)
     array = array.astype(array.dtype.newbyteorder("<"), order="K", copy=False)
     # The order in memory can change the last bit of a matrix product, and codes must not change.
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         array = array.copy(order="K")
     if array.flags.c_contiguous or not array.flags.f_contiguous:
         arrays[name] = np.ascontiguousarray(array).reshape(shape)
-        return {"array": [name, array.dtype.name, shape, "C"]}
+        return {"array": [name, type_name, shape, "C"]}
     arrays[name] = array.T
-    return {"array": [name, array.dtype.name, shape, "F"]}
+    return {"array": [name, type_name, shape, "F"]}
+
+
+def _in_half(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array in half precision if no number changes by that, else as it is."""
+    if array.dtype.kind != "f":
+        return array
+    with np.errstate(over="ignore", under="ignore"):
+        half = array.astype(np.float16)
+    return half if np.array_equal(half, array) else array
 
 
 def _check_object(value: object, name: str) -> None:
@@ -327,6 +338,8 @@ class _Decoder:
             array = _text(array, name, int(width[1]))
         elif order == "F":
             array = array.T
+        if array.dtype == np.float16 and type_name in ("float32", "float64"):
+            array = array.astype(type_name)
         actual = array.dtype.str if width else array.dtype.name
         if [actual, *array.shape] != [type_name, *shape] or order not in ("C", "F"):
             raise ValueError(
