@@ -237,7 +237,17 @@ def test_claims_outside_of_the_figures_can_fail():
             for h_step, loss in (("monotone", 0.9), ("plain", plain))
             for way, shifted in ways.items()
         ]
-        assert [verdict.holds for verdict in made["h_step_claims"](rows)] == [expected] * 4
+        changes = {
+            c for each in ("H_STEPS", "MU") for pair in made[f"CHANGED_{each}"] for c in pair
+        }
+        differs = [
+            {"change": change, "seed": 0, "two_step": {"loss": 1.0}}
+            | {"mac": {"loss": loss + letter * ("mu over" in change), "precision": [0.3]}}
+            for change in changes
+            for loss in [plain if "plain" in change else 0.9]
+        ]
+        judged = made["h_step_claims"](rows, differs)
+        assert [verdict.holds for verdict in judged] == [expected] * 6
     for precision, expected in ((0.5, True), (0.3, False)):
         rows = [
             {"function": "linear", "bits": 8, "seed": 0, "way": "random order", "train": train}
