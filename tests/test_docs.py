@@ -217,6 +217,15 @@ def test_verdicts_are_those_of_the_results():
         assert f"{{include}} results/{path.name}" in text
 
 
+def test_tests_that_stand_for_claims_exist():
+    text = (DOCS / "verdicts.md").read_text("utf-8")
+    named = set(re.findall(r"`(test_\w+)`", text))
+    files = (DOCS.parent / path for path in set(re.findall(r"`(tests/\S+\.py)`", text)))
+    defined = [re.findall(r"^def (test_\w+)", path.read_text("utf-8"), re.M) for path in files]
+    assert len(named) > 10
+    assert named <= set().union(*defined)
+
+
 def test_claims_outside_of_the_figures_can_fail():
     made = script("verdicts")
 
