@@ -175,7 +175,9 @@ def tables(records: Sequence[Record]) -> str:
 def _table(records: Sequence[Record]) -> str:
     """Rows by size, the best first."""
     head = ["bytes", "method", "by", *MEASURES, "±", "codes", "model", "learn s", "seeds"]
-    ordered = sorted(flat(means(records)), key=lambda r: (r["bytes"], -r[MEASURES[0]], -r[MEASURES[1]]))
+    ordered = sorted(
+        flat(means(records)), key=lambda r: (r["bytes"], -r[MEASURES[0]], -r[MEASURES[1]])
+    )
     rows = [
         [
             row["bytes"],

@@ -238,9 +238,7 @@ def _compare_neighbors(
     _show_comparison(comparison, as_json, line, page=str(page))
 
 
-def _no_features(
-    path: str, id_column: str, text: str | None, header: bool | None
-) -> "IdColumns":
+def _no_features(path: str, id_column: str, text: str | None, header: bool | None) -> "IdColumns":
     """Return the columns that are no features: that of ids, and that of --text if there is one."""
     from auxhash.files import tables
 
