@@ -9,7 +9,8 @@ not there. Methods learn from all points that are searched, at most 100,000, unl
 fewer. A seed is that of the split and of the training. Records stand in a file of JSON lines,
 docs/results/bits.jsonl, one per data set, seed, method and number of bytes: what is there is not
 measured again, so that a stopped run goes on. `--tables` writes docs/tables/bits-cost.md, means
-over the seeds, out of that file, and measures nothing.
+over the seeds, and bits-equal.md, NeighborHash beside quantisers at equal bytes, out of that file,
+and measures nothing.
 """
 
 import argparse
@@ -42,7 +43,8 @@ from auxhash.experiments.datasets import Dataset
 from benchmarks import peers
 from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
 
-FILE, TABLE = RESULTS / "bits.jsonl", "bits-cost.md"
+FILE, TABLE, EQUAL = RESULTS / "bits.jsonl", "bits-cost.md", "bits-equal.md"
+OURS, QUANTIZERS = "NeighborHash, network", ("PQ", "OPQ", "RQ", "LSQ")
 EUCLIDEAN = ("cifar10-gist", "cifar10-sift", "siftsmall", "sift1m")  # others: cosine
 KEY = ("data", "train", "base", "seed", "method", "bytes")
 OF_METHOD = ("code bytes", "model bytes", "learn s", "encode 1M s")  # the same by any distance
@@ -55,7 +57,8 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     if small:
         _run_small()
     elif asked.tables:
-        write_tables({TABLE: tables(read(asked.results))})
+        records = read(asked.results)
+        write_tables({TABLE: tables(records), EQUAL: equal(records)})
     else:
         for name in asked.data:
             for seed in asked.seeds:
@@ -199,6 +202,23 @@ def _table(records: Sequence[Record]) -> str:
         "column says.\n\n"
     )
     return protocol + markdown(head, rows)
+
+
+def equal(records: Sequence[Record]) -> str:
+    """Markdown: NeighborHash by each distance beside quantisers of as many bytes, seed 0."""
+    cells = {
+        (row["bytes"], row["data"], row["method"], row["distance"]): " / ".join(
+            share(row[measure]) for measure in MEASURES[:2]
+        )
+        for row in flat(record for record in records if record["seed"] == 0)
+    }
+    distances = "Hamming", "outputs", "tables"
+    columns = [*((OURS, distance) for distance in distances), *((q, "own") for q in QUANTIZERS)]
+    rows = [
+        [n_bytes, data, *(cells.get((n_bytes, data, *column), "") for column in columns)]
+        for n_bytes, data in sorted({key[:2] for key in cells if key[2] == OURS})
+    ]
+    return markdown(["bytes", "data", *distances, *QUANTIZERS], rows)
 
 
 def _line(row: Record) -> str:
