@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from auxhash.serve.service import Service
 
 TOKEN_NAME = "AUXHASH_TOKEN"
-SHORTEST = 16  # characters of a token
+MIN_TOKEN = 16  # characters of a token
 REQUIRED_MODULES = ("fastapi", "fastapi_offline", "uvicorn", "prometheus_client", "PIL")
 
 
@@ -178,9 +178,9 @@ def _token(path: str | None) -> str | None:
     if token is None:
         return None
     token, source = token.strip(), path or TOKEN_NAME
-    if len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+    if len(token) < MIN_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise ValueError(
-            f"the token in {source} must be at least {SHORTEST} characters of ASCII without spaces"
+            f"the token in {source} must be at least {MIN_TOKEN} characters of ASCII without spaces"
         )
     return token
 

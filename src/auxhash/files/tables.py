@@ -309,7 +309,7 @@ def _only(path: Path, label: str, names: Iterable[str]) -> str:
     if label in listed:
         return label
     if len(listed) != 1:
-        every = ", ".join(listed) or "nothing"
+        every = report.columns(listed) if listed else "nothing"
         raise ValueError(f"{path} holds nothing called {label!r}, but {every}")
     return listed[0]
 

@@ -413,6 +413,8 @@ def _checked_queries(
 
 
 def _check_prefixes(prefixes: Sequence[int], n_bits: int) -> None:
+    if np.ndim(prefixes) != 1:
+        raise ValueError(f"prefixes must be numbers of bits, such as (32, 64), got {prefixes!r}")
     bits = [checks.integer("prefixes", each, 8, n_bits - 1) for each in prefixes]
     if any(each % 8 for each in bits) or any(a >= b for a, b in pairwise(bits)):
         raise ValueError(

@@ -16,7 +16,7 @@ from auxhash.compute.random import RandomState, generator
 from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT
 from auxhash.learn.hasher import Hasher, check_points, check_queries, fingerprint, learning
 from auxhash.learn.relevance import Relevance, checked_relevance, codes_of
-from auxhash.learn.smooth.tables import VALUES, signs
+from auxhash.learn.smooth.tables import signs
 from auxhash.learn.training import checkpoint as checkpoints
 from auxhash.learn.training import interrupt
 from auxhash.learn.training.asking import AskerSettings, AskerStep, AskerTraining, recall
@@ -222,7 +222,7 @@ class QueryTables(Hasher):
         b = int(self.n_bits)
         self.hash_function_ = replace(h, W=np.ascontiguousarray(h.W[:, :b]))
         vector = replace(h, W=np.ascontiguousarray(h.W[:, b:]))
-        self.tables_ = TableFunction(vector, codebook.reshape(-1, VALUES, codebook.shape[1]))
+        self.tables_ = TableFunction.of(vector, codebook)
 
     def _in_words(
         self,

@@ -25,7 +25,6 @@ from auxhash.learn.smooth.gradient import GradientDescent
 from auxhash.learn.smooth.rank import BATCH_SIZE, SAMPLE, Rank
 from auxhash.learn.smooth.similar import Asked, Neighbors, Partners, Relevant, Similar
 from auxhash.learn.smooth.tables import (
-    VALUES,
     Asker,
     FixedCodes,
     TableRank,
@@ -298,7 +297,7 @@ class RankTraining:
         fetch = self.settings.device.fetch
         vector = self.query_h.moved([fetch(each) for each in self.asker.smooth.weights()])
         codebook = fetch(self.asker.codebook)
-        return TableFunction(vector, codebook.reshape(-1, VALUES, codebook.shape[1]))
+        return TableFunction.of(vector, codebook)
 
     def _steps(self, history: list[RankStep]) -> Iterator[RankStep]:
         """The reports that are still to come."""
