@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import check_estimator
@@ -20,6 +21,7 @@ from auxhash.learn.baselines import ITQ
 from auxhash.learn.training import ranking
 from auxhash.mac import hashfunctions
 from auxhash.search import metrics
+from auxhash.search.index import tables_from_outputs
 from tests.conftest import SOAK
 from tests.programs import run_python
 
@@ -352,6 +354,7 @@ def test_codes_learnt_with_their_tables(tmp_path, keeps_tables):
     assert hasher.history_[-1].step == 80
     hasher.save(tmp_path / "model.safetensors")
     loaded = auxhash.load(tmp_path / "model.safetensors")
+    assert repr(loaded.tables_) == "TableFunction(2 bytes, vectors of 16 numbers by NetworkHash)"
     np.testing.assert_array_equal(loaded.tables(X), hasher.tables(X))
     np.testing.assert_array_equal(loaded.encode(X), hasher.encode(X))
 
@@ -359,6 +362,7 @@ def test_codes_learnt_with_their_tables(tmp_path, keeps_tables):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
+        ({"prefixes": 8}, "prefixes must be numbers of bits, such as"),
         ({"prefixes": (8, 20)}, "multiples of 8"),
         ({"prefixes": (16, 8)}, "rising"),
         ({"prefixes": (32,)}, "prefixes must be a whole number from 8 to 31"),
@@ -414,3 +418,43 @@ def test_a_warm_start_goes_on_from_what_was_learnt(digits, tmp_path):
         on.set_params(n_bits=16).fit(X)
     with pytest.raises(ValueError, match="features"):
         on.set_params(n_bits=12).fit(X[:, :20])
+
+
+def test_queries_with_relevant_rows_are_learnt_from_beside_neighbours():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 10))
+    rows, new = np.split(rng.permutation(400), [300])
+    Q = X.copy()
+    Q[:, 5:] = rng.permutation(Q[:, 5:])  # say nothing of what is relevant
+    hasher = NeighborHash(24, "euclidean", "linear", n_steps=30, random_state=0)
+    hasher.set_params(query_function="linear")
+    alone, asked = (
+        clone(hasher).fit(X, **more) for more in ({}, {"queries": Q[rows], "relevant": rows})
+    )
+
+    def found(model, row_numbers):
+        index = HammingIndex(24).add(model.codes_)
+        hits = index.search_tables(tables_from_outputs(model.decision_function(Q[row_numbers])), 20)
+        return np.mean([row in near for row, near in zip(row_numbers, hits[1], strict=True)])
+
+    assert found(asked, new) > 1.5 * found(alone, new)
+    weighted = csr_array((np.ones(300), (np.arange(300), rows)), shape=(300, 400))
+    again = clone(hasher).fit(X, queries=Q[rows], relevant=weighted)
+    assert found(again, new) > 1.5 * found(alone, new)
+    given = NeighborHash(24, "euclidean", "network", n_steps=3, random_state=0, max_points=50)
+    assert given.fit(X, queries=Q[rows], relevant=rows).n_learnt_ == 400
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"queries": np.ones((3, 6))}, "queries and relevant, the rows of X"),
+        ({"relevant": [0, 1, 2]}, "queries and relevant, the rows of X"),
+        ({"queries": np.ones((3, 5)), "relevant": [0, 1, 2]}, "must have the 6 features of X"),
+        ({"queries": np.ones((3, 6)), "relevant": [0, 1, 30]}, "must lie in 0..29, got 30"),
+        ({"queries": np.ones((3, 6)), "relevant": [0, 1]}, "for each of 3 queries"),
+    ],
+)
+def test_wrong_queries_are_refused(asked, message):
+    with pytest.raises(ValueError, match=message):
+        NeighborHash(8, n_steps=1).fit(np.random.default_rng(0).normal(size=(30, 6)), **asked)

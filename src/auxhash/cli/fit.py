@@ -658,7 +658,8 @@ def _expected(
     functions = hasher.encode, hasher.decision_function
     if isinstance(hasher, NeighborHash):
         rows, metric, codes = hasher.held_out_, hasher.metric, hasher.codes_
-        return expected_recall(*functions, X, rows, metric, codes, seed, hasher.n_jobs)
+        tables = None if hasher.tables_ is None else hasher.tables
+        return expected_recall(*functions, X, rows, metric, codes, seed, hasher.n_jobs, tables)
     return expected_recall(*functions, X, held_out, "cosine", seed=seed)
 
 

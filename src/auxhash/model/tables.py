@@ -14,7 +14,7 @@ PRECISION = 2.0**-11  # of half precision, in proportion to a number
 
 
 @register("TableFunction")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableFunction:
     """tables(q)[g, v] = -a(q)'C[g, v]: the vector a(q) of a query, and a codebook.
 
@@ -41,6 +41,11 @@ class TableFunction:
         fits = type(C) is np.ndarray and C.dtype == np.float32 and C.ndim == 3 and C.size
         if not fits or C.shape[1] != VALUES or not np.isfinite(C).all():
             raise ValueError(f"codebook must be finite float32 (n_bytes, {VALUES}, n_dims)")
+
+    def __repr__(self) -> str:
+        n_bytes, _, n_dims = self.codebook.shape
+        by = type(self.vector).__name__
+        return f"TableFunction({n_bytes} bytes, vectors of {n_dims} numbers by {by})"
 
     def vectors(self, X: AnyArray) -> Single:
         """Return the vectors a(q), (n, n_dims), of queries, as `HammingIndex.to_faiss` needs."""

@@ -39,7 +39,8 @@ class Cut:
             from points in random order); "fixed" always in the order of the groups, classes sorted
             (and grows blocks from points in the order of their numbers). With a fixed order the
             same couples of classes, next to each other in it, are opposite in most bits, which
-            makes poorer codes; the paper does not say which it takes.
+            makes poorer codes; the paper does not say which it takes, and the program of FastHash's
+            authors takes random orders, from codes of all +1.
         overlap: whether blocks that split a group may overlap. Then a block takes every point of
             its group that none of its members repels, also those of earlier blocks.
     """
