@@ -26,9 +26,10 @@ for kind, code in json.load(open("examples.json")):
             exec(code, names)
         else:
             words = shlex.split(code, comments=True)
-            done = subprocess.run(words, capture_output=True, text=True)
-            assert done.returncode == 0, done.stderr
-            print(done.stdout + done.stderr, end="")
+            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+            done = subprocess.run(words, text=True, **pipes)
+            assert done.returncode == 0, done.stdout
+            print(done.stdout, end="")
     outputs.append(out.getvalue())
 json.dump(outputs, open("outputs.json", "w"))
 """
@@ -68,7 +69,7 @@ def test_the_first_page_of_the_documentation(installed):
     examples = list(pages.examples((ROOT / "docs/start.md").read_text("utf-8")))
     given = [(kind, code) for kind, code, _ in examples]
     (installed.work / "examples.json").write_text(json.dumps(given))
-    installed.run(installed.python, "-c", RUNNER, COLUMNS="80")
+    installed.run(installed.python, "-c", RUNNER, COLUMNS="80", PYTHONUNBUFFERED="1")
     outputs = json.loads((installed.work / "outputs.json").read_text())
     for (_, code, printed), output in zip(examples, outputs, strict=True):
         same = not printed or OutputChecker().check_output(printed, output, ELLIPSIS)
