@@ -300,6 +300,11 @@ def fit(
     _show_fitted(
         output, hasher, len(points), is_sample, seconds, choice, expected, precision, as_json
     )
+    if init is not None and not as_json:
+        click.echo(
+            f"Codes of {init} are another model's: encode all again with {output}, or learn to ask "
+            "the old codes with it (auxhash fit-queries)."
+        )
     if getattr(hasher, "interrupted_", False):
         how = "the same command goes on" if checkpoint else "with --checkpoint it could go on"
         click.echo(f"Interrupted: {output} is the best model so far; {how}.", err=True)
