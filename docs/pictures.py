@@ -415,7 +415,8 @@ def verdicts() -> list[Panel]:
             ]
         most = max(map(len, rows.values()))
         values = [row + [0.0] * (most - len(row)) for row in rows.values()]
-        panels.append(Grid(told, list(rows), values, "claims"))
+        setting = told.removeprefix("blocks in ").removesuffix(" h step")
+        panels.append(Grid(setting, list(rows), values, "claims"))
     return panels
 
 

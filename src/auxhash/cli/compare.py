@@ -199,7 +199,8 @@ def _compare_neighbors(
     from auxhash.experiments.datasets import Dataset
     from auxhash.experiments.neighborpage import write_page
 
-    text, queries, query_names = settings["text"], None, None
+    text, queries = settings["text"], None
+    query_names: Sequence[str] | None = None
     if text and page is None:
         raise ValueError("--text is for --html, which is not given")
     if len(settings["seeds"]) > 1:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from auxhash.codes import Packed
 
 MESSAGES = "auxhash.messages"  # where click's context keeps the lines of `tell`
-WIDE = 160  # columns, if the output is no terminal
+WIDE_COLUMNS = 160  # columns, if the output is no terminal
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
 jobs_option = click.option("--jobs", type=int, help="Threads; by default, all cores.")
@@ -90,7 +90,7 @@ def show(result: Mapping[str, Any], as_json: bool, *shown: "RenderableType") -> 
 def _draw(table: "RenderableType") -> None:
     from rich.console import Console  # here: it takes longer to import than codes to be made
 
-    width = None if sys.stdout.isatty() else WIDE
+    width = None if sys.stdout.isatty() else WIDE_COLUMNS
     Console(width=width, highlight=False, markup=False, emoji=False).print(table)
 
 

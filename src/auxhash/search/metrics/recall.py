@@ -23,7 +23,7 @@ BASE_SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 MAX_HELD_OUT = 500  # queries of `expected_recall`
 HELD_OUT_SHARE = 20  # one point in so many is a query
 MIN_HELD_OUT = 10  # fewer say nothing
-ERRORS = 2  # standard errors by which two figures differ beyond chance
+STANDARD_ERRORS = 2  # standard errors by which two figures differ beyond chance
 
 
 def figures(ranks: NeighborRanks, n_base: int) -> dict[str, float]:
@@ -159,7 +159,7 @@ class Drift:
     @property
     def lower(self) -> bool:
         """True if recall is lower than expected by more than chance explains."""
-        return self.change < -ERRORS * self.error
+        return self.change < -STANDARD_ERRORS * self.error
 
     def __str__(self) -> str:
         verdict = "lower than expected" if self.lower else "not lower than expected"
