@@ -11,13 +11,10 @@ from auxhash.cli.output import (
     DEFAULT_LABEL,
     device_option,
     force_option,
-    header_option,
-    id_option,
     jobs_option,
     json_option,
-    label_option,
     number,
-    own_feature_option,
+    points_options,
     seed_option,
     show,
     table,
@@ -150,10 +147,7 @@ def _numbers(
 @click.option("--init", metavar="MODEL", help="Go on from this model, with these points.")
 @click.option("--checkpoint", metavar="DIR", help="Keep what a killed run needs to go on here.")
 @force_option
-@own_feature_option
-@label_option
-@id_option
-@header_option
+@points_options
 @seed_option
 @device_option
 @jobs_option
