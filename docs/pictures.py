@@ -395,8 +395,8 @@ def asking() -> list[Panel]:
     every = [one for one in records("queries.jsonl") if one["bits"] == 64 and one["seed"] == 0]
     for one in sorted((r for r in every if r["study"] == "pairs"), key=lambda r: r["data"]):
         lines = [
-            Series(name, look, [1, 10, 100], one["found"][name])
-            for name, look in ASKED.items()
+            Series(name, drawn, [1, 10, 100], one["found"][name])
+            for name, drawn in ASKED.items()
             if name in one["found"]
         ]
         plots.append(Plot(one["data"], "first", "of queries", lines, x_log=True))
@@ -404,11 +404,11 @@ def asking() -> list[Panel]:
         own = sorted((r for r in every if r["data"] == data), key=lambda r: r["common"] or 0)
         own = [r for r in own if r["study"] == "change"]
         lines = []
-        for name, look in ASKED.items():
+        for name, drawn in ASKED.items():
             known = [r for r in own if name in r["found"]]
             if known:
                 shares = [r["found"][name][1] for r in known]
-                lines.append(Series(name, look, [r["common"] for r in known], shares))
+                lines.append(Series(name, drawn, [r["common"] for r in known], shares))
         plots.append(Plot(data, "common documents", "in first 10", lines, x_log=True))
     return plots
 
