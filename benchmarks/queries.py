@@ -319,7 +319,12 @@ DATA: dict[str, Callable[[int | None], Asked]] = {
     "glove-100-50": _glove,
     **{
         name: _in_minilm(name)
-        for name in ("debian-minilm", "debian-minilm-small", "wordnet-minilm")
+        for name in (
+            "debian-minilm",
+            "debian-minilm-small",
+            "wordnet-minilm",
+            "wordnet-minilm-small",
+        )
     },
     "debian-minilm-wordllama": _minilm_then_wordllama("debian-minilm"),
     "debian-minilm-small-wordllama": _minilm_then_wordllama("debian-minilm-small"),
