@@ -113,7 +113,7 @@ def test_the_service(service):
     ) as process:
         try:
             url = re.match(r"http://\S+/", process.stdout.readline())[0]
-            for page in ("", "page.css", "page.js", "docs", "openapi.json", "readyz"):
+            for page in ("", "static/page.css", "static/page.js", "docs", "openapi.json", "readyz"):
                 for _ in range(100):
                     try:
                         assert urlopen(url + page).read()
