@@ -28,14 +28,14 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.fingerprint import digest
 from auxhash.compute.registry import CLASSES
 from auxhash.model import classifiers
 
 Json = Any
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, AnyArray]
 
 TYPES = (
     *("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64"),
@@ -44,7 +44,7 @@ TYPES = (
 TEXT = re.compile(r"<U([1-9][0-9]{0,6})")  # a NumPy type: text, and its number of characters
 DATES = re.compile(r"datetime64\[(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]")  # a NumPy type
 LAST_CHARACTER = 0x10FFFF
-LARGEST = 2**1024  # bound on the size of an int
+INT_BOUND = 2**1024  # bound on the size of an int
 GENERATORS = ("PCG64", "PCG64DXSM", "SFC64", "MT19937", "Philox")
 # Largest indices into arrays in the state of a generator, which NumPy does not check.
 MAX_POSITIONS = {"pos": 624, "buffer_pos": 4}
@@ -103,7 +103,7 @@ def parts(coded: Json) -> dict[str, Json]:
 
 def decode(
     coded: Json,
-    arrays: Mapping[str, NDArray[Any]],
+    arrays: Mapping[str, AnyArray],
     trusted: Sequence[str] = (),
     part: bool = False,
     unstored: Mapping[str, object] | None = None,
@@ -144,7 +144,7 @@ def check(value: object) -> None:
             check(part)
 
 
-def to_trust(coded: Json, arrays: Mapping[str, NDArray[Any]]) -> set[str]:
+def to_trust(coded: Json, arrays: Mapping[str, AnyArray]) -> set[str]:
     """The types that `trusted` must name for an encoded value to be decoded."""
     if not isinstance(coded, (dict, list)):
         return set()
@@ -170,7 +170,7 @@ def class_names(coded: Json) -> set[str]:
 
 def _encode(value: Any, name: str, arrays: Arrays) -> Json:
     kind = type(value)
-    if value is None or kind in (bool, str) or (kind is int and abs(value) < LARGEST):
+    if value is None or kind in (bool, str) or (kind is int and abs(value) < INT_BOUND):
         return value
     if kind is float:
         return value if math.isfinite(value) else {"float": str(value)}
@@ -212,7 +212,7 @@ def _encode_dict(value: dict[Any, Any], name: str, arrays: Arrays) -> Json:
     return {"items": _encode(pairs, name, arrays)}
 
 
-def _encode_array(array: NDArray[Any], name: str, arrays: Arrays) -> Json:
+def _encode_array(array: AnyArray, name: str, arrays: Arrays) -> Json:
     array, shape = np.asarray(array), list(array.shape)
     if array.dtype == object:
         return {"objects": [shape, _encode(array.ravel().tolist(), name, arrays)]}
@@ -239,7 +239,7 @@ def _encode_array(array: NDArray[Any], name: str, arrays: Arrays) -> Json:
     return {"array": [name, type_name, shape, "F"]}
 
 
-def _in_half(array: NDArray[Any]) -> NDArray[Any]:
+def _in_half(array: AnyArray) -> AnyArray:
     """Return the array in half precision if no number changes by that, else as it is."""
     if array.dtype.kind != "f":
         return array
@@ -292,7 +292,7 @@ class _Decoder:
 
     def __init__(
         self,
-        arrays: Mapping[str, NDArray[Any]],
+        arrays: Mapping[str, AnyArray],
         trusted: Sequence[str],
         unstored: Mapping[str, object],
     ) -> None:
@@ -326,12 +326,12 @@ class _Decoder:
             raise ValueError(f"a value is of the unknown kind {kind!r}")
         return self.makers[kind](content)
 
-    def _take(self, name: str) -> NDArray[Any]:
+    def _take(self, name: str) -> AnyArray:
         if name not in self.left:
             raise ValueError(f"the array {name!r} is missing, or referred to twice")
         return np.array(self.left.pop(name))  # a copy, to be written to
 
-    def _array(self, content: Json) -> NDArray[Any]:
+    def _array(self, content: Json) -> AnyArray:
         name, type_name, shape, order = content
         array = self._take(name)
         if width := TEXT.fullmatch(type_name):
@@ -358,12 +358,12 @@ class _Decoder:
         name, parts = content
         return classifiers.made(name, self.decode(parts))
 
-    def _dates(self, content: Json) -> NDArray[Any]:
+    def _dates(self, content: Json) -> AnyArray:
         type_name, coded = content
         numbers = self.decode(coded)
         if not DATES.fullmatch(type_name) or getattr(numbers, "dtype", None) != np.int64:
             raise ValueError(f"an array of dates is of the unknown type {type_name!r}")
-        dates: NDArray[Any] = numbers.astype(type_name)
+        dates: AnyArray = numbers.astype(type_name)
         return dates
 
     def _dict(self, content: dict[str, Json]) -> dict[str, Any]:
@@ -380,7 +380,7 @@ class _Decoder:
             raise ValueError(f"a number is of the unknown type {type_name!r}")
         return np.dtype(type_name).type(self.decode(number))
 
-    def _objects(self, content: Json) -> NDArray[Any]:
+    def _objects(self, content: Json) -> AnyArray:
         shape, values = content
         items = self.decode(values)
         if math.prod(shape) != len(items):
@@ -424,7 +424,7 @@ class _Decoder:
         return state
 
 
-def _text(array: NDArray[Any], name: str, width: int) -> NDArray[Any]:
+def _text(array: AnyArray, name: str, width: int) -> AnyArray:
     """Text from its character codes, which are along the last axis."""
     if array.dtype != np.uint32 or not array.ndim or array.shape[-1] != width:
         raise ValueError(f"the array {name!r} holds no text of {width} characters")
@@ -432,7 +432,7 @@ def _text(array: NDArray[Any], name: str, width: int) -> NDArray[Any]:
         raise ValueError(f"the array {name!r} holds numbers that are no characters")
     if not array.size:
         return np.empty(array.shape[:-1], f"<U{width}")
-    text: NDArray[Any] = array.view(f"<U{width}")[..., 0]
+    text: AnyArray = array.view(f"<U{width}")[..., 0]
     return text
 
 

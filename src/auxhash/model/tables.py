@@ -4,9 +4,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auxhash.compute.arrays import Single
+from auxhash.compute.arrays import AnyArray, Single
 from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import HashFunction, NetworkHash, SVMHash, outputs
 
@@ -15,7 +14,7 @@ PRECISION = 2.0**-11  # of half precision, in proportion to a number
 
 
 @register("TableFunction")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableFunction:
     """tables(q)[g, v] = -a(q)'C[g, v]: the vector a(q) of a query, and a codebook.
 
@@ -43,11 +42,16 @@ class TableFunction:
         if not fits or C.shape[1] != VALUES or not np.isfinite(C).all():
             raise ValueError(f"codebook must be finite float32 (n_bytes, {VALUES}, n_dims)")
 
-    def vectors(self, X: NDArray[Any]) -> Single:
+    def __repr__(self) -> str:
+        n_bytes, _, n_dims = self.codebook.shape
+        by = type(self.vector).__name__
+        return f"TableFunction({n_bytes} bytes, vectors of {n_dims} numbers by {by})"
+
+    def vectors(self, X: AnyArray) -> Single:
         """Return the vectors a(q), (n, n_dims), of queries, as `HammingIndex.to_faiss` needs."""
         return outputs(self.vector, X).astype(np.float32)
 
-    def tables(self, X: NDArray[Any]) -> Single:
+    def tables(self, X: AnyArray) -> Single:
         """Return tables (n, n_bytes, 256) of queries; smaller is nearer."""
         n_groups, _, n_dims = self.codebook.shape
         tables: Single = self.vectors(X) @ -self.codebook.reshape(-1, n_dims).T
