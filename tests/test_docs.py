@@ -89,6 +89,10 @@ def test_output_is_compared(tmp_path, monkeypatch):
     for right, wrong in (("a 2", "a 3"), ("... digits ...", "... dogs ...")):
         with pytest.raises(AssertionError, match="but prints"):
             pages.run(PAGE.replace(right, wrong), "page")
+    slowly = "refining 10 of 13 L(h) 609695; 0:00:10 taken, about 0:00:02 left in all\n"
+    pages.check("", "a 2\n", slowly + "a 2\n")
+    with pytest.raises(AssertionError, match="but prints"):
+        pages.check("", "a 2\n", "slowly\na 2\n")
 
 
 def table(text, heading):
