@@ -378,6 +378,41 @@ def bits() -> list[Panel]:
     ]
 
 
+ASKED = {  # by whom, in the records of both studies
+    "vectors": Style("muted", dashes="2 3"),
+    "codes of documents: outputs": Style("orange", "circle"),
+    "pairs: tables": Style("blue", "square"),
+    "pairs and the codes' model: tables": Style("green", "triangle"),
+    "new model's own codes: outputs": Style("orange", "circle"),
+    "old codes: tables": Style("blue", "square"),
+    "new documents among old: tables": Style("purple", "triangle"),
+}
+
+
+def asking() -> list[Panel]:
+    """Shares of queries whose row is among the first 1, 10 and 100, and among the first 10."""
+    plots: list[Panel] = []
+    every = [one for one in records("queries.jsonl") if one["bits"] == 64 and one["seed"] == 0]
+    for one in sorted((r for r in every if r["study"] == "pairs"), key=lambda r: r["data"]):
+        lines = [
+            Series(name, drawn, [1, 10, 100], one["found"][name])
+            for name, drawn in ASKED.items()
+            if name in one["found"]
+        ]
+        plots.append(Plot(one["data"], "first", "of queries", lines, x_log=True))
+    for data in sorted({r["data"] for r in every if r["study"] == "change"}):
+        own = sorted((r for r in every if r["data"] == data), key=lambda r: r["common"] or 0)
+        own = [r for r in own if r["study"] == "change"]
+        lines = []
+        for name, drawn in ASKED.items():
+            known = [r for r in own if name in r["found"]]
+            if known:
+                shares = [r["found"][name][1] for r in known]
+                lines.append(Series(name, drawn, [r["common"] for r in known], shares))
+        plots.append(Plot(data, "common documents", "in first 10", lines, x_log=True))
+    return plots
+
+
 def optima() -> list[Panel]:
     """Loss and precision over the bits, from the main table of that page."""
     lines = (DOCS / "tables" / "optima.md").read_text("utf-8").splitlines()[2:]
@@ -457,6 +492,7 @@ DRAWN: dict[str, Callable[[], Sequence[Panel]]] = {
     "setting-ways": ways,
     "neighbors": nearest,
     "bits": bits,
+    "asking": asking,
     "optima": optima,
     "verdicts": verdicts,
 }

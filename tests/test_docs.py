@@ -193,7 +193,7 @@ def test_studies_show_their_results():
     """Pictures and tables are those of the records in docs/results."""
     made = script("pictures")
     for name in made["DRAWN"]:
-        if name.startswith(("setting-", "neighbors", "bits", "optima", "verdicts")):
+        if name.startswith(("setting-", "neighbors", "bits", "asking", "optima", "verdicts")):
             drawn = made["html"](made["DRAWN"][name]())
             assert (DOCS / "pictures" / f"{name}.html").read_text("utf-8") == drawn
     for name, table in setting.tables(setting.read(setting.FILE)).items():
@@ -341,7 +341,7 @@ def test_the_report_is_one_document_with_every_claim_and_every_setting(tmp_path)
 
 
 @pytest.mark.parametrize(
-    "name", ["neighbors", "networks", "optima", "setting", "unseen", "verdicts"]
+    "name", ["asking", "neighbors", "networks", "optima", "setting", "unseen", "verdicts"]
 )
 def test_a_study_begins_with_question_and_answer(name):
     """Then come its tables, folded away."""
