@@ -259,8 +259,9 @@ def test_claims_outside_of_the_figures_can_fail():
             for change in changes
             for loss in [plain if "plain" in change else 0.9]
         ]
-        judged = made["h_step_claims"](rows, differs)
-        assert [verdict.holds for verdict in judged] == [expected] * 6
+        both = [(row, row | {"loss": plain}) for row in rows if row["loss"] == 0.9]
+        judged = made["h_step_claims"](rows, differs, both)
+        assert [verdict.holds for verdict in judged] == [expected] * 7
     for precision, expected in ((0.5, True), (0.3, False)):
         rows = [
             {"function": "linear", "bits": 8, "seed": 0, "way": "random order", "train": train}
