@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from auxhash.learn.estimators import EndToEndHash, MACHash, TwoStepHash
     from auxhash.learn.hasher import Hasher
     from auxhash.learn.loading import load
+    from auxhash.learn.macmap import MACMap
     from auxhash.learn.neighborhash import NeighborHash
     from auxhash.learn.querytables import QueryTables
     from auxhash.learn.smooth import Refine
@@ -39,6 +40,7 @@ _HOMES = {
     "HammingIndex": "auxhash.search.index",
     "Hasher": "auxhash.learn.hasher",
     "MACHash": "auxhash.learn.estimators",
+    "MACMap": "auxhash.learn.macmap",
     "Model": "auxhash.model.model",
     "ModelFileError": "auxhash.model.modelfile",
     "NamedIndex": "auxhash.search.index",
@@ -79,6 +81,7 @@ __all__ = [
     "HammingIndex",
     "Hasher",
     "MACHash",
+    "MACMap",
     "Model",
     "ModelFileError",
     "NamedIndex",

@@ -218,11 +218,10 @@ def _model_and_points(
 ) -> "tuple[_Evaluated, list[Rows | None]]":
     """The model, and the points of QUERIES and of BASE, if there is one."""
     from auxhash.cli import inputs
-    from auxhash.learn.loading import load
-    from auxhash.model.model import Model
+    from auxhash.learn import loading
 
-    loaded = load(model)
-    value = replace(loaded if isinstance(loaded, Model) else loaded.model_, n_jobs=jobs)
+    loaded = loading.load(model)
+    value = replace(loading.as_model(loaded, model), n_jobs=jobs)
     known = getattr(loaded, "codes_", None), getattr(loaded, "labels_", None)
     files = queries, base
     return _Evaluated(model, value, *known), [

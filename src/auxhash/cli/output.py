@@ -4,8 +4,8 @@ import json
 import math
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from auxhash.codes import Packed
+
+Command = TypeVar("Command", bound=Callable[..., object])
 
 MESSAGES = "auxhash.messages"  # where click's context keeps the lines of `tell`
 WIDE_COLUMNS = 160  # columns, if the output is no terminal
@@ -67,6 +69,13 @@ own_feature_option = click.option(
     help="Your feature of pictures, in place of GIST: from a list of uint8 arrays "
     "(height, width, 3) to an array (n, D).",
 )
+
+
+def points_options(command: Command) -> Command:
+    """Add the options that say how points are read: --features, --label, --id and --header."""
+    for option in (header_option, id_option, label_option, own_feature_option):
+        command = option(command)
+    return command
 
 
 def show(result: Mapping[str, Any], as_json: bool, *shown: "RenderableType") -> None:

@@ -18,5 +18,4 @@ def load(path: str | os.PathLike[str], n_jobs: int | None = None) -> Model:
             raise
     from auxhash.learn import loading
 
-    hasher = loading.load(path)
-    return replace(hasher if isinstance(hasher, Model) else hasher.model_, n_jobs=n_jobs)
+    return replace(loading.as_model(loading.load(path), path), n_jobs=n_jobs)

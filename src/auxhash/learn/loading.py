@@ -4,8 +4,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from auxhash.learn import baselines, estimators, neighborhash, querytables
+from auxhash.learn import baselines, estimators, macmap, neighborhash, querytables
 from auxhash.learn.hasher import Hasher
+from auxhash.learn.macmap import MACMap
 from auxhash.model import modelfile
 from auxhash.model.encoding import decode, parts
 from auxhash.model.fitted import check_consistent, resolved
@@ -15,7 +16,7 @@ from auxhash.model.modelfile import StoredModel
 
 def load(
     path: str | os.PathLike[str], trusted: Sequence[str] = (), module: Any = None
-) -> Hasher | Model:
+) -> Hasher | Model | MACMap:
     """Load what `save` wrote: an estimator, with the same parameters and codes, or a model alone.
 
     Nothing in the file is executed. Its content is checked: checksums, types, shapes, that numbers
@@ -38,7 +39,16 @@ def load(
     with modelfile.reading(path, stored):
         if stored.kind == KIND:
             return Model.stored_in(stored, trusted, unstored)
+        if stored.kind == macmap.KIND:
+            return MACMap.stored_in(stored, trusted, unstored)
         return _hasher(stored, trusted, unstored)
+
+
+def as_model(loaded: Hasher | Model | MACMap, path: str | os.PathLike[str]) -> Model:
+    """Return the model that was loaded from a file; raises ValueError for a map."""
+    if isinstance(loaded, MACMap):
+        raise ValueError(f"{path} holds a map (MACMap), which makes no codes")
+    return loaded if isinstance(loaded, Model) else loaded.model_
 
 
 def _unstored_fields(module: Any) -> dict[str, object]:

@@ -155,7 +155,7 @@ def check_consistent(hasher: Any) -> None:
     parameters = hasher.get_params(deep=False)
     known_parameters = {name: v for name, v in parameters.items() if not isinstance(v, ByName)}
     type(hasher)(**known_parameters)._check_parameters()
-    _check_learnt(hasher, set(vars(hasher)) - set(parameters) - set(NOT_SAVED))
+    check_learnt(hasher, set(vars(hasher)) - set(parameters) - set(NOT_SAVED))
     n_bits, codes, labels = int(hasher.n_bits), hasher.codes_, hasher.labels_
     if codes.shape[1:] != (-(-n_bits // 8),) or (codes[:, -1] >> (n_bits - 1) % 8 > 1).any():
         raise ValueError(f"codes_, of shape {codes.shape}, are no codes of {n_bits} bits")
@@ -164,7 +164,7 @@ def check_consistent(hasher: Any) -> None:
     hasher.model_.check_read()
 
 
-def _check_learnt(hasher: Any, names: set[str]) -> None:
+def check_learnt(hasher: Any, names: set[str]) -> None:
     """Raise unless the attributes of these names are declared by the class, and of that type."""
     declared = get_type_hints(type(hasher))
     for name in sorted(names):

@@ -74,7 +74,7 @@ class Match:
 
     id: PointId
     distance: float
-    payload: dict[str, Any] | None = None
+    payload: dict[str, Any] | Any = None  # None unless asked for: who did need not check
 
 
 @dataclass(frozen=True)

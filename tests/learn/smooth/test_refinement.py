@@ -21,8 +21,7 @@ SMALL = {"n_bits": 12, "n_similar": 10, "n_dissimilar": 30, "max_iter": 6, "rand
 @pytest.fixture(scope="module")
 def digits():
     X, y = load_digits(return_X_y=True)
-    n = 300 if SOAK else 200
-    return X[:n], y[:n], X[300:], y[300:]
+    return X[:300], y[:300], X[300:], y[300:]
 
 
 def own(d, y, b):

@@ -1,4 +1,4 @@
-"""Models and maps of the handwritten digits that the page shows, learnt once and kept in a file.
+"""Models and a map of the handwritten digits that the page shows, learnt once and kept in a file.
 
 One run gives three linear hash functions: the two-step solution, where it starts; MAC's, before the
 refinement; and the refined one. All its steps are kept, with Z and h(X), so that the page can show
@@ -14,12 +14,13 @@ import numpy as np
 
 from auxhash.codes import Packed, n_bytes, pack, sign
 from auxhash.compute import context, threads
-from auxhash.compute.arrays import AnyArray, Array, Single
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import generator
 from auxhash.compute.version import __version__
 from auxhash.experiments.datasets.dataset import Dataset
 from auxhash.files.writing import destination
 from auxhash.learn.estimators import MACHash
+from auxhash.learn.macmap import MACMap
 from auxhash.learn.smooth import Refine
 from auxhash.learn.training import Settings, Training
 from auxhash.learn.training.run import N_GENERATORS
@@ -40,19 +41,19 @@ FREE: dict[str, Any] = {"start": "bitwise", "max_sweeps": 5, "tol": None}
 SHORT: dict[str, Any] = {"max_iter": 4, "refine": Refine(n_steps=300, keep="refined")}
 NAMES = ("two-step", "mac", "refined", "kernels", "network")
 KIND = "Show"  # in the file
-MAP_STEPS = 500  # of t-SNE
+MAP: dict[str, Any] = {"loss": "tsne", "mapping": "network"}
 
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
-    """Hash functions by name, the steps of the linear ones, and a map of base and queries."""
+    """Hash functions by name, the steps of the linear ones, and a map for any picture."""
 
     functions: dict[str, HashFunction]
     steps: list[Step]
     Z: Packed  # (steps, n_base, n_bytes): after each step
     H: Packed  # h(X), likewise
     queries: Packed  # (steps, n_query, n_bytes): the queries' codes after each step
-    places: Single  # (n_base + n_query, 2)
+    mapping: HashFunction  # whose two outputs are a picture's place on the map
 
     def check(self, data: Dataset) -> None:
         """Raise ValueError unless the parts are of the shapes that this data set gives."""
@@ -61,12 +62,12 @@ class Learnt:
             "Z": (self.Z, (len(self.steps), n, width)),
             "H": (self.H, (len(self.steps), n, width)),
             "queries": (self.queries, (len(self.steps), q, width)),
-            "places": (self.places, (n + q, 2)),
+            "mapping": (outputs_of(self.mapping, data.query.X), (q, 2)),
         }
         for name, (array, shape) in wanted.items():
             if array.shape != shape:
                 raise ValueError(f"{name} is of shape {array.shape}, not {shape}")
-        if tuple(self.functions) != NAMES or not self.steps or not np.isfinite(self.places).all():
+        if tuple(self.functions) != NAMES or not self.steps:
             raise ValueError("it does not hold what the page shows")
 
 
@@ -112,7 +113,7 @@ def _read(path: Path, identity: str, data: Dataset) -> Learnt | None:
 def _identity(data: Dataset, seed: int) -> str:
     """Everything that the result depends on."""
     points = [data.name, data.base.X, data.base.y, data.query.X]
-    return in_words([points, seed, N_BITS, PAIRS, FREE, SHORT, NAMES, MAP_STEPS, __version__])
+    return in_words([points, seed, N_BITS, PAIRS, FREE, SHORT, NAMES, MAP, __version__])
 
 
 @threads.one_blas_thread()
@@ -134,17 +135,23 @@ def learn(data: Dataset, seed: int) -> Learnt:
         np.stack([pack(state.Z) for _, state in path]),
         np.stack([pack(state.H) for _, state in path]),
         np.stack([codes_of(state.h, data.query.X) for _, state in path]),
-        _places(np.concatenate([data.base.X, data.query.X]).astype(np.float64), seed),
+        MACMap(**MAP, random_state=seed).fit(X).mapping_,
     )
 
 
 def codes_of(h: HashFunction, X: AnyArray) -> Packed:
     """The packed codes (n, n_bytes) of raw points X (n, D), as an estimator with h gives them."""
 
+    return pack(sign(outputs_of(h, X)))
+
+
+def outputs_of(h: HashFunction, X: AnyArray) -> Array:
+    """The outputs of h for raw points X (n, D): of the mapping, their places (n, 2)."""
+
     def outputs(chunk: AnyArray) -> Array:
         return hashfunctions.outputs(h, chunk)
 
-    return pack(sign(hashfunctions.decided(outputs, np.asarray(X, np.float64))))
+    return hashfunctions.decided(outputs, np.asarray(X, np.float64))
 
 
 def _path(X: Array, y: AnyArray, seed: int) -> list[tuple[Step, State]]:
@@ -160,14 +167,3 @@ def _path(X: Array, y: AnyArray, seed: int) -> list[tuple[Step, State]]:
     )
     generators = generator(seed).spawn(N_GENERATORS)
     return list(Training(settings, TrainingPoints(X, y, None), generators).steps())
-
-
-def _places(X: Array, seed: int) -> Single:
-    """A map (n, 2) on which alike pictures are neighbours, by t-SNE of their pixels."""
-    from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):  # its sums depend on the number of threads
-        tsne = TSNE(init="pca", max_iter=MAP_STEPS, random_state=seed, n_jobs=1)
-        places: Single = tsne.fit_transform(X)
-    return places

@@ -17,14 +17,21 @@ import numpy as np
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 
 from auxhash.codes import Packed, hamming, unpack
-from auxhash.compute import checks, context
+from auxhash.compute import checks
 from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.checks import ArgumentError
-from auxhash.compute.neighbors import nearest
 from auxhash.experiments import datasets
 from auxhash.experiments.datasets.dataset import Dataset, Points
 from auxhash.experiments.datasets.fetch import cache as datacache
-from auxhash.experiments.demonstration.learnt import FREE, N_BITS, PAIRS, Learnt, codes_of, kept
+from auxhash.experiments.demonstration.learnt import (
+    FREE,
+    N_BITS,
+    PAIRS,
+    Learnt,
+    codes_of,
+    kept,
+    outputs_of,
+)
 from auxhash.search import metrics
 from auxhash.search.index import HammingIndex
 
@@ -220,10 +227,21 @@ class Show:
 
     @cached_property
     def _places(self) -> Numbers:
-        places = self.learnt.places.astype(np.float64)
-        low, high = places.min(axis=0), places.max(axis=0)
-        rounded: Numbers = np.rint((places - low) / (high - low) * MAP_SIDE).astype(int)
+        return self._placed(np.concatenate([self.data.base.X, self.data.query.X]))
+
+    def _placed(self, X: AnyArray) -> Numbers:
+        """Where pictures land on the map; beyond its edge, on the edge."""
+        low, high = self._corners
+        places = (outputs_of(self.learnt.mapping, X) - low) / (high - low)
+        rounded: Numbers = np.rint(places.clip(0, 1) * MAP_SIDE).astype(int)
         return rounded
+
+    @cached_property
+    def _corners(self) -> tuple[Array, Array]:
+        """The least and the greatest coordinates of base and queries on the map."""
+        both = np.concatenate([self.data.base.X, self.data.query.X])
+        places = outputs_of(self.learnt.mapping, both)
+        return places.min(axis=0), places.max(axis=0)
 
     def codes(self, name: str) -> JsonObject:
         """A model's codes of the base, and a colour for each code: alike codes, alike colours."""
@@ -267,9 +285,7 @@ class Show:
         label = asked.get("label")
         if label is not None:
             label = checks.integer("label", label, 0, int(np.max(np.asarray(self.data.base.y))))
-        with context.using(n_jobs=1):
-            alike = nearest(self.data.base.X.astype(np.float64), X, 1)[0][0, 0]
-        return X, label, self._places[alike].tolist()
+        return X, label, self._placed(X)[0].tolist()
 
     def _hits(self, name: str, X: AnyArray, label: int | None) -> JsonObject:
         model, labels = self.models[name], self.data.base.y

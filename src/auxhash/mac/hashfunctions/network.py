@@ -115,7 +115,7 @@ class NetworkHash(BaseHash):
         self, F: Matrix, Z: Codes, bits: Numbers, weight: Array | None = None
     ) -> "NetworkHash":
         seen = self._narrow()
-        new = svm.refit(seen.W, seen._layer(F), Z, bits, self.C, weight)
+        new = svm.refit(seen.W, seen.layer(F), Z, bits, self.C, weight)
         if self.V is None or new.shape[0] == sum(self.V.shape):
             return replace(self, W=new)
         device, shape = devices.of(new), (sum(self.V.shape), Z.shape[1])
@@ -141,7 +141,7 @@ class NetworkHash(BaseHash):
         if self.V is None or other.V is None:
             raise ValueError("both hash functions must be fitted")
         V = (1 - share) * self.V + share * other.V
-        W = svm.average(self.W, other.W, share, replace(self, V=V)._layer(F))
+        W = svm.average(self.W, other.W, share, replace(self, V=V).layer(F))
         return replace(self, V=V, W=W)
 
     def go_on_from(self, learnt: "NetworkHash") -> "NetworkHash":
@@ -183,7 +183,7 @@ class NetworkHash(BaseHash):
         W = None if self.W is None else np.vstack([self.W[:H_STEP_UNITS], self.W[n_hidden:]])
         return replace(self, V=self.V[:, :H_STEP_UNITS], W=W)
 
-    def _layer(self, F: Matrix) -> Matrix:
+    def layer(self, F: Matrix) -> Matrix:
         """Return the hidden layer with the features appended.
 
         It is computed when needed if the features are, or if it is too large.
